@@ -1,0 +1,110 @@
+"""The command ``pipistrelle``: its groups, its errors, its exit codes."""
+
+import signal
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from types import FrameType
+from typing import Any, Final, NoReturn
+
+import click
+
+#: {command: module that defines it as `command`}; a module is imported when its command is used, to start fast
+COMMANDS: Final = {
+    "run": "pipistrelle.cli.run",
+    "serve": "pipistrelle.cli.serve",
+    "schedule": "pipistrelle.cli.schedule",
+    "list": "pipistrelle.cli.listing",
+    "validate": "pipistrelle.cli.validate",
+    "workload": "pipistrelle.cli.workload",
+    "convert": "pipistrelle.cli.convert",
+}
+_INTERRUPTED: Final = 130
+#: EX_SOFTWARE of sysexits.h
+_BUG: Final = 70
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported on use."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the commands in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import and return a command."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(COMMANDS[cmd_name]).command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Name the closest command when there is none of this name."""
+        from pipistrelle.protocol.errors import did_you_mean
+
+        if args[0] not in COMMANDS and not args[0].startswith("-"):
+            ctx.fail(f"there is no command '{args[0]}'. {did_you_mean(args[0], list(COMMANDS))}")
+        return super().resolve_command(ctx, args)
+
+
+def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        from pipistrelle.protocol.fields import PROTOCOL_VERSION
+        from pipistrelle.protocol.version import package_version
+
+        click.echo(f"pipistrelle {package_version()} (protocol {PROTOCOL_VERSION})")
+        ctx.exit()
+
+
+@click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]}, no_args_is_help=True)
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version.")
+@click.option("-v", "--verbose", count=True, help="Log more to standard error; twice for debugging.")
+def cli(verbose: int) -> None:
+    """Emulate an HPC cluster with a scheduler in the loop.
+
+    'pipistrelle run' simulates a bundled workload under EASY backfilling, as two processes. With 'serve' and
+    'schedule' the two run in terminals of their own.
+    """
+    from pipistrelle.cli.console import configure_log
+
+    configure_log(verbose)
+
+
+def main(args: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and exit: 0 done, 2 bad input, 3 to 6 a run that failed (docs/cli.md), 130 interrupted."""
+    sys.exit(_run(args))
+
+
+def _run(args: Sequence[str] | None) -> int:
+    from pipistrelle.protocol.errors import PipistrelleError
+
+    # A polite request to end keeps the outputs, as Ctrl-C does.
+    signal.signal(signal.SIGTERM, _terminated)
+    try:
+        code: Any = cli.main(args=args, prog_name="pipistrelle", standalone_mode=False)
+    except PipistrelleError as error:
+        from pipistrelle.cli.console import print_error
+
+        print_error(error)
+        return error.exit_code
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
+        return _INTERRUPTED
+    except BrokenPipeError:  # the reader of our output, such as `head`, has gone
+        sys.stderr.close()
+        return 0
+    except Exception as error:  # whatever else comes is our fault, and still no traceback for the user
+        from pipistrelle.cli.console import print_bug
+
+        print_bug(error)
+        return _BUG
+    return code if isinstance(code, int) else 0
+
+
+def _terminated(number: int, frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt

@@ -1,0 +1,97 @@
+"""Options that several commands share, so that they are called and explained alike."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from pipistrelle.platforms.description import Platform
+from pipistrelle.schedulers.backfill import BACKFILLS
+from pipistrelle.schedulers.orders import ORDERS
+from pipistrelle.schedulers.placement import PLACEMENTS
+from pipistrelle.server.simulation import Setup
+from pipistrelle.studies.inputs import load_platform, load_workload, platform_for
+from pipistrelle.studies.run import DECISION_TIMEOUT, HELLO_TIMEOUT
+
+_C = TypeVar("_C", bound=Callable[..., Any])
+
+_SIMULATION = (
+    click.option(
+        "-p",
+        "--platform",
+        metavar="NAME|FILE",
+        help="Machine: a bundled one ('list platforms') or a TOML file; default: as the workload's header says.",
+    ),
+    click.option(
+        "-w",
+        "--workload",
+        metavar="NAME|FILE",
+        default="demo",
+        show_default=True,
+        help="Jobs: a bundled workload ('list workloads') or a file, SWF or Batsim's JSON, also .gz or .xz.",
+    ),
+    click.option("--sort", is_flag=True, help="Accept a log whose submit times are not ascending, and sort it."),
+    click.option("--strict", is_flag=True, help="End the run, with exit code 3, at the first illegal decision."),
+    click.option(
+        "--endpoint",
+        metavar="ADDRESS",
+        help="Where to listen: tcp://127.0.0.1:28000, tcp://127.0.0.1:* (any free port) or ipc://PATH; "
+        "default: a private Unix socket.",
+    ),
+    click.option("--allow-remote", is_flag=True, help="Allow an endpoint that other machines can reach."),
+    click.option(
+        "--hello-timeout",
+        type=click.FloatRange(min=0, min_open=True),
+        default=HELLO_TIMEOUT,
+        show_default=True,
+        metavar="SECONDS",
+        help="How long to wait for a scheduler.",
+    ),
+    click.option(
+        "--decision-timeout",
+        type=click.FloatRange(min=0, min_open=True),
+        default=DECISION_TIMEOUT,
+        show_default=True,
+        metavar="SECONDS",
+        help="How long to wait for each reply.",
+    ),
+    click.option(
+        "--timings",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="Write the wall-clock figures to this JSON file; they are in no other output.",
+    ),
+    click.option(
+        "--progress/--no-progress", default=None, help="Show a progress bar; default: if standard error is a terminal."
+    ),
+)
+
+
+def simulation_options(function: _C) -> _C:
+    """Add what says which simulation to run."""
+    for option in reversed(_SIMULATION):
+        function = option(function)
+    return function
+
+
+def policy_options(function: _C) -> _C:
+    """Add what replaces a part of a preset."""
+    for option in (
+        click.option("--placement", metavar="NAME", help=f"Replace how units are picked: {', '.join(PLACEMENTS)}."),
+        click.option("--backfill", metavar="NAME", help=f"Replace the backfilling rule: {', '.join(BACKFILLS)}."),
+        click.option("--order", metavar="NAME", help=f"Replace the queue's order: {', '.join(ORDERS)}."),
+    ):
+        function = option(function)
+    return function
+
+
+def policy_words(parts: dict[str, str | None]) -> list[str]:
+    """Return the options of a command line that replace these parts."""
+    return [word for axis, part in parts.items() if part is not None for word in (f"--{axis}", part)]
+
+
+def make_setup(platform: str | None, workload: str, *, sort: bool, strict: bool) -> Setup:
+    """Return the setup that the options name."""
+    machine: Platform | None = None if platform is None else load_platform(platform)
+    trace = load_workload(workload, sort=sort)
+    return Setup.of(machine or platform_for(trace), trace, strict=strict)

@@ -1,0 +1,109 @@
+"""The live progress bar, an observer of the engine."""
+
+import time
+from datetime import UTC, datetime
+from typing import Final
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn
+from rich.text import Text
+
+from pipistrelle.protocol.fields import EndReason
+from pipistrelle.server.jobs import Job
+from pipistrelle.server.observers import Observer
+
+#: instants between two looks at the clock; a look costs more than counting
+_INSTANTS: Final = 64
+_REFRESH_S: Final = 0.1
+_DAY_S: Final = 86400
+
+
+class _RateColumn(ProgressColumn):
+    def render(self, task: Task) -> Text:
+        """Show events per second of wall-clock time."""
+        elapsed = task.elapsed or 0.0
+        rate = task.fields["events"] / elapsed if elapsed > 0 else 0.0
+        return Text(f"{rate:,.0f} events/s")
+
+
+class ProgressBar(Observer):
+    """Shows simulated date, jobs done, queue length and events per second of wall-clock time.
+
+    Parameters
+    ----------
+    jobs
+        number of jobs of the workload.
+    epoch
+        Unix time of the simulation's time 0 in seconds; None shows days since time 0 instead of dates.
+    console
+        where to draw.
+    """
+
+    def __init__(self, jobs: int, epoch: float | None, console: Console) -> None:
+        self._epoch = epoch
+        self._progress = Progress(
+            TextColumn("{task.fields[date]}"),
+            BarColumn(bar_width=None),
+            TextColumn("{task.completed:,.0f}/{task.total:,.0f} jobs"),
+            TextColumn("queue {task.fields[queue]:,}"),
+            _RateColumn(),
+            TimeElapsedColumn(),
+            console=console,
+            auto_refresh=False,
+            transient=True,
+        )
+        self._task = self._progress.add_task("", total=jobs, date="", queue=0, events=0)
+        self._queue = 0
+        self._done = 0
+        self._events = 0
+        self._instants = 0
+        self._due = 0.0
+
+    def begins(self, now: float, units: int) -> None:
+        """Show the bar."""
+        self._progress.start()
+
+    def submitted(self, now: float, job: Job) -> None:
+        """Count a waiting job."""
+        self._queue += 1
+        self._events += 1
+
+    def started(self, now: float, job: Job) -> None:
+        """Count a job that no longer waits."""
+        self._queue -= 1
+
+    def ended(self, now: float, job: Job) -> None:
+        """Count a job that is done."""
+        if job.state == "REJECTED":
+            self._queue -= 1
+        self._done += 1
+        self._events += 1
+
+    def settled(self, now: float, idle: int) -> None:
+        """Redraw from time to time."""
+        self._instants += 1
+        if self._instants % _INSTANTS == 0 and time.monotonic() >= self._due:
+            self._due = time.monotonic() + _REFRESH_S
+            self._draw(now)
+
+    def ends(self, now: float, reason: EndReason, message: str) -> None:
+        """Remove the bar; the summary follows."""
+        self._draw(now)
+        self._progress.stop()
+
+    def _draw(self, now: float) -> None:
+        self._progress.update(
+            self._task, completed=self._done, date=date_text(now, self._epoch), queue=self._queue, events=self._events
+        )
+        self._progress.refresh()
+
+
+def date_text(now: float, epoch: float | None) -> str:
+    """Return simulated time as a UTC date if time 0 has one, else as days and hours."""
+    if epoch is not None:
+        try:
+            return datetime.fromtimestamp(epoch + now, UTC).strftime("%Y-%m-%d %H:%M")
+        except (OverflowError, ValueError, OSError):
+            pass
+    days, rest = divmod(int(now), _DAY_S)
+    return f"day {days:,} {rest // 3600:02d}:{rest % 3600 // 60:02d}"

@@ -1,0 +1,127 @@
+"""``pipistrelle run``: server and scheduler from one command."""
+
+import shlex
+import time
+from itertools import count
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from pipistrelle.cli.execute import progress_observers, report
+from pipistrelle.cli.options import make_setup, policy_options, policy_words, simulation_options
+from pipistrelle.protocol.errors import did_you_mean
+from pipistrelle.protocol.version import package_version
+from pipistrelle.schedulers.registry import is_policy_name, make_policy, registered
+from pipistrelle.schedulers.runtime import Runtime
+from pipistrelle.server.outputs import prepare_folder
+from pipistrelle.server.simulation import Setup, simulate
+from pipistrelle.server.transport import InProcessTransport
+from pipistrelle.studies.child import PLACEHOLDER, own_command
+from pipistrelle.studies.run import run_with_child
+
+_OUTPUTS: Final = "pipistrelle-out"
+
+
+class RunCommand(click.Command):
+    """A command whose ``--scheduler`` takes the rest of the line when its value is a program, not a name."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Cut the scheduler's own arguments off before click sees them."""
+        ctx.obj = None
+        if "--scheduler" in args:
+            place = args.index("--scheduler")
+            words = args[place + 1 :]
+            if words and not words[0].startswith("-") and not is_policy_name(words[0]):
+                whole = len(words[0].split()) > 1
+                ctx.obj = shlex.split(words[0]) if whole else words
+                args = args[:place] + (words[1:] if whole else [])
+        return super().parse_args(ctx, args)
+
+
+@click.command(cls=RunCommand)
+@simulation_options
+@click.option(
+    "--scheduler",
+    default="easy",
+    show_default=True,
+    metavar="NAME|CMD...",
+    help=f"A scheduler ('list schedulers'), file.py:CLASS, or a program with {PLACEHOLDER} among its arguments; "
+    "a program takes the rest of the line.",
+)
+@policy_options
+@click.option("--in-process", is_flag=True, help="Run the scheduler inside the server, without a socket.")
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    help=f"Folder for the outputs; default: a new one under {_OUTPUTS}/.",
+)
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    platform: str | None,
+    workload: str,
+    sort: bool,
+    strict: bool,
+    scheduler: str,
+    order: str | None,
+    backfill: str | None,
+    placement: str | None,
+    in_process: bool,
+    out: Path | None,
+    progress: bool | None,
+    timings: Path | None,
+    **connection: Any,
+) -> None:
+    """Simulate a workload: server and scheduler as two processes, or one.
+
+    Without options: the bundled workload on its bundled machine under EASY backfilling.
+
+    \b
+    pipistrelle run -w KTH-SP2-1996-2.1-cln.swf.gz -p kth-sp2
+    pipistrelle run --scheduler ./my_scheduler --connect {endpoint}
+    """
+    words: list[str] | None = ctx.obj
+    if words is not None and PLACEHOLDER not in " ".join(words) and len(words) == 1:
+        raise click.UsageError(
+            f"there is no scheduler '{words[0]}'. {did_you_mean(words[0], list(registered()))} "
+            f"A program needs {PLACEHOLDER} among its arguments."
+        )
+    if in_process and words is not None:
+        raise click.UsageError("a program cannot run inside the server: leave out --in-process.")
+    if in_process and connection["endpoint"] is not None:
+        raise click.UsageError("--in-process uses no endpoint: leave one of the two out.")
+    parts = {"order": order, "backfill": backfill, "placement": placement}
+    if words is not None and any(parts.values()):
+        raise click.UsageError("--order, --backfill and --placement go with a scheduler of ours, not with a program.")
+    policy = make_policy(scheduler, **parts) if words is None else None
+    setup = make_setup(platform, workload, sort=sort, strict=strict)
+    folder = (
+        prepare_folder(out)
+        if out is not None
+        else _new_folder(setup, scheduler if words is None else Path(words[0]).name)
+    )
+    observers = progress_observers(setup, progress)
+    if in_process and policy is not None:
+        runtime = Runtime(policy, package_version())
+        result = simulate(setup, InProcessTransport(runtime), clock=time.perf_counter, out=folder, observers=observers)
+    else:
+        child = own_command(scheduler, *policy_words(parts)) if words is None else words
+        result = run_with_child(setup, child, out=folder, observers=observers, **connection)
+    report(result, setup, folder, timings)
+
+
+def _new_folder(setup: Setup, scheduler: str) -> Path:
+    """Make a new folder named after the run; numbers, not times, tell runs apart."""
+    name = f"{setup.workload.name}-{Path(scheduler).name}".replace(":", "-")
+    prepare_folder(Path(_OUTPUTS))
+    for number in count(1):
+        folder = Path(_OUTPUTS) / f"{name}-{number}"
+        try:
+            folder.mkdir()
+        except FileExistsError:
+            continue
+        return folder
+    raise AssertionError("unreachable")

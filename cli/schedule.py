@@ -1,0 +1,51 @@
+"""``pipistrelle schedule``: a scheduler in a terminal of its own."""
+
+import click
+
+from pipistrelle.cli.options import policy_options
+from pipistrelle.protocol.version import package_version
+from pipistrelle.schedulers.registry import make_policy
+from pipistrelle.schedulers.runtime import Runtime
+from pipistrelle.schedulers.zmq_client import resolve_endpoint, serve_simulation
+from pipistrelle.studies.run import HELLO_TIMEOUT
+
+
+@click.command()
+@click.argument("name")
+@click.option(
+    "--connect",
+    metavar="ADDRESS|FILE",
+    required=True,
+    help="The server's endpoint (tcp://..., ipc://...), its connection.json, or the folder that holds it.",
+)
+@policy_options
+@click.option(
+    "--hello-timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=HELLO_TIMEOUT,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to wait for a server.",
+)
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing unless something is wrong.")
+def command(
+    name: str,
+    connect: str,
+    order: str | None,
+    backfill: str | None,
+    placement: str | None,
+    hello_timeout: float,
+    quiet: bool,
+) -> None:
+    """Take the decisions for one simulation.
+
+    NAME is one of 'pipistrelle list schedulers', or file.py:CLASS for a policy of your own. The server may be started
+    before or after.
+    """
+    runtime = Runtime(make_policy(name, order=order, backfill=backfill, placement=placement), package_version())
+    report = (lambda text: None) if quiet else click.echo
+    endpoint = resolve_endpoint(connect, timeout=hello_timeout)
+    serve_simulation(runtime, endpoint, hello_timeout=hello_timeout, report=report)
+    if runtime.ended is not None:
+        text = f"the simulation ended: {runtime.ended.reason}"
+        report(f"{text} ({runtime.ended.message})" if runtime.ended.message else text)

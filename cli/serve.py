@@ -1,0 +1,71 @@
+"""``pipistrelle serve``: the server in a terminal of its own."""
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pipistrelle.cli.execute import progress_observers, report
+from pipistrelle.cli.options import make_setup, simulation_options
+from pipistrelle.protocol.fields import PROTOCOL_VERSION
+from pipistrelle.server.outputs import prepare_folder, to_json, write_output
+from pipistrelle.server.simulation import simulate
+from pipistrelle.server.zmq_transport import ZmqTransport
+from pipistrelle.studies.run import private_endpoint
+
+
+@click.command()
+@simulation_options
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("pipistrelle-out"),
+    show_default=True,
+    help="Folder for the outputs and, while the server runs, its connection.json; outputs of an earlier run are "
+    "replaced when the new one begins.",
+)
+def command(
+    platform: str | None,
+    workload: str,
+    sort: bool,
+    strict: bool,
+    out: Path,
+    endpoint: str | None,
+    progress: bool | None,
+    timings: Path | None,
+    **limits: Any,
+) -> None:
+    """Serve one simulation to one scheduler.
+
+    Prints the endpoint, writes it to OUT/connection.json, and waits. In another terminal:
+
+    \b
+    pipistrelle schedule easy --connect OUT/connection.json
+    """
+    setup = make_setup(platform, workload, sort=sort, strict=strict)
+    prepare_folder(out)
+    with ExitStack() as stack:
+        address = endpoint if endpoint is not None else stack.enter_context(private_endpoint())
+        transport = ZmqTransport(address, **limits)
+        stack.callback(transport.close)
+        stack.enter_context(_connection_file(out, transport.endpoint))
+        click.echo(f"listening at {transport.endpoint}; waiting for a scheduler")
+        result = simulate(
+            setup, transport, clock=time.perf_counter, out=out, observers=progress_observers(setup, progress)
+        )
+    report(result, setup, out, timings)
+
+
+@contextmanager
+def _connection_file(out: Path, endpoint: str) -> Iterator[None]:
+    """Write where to connect, as long as there is something to connect to."""
+    path = out / "connection.json"
+    write_output(path, to_json({"endpoint": endpoint, "protocol": PROTOCOL_VERSION}))
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)

@@ -1,0 +1,54 @@
+"""The table at the end of a run."""
+
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from pipistrelle.server.simulation import Result, Setup
+
+
+def print_summary(result: Result, setup: Setup, out: Path | None, console: Console) -> None:
+    """Print the figures of a run and the folder of its outputs."""
+    summary, times = result.summary, result.times
+    machine = setup.platform
+    table = Table(
+        title=f"{setup.workload.name} on {machine.name} ({machine.units:,} units), {result.scheduler.name}",
+        title_justify="left",
+    )
+    table.add_column("figure")
+    table.add_column("value", justify="right")
+
+    def row(name: str, value: float | None, form: str, unit: str = "") -> None:
+        table.add_row(name, "-" if value is None else f"{value:{form}}{unit}")
+
+    row("jobs", summary.jobs, ",")
+    row("rejected", summary.rejected, ",")
+    for reason, count in summary.dropped.items():
+        row(f"dropped: {reason}", count, ",")
+    row("killed at their walltime", summary.killed_at_walltime, ",")
+    if summary.killed:
+        row("killed by the scheduler", summary.killed, ",")
+    if summary.unfinished:
+        row("unfinished", summary.unfinished, ",")
+    row("makespan", summary.makespan, ",.0f", " s")
+    row("utilisation", None if summary.utilisation is None else 100 * summary.utilisation, ".2f", " %")
+    row("mean wait", summary.mean_wait, ",.3f", " s")
+    row("median wait", summary.median_wait, ",.3f", " s")
+    row("95th percentile of wait", summary.p95_wait, ",.3f", " s")
+    row("mean bounded slowdown (10 s)", summary.mean_bounded_slowdown, ",.4f")
+    row("round trips", times.round_trips, ",")
+    row("wall time", times.total, ".2f", " s")
+    row("  of it waiting for the scheduler", 100 * times.scheduler / times.total if times.total else None, ".0f", " %")
+    console.print(table)
+    if summary.reason != "completed":
+        console.print(f"ended early: {summary.reason}", markup=False, highlight=False)
+    if out is not None:
+        console.print(f"outputs in {out}", markup=False, highlight=False, soft_wrap=True)
+
+
+def timings(result: Result) -> dict[str, Any]:
+    """Return the wall-clock figures of a run, in seconds."""
+    times = result.times
+    return {"round_trips": times.round_trips, "wall_time": times.total, "waiting_for_scheduler": times.scheduler}

@@ -1,0 +1,43 @@
+"""``pipistrelle workload``: making workloads."""
+
+from pathlib import Path
+
+import click
+
+from pipistrelle.traces.generator import generate
+from pipistrelle.traces.load import save
+
+
+@click.group()
+def command() -> None:
+    """Make workloads."""
+
+
+@command.command("generate")
+@click.option("--jobs", type=click.IntRange(min=1), default=5000, show_default=True, help="Number of jobs.")
+@click.option(
+    "--units",
+    type=click.IntRange(min=1),
+    default=256,
+    show_default=True,
+    help="Size of the machine in schedulable units.",
+)
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Equal seeds give equal bytes.")
+@click.option(
+    "--load",
+    type=click.FloatRange(min=0, min_open=True),
+    default=0.85,
+    show_default=True,
+    help="Offered load: unit-seconds of the jobs over those of the machine.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    required=True,
+    help="File to write: .swf or .json, also with .gz or .xz.",
+)
+def generate_command(jobs: int, units: int, seed: int, load: float, output: Path) -> None:
+    """Generate a workload with daily and weekly cycles, and write it."""
+    save(generate(jobs=jobs, units=units, seed=seed, load=load), output)
+    click.echo(f"{jobs:,} jobs written to {output}")

@@ -1,0 +1,131 @@
+"""What a scheduler decides: one struct a decision type, wire form ``{"timestamp", "type", "data"}``.
+
+A decision is carried out at its ``timestamp``, which lies at or after the notice's ``now``: a scheduler may model the
+time that deciding takes. Constructors do not validate: only the codec decodes.
+"""
+
+from msgspec import Struct
+
+from pipistrelle.protocol.events import JobDescription
+from pipistrelle.protocol.fields import Allocation, Instant, JobId, RejectionCode, Seconds, Why
+
+
+class ExecuteJobData(Struct, frozen=True, omit_defaults=True, gc=False):
+    """Start a waiting job on exactly these units."""
+
+    job_id: JobId
+    alloc: Allocation
+    why: Why | None = None
+
+
+class RejectJobData(Struct, frozen=True, omit_defaults=True, gc=False):
+    """Refuse a waiting job for good."""
+
+    job_id: JobId
+    why: Why | None = None
+
+
+class KillJobData(Struct, frozen=True, omit_defaults=True):
+    """End running jobs now; a job that has just ended by itself is not an error."""
+
+    job_ids: tuple[JobId, ...]
+    why: Why | None = None
+
+
+class CallMeLaterData(Struct, frozen=True, omit_defaults=True, gc=False):
+    """Ask for a REQUESTED_CALL at ``timestamp``; only a call with an ``id`` can be cancelled."""
+
+    timestamp: Instant
+    id: str = ""
+
+
+class CancelCallData(Struct, frozen=True, gc=False):
+    """Take a pending CALL_ME_LATER back."""
+
+    id: str
+
+
+class RegisterJobData(Struct, frozen=True, omit_defaults=True):
+    """Submit a job of the scheduler's own (feature ``dynamic_jobs``); ``runtime`` is how long it will really take."""
+
+    job_id: JobId
+    job: JobDescription
+    runtime: Seconds
+
+
+class SetJobMetadataData(Struct, frozen=True, gc=False):
+    """Attach a text to a job; it is written to the jobs file."""
+
+    job_id: JobId
+    metadata: str
+
+
+class StopData(Struct, frozen=True, omit_defaults=True, gc=False):
+    """End the simulation now, keeping the outputs."""
+
+    reason: str = ""
+
+
+class Decision(Struct, tag_field="type", frozen=True, gc=False):
+    """Something to be done at ``timestamp``."""
+
+    timestamp: Instant
+
+
+class ExecuteJob(Decision, frozen=True, tag="EXECUTE_JOB", gc=False):
+    """Start a waiting job."""
+
+    data: ExecuteJobData
+
+
+class RejectJob(Decision, frozen=True, tag="REJECT_JOB", gc=False):
+    """Refuse a waiting job."""
+
+    data: RejectJobData
+
+
+class KillJob(Decision, frozen=True, tag="KILL_JOB", gc=False):
+    """End running jobs."""
+
+    data: KillJobData
+
+
+class CallMeLater(Decision, frozen=True, tag="CALL_ME_LATER", gc=False):
+    """Ask to be woken."""
+
+    data: CallMeLaterData
+
+
+class CancelCall(Decision, frozen=True, tag="CANCEL_CALL", gc=False):
+    """Take a CALL_ME_LATER back."""
+
+    data: CancelCallData
+
+
+class RegisterJob(Decision, frozen=True, tag="REGISTER_JOB", gc=False):
+    """Submit a job of the scheduler's own."""
+
+    data: RegisterJobData
+
+
+class SetJobMetadata(Decision, frozen=True, tag="SET_JOB_METADATA", gc=False):
+    """Attach a text to a job."""
+
+    data: SetJobMetadataData
+
+
+class Stop(Decision, frozen=True, tag="STOP", gc=False):
+    """End the simulation."""
+
+    data: StopData
+
+
+AnyDecision = ExecuteJob | RejectJob | KillJob | CallMeLater | CancelCall | RegisterJob | SetJobMetadata | Stop
+
+
+class Malformed(Decision, frozen=True, tag="(malformed)"):
+    """A decision that could not be read; never on the wire, it keeps its place in the reply to be rejected there."""
+
+    decision: str
+    code: RejectionCode
+    message: str

@@ -1,0 +1,80 @@
+"""Every error a user can meet, in one shape: what, where, expected, found, what to do next.
+
+The base class lives in the lowest layer so that each layer can derive its own; the command line alone turns an error
+into text on the terminal and an exit code.
+"""
+
+from difflib import get_close_matches
+from typing import ClassVar
+
+
+class PipistrelleError(Exception):
+    """Something a user can put right; any other exception is a bug of ours.
+
+    Parameters
+    ----------
+    what
+        what is wrong, a clause without a final full stop.
+    where
+        the file, line, field, endpoint or JSON path concerned.
+    expected, found
+        what the rule asks for and what stands there instead.
+    hint
+        what to do next, a sentence.
+    """
+
+    #: exit code of the command line: 2 is "the input is wrong".
+    exit_code: ClassVar[int] = 2
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        where: str | None = None,
+        expected: str | None = None,
+        found: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        self.what = what
+        self.where = where
+        self.expected = expected
+        self.found = found
+        self.hint = hint
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        text = f"{self.where}: {self.what}" if self.where else self.what
+        rule = ", ".join(
+            part
+            for part in (
+                f"expected {self.expected}" if self.expected else "",
+                f"found {self.found}" if self.found else "",
+            )
+            if part
+        )
+        if rule:
+            text = f"{text}: {rule}"
+        text = text if text.endswith((".", "?", "!")) else f"{text}."
+        return f"{text} {self.hint}" if self.hint else text
+
+
+class ProtocolError(PipistrelleError):
+    """A rule of the protocol was broken; see the two derived classes for by whom."""
+
+    exit_code = 4
+
+
+class LocalProtocolError(ProtocolError):
+    """This side tried to send what the protocol does not allow now; the fault is in the calling code."""
+
+
+class RemoteProtocolError(ProtocolError):
+    """The peer sent what the protocol does not allow; the session is over, the peer's program must be mended."""
+
+
+def did_you_mean(name: str, known: list[str]) -> str:
+    """Return a sentence that names the closest known name, or all the known ones."""
+    close = get_close_matches(name, known, n=1)
+    if close:
+        return f"Did you mean '{close[0]}'?"
+    return f"Known: {', '.join(known)}." if known else "None is known."

@@ -1,0 +1,217 @@
+"""What the server tells: one struct an event type, wire form ``{"timestamp", "type", "data"}``.
+
+Events inside a notice stand in the order in which they happened; at one instant that is completions, kills,
+submissions, calls (SPEC.md, "Order").  Constructors do not validate: only the codec decodes.
+"""
+
+from typing import Any
+
+from msgspec import Struct, field
+
+from pipistrelle.protocol.fields import (
+    Allocation,
+    EndReason,
+    Instant,
+    JobId,
+    JobState,
+    PositiveSeconds,
+    RejectionCode,
+    Sequence,
+    Units,
+)
+
+
+class JobDescription(Struct, frozen=True, omit_defaults=True, gc=False):
+    """A job as its scheduler knows it: what was asked for, never how long it will really run.
+
+    ``walltime`` absent means that the job may run without limit. ``profile`` is used by the batsim dialect.
+    """
+
+    id: JobId
+    res: Units
+    walltime: PositiveSeconds | None = None
+    subtime: Instant | None = None
+    profile: str | None = None
+
+
+class PoolInfo(Struct, frozen=True, omit_defaults=True):
+    """A group of equal nodes: node and unit numbers, as inclusive intervals."""
+
+    name: str
+    nodes: Allocation
+    units: Allocation
+    units_per_node: Units = 1
+    unit: str = "node"
+    properties: dict[str, str | int | float | bool] = field(default_factory=dict)
+
+
+class PlatformInfo(Struct, frozen=True, omit_defaults=True):
+    """The machine, described by groups rather than node by node."""
+
+    name: str
+    pools: tuple[PoolInfo, ...]
+
+
+class SimulationBeginsData(Struct, frozen=True, omit_defaults=True):
+    """The machine and the run's configuration.
+
+    ``nb_resources`` is the number of schedulable units; units are numbered from 0. ``workloads`` maps a job id's
+    prefix to the workload's name.
+    """
+
+    nb_resources: Units
+    platform: PlatformInfo | None = None
+    workloads: dict[str, str] = field(default_factory=dict)
+    config: dict[str, Any] = field(default_factory=dict)
+
+
+class JobSubmittedData(Struct, frozen=True, omit_defaults=True, gc=False):
+    """A job joined the queue; the scheduler must start or reject it some day."""
+
+    job_id: JobId
+    job: JobDescription
+
+
+class JobCompletedData(Struct, frozen=True, omit_defaults=True, gc=False):
+    """A job ended and its units are free."""
+
+    job_id: JobId
+    job_state: JobState
+    alloc: Allocation = ""
+    return_code: int = 0
+
+
+class Progress(Struct, frozen=True, omit_defaults=True, gc=False):
+    """How far a killed job had come: ``progress`` is the done share of its work, 0 to 1."""
+
+    progress: float
+    profile_name: str | None = None
+
+
+class JobKilledData(Struct, frozen=True, omit_defaults=True):
+    """Answer to one KILL_JOB: the jobs it named; ``job_progress`` holds only those that it really ended."""
+
+    job_ids: tuple[JobId, ...]
+    job_progress: dict[str, Progress] = field(default_factory=dict)
+
+
+class RequestedCallData(Struct, frozen=True, omit_defaults=True, gc=False):
+    """A call asked for with CALL_ME_LATER is due; ``id`` as given there."""
+
+    id: str = ""
+
+
+class NoMoreJobsData(Struct, frozen=True, gc=False):
+    """The last job of the workloads has been submitted; only REGISTER_JOB can add more."""
+
+
+class DecisionRejectedData(Struct, frozen=True, omit_defaults=True, gc=False):
+    """A decision was illegal and had no effect.
+
+    ``reply_to`` and ``index`` say which: the ``index``-th (from 0) decision of the reply to that notice.
+    """
+
+    code: RejectionCode
+    message: str
+    reply_to: Sequence
+    index: int
+    decision: str
+    job_id: str = ""
+
+
+class SimulationEndsData(Struct, frozen=True, omit_defaults=True):
+    """Why the run is over; nothing follows."""
+
+    reason: EndReason = "completed"
+    message: str = ""
+
+
+class Event(Struct, tag_field="type", frozen=True, gc=False):
+    """Something that happened at ``timestamp``."""
+
+    timestamp: Instant
+
+
+class SimulationBegins(Event, frozen=True, tag="SIMULATION_BEGINS"):
+    """First event of the first notice."""
+
+    data: SimulationBeginsData
+
+
+class SimulationEnds(Event, frozen=True, tag="SIMULATION_ENDS"):
+    """Last event of the last notice; it wants no reply."""
+
+    data: SimulationEndsData = field(default_factory=SimulationEndsData)
+
+
+class JobSubmitted(Event, frozen=True, tag="JOB_SUBMITTED", gc=False):
+    """A job joined the queue."""
+
+    data: JobSubmittedData
+
+
+class JobCompleted(Event, frozen=True, tag="JOB_COMPLETED", gc=False):
+    """A job ended."""
+
+    data: JobCompletedData
+
+
+class JobKilled(Event, frozen=True, tag="JOB_KILLED", gc=False):
+    """A KILL_JOB was carried out."""
+
+    data: JobKilledData
+
+
+class RequestedCall(Event, frozen=True, tag="REQUESTED_CALL", gc=False):
+    """A CALL_ME_LATER is due."""
+
+    data: RequestedCallData = field(default_factory=RequestedCallData)
+
+
+class NoMoreJobs(Event, frozen=True, tag="NO_MORE_JOBS", gc=False):
+    """The workloads are exhausted."""
+
+    data: NoMoreJobsData = field(default_factory=NoMoreJobsData)
+
+
+class DecisionRejected(Event, frozen=True, tag="DECISION_REJECTED", gc=False):
+    """A decision of the last reply was illegal."""
+
+    data: DecisionRejectedData
+
+
+AnyEvent = (
+    SimulationBegins
+    | SimulationEnds
+    | JobSubmitted
+    | JobCompleted
+    | JobKilled
+    | RequestedCall
+    | NoMoreJobs
+    | DecisionRejected
+)
+
+__all__ = [
+    "AnyEvent",
+    "DecisionRejected",
+    "DecisionRejectedData",
+    "Event",
+    "JobCompleted",
+    "JobCompletedData",
+    "JobDescription",
+    "JobKilled",
+    "JobKilledData",
+    "JobSubmitted",
+    "JobSubmittedData",
+    "NoMoreJobs",
+    "NoMoreJobsData",
+    "PlatformInfo",
+    "PoolInfo",
+    "Progress",
+    "RequestedCall",
+    "RequestedCallData",
+    "SimulationBegins",
+    "SimulationBeginsData",
+    "SimulationEnds",
+    "SimulationEndsData",
+]

@@ -1,0 +1,61 @@
+"""Named field types: the unit, the bounds and the description of each quantity, written once."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+#: protocol version spoken by this package, apart from the package's own version; SPEC.md names the same.
+PROTOCOL_VERSION = 1
+#: oldest protocol version that this package still understands.
+PROTOCOL_OLDEST = 1
+
+Seconds = Annotated[float, Meta(ge=0, description="a duration in seconds, finite")]
+PositiveSeconds = Annotated[float, Meta(gt=0, description="a duration in seconds, finite, above zero")]
+Instant = Annotated[float, Meta(ge=0, description="simulated time in seconds since time 0, an IEEE double, finite")]
+Sequence = Annotated[
+    int, Meta(ge=0, description="number of a message of the server; WELCOME is 0, notices count from 1")
+]
+Units = Annotated[int, Meta(ge=1, description="a number of schedulable units (nodes, cores or GPUs)")]
+JobId = Annotated[str, Meta(min_length=1, description="WORKLOAD!NAME, for example 'w0!17'")]
+Allocation = Annotated[
+    str,
+    Meta(
+        description="a set of units as inclusive intervals in decimal, separated by single spaces: '0-3 8-19'",
+    ),
+]
+Why = Annotated[str, Meta(description="the scheduler's reason, free text, kept in the outputs")]
+
+JobState = Literal[
+    "COMPLETED_SUCCESSFULLY",
+    "COMPLETED_FAILED",
+    "COMPLETED_WALLTIME_REACHED",
+    "COMPLETED_KILLED",
+]
+
+#: event types that a reply's ``wake`` may list; the others always wake the scheduler.
+WakeType = Literal["JOB_SUBMITTED", "JOB_COMPLETED", "JOB_KILLED", "NO_MORE_JOBS"]
+
+#: optional parts of the protocol that a HELLO may ask for.
+Feature = Literal["dynamic_jobs", "wake_filter"]
+FEATURES: tuple[Feature, ...] = ("dynamic_jobs", "wake_filter")
+
+EndReason = Literal["completed", "stopped", "stalled", "strict", "interrupted", "protocol_error", "error"]
+
+RejectionCode = Literal[
+    "malformed",
+    "unknown_type",
+    "unknown_job",
+    "wrong_state",
+    "bad_allocation",
+    "unknown_unit",
+    "busy_unit",
+    "wrong_size",
+    "past_time",
+    "unknown_call",
+    "duplicate_call",
+    "duplicate_job",
+    "too_large",
+    "feature_off",
+]
+
+RefusalCode = Literal["version", "busy", "malformed", "protocol_error"]

@@ -1,0 +1,131 @@
+"""Backfilling: who may start now, and who may pass the first in the queue."""
+
+from collections.abc import Callable
+from math import inf
+from typing import Protocol
+
+from pipistrelle.schedulers.jobs import SchedulerJob
+from pipistrelle.schedulers.placement import Placement
+from pipistrelle.schedulers.running import Reservation
+from pipistrelle.schedulers.view import View
+
+
+class Backfill(Protocol):
+    """Starts jobs; it may keep what it knows from one instant for the next."""
+
+    def schedule(self, view: View, placement: Placement) -> None:
+        """Start every job that may start now."""
+
+
+def start_in_order(view: View, placement: Placement) -> None:
+    """Start the first job again and again as long as it fits."""
+    while (first := view.waiting.first) is not None and first.size <= view.free.count:
+        view.start(first, placement.take(view.free, first.size))
+
+
+class NoBackfill:
+    """Jobs start strictly in the order of the queue."""
+
+    def schedule(self, view: View, placement: Placement) -> None:
+        """Start from the front until a job does not fit."""
+        start_in_order(view, placement)
+        if view.waiting:  # nobody can pass the first, which waits for units
+            view.wake = ("JOB_COMPLETED",)
+
+
+class FirstFit:
+    """Every job that fits starts, in the order of the queue: no reservation, so large jobs may starve."""
+
+    def schedule(self, view: View, placement: Placement) -> None:
+        """Start all that fits."""
+        free = view.free
+        start_in_order(view, placement)
+        if not view.released:  # what waited before still does not fit
+            for job in view.arrivals:
+                if job.waits and job.size <= free.count:
+                    view.start(job, placement.take(free, job.size))
+        elif free.count and len(view.waiting) > 1:
+            queue = view.waiting
+            places = queue.candidates(free.count)
+            while len(places):
+                job = queue.at(int(places[0]))
+                view.start(job, placement.take(free, job.size))
+                places = queue.narrow(places[1:], free.count)
+        if not free.count:
+            view.wake = ("JOB_COMPLETED",)
+
+
+class Easy:
+    """EASY backfilling: one reservation, for the first in the queue, by numbers of units alone.
+
+    A job may pass if it ends, by its walltime, not later than the shadow time, or if it needs no more units than the
+    reservation leaves over (Lifka, "The ANL/IBM SP scheduling system", 1995; Mu'alem and Feitelson, 2001).
+    Candidates are taken in the order of the queue, or shortest walltime first (``shortest_first``; EASY-SJBF of
+    Tsafrir, Etsion and Feitelson, 2007).
+
+    Between two releases of units the reservation cannot change and time only takes candidates away, so that only the
+    jobs that have arrived since need a look.
+    """
+
+    def __init__(self, *, shortest_first: bool = False) -> None:
+        self._shortest_first = shortest_first
+        self._reserved_for: SchedulerJob | None = None
+        self._shadow = inf
+        self._extra = 0
+
+    def schedule(self, view: View, placement: Placement) -> None:
+        """Start from the front, then backfill behind the first job that does not fit."""
+        start_in_order(view, placement)
+        first = view.waiting.first
+        if first is None:
+            self._reserved_for = None
+            return
+        if not view.free.count:
+            # An arrival cannot start; if it becomes the first, the next release will find it there.
+            self._reserved_for = None
+            view.wake = ("JOB_COMPLETED",)
+            return
+        if view.released or first is not self._reserved_for:
+            self._reserved_for = first
+            self._shadow, self._extra = self._reserve(view, first)
+            self._pass_over_all(view, placement, first)
+        else:
+            self._pass_over(view, placement, first, view.arrivals)
+
+    @staticmethod
+    def _reserve(view: View, first: SchedulerJob) -> Reservation:
+        return view.running.reserve(first.size, view.free.count)
+
+    def _pass_over_all(self, view: View, placement: Placement, first: SchedulerJob) -> None:
+        queue, free = view.waiting, view.free
+        if len(queue) == 1:
+            return
+        places = queue.candidates(free.count, self._shadow, view.now, self._extra)
+        why = f"backfilled before {first.id}"
+        while len(places):
+            place = queue.shortest(places) if self._shortest_first else int(places[0])
+            self._backfill(view, placement, queue.at(place), why)
+            left = places[places != place] if self._shortest_first else places[1:]
+            places = queue.narrow(left, free.count, self._shadow, view.now, self._extra)
+
+    def _pass_over(self, view: View, placement: Placement, first: SchedulerJob, jobs: list[SchedulerJob]) -> None:
+        if self._shortest_first and len(jobs) > 1:
+            jobs = sorted(jobs, key=lambda job: (job.walltime, job.number))
+        for job in jobs:
+            in_time = view.now + job.walltime <= self._shadow
+            if job is not first and job.size <= view.free.count and (in_time or job.size <= self._extra):
+                self._backfill(view, placement, job, f"backfilled before {first.id}")
+
+    def _backfill(self, view: View, placement: Placement, job: SchedulerJob, why: str) -> None:
+        if view.now + job.walltime > self._shadow:
+            self._extra -= job.size
+        view.start(job, placement.take(view.free, job.size), why)
+
+
+#: {name: what makes one}
+BACKFILLS: dict[str, Callable[[], Backfill]] = {
+    "none": NoBackfill,
+    "firstfit": FirstFit,
+    "easy": Easy,
+    "easy-sjbf": lambda: Easy(shortest_first=True),
+}

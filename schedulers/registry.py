@@ -1,0 +1,119 @@
+"""Schedulers by name: the registered ones, and a user's own file or module."""
+
+import importlib
+import importlib.util
+import sys
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Any, Final
+
+from pipistrelle.protocol.errors import did_you_mean
+from pipistrelle.schedulers.policy import Policy, PolicyError, compose
+from pipistrelle.schedulers.presets import PARTS
+
+GROUP: Final = "pipistrelle.schedulers"
+
+
+def registered() -> dict[str, EntryPoint]:
+    """Return {name: entry point} of all installed schedulers, by name."""
+    return {point.name: point for point in sorted(entry_points(group=GROUP), key=lambda point: point.name)}
+
+
+def is_policy_name(text: str) -> bool:
+    """Tell whether a text names a registered scheduler or a Python object (``module:name``, ``file.py:name``)."""
+    return text in registered() or (":" in text and "://" not in text and not any(c.isspace() for c in text))
+
+
+def describe(name: str) -> str:
+    """Return the first line of a registered scheduler's documentation."""
+    text = getattr(registered()[name].load(), "__doc__", None) or ""
+    return text.strip().partition("\n")[0]
+
+
+def make_policy(
+    name: str, *, order: str | None = None, backfill: str | None = None, placement: str | None = None
+) -> Policy:
+    """Return the policy of this name, with other parts if they are named.
+
+    ``name`` is a registered scheduler, ``package.module:OBJECT`` or ``path/to/file.py:OBJECT``, where the object is a
+    class or function that returns a policy when called without arguments. Only our own presets have parts that can
+    be replaced.
+
+    Raises
+    ------
+    PolicyError
+        when there is none, or it cannot be loaded, or is no policy.
+    """
+    known = registered()
+    parts = {
+        axis: part
+        for axis, part in (("order", order), ("backfill", backfill), ("placement", placement))
+        if part is not None
+    }
+    if parts:
+        if name not in PARTS:
+            raise PolicyError(
+                f"'{name}' has no parts that could be replaced by --{' --'.join(parts)}",
+                expected=f"one of {', '.join(PARTS)}",
+            )
+        merged = PARTS[name] | parts
+        return compose(name="+".join([name, *(f"{axis}={part}" for axis, part in parts.items())]), **merged)
+    if name in known:
+        made = known[name].load()()
+    elif ":" in name:
+        made = _call(_load_object(name), name)
+    else:
+        raise PolicyError(
+            f"there is no scheduler '{name}'",
+            hint=f"{did_you_mean(name, list(known))} A file of yours is given as file.py:CLASS.",
+        )
+    for attribute in ("name", "order", "decide"):
+        if not hasattr(made, attribute):
+            raise PolicyError(
+                f"this is no policy: it has no '{attribute}'",
+                where=name,
+                expected="an object with name, order and decide(view)",
+                found=type(made).__name__,
+            )
+    policy: Policy = made
+    return policy
+
+
+def _load_object(name: str) -> Any:
+    module_name, _, attribute = name.rpartition(":")
+    try:
+        module = _load_file(Path(module_name)) if module_name.endswith(".py") else importlib.import_module(module_name)
+    except PolicyError:
+        raise
+    except Exception as error:  # importing runs the user's code: anything may come out of it
+        raise PolicyError(f"cannot import it ({type(error).__name__}: {error})", where=module_name) from error
+    try:
+        return getattr(module, attribute)
+    except AttributeError:
+        public = [key for key in vars(module) if not key.startswith("_")]
+        raise PolicyError(
+            f"there is no '{attribute}' in it", where=module_name, hint=did_you_mean(attribute, public)
+        ) from None
+
+
+def _load_file(path: Path) -> Any:
+    if not path.is_file():
+        raise PolicyError("there is no such file", where=str(path))
+    spec = importlib.util.spec_from_file_location(f"pipistrelle_user_{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise PolicyError("this is no Python file", where=str(path))
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _call(factory: Any, name: str) -> Any:
+    try:
+        return factory()
+    except Exception as error:  # the user's code again
+        raise PolicyError(
+            f"cannot make the policy ({type(error).__name__}: {error})",
+            where=name,
+            expected="a class or function that needs no arguments",
+        ) from error

@@ -1,0 +1,140 @@
+"""Between protocol and policy: folds events into the view, asks the policy, returns its decisions."""
+
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+from loguru import logger
+
+from pipistrelle.protocol.errors import PipistrelleError
+from pipistrelle.protocol.events import (
+    DecisionRejected,
+    Event,
+    JobCompleted,
+    JobKilled,
+    JobSubmitted,
+    NoMoreJobs,
+    RequestedCall,
+    SimulationBegins,
+    SimulationEnds,
+    SimulationEndsData,
+)
+from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
+from pipistrelle.schedulers.errors import PolicyFailed
+from pipistrelle.schedulers.jobs import SchedulerJob
+from pipistrelle.schedulers.policy import Policy
+from pipistrelle.schedulers.view import View
+
+
+class Runtime:
+    """Serves one simulation with one policy; no I/O, so that it runs behind a socket or inside the server.
+
+    Parameters
+    ----------
+    policy
+        takes the decisions; its optional attribute ``features`` names what else of the protocol it wants
+        (``dynamic_jobs``).
+    version
+        told to the server.
+    """
+
+    def __init__(self, policy: Policy, version: str = "") -> None:
+        self._policy = policy
+        self._version = version
+        self._view: View | None = None
+        self._submitted = 0
+        self._filter = False
+        #: how and why the simulation ended; None before
+        self.ended: SimulationEndsData | None = None
+        self._fold: dict[type[Event], Callable[[View, Any], None]] = {
+            JobSubmitted: self._job_submitted,
+            JobCompleted: self._job_completed,
+            RequestedCall: self._requested_call,
+            DecisionRejected: self._decision_rejected,
+            JobKilled: self._nothing,
+            NoMoreJobs: self._nothing,
+        }
+
+    def hello(self) -> HelloData:
+        """Return who this scheduler is and what it wants."""
+        features = ("wake_filter", *getattr(self._policy, "features", ()))
+        return HelloData(self._policy.name, self._version, features=features)
+
+    def welcome(self, data: WelcomeData) -> None:
+        """Take note of what was agreed."""
+        self._filter = "wake_filter" in data.features
+
+    def answer(self, notice: Notice) -> Reply:
+        """Return the policy's decisions for a notice.
+
+        Raises
+        ------
+        PolicyFailed
+            when the policy raises, or when a decision of the last reply was rejected.
+        """
+        view = self._view
+        if view is not None:
+            view.now = notice.now
+            view.decisions = []
+            view.wake = None
+        for event in notice.events:
+            if isinstance(event, SimulationBegins):
+                view = self._view = View(event.data, self._policy.order)
+                return Reply(notice.seq, notice.now)
+            if isinstance(event, SimulationEnds):
+                self.ended = event.data
+                return Reply(notice.seq, notice.now)
+            assert view is not None
+            self._fold[type(event)](view, event)
+        assert view is not None
+        self._decide(view)
+        view.arrivals = []
+        view.released = False
+        view.calls = []
+        return Reply(notice.seq, notice.now, view.decisions, view.wake if self._filter else None)
+
+    def _decide(self, view: View) -> None:
+        try:
+            self._policy.decide(view)
+        except PipistrelleError:
+            raise
+        except Exception as error:  # a policy is its user's own code: anything may come out of it
+            logger.opt(exception=error).debug("policy '{}' failed", self._policy.name)
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            raise PolicyFailed(
+                f"policy '{self._policy.name}' raised {type(error).__name__}: {error}",
+                where=f"simulated time {view.now!r}, {place.filename}:{place.lineno}",
+                hint="The whole traceback is in the log with -v.",
+            ) from error
+
+    def _job_submitted(self, view: View, event: JobSubmitted) -> None:
+        job = SchedulerJob.submitted(event.data.job, self._submitted, event.timestamp)
+        self._submitted += 1
+        view.waiting.add(job)
+        if job.size > view.units:
+            view.reject(job, f"needs {job.size} units, the machine has {view.units}")
+        else:
+            view.arrivals.append(job)
+
+    @staticmethod
+    def _job_completed(view: View, event: JobCompleted) -> None:
+        job = view.running.remove(event.data.job_id)
+        view.free.add(job.alloc)
+        view.released = True
+
+    @staticmethod
+    def _requested_call(view: View, event: RequestedCall) -> None:
+        view.calls.append(event.data.id)
+
+    @staticmethod
+    def _decision_rejected(view: View, event: DecisionRejected) -> None:
+        data = event.data
+        raise PolicyFailed(
+            f"the server rejected a decision ({data.code}): {data.message}",
+            where=f"decision {data.index} ({data.decision}) of the reply to notice {data.reply_to}",
+            hint="The policy must not decide this; the view does not go on without it.",
+        )
+
+    @staticmethod
+    def _nothing(view: View, event: Event) -> None:
+        """Ignore an event that changes nothing: what it says came with other events."""

@@ -1,0 +1,158 @@
+"""The scheduler's socket: a REQ that connects to a server and serves one simulation."""
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import zmq
+from zmq.utils.monitor import parse_monitor_message
+
+from pipistrelle.protocol.messages import Refused, Reply
+from pipistrelle.protocol.session import SchedulerSession
+from pipistrelle.schedulers.errors import ServerGone
+from pipistrelle.schedulers.runtime import Runtime
+
+_TICK_MS: Final = 100
+_LINGER_MS: Final = 500
+#: the empty reply to WELCOME, which is message 0
+_FIRST_REPLY: Final = Reply(0, 0.0)
+
+
+def resolve_endpoint(connect: str, *, timeout: float) -> str:
+    """Return the endpoint that ``connect`` names: itself, or what a server's connection file says.
+
+    A connection file that is not there yet is waited for, up to ``timeout`` seconds.
+
+    Raises
+    ------
+    ServerGone
+        when the file does not come or is no connection file.
+    """
+    if connect.startswith(("tcp://", "ipc://")):
+        return connect
+    path = Path(connect)
+    if path.is_dir():
+        path /= "connection.json"
+    deadline = time.monotonic() + timeout
+    while not path.is_file():
+        if time.monotonic() >= deadline:
+            raise ServerGone(
+                f"no connection file came within {timeout:g} s",
+                where=str(path),
+                hint="Start 'pipistrelle serve --out DIR' and give its DIR/connection.json, or an endpoint (tcp://..., ipc://...).",
+            )
+        time.sleep(_TICK_MS / 1000)
+    try:
+        endpoint = json.loads(path.read_text(encoding="utf-8"))["endpoint"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ServerGone(
+            f"this is no connection file ({type(error).__name__}: {error})",
+            where=str(path),
+            expected='JSON with an "endpoint"',
+            hint="Give the connection.json that the server wrote.",
+        ) from None
+    if not isinstance(endpoint, str) or not endpoint.startswith(("tcp://", "ipc://")):
+        raise ServerGone(
+            "this is no endpoint", where=f"{path}: endpoint", expected="tcp://... or ipc://...", found=repr(endpoint)
+        )
+    return endpoint
+
+
+def serve_simulation(runtime: Runtime, endpoint: str, *, hello_timeout: float, report: Callable[[str], None]) -> None:
+    """Connect, agree, and answer notices until the simulation ends.
+
+    Parameters
+    ----------
+    endpoint
+        ``tcp://HOST:PORT`` or ``ipc://PATH``; the server need not be there yet.
+    hello_timeout
+        how long to wait for the server's WELCOME, in seconds of the wall clock.
+    report
+        called with a line of text when the connection is made.
+
+    Raises
+    ------
+    ServerGone
+        when no server answers in time, it refuses, or it disconnects.
+    """
+    context = zmq.Context(io_threads=1)
+    sock = context.socket(zmq.REQ)
+    sock.setsockopt(zmq.LINGER, 0)
+    sock.setsockopt(zmq.RCVTIMEO, _TICK_MS)
+    monitor = sock.get_monitor_socket(zmq.EVENT_DISCONNECTED)
+    try:
+        try:
+            sock.connect(endpoint)
+        except zmq.ZMQError as error:
+            raise ServerGone(
+                f"cannot connect ({error})", where=endpoint, expected="tcp://HOST:PORT or ipc://PATH"
+            ) from None
+        _converse(runtime, sock, monitor, endpoint, hello_timeout, report)
+        sock.setsockopt(zmq.LINGER, _LINGER_MS)
+    finally:
+        sock.disable_monitor()
+        monitor.close(0)
+        sock.close()
+        context.term()
+
+
+def _converse(
+    runtime: Runtime,
+    sock: "zmq.Socket[bytes]",
+    monitor: "zmq.Socket[bytes]",
+    endpoint: str,
+    hello_timeout: float,
+    report: Callable[[str], None],
+) -> None:
+    session = SchedulerSession()
+    deadline = time.monotonic() + hello_timeout
+
+    def receive(waiting_for: str) -> bytes:
+        while True:
+            try:
+                return sock.recv()
+            except zmq.Again:
+                pass
+            if session.welcome is None:
+                if time.monotonic() >= deadline:
+                    raise ServerGone(
+                        f"no server answered within {hello_timeout:g} s",
+                        where=endpoint,
+                        hint="Start 'pipistrelle serve' with this endpoint, or raise --hello-timeout.",
+                    )
+            elif _disconnected(monitor) and not sock.poll(0):
+                raise ServerGone(f"the server disconnected while {waiting_for} was awaited", where=endpoint)
+
+    sock.send(session.send_hello(runtime.hello()))
+    greeting = session.receive_greeting(receive("its greeting"))
+    if isinstance(greeting, Refused):
+        raise _refused(greeting, endpoint)
+    while _disconnected(monitor):
+        pass  # attempts before the server was there
+    runtime.welcome(greeting.data)
+    report(f"connected to {greeting.data.server or 'the server'} at {endpoint}")
+    reply = session.send_reply(_FIRST_REPLY)
+    while True:
+        sock.send(reply)
+        notice = session.receive_notice(receive(f"notice {session.seq + 1}"))
+        if isinstance(notice, Refused):
+            raise _refused(notice, endpoint)
+        answer = runtime.answer(notice)
+        if runtime.ended is not None:
+            return
+        reply = session.send_reply(answer)
+
+
+def _disconnected(monitor: "zmq.Socket[bytes]") -> bool:
+    """Take one event from the monitor and tell whether there was one."""
+    try:
+        parse_monitor_message(monitor.recv_multipart(zmq.NOBLOCK))
+    except zmq.Again:
+        return False
+    return True
+
+
+def _refused(refused: Refused, endpoint: str) -> ServerGone:
+    return ServerGone(f"the server refused ({refused.data.code}): {refused.data.message}", where=endpoint)

@@ -1,0 +1,59 @@
+"""What will happen when: the event queue, with its total order."""
+
+from heapq import heappop, heappush
+from itertools import count
+from math import inf
+from typing import Any, Final
+
+# The class of an event decides among those of one instant. Ends come first, because a scheduler must see every unit
+# that is free; decisions that were dated ahead come after all that happens by itself, so that they meet the instant's
+# final state; READY, the end of the scheduler's thinking time, is last.
+END: Final = 0
+SUBMISSION: Final = 4
+CALL: Final = 5
+DECISION: Final = 8
+READY: Final = 9
+
+#: [time, class, sequence, subject]: no two are equal before the subject is reached; None marks a cancelled entry.
+Entry = list[Any]
+
+
+class Agenda:
+    """A queue of subjects, ordered by (time in seconds, class, sequence of insertion)."""
+
+    __slots__ = ("_heap", "_number")
+
+    def __init__(self) -> None:
+        self._heap: list[Entry] = []
+        self._number = count()
+
+    def put(self, time: float, kind: int, subject: object) -> Entry:
+        """Add a subject, which must not be None; the returned entry serves to cancel it."""
+        entry = [time, kind, next(self._number), subject]
+        heappush(self._heap, entry)
+        return entry
+
+    @staticmethod
+    def cancel(entry: Entry) -> None:
+        """Make an entry void; it will not come up, nor will its time."""
+        entry[3] = None
+
+    def next_time(self) -> float:
+        """Return the time of the first entry in seconds, inf when there is none."""
+        heap = self._heap
+        while heap:
+            first = heap[0]
+            if first[3] is not None:
+                time: float = first[0]
+                return time
+            heappop(heap)
+        return inf
+
+    def pop_at(self, time: float) -> Entry | None:
+        """Remove and return the first entry if its time is exactly ``time``, else None."""
+        heap = self._heap
+        while heap and heap[0][0] == time:
+            entry = heappop(heap)
+            if entry[3] is not None:
+                return entry
+        return None

@@ -1,0 +1,50 @@
+"""Checking the address that a server shall listen at, before a socket is opened."""
+
+import re
+from typing import Final
+
+from pipistrelle.server.errors import EndpointError
+
+_TCP: Final = re.compile(r"tcp://(?P<host>\[[0-9a-fA-F:]+\]|[^:/\[\]]+):(?P<port>\d+|\*)")
+_LOOPBACK: Final = re.compile(r"localhost|127(\.\d{1,3}){3}|\[::1\]")
+#: longest path of a Unix socket on Linux (sun_path, with its final zero byte)
+_IPC_BYTES: Final = 107
+_MAX_PORT: Final = 65535
+
+
+def check_endpoint(endpoint: str, *, allow_remote: bool = False) -> str:
+    """Return the endpoint if a server may listen there.
+
+    Raises
+    ------
+    EndpointError
+        when it is neither ``tcp://HOST:PORT`` nor ``ipc://PATH``, when the path is too long for a Unix socket, or
+        when the host is beyond loopback and ``allow_remote`` is False.
+    """
+    if endpoint.startswith("ipc://"):
+        path = endpoint.removeprefix("ipc://")
+        if not path or len(path.encode()) > _IPC_BYTES:
+            raise EndpointError(
+                "this is no usable path of a Unix socket",
+                where=endpoint,
+                expected=f"1 to {_IPC_BYTES} bytes after ipc://",
+                found=f"{len(path.encode())}",
+                hint="Use a shorter path, or tcp://127.0.0.1:28000.",
+            )
+        return endpoint
+    match = _TCP.fullmatch(endpoint)
+    if match is None or (match["port"] != "*" and not 0 < int(match["port"]) <= _MAX_PORT):
+        raise EndpointError(
+            "this is no endpoint",
+            where=endpoint,
+            expected="tcp://HOST:PORT (PORT 1 to 65535, or * for any free one) or ipc://PATH",
+            hint="For example tcp://127.0.0.1:28000.",
+        )
+    if not allow_remote and not _LOOPBACK.fullmatch(match["host"]):
+        raise EndpointError(
+            "this endpoint can be reached from other machines",
+            where=endpoint,
+            expected="a loopback address such as tcp://127.0.0.1:28000",
+            hint="Pass --allow-remote if that is what you want: whoever reaches it can act as the scheduler.",
+        )
+    return endpoint

@@ -1,0 +1,287 @@
+"""The simulation's clockwork, without I/O: ``advance() -> notice``, ``apply(reply)``.
+
+Each instant has three phases: all that happens by itself is absorbed, in the agenda's order; the scheduler is asked;
+its decisions are carried out. Only then does time go on. A decision dated later waits in the agenda, and no notice is
+sent before the scheduler is ready again.
+"""
+
+from collections.abc import Iterator, Sequence
+from math import inf
+from typing import Final
+
+from pipistrelle.protocol.decisions import Decision
+from pipistrelle.protocol.events import (
+    DecisionRejected,
+    Event,
+    JobCompleted,
+    JobCompletedData,
+    JobKilled,
+    JobSubmitted,
+    JobSubmittedData,
+    NoMoreJobs,
+    RequestedCall,
+    RequestedCallData,
+    SimulationBegins,
+    SimulationBeginsData,
+    SimulationEnds,
+    SimulationEndsData,
+)
+from pipistrelle.protocol.fields import EndReason, Feature
+from pipistrelle.protocol.messages import Notice, Reply
+from pipistrelle.server.agenda import CALL, DECISION, END, READY, SUBMISSION, Agenda, Entry
+from pipistrelle.server.cluster import Cluster
+from pipistrelle.server.errors import DecisionRefused, SchedulerFailed
+from pipistrelle.server.jobs import Job
+from pipistrelle.server.lifecycle import Step
+from pipistrelle.server.observers import Observer
+from pipistrelle.server.stalls import StallDetector, describe_waiting
+from pipistrelle.server.verdicts import Illegal, Verdicts
+
+#: these wake the scheduler whatever its wake filter says: it asked for the first, and must know of the second
+_ALWAYS_WAKE: Final[frozenset[type[Event]]] = frozenset((RequestedCall, DecisionRejected))
+_WAKE: Final[dict[str, type[Event]]] = {
+    "JOB_SUBMITTED": JobSubmitted,
+    "JOB_COMPLETED": JobCompleted,
+    "JOB_KILLED": JobKilled,
+    "NO_MORE_JOBS": NoMoreJobs,
+}
+
+
+class Engine:
+    """A simulated cluster that a scheduler decides for.
+
+    Parameters
+    ----------
+    begins
+        what the scheduler is told first; its ``nb_resources`` is the machine's size in units.
+    jobs
+        the workload's jobs, by ascending submit time; taken one at a time.
+    features
+        the optional parts of the protocol that were agreed on.
+    strict
+        whether an illegal decision ends the run (`DecisionRefused`) instead of being rejected.
+    observers
+        told of all that happens.
+    """
+
+    def __init__(
+        self,
+        begins: SimulationBeginsData,
+        jobs: Iterator[Job],
+        *,
+        features: Sequence[Feature] = (),
+        strict: bool = False,
+        observers: Sequence[Observer] = (),
+    ) -> None:
+        #: simulated time in seconds
+        self.now = 0.0
+        self.cluster = Cluster(begins.nb_resources, observers)
+        self.agenda = Agenda()
+        #: {call id: agenda entry} of the pending calls that can be cancelled
+        self.calls: dict[str, Entry] = {}
+        #: number of the last notice
+        self.seq = 0
+        #: set by a STOP decision: its reason
+        self.stopped: str | None = None
+        self.features = frozenset(features)
+        self.exhausted = False
+        self._hooks = self.cluster.hooks
+        self._begins: SimulationBeginsData | None = begins
+        self._prefixes = frozenset(begins.workloads)
+        self._jobs = jobs
+        self._strict = strict
+        self._outbox: list[Event] = []
+        self._wake: frozenset[type[Event]] | None = None
+        self._must_wake = False
+        self._busy_until = 0.0
+        self._ended: tuple[EndReason, str] = ("error", "")
+        self._verdicts = Verdicts(self)
+        self._stalls = StallDetector()
+
+    # -- phase 1: absorb --------------------------------------------------------------------------------------------
+
+    def advance(self) -> Notice | None:
+        """Let time pass until the scheduler must be told something; None when the run is over.
+
+        Raises
+        ------
+        Stalled
+            when jobs wait and nothing will ever happen again.
+        """
+        if self._begins is not None:
+            return self._first_notice(self._begins)
+        while True:
+            if self._must_wake and self.now >= self._busy_until:
+                return self._notice()
+            if self.stopped is not None or self._all_done():
+                return None
+            time = self.agenda.next_time()
+            if time == inf:
+                if self._outbox:  # the wake filter held these back, but nothing else is to come
+                    return self._notice()
+                self._stalls.nothing_to_come(self.now, self.cluster)
+                return None
+            self.now = time
+            self._absorb(time)
+
+    def _absorb(self, time: float) -> None:
+        pop = self.agenda.pop_at
+        while (entry := pop(time)) is not None:
+            kind = entry[1]
+            if kind == END:
+                self._end(*entry[3])
+            elif kind == SUBMISSION:
+                self.submit(entry[3])
+                self._next_submission()
+            elif kind == CALL:
+                self.calls.pop(entry[3], None)
+                self.tell(RequestedCall(time, RequestedCallData(entry[3])))
+            elif kind == DECISION:
+                self._carry_out(*entry[3])
+        self._settle()
+
+    def _end(self, job: Job, step: Step) -> None:
+        self.cluster.end(self.now, job, step)
+        self.tell_end(job)
+
+    def _next_submission(self) -> None:
+        job = next(self._jobs, None)
+        if job is not None:
+            self.agenda.put(job.submit, SUBMISSION, job)
+        elif not self.exhausted:
+            self.exhausted = True
+            self.tell(NoMoreJobs(self.now))
+
+    # -- phase 2: the scheduler's turn ------------------------------------------------------------------------------
+
+    def tell(self, event: Event) -> None:
+        """Put an event into the next notice."""
+        self._outbox.append(event)
+        if self._wake is None or type(event) in self._wake:
+            self._must_wake = True
+
+    def tell_end(self, job: Job) -> None:
+        """Announce that a job has completed or was killed."""
+        success = job.state == "COMPLETED_SUCCESSFULLY"
+        data = JobCompletedData(job.id, job.state, str(job.alloc), 0 if success else -1)  # type: ignore[arg-type]
+        self.tell(JobCompleted(self.now, data))
+
+    def _first_notice(self, begins: SimulationBeginsData) -> Notice:
+        self._begins = None
+        for hook in self._hooks.begins:
+            hook(self.now, begins.nb_resources)
+        self.tell(SimulationBegins(self.now, begins))
+        notice = self._notice()
+        self._next_submission()
+        return notice
+
+    def _notice(self) -> Notice:
+        self._stalls.before_notice(self.now, self.cluster, more_to_come=not self.exhausted)
+        events, self._outbox = self._outbox, []
+        self._must_wake = False
+        self.seq += 1
+        return Notice(self.seq, self.now, events)  # type: ignore[arg-type]
+
+    # -- phase 3: decisions -----------------------------------------------------------------------------------------
+
+    def apply(self, reply: Reply) -> None:
+        """Carry out the decisions of the reply to the last notice; those dated later are kept for their time.
+
+        Raises
+        ------
+        SchedulerFailed
+            when the reply's ``now`` lies before the notice's.
+        DecisionRefused
+            when a decision is illegal and the engine is strict.
+        """
+        if reply.now < self.now:
+            raise SchedulerFailed(
+                "the reply is dated before the notice that it answers",
+                where="$.now",
+                expected=f"at least {self.now!r}",
+                found=repr(reply.now),
+                hint="Take the time from the notice, never from a clock.",
+            )
+        if reply.wake is None or "wake_filter" not in self.features:
+            self._wake = None
+        else:
+            self._wake = _ALWAYS_WAKE.union(_WAKE[name] for name in reply.wake)
+        now = self.now
+        busy_until = reply.now
+        for index, decision in enumerate(reply.events):
+            if decision.timestamp <= now:
+                self._carry_out(decision, reply.reply_to, index)
+            else:
+                busy_until = max(busy_until, decision.timestamp)
+                self.agenda.put(decision.timestamp, DECISION, (decision, reply.reply_to, index))
+        if busy_until > now:
+            self._busy_until = busy_until
+            self.agenda.put(busy_until, READY, READY)
+        self._settle()
+
+    def _carry_out(self, decision: Decision, reply_to: int, index: int) -> None:
+        try:
+            self._verdicts.carry_out(decision)
+            rejected = None
+        except Illegal as illegal:
+            rejected = illegal.event(self.now, decision, reply_to, index)
+        for hook in self._hooks.decided:
+            hook(self.now, decision, None if rejected is None else rejected.data)
+        if rejected is not None:
+            if self._strict:
+                raise DecisionRefused(
+                    f"illegal decision ({rejected.data.code}): {rejected.data.message}",
+                    where=f"decision {index} ({rejected.data.decision}) of the reply to notice {reply_to}",
+                    hint="Without --strict it would be answered with DECISION_REJECTED.",
+                )
+            self.tell(rejected)
+
+    def submit(self, job: Job) -> None:
+        """Let a job join the queue now and announce it."""
+        self.cluster.submit(self.now, job)
+        self.tell(JobSubmitted(self.now, JobSubmittedData(job.id, job.describe())))
+
+    def start(self, job: Job, alloc_text: str) -> None:
+        """Start a waiting job now and put its end on the agenda; IllegalAllocation if that cannot be."""
+        self.cluster.execute(self.now, job, alloc_text)
+        step: Step = "finish" if job.runtime <= job.walltime else "reach_walltime"
+        job.ending = self.agenda.put(self.now + min(job.runtime, job.walltime), END, (job, step))
+
+    def kill(self, job: Job) -> None:
+        """End a running job now, before its time, and announce it."""
+        if job.ending is not None:
+            self.agenda.cancel(job.ending)
+        self._end(job, "kill")
+
+    def is_workload(self, prefix: str) -> bool:
+        """Tell whether job ids with this prefix belong to a workload."""
+        return prefix in self._prefixes
+
+    def _settle(self) -> None:
+        for hook in self._hooks.settled:
+            hook(self.now, self.cluster.ledger.idle)
+
+    # -- the end ----------------------------------------------------------------------------------------------------
+
+    def _all_done(self) -> bool:
+        cluster = self.cluster
+        if cluster.running or cluster.waiting or not self.exhausted or self._must_wake:
+            return False
+        # What a scheduler that may register jobs has asked for can still lead to something.
+        return "dynamic_jobs" not in self.features or self.agenda.next_time() == inf
+
+    def end(self, reason: EndReason, message: str = "") -> Notice:
+        """Return the last notice, which tells the scheduler that the run is over, and why."""
+        if self.stopped is not None and reason == "completed":
+            reason, message = "stopped", self.stopped
+            if self.cluster.waiting or self.cluster.running:
+                message = f"{message} ({describe_waiting(self.cluster)})"
+        self._ended = (reason, message)
+        self.seq += 1
+        ends = SimulationEnds(self.now, SimulationEndsData(reason, message))
+        return Notice(self.seq, self.now, [*self._outbox, ends])  # type: ignore[list-item]
+
+    def close(self) -> None:
+        """Tell the observers that the run is over, as `end` said it."""
+        for hook in self._hooks.ends:
+            hook(self.now, *self._ended)

@@ -1,0 +1,62 @@
+"""The run itself: server and scheduler in turn until the end, whatever the end is."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from pipistrelle.protocol.errors import ProtocolError
+from pipistrelle.server.engine import Engine
+from pipistrelle.server.errors import Interrupted, OutputFailed, RunError, SchedulerFailed
+from pipistrelle.server.transport import Transport
+
+
+@dataclass(slots=True)
+class LoopTimes:
+    """What a run took on the wall clock, in seconds; it is measured, hence never part of a run's outputs."""
+
+    round_trips: int = 0
+    total: float = 0.0
+    #: from the sending of each notice to the arrival of its reply: transport and scheduler
+    scheduler: float = 0.0
+
+
+def run(engine: Engine, transport: Transport, clock: Callable[[], float], times: LoopTimes) -> None:
+    """Drive the engine to its end and tell everybody.
+
+    Parameters
+    ----------
+    clock
+        returns seconds of a monotonic wall clock.
+    times
+        filled in while the run goes on, so that a run that fails has its times too.
+
+    Raises
+    ------
+    RunError
+        what ended the run early, after the scheduler and the observers were told; Ctrl-C comes as `Interrupted`.
+    """
+    failure: RunError | None = None
+    began = clock()
+    try:
+        while (notice := engine.advance()) is not None:
+            asked = clock()
+            reply = transport.ask(notice)
+            times.scheduler += clock() - asked
+            times.round_trips += 1
+            engine.apply(reply)
+    except RunError as error:
+        failure = error
+    except ProtocolError as error:
+        failure = SchedulerFailed(str(error))
+    except KeyboardInterrupt:
+        failure = Interrupted("interrupted", where=f"simulated time {engine.now!r}")
+    finally:
+        times.total = clock() - began
+    if failure is None:
+        transport.farewell(engine.end("completed"))
+        engine.close()
+        return
+    transport.farewell(engine.end(failure.reason, str(failure)))
+    with suppress(OutputFailed):  # an output that cannot be written must not hide what ended the run
+        engine.close()
+    raise failure

@@ -1,0 +1,131 @@
+"""The figures of a run, gathered while it goes on."""
+
+from array import array
+from math import fsum
+from typing import Final
+
+from msgspec import Struct
+
+from pipistrelle.protocol.fields import EndReason
+from pipistrelle.server.jobs import Job
+from pipistrelle.server.observers import Observer
+
+#: threshold of the bounded slowdown in seconds (Feitelson et al., "Theory and practice in parallel job
+#: scheduling", 1997)
+TAU: Final = 10.0
+
+
+class Summary(Struct, frozen=True, kw_only=True):
+    """Figures of a run; times in seconds of simulated time, means over the jobs that ended (not the rejected ones).
+
+    ``makespan`` is the end of the last job, counted from time 0. ``utilisation`` is the share of the unit-seconds
+    between the first submission and the last end that jobs held. ``bounded_slowdown`` of a job is
+    max(1, (wait + execution time) / max(execution time, 10 s)). A mean without jobs is None.
+    """
+
+    reason: EndReason
+    message: str
+    jobs: int
+    completed: int
+    killed_at_walltime: int
+    killed: int
+    rejected: int
+    unfinished: int
+    dropped: dict[str, int]
+    makespan: float
+    utilisation: float | None
+    mean_wait: float | None
+    median_wait: float | None
+    p95_wait: float | None
+    max_wait: float | None
+    mean_turnaround: float | None
+    mean_bounded_slowdown: float | None
+    max_bounded_slowdown: float | None
+
+
+class Metrics(Observer):
+    """Collects two doubles a job; `summary` makes the figures.
+
+    Parameters
+    ----------
+    dropped
+        number of jobs that the workload's cleaning left out, by reason.
+    """
+
+    def __init__(self, dropped: dict[str, int] | None = None) -> None:
+        self._dropped = dict(dropped or {})
+        self._waits = array("d")
+        self._runs = array("d")
+        self._busy = array("d")
+        self.submitted_jobs = 0
+        self._states: dict[str, int] = {}
+        self._units = 0
+        self._first_submit: float | None = None
+        self._last_end = 0.0
+        self._reason: EndReason = "error"
+        self._message = ""
+
+    def begins(self, now: float, units: int) -> None:
+        """Remember the machine's size."""
+        self._units = units
+
+    def submitted(self, now: float, job: Job) -> None:
+        """Count the job."""
+        self.submitted_jobs += 1
+        if self._first_submit is None:
+            self._first_submit = now
+
+    def ended(self, now: float, job: Job) -> None:
+        """Keep the job's wait and execution time."""
+        self._states[job.state] = self._states.get(job.state, 0) + 1
+        if job.state == "REJECTED":
+            return
+        execution = job.end - job.start
+        self._waits.append(job.start - job.submit)
+        self._runs.append(execution)
+        self._busy.append(execution * job.size)
+        self._last_end = job.end
+
+    def ends(self, now: float, reason: EndReason, message: str) -> None:
+        """Keep why the run ended."""
+        self._reason, self._message = reason, message
+
+    def summary(self) -> Summary:
+        """Return the figures so far; sums are exact (fsum), hence independent of the order of the jobs."""
+        waits, runs = self._waits, self._runs
+        count = len(waits)
+        ordered = sorted(waits)
+        slowdowns = [max(1.0, (wait + run) / max(run, TAU)) for wait, run in zip(waits, runs, strict=True)]
+        states = self._states
+        ended = sum(states.values())
+        span = self._last_end - (self._first_submit or 0.0)
+        return Summary(
+            reason=self._reason,
+            message=self._message,
+            jobs=self.submitted_jobs,
+            completed=states.get("COMPLETED_SUCCESSFULLY", 0) + states.get("COMPLETED_FAILED", 0),
+            killed_at_walltime=states.get("COMPLETED_WALLTIME_REACHED", 0),
+            killed=states.get("COMPLETED_KILLED", 0),
+            rejected=states.get("REJECTED", 0),
+            unfinished=self.submitted_jobs - ended,
+            dropped=self._dropped,
+            makespan=self._last_end,
+            utilisation=fsum(self._busy) / (self._units * span) if count and span > 0 else None,
+            mean_wait=fsum(waits) / count if count else None,
+            median_wait=_quantile(ordered, 0.5),
+            p95_wait=_quantile(ordered, 0.95),
+            max_wait=ordered[-1] if count else None,
+            mean_turnaround=(fsum(waits) + fsum(runs)) / count if count else None,
+            mean_bounded_slowdown=fsum(slowdowns) / count if count else None,
+            max_bounded_slowdown=max(slowdowns) if count else None,
+        )
+
+
+def _quantile(ordered: list[float], share: float) -> float | None:
+    """Return the quantile by linear interpolation between order statistics (numpy's default, type 7)."""
+    if not ordered:
+        return None
+    place = share * (len(ordered) - 1)
+    low = int(place)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (place - low) * (ordered[high] - ordered[low])

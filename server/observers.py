@@ -1,0 +1,34 @@
+"""Hooks on the engine: recorders, metrics and progress hang here, and the loop stays readable."""
+
+from pipistrelle.protocol.decisions import Decision
+from pipistrelle.protocol.events import DecisionRejectedData
+from pipistrelle.protocol.fields import EndReason
+from pipistrelle.server.jobs import Job
+
+
+class Observer:
+    """Every hook does nothing; derive and override. Times are seconds of simulated time.
+
+    The engine calls only what a class overrides, in the order in which things happen.
+    """
+
+    def begins(self, now: float, units: int) -> None:
+        """Take note that the run begins on a machine of ``units`` free units."""
+
+    def submitted(self, now: float, job: Job) -> None:
+        """Take note of a job that joined the queue."""
+
+    def started(self, now: float, job: Job) -> None:
+        """Take note of a job that was given its units."""
+
+    def ended(self, now: float, job: Job) -> None:
+        """Take note of a job that reached a final state: completed, killed or rejected."""
+
+    def decided(self, now: float, decision: Decision, rejected: DecisionRejectedData | None) -> None:
+        """Take note of a decision that was carried out, or of why it was not."""
+
+    def settled(self, now: float, idle: int) -> None:
+        """Take note that all that happens at ``now`` has happened so far; ``idle`` units are free."""
+
+    def ends(self, now: float, reason: EndReason, message: str) -> None:
+        """Take note that the run is over; called once, whatever ended it."""

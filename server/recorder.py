@@ -1,0 +1,149 @@
+"""A run's output files, in the formats that Batsim's tools read; docs/outputs.md describes every column."""
+
+from math import inf
+from pathlib import Path
+from typing import Final, TextIO
+
+from pipistrelle.protocol.decisions import CallMeLater, Decision, KillJob, Malformed
+from pipistrelle.protocol.events import DecisionRejectedData
+from pipistrelle.protocol.fields import EndReason
+from pipistrelle.server.errors import OutputFailed
+from pipistrelle.server.jobs import Job
+from pipistrelle.server.observers import Observer
+
+JOBS_COLUMNS: Final = (
+    "job_id,workload_name,profile,submission_time,requested_number_of_resources,requested_time,success,final_state,"
+    "starting_time,execution_time,finish_time,waiting_time,turnaround_time,stretch,allocated_resources,consumed_energy,"
+    "metadata"
+)
+MACHINE_COLUMNS: Final = "time,nb_sleeping,nb_switching_on,nb_switching_off,nb_idle,nb_computing"
+DECISION_COLUMNS: Final = "time,decision,job_id,alloc,verdict,why,message"
+_BUFFER_BYTES: Final = 1 << 16
+_SPECIAL = frozenset(',"\r\n')
+
+
+class Recorder(Observer):
+    """Writes ``jobs.csv``, ``machine_states.csv`` and ``decisions.csv``, each behind a prefix such as ``DIR/out_``.
+
+    Files are opened when the run begins, so that a run that never begins leaves older outputs alone, and are complete
+    up to the last event however the run ends.
+
+    Raises
+    ------
+    OutputFailed
+        from any hook, when a file cannot be written; what was written before stays.
+    """
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+        self._files: list[TextIO] = []
+        self._units = 0
+        self._now = 0.0
+        self._idle = -1
+        self._written_idle = -1
+
+    def begins(self, now: float, units: int) -> None:
+        """Open the files and write their headers."""
+        self._units = units
+        self._jobs = self._open("jobs.csv", JOBS_COLUMNS)
+        self._machine = self._open("machine_states.csv", MACHINE_COLUMNS)
+        self._decisions = self._open("decisions.csv", DECISION_COLUMNS)
+
+    def ended(self, now: float, job: Job) -> None:
+        """Write the job's line."""
+        workload, _, name = job.id.partition("!")
+        walltime = -1.0 if job.walltime == inf else job.walltime
+        head = f"{_text(name)},{_text(workload)},{_text(job.profile)},{job.submit:.6f},{job.size},{walltime:.6f}"
+        metadata = job.metadata.replace('"', '""')
+        if job.state == "REJECTED":
+            line = f'{head},0,REJECTED,,,,,,,,,"{metadata}"\n'
+        else:
+            execution = job.end - job.start
+            turnaround = job.end - job.submit
+            stretch = turnaround / execution if execution > 0 else inf if turnaround > 0 else 1.0
+            line = (
+                f"{head},{int(job.state == 'COMPLETED_SUCCESSFULLY')},{job.state},{job.start:.6f},{execution:.6f},"
+                f"{job.end:.6f},{job.start - job.submit:.6f},{turnaround:.6f},{stretch:.6f},{job.alloc},-1.000000,"
+                f'"{metadata}"\n'
+            )
+        self._write(self._jobs, line)
+
+    def decided(self, now: float, decision: Decision, rejected: DecisionRejectedData | None) -> None:
+        """Write the decision's line."""
+        data = getattr(decision, "data", None)
+        if isinstance(decision, KillJob):
+            subject = " ".join(decision.data.job_ids)
+        elif isinstance(decision, CallMeLater):
+            subject = decision.data.id
+        else:
+            subject = getattr(data, "job_id", "")
+        name = decision.decision if isinstance(decision, Malformed) else str(decision.__struct_config__.tag)
+        alloc = getattr(data, "alloc", "")
+        why = getattr(data, "why", None)
+        verdict = "carried_out" if rejected is None else rejected.code
+        message = "" if rejected is None else _text(rejected.message)
+        line = (
+            f"{now!r},{_text(name)},{_text(subject)},{_text(alloc)},{verdict},{_text(why) if why else ''},{message}\n"
+        )
+        self._write(self._decisions, line)
+
+    def settled(self, now: float, idle: int) -> None:
+        """Remember the instant's state; only what an instant ends with is written."""
+        if now != self._now:
+            self._write_state()
+            self._now = now
+        self._idle = idle
+
+    def ends(self, now: float, reason: EndReason, message: str) -> None:
+        """Write what is left and close the files."""
+        if not self._files:
+            return
+        self._write_state()
+        files, self._files = self._files, []
+        failed: OutputFailed | None = None
+        for file in files:  # one full disk must not keep the other files from being closed
+            try:
+                file.close()
+            except OSError as error:
+                failed = failed or unwritable(file.name, error)
+        if failed is not None:
+            raise failed
+
+    def _write_state(self) -> None:
+        if self._idle not in (-1, self._written_idle):
+            self._written_idle = self._idle
+            self._write(self._machine, f"{self._now:.6f},0,0,0,{self._idle},{self._units - self._idle}\n")
+
+    def _open(self, name: str, columns: str) -> TextIO:
+        path = f"{self._prefix}{name}"
+        try:
+            # newline="" keeps the bytes the same on every system
+            file = open(path, "w", encoding="utf-8", newline="", buffering=_BUFFER_BYTES)  # noqa: SIM115 - see `ends`
+        except OSError as error:
+            raise unwritable(path, error) from None
+        self._files.append(file)
+        self._write(file, f"{columns}\n")
+        return file
+
+    @staticmethod
+    def _write(file: TextIO, line: str) -> None:
+        try:
+            file.write(line)
+        except OSError as error:
+            raise unwritable(file.name, error) from None
+
+
+def unwritable(path: str | Path, error: OSError) -> OutputFailed:
+    """Return the error for an output that cannot be written."""
+    return OutputFailed(
+        f"cannot write the output ({error.strerror or error})",
+        where=str(path),
+        hint="Make room, or choose another folder with --out; what was written before is kept.",
+    )
+
+
+def _text(text: str) -> str:
+    """Return a text as a CSV field (RFC 4180)."""
+    if _SPECIAL.isdisjoint(text):
+        return text
+    return '"' + text.replace('"', '""') + '"'

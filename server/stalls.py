@@ -1,0 +1,69 @@
+"""Finding out that a run will never end, and saying why."""
+
+from itertools import islice
+from typing import Final
+
+from pipistrelle.server.cluster import Cluster
+from pipistrelle.server.errors import Stalled
+
+#: so many notices at one instant, or without any job moving on an idle machine, are a loop that will not end
+MAX_FRUITLESS: Final = 10_000
+_NAMED: Final = 3
+
+
+class StallDetector:
+    """Counts notices that led to nothing."""
+
+    __slots__ = ("_fruitless", "_instant", "_notices", "_steps")
+
+    def __init__(self) -> None:
+        self._instant = -1.0
+        self._notices = 0
+        self._steps = -1
+        self._fruitless = 0
+
+    def before_notice(self, now: float, cluster: Cluster, *, more_to_come: bool) -> None:
+        """Count a notice that is about to be sent; Stalled if there were too many without effect."""
+        if now != self._instant:
+            self._instant = now
+            self._notices = 0
+        self._notices += 1
+        if cluster.steps != self._steps or cluster.running or more_to_come:
+            self._steps = cluster.steps
+            self._fruitless = 0
+        self._fruitless += 1
+        if self._notices > MAX_FRUITLESS:
+            raise Stalled(
+                f"{MAX_FRUITLESS:,} notices were sent at simulated time {now!r} and time does not go on",
+                found=describe_waiting(cluster),
+                hint="The scheduler repeats a decision that is rejected, or asks to be called at once, endlessly.",
+            )
+        if self._fruitless > MAX_FRUITLESS:
+            raise Stalled(
+                f"{MAX_FRUITLESS:,} calls were answered without any effect while the machine is idle",
+                where=f"simulated time {now!r}",
+                found=describe_waiting(cluster),
+                hint="The scheduler asks to be called again and again, but starts and rejects nothing.",
+            )
+
+    @staticmethod
+    def nothing_to_come(now: float, cluster: Cluster) -> None:
+        """Raise Stalled if jobs wait although nothing is left on the agenda."""
+        if cluster.waiting:
+            raise Stalled(
+                "the run stalled: jobs wait, nothing runs, and nothing is to come",
+                where=f"simulated time {now!r}",
+                expected="the scheduler to start or reject every job",
+                found=describe_waiting(cluster),
+                hint="The scheduler answered the last notice without a decision for them.",
+            )
+
+
+def describe_waiting(cluster: Cluster) -> str:
+    """Return how many jobs wait and run, and the first of those that wait with their sizes."""
+    names = [f"{job.id} ({job.size} units)" for job in islice(cluster.waiting.values(), _NAMED)]
+    more = len(cluster.waiting) - len(names)
+    text = f"{len(cluster.waiting)} waiting, {len(cluster.running)} running, {cluster.ledger.idle} units free"
+    if names:
+        text += f"; first {', '.join(names)}{f' and {more} more' if more > 0 else ''}"
+    return text

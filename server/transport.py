@@ -1,0 +1,76 @@
+"""How the engine reaches a scheduler: one small protocol, and its in-process form."""
+
+from typing import Protocol
+
+from pipistrelle.protocol.errors import RemoteProtocolError
+from pipistrelle.protocol.messages import HelloData, Notice, Refused, Reply, Welcome, WelcomeData
+from pipistrelle.protocol.session import negotiate
+
+
+class Transport(Protocol):
+    """A connection to one scheduler, from the server's side."""
+
+    def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
+        """Wait for a scheduler, agree with it and return both sides' words.
+
+        Raises
+        ------
+        SchedulerFailed
+            when none comes in time, or none that the server can speak with.
+        """
+
+    def ask(self, notice: Notice) -> Reply:
+        """Send a notice and return the reply.
+
+        Raises
+        ------
+        SchedulerFailed
+            when the scheduler dies, stays silent for too long or breaks the protocol.
+        """
+
+    def farewell(self, notice: Notice) -> None:
+        """Send the last notice, as far as the scheduler can still be reached; never raises."""
+
+    def close(self) -> None:
+        """Release what the connection holds."""
+
+
+class InProcessScheduler(Protocol):
+    """A scheduler in the server's own process; `pipistrelle.schedulers.runtime.Runtime` is one."""
+
+    def hello(self) -> HelloData:
+        """Return who the scheduler is."""
+
+    def welcome(self, data: WelcomeData) -> None:
+        """Take note of what was agreed."""
+
+    def answer(self, notice: Notice) -> Reply:
+        """Return the decisions for a notice."""
+
+
+class InProcessTransport:
+    """Calls a scheduler directly: the same messages, without frames."""
+
+    def __init__(self, scheduler: InProcessScheduler) -> None:
+        self._scheduler = scheduler
+
+    def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
+        """Agree with the scheduler; RemoteProtocolError if there is no common version."""
+        hello = self._scheduler.hello()
+        answer = negotiate(hello, run_id=run_id, server=server)
+        if isinstance(answer, Refused):
+            raise RemoteProtocolError(answer.data.message)
+        assert isinstance(answer, Welcome)
+        self._scheduler.welcome(answer.data)
+        return hello, answer.data
+
+    def ask(self, notice: Notice) -> Reply:
+        """Return the scheduler's reply."""
+        return self._scheduler.answer(notice)
+
+    def farewell(self, notice: Notice) -> None:
+        """Hand over the last notice."""
+        self._scheduler.answer(notice)
+
+    def close(self) -> None:
+        """Do nothing: there is no connection."""

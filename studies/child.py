@@ -1,0 +1,95 @@
+"""A scheduler as a child process: started with an endpoint, watched, and ended."""
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Final
+
+from pipistrelle.protocol.errors import PipistrelleError
+
+PLACEHOLDER: Final = "{endpoint}"
+ENVIRONMENT: Final = "PIPISTRELLE_ENDPOINT"
+_GRACE_S: Final = 3.0
+
+
+class CommandError(PipistrelleError):
+    """A scheduler's command that cannot be started."""
+
+
+def own_command(policy: str, *options: str) -> list[str]:
+    """Return the command that serves with one of our own policies."""
+    return [sys.executable, "-m", "pipistrelle.cli", "schedule", policy, "--connect", PLACEHOLDER, "--quiet", *options]
+
+
+def check_command(command: Sequence[str]) -> None:
+    """Raise CommandError unless the command tells its scheduler where to connect."""
+    if not any(PLACEHOLDER in word for word in command):
+        raise CommandError(
+            "the scheduler's command does not say where to connect",
+            where=shlex.join(command),
+            expected=f"{PLACEHOLDER} in one of its arguments",
+            hint=f"For example: --scheduler {shlex.join([*command, PLACEHOLDER])}. "
+            "Everything after --scheduler belongs to the command.",
+        )
+
+
+class Child:
+    """A started scheduler; use it as a context manager.
+
+    Parameters
+    ----------
+    command
+        program and arguments; ``{endpoint}`` in them is replaced.
+    endpoint
+        where the server listens.
+
+    Raises
+    ------
+    CommandError
+        when it cannot be started.
+    """
+
+    def __init__(self, command: Sequence[str], endpoint: str) -> None:
+        self._name = shlex.join(command)
+        words = [word.replace(PLACEHOLDER, endpoint) for word in command]
+        try:
+            # A session of its own: Ctrl-C reaches the server alone, which then tells the scheduler.
+            self._process = subprocess.Popen(  # noqa: S603 - running the user's command is the purpose
+                words,
+                stdin=subprocess.DEVNULL,
+                env={**os.environ, ENVIRONMENT: endpoint},
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise CommandError(
+                f"cannot start the scheduler ({error.strerror or error})", where=self._name, hint="Is the path right?"
+            ) from None
+
+    def fate(self) -> str | None:
+        """Return None while the process lives, else how it ended."""
+        code = self._process.poll()
+        if code is None:
+            return None
+        how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+        return f"the scheduler {how} before the simulation was over: {self._name}"
+
+    def __enter__(self) -> "Child":
+        return self
+
+    def __exit__(self, failed: type[BaseException] | None, *_: object) -> None:
+        """Give the process some seconds to end by itself, then end it; at once if nobody told it to end."""
+        if failed is None and self._ended():
+            return
+        for stop in (self._process.terminate, self._process.kill):
+            stop()
+            if self._ended():
+                return
+
+    def _ended(self) -> bool:
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_GRACE_S)
+            return True
+        return False

@@ -1,0 +1,86 @@
+"""Platforms and workloads as a user names them: bundled ones by name, own ones by path."""
+
+from pathlib import Path
+
+from pipistrelle.platforms import catalogue as platforms
+from pipistrelle.platforms.description import Platform, homogeneous
+from pipistrelle.platforms.read import parse_platform
+from pipistrelle.protocol.errors import PipistrelleError, did_you_mean
+from pipistrelle.traces import catalogue as workloads
+from pipistrelle.traces.load import load
+from pipistrelle.traces.workload import Workload
+
+
+class InputError(PipistrelleError):
+    """A platform or workload that cannot be had."""
+
+
+def load_platform(name: str) -> Platform:
+    """Return the bundled platform of this name, or the one that a TOML file describes.
+
+    Raises
+    ------
+    PipistrelleError
+        when there is neither, or the file is wrong.
+    """
+    if name in platforms.names():
+        return platforms.get(name)
+    path = Path(name)
+    if not path.is_file():
+        raise InputError(
+            f"there is no platform '{name}'",
+            expected="a bundled platform or a TOML file",
+            hint=did_you_mean(name, list(platforms.names())),
+        )
+    return parse_platform(read_text(path), str(path))
+
+
+def load_workload(name: str, *, sort: bool = False) -> Workload:
+    """Return the bundled workload of this name, or the one in a file (SWF or Batsim's JSON).
+
+    ``sort`` accepts a log whose submit times are not ascending.
+
+    Raises
+    ------
+    PipistrelleError
+        when there is neither, or the file is wrong.
+    """
+    if name in workloads.names():
+        return workloads.load_bundled(name)
+    if not Path(name).exists():
+        raise InputError(
+            f"there is no workload '{name}'",
+            expected="a bundled workload or a file (SWF or Batsim's JSON, also .gz or .xz)",
+            hint=did_you_mean(name, list(workloads.names())),
+        )
+    return load(Path(name), sort=sort)
+
+
+def platform_for(workload: Workload) -> Platform:
+    """Return the machine that the workload's own header describes: equal units.
+
+    Raises
+    ------
+    InputError
+        when the header does not say how large the machine was.
+    """
+    if workload.machine_size is None:
+        raise InputError(
+            "the workload does not say how large its machine was",
+            where=workload.source,
+            expected="MaxProcs or MaxNodes in its header (SWF), nb_res (JSON)",
+            hint="Name a platform with --platform.",
+        )
+    return homogeneous(workload.machine_size, f"{workload.name}-machine")
+
+
+def read_text(path: Path) -> str:
+    """Return a text file's content; InputError if it cannot be read or is not UTF-8."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot read the file ({error.strerror or error})", where=str(path)) from None
+    except UnicodeDecodeError as error:
+        raise InputError(
+            "the file is not UTF-8 text", where=f"{path}, byte {error.start}", hint="Is it the right file?"
+        ) from None

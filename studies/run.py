@@ -1,0 +1,141 @@
+"""A run from one call: in this process, or with the scheduler in another one."""
+
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from pipistrelle.platforms.description import Platform
+from pipistrelle.protocol.version import package_version
+from pipistrelle.schedulers.policy import Policy
+from pipistrelle.schedulers.registry import make_policy
+from pipistrelle.schedulers.runtime import Runtime
+from pipistrelle.server.errors import SchedulerFailed
+from pipistrelle.server.observers import Observer
+from pipistrelle.server.outputs import prepare_folder
+from pipistrelle.server.simulation import Result, Setup, simulate
+from pipistrelle.server.transport import InProcessTransport
+from pipistrelle.server.zmq_transport import ZmqTransport
+from pipistrelle.studies.child import Child, check_command
+from pipistrelle.studies.inputs import load_platform, load_workload, platform_for
+from pipistrelle.traces.workload import Workload
+
+#: time limits in seconds of the wall clock
+HELLO_TIMEOUT: Final = 60.0
+DECISION_TIMEOUT: Final = 300.0
+
+
+def run_in_process(
+    workload: str | Workload = "demo",
+    policy: str | Policy = "easy",
+    *,
+    platform: str | Platform | None = None,
+    out: Path | None = None,
+    strict: bool = False,
+    observers: Sequence[Observer] = (),
+) -> Result:
+    """Simulate a workload under a policy in this process.
+
+    Parameters
+    ----------
+    workload, platform
+        a bundled name, a path, or the object itself; without a platform the workload's header says how large the
+        machine is.
+    policy
+        a name that `make_policy` knows, or the object.
+    out
+        folder for the outputs, made if need be.
+
+    Raises
+    ------
+    PipistrelleError
+        when an input is wrong or the run failed; outputs so far are kept.
+    """
+    trace = load_workload(workload) if isinstance(workload, str) else workload
+    if platform is None:
+        machine = platform_for(trace)
+    else:
+        machine = load_platform(platform) if isinstance(platform, str) else platform
+    runtime = Runtime(make_policy(policy) if isinstance(policy, str) else policy, package_version())
+    if out is not None:
+        prepare_folder(out)
+    result = simulate(
+        Setup.of(machine, trace, strict=strict),
+        InProcessTransport(runtime),
+        clock=time.perf_counter,
+        out=out,
+        observers=observers,
+    )
+    if result.failure is not None:
+        raise result.failure
+    return result
+
+
+def run_with_child(
+    setup: Setup,
+    command: Sequence[str],
+    *,
+    endpoint: str | None = None,
+    allow_remote: bool = False,
+    out: Path | None = None,
+    observers: Sequence[Observer] = (),
+    hello_timeout: float = HELLO_TIMEOUT,
+    decision_timeout: float = DECISION_TIMEOUT,
+) -> Result:
+    """Simulate with a scheduler that is started as a child process and reached over ZeroMQ.
+
+    Parameters
+    ----------
+    command
+        the scheduler's program and arguments, with ``{endpoint}`` in one of them.
+    endpoint
+        where to listen; None for a Unix socket in a private folder.
+    allow_remote
+        whether the endpoint may be reachable from other machines.
+
+    Raises
+    ------
+    PipistrelleError
+        when the scheduler cannot be started or never says HELLO; a run that fails later says so in the result.
+    """
+    check_command(command)
+    children: list[Child] = []
+
+    def fate() -> str | None:
+        return children[0].fate() if children else None
+
+    with _endpoint_or_private(endpoint) as address:
+        transport = ZmqTransport(
+            address,
+            hello_timeout=hello_timeout,
+            decision_timeout=decision_timeout,
+            alive=fate,
+            allow_remote=allow_remote,
+        )
+        try:
+            with Child(command, transport.endpoint) as child:
+                children.append(child)
+                try:
+                    return simulate(setup, transport, clock=time.perf_counter, out=out, observers=observers)
+                except KeyboardInterrupt:
+                    raise SchedulerFailed("interrupted before the scheduler had connected") from None
+        finally:
+            transport.close()
+
+
+@contextmanager
+def private_endpoint() -> Iterator[str]:
+    """Yield an ipc endpoint in a folder that only this user can enter, removed afterwards."""
+    with tempfile.TemporaryDirectory(prefix="pipistrelle-") as folder:
+        yield f"ipc://{folder}/server"
+
+
+@contextmanager
+def _endpoint_or_private(endpoint: str | None) -> Iterator[str]:
+    if endpoint is not None:
+        yield endpoint
+    else:
+        with private_endpoint() as address:
+            yield address

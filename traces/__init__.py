@@ -1,0 +1,1 @@
+"""Pipistrelle's traces."""
