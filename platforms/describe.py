@@ -1,0 +1,39 @@
+"""What there is to say of a machine, for people."""
+
+from pipistrelle.platforms.description import Platform
+
+
+def describe(platform: Platform) -> list[tuple[str, str]]:
+    """Return facts about `platform` in reading order, each a heading and its text; one a pool ends the list."""
+    facts = [("platform", platform.name)]
+    facts += [(key, text) for key, text in (("description", platform.description), ("source", platform.source)) if text]
+    kinds = {
+        pool.unit: sum(other.units for other in platform.pools if other.unit == pool.unit) for pool in platform.pools
+    }
+    facts += [
+        ("nodes", f"{platform.nodes:,}"),
+        ("schedulable units", " + ".join(_counted(count, unit) for unit, count in kinds.items())),
+    ]
+    for pool, group in zip(platform.pools, platform.groups, strict=True):
+        text = _counted(pool.nodes, "node")
+        if pool.unit != "node":
+            text += f" of {_counted(pool.units_per_node, pool.unit)}"
+        text += f", {_numbers('node', group.nodes)}"
+        if group.units != group.nodes or pool.unit != "node":
+            text += f", {_numbers('unit', group.units)}"
+        text += "".join(f", {key} = {_plain(value)}" for key, value in pool.properties.items())
+        facts.append((f"pool {pool.name}", text))
+    return facts
+
+
+def _counted(count: int, unit: str) -> str:
+    name = "GPU" if unit == "gpu" else unit
+    return f"{count:,} {name}" if count == 1 else f"{count:,} {name}s"
+
+
+def _numbers(what: str, numbers: str) -> str:
+    return f"{what}s {numbers}" if "-" in numbers else f"{what} {numbers}"
+
+
+def _plain(value: str | float | bool) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

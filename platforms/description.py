@@ -1,0 +1,282 @@
+"""What a machine is: pools of alike nodes, numbered through.
+
+Nodes are numbered 0, 1, ... over the pools in the order of the description. Schedulable units (what a job is given:
+nodes, cores or GPUs) are numbered likewise, node by node, so that the units of a node and of a pool are consecutive.
+"""
+
+import math
+import re
+from bisect import bisect_right
+from functools import cached_property
+from itertools import accumulate
+from typing import Final, Literal
+
+import msgspec
+
+from pipistrelle.platforms.errors import PlatformError, shown
+from pipistrelle.protocol.errors import did_you_mean
+from pipistrelle.protocol.nodesets import NodeSet
+
+#: the largest machine, in schedulable units: some ten times the cores of the largest of today.
+MOST_UNITS: Final = 10_000_000
+
+#: what a schedulable unit can be.
+Unit = Literal["node", "core", "gpu"]
+
+#: the value of a property of a pool.
+Property = str | int | float | bool
+
+_LONGEST_TITLE: Final = 300  # a machine made from a log takes the name of its file
+_LONGEST_NAME: Final = 64
+_NAME: Final = re.compile(rf"[A-Za-z0-9][A-Za-z0-9_.-]{{0,{_LONGEST_NAME - 1}}}")
+
+
+class Pool(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Nodes that are alike.
+
+    A pool alone is not checked; the `Platform` it is put into checks it.
+
+    Parameters
+    ----------
+    name
+        what the pool is called, once in a platform: ASCII letters, digits, '.', '_' and '-', at most 64.
+    nodes
+        the number of nodes, at least 1.
+    units_per_node
+        the number of schedulable units a node has, at least 1; they are handed out one by one.
+    unit
+        what a schedulable unit is. A node that is handed out whole is one unit.
+    properties
+        anything else that is known of these nodes, by a name of the same form as the pool's.
+    """
+
+    name: str
+    nodes: int
+    units_per_node: int = 1
+    unit: Unit = "node"
+    properties: dict[str, Property] = {}
+
+    @property
+    def units(self) -> int:
+        """The number of schedulable units of all its nodes."""
+        return self.nodes * self.units_per_node
+
+
+class Group(msgspec.Struct, frozen=True, kw_only=True):
+    """A pool as schedulers are told of it: by reference to ranges of numbers, whatever the machine's size.
+
+    Parameters
+    ----------
+    pool
+        the pool's name.
+    nodes, units
+        the numbers of its nodes and of its units as text, first and last included: "0-99", or "7" for one.
+    units_per_node
+        the number of units each of its nodes has; node n's are the consecutive ones.
+    unit
+        what a unit is.
+    properties
+        the pool's.
+    """
+
+    pool: str
+    nodes: str
+    units: str
+    units_per_node: int
+    unit: Unit
+    properties: dict[str, Property]
+
+
+class Platform(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+    """A machine.
+
+    Parameters
+    ----------
+    name
+        what the machine is called: printable text of at most 300 characters.
+    description
+        what it is, in a line.
+    source
+        where the numbers come from.
+    pools
+        its nodes, at least one pool; their order numbers nodes and units.
+
+    Raises
+    ------
+    PlatformError
+        if a value is out of range, a name is not valid or used twice, or the machine has more than `MOST_UNITS` units;
+        `where` is the path of the value, as ``pools[1].nodes``, counted from 0.
+    """
+
+    name: str
+    description: str = ""
+    source: str = ""
+    pools: tuple[Pool, ...]
+
+    def __post_init__(self) -> None:
+        if not self.name.strip() or len(self.name) > _LONGEST_TITLE or not self.name.isprintable():
+            raise PlatformError(
+                "a platform's name is not valid",
+                where="name",
+                expected=f"1 to {_LONGEST_TITLE} printable characters, not all blank",
+                found=shown(self.name),
+            )
+        if not self.pools:
+            raise PlatformError(
+                "a platform has no pool", where="pools", expected="one [[pools]] table or more", found="none"
+            )
+        seen: dict[str, int] = {}
+        for index, pool in enumerate(self.pools):
+            _check_pool(pool, f"pools[{index}]")
+            first = seen.setdefault(pool.name, index)
+            if first != index:
+                raise PlatformError(
+                    f"the pool name '{pool.name}' is used twice",
+                    where=f"pools[{index}].name",
+                    expected="a name of its own for each pool",
+                    found=f"'{pool.name}' in pools[{first}] too",
+                )
+        if self.units > MOST_UNITS:
+            raise PlatformError(
+                "a platform is too large",
+                where="pools",
+                expected=f"at most {MOST_UNITS} schedulable units in all",
+                found=f"{shown(self.units)} in {len(self.pools)} pool(s)",
+                hint="Schedule whole nodes (leave out units_per_node) if jobs do not share nodes.",
+            )
+
+    @cached_property
+    def nodes(self) -> int:
+        """The number of nodes."""
+        return sum(pool.nodes for pool in self.pools)
+
+    @cached_property
+    def units(self) -> int:
+        """The number of schedulable units."""
+        return sum(pool.units for pool in self.pools)
+
+    @cached_property
+    def groups(self) -> tuple[Group, ...]:
+        """The pools by reference to ranges of numbers, in order."""
+        return tuple(
+            Group(
+                pool=pool.name,
+                nodes=str(NodeSet.interval(node, node + pool.nodes - 1)),
+                units=str(NodeSet.interval(unit, unit + pool.units - 1)),
+                units_per_node=pool.units_per_node,
+                unit=pool.unit,
+                properties=pool.properties,
+            )
+            for pool, node, unit in zip(self.pools, self._first_nodes, self._first_units, strict=True)
+        )
+
+    @cached_property
+    def _first_nodes(self) -> tuple[int, ...]:
+        return tuple(accumulate((pool.nodes for pool in self.pools[:-1]), initial=0))
+
+    @cached_property
+    def _first_units(self) -> tuple[int, ...]:
+        return tuple(accumulate((pool.units for pool in self.pools[:-1]), initial=0))
+
+    def pool_units(self, name: str) -> NodeSet:
+        """Return the units of the pool called `name`.
+
+        Raises
+        ------
+        PlatformError
+            if there is no such pool.
+        """
+        for pool, first in zip(self.pools, self._first_units, strict=True):
+            if pool.name == name:
+                return NodeSet.interval(first, first + pool.units - 1)
+        raise PlatformError(
+            f"platform '{self.name}' has no pool {shown(name)}",
+            hint=did_you_mean(name, [pool.name for pool in self.pools]),
+        )
+
+    def node_of_unit(self, unit: int) -> int:
+        """Return the number of the node that `unit` belongs to.
+
+        Raises
+        ------
+        ValueError
+            if the machine has no such unit.
+        """
+        if not 0 <= unit < self.units:
+            raise ValueError(f"platform '{self.name}' has units 0 to {self.units - 1}, not {unit}")
+        at = bisect_right(self._first_units, unit) - 1
+        return self._first_nodes[at] + (unit - self._first_units[at]) // self.pools[at].units_per_node
+
+    def units_of_node(self, node: int) -> NodeSet:
+        """Return the units of the node with number `node`.
+
+        Raises
+        ------
+        ValueError
+            if the machine has no such node.
+        """
+        if not 0 <= node < self.nodes:
+            raise ValueError(f"platform '{self.name}' has nodes 0 to {self.nodes - 1}, not {node}")
+        at = bisect_right(self._first_nodes, node) - 1
+        each = self.pools[at].units_per_node
+        first = self._first_units[at] + (node - self._first_nodes[at]) * each
+        return NodeSet.interval(first, first + each - 1)
+
+
+def homogeneous(units: int, name: str) -> Platform:
+    """Return a machine of `units` alike nodes that are handed out whole, as a log's header or a test asks for.
+
+    Its one pool is called ``all``.
+
+    Raises
+    ------
+    PlatformError
+        if `units` is less than 1 or more than `MOST_UNITS`, or `name` is not valid.
+    """
+    return Platform(name=name, pools=(Pool(name="all", nodes=units),))
+
+
+def _check_pool(pool: Pool, where: str) -> None:
+    _check_name(pool.name, "a pool's name", f"{where}.name")
+    for field, count in (("nodes", pool.nodes), ("units_per_node", pool.units_per_node)):
+        if count < 1:
+            raise PlatformError(
+                "a count is too small",
+                where=f"{where}.{field}",
+                expected="a whole number of at least 1",
+                found=shown(count),
+            )
+    if pool.unit == "node" and pool.units_per_node > 1:
+        raise PlatformError(
+            "a node is not several nodes",
+            where=f"{where}.unit",
+            expected=f"'core' or 'gpu' with units_per_node = {shown(pool.units_per_node)}",
+            found="'node'",
+            hint="Name the unit, or leave units_per_node out to hand out whole nodes.",
+        )
+    for key, value in pool.properties.items():
+        _check_name(key, "a property's name", f"{where}.properties")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise PlatformError(
+                "a property is not finite",
+                where=f"{where}.properties.{key}",
+                expected="text, a finite number, true or false",
+                found=shown(value),
+            )
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+            raise PlatformError(
+                "a property is too large a number",
+                where=f"{where}.properties.{key}",
+                expected="a whole number of 64 bits",
+                found=shown(value),
+            )
+
+
+def _check_name(name: str, what: str, where: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise PlatformError(
+            f"{what} is not valid",
+            where=where,
+            expected=f"1 to {_LONGEST_NAME} ASCII letters, digits, '.', '_' or '-', a letter or digit first",
+            found=shown(name),
+        )

@@ -1,0 +1,140 @@
+"""The text form of a machine: TOML in, TOML out. Files are the caller's business."""
+
+import json
+import re
+import tomllib
+from typing import Any, Final
+
+import msgspec
+
+from pipistrelle.platforms.description import Platform, Pool, Property
+from pipistrelle.platforms.errors import PlatformError, shown
+from pipistrelle.protocol.errors import did_you_mean
+
+_MANUAL: Final = "docs/platforms.md lists every key."
+_AT: Final = re.compile(r"(.*) - at `\$([\w.\[\]]*)`", re.DOTALL)
+_POSITION: Final = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", re.DOTALL)
+_STEP: Final = re.compile(r"\w+")
+_KINDS: Final = {
+    "int": "a whole number",
+    "str": "text in quotes",
+    "array": "tables, each headed [[pools]]",
+    "object": "a table",
+    "bool | int | float | str": "text, a number, true or false",
+}
+
+
+def parse_platform(text: str, where: str) -> Platform:
+    """Return the machine that the TOML `text` describes.
+
+    Parameters
+    ----------
+    text
+        the whole file; docs/platforms.md has the format.
+    where
+        what the text is called in messages, usually the file's name.
+
+    Raises
+    ------
+    PlatformError
+        if the text is no TOML (with line and column where the parser gives them), has an unknown, missing or repeated
+        key, a value of the wrong type or out of range, or describes no valid machine (with the value's path).
+    """
+    try:
+        text.encode()
+        raw = tomllib.loads(text)
+    except UnicodeEncodeError as error:
+        raise PlatformError("the text is not Unicode", where=where, hint="Save the file as UTF-8.") from error
+    except RecursionError:
+        raise PlatformError("arrays or tables are nested too deep", where=where, hint=_MANUAL) from None
+    except ValueError as error:
+        raise _syntax_error(str(error), where) from error
+    try:
+        return msgspec.convert(raw, Platform)
+    except PlatformError as error:
+        error_at = f"{where}: {error.where}"
+        raise PlatformError(
+            error.what, where=error_at, expected=error.expected, found=error.found, hint=error.hint
+        ) from None
+    except msgspec.ValidationError as error:
+        raise _shape_error(str(error), raw, where) from error
+
+
+def to_toml(platform: Platform) -> str:
+    """Return TOML text that `parse_platform` reads as the same machine; no line depends on anything but its value."""
+    lines = [f"name = {_value(platform.name)}"]
+    lines += [f"{key} = {_value(text)}" for key in ("description", "source") if (text := getattr(platform, key))]
+    for pool in platform.pools:
+        lines += [
+            "",
+            "[[pools]]",
+            f"name = {_value(pool.name)}",
+            f"nodes = {pool.nodes}",
+            f"units_per_node = {pool.units_per_node}",
+            f"unit = {_value(pool.unit)}",
+        ]
+        if pool.properties:
+            lines += ["", "[pools.properties]"]
+            lines += [f"{_value(key)} = {_value(value)}" for key, value in pool.properties.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _value(value: Property) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        # A JSON string is a TOML basic string, but for DEL, which TOML wants escaped.
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return repr(value)
+
+
+def _syntax_error(complaint: str, where: str) -> PlatformError:
+    """Return the error of a text that is no TOML."""
+    found = _POSITION.fullmatch(complaint)
+    if found is None:
+        # The one complaint of tomllib's that is not its own: int() on thousands of digits.
+        return PlatformError("a number is too long", where=where, hint=_MANUAL)
+    said, line, column = found.groups()
+    place = f"line {line}, column {column}" if line else "end of the text"
+    return PlatformError(
+        f"this is not TOML: {said[:1].lower()}{said[1:]}",
+        where=f"{where}, {place}",
+        hint="Text needs quotes; a pool begins with [[pools]].",
+    )
+
+
+def _shape_error(complaint: str, raw: dict[str, Any], where: str) -> PlatformError:
+    """Return the error of a TOML text whose keys or types are not those of a platform."""
+    at = _AT.fullmatch(complaint)
+    said, path = (at[1], at[2].lstrip(".")) if at else (complaint, "")
+    path = path.removesuffix("[...]")
+    value: Any = raw
+    for step in _STEP.findall(path):
+        value = value[int(step) if isinstance(value, list) else step]
+    place = f"{where}: {path}" if path else where
+    if said.startswith(("Object contains unknown field", "Object missing required field")):
+        known = list((Pool if path else Platform).__struct_fields__)
+        unknown = [key for key in value if key not in known]
+        what = f"in {path}" if path else "at the top"
+        if unknown:
+            return PlatformError(
+                f"unknown key {shown(unknown[0])} {what}",
+                where=where,
+                hint=f"{did_you_mean(unknown[0], known)} {_MANUAL}",
+            )
+        needed = "name, nodes" if path else "name, pools"
+        missing = next(key for key in needed.split(", ") if key not in value)
+        return PlatformError(f"the key '{missing}' is missing {what}", where=where, expected=needed, hint=_MANUAL)
+    if said.startswith("Invalid enum value"):
+        return PlatformError(
+            "a unit of an unknown kind",
+            where=place,
+            expected="'node', 'core' or 'gpu'",
+            found=shown(value),
+            hint=did_you_mean(value, ["node", "core", "gpu"]),
+        )
+    if path.endswith(".properties") and isinstance(value, dict):
+        key = next(key for key, entry in value.items() if not isinstance(entry, Property))
+        place, value = f"{place}.{key if key.isidentifier() else shown(key)}", value[key]
+    kind = said.removeprefix("Expected `").partition("`")[0]
+    return PlatformError("a value of the wrong type", where=place, expected=_KINDS[kind], found=shown(value))

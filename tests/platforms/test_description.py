@@ -1,0 +1,164 @@
+"""A machine's numbers: nodes, units, groups."""
+
+from dataclasses import dataclass
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipistrelle.platforms import MOST_UNITS, Group, Platform, PlatformError, Pool, homogeneous
+from pipistrelle.platforms.describe import describe
+
+
+@dataclass
+class Counted:
+    """A machine numbered the slow way: the node of each unit, the pool of each unit."""
+
+    node_of_unit: list[int]
+    pool_of_unit: list[str]
+
+
+def count(platform):
+    """Return the machine's numbering, one unit after the other."""
+    counted = Counted([], [])
+    node = 0
+    for pool in platform.pools:
+        for _ in range(pool.nodes):
+            counted.node_of_unit += [node] * pool.units_per_node
+            counted.pool_of_unit += [pool.name] * pool.units_per_node
+            node += 1
+    return counted
+
+
+@given(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 5)), min_size=1, max_size=5))
+def test_units_are_numbered_pool_by_pool_and_node_by_node(sizes):
+    """Every question about numbers agrees with counting units one by one."""
+    pools = tuple(
+        Pool(name=f"p{index}", nodes=nodes, units_per_node=each, unit="core")
+        for index, (nodes, each) in enumerate(sizes)
+    )
+    platform = Platform(name="m", pools=pools)
+    counted = count(platform)
+
+    assert platform.units == len(counted.node_of_unit)
+    assert platform.nodes == counted.node_of_unit[-1] + 1
+    assert [platform.node_of_unit(unit) for unit in range(platform.units)] == counted.node_of_unit
+    for node in range(platform.nodes):
+        assert list(platform.units_of_node(node)) == [
+            unit for unit, its_node in enumerate(counted.node_of_unit) if its_node == node
+        ]
+    for pool, group in zip(pools, platform.groups, strict=True):
+        units = [unit for unit, its_pool in enumerate(counted.pool_of_unit) if its_pool == pool.name]
+        assert list(platform.pool_units(pool.name)) == units
+        assert group.units == str(platform.pool_units(pool.name))
+        nodes = sorted({counted.node_of_unit[unit] for unit in units})
+        assert group.nodes == (f"{nodes[0]}-{nodes[-1]}" if len(nodes) > 1 else f"{nodes[0]}")
+
+
+def test_groups_are_plain_data():
+    """A group goes to JSON as it is, with the pool's name, ranges, unit and properties."""
+    platform = Platform(
+        name="m",
+        pools=(Pool(name="a", nodes=1), Pool(name="b", nodes=2, units_per_node=4, unit="gpu", properties={"gb": 80})),
+    )
+    expected = [
+        {"pool": "a", "nodes": "0", "units": "0", "units_per_node": 1, "unit": "node", "properties": {}},
+        {"pool": "b", "nodes": "1-2", "units": "1-8", "units_per_node": 4, "unit": "gpu", "properties": {"gb": 80}},
+    ]
+
+    assert msgspec.json.decode(msgspec.json.encode(platform.groups)) == expected
+    assert msgspec.json.decode(msgspec.json.encode(platform.groups), type=tuple[Group, ...]) == platform.groups
+
+
+@pytest.mark.parametrize("unit", [-1, 4])
+def test_numbers_outside_the_machine_are_refused(unit):
+    """Asking for a unit or node that does not exist raises ValueError with the machine's range."""
+    platform = homogeneous(4, "four")
+    with pytest.raises(ValueError, match=f"'four' has units 0 to 3, not {unit}"):
+        platform.node_of_unit(unit)
+    with pytest.raises(ValueError, match=f"'four' has nodes 0 to 3, not {unit}"):
+        platform.units_of_node(unit)
+
+
+def test_an_unknown_pool_is_refused():
+    """Asking for a pool that does not exist proposes the nearest name."""
+    platform = Platform(name="m", pools=(Pool(name="thin", nodes=1), Pool(name="fat", nodes=1)))
+    with pytest.raises(PlatformError, match=r"^platform 'm' has no pool 'thn'\. Did you mean 'thin'\?$"):
+        platform.pool_units("thn")
+
+
+def test_a_homogeneous_machine_is_one_pool_of_whole_nodes():
+    """`homogeneous` gives one pool called all, each node one unit, up to the limit."""
+    platform = homogeneous(100, "KTH SP2")
+
+    assert platform.pools == (Pool(name="all", nodes=100),)
+    assert platform.units == platform.nodes == 100
+    assert homogeneous(MOST_UNITS, "large").units == MOST_UNITS
+
+
+@pytest.mark.parametrize(
+    ("units", "name", "message"),
+    [
+        (0, "m", "pools[0].nodes: a count is too small: expected a whole number of at least 1, found 0."),
+        (-5, "m", "found -5."),
+        (MOST_UNITS + 1, "m", "pools: a platform is too large: expected at most 10000000 schedulable units in all"),
+        (
+            4,
+            "",
+            "name: a platform's name is not valid: expected 1 to 300 printable characters, not all blank, found ''.",
+        ),
+        (4, " ", "a platform's name is not valid"),
+        (4, "a\nb", "found 'a\\nb'."),
+        (4, "x" * 301, "a platform's name is not valid"),
+    ],
+)
+def test_an_impossible_homogeneous_machine_is_refused(units, name, message):
+    """Sizes and names out of range raise `PlatformError`."""
+    with pytest.raises(PlatformError) as caught:
+        homogeneous(units, name)
+
+    assert message in str(caught.value)
+
+
+def test_a_machine_built_in_python_is_checked_like_a_file():
+    """The constructor itself refuses what a file could not say either."""
+    with pytest.raises(PlatformError, match=r"^pools\[1\]\.name: the pool name 'a' is used twice"):
+        Platform(name="m", pools=(Pool(name="a", nodes=1), Pool(name="a", nodes=1)))
+    with pytest.raises(PlatformError, match=r"^pools: a platform has no pool"):
+        Platform(name="m", pools=())
+
+
+def test_the_facts_of_a_machine():
+    """`describe` gives name, provenance, totals by kind of unit, and a line a pool with its properties."""
+    platform = Platform(
+        name="zeus",
+        description="a cluster",
+        source="inventory",
+        pools=(
+            Pool(name="cpu", nodes=1),
+            Pool(
+                name="gpu",
+                nodes=1200,
+                units_per_node=4,
+                unit="gpu",
+                properties={"model": "H100", "nvlink": True, "gb": 80, "price": 1.5},
+            ),
+            Pool(name="more", nodes=2),
+        ),
+    )
+
+    assert describe(platform) == [
+        ("platform", "zeus"),
+        ("description", "a cluster"),
+        ("source", "inventory"),
+        ("nodes", "1,203"),
+        ("schedulable units", "3 nodes + 4,800 GPUs"),
+        ("pool cpu", "1 node, node 0"),
+        (
+            "pool gpu",
+            "1,200 nodes of 4 GPUs, nodes 1-1200, units 1-4800, model = H100, nvlink = true, gb = 80, price = 1.5",
+        ),
+        ("pool more", "2 nodes, nodes 1201-1202, units 4801-4802"),
+    ]
+    assert describe(homogeneous(4, "four"))[1] == ("nodes", "4")
