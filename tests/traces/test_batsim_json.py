@@ -1,0 +1,321 @@
+"""Reading and writing Batsim's JSON."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pipistrelle.traces.batsim_json import read_batsim
+from pipistrelle.traces.errors import TraceError
+from pipistrelle.traces.load import load, save
+from pipistrelle.traces.profiles import PROFILE_TYPES
+from pipistrelle.traces.workload import Workload
+
+SHARED_FOLDER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+
+
+def job(**changes):
+    """Return a job as JSON has it, with changes."""
+    return {"id": "1", "subtime": 10, "walltime": 200, "res": 2, "profile": "d100"} | changes
+
+
+def text(*jobs, profiles=None, **changes):
+    """Return a workload file's text, with changes."""
+    profiles = {"d100": {"type": "delay", "delay": 100}} if profiles is None else profiles
+    return json.dumps({"nb_res": 4, "jobs": list(jobs) or [job()], "profiles": profiles} | changes)
+
+
+def test_reads_what_batsim_reads(tmp_path):
+    """Ids of all kinds, walltimes of all kinds, unknown fields; sorted by submit time, equal ones as in the file."""
+    path = tmp_path / "w.json"
+    path.write_text(
+        text(
+            job(id="w0!9", subtime=30.5, walltime=-1, extra=[1]),
+            job(id=4, subtime=20, walltime=None),
+            job(id="b", subtime=20, walltime=0.5, res=8),
+            {"id": "c", "subtime": 0, "res": 1, "profile": "d2"},
+            profiles={
+                "d100": {"type": "delay", "delay": 100, "real_delay": "x"},
+                "d2": {"type": "delay", "delay": 2.5},
+                "unused": {"type": "parallel", "cpu": [5e6]},
+            },
+            description="x",
+        )
+    )
+    workload = read_batsim(path)
+    assert (workload.name, workload.source, workload.machine_size) == ("w", "w.json", 4)
+    assert (workload.epoch, workload.timezone, workload.header, workload.columns) == (None, None, {}, {})
+    assert workload.ids == ["c", "4", "b", "9"]
+    assert workload.submit.tolist() == [0, 20, 20, 30.5]
+    assert workload.size.tolist() == [1, 2, 8, 2]
+    assert workload.walltime.tolist() == [np.inf, np.inf, 0.5, np.inf]
+    assert workload.runtime.tolist() == [2.5, 100, 100, 100]
+    assert workload.profiles == ["d2", "d100", "d100", "d100"]
+
+
+def test_machine_size_may_be_missing(tmp_path):
+    """A file without nb_res has no machine size, and a byte order mark is no fault."""
+    path = tmp_path / "w.json"
+    path.write_text(text().replace('"nb_res": 4,', ""), encoding="utf-8-sig")
+    assert load(path).machine_size is None
+
+
+def test_only_delay_is_run():
+    """The table of profile types says what is run; the documentation names the same."""
+    assert list(PROFILE_TYPES) == ["delay"]
+
+
+MOST = "9007199254740992"
+FORMAT = "docs/workloads.md shows the format."
+ERRORS = [
+    (
+        "{",
+        "FILE, line 1, column 2: is not valid JSON: found Input data was truncated. "
+        "Mend the text there, or just before.",
+    ),
+    (
+        '{"jobs": [\n  {"é": NaN}]}',
+        "FILE, line 2, column 9: is not valid JSON: found invalid character. Mend the text there, or just before.",
+    ),
+    ("[1]", f"FILE, $: Expected 'object', got 'array'. {FORMAT}"),
+    ('{"jobs": []}', f"FILE, $: Object missing required field 'profiles'. {FORMAT}"),
+    ('{"jobs": [], "profiles": {}}', "FILE, $.jobs: has no jobs: expected at least one job. Check the file."),
+    (text(job(res="2")), f"FILE, $.jobs[0].res: Expected 'int', got 'str'. {FORMAT}"),
+    (text(job(), job(id=True)), f"FILE, $.jobs[1].id: Expected 'int | str', got 'bool'. {FORMAT}"),
+    (text(job(res=4.5)), f"FILE, $.jobs[0].res: Expected 'int', got 'float'. {FORMAT}"),
+    (text(job(subtime="1")), f"FILE, $.jobs[0].subtime: Expected 'float', got 'str'. {FORMAT}"),
+    (text().replace('"subtime": 10', '"subtime": 1e999'), f"FILE, $.jobs[0].subtime: Number out of range. {FORMAT}"),
+    (text({"id": 1}), f"FILE, $.jobs[0]: Object missing required field 'subtime'. {FORMAT}"),
+    (
+        text(job(subtime=-1)),
+        f"FILE, $.jobs[0].subtime: the submit time of job '1' is out of range: expected seconds from 0 to {MOST}, "
+        "found '-1'. Mend the value.",
+    ),
+    (
+        text(job(), job(id=2, res=0)),
+        f"FILE, $.jobs[1].res: the size of job '2' is out of range: expected a whole number from 1 to {MOST}, "
+        "found '0'. Mend the value.",
+    ),
+    (
+        text(job(res=10**30)),
+        f"FILE, $.jobs[0].res: the size of job '1' is out of range: expected a whole number from 1 to {MOST}, "
+        f"found '{10**30}'. Mend the value.",
+    ),
+    (
+        text(job(walltime=-2.5)),
+        f"FILE, $.jobs[0].walltime: the walltime of job '1' is out of range: expected seconds from 0 to {MOST}, "
+        "or -1 for none, found '-2.5'. Mend the value.",
+    ),
+    (
+        text(job(profile="d10")),
+        "FILE, $.jobs[0].profile: profile 'd10' of job '1' does not exist: expected a name in $.profiles. "
+        "Did you mean 'd100'?",
+    ),
+    (
+        text(job(profile="zz"), profiles={f"a{i}": {} for i in range(11)}),
+        "FILE, $.jobs[0].profile: profile 'zz' of job '1' does not exist: expected a name in $.profiles. "
+        "The file has 11 profiles.",
+    ),
+    (
+        text(job(id="w0!7"), profiles={"d100": {"type": "parallel_homogeneous", "cpu": 1e9}}),
+        "FILE, $.profiles['d100']: profile 'd100' of job '7' has type 'parallel_homogeneous', which is not run: "
+        "expected delay. Known: delay.",
+    ),
+    (
+        text(profiles={"d100": {"type": "delay", "delay": 0}}),
+        f"FILE, $.profiles['d100']: the delay is out of range: expected seconds above 0, at most {MOST}, found 0. "
+        "A job must last for some time.",
+    ),
+    (
+        text(profiles={"d100": {"type": "delay", "delay": "1"}}),
+        f"FILE, $.profiles['d100'].delay: Expected 'float', got 'str'. {FORMAT}",
+    ),
+    (
+        text(profiles={"d100": {"type": "delay"}}),
+        f"FILE, $.profiles['d100']: Object missing required field 'delay'. {FORMAT}",
+    ),
+    (text(profiles={"d100": 1}), f"FILE, $.profiles['d100']: Expected 'object', got 'int'. {FORMAT}"),
+    (
+        text(job(id="w0!7"), job(id=7)),
+        "FILE, $.jobs[1].id: job id '7' occurs twice: expected each id once, found the id of $.jobs[0]. "
+        "Give one of the two jobs another id.",
+    ),
+    *(
+        (
+            text(job(id=bad)),
+            "FILE, $.jobs[0].id: the job has no usable id: expected a number or a printable text, after a workload's "
+            f"name and '!' or without, found {bad!r}. Give the job an id of its own.",
+        )
+        for bad in ("", "w0!", "a!b!c", "a\nb")
+    ),
+    (
+        text(nb_res=0),
+        "FILE, $.nb_res: the machine's size is out of range: expected a whole number above 0, found '0'. "
+        "nb_res is the number of the machine's resources.",
+    ),
+    (
+        text(deep=1).replace('"deep": 1', '"deep": ' + "[" * 100000 + "]" * 100000),
+        "FILE: the JSON is nested too deeply. Leave out what no job needs.",
+    ),
+    (
+        text().encode() + b"\xff",
+        f"FILE, line 1, column {len(text()) + 1}: is not UTF-8 text: found byte 0xff. Save the file as UTF-8.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("content", "message"), ERRORS, ids=range(len(ERRORS)))
+def test_errors(refused, content, message):
+    """Each broken rule gives one message with the place in the file, what was expected and what was found."""
+    assert refused(content, "w.json") == message
+
+
+@pytest.mark.parametrize("name", ["x" * 1000, "line\nbreak"])
+def test_messages_stay_one_line(refused, name):
+    """Long or unprintable names from the file do not break the message."""
+    message = refused(text(job(profile=name)), "w.json")
+    assert "\n" not in message
+    assert len(message) < 300
+
+
+JSONS = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(max_size=5)),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=3), inner, max_size=3)),
+    max_leaves=4,
+)
+KEYS = st.sampled_from(["id", "subtime", "walltime", "res", "profile"])
+
+
+@SHARED_FOLDER
+@given(st.lists(st.dictionaries(KEYS, JSONS, max_size=2), max_size=3), st.dictionaries(KEYS, JSONS, max_size=1), JSONS)
+def test_any_json_gives_a_workload_or_a_trace_error(tmp_path, changes, top, profile):
+    """Whatever stands in the fields, nothing but TraceError comes out."""
+    path = tmp_path / "w.json"
+    jobs = [
+        job(id=row, **{key: value for key, value in change.items() if key != "id"})
+        for row, change in enumerate(changes)
+    ]
+    profiles = {"d100": {"type": "delay", "delay": profile}, "p": profile}
+    path.write_text(json.dumps({"jobs": jobs, "profiles": profiles, **top}), encoding="utf-8")
+    try:
+        assert len(load(path)) == len(jobs)
+    except TraceError as error:
+        assert str(path) in str(error)  # noqa: PT017
+
+
+@SHARED_FOLDER
+@given(st.binary(max_size=50), st.integers(0, 300))
+def test_any_bytes_give_a_trace_error(tmp_path, content, cut):
+    """Cut or broken JSON is refused, never anything else."""
+    path = tmp_path / "w.json"
+    path.write_bytes(text().encode()[:cut] + b"!" + content)
+    with pytest.raises(TraceError):
+        load(path)
+
+
+TIMES = st.one_of(st.integers(1, 10**9).map(float), st.floats(0.001, 1e9))
+NAMES = st.text(st.characters(exclude_categories=("C", "Z"), exclude_characters="!"), min_size=1, max_size=5)
+
+
+@st.composite
+def workloads(draw: st.DrawFn) -> Workload:
+    """Return a workload as Batsim's JSON can hold it."""
+    ids = draw(st.lists(NAMES, min_size=1, max_size=6, unique=True))
+    known = draw(st.dictionaries(st.text(st.characters(exclude_categories=("Cs",))), TIMES, min_size=1, max_size=3))
+    profiles = [draw(st.sampled_from(sorted(known))) for _ in ids]
+    return Workload(
+        name="w",
+        source="w.json",
+        ids=ids,
+        submit=np.array(sorted(draw(TIMES) for _ in ids), dtype=np.float64),
+        size=np.array([draw(st.integers(1, 2**53)) for _ in ids], dtype=np.int64),
+        walltime=np.array([draw(st.one_of(TIMES, st.just(np.inf))) for _ in ids], dtype=np.float64),
+        runtime=np.array([known[name] for name in profiles], dtype=np.float64),
+        profiles=profiles,
+        machine_size=draw(st.integers(1, 2**53)),
+    )
+
+
+@SHARED_FOLDER
+@given(workloads())
+def test_round_trip(tmp_path, workload):
+    """What is written is read back equal, to the last bit."""
+    path = tmp_path / "w.json"
+    save(workload, path)
+    assert load(path) == workload
+
+
+def test_written_text(tmp_path):
+    """The written file is laid out a job a line, whole numbers without a fraction."""
+    path = tmp_path / "w.json"
+    path.write_text(
+        text(job(), job(id=2, walltime=-1, subtime=10.25), profiles={"d100": {"type": "delay", "delay": 1e2}})
+    )
+    save(load(path), path)
+    assert path.read_text() == (
+        '{"nb_res": 4,\n"jobs": [\n'
+        '{"id": "1", "subtime": 10, "walltime": 200, "res": 2, "profile": "d100"},\n'
+        '{"id": "2", "subtime": 10.25, "res": 2, "profile": "d100"}\n'
+        '],\n"profiles": {\n"d100": {"type":"delay","delay":100}\n}}\n'
+    )
+
+
+def test_log_to_json(tmp_path, job_line):
+    """A log gets profiles named by run time, and the largest job's size where the machine's is not known."""
+    path = tmp_path / "x.swf"
+    path.write_text(job_line({4: 3477, 8: 7}) + job_line({1: 2, 4: 12.5}))
+    workload = load(path)
+    save(workload, tmp_path / "x.json")
+    again = load(tmp_path / "x.json")
+    assert again.profiles == ["3477", "12.5"] == [workload.profile_of(row) for row in range(2)]
+    assert again.machine_size == 7
+    for name in ("submit", "size", "walltime", "runtime"):
+        assert np.array_equal(getattr(again, name), getattr(workload, name))
+
+
+@pytest.mark.parametrize(
+    ("changes", "what", "found"),
+    [({4: 0}, "run time", "0"), ({9: -1}, "requested time", "-1"), ({8: 0, 5: -1}, "size", "-1")],
+)
+def test_writer_refuses_what_batsim_refuses(tmp_path, job_line, changes, what, found):
+    """A log must be cleaned before it is written as JSON; no file is begun."""
+    path = tmp_path / "x.swf"
+    path.write_text(job_line() + job_line({1: 2, **changes}) + job_line({1: 3, **changes}))
+    with pytest.raises(TraceError) as caught:
+        save(load(path), tmp_path / "x.json")
+    assert str(caught.value) == (
+        f"x, job '2': Batsim's JSON cannot keep a job without {what}: expected a positive number, "
+        f"found {found} (and 1 more such jobs). Clean the workload first: such jobs cannot be simulated."
+    )
+    assert not (tmp_path / "x.json").exists()
+
+
+def test_writer_refuses_a_profile_of_two_run_times(tmp_path):
+    """One profile name cannot stand for two run times."""
+    path = tmp_path / "w.json"
+    path.write_text(text(job(), job(id=2)))
+    with pytest.raises(TraceError, match="stands for two run times: expected 100, found 7"):
+        save(replace(load(path), runtime=np.array([100.0, 7.0])), path)
+
+
+def test_writer_refuses_no_jobs(tmp_path):
+    """A workload without jobs is not written: it could not be read."""
+    path = tmp_path / "w.json"
+    path.write_text(text())
+    with pytest.raises(TraceError, match="there are no jobs to write"):
+        save(load(path).select([]), path)
+
+
+def test_batsims_own_files(traces_dir):
+    """The files that a real Batsim ran are read."""
+    folder = traces_dir.parent / "batsim4"
+    if not folder.is_dir():
+        pytest.skip(f"the recordings of Batsim are absent: no {folder}")
+    tiny = load(folder / "tiny.json")
+    assert (tiny.ids, tiny.machine_size) == (["1", "2", "3", "4", "5", "6"], 4)
+    assert tiny.runtime.tolist() == [100, 50, 60, 60, 60, 60]
+    fine = load(folder / "w_1000_l0.85_ms.json")
+    assert (len(fine), fine.machine_size, fine.runtime[0]) == (1000, 1490, 4029.083)

@@ -1,0 +1,205 @@
+"""Files themselves: compressed, broken, missing; formats by content; names to write."""
+
+import bz2
+import gzip
+import lzma
+import os
+import threading
+
+import pytest
+
+from pipistrelle.traces.errors import TraceError
+from pipistrelle.traces.files import trace_name
+from pipistrelle.traces.load import SUFFIXES, load, save
+
+PACKERS = {"gz": gzip.compress, "xz": lzma.compress, "bz2": bz2.compress}
+
+
+@pytest.fixture
+def swf(job_line) -> bytes:
+    """Return a small SWF file."""
+    return ("; MaxProcs: 9\n" + "".join(job_line({1: job, 2: job * 7}) for job in range(1, 400))).encode()
+
+
+@pytest.mark.parametrize("packer", PACKERS.values(), ids=PACKERS)
+@pytest.mark.parametrize("name", ["x.swf", "x.swf.gz", "x.swf.xz", "x"])
+def test_compression_is_known_by_content(tmp_path, swf, packer, name):
+    """The suffix does not matter: first bytes say how a file is compressed."""
+    (tmp_path / name).write_bytes(packer(swf))
+    assert len(load(tmp_path / name)) == 399
+    (tmp_path / name).write_bytes(swf)
+    assert len(load(tmp_path / name)) == 399
+
+
+def test_compressed_json(tmp_path):
+    """JSON is known by its brace, under any name and compression, after blanks too."""
+    job, profile = b'{"id": 1, "subtime": 0, "res": 1, "profile": "p"}', b'{"type": "delay", "delay": 1}'
+    content = b' \n\t{"jobs": [%s], "profiles": {"p": %s}}' % (job, profile)
+    for packer in (bytes, *PACKERS.values()):
+        (tmp_path / "x.swf").write_bytes(packer(content))
+        assert load(tmp_path / "x.swf").profiles == ["p"]
+
+
+def test_several_gzip_members(tmp_path, swf):
+    """Concatenated gzip files are one file, as for gunzip."""
+    (tmp_path / "x.gz").write_bytes(gzip.compress(swf[:500]) + gzip.compress(swf[500:]))
+    assert len(load(tmp_path / "x.gz")) == 399
+
+
+def test_a_pipe_is_read_once(tmp_path, swf):
+    """A path that cannot be rewound, such as a shell's <(command), is read like a file."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    writer = threading.Thread(target=path.write_bytes, args=(swf,))
+    writer.start()
+    assert len(load(path)) == 399
+    writer.join()
+
+
+AGAIN = "Copy or download the file again."
+
+
+@pytest.mark.parametrize("packer", PACKERS.values(), ids=PACKERS)
+def test_truncated(refused, swf, packer):
+    """A compressed file that ends early is refused, wherever it ends."""
+    packed = packer(swf)
+    for cut in (len(packed) - 1, len(packed) // 2, 12):
+        assert refused(packed[:cut]) == f"FILE: the compressed data end too early: the file is truncated. {AGAIN}"
+
+
+@pytest.mark.parametrize("packer", PACKERS.values(), ids=PACKERS)
+def test_corrupt(refused, swf, packer):
+    """A compressed file with changed bytes is refused."""
+    packed = packer(swf)
+    half = len(packed) // 2
+    message = refused(packed[:half] + bytes(byte ^ 0xFF for byte in packed[half:]))
+    assert message.startswith("FILE: the compressed data are corrupt: found ")
+    assert message.endswith(f". {AGAIN}")
+
+
+def test_garbage_after_gzip(refused, swf):
+    """What follows the compressed data must be compressed data too."""
+    assert "the compressed data are corrupt" in refused(gzip.compress(swf) + b"garbage")
+
+
+READ = "expected SWF or Batsim JSON, plain or compressed with gzip, xz or bzip2"
+
+BINARY = f"FILE: is a binary file (it has NUL bytes): {READ}. Check that it is the right file."
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "FILE: is empty. A trace has at least one job."),
+        (gzip.compress(b""), "FILE: is empty. A trace has at least one job."),
+        (b"\x89PNG\r\n\0\0", BINARY),
+        (
+            "; x\n".encode("utf-16"),
+            BINARY,
+        ),
+        (b"PK\x03\x04...", f"FILE: is a zip archive, which is not read: {READ}. Unpack it first."),
+        (b"\x28\xb5\x2f\xfd...", f"FILE: is a zstd file, which is not read: {READ}. Unpack it first."),
+        (b"7z\xbc\xaf...", f"FILE: is a 7z archive, which is not read: {READ}. Unpack it first."),
+    ],
+)
+def test_content_that_is_no_trace(refused, content, message):
+    """Files that are empty, binary or packed otherwise are refused with what they are."""
+    assert refused(content) == message
+
+
+def test_names_that_are_no_file(tmp_path):
+    """Missing files, folders and impossible names are refused."""
+    for path, message in (
+        (tmp_path / "no.swf", "no such file. Check the path."),
+        (tmp_path, "is a folder: expected a workload file. Name a file in it."),
+        (tmp_path / ("x" * 300), "cannot be read: found File name too long. Check the file's rights."),
+    ):
+        with pytest.raises(TraceError) as caught:
+            load(path)
+        assert str(caught.value) == f"{path}: {message}"
+    for name in ("a\0b", "a\ud800"):
+        for action in (load, lambda path: save(load_demo(), path + ".swf")):
+            with pytest.raises(TraceError, match=r"no file can have this name\. Check the path\."):
+                action(name)
+
+
+def load_demo():
+    """Return some workload."""
+    from pipistrelle.traces.catalogue import load_bundled
+
+    return load_bundled("demo").select(range(3))
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_unreadable(tmp_path, swf):
+    """A file without the right to read is refused."""
+    path = tmp_path / "x.swf"
+    path.write_bytes(swf)
+    path.chmod(0)
+    with pytest.raises(TraceError, match="cannot be read: found Permission denied"):
+        load(path)
+
+
+def test_sort_reaches_swf(tmp_path, job_line):
+    """The option of load sorts an SWF file."""
+    path = tmp_path / "x.swf"
+    path.write_text(job_line({2: 9}) + job_line({1: 2, 2: 8}))
+    assert load(path, sort=True).ids == ["2", "1"]
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_written_bytes_depend_on_the_jobs_only(tmp_path, suffix):
+    """Equal workloads give equal bytes, under another name and at another time, and are read back."""
+    workload = load_demo()
+    first, second = tmp_path / f"a{suffix}", tmp_path / f"b{suffix}"
+    save(workload, first)
+    save(workload, second)
+    os.utime(second, (0, 0))
+    assert first.read_bytes() == second.read_bytes()
+    assert load(first).ids == ["1", "2", "3"]
+    if suffix.endswith(".gz"):
+        assert first.read_bytes()[3:8] == bytes(5)  # no flags, so no name; no time
+    else:
+        assert first.read_bytes().startswith(b"\xfd7zXZ" if suffix.endswith(".xz") else (b"; ", b"{"))
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("x.sfw", "Did you mean '.swf'?"),
+        ("x.jsn", "Did you mean '.json'?"),
+        ("x.swf.bz2", "Known: .swf, .swf.gz, .swf.xz, .json, .json.gz, .json.xz."),
+        ("x", "Known: .swf, .swf.gz, .swf.xz, .json, .json.gz, .json.xz."),
+    ],
+)
+def test_unknown_suffix(tmp_path, name, hint):
+    """A name that no format writes is refused, with the known suffixes, before anything is written."""
+    with pytest.raises(TraceError) as caught:
+        save(load_demo(), tmp_path / name)
+    assert str(caught.value) == (
+        f"{tmp_path / name}: the name does not say which format to write: expected a name that ends in one of "
+        f".swf, .swf.gz, .swf.xz, .json, .json.gz, .json.xz, found '{name}'. {hint}"
+    )
+    assert not (tmp_path / name).exists()
+
+
+def test_cannot_write(tmp_path):
+    """A folder that does not exist is told as such."""
+    with pytest.raises(TraceError, match=r"cannot be written: found No such file or directory\. Check the folder"):
+        save(load_demo(), tmp_path / "no" / "x.swf")
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("a/KTH-SP2-1996-2.1-cln.swf.gz", "KTH-SP2-1996-2.1-cln"),
+        ("w.json", "w"),
+        ("w.json.xz", "w"),
+        ("log.bz2", "log"),
+        ("log.txt", "log.txt"),
+        (".swf", ".swf"),
+    ],
+)
+def test_trace_name(path, name):
+    """A trace is called like its file, without the suffixes that are known."""
+    assert trace_name(path) == name

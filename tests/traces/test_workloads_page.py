@@ -1,0 +1,65 @@
+"""The page docs/workloads.md: its examples run, and it has every message."""
+
+import ast
+import re
+import subprocess
+import sys
+
+import pytest
+
+
+@pytest.fixture
+def page(project_root) -> str:
+    """Return the page's text."""
+    return (project_root / "docs" / "workloads.md").read_text(encoding="utf-8")
+
+
+def test_examples_run(page, tmp_path):
+    """Each Python example runs as it stands, in a folder of its own."""
+    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    assert len(blocks) == 5
+    outputs = []
+    for block in blocks:
+        run = subprocess.run([sys.executable, "-c", block], cwd=tmp_path, check=False, capture_output=True, text=True)
+        assert run.stderr == ""
+        outputs.append(run.stdout)
+    assert "5,000" in outputs[0]
+    assert "0.900" in outputs[2]
+    assert "field 5 (allocated processors): is not a whole number" in outputs[4]
+
+
+def message_parts(source: str) -> set[str]:
+    """Return the fixed parts of the messages that a module raises."""
+    parts = set()
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.Call) or not node.args:
+            continue
+        name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+        if name not in {"TraceError", "_fault"}:
+            continue
+        texts = node.args[0].values if isinstance(node.args[0], ast.JoinedStr) else [node.args[0]]
+        parts |= {text.value.strip() for text in texts if isinstance(text, ast.Constant)}
+    return parts
+
+
+def test_every_message_is_on_the_page(page, project_root):
+    """No module of the layer has a message that the page does not list."""
+    parts = set().union(*(message_parts(file.read_text("utf-8")) for file in (project_root / "traces").glob("*.py")))
+    assert len(parts) > 30
+    assert {part for part in parts if part not in page} == set()
+
+
+def test_numbers_on_the_page(page):
+    """Shares, run times and requested times on the page are the generator's."""
+    from pipistrelle.traces import generator
+
+    last = generator.RUNTIME_MIN << generator.RUNTIME_DOUBLINGS
+    assert f"from {generator.RUNTIME_MIN} s to {last:,} s" in page
+    minutes = [time // 60 for time in generator.ROUND_TIMES if time < 3600]
+    hours = [time // 3600 for time in generator.ROUND_TIMES if time >= 3600]
+    text = " ".join(page.split())
+    rounds = f"{', '.join(map(str, minutes))} minutes, {', '.join(map(str, hours[:-1]))} or {hours[-1]} hours"
+    assert rounds in text
+    assert f"{generator.UNDER_SHARE:.0%}".replace("%", " %") in text
+    assert f"{generator.EXACT_SHARE:.0%}".replace("%", " %") in text
+    assert f"**Users**: {generator.USERS} in {generator.GROUPS} groups" in text

@@ -1,0 +1,63 @@
+"""Which jobs of a trace can be simulated: the one place that decides, with the count of each reason."""
+
+import re
+
+import numpy as np
+
+from pipistrelle.traces.workload import Ints, Workload
+
+NO_RUNTIME = "run time zero or missing"
+NO_WALLTIME = "requested time zero or missing"
+NO_SIZE = "no size"
+TOO_LARGE = "larger than the machine"
+
+#: Every reason for dropping a job, in the order in which they are tried: a job counts under its first.
+REASONS = (NO_RUNTIME, NO_WALLTIME, NO_SIZE, TOO_LARGE)
+
+_NUMERIC = re.compile(r"[0-9]{1,18}")  # 18 digits always fit an int64
+
+
+def clean(workload: Workload, machine_size: int | None) -> tuple[Workload, dict[str, int]]:
+    """Return the jobs that can run on `machine_size` units, by (submit time, id), and how many were dropped, and why.
+
+    Dropped are, each under the first reason that holds: jobs with a run time <= 0, with a requested time <= 0, with
+    a size <= 0, and with a size above `machine_size` (None: no such limit). The counts have the reasons of `REASONS`
+    as keys, in that order; a reason without jobs is absent. Ids compare as numbers when all of them are numbers,
+    else as text.
+    """
+    keep = np.ones(len(workload), dtype=np.bool_)
+    dropped: dict[str, int] = {}
+    rules = [
+        (NO_RUNTIME, workload.runtime <= 0),
+        (NO_WALLTIME, workload.walltime <= 0),
+        (NO_SIZE, workload.size <= 0),
+    ]
+    if machine_size is not None:
+        rules.append((TOO_LARGE, workload.size > machine_size))
+    for reason, bad in rules:
+        count = int(np.count_nonzero(bad & keep))
+        if count:
+            dropped[reason] = count
+        keep &= ~bad
+    kept = np.flatnonzero(keep)
+    ranks = _id_ranks([workload.ids[row] for row in kept.tolist()])
+    return workload.select(kept[np.lexsort((ranks, workload.submit[kept]))]), dropped
+
+
+def count_overruns(workload: Workload) -> int:
+    """Return how many jobs ran longer than they had asked for: they will be killed at the requested time."""
+    return int(np.count_nonzero(workload.runtime > workload.walltime))
+
+
+def _id_ranks(ids: list[str]) -> Ints:
+    """Return numbers, shape (n,), that order the ids; distinct ids never tie."""
+    if all(map(_NUMERIC.fullmatch, ids)):
+        numbers = np.array(list(map(int, ids)), dtype=np.int64)
+        if np.unique(numbers).size == len(ids):
+            return numbers
+        order = sorted(range(len(ids)), key=lambda row: (numbers[row], ids[row]))  # "7" and "007"
+    else:
+        order = sorted(range(len(ids)), key=ids.__getitem__)
+    ranks = np.empty(len(ids), dtype=np.int64)
+    ranks[order] = np.arange(len(ids), dtype=np.int64)
+    return ranks

@@ -1,0 +1,90 @@
+"""What a workload is like, as lines for a reader: format, span, sizes, times, load, and what cannot be simulated."""
+
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+
+from pipistrelle.traces.clean import clean, count_overruns
+from pipistrelle.traces.workload import Floats, Ints, Workload, decimal_text
+
+_UNIX = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def describe(workload: Workload) -> list[tuple[str, str]]:
+    """Return facts about a workload as (label, text), in a fixed order.
+
+    Sizes, times and the load are those of the jobs that can be simulated on the file's own machine; facts that the
+    file does not give are said to be unknown.
+    """
+    kept, dropped = clean(workload, workload.machine_size)
+    total = sum(dropped.values())
+    reasons = ", ".join(f"{reason}: {count:,}" for reason, count in dropped.items())
+    facts = [
+        ("name", workload.name),
+        ("format", "SWF" if workload.profiles is None else "Batsim JSON"),
+        ("jobs", f"{len(workload):,}"),
+        ("machine", "unknown" if workload.machine_size is None else f"{workload.machine_size:,} units"),
+        ("time zone", workload.timezone or "unknown"),
+        ("dropped", f"{total:,} ({reasons})" if total else "none"),
+    ]
+    if not len(kept):
+        return [*facts, ("simulated", "no job is left")]
+    facts += [
+        ("simulated", f"{len(kept):,} jobs"),
+        ("span", _span_text(kept)),
+        ("size", f"{_spread(kept.size)} units"),
+        ("run time", f"{_spread(kept.runtime)} s"),
+        ("requested time", _walltime_text(kept.walltime)),
+        ("over requested time", f"{count_overruns(kept):,} (will be killed at the requested time)"),
+        ("offered load", _load_text(kept)),
+        ("users", f"{np.unique(kept.columns['user']).size:,}" if "user" in kept.columns else "unknown"),
+    ]
+    return facts
+
+
+def offered_load(workload: Workload, units: int) -> float:
+    """Return sum(size x run time) / (units x span), where the span is from the first submit time to the last.
+
+    Run times count in full, even beyond the requested time. It is NaN for a workload without jobs or span.
+    """
+    if not len(workload):
+        return float("nan")
+    span = float(workload.submit.max() - workload.submit.min())
+    if span <= 0:
+        return float("nan")
+    return float((workload.size.astype(np.float64) * workload.runtime).sum()) / (units * span)
+
+
+def _span_text(workload: Workload) -> str:
+    first, last = float(workload.submit.min()), float(workload.submit.max())
+    span = last - first
+    text = f"{span / 86400:.1f} days" if span >= 86400 else f"{decimal_text(span)} s"
+    if workload.epoch is None:
+        return f"{text}, from {decimal_text(first)} s to {decimal_text(last)} s"
+    try:
+        dates = [
+            (_UNIX + timedelta(seconds=workload.epoch + time)).strftime("%Y-%m-%d %H:%M") for time in (first, last)
+        ]
+    except OverflowError:  # beyond the year 9999
+        return f"{text}, from {decimal_text(first)} s to {decimal_text(last)} s"
+    return f"{text}, from {dates[0]} to {dates[1]} UTC"
+
+
+def _spread(values: Floats | Ints) -> str:
+    low, middle, high = (float(value) for value in (values.min(), np.median(values), values.max()))
+    return f"{decimal_text(low)} to {decimal_text(high)}, median {decimal_text(middle)}"
+
+
+def _walltime_text(walltime: Floats) -> str:
+    limited = walltime[np.isfinite(walltime)]
+    if not limited.size:
+        return "none is given"
+    without = walltime.size - limited.size
+    return f"{_spread(limited)} s" + (f"; {without:,} jobs have none" if without else "")
+
+
+def _load_text(workload: Workload) -> str:
+    if workload.machine_size is None:
+        return "unknown, as the machine's size is"
+    load = offered_load(workload, workload.machine_size)
+    return "undefined: all jobs come at once" if np.isnan(load) else f"{load:.3f} of the machine"

@@ -1,0 +1,15 @@
+"""The error of this layer, and how text from a file is shown in it."""
+
+from pipistrelle.protocol.errors import PipistrelleError
+
+_SHOWN = 60  # characters: a message stays one line, whatever the file holds
+
+
+class TraceError(PipistrelleError):
+    """A workload file cannot be read or written, or a request about workloads makes no sense."""
+
+
+def shown(text: object) -> str:
+    """Return text from a file for a message: printable, quoted, and cut if it is long."""
+    quoted = repr(str(text))
+    return quoted if len(quoted) <= _SHOWN else f"{quoted[:_SHOWN]}...'"

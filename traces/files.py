@@ -1,0 +1,146 @@
+"""Opening and writing trace files, plain or compressed; what can go wrong with the file itself is said here."""
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import PurePath
+from typing import IO, cast
+
+from pipistrelle.traces.errors import TraceError
+
+PathText = str | os.PathLike[str]
+
+_BUFFER = 1 << 16
+_GZIP, _XZ, _BZIP2 = b"\x1f\x8b", b"\xfd7zXZ\x00", b"BZh"
+_NOT_READ = {b"PK\x03\x04": "a zip archive", b"\x28\xb5\x2f\xfd": "a zstd file", b"7z\xbc\xaf": "a 7z archive"}
+_AGAIN = "Copy or download the file again."
+
+
+@contextmanager
+def open_trace(path: PathText) -> Iterator[io.BufferedReader]:
+    """Open a trace for reading as uncompressed bytes; gzip, xz and bzip2 are known by their first bytes.
+
+    Whatever fails while the body reads is turned into a `TraceError` that names the file.
+
+    Raises
+    ------
+    TraceError
+        if the file is missing, a folder, unreadable, empty, binary, truncated or corrupt.
+    """
+    where = _checked_name(path)
+    try:
+        with open(path, "rb") as raw:
+            stream = _uncompressed(raw, where)
+            head = stream.peek(_BUFFER)
+            if not head:
+                raise TraceError("is empty", where=where, hint="A trace has at least one job.")
+            if b"\0" in head:
+                raise binary_file(where)
+            yield stream
+    except FileNotFoundError as error:
+        raise TraceError("no such file", where=where, hint="Check the path.") from error
+    except IsADirectoryError as error:
+        raise TraceError("is a folder", where=where, expected="a workload file", hint="Name a file in it.") from error
+    except EOFError as error:
+        raise TraceError(
+            "the compressed data end too early: the file is truncated", where=where, hint=_AGAIN
+        ) from error
+    except (gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
+        raise TraceError("the compressed data are corrupt", where=where, found=str(error), hint=_AGAIN) from error
+    except OSError as error:
+        if error.errno is None:  # bz2 reports corrupt data this way
+            raise TraceError("the compressed data are corrupt", where=where, found=str(error), hint=_AGAIN) from error
+        raise TraceError(
+            "cannot be read", where=where, found=error.strerror, hint="Check the file's rights."
+        ) from error
+
+
+def _checked_name(path: PathText) -> str:
+    """Return the path as text; what no file can be called is refused here, as `open` has other errors for it."""
+    where = os.fspath(path)
+    try:
+        possible = b"\0" not in os.fsencode(where)
+    except UnicodeEncodeError:
+        possible = False
+    if not possible:
+        raise TraceError("no file can have this name", where=ascii(where), hint="Check the path.")
+    return where
+
+
+def binary_file(where: str) -> TraceError:
+    """Return the error for a file that is no text."""
+    return TraceError(
+        "is a binary file (it has NUL bytes)",
+        where=where,
+        expected="SWF or Batsim JSON, plain or compressed with gzip, xz or bzip2",
+        hint="Check that it is the right file.",
+    )
+
+
+def _uncompressed(raw: io.BufferedReader, where: str) -> io.BufferedReader:
+    head = raw.peek(len(_XZ))
+    for magic, kind in _NOT_READ.items():
+        if head.startswith(magic):
+            raise TraceError(
+                f"is {kind}, which is not read",
+                where=where,
+                expected="SWF or Batsim JSON, plain or compressed with gzip, xz or bzip2",
+                hint="Unpack it first.",
+            )
+    opened: gzip.GzipFile | lzma.LZMAFile | bz2.BZ2File
+    if head.startswith(_GZIP):
+        opened = gzip.GzipFile(fileobj=raw, mode="rb")
+    elif head.startswith(_XZ):
+        opened = lzma.LZMAFile(raw)  # noqa: SIM115  # lives as long as the reader around it
+    elif head.startswith(_BZIP2):
+        opened = bz2.BZ2File(raw)
+    else:
+        return raw
+    return io.BufferedReader(cast(io.RawIOBase, opened), _BUFFER)  # its lines come twice as fast as theirs
+
+
+def write_trace(path: PathText, chunks: Iterable[bytes]) -> None:
+    """Write the chunks; a name that ends in .gz or .xz compresses them, always to the same bytes.
+
+    Raises
+    ------
+    TraceError
+        if the file cannot be written.
+    """
+    where = _checked_name(path)
+    try:
+        with open(path, "wb") as raw, _compressor(raw, where) as stream:
+            for chunk in chunks:
+                stream.write(chunk)
+    except OSError as error:
+        raise TraceError(
+            "cannot be written", where=where, found=error.strerror, hint="Check the folder and its rights."
+        ) from error
+
+
+@contextmanager
+def _compressor(raw: IO[bytes], where: str) -> Iterator[IO[bytes]]:
+    if where.endswith(".gz"):
+        # neither time nor name goes into the header, else equal jobs would give unequal files
+        with gzip.GzipFile(fileobj=raw, mode="wb", filename="", mtime=0, compresslevel=9) as packed:
+            yield cast(IO[bytes], packed)
+    elif where.endswith(".xz"):
+        with lzma.LZMAFile(raw, "wb", preset=6) as packed_xz:
+            yield cast(IO[bytes], packed_xz)
+    else:
+        yield raw
+
+
+def trace_name(path: PathText) -> str:
+    """Return the trace's name: the file's, without folder, compression's and format's suffix."""
+    name = PurePath(path).name
+    for suffixes in ((".gz", ".xz", ".bz2"), (".swf", ".json")):
+        for suffix in suffixes:
+            if len(name) > len(suffix):
+                name = name.removesuffix(suffix)
+    return name

@@ -1,0 +1,191 @@
+"""A seeded generator of workloads: arrivals by day and week, sizes near powers of two, rounded estimates.
+
+The same arguments give the same bytes on any machine and with any numpy: the only random source is uniform doubles of
+PCG64, and what is computed from them is additions, multiplications, divisions, comparisons and whole numbers, which
+IEEE 754 defines to the last bit. No logarithm, no exponential: their last bit differs between libraries.
+"""
+
+import math
+
+import numpy as np
+
+from pipistrelle.traces.errors import TraceError
+from pipistrelle.traces.workload import Floats, Ints, Workload, decimal_text
+
+#: Unix time (s) of time 0 of a generated workload if nothing else is said: Monday 5 January 2026, 00:00 UTC.
+EPOCH = 1767571200.0
+
+#: Run times, s: each doubling from the first to the last is equally likely, and within it each second.
+RUNTIME_MIN, RUNTIME_DOUBLINGS = 20, 11
+
+#: What users ask for, s: nobody asks for less than the first.
+ROUND_TIMES = tuple(60 * minutes for minutes in (5, 10, 15, 30, 60, 120, 180, 240, 360, 480, 720, 1080, 1440))
+
+SERIAL_SHARE, POWER_SHARE = 0.25, 0.75  # of all jobs; of the parallel jobs
+UNDER_SHARE, EXACT_SHARE = 0.04, 0.10  # of all jobs: asked for too little; asked for what it took
+USERS, GROUPS = 48, 6
+
+#: Submit time (s) of the first job; some of Batsim's clients cannot cope with a job that starts at time 0.
+FIRST = 1.0
+
+_HOUR, _WEEK = 3600, 168 * 3600
+_MONDAY = 3 * 86400  # Unix time 0 was a Thursday: seconds from the Monday before
+_DAY_WEIGHTS = (5, 4, 3, 3, 3, 4, 5, 8, 14, 20, 23, 22, 19, 21, 24, 23, 21, 17, 13, 11, 10, 9, 8, 6)  # by hour
+_WEEK_WEIGHTS = (10, 11, 11, 11, 9, 4, 4)  # by day, from Monday
+
+_MOST = 10_000_000  # of jobs and of units: areas stay below 2**63 unit seconds
+
+
+def generate(
+    *, jobs: int, units: int, seed: int, load: float = 0.85, name: str = "generated", epoch: float = EPOCH
+) -> Workload:
+    """Return a synthetic workload of `jobs` jobs for a machine of `units` schedulable units.
+
+    The span follows from the load: sum(size x run time) / (units x load) seconds. Arrivals are a Poisson process
+    with a rate that depends on the hour of the week (UTC), given its first event, its last one, a span later, and
+    their number: the others are then independent draws from the rate's distribution. All times are whole seconds.
+
+    Parameters
+    ----------
+    load
+        offered load, sum(size x run time) / (units x span), from 0.01 to 100.
+    epoch
+        Unix time (s) of time 0; it sets hour and weekday at which the trace begins.
+
+    Raises
+    ------
+    TraceError
+        if an argument is out of range.
+    """
+    _check(jobs, units, seed, load, epoch)
+    uniform = np.random.Generator(np.random.PCG64(seed)).random((7, jobs))
+    size = _sizes(uniform[0], uniform[1], uniform[2], units)
+    runtime = _ladder(uniform[3] * RUNTIME_DOUBLINGS, [RUNTIME_MIN << step for step in range(RUNTIME_DOUBLINGS + 1)])
+    walltime = _estimates(uniform[4], runtime)
+    user = _users(uniform[5])
+    span = float(int((size * runtime).sum())) / (units * load)
+    submit = np.floor(_arrivals(np.sort(uniform[6]), span, epoch))
+    note = (
+        f"synthetic, by pipistrelle: {jobs} jobs, {units} units, seed {seed}, load {decimal_text(load)}",
+        "arrivals follow cycles of day and week, in UTC; requested times cluster on round values",
+    )
+    header = {
+        "Version": "2.2",
+        "Computer": "none: a synthetic workload",
+        "MaxJobs": str(jobs),
+        "MaxRecords": str(jobs),
+        "UnixStartTime": decimal_text(epoch),
+        "TimeZoneString": "UTC",
+        "MaxProcs": str(units),
+        "Note": "\n".join(note),
+    }
+    return Workload(
+        name=name,
+        source="generator",
+        ids=list(map(str, range(1, jobs + 1))),
+        submit=submit,
+        size=size,
+        walltime=walltime.astype(np.float64),
+        runtime=runtime.astype(np.float64),
+        columns={
+            "allocated": size.copy(),
+            "status": np.ones(jobs, dtype=np.int64),
+            "user": user,
+            "group": (user - 1) % GROUPS + 1,
+        },
+        machine_size=units,
+        epoch=float(epoch),
+        timezone="UTC",
+        header=header,
+    )
+
+
+def _check(jobs: int, units: int, seed: int, load: float, epoch: float) -> None:
+    rules: tuple[tuple[str, float, float, float], ...] = (
+        ("jobs", jobs, 1, _MOST),
+        ("units", units, 1, _MOST),
+        ("seed", seed, 0, 2**64 - 1),
+        ("load", load, 0.01, 100.0),
+        ("epoch", epoch, 0, 2**40),
+    )
+    for name, value, least, most in rules:
+        if not least <= value <= most:
+            raise TraceError(
+                "the value is out of range",
+                where=f"{name} of the workload to generate",
+                expected=f"a number from {least:,} to {most:,}",
+                found=str(value),
+                hint="Choose a value in that range.",
+            )
+
+
+def _ladder(position: Floats, rungs: list[int]) -> Ints:
+    """Return values at `position` (0 <= position < number of steps) on a ladder, linear between two rungs.
+
+    With rungs that double this is log-uniform by octaves, without a logarithm.
+    """
+    marks = np.array(rungs, dtype=np.float64)
+    step = np.floor(position).astype(np.int64)
+    low = marks[step]
+    return np.floor(low + (position - step) * (marks[step + 1] - low)).astype(np.int64)
+
+
+def _sizes(kind: Floats, shape: Floats, octave: Floats, units: int) -> Ints:
+    """Return sizes, shape (n,): serial jobs, powers of two, and anything between, small ones more often."""
+    powers = units.bit_length() - 1  # 2**powers <= units
+    if powers == 0:
+        return np.ones(len(kind), dtype=np.int64)
+    small = octave * octave
+    rungs = [1 << power for power in range(powers + 1)]
+    power_of_two = np.array(rungs, dtype=np.int64)[np.floor(small * powers).astype(np.int64) + 1]
+    between = _ladder(small * powers, [*rungs[:-1], units])
+    parallel = np.where(shape < POWER_SHARE, power_of_two, np.maximum(between, 2))
+    return np.where(kind < SERIAL_SHARE, 1, parallel)
+
+
+def _estimates(draw: Floats, runtime: Ints) -> Ints:
+    """Return requested times, s, shape (n,): the draw says whether too short, exact, or rounded up, and how far."""
+    rounds = np.array(ROUND_TIMES, dtype=np.int64)
+    most = len(rounds) - 1
+    below = np.searchsorted(rounds, runtime, side="left") - 1
+    exact = np.maximum(runtime, rounds[0])
+    # the rest of the draw is uniform again: a job asks for up to five times what it needs, most for far less
+    slack = (draw - (UNDER_SHARE + EXACT_SHARE)) / (1.0 - (UNDER_SHARE + EXACT_SHARE))
+    wanted = runtime * (1.0 + 4.0 * (slack * slack))
+    above = rounds[np.minimum(np.searchsorted(rounds, wanted, side="left"), most)]
+    under = np.where(below >= 0, rounds[np.maximum(below, 0)], rounds[0])
+    return np.where(draw < UNDER_SHARE, under, np.where(draw < UNDER_SHARE + EXACT_SHARE, exact, above))
+
+
+def _users(draw: Floats) -> Ints:
+    """Return users from 1, shape (n,): the k-th is as busy as 1/k (Zipf)."""
+    edges = np.cumsum([1_000_000 // rank for rank in range(1, USERS + 1)])
+    return np.searchsorted(edges, np.floor(draw * int(edges[-1])).astype(np.int64), side="right").astype(np.int64) + 1
+
+
+def _arrivals(draw: Floats, span: float, epoch: float) -> Floats:
+    """Return arrival times, s, from FIRST to FIRST + span; `draw` is sorted.
+
+    It is the inverse of the cumulative rate, which is linear within an hour.
+    """
+    if len(draw) == 1:
+        return np.full(1, FIRST, dtype=np.float64)
+    rate = np.array([day * hour for day in _WEEK_WEIGHTS for hour in _DAY_WEIGHTS], dtype=np.float64)
+    edges = np.concatenate((np.zeros(1), np.cumsum(rate)))
+    week = float(edges[-1])
+    start = math.fmod(epoch + _MONDAY + FIRST, _WEEK)
+
+    def cumulative(time: float) -> float:
+        weeks, rest = divmod(time, _WEEK)
+        hour = min(int(rest // _HOUR), 167)
+        return weeks * week + float(edges[hour]) + (rest - hour * _HOUR) / _HOUR * float(rate[hour])
+
+    first = cumulative(start)
+    share = (draw - draw[0]) / (draw[-1] - draw[0])
+    target = first + share * (cumulative(start + span) - first)
+    weeks = np.floor(target / week)
+    rest = target - weeks * week
+    hour = np.clip(np.searchsorted(edges, rest, side="right") - 1, 0, 167)
+    time = weeks * _WEEK + hour * _HOUR + (rest - edges[hour]) / rate[hour] * _HOUR
+    submit: Floats = FIRST + np.clip(time - start, 0.0, span)
+    return submit

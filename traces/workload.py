@@ -1,0 +1,163 @@
+"""The jobs of a trace, one column an attribute: what every reader returns and everything else takes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+#: No time (s), size or count of a job may be larger: above it neighbouring integers share one double.
+LARGEST = float(2**53)
+
+
+def decimal_text(value: float) -> str:
+    """Return the shortest decimal text that reads back as the same double, without an exponent."""
+    text = repr(float(value))
+    if "e" in text:
+        text = format(Decimal(text), "f")
+    return text.removesuffix(".0")
+
+
+def decimal_texts(values: Floats) -> list[str]:
+    """Return `decimal_text` of each value; whole numbers, the usual case, take a fast path."""
+    if np.array_equal(values, np.floor(values)) and bool(np.all(np.abs(values) <= LARGEST)):
+        return list(map(str, values.astype(np.int64).tolist()))
+    return [decimal_text(value) for value in values.tolist()]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Workload:
+    """The jobs of one trace, as columns: row `i` of each array is job `i`.
+
+    The arrays belong to the workload: nobody may write into them.
+
+    Parameters
+    ----------
+    name
+        the trace's name, e.g. ``KTH-SP2-1996-2.1-cln``.
+    source
+        the name of the file it was read from, without folder, or the maker's name.
+    ids
+        job names without workload prefix, unique; length n.
+    submit
+        submit times, s after time 0, shape (n,), finite and >= 0.
+    size
+        schedulable units each job asks for, shape (n,); not positive where the log has none (`clean` drops those).
+    walltime
+        requested times, s, shape (n,); ``inf`` where the job has no limit, not positive where the log
+        has no request (`clean` drops those).
+    runtime
+        logged run times, s, shape (n,), not cut at the walltime; not positive where the log has none.
+    profiles
+        profile name of each job, length n, or None for a log, which has no profiles.
+    columns
+        whole-number fields as the log has them (-1: missing), shape (n,) each, by name: ``allocated``, ``status``,
+        ``user``, ``group``, ``application``, ``queue``, ``partition``, ``preceding``. A field that the log lacks
+        altogether is absent.
+    measures
+        the same for fields that may be fractional: ``wait`` (s), ``cpu_time`` (s), ``memory`` (KB),
+        ``requested_memory`` (KB), ``think_time`` (s).
+    machine_size
+        schedulable units of the machine the trace comes from, or None if the file does not say.
+    epoch
+        Unix time (s) of time 0, or None.
+    timezone
+        the machine's time zone, e.g. ``Europe/Stockholm``, or None.
+    header
+        the file's header, by directive; a repeated directive's lines are joined by newlines.
+
+    Raises
+    ------
+    ValueError
+        if columns differ in length or type: an error of the calling code.
+    """
+
+    name: str
+    source: str
+    ids: list[str]
+    submit: Floats
+    size: Ints
+    walltime: Floats
+    runtime: Floats
+    profiles: list[str] | None = None
+    columns: dict[str, Ints] = field(default_factory=dict)
+    measures: dict[str, Floats] = field(default_factory=dict)
+    machine_size: int | None = None
+    epoch: float | None = None
+    timezone: str | None = None
+    header: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        count = len(self.ids)
+        if self.profiles is not None and len(self.profiles) != count:
+            raise ValueError(f"{len(self.profiles)} profiles for {count} jobs")
+        floats = {"submit": self.submit, "walltime": self.walltime, "runtime": self.runtime, **self.measures}
+        ints = {"size": self.size, **self.columns}
+        for group, dtype in ((floats, np.float64), (ints, np.int64)):
+            for name, array in group.items():
+                if array.shape != (count,) or array.dtype != dtype:
+                    raise ValueError(f"{name} must be {dtype.__name__}[{count}], not {array.dtype}{array.shape}")
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Workload):
+            return NotImplemented
+        return (
+            self._labels() == other._labels()
+            and all(np.array_equal(mine, its) for mine, its in zip(self._core(), other._core(), strict=True))
+            and _same_columns(self.columns, other.columns)
+            and _same_columns(self.measures, other.measures)
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # arrays can change, so a workload is no dictionary key
+
+    def _labels(self) -> tuple[object, ...]:
+        fixed = (self.name, self.source, self.machine_size, self.epoch, self.timezone, self.header)
+        return (*fixed, self.ids, self.profiles)
+
+    def _core(self) -> tuple[NDArray[Any], ...]:
+        return (self.submit, self.size, self.walltime, self.runtime)
+
+    def profile_of(self, index: int) -> str:
+        """Return the profile name of job `index`; for a log the shortest decimal text of its run time: ``3477``."""
+        if self.profiles is not None:
+            return self.profiles[index]
+        return decimal_text(float(self.runtime[index]))
+
+    def select(self, which: NDArray[np.bool_] | NDArray[np.integer[Any]] | Sequence[int]) -> "Workload":
+        """Return the jobs that `which` names, in its order: a mask of shape (n,) or job indices of any number."""
+        chosen = np.asarray(which)
+        if chosen.dtype == np.bool_:
+            if chosen.shape != (len(self),):
+                raise ValueError(f"a mask of shape {chosen.shape} for {len(self)} jobs")
+            chosen = np.flatnonzero(chosen)
+        elif chosen.size == 0:  # an empty list makes an array of floats, which numpy refuses as an index
+            chosen = np.zeros(0, dtype=np.int64)
+        rows = chosen.tolist()
+        return Workload(
+            name=self.name,
+            source=self.source,
+            ids=[self.ids[row] for row in rows],
+            submit=self.submit[chosen],
+            size=self.size[chosen],
+            walltime=self.walltime[chosen],
+            runtime=self.runtime[chosen],
+            profiles=None if self.profiles is None else [self.profiles[row] for row in rows],
+            columns={name: column[chosen] for name, column in self.columns.items()},
+            measures={name: column[chosen] for name, column in self.measures.items()},
+            machine_size=self.machine_size,
+            epoch=self.epoch,
+            timezone=self.timezone,
+            header=dict(self.header),
+        )
+
+
+def _same_columns(mine: dict[str, NDArray[Any]], its: dict[str, NDArray[Any]]) -> bool:
+    return mine.keys() == its.keys() and all(np.array_equal(mine[name], its[name]) for name in mine)
