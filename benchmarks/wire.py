@@ -38,13 +38,18 @@ class _Weighing:
     def __init__(self, inner: InProcessTransport) -> None:
         self._inner = inner
         self.sizes: list[tuple[int, int]] = []
+        self._notice_bytes = 0
 
     def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
         return self._inner.greet(run_id, server)
 
-    def ask(self, notice: Notice) -> Reply:
-        reply = self._inner.ask(notice)
-        self.sizes.append((len(codec.encode(notice)), len(codec.encode(reply))))
+    def send(self, notice: Notice) -> None:
+        self._notice_bytes = len(codec.encode(notice))
+        self._inner.send(notice)
+
+    def receive(self) -> Reply:
+        reply = self._inner.receive()
+        self.sizes.append((self._notice_bytes, len(codec.encode(reply))))
         return reply
 
     def farewell(self, notice: Notice) -> None:
@@ -130,7 +135,9 @@ def main() -> None:
     base = statistics.median(echoes)
     trips = len(sizes)
     print(f"{trips:,} round trips over {arguments.transport}, median bare echo {1e6 * base / trips:.0f} us each")
-    print(f"mean payload: notice {sum(a for a, _ in sizes) / trips:.0f} B, reply {sum(b for _, b in sizes) / trips:.0f} B")
+    print(
+        f"mean payload: notice {sum(a for a, _ in sizes) / trips:.0f} B, reply {sum(b for _, b in sizes) / trips:.0f} B"
+    )
     print(f"event loop    / echo: {statistics.median(loops) / base:.2f}")
     print(f"whole command / echo: {statistics.median(wholes) / base:.2f}")
     server = statistics.median(loop - wait for loop, wait in zip(loops, waits, strict=True))

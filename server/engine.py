@@ -163,7 +163,7 @@ class Engine:
     def tell_end(self, job: Job) -> None:
         """Announce that a job has completed or was killed."""
         success = job.state == "COMPLETED_SUCCESSFULLY"
-        data = JobCompletedData(job.id, job.state, str(job.alloc), 0 if success else -1)  # type: ignore[arg-type]
+        data = JobCompletedData(job.id, job.state, job.alloc_text, 0 if success else -1)  # type: ignore[arg-type]
         self.tell(JobCompleted(self.now, data))
 
     def _first_notice(self, begins: SimulationBeginsData) -> Notice:

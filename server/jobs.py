@@ -29,6 +29,8 @@ class Job:
     start: float = field(default=float("nan"))
     end: float = field(default=float("nan"))
     alloc: NodeSet = NodeSet.EMPTY
+    #: ``alloc`` in its canonical text, which is needed more than once
+    alloc_text: str = ""
     metadata: str = ""
     #: entry on the agenda of the end to come, while the job runs
     ending: Entry | None = None

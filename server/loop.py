@@ -16,11 +16,13 @@ class LoopTimes:
 
     round_trips: int = 0
     total: float = 0.0
-    #: from the sending of each notice to the arrival of its reply: transport and scheduler
+    #: sending notices and waiting for their replies: transport and scheduler
     scheduler: float = 0.0
 
 
-def run(engine: Engine, transport: Transport, clock: Callable[[], float], times: LoopTimes) -> None:
+def run(
+    engine: Engine, transport: Transport, clock: Callable[[], float], times: LoopTimes, meanwhile: Callable[[], None]
+) -> None:
     """Drive the engine to its end and tell everybody.
 
     Parameters
@@ -29,6 +31,8 @@ def run(engine: Engine, transport: Transport, clock: Callable[[], float], times:
         returns seconds of a monotonic wall clock.
     times
         filled in while the run goes on, so that a run that fails has its times too.
+    meanwhile
+        called while the scheduler is at work on a notice: what need not be done before it is told.
 
     Raises
     ------
@@ -39,9 +43,13 @@ def run(engine: Engine, transport: Transport, clock: Callable[[], float], times:
     began = clock()
     try:
         while (notice := engine.advance()) is not None:
-            asked = clock()
-            reply = transport.ask(notice)
-            times.scheduler += clock() - asked
+            sent = clock()
+            transport.send(notice)
+            working = clock()
+            meanwhile()
+            waiting = clock()
+            reply = transport.receive()
+            times.scheduler += clock() - waiting + working - sent
             times.round_trips += 1
             engine.apply(reply)
     except RunError as error:

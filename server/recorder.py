@@ -63,7 +63,7 @@ class Recorder(Observer):
             stretch = turnaround / execution if execution > 0 else inf if turnaround > 0 else 1.0
             line = (
                 f"{head},{int(job.state == 'COMPLETED_SUCCESSFULLY')},{job.state},{job.start:.6f},{execution:.6f},"
-                f"{job.end:.6f},{job.start - job.submit:.6f},{turnaround:.6f},{stretch:.6f},{job.alloc},-1.000000,"
+                f"{job.end:.6f},{job.start - job.submit:.6f},{turnaround:.6f},{stretch:.6f},{job.alloc_text},-1.000000,"
                 f'"{metadata}"\n'
             )
         self._write(self._jobs, line)

@@ -15,6 +15,7 @@ from pipistrelle.protocol.events import PlatformInfo, PoolInfo, SimulationBegins
 from pipistrelle.protocol.fields import PROTOCOL_VERSION
 from pipistrelle.protocol.messages import HelloData, WelcomeData
 from pipistrelle.protocol.version import package_version
+from pipistrelle.server.deferred import Deferred
 from pipistrelle.server.engine import Engine
 from pipistrelle.server.errors import OutputFailed, RunError
 from pipistrelle.server.jobs import jobs_of
@@ -94,19 +95,20 @@ def simulate(
     watching: list[Observer] = [metrics, aggregates, *observers]
     if out is not None:
         watching.append(Recorder(str(out / OUTPUT_PREFIX)))
+    deferred = Deferred(watching)
     engine = Engine(
         begins_of(setup),
         jobs_of(setup.workload, WORKLOAD_PREFIX),
         features=welcome.features,
         strict=setup.strict,
-        observers=watching,
+        observers=[deferred],
     )
     failure: RunError | None = None
     times = LoopTimes()
     try:
         if out is not None:
             write_output(out / f"{OUTPUT_PREFIX}config.json", to_json(_whole_config(config, digest, hello, welcome)))
-        run(engine, transport, clock, times)
+        run(engine, transport, clock, times, deferred.flush)
     except RunError as error:
         failure = error
     summary = metrics.summary()

@@ -2,8 +2,8 @@
 
 from typing import Protocol
 
-from pipistrelle.protocol.errors import RemoteProtocolError
-from pipistrelle.protocol.messages import HelloData, Notice, Refused, Reply, Welcome, WelcomeData
+from pipistrelle.protocol.errors import LocalProtocolError, RemoteProtocolError
+from pipistrelle.protocol.messages import HelloData, Notice, Refused, Reply, WelcomeData
 from pipistrelle.protocol.session import negotiate
 
 
@@ -19,8 +19,17 @@ class Transport(Protocol):
             when none comes in time, or none that the server can speak with.
         """
 
-    def ask(self, notice: Notice) -> Reply:
-        """Send a notice and return the reply.
+    def send(self, notice: Notice) -> None:
+        """Send a notice; the scheduler may be at work on it when this returns.
+
+        Raises
+        ------
+        SchedulerFailed
+            when it cannot be reached any more.
+        """
+
+    def receive(self) -> Reply:
+        """Return the reply to the notice that was sent.
 
         Raises
         ------
@@ -53,6 +62,7 @@ class InProcessTransport:
 
     def __init__(self, scheduler: InProcessScheduler) -> None:
         self._scheduler = scheduler
+        self._notice: Notice | None = None
 
     def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
         """Agree with the scheduler; RemoteProtocolError if there is no common version."""
@@ -60,12 +70,18 @@ class InProcessTransport:
         answer = negotiate(hello, run_id=run_id, server=server)
         if isinstance(answer, Refused):
             raise RemoteProtocolError(answer.data.message)
-        assert isinstance(answer, Welcome)
         self._scheduler.welcome(answer.data)
         return hello, answer.data
 
-    def ask(self, notice: Notice) -> Reply:
-        """Return the scheduler's reply."""
+    def send(self, notice: Notice) -> None:
+        """Keep the notice until the reply is wanted."""
+        self._notice = notice
+
+    def receive(self) -> Reply:
+        """Return the scheduler's reply to the notice."""
+        notice, self._notice = self._notice, None
+        if notice is None:
+            raise LocalProtocolError("no notice was sent that could be replied to")
         return self._scheduler.answer(notice)
 
     def farewell(self, notice: Notice) -> None:

@@ -141,8 +141,15 @@ class ZmqTransport:
 
     # -- the run ----------------------------------------------------------------------------------------------------
 
-    def ask(self, notice: Notice) -> Reply:
-        """Send a notice and wait for the reply.
+    def send(self, notice: Notice) -> None:
+        """Send a notice."""
+        frame = self._session.send_notice(notice)
+        self._last_sent = f"notice {notice.seq}"
+        self._owed_reply = True
+        self._send(self._route, frame)
+
+    def receive(self) -> Reply:
+        """Wait for the reply to the notice that was sent.
 
         Raises
         ------
@@ -150,10 +157,6 @@ class ZmqTransport:
             when the scheduler disconnects, its process ends, it stays silent for ``decision_timeout``, or it sends
             what is not a reply to the notice; it is told why, if it can be.
         """
-        frame = self._session.send_notice(notice)
-        self._last_sent = f"notice {notice.seq}"
-        self._owed_reply = True
-        self._send(self._route, frame)
         return self._reply()
 
     def _reply(self) -> Reply:

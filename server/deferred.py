@@ -1,0 +1,71 @@
+"""Observers that are told a little later: while the server waits for its scheduler anyway."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pipistrelle.protocol.decisions import Decision
+from pipistrelle.protocol.events import DecisionRejectedData
+from pipistrelle.protocol.fields import EndReason
+from pipistrelle.server.hooks import Hooks
+from pipistrelle.server.jobs import Job
+from pipistrelle.server.observers import Observer
+
+
+class Deferred(Observer):
+    """Notes what happens and tells other observers when `flush` is called, in the same order.
+
+    A job may have gone on by then: its ``state`` can be a later one than the step that a hook speaks of, while what
+    that step set (``start`` and ``alloc`` in `started`) stands.
+    """
+
+    def __init__(self, observers: Sequence[Observer]) -> None:
+        self._hooks = Hooks(observers)
+        #: (hooks to call, time in seconds, what else they take)
+        self._journal: list[tuple[tuple[Callable[..., None], ...], float, tuple[Any, ...]]] = []
+
+    def flush(self) -> None:
+        """Tell the observers all that was noted; what one of them raises comes out of here."""
+        journal, self._journal = self._journal, []
+        for hooks, now, subjects in journal:
+            for hook in hooks:
+                hook(now, *subjects)
+
+    def begins(self, now: float, units: int) -> None:
+        """Pass on at once: an output that cannot be opened must end the run before it has begun."""
+        for hook in self._hooks.begins:
+            hook(now, units)
+
+    def submitted(self, now: float, job: Job) -> None:
+        """Note it."""
+        self._journal.append((self._hooks.submitted, now, (job,)))
+
+    def started(self, now: float, job: Job) -> None:
+        """Note it."""
+        self._journal.append((self._hooks.started, now, (job,)))
+
+    def ended(self, now: float, job: Job) -> None:
+        """Note it."""
+        self._journal.append((self._hooks.ended, now, (job,)))
+
+    def decided(self, now: float, decision: Decision, rejected: DecisionRejectedData | None) -> None:
+        """Note it."""
+        self._journal.append((self._hooks.decided, now, (decision, rejected)))
+
+    def settled(self, now: float, idle: int) -> None:
+        """Note it."""
+        self._journal.append((self._hooks.settled, now, (idle,)))
+
+    def ends(self, now: float, reason: EndReason, message: str) -> None:
+        """Tell all that is left and pass on, to every observer even if one of them fails."""
+        failed: Exception | None = None
+        try:
+            self.flush()
+        except Exception as error:
+            failed = error
+        for hook in self._hooks.ends:
+            try:
+                hook(now, reason, message)
+            except Exception as error:
+                failed = failed or error
+        if failed is not None:
+            raise failed
