@@ -45,12 +45,12 @@ class FirstFit:
                 if job.waits and job.size <= free.count:
                     view.start(job, placement.take(free, job.size))
         elif free.count and len(view.waiting) > 1:
-            queue = view.waiting
-            places = queue.candidates(free.count)
-            while len(places):
-                job = queue.at(int(places[0]))
+
+            def start(job: SchedulerJob) -> tuple[int, int]:
                 view.start(job, placement.take(free, job.size))
-                places = queue.narrow(places[1:], free.count)
+                return free.count, 0
+
+            view.waiting.pass_over(start, free.count)
         if not free.count:
             view.wake = ("JOB_COMPLETED",)
 
@@ -97,16 +97,21 @@ class Easy:
         return view.running.reserve(first.size, view.free.count)
 
     def _pass_over_all(self, view: View, placement: Placement, first: SchedulerJob) -> None:
-        queue, free = view.waiting, view.free
-        if len(queue) == 1:
+        if len(view.waiting) == 1:
             return
-        places = queue.candidates(free.count, self._shadow, view.now, self._extra)
-        why = f"backfilled before {first.id}"
-        while len(places):
-            place = queue.shortest(places) if self._shortest_first else int(places[0])
-            self._backfill(view, placement, queue.at(place), why)
-            left = places[places != place] if self._shortest_first else places[1:]
-            places = queue.narrow(left, free.count, self._shadow, view.now, self._extra)
+
+        def start(job: SchedulerJob) -> tuple[int, int]:
+            self._backfill(view, placement, job, first)
+            return view.free.count, self._extra
+
+        view.waiting.pass_over(
+            start,
+            view.free.count,
+            spare=self._extra,
+            ends_by=self._shadow,
+            now=view.now,
+            shortest_first=self._shortest_first,
+        )
 
     def _pass_over(self, view: View, placement: Placement, first: SchedulerJob, jobs: list[SchedulerJob]) -> None:
         if self._shortest_first and len(jobs) > 1:
@@ -114,12 +119,12 @@ class Easy:
         for job in jobs:
             in_time = view.now + job.walltime <= self._shadow
             if job is not first and job.size <= view.free.count and (in_time or job.size <= self._extra):
-                self._backfill(view, placement, job, f"backfilled before {first.id}")
+                self._backfill(view, placement, job, first)
 
-    def _backfill(self, view: View, placement: Placement, job: SchedulerJob, why: str) -> None:
+    def _backfill(self, view: View, placement: Placement, job: SchedulerJob, first: SchedulerJob) -> None:
         if view.now + job.walltime > self._shadow:
             self._extra -= job.size
-        view.start(job, placement.take(view.free, job.size), why)
+        view.start(job, placement.take(view.free, job.size), f"backfilled before {first.id}")
 
 
 #: {name: what makes one}

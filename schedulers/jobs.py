@@ -1,14 +1,14 @@
 """A job as a scheduler knows it."""
 
-from dataclasses import dataclass
-from math import inf
+from math import inf, nan
+
+from msgspec import Struct
 
 from pipistrelle.protocol.events import JobDescription
 from pipistrelle.protocol.nodesets import NodeSet
 
 
-@dataclass(slots=True, eq=False)
-class SchedulerJob:
+class SchedulerJob(Struct, eq=False):
     """A job that waits or runs; times in seconds of simulated time.
 
     ``number`` counts the jobs in the order in which they were submitted, from 0: it settles every tie.
@@ -20,8 +20,8 @@ class SchedulerJob:
     size: int
     walltime: float
     submit: float
-    start: float = float("nan")
-    expected_end: float = float("nan")
+    start: float = nan
+    expected_end: float = nan
     alloc: NodeSet = NodeSet.EMPTY
 
     @property

@@ -6,7 +6,7 @@ from typing import Any
 
 from loguru import logger
 
-from pipistrelle.protocol.errors import PipistrelleError
+from pipistrelle.protocol.errors import PipistrelleError, RemoteProtocolError
 from pipistrelle.protocol.events import (
     DecisionRejected,
     Event,
@@ -78,20 +78,27 @@ class Runtime:
             view.decisions = []
             view.wake = None
         for event in notice.events:
-            if isinstance(event, SimulationBegins):
-                view = self._view = View(event.data, self._policy.order)
+            fold = self._fold.get(type(event))
+            if fold is None or view is None:
+                self._begin_or_end(event)
                 return Reply(notice.seq, notice.now)
-            if isinstance(event, SimulationEnds):
-                self.ended = event.data
-                return Reply(notice.seq, notice.now)
-            assert view is not None
-            self._fold[type(event)](view, event)
+            fold(view, event)
         assert view is not None
         self._decide(view)
         view.arrivals = []
         view.released = False
         view.calls = []
         return Reply(notice.seq, notice.now, view.decisions, view.wake if self._filter else None)
+
+    def _begin_or_end(self, event: Event) -> None:
+        if isinstance(event, SimulationBegins):
+            self._view = View(event.data, self._policy.order)
+        elif isinstance(event, SimulationEnds):
+            self.ended = event.data
+        else:
+            raise RemoteProtocolError(
+                "the first event must be SIMULATION_BEGINS", found=str(event.__struct_config__.tag)
+            )
 
     def _decide(self, view: View) -> None:
         try:

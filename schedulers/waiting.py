@@ -1,4 +1,4 @@
-"""The waiting jobs, ranked, in arrays: no event costs a Python loop over the queue."""
+"""The waiting jobs, ranked; for a deep queue in arrays: no event costs a Python loop over thousands of jobs."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
@@ -12,7 +12,8 @@ from pipistrelle.schedulers.jobs import SchedulerJob
 
 #: size of a place that no job holds any more: nothing ever fits it
 _GONE: Final = np.iinfo(np.int64).max
-_MIN_CAPACITY: Final = 64
+#: up to so many places a Python loop is faster than array operations (measured: benchmarks/queue_depth.py)
+_SHALLOW: Final = 48
 
 Rank = tuple[float, int]
 
@@ -20,21 +21,25 @@ Rank = tuple[float, int]
 class WaitingQueue:
     """Jobs in the order of ``rank``, ties by submission.
 
-    Sizes and walltimes stand in numpy arrays beside the jobs, so that a backfilling pass is a few array operations.
-    A job that leaves the middle of the queue leaves a gap behind; gaps are closed when they are more than the jobs.
+    The sizes and walltimes of a deep queue also stand in numpy arrays, so that a backfilling pass is a few array
+    operations; the arrays follow when such a pass needs them, and a shallow queue never does. A job that leaves the
+    middle of the queue leaves a gap behind; gaps are closed when they are more than the jobs.
 
     Parameters
     ----------
     rank
-        returns a job's rank; lower comes first. It is asked for once, when the job joins.
+        returns a job's rank, which does not change while the job waits; lower comes first.
     """
 
     def __init__(self, rank: Callable[[SchedulerJob], float]) -> None:
         self._rank = rank
         self._ranks: list[Rank] = []
         self._jobs: list[SchedulerJob | None] = []
-        self._sizes: NDArray[np.int64] = np.full(_MIN_CAPACITY, _GONE, dtype=np.int64)
-        self._walltimes: NDArray[np.float64] = np.zeros(_MIN_CAPACITY)
+        self._sizes: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+        self._walltimes: NDArray[np.float64] = np.empty(0)
+        #: places before this one are up to date in the arrays
+        self._synced = 0
+        #: place of the first job; before it there are only gaps
         self._head = 0
         self._count = 0
 
@@ -54,83 +59,148 @@ class WaitingQueue:
 
     def add(self, job: SchedulerJob) -> None:
         """Let a job join at its rank."""
-        rank = (self._rank(job), job.number)
-        if len(self._jobs) - self._count > self._count + _MIN_CAPACITY:
+        jobs, ranks = self._jobs, self._ranks
+        if len(jobs) - self._count > self._count + _SHALLOW:
             self._close_gaps()
-        end = len(self._jobs)
-        if end == len(self._sizes):
-            self._sizes = np.concatenate([self._sizes, np.full(end, _GONE, dtype=np.int64)])
-            self._walltimes = np.concatenate([self._walltimes, np.zeros(end)])
-        place = end if not self._ranks or self._ranks[-1] < rank else bisect_left(self._ranks, rank)
-        if place < end:
-            self._sizes[place + 1 : end + 1] = self._sizes[place:end]
-            self._walltimes[place + 1 : end + 1] = self._walltimes[place:end]
-        self._ranks.insert(place, rank)
-        self._jobs.insert(place, job)
-        self._sizes[place] = job.size
-        self._walltimes[place] = job.walltime
-        self._head = min(self._head, place)
+            jobs, ranks = self._jobs, self._ranks
+        rank = (self._rank(job), job.number)
+        if not ranks or ranks[-1] < rank:
+            ranks.append(rank)
+            jobs.append(job)
+        else:
+            place = bisect_left(ranks, rank)
+            ranks.insert(place, rank)
+            jobs.insert(place, job)
+            self._shift(place, job)
+            self._head = min(self._head, place)
         self._count += 1
 
     def remove(self, job: SchedulerJob) -> None:
         """Let a job leave; KeyError if it does not wait here."""
-        place = bisect_left(self._ranks, (self._rank(job), job.number), self._head)
-        if place == len(self._jobs) or self._jobs[place] is not job:
-            raise KeyError(job.id)
-        self._jobs[place] = None
-        self._sizes[place] = _GONE
+        place = self._head
+        jobs = self._jobs
+        if not self._count or jobs[place] is not job:
+            place = bisect_left(self._ranks, (self._rank(job), job.number))
+            if place == len(jobs) or jobs[place] is not job:
+                raise KeyError(job.id)
+        jobs[place] = None
+        if place < self._synced:
+            self._sizes[place] = _GONE
         self._count -= 1
         if place == self._head:
-            self._skip_gaps()
+            end = len(jobs)
+            place += 1
+            while place < end and jobs[place] is None:
+                place += 1
+            self._head = place
 
-    def candidates(self, most_units: int, ends_by: float = inf, now: float = 0.0, spare: int = 0) -> NDArray[np.intp]:
-        """Return the places of all jobs behind the first that could start now, in the order of the queue.
+    def pass_over(
+        self,
+        start: Callable[[SchedulerJob], tuple[int, int]],
+        most_units: int,
+        *,
+        spare: int = 0,
+        ends_by: float = inf,
+        now: float = 0.0,
+        shortest_first: bool = False,
+    ) -> None:
+        """Start jobs behind the first, one after the other, as long as one can.
 
-        A job can if it has at most ``most_units`` units and either ends, by its walltime, not later than ``ends_by``
-        (seconds) when it starts at ``now``, or has at most ``spare`` units.
+        A job can start if it has at most ``most_units`` units and either ends, by its walltime, not later than
+        ``ends_by`` (seconds) when it starts at ``now``, or has at most ``spare`` units.
+
+        Parameters
+        ----------
+        start
+            starts the job it is given, which removes it here, and returns the new ``most_units`` and ``spare``,
+            neither larger than before.
+        shortest_first
+            whether of several jobs the one with the least walltime goes first, else the first in the queue.
         """
+        if len(self._jobs) - self._head <= _SHALLOW:
+            self._pass_over_list(start, most_units, spare, ends_by, now, shortest_first)
+        else:
+            self._pass_over_arrays(start, most_units, spare, ends_by, now, shortest_first)
+
+    def _pass_over_list(
+        self,
+        start: Callable[[SchedulerJob], tuple[int, int]],
+        most_units: int,
+        spare: int,
+        ends_by: float,
+        now: float,
+        shortest_first: bool,
+    ) -> None:
+        behind = [job for job in self._jobs[self._head + 1 :] if job is not None and job.size <= most_units]
+        if shortest_first:
+            behind.sort(key=_walltime)  # stable: equals stay in the order of the queue
+        for job in behind:
+            if job.size <= most_units and (now + job.walltime <= ends_by or job.size <= spare):
+                most_units, spare = start(job)
+
+    def _pass_over_arrays(
+        self,
+        start: Callable[[SchedulerJob], tuple[int, int]],
+        most_units: int,
+        spare: int,
+        ends_by: float,
+        now: float,
+        shortest_first: bool,
+    ) -> None:
+        self._sync()
         begin, end = self._head + 1, len(self._jobs)
-        sizes = self._sizes[begin:end]
-        fits = sizes <= most_units
-        if ends_by != inf:
-            fits &= (self._walltimes[begin:end] + now <= ends_by) | (sizes <= spare)
-        return np.flatnonzero(fits) + begin
+        places: NDArray[np.intp] | None = None
+        sizes, walltimes = self._sizes[begin:end], self._walltimes[begin:end]
+        while True:
+            fits = sizes <= most_units
+            if ends_by != inf:
+                fits &= (walltimes + now <= ends_by) | (sizes <= spare)
+            # What cannot start now will not start in this pass: units and spare only shrink.
+            chosen = np.flatnonzero(fits)
+            if not len(chosen):
+                return
+            places = chosen + begin if places is None else places[chosen]
+            walltimes = walltimes[chosen]
+            which = int(np.argmin(walltimes)) if shortest_first else 0
+            job = self._jobs[int(places[which])]
+            if job is None:
+                raise AssertionError("a gap fits nothing")
+            most_units, spare = start(job)
+            # The job's own place is a gap by now.
+            sizes = self._sizes[places]
 
-    def narrow(
-        self, places: NDArray[np.intp], most_units: int, ends_by: float = inf, now: float = 0.0, spare: int = 0
-    ) -> NDArray[np.intp]:
-        """Return those of the places that still meet the conditions of `candidates`."""
-        sizes = self._sizes[places]
-        fits = sizes <= most_units
-        if ends_by != inf:
-            fits &= (self._walltimes[places] + now <= ends_by) | (sizes <= spare)
-        return places[fits]
+    def _sync(self) -> None:
+        """Bring the arrays up to date."""
+        end, begin = len(self._jobs), self._synced
+        if end > len(self._sizes):
+            room = max(2 * len(self._sizes), end + _SHALLOW)
+            self._sizes = np.concatenate([self._sizes[:begin], np.full(room - begin, _GONE, dtype=np.int64)])
+            self._walltimes = np.concatenate([self._walltimes[:begin], np.zeros(room - begin)])
+        if begin < end:
+            fresh = self._jobs[begin:]
+            self._sizes[begin:end] = [_GONE if job is None else job.size for job in fresh]
+            self._walltimes[begin:end] = [0.0 if job is None else job.walltime for job in fresh]
+            self._synced = end
 
-    def shortest(self, places: NDArray[np.intp]) -> int:
-        """Return the place of the job with the least walltime; of equals the first in the queue."""
-        return int(places[np.argmin(self._walltimes[places])])
-
-    def at(self, place: int) -> SchedulerJob:
-        """Return the job at a place that `candidates` gave; places are valid until the next `add`."""
-        job = self._jobs[place]
-        if job is None:
-            raise KeyError(place)
-        return job
-
-    def _skip_gaps(self) -> None:
-        head, jobs = self._head, self._jobs
-        end = len(jobs)
-        while head < end and jobs[head] is None:
-            head += 1
-        self._head = head
+    def _shift(self, place: int, job: SchedulerJob) -> None:
+        """Make room in the arrays for a job that joined in the middle."""
+        synced = self._synced
+        if place < synced < len(self._sizes):
+            self._sizes[place + 1 : synced + 1] = self._sizes[place:synced]
+            self._walltimes[place + 1 : synced + 1] = self._walltimes[place:synced]
+            self._sizes[place] = job.size
+            self._walltimes[place] = job.walltime
+            self._synced = synced + 1
+        else:  # beyond what is up to date, or no room: the next pass brings the rest up to date
+            self._synced = min(synced, place)
 
     def _close_gaps(self) -> None:
         kept = [place for place, job in enumerate(self._jobs) if job is not None]
-        places = np.array(kept, dtype=np.intp)
-        count = len(kept)
-        self._sizes[:count] = self._sizes[places]
-        self._sizes[count:] = _GONE
-        self._walltimes[:count] = self._walltimes[places]
         self._ranks = [self._ranks[place] for place in kept]
         self._jobs = [self._jobs[place] for place in kept]
         self._head = 0
+        self._synced = 0
+
+
+def _walltime(job: SchedulerJob) -> float:
+    return job.walltime

@@ -49,6 +49,15 @@ class Agenda:
             heappop(heap)
         return inf
 
+    def pop(self) -> Entry | None:
+        """Remove and return the first entry, None when there is none."""
+        heap = self._heap
+        while heap:
+            entry = heappop(heap)
+            if entry[3] is not None:
+                return entry
+        return None
+
     def pop_at(self, time: float) -> Entry | None:
         """Remove and return the first entry if its time is exactly ``time``, else None."""
         heap = self._heap

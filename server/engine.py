@@ -6,7 +6,6 @@ sent before the scheduler is ready again.
 """
 
 from collections.abc import Iterator, Sequence
-from math import inf
 from typing import Final
 
 from pipistrelle.protocol.decisions import Decision
@@ -93,6 +92,7 @@ class Engine:
         self._outbox: list[Event] = []
         self._wake: frozenset[type[Event]] | None = None
         self._must_wake = False
+        self._told_at = -1.0
         self._busy_until = 0.0
         self._ended: tuple[EndReason, str] = ("error", "")
         self._verdicts = Verdicts(self)
@@ -113,36 +113,43 @@ class Engine:
         while True:
             if self._must_wake and self.now >= self._busy_until:
                 return self._notice()
-            if self.stopped is not None or self._all_done():
+            if self.stopped is not None or (self.exhausted and self._all_done()):
                 return None
-            time = self.agenda.next_time()
-            if time == inf:
+            entry = self.agenda.pop()
+            if entry is None:
                 if self._outbox:  # the wake filter held these back, but nothing else is to come
                     return self._notice()
                 self._stalls.nothing_to_come(self.now, self.cluster)
                 return None
-            self.now = time
-            self._absorb(time)
+            if entry[0] != self.now:
+                self._settle()
+                self.now = entry[0]
+            self._absorb(entry)
 
-    def _absorb(self, time: float) -> None:
-        pop = self.agenda.pop_at
-        while (entry := pop(time)) is not None:
-            kind = entry[1]
+    def _absorb(self, entry: Entry | None) -> None:
+        now, pop_at = self.now, self.agenda.pop_at
+        while entry is not None:
+            _, kind, _, subject = entry
             if kind == END:
-                self._end(*entry[3])
+                self._end(subject, "finish" if subject.runtime <= subject.walltime else "reach_walltime")
             elif kind == SUBMISSION:
-                self.submit(entry[3])
+                self.submit(subject)
                 self._next_submission()
             elif kind == CALL:
-                self.calls.pop(entry[3], None)
-                self.tell(RequestedCall(time, RequestedCallData(entry[3])))
+                self.calls.pop(subject, None)
+                if self.exhausted and not self.cluster.running:
+                    self._stalls.idle_call(now, self.cluster)
+                self.tell(RequestedCall(now, RequestedCallData(subject)))
             elif kind == DECISION:
-                self._carry_out(*entry[3])
-        self._settle()
+                self._carry_out(*subject)
+            entry = pop_at(now)
 
     def _end(self, job: Job, step: Step) -> None:
+        job.ending = None
         self.cluster.end(self.now, job, step)
-        self.tell_end(job)
+        # Every state that a running job can end in is one of the protocol's.
+        data = JobCompletedData(job.id, job.state, job.alloc_text, 0 if step == "finish" else -1)  # type: ignore[arg-type]
+        self.tell(JobCompleted(self.now, data))
 
     def _next_submission(self) -> None:
         job = next(self._jobs, None)
@@ -160,12 +167,6 @@ class Engine:
         if self._wake is None or type(event) in self._wake:
             self._must_wake = True
 
-    def tell_end(self, job: Job) -> None:
-        """Announce that a job has completed or was killed."""
-        success = job.state == "COMPLETED_SUCCESSFULLY"
-        data = JobCompletedData(job.id, job.state, job.alloc_text, 0 if success else -1)  # type: ignore[arg-type]
-        self.tell(JobCompleted(self.now, data))
-
     def _first_notice(self, begins: SimulationBeginsData) -> Notice:
         self._begins = None
         for hook in self._hooks.begins:
@@ -176,11 +177,14 @@ class Engine:
         return notice
 
     def _notice(self) -> Notice:
-        self._stalls.before_notice(self.now, self.cluster, more_to_come=not self.exhausted)
+        now = self.now
+        if now == self._told_at:
+            self._stalls.same_instant(now, self.cluster)
+        self._told_at = now
         events, self._outbox = self._outbox, []
         self._must_wake = False
         self.seq += 1
-        return Notice(self.seq, self.now, events)  # type: ignore[arg-type]
+        return Notice(self.seq, now, events)  # type: ignore[arg-type]
 
     # -- phase 3: decisions -----------------------------------------------------------------------------------------
 
@@ -217,7 +221,6 @@ class Engine:
         if busy_until > now:
             self._busy_until = busy_until
             self.agenda.put(busy_until, READY, READY)
-        self._settle()
 
     def _carry_out(self, decision: Decision, reply_to: int, index: int) -> None:
         try:
@@ -244,8 +247,7 @@ class Engine:
     def start(self, job: Job, alloc_text: str) -> None:
         """Start a waiting job now and put its end on the agenda; IllegalAllocation if that cannot be."""
         self.cluster.execute(self.now, job, alloc_text)
-        step: Step = "finish" if job.runtime <= job.walltime else "reach_walltime"
-        job.ending = self.agenda.put(self.now + min(job.runtime, job.walltime), END, (job, step))
+        job.ending = self.agenda.put(self.now + min(job.runtime, job.walltime), END, job)
 
     def kill(self, job: Job) -> None:
         """End a running job now, before its time, and announce it."""
@@ -258,6 +260,7 @@ class Engine:
         return prefix in self._prefixes
 
     def _settle(self) -> None:
+        """Close an instant: time goes on."""
         for hook in self._hooks.settled:
             hook(self.now, self.cluster.ledger.idle)
 
@@ -265,10 +268,10 @@ class Engine:
 
     def _all_done(self) -> bool:
         cluster = self.cluster
-        if cluster.running or cluster.waiting or not self.exhausted or self._must_wake:
+        if cluster.running or cluster.waiting or self._must_wake:
             return False
         # What a scheduler that may register jobs has asked for can still lead to something.
-        return "dynamic_jobs" not in self.features or self.agenda.next_time() == inf
+        return "dynamic_jobs" not in self.features
 
     def end(self, reason: EndReason, message: str = "") -> Notice:
         """Return the last notice, which tells the scheduler that the run is over, and why."""
@@ -283,5 +286,7 @@ class Engine:
 
     def close(self) -> None:
         """Tell the observers that the run is over, as `end` said it."""
+        if self.seq > 1:  # else the observers were not even told of a beginning
+            self._settle()
         for hook in self._hooks.ends:
             hook(self.now, *self._ended)

@@ -1,8 +1,9 @@
 """A job inside the server."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from math import inf
+from math import inf, nan
+
+from msgspec import Struct
 
 from pipistrelle.protocol.events import JobDescription
 from pipistrelle.protocol.nodesets import NodeSet
@@ -11,8 +12,7 @@ from pipistrelle.server.lifecycle import State
 from pipistrelle.traces.workload import Workload
 
 
-@dataclass(slots=True, eq=False)
-class Job:
+class Job(Struct, eq=False):
     """A job from its submission to its end; times in seconds of simulated time.
 
     ``runtime`` is how long the job takes if nothing ends it earlier, ``walltime`` what its user asked for (inf: no
@@ -26,8 +26,8 @@ class Job:
     runtime: float
     profile: str
     state: State = "SUBMITTED"
-    start: float = field(default=float("nan"))
-    end: float = field(default=float("nan"))
+    start: float = nan
+    end: float = nan
     alloc: NodeSet = NodeSet.EMPTY
     #: ``alloc`` in its canonical text, which is needed more than once
     alloc_text: str = ""

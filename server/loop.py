@@ -16,7 +16,7 @@ class LoopTimes:
 
     round_trips: int = 0
     total: float = 0.0
-    #: sending notices and waiting for their replies: transport and scheduler
+    #: waiting for replies: transport and scheduler
     scheduler: float = 0.0
 
 
@@ -43,13 +43,11 @@ def run(
     began = clock()
     try:
         while (notice := engine.advance()) is not None:
-            sent = clock()
             transport.send(notice)
-            working = clock()
             meanwhile()
             waiting = clock()
             reply = transport.receive()
-            times.scheduler += clock() - waiting + working - sent
+            times.scheduler += clock() - waiting
             times.round_trips += 1
             engine.apply(reply)
     except RunError as error:

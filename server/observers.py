@@ -28,7 +28,10 @@ class Observer:
         """Take note of a decision that was carried out, or of why it was not."""
 
     def settled(self, now: float, idle: int) -> None:
-        """Take note that all that happens at ``now`` has happened so far; ``idle`` units are free."""
+        """Take note that ``idle`` units are free after all that happens at ``now``, before time goes on.
+
+        An instant that leaves as many free as the one before may be left out.
+        """
 
     def ends(self, now: float, reason: EndReason, message: str) -> None:
         """Take note that the run is over; called once, whatever ended it."""

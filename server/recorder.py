@@ -38,9 +38,7 @@ class Recorder(Observer):
         self._prefix = prefix
         self._files: list[TextIO] = []
         self._units = 0
-        self._now = 0.0
         self._idle = -1
-        self._written_idle = -1
 
     def begins(self, now: float, units: int) -> None:
         """Open the files and write their headers."""
@@ -88,17 +86,15 @@ class Recorder(Observer):
         self._write(self._decisions, line)
 
     def settled(self, now: float, idle: int) -> None:
-        """Remember the instant's state; only what an instant ends with is written."""
-        if now != self._now:
-            self._write_state()
-            self._now = now
-        self._idle = idle
+        """Write the instant's final state if it is a new one."""
+        if idle != self._idle:
+            self._idle = idle
+            self._write(self._machine, f"{now:.6f},0,0,0,{idle},{self._units - idle}\n")
 
     def ends(self, now: float, reason: EndReason, message: str) -> None:
         """Write what is left and close the files."""
         if not self._files:
             return
-        self._write_state()
         files, self._files = self._files, []
         failed: OutputFailed | None = None
         for file in files:  # one full disk must not keep the other files from being closed
@@ -108,11 +104,6 @@ class Recorder(Observer):
                 failed = failed or unwritable(file.name, error)
         if failed is not None:
             raise failed
-
-    def _write_state(self) -> None:
-        if self._idle not in (-1, self._written_idle):
-            self._written_idle = self._idle
-            self._write(self._machine, f"{self._now:.6f},0,0,0,{self._idle},{self._units - self._idle}\n")
 
     def _open(self, name: str, columns: str) -> TextIO:
         path = f"{self._prefix}{name}"

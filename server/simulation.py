@@ -108,7 +108,7 @@ def simulate(
     try:
         if out is not None:
             write_output(out / f"{OUTPUT_PREFIX}config.json", to_json(_whole_config(config, digest, hello, welcome)))
-        run(engine, transport, clock, times, deferred.flush)
+        run(engine, transport, clock, times, deferred.relieve)
     except RunError as error:
         failure = error
     summary = metrics.summary()

@@ -22,22 +22,25 @@ class StallDetector:
         self._steps = -1
         self._fruitless = 0
 
-    def before_notice(self, now: float, cluster: Cluster, *, more_to_come: bool) -> None:
-        """Count a notice that is about to be sent; Stalled if there were too many without effect."""
+    def same_instant(self, now: float, cluster: Cluster) -> None:
+        """Count a further notice at one instant; Stalled if there were too many."""
         if now != self._instant:
             self._instant = now
             self._notices = 0
         self._notices += 1
-        if cluster.steps != self._steps or cluster.running or more_to_come:
-            self._steps = cluster.steps
-            self._fruitless = 0
-        self._fruitless += 1
         if self._notices > MAX_FRUITLESS:
             raise Stalled(
                 f"{MAX_FRUITLESS:,} notices were sent at simulated time {now!r} and time does not go on",
                 found=describe_waiting(cluster),
                 hint="The scheduler repeats a decision that is rejected, or asks to be called at once, endlessly.",
             )
+
+    def idle_call(self, now: float, cluster: Cluster) -> None:
+        """Count a call that comes due while nothing runs or is to be submitted; Stalled if too many had no effect."""
+        if cluster.steps != self._steps:
+            self._steps = cluster.steps
+            self._fruitless = 0
+        self._fruitless += 1
         if self._fruitless > MAX_FRUITLESS:
             raise Stalled(
                 f"{MAX_FRUITLESS:,} calls were answered without any effect while the machine is idle",

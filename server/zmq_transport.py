@@ -13,9 +13,9 @@ from loguru import logger
 from zmq.utils.monitor import parse_monitor_message
 
 from pipistrelle.protocol.codec import MAX_FRAME_BYTES
-from pipistrelle.protocol.errors import RemoteProtocolError
+from pipistrelle.protocol.errors import ProtocolError, RemoteProtocolError
 from pipistrelle.protocol.fields import RefusalCode
-from pipistrelle.protocol.messages import HelloData, Notice, Refused, RefusedData, Reply, WelcomeData
+from pipistrelle.protocol.messages import HelloData, Notice, Refused, RefusedData, Reply, Welcome, WelcomeData
 from pipistrelle.protocol.session import ServerSession, negotiate
 from pipistrelle.server.endpoint import check_endpoint
 from pipistrelle.server.errors import EndpointError, SchedulerFailed
@@ -24,7 +24,10 @@ from pipistrelle.server.errors import EndpointError, SchedulerFailed
 _TICK_MS: Final = 100
 #: how long the last notice may take to leave the socket
 _LINGER_MS: Final = 2000
+#: how long a run that is over waits for the reply that the scheduler still owes, before it can be told
 _GRACE_S: Final = 1.0
+#: characters of a scheduler's name that messages show
+_SHOWN_NAME: Final = 60
 #: the socket takes frames somewhat beyond the protocol's limit, so that their sender gets a text, not a silence
 _SOCKET_MAX_BYTES: Final = 16 * MAX_FRAME_BYTES
 
@@ -41,6 +44,9 @@ class ZmqTransport:
     alive
         returns None as long as there is reason to wait for the scheduler, else a text that says what became of it;
         a launcher passes a look at its child process.
+    interrupted
+        tells whether the user wants the run to end. It is looked at between messages, where nothing is half done, and
+        while a message is awaited; `KeyboardInterrupt` is raised then.
     allow_remote
         whether the endpoint may be reachable from other machines.
 
@@ -57,16 +63,26 @@ class ZmqTransport:
         hello_timeout: float,
         decision_timeout: float,
         alive: Callable[[], str | None] = lambda: None,
+        interrupted: Callable[[], bool] = lambda: False,
         allow_remote: bool = False,
     ) -> None:
         check_endpoint(endpoint, allow_remote=allow_remote)
         self._hello_timeout = hello_timeout
         self._decision_timeout = decision_timeout
         self._alive = alive
+        self._interrupted = interrupted
         self._session = ServerSession()
         self._who = "the scheduler"
+        #: frames that lead to the scheduler, the first of them its identity; empty while there is none
         self._route: list[bytes] = []
-        self._connections = 0
+        #: why those that came before were refused
+        self._refusals: list[str] = []
+        #: file descriptor of the scheduler's connection, and of those that are closed and not taken again
+        self._peer: int | None = None
+        self._closed: set[int] = set()
+        self._peer_left = False
+        #: socket file to remove at the end; ZeroMQ leaves it behind
+        self._socket_file: Path | None = None
         self._last_sent = "WELCOME"
         self._owed_reply = False
         self._context = zmq.Context(io_threads=1)
@@ -74,8 +90,8 @@ class ZmqTransport:
         self._socket.setsockopt(zmq.LINGER, _LINGER_MS)
         self._socket.setsockopt(zmq.MAXMSGSIZE, _SOCKET_MAX_BYTES)
         self._socket.setsockopt(zmq.RCVTIMEO, _TICK_MS)
-        self._socket.setsockopt(zmq.SNDTIMEO, int(decision_timeout * 1000))
-        self._monitor = self._socket.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED)
+        self._socket.setsockopt(zmq.IPV6, int("[" in endpoint))
+        self._monitor = self._socket.get_monitor_socket(zmq.EVENT_ACCEPTED | zmq.EVENT_DISCONNECTED)
         try:
             self._bind(endpoint)
         except BaseException:
@@ -85,10 +101,12 @@ class ZmqTransport:
         self.endpoint: str = self._socket.getsockopt_string(zmq.LAST_ENDPOINT)
 
     def _bind(self, endpoint: str) -> None:
-        if endpoint.startswith("ipc://"):
-            _free_ipc_path(Path(endpoint.removeprefix("ipc://")), endpoint)
+        path = Path(endpoint.removeprefix("ipc://")) if endpoint.startswith("ipc://") else None
+        if path is not None:
+            _free_ipc_path(path, endpoint)
         try:
             self._socket.bind(endpoint)
+            self._socket_file = path
         except zmq.ZMQError as error:
             if error.errno == errno.EADDRINUSE:
                 raise _in_use(endpoint) from None
@@ -107,37 +125,52 @@ class ZmqTransport:
             when none came within ``hello_timeout``, or the launched one died.
         """
         deadline = time.monotonic() + self._hello_timeout
-        refusals: list[str] = []
         while True:
-            parts = self._receive(deadline, lambda: self._nobody_came(refusals))
+            try:
+                frames = self._socket.recv_multipart(copy=False)
+            except zmq.Again:
+                self._look_around(deadline, self._nobody_came)
+                continue
+            parts = [frame.bytes for frame in frames]
             self._session = ServerSession()
             try:
                 hello = self._session.receive_hello(parts[-1]).data
             except RemoteProtocolError as error:
-                refusals.append(str(error))
+                self._refusals.append(str(error))
                 self._turn_away(parts, "malformed", str(error))
+                self._look_around(deadline, self._nobody_came)
                 continue
             answer = negotiate(hello, run_id=run_id, server=server)
-            frame = self._session.greet(answer)
-            self._send(parts[:-1], frame)
-            if isinstance(answer, Refused):
-                refusals.append(answer.data.message)
-                logger.warning("refused a scheduler: {}", answer.data.message)
-                continue
-            self._route = parts[:-1]
-            self._who = f"scheduler '{hello.name}'"
-            # The empty reply to WELCOME asks for the first notice.
-            self._owed_reply = True
-            self._reply()
-            return hello, answer.data
+            self._socket.send_multipart([*parts[:-1], self._session.greet(answer)])
+            if isinstance(answer, Welcome):
+                self._take_on(parts[:-1], frames[-1].get(zmq.SRCFD), hello.name)
+                return hello, answer.data
+            self._refusals.append(answer.data.message)
+            logger.warning("refused a scheduler: {}", answer.data.message)
+            self._look_around(deadline, self._nobody_came)
 
-    def _nobody_came(self, refusals: list[str]) -> SchedulerFailed:
+    def _take_on(self, route: list[bytes], connection: int, name: str) -> None:
+        """Serve this scheduler from now on, and take its empty reply to WELCOME, which asks for the first notice."""
+        self._route = route
+        self._note_connections()
+        self._peer = connection
+        self._peer_left = connection in self._closed
+        shown = "".join(c if c.isprintable() else "?" for c in name[: _SHOWN_NAME + 1])
+        self._who = f"scheduler '{shown if len(shown) <= _SHOWN_NAME else f'{shown[:_SHOWN_NAME]}...'}'"
+        self._owed_reply = True
+        self._reply()
+
+    def _nobody_came(self) -> SchedulerFailed:
         return SchedulerFailed(
             f"no scheduler connected within {self._hello_timeout:g} s",
             where=self.endpoint,
-            found=f"{len(refusals)} refused, the last one because: {refusals[-1]}" if refusals else None,
+            found=self._refused_so_far(),
             hint=f"Start one with 'pipistrelle schedule easy --connect {self.endpoint}'.",
         )
+
+    def _refused_so_far(self) -> str | None:
+        refused = self._refusals
+        return f"{len(refused)} refused, the last one because: {refused[-1]}" if refused else None
 
     # -- the run ----------------------------------------------------------------------------------------------------
 
@@ -157,25 +190,32 @@ class ZmqTransport:
             when the scheduler disconnects, its process ends, it stays silent for ``decision_timeout``, or it sends
             what is not a reply to the notice; it is told why, if it can be.
         """
-        return self._reply()
+        reply = self._reply()
+        if self._interrupted():
+            raise KeyboardInterrupt
+        return reply
 
     def _reply(self) -> Reply:
+        deadline: float | None = None
         while True:
-            try:  # the common case first, without a look at the clock
-                parts = self._take()
+            try:
+                parts = self._socket.recv_multipart()
             except zmq.Again:
-                deadline = time.monotonic() + self._decision_timeout - _TICK_MS / 1000
-                parts = self._receive(deadline, self._silent)
-            if parts[:-1] == self._route:
+                parts = []
+            if parts and parts[0] == self._route[0]:  # the common case, without a look at the clock
                 break
-            self._turn_away(parts, "busy", f"the server is serving {self._who} already")
+            if parts:
+                self._turn_away(parts, "busy", f"the server is serving {self._who} already")
+            if deadline is None:
+                deadline = time.monotonic() + self._decision_timeout - _TICK_MS / 1000
+            self._look_around(deadline, self._silent)
         self._owed_reply = False
         try:
             return self._session.receive_reply(parts[-1])
         except RemoteProtocolError as error:
             text = f"{self._who} broke the protocol after {self._last_sent}: {error}"
             refused = Refused(RefusedData("protocol_error", str(error)))
-            self._send(self._route, self._session.refuse(refused))
+            self._socket.send_multipart([*self._route, self._session.refuse(refused)])
             self._route = []
             raise SchedulerFailed(text, where=self.endpoint) from None
 
@@ -186,36 +226,37 @@ class ZmqTransport:
             hint="If it needs longer, raise --decision-timeout.",
         )
 
-    def _receive(self, deadline: float, too_late: Callable[[], SchedulerFailed]) -> list[bytes]:
-        while True:
-            try:
-                return self._take()
-            except zmq.Again:
-                pass
-            self._look_at_peers()
-            if time.monotonic() >= deadline:
-                raise too_late()
+    def _look_around(self, deadline: float, too_late: Callable[[], SchedulerFailed]) -> None:
+        """Raise if there is no reason to wait on: the user or the scheduler is gone, or its time is over."""
+        if self._interrupted():
+            raise KeyboardInterrupt
+        self._note_connections()
+        gone = self._alive()
+        if gone is None and self._peer_left:
+            gone = f"{self._who} disconnected after {self._last_sent}"
+        if gone is not None and not self._socket.poll(0):  # what it sent with its last breath counts
+            found = None if self._route else self._refused_so_far()
+            self._route = []
+            raise SchedulerFailed(gone, where=self.endpoint, found=found)
+        if time.monotonic() >= deadline:
+            raise too_late()
 
-    def _look_at_peers(self) -> None:
-        """Raise if the scheduler is gone; a socket alone would wait for ever."""
+    def _note_connections(self) -> None:
+        """Learn which connections were closed; a socket alone would wait for ever for a scheduler that is gone.
+
+        Descriptors tell whose connection it was: anything may connect to an endpoint and leave again.
+        """
         while True:
             try:
                 event = parse_monitor_message(self._monitor.recv_multipart(zmq.NOBLOCK))
             except zmq.Again:
-                break
-            self._connections += 1 if event["event"] == zmq.EVENT_HANDSHAKE_SUCCEEDED else -1
-        gone = self._alive()
-        if gone is None and self._route and self._connections <= 0:
-            gone = f"{self._who} disconnected after {self._last_sent}"
-        if gone is not None:
-            # What it sent with its last breath counts.
-            try:
-                pending = self._socket.poll(0)
-            except zmq.ZMQError:
-                pending = 0
-            if not pending:
-                self._route = []
-                raise SchedulerFailed(gone, where=self.endpoint)
+                return
+            connection = int(event["value"])
+            if event["event"] == zmq.EVENT_ACCEPTED:
+                self._closed.discard(connection)
+            else:
+                self._closed.add(connection)
+                self._peer_left |= connection == self._peer
 
     def _turn_away(self, parts: list[bytes], code: RefusalCode, message: str) -> None:
         logger.warning("refused a scheduler: {}", message)
@@ -246,7 +287,8 @@ class ZmqTransport:
         """Send the last notice, after a short wait for the reply that the scheduler may still owe."""
         if not self._route:
             return
-        with contextlib.suppress(SchedulerFailed, zmq.ZMQError):
+        self._interrupted = lambda: False  # it has done its work
+        with contextlib.suppress(SchedulerFailed, ProtocolError, zmq.ZMQError):
             if self._owed_reply:
                 self._decision_timeout = _GRACE_S
                 self._reply()
@@ -255,6 +297,9 @@ class ZmqTransport:
 
     def close(self) -> None:
         """Close the socket; what was sent last still leaves, within two seconds."""
+        if self._socket_file is not None:
+            with contextlib.suppress(OSError):
+                self._socket_file.unlink()
         self._socket.disable_monitor()
         self._monitor.close(0)
         self._socket.close()
