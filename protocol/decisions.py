@@ -4,10 +4,12 @@ A decision is carried out at its ``timestamp``, which lies at or after the notic
 time that deciding takes. Constructors do not validate: only the codec decodes.
 """
 
-from msgspec import Struct
+from typing import Annotated
+
+from msgspec import Meta, Struct
 
 from pipistrelle.protocol.events import JobDescription
-from pipistrelle.protocol.fields import Allocation, Instant, JobId, RejectionCode, Seconds, Why
+from pipistrelle.protocol.fields import Allocation, CallId, Instant, JobId, RejectionCode, Seconds, Why
 
 
 class ExecuteJobData(Struct, frozen=True, omit_defaults=True, gc=False):
@@ -28,7 +30,7 @@ class RejectJobData(Struct, frozen=True, omit_defaults=True, gc=False):
 class KillJobData(Struct, frozen=True, omit_defaults=True):
     """End running jobs now; a job that has just ended by itself is not an error."""
 
-    job_ids: tuple[JobId, ...]
+    job_ids: Annotated[tuple[JobId, ...], Meta(description="the jobs to be ended")]
     why: Why | None = None
 
 
@@ -36,13 +38,13 @@ class CallMeLaterData(Struct, frozen=True, omit_defaults=True, gc=False):
     """Ask for a REQUESTED_CALL at ``timestamp``; only a call with an ``id`` can be cancelled."""
 
     timestamp: Instant
-    id: str = ""
+    id: CallId = ""
 
 
 class CancelCallData(Struct, frozen=True, gc=False):
     """Take a pending CALL_ME_LATER back."""
 
-    id: str
+    id: CallId
 
 
 class RegisterJobData(Struct, frozen=True, omit_defaults=True):
@@ -57,13 +59,13 @@ class SetJobMetadataData(Struct, frozen=True, gc=False):
     """Attach a text to a job; it is written to the jobs file."""
 
     job_id: JobId
-    metadata: str
+    metadata: Annotated[str, Meta(description="free text; it replaces what was attached before")]
 
 
 class StopData(Struct, frozen=True, omit_defaults=True, gc=False):
     """End the simulation now, keeping the outputs."""
 
-    reason: str = ""
+    reason: Annotated[str, Meta(description="free text, kept in the outputs")] = ""
 
 
 class Decision(Struct, tag_field="type", frozen=True, gc=False):

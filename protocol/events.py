@@ -1,22 +1,27 @@
 """What the server tells: one struct an event type, wire form ``{"timestamp", "type", "data"}``.
 
-Events inside a notice stand in the order in which they happened; at one instant that is completions, kills,
-submissions, calls (SPEC.md, "Order").  Constructors do not validate: only the codec decodes.
+Events inside a notice stand in the order in which they happened; at one instant that is ends of jobs, submissions,
+calls, and then what decisions brought about (SPEC.md, "Order"). Constructors do not validate: only the codec decodes.
 """
 
-from typing import Any
+from typing import Annotated, Any
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
 from pipistrelle.protocol.fields import (
     Allocation,
+    CallId,
     EndReason,
+    Index,
     Instant,
     JobId,
     JobState,
+    Message,
     PositiveSeconds,
+    Profile,
     RejectionCode,
     Sequence,
+    Share,
     Units,
 )
 
@@ -31,25 +36,27 @@ class JobDescription(Struct, frozen=True, omit_defaults=True, gc=False):
     res: Units
     walltime: PositiveSeconds | None = None
     subtime: Instant | None = None
-    profile: str | None = None
+    profile: Profile | None = None
 
 
 class PoolInfo(Struct, frozen=True, omit_defaults=True):
     """A group of equal nodes: node and unit numbers, as inclusive intervals."""
 
-    name: str
-    nodes: Allocation
+    name: Annotated[str, Meta(description="the pool's name, unique on its machine")]
+    nodes: Annotated[str, Meta(description="its nodes, numbered over the whole machine, written like units: '0-95'")]
     units: Allocation
     units_per_node: Units = 1
-    unit: str = "node"
-    properties: dict[str, str | int | float | bool] = field(default_factory=dict)
+    unit: Annotated[str, Meta(description="what a unit is: 'node', 'core' or 'gpu'")] = "node"
+    properties: Annotated[
+        dict[str, str | int | float | bool], Meta(description="what else is known of its nodes, by name")
+    ] = field(default_factory=dict)
 
 
 class PlatformInfo(Struct, frozen=True, omit_defaults=True):
     """The machine, described by groups rather than node by node."""
 
-    name: str
-    pools: tuple[PoolInfo, ...]
+    name: Annotated[str, Meta(description="the machine's name")]
+    pools: Annotated[tuple[PoolInfo, ...], Meta(description="its pools, by ascending unit numbers")]
 
 
 class SimulationBeginsData(Struct, frozen=True, omit_defaults=True):
@@ -61,8 +68,12 @@ class SimulationBeginsData(Struct, frozen=True, omit_defaults=True):
 
     nb_resources: Units
     platform: PlatformInfo | None = None
-    workloads: dict[str, str] = field(default_factory=dict)
-    config: dict[str, Any] = field(default_factory=dict)
+    workloads: Annotated[dict[str, str], Meta(description="{prefix of job ids: name of the workload}")] = field(
+        default_factory=dict
+    )
+    config: Annotated[dict[str, Any], Meta(description="settings of the run, for information: any JSON values")] = (
+        field(default_factory=dict)
+    )
 
 
 class JobSubmittedData(Struct, frozen=True, omit_defaults=True, gc=False):
@@ -76,29 +87,31 @@ class JobCompletedData(Struct, frozen=True, omit_defaults=True, gc=False):
     """A job ended and its units are free."""
 
     job_id: JobId
-    job_state: JobState
+    job_state: Annotated[JobState, Meta(description="how the job ended")]
     alloc: Allocation = ""
-    return_code: int = 0
+    return_code: Annotated[int, Meta(description="0 if the job completed successfully, else another number")] = 0
 
 
 class Progress(Struct, frozen=True, omit_defaults=True, gc=False):
     """How far a killed job had come: ``progress`` is the done share of its work, 0 to 1."""
 
-    progress: float
-    profile_name: str | None = None
+    progress: Share
+    profile_name: Profile | None = None
 
 
 class JobKilledData(Struct, frozen=True, omit_defaults=True):
     """Answer to one KILL_JOB: the jobs it named; ``job_progress`` holds only those that it really ended."""
 
-    job_ids: tuple[JobId, ...]
-    job_progress: dict[str, Progress] = field(default_factory=dict)
+    job_ids: Annotated[tuple[JobId, ...], Meta(description="the jobs that the KILL_JOB named")]
+    job_progress: Annotated[
+        dict[str, Progress], Meta(description="{id of a job that was ended: how far it had come}")
+    ] = field(default_factory=dict)
 
 
 class RequestedCallData(Struct, frozen=True, omit_defaults=True, gc=False):
     """A call asked for with CALL_ME_LATER is due; ``id`` as given there."""
 
-    id: str = ""
+    id: CallId = ""
 
 
 class NoMoreJobsData(Struct, frozen=True, gc=False):
@@ -111,19 +124,19 @@ class DecisionRejectedData(Struct, frozen=True, omit_defaults=True, gc=False):
     ``reply_to`` and ``index`` say which: the ``index``-th (from 0) decision of the reply to that notice.
     """
 
-    code: RejectionCode
-    message: str
+    code: Annotated[RejectionCode, Meta(description="which rule was broken, for programs")]
+    message: Message
     reply_to: Sequence
-    index: int
-    decision: str
-    job_id: str = ""
+    index: Index
+    decision: Annotated[str, Meta(description="the decision's type as it stood there; empty if it had none")]
+    job_id: Annotated[str, Meta(description="the job concerned; empty if there is none, or not one alone")] = ""
 
 
 class SimulationEndsData(Struct, frozen=True, omit_defaults=True):
     """Why the run is over; nothing follows."""
 
-    reason: EndReason = "completed"
-    message: str = ""
+    reason: Annotated[EndReason, Meta(description="what ended the run, for programs")] = "completed"
+    message: Message = ""
 
 
 class Event(Struct, tag_field="type", frozen=True, gc=False):

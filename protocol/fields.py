@@ -24,6 +24,12 @@ Allocation = Annotated[
     ),
 ]
 Why = Annotated[str, Meta(description="the scheduler's reason, free text, kept in the outputs")]
+CallId = Annotated[str, Meta(description="the scheduler's name for a call; empty for a call without one")]
+Share = Annotated[float, Meta(ge=0, le=1, description="the done share of a job's work, 0 to 1")]
+Index = Annotated[int, Meta(ge=0, description="place of a decision in its reply, counted from 0")]
+Profile = Annotated[str, Meta(description="name of a job's profile; batsim dialect only")]
+Version = Annotated[int, Meta(description="a version of the protocol, the N of pipistrelle/N")]
+Message = Annotated[str, Meta(description="a text for people; programs look at the code beside it")]
 
 JobState = Literal[
     "COMPLETED_SUCCESSFULLY",

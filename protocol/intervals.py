@@ -55,18 +55,17 @@ class FreeUnits:
             return NodeSet._make(((start, start + k - 1),), k)
         left = k
         whole = 0
-        for start, end in zip(starts, ends, strict=True):
-            size = end - start + 1
-            if size > left:
+        taken = []
+        while left:
+            start, end = starts[whole], ends[whole]
+            if end - start >= left:
+                taken.append((start, start + left - 1))
+                starts[whole] = start + left
                 break
-            left -= size
+            taken.append((start, end))
+            left -= end - start + 1
             whole += 1
-        taken = list(zip(starts[:whole], ends[:whole], strict=True))
         del starts[:whole], ends[:whole]
-        if left:
-            start = starts[0]
-            taken.append((start, start + left - 1))
-            starts[0] = start + left
         return NodeSet._make(tuple(taken), k)
 
     def remove(self, units: NodeSet) -> None:
@@ -108,17 +107,18 @@ class FreeUnits:
             if some of them are in the set already, naming these; nothing is changed then.
         """
         starts, ends = self._starts, self._ends
-        for lo, hi in units.intervals:
+        intervals = units.intervals
+        for lo, hi in intervals:
             at = bisect_right(starts, hi)
             if at and ends[at - 1] >= lo:
                 raise ValueError(f"units in the set already: {units & self.snapshot()}")
         self.count += len(units)
-        if len(starts) > _LONG and len(units.intervals) > 1:
+        if len(starts) > _LONG and len(intervals) > 1:
             at, past = self._around(units)
             if past - at <= 4 * len(units.intervals):
                 self._replace(at, past, self._between(at, past) | units)
                 return
-        for lo, hi in units.intervals:
+        for lo, hi in intervals:
             at = bisect_right(starts, lo)
             after = at < len(starts) and starts[at] == hi + 1
             if at and ends[at - 1] == lo - 1:

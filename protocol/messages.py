@@ -1,38 +1,48 @@
 """The frames of the native dialect: HELLO, WELCOME, REFUSED, and then notices and replies in strict turn."""
 
 from collections.abc import Sequence as SequenceOf
+from typing import Annotated
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
 from pipistrelle.protocol.decisions import AnyDecision, Decision
 from pipistrelle.protocol.events import AnyEvent
-from pipistrelle.protocol.fields import PROTOCOL_VERSION, Feature, Instant, RefusalCode, Sequence, WakeType
+from pipistrelle.protocol.fields import (
+    PROTOCOL_VERSION,
+    Feature,
+    Instant,
+    Message,
+    RefusalCode,
+    Sequence,
+    Version,
+    WakeType,
+)
 
 
 class HelloData(Struct, frozen=True, omit_defaults=True):
     """Who a scheduler is and what it speaks; ``features`` unknown to the server are left out of the WELCOME."""
 
-    name: str
-    version: str = ""
-    protocol_min: int = PROTOCOL_VERSION
-    protocol_max: int = PROTOCOL_VERSION
-    features: tuple[str, ...] = ()
+    name: Annotated[str, Meta(description="what the scheduler is called, in messages and outputs")]
+    version: Annotated[str, Meta(description="the scheduler's own version, free text")] = ""
+    protocol_min: Version = PROTOCOL_VERSION
+    protocol_max: Version = PROTOCOL_VERSION
+    features: Annotated[tuple[str, ...], Meta(description="optional parts of the protocol that it wants")] = ()
 
 
 class WelcomeData(Struct, frozen=True, omit_defaults=True):
     """What both sides will speak; ``run_id`` is the same for equal inputs."""
 
-    protocol: int
-    features: tuple[Feature, ...]
-    run_id: str
-    server: str = ""
+    protocol: Version
+    features: Annotated[tuple[Feature, ...], Meta(description="what was wanted and is there: both sides use it")]
+    run_id: Annotated[str, Meta(description="names the simulation; the same for equal platform, workload and settings")]
+    server: Annotated[str, Meta(description="the server's name and version, free text")] = ""
 
 
 class RefusedData(Struct, frozen=True):
     """Why the server will not talk (any more): a stable ``code`` and a text for people."""
 
-    code: RefusalCode
-    message: str
+    code: Annotated[RefusalCode, Meta(description="the cause, for programs")]
+    message: Message
 
 
 class Hello(Struct, frozen=True, tag_field="type", tag="HELLO"):
@@ -58,23 +68,27 @@ class Notice(Struct, frozen=True):
 
     seq: Sequence
     now: Instant
-    events: list[AnyEvent]
+    events: Annotated[list[AnyEvent], Meta(description="what happened, in that order")]
 
 
 class Reply(Struct, frozen=True, omit_defaults=True):
     """A scheduler's decisions, as the engine takes them.
 
-    ``now`` is when the scheduler is ready again, at or after its last decision. ``wake`` lists the event types that
-    shall wake it next; None means all of them. Events left out are not lost: they come, in order, with the next notice.
+    ``now`` is when the scheduler is ready again, in simulated time. ``wake`` lists the event types that shall wake it
+    next; without it, all of them do. Events left out are not lost: they come, in order, with the next notice.
     """
 
     reply_to: Sequence
     now: Instant
     events: SequenceOf[Decision] = field(default_factory=list)
-    wake: tuple[WakeType, ...] | None = None
+    wake: Annotated[tuple[WakeType, ...], Meta(description="event types that shall wake the scheduler next")] | None = (
+        None
+    )
 
 
 class ReplyFrame(Reply, frozen=True, omit_defaults=True):
     """A reply as it stands on the wire."""
 
-    events: list[AnyDecision] = field(default_factory=list)
+    events: Annotated[list[AnyDecision], Meta(description="decisions, carried out in that order")] = field(
+        default_factory=list
+    )

@@ -21,6 +21,8 @@ LARGEST_UNIT: Final = 10**15 - 1
 
 _match: Final = re.compile(r"(0|[1-9][0-9]{0,14})(?:-(0|[1-9][0-9]{0,14}))?").fullmatch
 _match_digits: Final = re.compile(r"[0-9]+(?:-[0-9]+)?").fullmatch
+_matches_all: Final = re.compile(PATTERN[1:-1]).fullmatch
+_find_pairs: Final = re.compile(r"([0-9]+)(?:-([0-9]+))?").findall
 _new: Final = object.__new__
 _SHOWN: Final = 40
 
@@ -96,6 +98,20 @@ class NodeSet:
                 return cls._make(((lo, hi),), hi - lo + 1)
         if not text:
             return cls.EMPTY
+        if _matches_all(text):
+            high = -2
+            count = 0
+            ascending = []
+            for first, second in _find_pairs(text):
+                lo = int(first)
+                hi = int(second) if second else lo
+                if lo <= high + 1 or hi < lo:  # not canonical: the long way merges, or finds what is wrong
+                    break
+                ascending.append((lo, hi))
+                high = hi
+                count += hi - lo + 1
+            else:
+                return cls._make(tuple(ascending), count)
         pairs = []
         position = 1
         for number, piece in enumerate(text.split(" "), 1):

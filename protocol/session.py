@@ -4,7 +4,7 @@ Everything that changes a session's state is in this file, and the table does no
 both are held to the same rules.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, Literal
 
 from pipistrelle.protocol import codec
@@ -56,27 +56,62 @@ def negotiate(
 
 @dataclass(slots=True)
 class _Session:
-    """State that both sides keep: whose turn it is, and the number of the last message of the server."""
+    """State that both sides keep: whose turn it is, and the number of the last message of the server.
+
+    A message that is not allowed changes nothing.
+    """
 
     state: State = "IDLE"
     #: number of the server's last message; WELCOME is 0
     seq: int = 0
     #: what was agreed; None before the WELCOME
-    welcome: WelcomeData | None = field(default=None)
+    welcome: WelcomeData | None = None
 
-    def _step(self, kind: Kind, error: type[ProtocolError]) -> None:
-        try:
-            self.state = TRANSITIONS[self.state][kind]
-        except KeyError:
-            legal = " or ".join(TRANSITIONS[self.state]) or "nothing, the session is over"
-            raise error(f"{kind} is not allowed in state {self.state}", expected=legal, found=kind) from None
+    def _after(self, kind: Kind, error: type[ProtocolError]) -> State:
+        """Return the state after a message, or raise ``error`` if it is not allowed now."""
+        state = TRANSITIONS[self.state].get(kind)
+        if state is None:
+            raise self._illegal(kind, error)
+        return state
 
-    def _greeting(self, message: Welcome | Refused, error: type[ProtocolError]) -> None:
-        if isinstance(message, Welcome):
-            self._step("WELCOME", error)
-            self.welcome = message.data
-        else:
-            self._step("REFUSED", error)
+    def _illegal(self, kind: Kind, error: type[ProtocolError]) -> ProtocolError:
+        legal = " or ".join(TRANSITIONS[self.state]) or "nothing, the session is over"
+        return error(f"{kind} is not allowed in state {self.state}", expected=legal, found=kind)
+
+    def _after_greeting(self, message: Welcome | Refused, error: type[ProtocolError]) -> State:
+        return self._after("WELCOME" if isinstance(message, Welcome) else "REFUSED", error)
+
+    def _after_notice(self, notice: Notice, error: type[ProtocolError], what: str) -> State:
+        kind: Kind = "LAST_NOTICE" if notice.events and type(notice.events[-1]) is SimulationEnds else "NOTICE"
+        state = TRANSITIONS[self.state].get(kind)
+        if state is None:
+            raise self._illegal(kind, error)
+        if notice.seq != self.seq + 1:
+            raise error(what, where="$.seq", expected=str(self.seq + 1), found=str(notice.seq))
+        return state
+
+    def _after_reply(self, reply: Reply, error: type[ProtocolError], what: str) -> State:
+        state = TRANSITIONS[self.state].get("REPLY")
+        if state is None:
+            raise self._illegal("REPLY", error)
+        if reply.reply_to != self.seq:
+            raise error(
+                what,
+                where="$.reply_to",
+                expected=str(self.seq),
+                found=str(reply.reply_to),
+                hint="Send back the 'seq' of the last notice (0 after WELCOME).",
+            )
+        if not self.seq and reply.events:
+            # There is no machine yet that they could be about: without this they would vanish without a word.
+            raise error(
+                "the reply to WELCOME carries decisions, but the simulation has not begun",
+                where="$.events",
+                expected="none",
+                found=str(len(reply.events)),
+                hint="Decide in the reply to a notice.",
+            )
+        return state
 
 
 class ServerSession(_Session):
@@ -87,38 +122,31 @@ class ServerSession(_Session):
     def receive_hello(self, frame: bytes) -> Hello:
         """Read the scheduler's first frame; RemoteProtocolError if it is not a HELLO."""
         hello = codec.decode_hello(frame)
-        self._step("HELLO", RemoteProtocolError)
+        self.state = self._after("HELLO", RemoteProtocolError)
         return hello
 
     def greet(self, answer: Welcome | Refused) -> bytes:
         """Return the frame of the answer to the HELLO."""
-        self._greeting(answer, LocalProtocolError)
-        return codec.encode(answer)
+        state = self._after_greeting(answer, LocalProtocolError)
+        frame = codec.encode(answer)
+        self.state = state
+        if isinstance(answer, Welcome):
+            self.welcome = answer.data
+        return frame
 
     def receive_reply(self, frame: bytes) -> Reply:
         """Read a reply; RemoteProtocolError if it is none, or does not answer the last message."""
         reply = codec.decode_reply(frame)
-        self._step("REPLY", RemoteProtocolError)
-        if reply.reply_to != self.seq:
-            raise RemoteProtocolError(
-                "the reply answers another message",
-                where="$.reply_to",
-                expected=str(self.seq),
-                found=str(reply.reply_to),
-                hint="Send back the 'seq' of the last notice (0 after WELCOME).",
-            )
+        self.state = self._after_reply(reply, RemoteProtocolError, "the reply answers another message")
         return reply
 
     def send_notice(self, notice: Notice) -> bytes:
         """Return the frame of a notice, whose ``seq`` must be the next number."""
-        last = bool(notice.events) and type(notice.events[-1]) is SimulationEnds
-        self._step("LAST_NOTICE" if last else "NOTICE", LocalProtocolError)
-        if notice.seq != self.seq + 1:
-            raise LocalProtocolError(
-                "notices are numbered without gaps", expected=str(self.seq + 1), found=str(notice.seq)
-            )
+        state = self._after_notice(notice, LocalProtocolError, "notices are numbered without gaps")
+        frame = codec.encode(notice)
+        self.state = state
         self.seq = notice.seq
-        return codec.encode(notice)
+        return frame
 
     def refuse(self, refused: Refused) -> bytes:
         """Return the frame that ends the conversation because of the peer's mistake; the state becomes CLOSED."""
@@ -126,42 +154,60 @@ class ServerSession(_Session):
         return codec.encode(refused)
 
 
+@dataclass(slots=True)
 class SchedulerSession(_Session):
     """The scheduler's end."""
 
-    __slots__ = ()
+    #: what was offered; None before the HELLO
+    hello: HelloData | None = None
 
     def send_hello(self, hello: HelloData) -> bytes:
         """Return the first frame."""
-        self._step("HELLO", LocalProtocolError)
-        return codec.encode(Hello(hello))
+        state = self._after("HELLO", LocalProtocolError)
+        frame = codec.encode(Hello(hello))
+        self.state = state
+        self.hello = hello
+        return frame
 
     def receive_greeting(self, frame: bytes) -> Welcome | Refused:
-        """Read the answer to HELLO; RemoteProtocolError if it is none."""
+        """Read the answer to HELLO; RemoteProtocolError if it is none, or agrees on what was not offered."""
         message = codec.decode_greeting(frame)
-        self._greeting(message, RemoteProtocolError)
+        state = self._after_greeting(message, RemoteProtocolError)
+        if isinstance(message, Welcome):
+            self._check_welcome(message.data)
+            self.welcome = message.data
+        self.state = state
         return message
+
+    def _check_welcome(self, welcome: WelcomeData) -> None:
+        hello = self.hello
+        assert hello is not None  # a WELCOME is legal only after the HELLO
+        if not hello.protocol_min <= welcome.protocol <= hello.protocol_max:
+            raise RemoteProtocolError(
+                "the server welcomes with a version that was not offered",
+                where="$.data.protocol",
+                expected=f"{hello.protocol_min} to {hello.protocol_max}",
+                found=str(welcome.protocol),
+            )
+        unwanted = [feature for feature in welcome.features if feature not in hello.features]
+        if unwanted:
+            raise RemoteProtocolError(
+                "the server welcomes with a feature that was not wanted", where="$.data.features", found=unwanted[0]
+            )
 
     def send_reply(self, reply: Reply) -> bytes:
         """Return the frame of a reply to the last message."""
-        self._step("REPLY", LocalProtocolError)
-        if reply.reply_to != self.seq:
-            raise LocalProtocolError(
-                "a reply answers the last message", expected=str(self.seq), found=str(reply.reply_to)
-            )
-        return codec.encode(reply)
+        state = self._after_reply(reply, LocalProtocolError, "a reply answers the last message")
+        frame = codec.encode(reply)
+        self.state = state
+        return frame
 
     def receive_notice(self, frame: bytes) -> Notice | Refused:
         """Read a notice (or REFUSED); RemoteProtocolError if it is none or a notice is missing."""
         message = codec.decode_notice(frame)
         if isinstance(message, Refused):
-            self._step("REFUSED", RemoteProtocolError)
+            self.state = self._after("REFUSED", RemoteProtocolError)
             return message
-        last = bool(message.events) and type(message.events[-1]) is SimulationEnds
-        self._step("LAST_NOTICE" if last else "NOTICE", RemoteProtocolError)
-        if message.seq != self.seq + 1:
-            raise RemoteProtocolError(
-                "a notice is missing", where="$.seq", expected=str(self.seq + 1), found=str(message.seq)
-            )
+        self.state = self._after_notice(message, RemoteProtocolError, "a notice is missing")
         self.seq = message.seq
         return message

@@ -17,10 +17,13 @@ class Backfill(Protocol):
         """Start every job that may start now."""
 
 
-def start_in_order(view: View, placement: Placement) -> None:
-    """Start the first job again and again as long as it fits."""
+def start_in_order(view: View, placement: Placement) -> bool:
+    """Start the first job again and again as long as it fits; return whether any was started."""
+    started = False
     while (first := view.waiting.first) is not None and first.size <= view.free.count:
         view.start(first, placement.take(view.free, first.size))
+        started = True
+    return started
 
 
 class NoBackfill:
@@ -75,7 +78,7 @@ class Easy:
 
     def schedule(self, view: View, placement: Placement) -> None:
         """Start from the front, then backfill behind the first job that does not fit."""
-        start_in_order(view, placement)
+        started = start_in_order(view, placement)
         first = view.waiting.first
         if first is None:
             self._reserved_for = None
@@ -85,7 +88,7 @@ class Easy:
             self._reserved_for = None
             view.wake = ("JOB_COMPLETED",)
             return
-        if view.released or first is not self._reserved_for:
+        if view.released or started or first is not self._reserved_for:
             self._reserved_for = first
             self._shadow, self._extra = self._reserve(view, first)
             self._pass_over_all(view, placement, first)

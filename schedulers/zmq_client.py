@@ -1,6 +1,7 @@
 """The scheduler's socket: a REQ that connects to a server and serves one simulation."""
 
 import json
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Final
 import zmq
 from zmq.utils.monitor import parse_monitor_message
 
+from pipistrelle.protocol.errors import PipistrelleError
 from pipistrelle.protocol.messages import Refused, Reply
 from pipistrelle.protocol.session import SchedulerSession
 from pipistrelle.schedulers.errors import ServerGone
@@ -20,6 +22,10 @@ _LINGER_MS: Final = 500
 _FIRST_REPLY: Final = Reply(0, 0.0)
 
 
+class AddressError(PipistrelleError):
+    """What shall lead to the server is neither an endpoint nor a connection file."""
+
+
 def resolve_endpoint(connect: str, *, timeout: float) -> str:
     """Return the endpoint that ``connect`` names: itself, or what a server's connection file says.
 
@@ -28,15 +34,17 @@ def resolve_endpoint(connect: str, *, timeout: float) -> str:
     Raises
     ------
     ServerGone
-        when the file does not come or is no connection file.
+        when the file does not come.
+    AddressError
+        when it is no connection file, or the endpoint is none.
     """
-    if connect.startswith(("tcp://", "ipc://")):
-        return connect
+    if "://" in connect:
+        return _checked(connect, connect)
     path = Path(connect)
-    if path.is_dir():
+    if os.path.isdir(path):
         path /= "connection.json"
     deadline = time.monotonic() + timeout
-    while not path.is_file():
+    while not os.path.isfile(path):  # pathlib's would raise for a name that is too long
         if time.monotonic() >= deadline:
             raise ServerGone(
                 f"no connection file came within {timeout:g} s",
@@ -46,18 +54,21 @@ def resolve_endpoint(connect: str, *, timeout: float) -> str:
         time.sleep(_TICK_MS / 1000)
     try:
         endpoint = json.loads(path.read_text(encoding="utf-8"))["endpoint"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ServerGone(
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise AddressError(
             f"this is no connection file ({type(error).__name__}: {error})",
             where=str(path),
             expected='JSON with an "endpoint"',
             hint="Give the connection.json that the server wrote.",
         ) from None
-    if not isinstance(endpoint, str) or not endpoint.startswith(("tcp://", "ipc://")):
-        raise ServerGone(
-            "this is no endpoint", where=f"{path}: endpoint", expected="tcp://... or ipc://...", found=repr(endpoint)
-        )
-    return endpoint
+    return _checked(endpoint, f"{path}: endpoint")
+
+
+def _checked(endpoint: object, where: str) -> str:
+    """Return an endpoint that a socket can be asked to connect to; AddressError if it is none."""
+    if isinstance(endpoint, str) and endpoint.startswith(("tcp://", "ipc://")) and endpoint.isprintable():
+        return endpoint
+    raise AddressError("this is no endpoint", where=where, expected="tcp://... or ipc://...", found=repr(endpoint))
 
 
 def serve_simulation(runtime: Runtime, endpoint: str, *, hello_timeout: float, report: Callable[[str], None]) -> None:
@@ -76,17 +87,20 @@ def serve_simulation(runtime: Runtime, endpoint: str, *, hello_timeout: float, r
     ------
     ServerGone
         when no server answers in time, it refuses, or it disconnects.
+    AddressError
+        when the endpoint is none.
     """
     context = zmq.Context(io_threads=1)
     sock = context.socket(zmq.REQ)
     sock.setsockopt(zmq.LINGER, 0)
     sock.setsockopt(zmq.RCVTIMEO, _TICK_MS)
-    monitor = sock.get_monitor_socket(zmq.EVENT_DISCONNECTED)
+    sock.setsockopt(zmq.IPV6, int("[" in endpoint))
+    monitor = sock.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED)
     try:
         try:
             sock.connect(endpoint)
         except zmq.ZMQError as error:
-            raise ServerGone(
+            raise AddressError(
                 f"cannot connect ({error})", where=endpoint, expected="tcp://HOST:PORT or ipc://PATH"
             ) from None
         _converse(runtime, sock, monitor, endpoint, hello_timeout, report)
@@ -122,15 +136,15 @@ def _converse(
                         where=endpoint,
                         hint="Start 'pipistrelle serve' with this endpoint, or raise --hello-timeout.",
                     )
-            elif _disconnected(monitor) and not sock.poll(0):
+            elif zmq.EVENT_DISCONNECTED in _connection_events(monitor) and not sock.poll(0):
                 raise ServerGone(f"the server disconnected while {waiting_for} was awaited", where=endpoint)
 
     sock.send(session.send_hello(runtime.hello()))
     greeting = session.receive_greeting(receive("its greeting"))
     if isinstance(greeting, Refused):
         raise _refused(greeting, endpoint)
-    while _disconnected(monitor):
-        pass  # attempts before the server was there
+    if _connection_events(monitor)[-1:] == [zmq.EVENT_DISCONNECTED]:  # earlier ones were attempts
+        raise ServerGone("the server disconnected after its greeting", where=endpoint)
     runtime.welcome(greeting.data)
     report(f"connected to {greeting.data.server or 'the server'} at {endpoint}")
     reply = session.send_reply(_FIRST_REPLY)
@@ -145,13 +159,14 @@ def _converse(
         reply = session.send_reply(answer)
 
 
-def _disconnected(monitor: "zmq.Socket[bytes]") -> bool:
-    """Take one event from the monitor and tell whether there was one."""
-    try:
-        parse_monitor_message(monitor.recv_multipart(zmq.NOBLOCK))
-    except zmq.Again:
-        return False
-    return True
+def _connection_events(monitor: "zmq.Socket[bytes]") -> list[int]:
+    """Return what has become of the connection since the last look."""
+    events = []
+    while True:
+        try:
+            events.append(int(parse_monitor_message(monitor.recv_multipart(zmq.NOBLOCK))["event"]))
+        except zmq.Again:
+            return events
 
 
 def _refused(refused: Refused, endpoint: str) -> ServerGone:

@@ -111,9 +111,11 @@ class Engine:
         if self._begins is not None:
             return self._first_notice(self._begins)
         while True:
+            if self.stopped is not None:
+                return None
             if self._must_wake and self.now >= self._busy_until:
                 return self._notice()
-            if self.stopped is not None or (self.exhausted and self._all_done()):
+            if self.exhausted and self._all_done():
                 return None
             entry = self.agenda.pop()
             if entry is None:

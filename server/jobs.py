@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from math import inf, nan
+from typing import Final
 
 from msgspec import Struct
 
@@ -9,7 +10,10 @@ from pipistrelle.protocol.events import JobDescription
 from pipistrelle.protocol.nodesets import NodeSet
 from pipistrelle.server.agenda import Entry
 from pipistrelle.server.lifecycle import State
-from pipistrelle.traces.workload import Workload
+from pipistrelle.traces.workload import Workload, decimal_texts
+
+#: rows that are turned from arrays into numbers at a time
+_BLOCK: Final = 4096
 
 
 class Job(Struct, eq=False):
@@ -42,13 +46,17 @@ class Job(Struct, eq=False):
 
 def jobs_of(workload: Workload, prefix: str) -> Iterator[Job]:
     """Yield the workload's jobs in its order, made only when asked for; ids become ``PREFIX!NAME``."""
-    rows = zip(
-        workload.ids,
-        workload.submit.tolist(),
-        workload.size.tolist(),
-        workload.walltime.tolist(),
-        workload.runtime.tolist(),
-        strict=True,
-    )
-    for index, (name, submit, size, walltime, runtime) in enumerate(rows):
-        yield Job(f"{prefix}!{name}", submit, size, walltime, runtime, workload.profile_of(index))
+    for begin in range(0, len(workload), _BLOCK):
+        block = slice(begin, begin + _BLOCK)
+        runtimes = workload.runtime[block]
+        rows = zip(
+            workload.ids[block],
+            workload.submit[block].tolist(),
+            workload.size[block].tolist(),
+            workload.walltime[block].tolist(),
+            runtimes.tolist(),
+            decimal_texts(runtimes) if workload.profiles is None else workload.profiles[block],
+            strict=True,
+        )
+        for name, submit, size, walltime, runtime, profile in rows:
+            yield Job(f"{prefix}!{name}", submit, size, walltime, runtime, profile)

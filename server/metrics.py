@@ -20,7 +20,8 @@ class Summary(Struct, frozen=True, kw_only=True):
 
     ``makespan`` is the end of the last job, counted from time 0. ``utilisation`` is the share of the unit-seconds
     between the first submission and the last end that jobs held. ``bounded_slowdown`` of a job is
-    max(1, (wait + execution time) / max(execution time, 10 s)). A mean without jobs is None.
+    max(1, (wait + execution time) / max(execution time, 10 s)), its ``slowdown`` (wait + execution time) / execution
+    time, 1 for a job of no execution time. A mean without jobs is None.
     """
 
     reason: EndReason
@@ -39,12 +40,18 @@ class Summary(Struct, frozen=True, kw_only=True):
     p95_wait: float | None
     max_wait: float | None
     mean_turnaround: float | None
+    max_turnaround: float | None
+    mean_slowdown: float | None
+    max_slowdown: float | None
     mean_bounded_slowdown: float | None
     max_bounded_slowdown: float | None
+    units: int
+    #: unit-seconds that jobs held
+    computing: float
 
 
 class Metrics(Observer):
-    """Collects two doubles a job; `summary` makes the figures.
+    """Collects three doubles a job; `summary` makes the figures.
 
     Parameters
     ----------
@@ -95,9 +102,12 @@ class Metrics(Observer):
         waits, runs = self._waits, self._runs
         count = len(waits)
         ordered = sorted(waits)
-        slowdowns = [max(1.0, (wait + run) / max(run, TAU)) for wait, run in zip(waits, runs, strict=True)]
+        turnarounds = [wait + run for wait, run in zip(waits, runs, strict=True)]
+        slowdowns = [total / run if run > 0 else 1.0 for total, run in zip(turnarounds, runs, strict=True)]
+        bounded = [max(1.0, total / max(run, TAU)) for total, run in zip(turnarounds, runs, strict=True)]
         states = self._states
         ended = sum(states.values())
+        computing = fsum(self._busy)
         span = self._last_end - (self._first_submit or 0.0)
         return Summary(
             reason=self._reason,
@@ -110,14 +120,19 @@ class Metrics(Observer):
             unfinished=self.submitted_jobs - ended,
             dropped=self._dropped,
             makespan=self._last_end,
-            utilisation=fsum(self._busy) / (self._units * span) if count and span > 0 else None,
+            utilisation=computing / (self._units * span) if count and span > 0 else None,
             mean_wait=fsum(waits) / count if count else None,
             median_wait=_quantile(ordered, 0.5),
             p95_wait=_quantile(ordered, 0.95),
             max_wait=ordered[-1] if count else None,
-            mean_turnaround=(fsum(waits) + fsum(runs)) / count if count else None,
-            mean_bounded_slowdown=fsum(slowdowns) / count if count else None,
-            max_bounded_slowdown=max(slowdowns) if count else None,
+            mean_turnaround=fsum(turnarounds) / count if count else None,
+            max_turnaround=max(turnarounds, default=None),
+            mean_slowdown=fsum(slowdowns) / count if count else None,
+            max_slowdown=max(slowdowns, default=None),
+            mean_bounded_slowdown=fsum(bounded) / count if count else None,
+            max_bounded_slowdown=max(bounded, default=None),
+            units=self._units,
+            computing=computing,
         )
 
 

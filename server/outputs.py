@@ -6,9 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from pipistrelle.server.errors import OutputFailed
-from pipistrelle.server.jobs import Job
 from pipistrelle.server.metrics import Summary
-from pipistrelle.server.observers import Observer
 from pipistrelle.server.recorder import unwritable
 
 #: Batsim's columns; `scheduling_time` and `simulation_time` are wall-clock times there and stay empty here, so that
@@ -21,50 +19,21 @@ SCHEDULE_COLUMNS: Final = (
 )
 
 
-class Aggregates(Observer):
-    """What Batsim's schedule file holds beyond `Summary`: slowdowns that are not bounded, and unit-seconds."""
-
-    def __init__(self) -> None:
-        self.units = 0
-        self.slowdowns = 0.0
-        self.max_slowdown = 0.0
-        self.max_turnaround = 0.0
-        self.computing = 0.0
-        self.end = 0.0
-
-    def begins(self, now: float, units: int) -> None:
-        """Remember the machine's size."""
-        self.units = units
-
-    def ended(self, now: float, job: Job) -> None:
-        """Add the job."""
-        if job.state == "REJECTED":
-            return
-        execution, turnaround = job.end - job.start, job.end - job.submit
-        slowdown = turnaround / execution if execution > 0 else 1.0
-        self.slowdowns += slowdown
-        self.max_slowdown = max(self.max_slowdown, slowdown)
-        self.max_turnaround = max(self.max_turnaround, turnaround)
-        self.computing += execution * job.size
-        self.end = now
-
-
-def schedule_csv(summary: Summary, aggregates: Aggregates, version: str) -> str:
+def schedule_csv(summary: Summary, version: str) -> str:
     """Return Batsim's schedule file: its header and one line."""
     killed = summary.killed_at_walltime + summary.killed
     finished = summary.completed + killed
-    idle = aggregates.units * aggregates.end - aggregates.computing
     values = [
         f"pipistrelle {version}",
         _seconds(0.0),
         _seconds(summary.makespan),
-        _seconds(aggregates.max_slowdown),
-        _seconds(aggregates.max_turnaround),
-        _seconds(summary.max_wait or 0.0),
-        _seconds(aggregates.slowdowns / finished if finished else 0.0),
-        _seconds(summary.mean_turnaround or 0.0),
-        _seconds(summary.mean_wait or 0.0),
-        str(aggregates.units),
+        _seconds(summary.max_slowdown),
+        _seconds(summary.max_turnaround),
+        _seconds(summary.max_wait),
+        _seconds(summary.mean_slowdown),
+        _seconds(summary.mean_turnaround),
+        _seconds(summary.mean_wait),
+        str(summary.units),
         "0",
         str(summary.jobs),
         str(finished),
@@ -75,15 +44,15 @@ def schedule_csv(summary: Summary, aggregates: Aggregates, version: str) -> str:
         "",
         "",
         _seconds(summary.completed / summary.jobs if summary.jobs else 0.0),
-        _seconds(aggregates.computing),
-        _seconds(idle),
+        _seconds(summary.computing),
+        _seconds(summary.units * summary.makespan - summary.computing),
         *[_seconds(0.0)] * 4,
     ]
     return f"{SCHEDULE_COLUMNS}\n{','.join(values)}\n"
 
 
-def _seconds(value: float) -> str:
-    return f"{value:.6f}"
+def _seconds(value: float | None) -> str:
+    return f"{value or 0.0:.6f}"
 
 
 def to_json(value: Any) -> str:

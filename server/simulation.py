@@ -22,7 +22,7 @@ from pipistrelle.server.jobs import jobs_of
 from pipistrelle.server.loop import LoopTimes, run
 from pipistrelle.server.metrics import Metrics, Summary
 from pipistrelle.server.observers import Observer
-from pipistrelle.server.outputs import Aggregates, schedule_csv, to_json, write_output
+from pipistrelle.server.outputs import schedule_csv, to_json, write_output
 from pipistrelle.server.recorder import Recorder
 from pipistrelle.server.transport import Transport
 from pipistrelle.traces.clean import clean
@@ -91,8 +91,8 @@ def simulate(
     config = describe_run(setup)
     digest = hashlib.sha256(msgspec.json.encode(config)).hexdigest()[:16]
     hello, welcome = transport.greet(digest, f"pipistrelle {package}")
-    metrics, aggregates = Metrics(setup.dropped), Aggregates()
-    watching: list[Observer] = [metrics, aggregates, *observers]
+    metrics = Metrics(setup.dropped)
+    watching: list[Observer] = [metrics, *observers]
     if out is not None:
         watching.append(Recorder(str(out / OUTPUT_PREFIX)))
     deferred = Deferred(watching)
@@ -114,7 +114,7 @@ def simulate(
     summary = metrics.summary()
     if out is not None:
         try:
-            write_output(out / f"{OUTPUT_PREFIX}schedule.csv", schedule_csv(summary, aggregates, package))
+            write_output(out / f"{OUTPUT_PREFIX}schedule.csv", schedule_csv(summary, package))
             write_output(out / f"{OUTPUT_PREFIX}summary.json", to_json(summary))
         except OutputFailed as error:
             failure = failure or error

@@ -1,5 +1,6 @@
 """How the engine reaches a scheduler: one small protocol, and its in-process form."""
 
+from math import isfinite
 from typing import Protocol
 
 from pipistrelle.protocol.errors import LocalProtocolError, RemoteProtocolError
@@ -82,7 +83,12 @@ class InProcessTransport:
         notice, self._notice = self._notice, None
         if notice is None:
             raise LocalProtocolError("no notice was sent that could be replied to")
-        return self._scheduler.answer(notice)
+        reply = self._scheduler.answer(notice)
+        # A socket's codec refuses numbers that are not finite; here nothing else would.
+        times = (reply.now, *[decision.timestamp for decision in reply.events])
+        if not all(map(isfinite, times)):
+            raise LocalProtocolError("a decision's time is not a finite number", found=str(times))
+        return reply
 
     def farewell(self, notice: Notice) -> None:
         """Hand over the last notice."""

@@ -1,6 +1,7 @@
 """What each decision does, and when it is illegal."""
 
 from collections.abc import Callable
+from math import inf
 from typing import Any, NoReturn, Protocol
 
 from pipistrelle.protocol.decisions import (
@@ -137,7 +138,7 @@ class Verdicts:
 
     def _call_me_later(self, decision: CallMeLater) -> None:
         engine, data = self._engine, decision.data
-        if data.timestamp < engine.now:
+        if not engine.now <= data.timestamp < inf:
             raise Illegal("past_time", f"the call is wanted at {data.timestamp!r}, which is past: it is {engine.now!r}")
         if data.id in engine.calls:
             raise Illegal("duplicate_call", f"a call '{data.id}' is pending already")

@@ -1,0 +1,69 @@
+"""The JSON Schema (draft 2020-12) of every frame, made from the structs.
+
+``protocol/schema.json`` is its committed export, for validators in other languages; write it anew with
+``python -m pipistrelle.protocol.schema > protocol/schema.json``.
+"""
+
+import json
+import sys
+from typing import Any, Final
+
+import msgspec
+
+from pipistrelle.protocol.fields import PROTOCOL_VERSION
+from pipistrelle.protocol.messages import Hello, Notice, Refused, Reply, ReplyFrame, Welcome
+
+DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+#: {name under ``$defs``: struct that the codec decodes}
+FRAMES: Final[dict[str, type[msgspec.Struct]]] = {
+    "Hello": Hello,
+    "Welcome": Welcome,
+    "Refused": Refused,
+    "Notice": Notice,
+    "Reply": ReplyFrame,
+}
+_REF: Final = "#/$defs/{name}"
+
+
+def build() -> dict[str, Any]:
+    """Return the schema: any frame at the top, each kind of frame and each event and decision under ``$defs``."""
+    _, components = msgspec.json.schema_components(FRAMES.values(), ref_template=_REF)
+    definitions = {_public(name): _tidied(component) for name, component in components.items()}
+    # On the wire there is one reply; that the engine's struct is a base of the frame's is our own affair.
+    definitions["Reply"] |= {"title": "Reply", "description": _one_line(Reply.__doc__ or "")}
+    return {
+        "$schema": DIALECT,
+        "$id": f"urn:pipistrelle:protocol:{PROTOCOL_VERSION}",
+        "title": f"pipistrelle/{PROTOCOL_VERSION}",
+        "description": "Any frame of Pipistrelle's native dialect; SPEC.md beside this file says what each one means.",
+        "anyOf": [{"$ref": _REF.format(name=name)} for name in FRAMES],
+        "$defs": dict(sorted(definitions.items())),
+    }
+
+
+def text() -> str:
+    """Return the schema as it stands in ``schema.json``."""
+    return json.dumps(build(), indent=2, ensure_ascii=False) + "\n"
+
+
+def _public(name: str) -> str:
+    return "Reply" if name == ReplyFrame.__name__ else name
+
+
+def _tidied(node: Any) -> Any:
+    """Return a part of the schema without what only some validators know, and with one-line descriptions."""
+    if isinstance(node, dict):
+        # `discriminator` is OpenAPI's: strict validators refuse words that are not JSON Schema's.
+        tidied = {key: _tidied(value) for key, value in node.items() if key != "discriminator"}
+        if isinstance(tidied.get("description"), str):
+            tidied["description"] = _one_line(tidied["description"])
+        return tidied
+    return [_tidied(item) for item in node] if isinstance(node, list) else node
+
+
+def _one_line(description: str) -> str:
+    return " ".join(description.replace("``", "`").split())
+
+
+if __name__ == "__main__":
+    sys.stdout.write(text())
