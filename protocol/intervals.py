@@ -76,17 +76,23 @@ class FreeUnits:
         ValueError
             if some of them are not in the set, naming these; nothing is changed then.
         """
-        if not self.contains_all(units):
-            raise ValueError(f"units not in the set: {self.missing(units)}")
-        self.count -= len(units)
         starts, ends = self._starts, self._ends
-        if len(starts) > _LONG and len(units.intervals) > 1:
+        intervals = units.intervals
+        at = 0
+        for lo, hi in intervals:
+            at = bisect_right(starts, lo) - 1
+            if at < 0 or ends[at] < hi:
+                raise ValueError(f"units not in the set: {self.missing(units)}")
+        self.count -= len(units)
+        several = len(intervals) > 1
+        if several and len(starts) > _LONG:
             at, past = self._around(units)
             if past - at <= 4 * len(units.intervals):
                 self._replace(at, past, self._between(at, past) - units)
                 return
-        for lo, hi in units.intervals:
-            at = bisect_right(starts, lo) - 1
+        for lo, hi in intervals:
+            if several:
+                at = bisect_right(starts, lo) - 1
             if starts[at] == lo:
                 if ends[at] == hi:
                     del starts[at], ends[at]
@@ -108,18 +114,21 @@ class FreeUnits:
         """
         starts, ends = self._starts, self._ends
         intervals = units.intervals
+        at = 0
         for lo, hi in intervals:
             at = bisect_right(starts, hi)
             if at and ends[at - 1] >= lo:
                 raise ValueError(f"units in the set already: {units & self.snapshot()}")
         self.count += len(units)
-        if len(starts) > _LONG and len(intervals) > 1:
+        several = len(intervals) > 1
+        if several and len(starts) > _LONG:
             at, past = self._around(units)
             if past - at <= 4 * len(units.intervals):
                 self._replace(at, past, self._between(at, past) | units)
                 return
         for lo, hi in intervals:
-            at = bisect_right(starts, lo)
+            if several:
+                at = bisect_right(starts, lo)
             after = at < len(starts) and starts[at] == hi + 1
             if at and ends[at - 1] == lo - 1:
                 if after:

@@ -21,8 +21,6 @@ LARGEST_UNIT: Final = 10**15 - 1
 
 _match: Final = re.compile(r"(0|[1-9][0-9]{0,14})(?:-(0|[1-9][0-9]{0,14}))?").fullmatch
 _match_digits: Final = re.compile(r"[0-9]+(?:-[0-9]+)?").fullmatch
-_matches_all: Final = re.compile(PATTERN[1:-1]).fullmatch
-_find_pairs: Final = re.compile(r"([0-9]+)(?:-([0-9]+))?").findall
 _new: Final = object.__new__
 _SHOWN: Final = 40
 
@@ -48,10 +46,12 @@ class NodeSet:
         if a pair runs backwards, is negative, is beyond `LARGEST_UNIT` or overlaps another.
     """
 
-    __slots__ = ("_count", "_intervals")
+    __slots__ = ("_count", "_intervals", "_text")
 
     _intervals: tuple[tuple[int, int], ...]
     _count: int
+    #: the canonical text once it was asked for
+    _text: str | None
 
     #: the set without units.
     EMPTY: ClassVar["NodeSet"]
@@ -66,6 +66,7 @@ class NodeSet:
                     found=f"lo = {lo}, hi = {hi}",
                 )
         self._intervals, self._count = _merged(pairs)
+        self._text = None
 
     @classmethod
     def _make(cls, intervals: tuple[tuple[int, int], ...], count: int) -> Self:
@@ -73,6 +74,7 @@ class NodeSet:
         made = _new(cls)
         made._intervals = intervals
         made._count = count
+        made._text = None
         return made
 
     @classmethod
@@ -86,32 +88,28 @@ class NodeSet:
             at an end), a sign, a comma, a leading zero, anything else that is no decimal number, lo > hi, a number
             beyond `LARGEST_UNIT`, a unit named twice.
         """
-        found = _match(text)
-        if found is not None:
-            # Nearly every allocation is one interval.
-            first, second = found.groups()
-            lo = int(first)
-            if second is None:
-                return cls._make(((lo, lo),), 1)
-            hi = int(second)
-            if lo <= hi:
-                return cls._make(((lo, hi),), hi - lo + 1)
-        if not text:
-            return cls.EMPTY
-        if _matches_all(text):
-            high = -2
-            count = 0
-            ascending = []
-            for first, second in _find_pairs(text):
+        # Nearly every text is canonical; one comparison with the text that the result would have tells.
+        intervals = []
+        high = -2
+        count = 0
+        try:
+            for piece in text.split(" "):
+                first, dash, second = piece.partition("-")
                 lo = int(first)
-                hi = int(second) if second else lo
-                if lo <= high + 1 or hi < lo:  # not canonical: the long way merges, or finds what is wrong
+                hi = int(second) if dash else lo
+                if not high + 1 < lo <= hi <= LARGEST_UNIT:
                     break
-                ascending.append((lo, hi))
+                intervals.append((lo, hi))
                 high = hi
                 count += hi - lo + 1
             else:
-                return cls._make(tuple(ascending), count)
+                made = cls._make(tuple(intervals), count)
+                if str(made) == text:
+                    return made
+        except ValueError:  # no number: what is wrong is found below
+            pass
+        if not text:
+            return cls.EMPTY
         pairs = []
         position = 1
         for number, piece in enumerate(text.split(" "), 1):
@@ -319,7 +317,10 @@ class NodeSet:
         return self._make(tuple(rest), count)
 
     def __str__(self) -> str:
-        return " ".join([f"{lo}-{hi}" if lo != hi else f"{lo}" for lo, hi in self._intervals])
+        text = self._text
+        if text is None:
+            text = self._text = " ".join([f"{lo}-{hi}" if lo != hi else f"{lo}" for lo, hi in self._intervals])
+        return text
 
     def __repr__(self) -> str:
         return f"NodeSet.parse({str(self)!r})"

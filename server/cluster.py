@@ -45,7 +45,6 @@ class Cluster:
         alloc = self.ledger.take(job, alloc_text)
         job.state = next_state(job.state, "execute", job.id)
         job.alloc = alloc
-        job.alloc_text = str(alloc)
         job.start = now
         del self.waiting[job.id]
         self.running[job.id] = job

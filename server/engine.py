@@ -150,7 +150,7 @@ class Engine:
         job.ending = None
         self.cluster.end(self.now, job, step)
         # Every state that a running job can end in is one of the protocol's.
-        data = JobCompletedData(job.id, job.state, job.alloc_text, 0 if step == "finish" else -1)  # type: ignore[arg-type]
+        data = JobCompletedData(job.id, job.state, str(job.alloc), 0 if step == "finish" else -1)  # type: ignore[arg-type]
         self.tell(JobCompleted(self.now, data))
 
     def _next_submission(self) -> None:

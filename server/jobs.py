@@ -33,8 +33,6 @@ class Job(Struct, eq=False):
     start: float = nan
     end: float = nan
     alloc: NodeSet = NodeSet.EMPTY
-    #: ``alloc`` in its canonical text, which is needed more than once
-    alloc_text: str = ""
     metadata: str = ""
     #: entry on the agenda of the end to come, while the job runs
     ending: Entry | None = None

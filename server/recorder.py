@@ -71,7 +71,7 @@ class Recorder(Observer):
                     f"{submit:.6f},{job.size},{walltime:.6f},{success},{job.state},{start:.6f},"
                     f"{execution:.6f},{end:.6f},{start - submit:.6f},{turnaround:.6f}"
                 )
-            line = f'{head},{times},{stretch:.6f},{job.alloc_text},-1.000000,"{metadata}"\n'
+            line = f'{head},{times},{stretch:.6f},{job.alloc},-1.000000,"{metadata}"\n'
         self._write(self._jobs, line)
 
     def decided(self, now: float, decision: Decision, rejected: DecisionRejectedData | None) -> None:
