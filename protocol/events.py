@@ -132,7 +132,7 @@ class DecisionRejectedData(Struct, frozen=True, omit_defaults=True, gc=False):
     job_id: Annotated[str, Meta(description="the job concerned; empty if there is none, or not one alone")] = ""
 
 
-class SimulationEndsData(Struct, frozen=True, omit_defaults=True):
+class SimulationEndsData(Struct, frozen=True):
     """Why the run is over; nothing follows."""
 
     reason: Annotated[EndReason, Meta(description="what ended the run, for programs")] = "completed"

@@ -88,7 +88,16 @@ class NodeSet:
             at an end), a sign, a comma, a leading zero, anything else that is no decimal number, lo > hi, a number
             beyond `LARGEST_UNIT`, a unit named twice.
         """
-        # Nearly every text is canonical; one comparison with the text that the result would have tells.
+        found = _match(text)
+        if found is not None:  # one interval: most allocations
+            first, second = found.groups()
+            lo = int(first)
+            hi = lo if second is None else int(second)
+            if lo < hi or second is None:
+                made = cls._make(((lo, hi),), hi - lo + 1)
+                made._text = text
+                return made
+        # Nearly every other text is canonical too; one comparison with the text that the result would have tells.
         intervals = []
         high = -2
         count = 0

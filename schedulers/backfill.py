@@ -32,7 +32,7 @@ class NoBackfill:
     def schedule(self, view: View, placement: Placement) -> None:
         """Start from the front until a job does not fit."""
         start_in_order(view, placement)
-        if view.waiting:  # nobody can pass the first, which waits for units
+        if not view.free.count or (view.waiting and view.waiting.arrivals_last):  # nobody can pass the first
             view.wake = ("JOB_COMPLETED",)
 
 
@@ -44,7 +44,7 @@ class FirstFit:
         free = view.free
         start_in_order(view, placement)
         if not view.released:  # what waited before still does not fit
-            for job in view.arrivals:
+            for job in view.waiting.in_order(view.arrivals):
                 if job.waits and job.size <= free.count:
                     view.start(job, placement.take(free, job.size))
         elif free.count and len(view.waiting) > 1:
@@ -93,7 +93,7 @@ class Easy:
             self._shadow, self._extra = self._reserve(view, first)
             self._pass_over_all(view, placement, first)
         else:
-            self._pass_over(view, placement, first, view.arrivals)
+            self._pass_over(view, placement, first, view.waiting.in_order(view.arrivals))
 
     @staticmethod
     def _reserve(view: View, first: SchedulerJob) -> Reservation:

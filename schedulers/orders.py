@@ -8,12 +8,18 @@ from pipistrelle.schedulers.jobs import SchedulerJob
 class Order(Protocol):
     """Ranks the waiting jobs; ties go to the job submitted first."""
 
+    @property
+    def arrivals_last(self) -> bool:
+        """Whether a job that arrives never ranks before one that waits."""
+
     def rank(self, job: SchedulerJob) -> float:
         """Return the job's rank, fixed while it waits; lower comes first."""
 
 
 class Fcfs:
     """First come, first served."""
+
+    arrivals_last = True
 
     def rank(self, job: SchedulerJob) -> float:
         """Return the submit time in seconds."""
@@ -22,6 +28,8 @@ class Fcfs:
 
 class Sjf:
     """Shortest job first, by the walltime that its user asked for."""
+
+    arrivals_last = False
 
     def rank(self, job: SchedulerJob) -> float:
         """Return the walltime in seconds."""

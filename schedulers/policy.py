@@ -16,8 +16,13 @@ class PolicyError(PipistrelleError):
 class Policy(Protocol):
     """Decides; write one of your own by deriving from nothing and having these."""
 
-    name: str
-    order: Order
+    @property
+    def name(self) -> str:
+        """What the server and the outputs call it."""
+
+    @property
+    def order(self) -> Order:
+        """The order in which jobs wait in the view."""
 
     def decide(self, view: View) -> None:
         """Look at the view and act on it; called once for each notice, except the first and the last."""

@@ -72,6 +72,20 @@ class Runtime:
         PolicyFailed
             when the policy raises, or when a decision of the last reply was rejected.
         """
+        try:
+            return self._answer(notice)
+        except PipistrelleError:
+            raise
+        except Exception as error:  # a policy is its user's own code: anything may come out of it
+            logger.opt(exception=error).debug("policy '{}' failed", self._policy.name)
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            raise PolicyFailed(
+                f"policy '{self._policy.name}' raised {type(error).__name__}: {error}",
+                where=f"simulated time {notice.now!r}, {place.filename}:{place.lineno}",
+                hint="The whole traceback is in the log with -vv.",
+            ) from error
+
+    def _answer(self, notice: Notice) -> Reply:
         view = self._view
         if view is not None:
             view.now = notice.now
@@ -83,8 +97,9 @@ class Runtime:
                 self._begin_or_end(event)
                 return Reply(notice.seq, notice.now)
             fold(view, event)
-        assert view is not None
-        self._decide(view)
+        if view is None:
+            raise RemoteProtocolError("the first notice is empty", expected="SIMULATION_BEGINS")
+        self._policy.decide(view)
         view.arrivals = []
         view.released = False
         view.calls = []
@@ -99,20 +114,6 @@ class Runtime:
             raise RemoteProtocolError(
                 "the first event must be SIMULATION_BEGINS", found=str(event.__struct_config__.tag)
             )
-
-    def _decide(self, view: View) -> None:
-        try:
-            self._policy.decide(view)
-        except PipistrelleError:
-            raise
-        except Exception as error:  # a policy is its user's own code: anything may come out of it
-            logger.opt(exception=error).debug("policy '{}' failed", self._policy.name)
-            place = traceback.extract_tb(error.__traceback__)[-1]
-            raise PolicyFailed(
-                f"policy '{self._policy.name}' raised {type(error).__name__}: {error}",
-                where=f"simulated time {view.now!r}, {place.filename}:{place.lineno}",
-                hint="The whole traceback is in the log with -v.",
-            ) from error
 
     def _job_submitted(self, view: View, event: JobSubmitted) -> None:
         job = SchedulerJob.submitted(event.data.job, self._submitted, event.timestamp)

@@ -52,7 +52,7 @@ class View:
         #: number of units of the machine
         self.units = begins.nb_resources
         self.free = FreeUnits(NodeSet.interval(0, begins.nb_resources - 1))
-        self.waiting = WaitingQueue(order.rank)
+        self.waiting = WaitingQueue(order)
         self.running = RunningJobs()
         #: jobs submitted since the policy was last asked, in order of submission, that still wait
         self.arrivals: list[SchedulerJob] = []
@@ -89,7 +89,15 @@ class View:
         self.decisions.append(KillJob(self.now, KillJobData(tuple(job.id for job in jobs), why)))
 
     def call_me_later(self, time: float, call_id: str = "") -> None:
-        """Ask to be woken at ``time`` (seconds); the id then stands in ``calls``."""
+        """Ask to be woken at ``time`` (seconds); the id then stands in ``calls``.
+
+        Raises
+        ------
+        ValueError
+            when the time is past or not finite.
+        """
+        if not self.now <= time < inf:
+            raise ValueError(f"a call at {time!r} is not possible, it is {self.now!r}")
         self.decisions.append(CallMeLater(self.now, CallMeLaterData(time, call_id)))
 
     def cancel_call(self, call_id: str) -> None:
@@ -97,7 +105,15 @@ class View:
         self.decisions.append(CancelCall(self.now, CancelCallData(call_id)))
 
     def register(self, job_id: str, size: int, runtime: float, walltime: float = inf) -> None:
-        """Submit a job of the scheduler's own (feature ``dynamic_jobs``); durations in seconds."""
+        """Submit a job of the scheduler's own (feature ``dynamic_jobs``); durations in seconds.
+
+        Raises
+        ------
+        ValueError
+            when a number is out of range: a size below 1, a run time below 0 or not finite, a walltime not above 0.
+        """
+        if not (isinstance(size, int) and size >= 1 and 0 <= runtime < inf and walltime > 0):
+            raise ValueError(f"there is no job of {size!r} units, run time {runtime!r} s and walltime {walltime!r} s")
         job = JobDescription(job_id, size, None if walltime == inf else walltime)
         self.decisions.append(RegisterJob(self.now, RegisterJobData(job_id, job, runtime)))
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipistrelle.schedulers.jobs import SchedulerJob
+from pipistrelle.schedulers.orders import Order
 
 #: size of a place that no job holds any more: nothing ever fits it
 _GONE: Final = np.iinfo(np.int64).max
@@ -27,12 +28,14 @@ class WaitingQueue:
 
     Parameters
     ----------
-    rank
-        returns a job's rank, which does not change while the job waits; lower comes first.
+    order
+        ranks a job; the rank does not change while the job waits; lower comes first.
     """
 
-    def __init__(self, rank: Callable[[SchedulerJob], float]) -> None:
-        self._rank = rank
+    def __init__(self, order: Order) -> None:
+        self._rank = order.rank
+        #: whether a job that joins never passes one that waits
+        self.arrivals_last = order.arrivals_last
         self._ranks: list[Rank] = []
         self._jobs: list[SchedulerJob | None] = []
         self._sizes: NDArray[np.int64] = np.empty(0, dtype=np.int64)
@@ -56,6 +59,12 @@ class WaitingQueue:
     def first(self) -> SchedulerJob | None:
         """The job with the lowest rank, None when nothing waits."""
         return self._jobs[self._head] if self._count else None
+
+    def in_order(self, jobs: list[SchedulerJob]) -> list[SchedulerJob]:
+        """Return jobs, given in the order of submission, in the order of the queue."""
+        if self.arrivals_last or len(jobs) == 1:
+            return jobs
+        return sorted(jobs, key=lambda job: (self._rank(job), job.number))
 
     def add(self, job: SchedulerJob) -> None:
         """Let a job join at its rank."""

@@ -40,11 +40,8 @@ def resolve_endpoint(connect: str, *, timeout: float) -> str:
     """
     if "://" in connect:
         return _checked(connect, connect)
-    path = Path(connect)
-    if os.path.isdir(path):
-        path /= "connection.json"
     deadline = time.monotonic() + timeout
-    while not os.path.isfile(path):  # pathlib's would raise for a name that is too long
+    while not os.path.isfile(path := _connection_file(connect)):  # pathlib's would raise for a name that is too long
         if time.monotonic() >= deadline:
             raise ServerGone(
                 f"no connection file came within {timeout:g} s",
@@ -62,6 +59,11 @@ def resolve_endpoint(connect: str, *, timeout: float) -> str:
             hint="Give the connection.json that the server wrote.",
         ) from None
     return _checked(endpoint, f"{path}: endpoint")
+
+
+def _connection_file(connect: str) -> Path:
+    """Return where the file is looked for now: the folder that may hold it may not be there yet."""
+    return Path(connect, "connection.json") if os.path.isdir(connect) else Path(connect)
 
 
 def _checked(endpoint: object, where: str) -> str:

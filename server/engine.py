@@ -139,8 +139,6 @@ class Engine:
                 self._next_submission()
             elif kind == CALL:
                 self.calls.pop(subject, None)
-                if self.exhausted and not self.cluster.running:
-                    self._stalls.idle_call(now, self.cluster)
                 self.tell(RequestedCall(now, RequestedCallData(subject)))
             elif kind == DECISION:
                 self._carry_out(*subject)
@@ -183,6 +181,8 @@ class Engine:
         if now == self._told_at:
             self._stalls.same_instant(now, self.cluster)
         self._told_at = now
+        if self.exhausted and not self.cluster.running:
+            self._stalls.idle(now, self.cluster)
         events, self._outbox = self._outbox, []
         self._must_wake = False
         self.seq += 1

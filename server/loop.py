@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import NoReturn
 
-from pipistrelle.protocol.errors import ProtocolError
+from pipistrelle.protocol.errors import PipistrelleError
 from pipistrelle.server.engine import Engine
 from pipistrelle.server.errors import Interrupted, OutputFailed, RunError, SchedulerFailed
 from pipistrelle.server.transport import Transport
@@ -39,7 +40,6 @@ def run(
     RunError
         what ended the run early, after the scheduler and the observers were told; Ctrl-C comes as `Interrupted`.
     """
-    failure: RunError | None = None
     began = clock()
     try:
         while (notice := engine.advance()) is not None:
@@ -51,17 +51,23 @@ def run(
             times.round_trips += 1
             engine.apply(reply)
     except RunError as error:
-        failure = error
-    except ProtocolError as error:
-        failure = SchedulerFailed(str(error))
+        give_up(engine, transport, error)
+    except PipistrelleError as error:
+        give_up(engine, transport, SchedulerFailed(str(error)))
     except KeyboardInterrupt:
-        failure = Interrupted("interrupted", where=f"simulated time {engine.now!r}")
+        give_up(engine, transport, Interrupted("interrupted", where=f"simulated time {engine.now!r}"))
+    except BaseException as error:  # a bug of ours: what was computed is kept all the same
+        with suppress(RunError):
+            give_up(engine, transport, RunError(f"{type(error).__name__}: {error}"))
+        raise
     finally:
         times.total = clock() - began
-    if failure is None:
-        transport.farewell(engine.end("completed"))
-        engine.close()
-        return
+    transport.farewell(engine.end("completed"))
+    engine.close()
+
+
+def give_up(engine: Engine, transport: Transport, failure: RunError) -> NoReturn:
+    """End a run early: tell the scheduler and the observers, then raise ``failure``."""
     transport.farewell(engine.end(failure.reason, str(failure)))
     with suppress(OutputFailed):  # an output that cannot be written must not hide what ended the run
         engine.close()

@@ -4,7 +4,7 @@ from math import inf
 from pathlib import Path
 from typing import Final, TextIO
 
-from pipistrelle.protocol.decisions import CallMeLater, Decision, ExecuteJob, KillJob, Malformed
+from pipistrelle.protocol.decisions import CallMeLater, CancelCall, Decision, ExecuteJob, KillJob, Malformed
 from pipistrelle.protocol.events import DecisionRejectedData
 from pipistrelle.protocol.fields import EndReason
 from pipistrelle.server.errors import OutputFailed
@@ -135,7 +135,7 @@ def _decision_line(now: float, decision: Decision, rejected: DecisionRejectedDat
     data = getattr(decision, "data", None)
     if isinstance(decision, KillJob):
         subject = " ".join(decision.data.job_ids)
-    elif isinstance(decision, CallMeLater):
+    elif isinstance(decision, CallMeLater | CancelCall):
         subject = decision.data.id
     else:
         subject = getattr(data, "job_id", "")

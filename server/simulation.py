@@ -19,7 +19,7 @@ from pipistrelle.server.deferred import Deferred
 from pipistrelle.server.engine import Engine
 from pipistrelle.server.errors import OutputFailed, RunError
 from pipistrelle.server.jobs import jobs_of
-from pipistrelle.server.loop import LoopTimes, run
+from pipistrelle.server.loop import LoopTimes, give_up, run
 from pipistrelle.server.metrics import Metrics, Summary
 from pipistrelle.server.observers import Observer
 from pipistrelle.server.outputs import schedule_csv, to_json, write_output
@@ -103,11 +103,17 @@ def simulate(
         strict=setup.strict,
         observers=[deferred],
     )
-    failure: RunError | None = None
     times = LoopTimes()
+    failure: RunError | None = None
+    if out is not None:
+        text = to_json(_whole_config(config, digest, hello, welcome))
+        try:
+            write_output(out / f"{OUTPUT_PREFIX}config.json", text)
+        except OutputFailed as error:
+            failure = error
     try:
-        if out is not None:
-            write_output(out / f"{OUTPUT_PREFIX}config.json", to_json(_whole_config(config, digest, hello, welcome)))
+        if failure is not None:
+            give_up(engine, transport, failure)
         run(engine, transport, clock, times, deferred.relieve)
     except RunError as error:
         failure = error
@@ -123,22 +129,17 @@ def simulate(
 
 def begins_of(setup: Setup) -> SimulationBeginsData:
     """Return what a scheduler is told first."""
-    pools = []
-    node = unit = 0
-    for pool in setup.platform.pools:
-        units = pool.nodes * pool.units_per_node
-        pools.append(
-            PoolInfo(
-                name=pool.name,
-                nodes=f"{node}-{node + pool.nodes - 1}",
-                units=f"{unit}-{unit + units - 1}",
-                units_per_node=pool.units_per_node,
-                unit=pool.unit,
-                properties=pool.properties,
-            )
+    pools = [
+        PoolInfo(
+            name=group.pool,
+            nodes=group.nodes,
+            units=group.units,
+            units_per_node=group.units_per_node,
+            unit=group.unit,
+            properties=group.properties,
         )
-        node += pool.nodes
-        unit += units
+        for group in setup.platform.groups
+    ]
     return SimulationBeginsData(
         nb_resources=setup.platform.units,
         platform=PlatformInfo(setup.platform.name, tuple(pools)),

@@ -35,15 +35,15 @@ class StallDetector:
                 hint="The scheduler repeats a decision that is rejected, or asks to be called at once, endlessly.",
             )
 
-    def idle_call(self, now: float, cluster: Cluster) -> None:
-        """Count a call that comes due while nothing runs or is to be submitted; Stalled if too many had no effect."""
+    def idle(self, now: float, cluster: Cluster) -> None:
+        """Count a notice while nothing runs and no workload has jobs left; Stalled if too many had no effect."""
         if cluster.steps != self._steps:
             self._steps = cluster.steps
             self._fruitless = 0
         self._fruitless += 1
         if self._fruitless > MAX_FRUITLESS:
             raise Stalled(
-                f"{MAX_FRUITLESS:,} calls were answered without any effect while the machine is idle",
+                f"{MAX_FRUITLESS:,} notices had no effect while the machine is idle",
                 where=f"simulated time {now!r}",
                 found=describe_waiting(cluster),
                 hint="The scheduler asks to be called again and again, but starts and rejects nothing.",

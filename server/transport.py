@@ -1,9 +1,10 @@
 """How the engine reaches a scheduler: one small protocol, and its in-process form."""
 
+from contextlib import suppress
 from math import isfinite
 from typing import Protocol
 
-from pipistrelle.protocol.errors import LocalProtocolError, RemoteProtocolError
+from pipistrelle.protocol.errors import LocalProtocolError, PipistrelleError, RemoteProtocolError
 from pipistrelle.protocol.messages import HelloData, Notice, Refused, Reply, WelcomeData
 from pipistrelle.protocol.session import negotiate
 
@@ -91,8 +92,9 @@ class InProcessTransport:
         return reply
 
     def farewell(self, notice: Notice) -> None:
-        """Hand over the last notice."""
-        self._scheduler.answer(notice)
+        """Hand over the last notice; a policy that fails at it changes nothing any more."""
+        with suppress(PipistrelleError):
+            self._scheduler.answer(notice)
 
     def close(self) -> None:
         """Do nothing: there is no connection."""

@@ -139,7 +139,7 @@ class Verdicts:
     def _call_me_later(self, decision: CallMeLater) -> None:
         engine, data = self._engine, decision.data
         if not engine.now <= data.timestamp < inf:
-            raise Illegal("past_time", f"the call is wanted at {data.timestamp!r}, which is past: it is {engine.now!r}")
+            raise Illegal("past_time", f"no call can be at {data.timestamp!r}: it is {engine.now!r}")
         if data.id in engine.calls:
             raise Illegal("duplicate_call", f"a call '{data.id}' is pending already")
         entry = engine.agenda.put(data.timestamp, CALL, data.id)

@@ -26,8 +26,9 @@ _TICK_MS: Final = 100
 _LINGER_MS: Final = 2000
 #: how long a run that is over waits for the reply that the scheduler still owes, before it can be told
 _GRACE_S: Final = 1.0
-#: characters of a scheduler's name that messages show
+#: characters of a scheduler's name, and of what it is refused for, that messages show
 _SHOWN_NAME: Final = 60
+_SHOWN_REFUSAL: Final = 500
 #: the socket takes frames somewhat beyond the protocol's limit, so that their sender gets a text, not a silence
 _SOCKET_MAX_BYTES: Final = 16 * MAX_FRAME_BYTES
 
@@ -75,8 +76,9 @@ class ZmqTransport:
         self._who = "the scheduler"
         #: frames that lead to the scheduler, the first of them its identity; empty while there is none
         self._route: list[bytes] = []
-        #: why those that came before were refused
-        self._refusals: list[str] = []
+        #: how many were refused, and why the last one was
+        self._refusals = 0
+        self._last_refusal = ""
         #: file descriptor of the scheduler's connection, and of those that are closed and not taken again
         self._peer: int | None = None
         self._closed: set[int] = set()
@@ -136,7 +138,6 @@ class ZmqTransport:
             try:
                 hello = self._session.receive_hello(parts[-1]).data
             except RemoteProtocolError as error:
-                self._refusals.append(str(error))
                 self._turn_away(parts, "malformed", str(error))
                 self._look_around(deadline, self._nobody_came)
                 continue
@@ -145,8 +146,7 @@ class ZmqTransport:
             if isinstance(answer, Welcome):
                 self._take_on(parts[:-1], frames[-1].get(zmq.SRCFD), hello.name)
                 return hello, answer.data
-            self._refusals.append(answer.data.message)
-            logger.warning("refused a scheduler: {}", answer.data.message)
+            self._refused(answer.data.message)
             self._look_around(deadline, self._nobody_came)
 
     def _take_on(self, route: list[bytes], connection: int, name: str) -> None:
@@ -155,8 +155,7 @@ class ZmqTransport:
         self._note_connections()
         self._peer = connection
         self._peer_left = connection in self._closed
-        shown = "".join(c if c.isprintable() else "?" for c in name[: _SHOWN_NAME + 1])
-        self._who = f"scheduler '{shown if len(shown) <= _SHOWN_NAME else f'{shown[:_SHOWN_NAME]}...'}'"
+        self._who = f"scheduler '{_shown(name, _SHOWN_NAME)}'"
         self._owed_reply = True
         self._reply()
 
@@ -169,8 +168,7 @@ class ZmqTransport:
         )
 
     def _refused_so_far(self) -> str | None:
-        refused = self._refusals
-        return f"{len(refused)} refused, the last one because: {refused[-1]}" if refused else None
+        return f"{self._refusals} refused, the last one because: {self._last_refusal}" if self._refusals else None
 
     # -- the run ----------------------------------------------------------------------------------------------------
 
@@ -259,7 +257,7 @@ class ZmqTransport:
                 self._peer_left |= connection == self._peer
 
     def _turn_away(self, parts: list[bytes], code: RefusalCode, message: str) -> None:
-        logger.warning("refused a scheduler: {}", message)
+        self._refused(message)
         frame = ServerSession().refuse(Refused(RefusedData(code, message)))
         self._send(parts[:-1], frame)
 
@@ -280,6 +278,11 @@ class ZmqTransport:
             parts.append(part.bytes)
             if not part.more:
                 return parts
+
+    def _refused(self, message: str) -> None:
+        self._refusals += 1
+        self._last_refusal = _shown(message, _SHOWN_REFUSAL)
+        logger.warning("refused a scheduler: {}", self._last_refusal)
 
     # -- the end ----------------------------------------------------------------------------------------------------
 
@@ -304,6 +307,12 @@ class ZmqTransport:
         self._monitor.close(0)
         self._socket.close()
         self._context.term()
+
+
+def _shown(text: str, length: int) -> str:
+    """Return a peer's text for a message: it can neither fill nor steer a terminal."""
+    cut = text if len(text) <= length else f"{text[:length]}..."
+    return "".join(c if c.isprintable() else "?" for c in cut)
 
 
 def _free_ipc_path(path: Path, endpoint: str) -> None:

@@ -1,0 +1,103 @@
+"""Fixtures of the tests of the schedulers: small workloads, and a policy's starts on them."""
+
+from collections.abc import Callable, Sequence
+from math import inf
+from typing import Any
+
+import numpy as np
+import pytest
+from loguru import logger
+
+from pipistrelle.platforms.description import homogeneous
+from pipistrelle.protocol.messages import HelloData
+from pipistrelle.schedulers.jobs import SchedulerJob
+from pipistrelle.schedulers.policy import Policy
+from pipistrelle.schedulers.runtime import Runtime
+from pipistrelle.server.jobs import Job
+from pipistrelle.server.observers import Observer
+from pipistrelle.server.simulation import Result, Setup, simulate
+from pipistrelle.server.transport import InProcessTransport
+from pipistrelle.traces.workload import Workload
+
+#: (submit, size, runtime, walltime) in the order of the ids, which count from 0
+Row = tuple[float, int, float, float]
+#: (job number, start, units)
+Start = tuple[int, float, str]
+
+
+class Starts(Observer):
+    """Keeps every start, in order."""
+
+    def __init__(self) -> None:
+        self.starts: list[Start] = []
+
+    def started(self, now: float, job: Job) -> None:
+        """Keep it."""
+        self.starts.append((int(job.id.partition("!")[2]), now, str(job.alloc)))
+
+
+class Unfiltered(Runtime):
+    """A runtime that wants to be told of everything: without the wake filter."""
+
+    def hello(self) -> HelloData:
+        """Return the policy's name and the features but for the filter."""
+        hello = super().hello()
+        wanted = tuple(feature for feature in hello.features if feature != "wake_filter")
+        return HelloData(hello.name, hello.version, features=wanted)
+
+
+class Run:
+    """What came out of a policy on a workload."""
+
+    def __init__(self, starts: list[Start], result: Result) -> None:
+        self.starts = starts
+        self.result = result
+        #: {job number: start in seconds}
+        self.start_of = {number: time for number, time, _ in starts}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _quiet_log() -> None:
+    """Send the log nowhere: the command line alone configures it, and by default it writes to the terminal."""
+    logger.remove()
+
+
+@pytest.fixture(scope="session")
+def run_policy() -> Callable[..., Run]:
+    """Return a function that runs a policy: run_policy(policy, units, rows, filtered=True)."""
+
+    def run(policy: Policy, units: int, rows: Sequence[Row], *, filtered: bool = True) -> Run:
+        columns = [np.array(column, dtype=float) for column in zip(*rows, strict=True)] or [np.zeros(0)] * 4
+        submit, size, runtime, walltime = columns
+        trace = Workload(
+            name="t",
+            source="t",
+            ids=[str(number) for number in range(len(rows))],
+            submit=submit,
+            size=size.astype(np.int64),
+            walltime=walltime,
+            runtime=runtime,
+        )
+        watch = Starts()
+        runtime_class = Runtime if filtered else Unfiltered
+        result = simulate(
+            Setup.of(homogeneous(units, "m"), trace, strict=True),
+            InProcessTransport(runtime_class(policy)),
+            clock=lambda: 0.0,
+            observers=[watch],
+        )
+        if result.failure is not None:
+            raise result.failure
+        return Run(watch.starts, result)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def waiting_job() -> Callable[..., SchedulerJob]:
+    """Return a function that makes a waiting job: waiting_job(7, size=2, walltime=60.0, submit=3.0)."""
+
+    def make(number: int, *, size: int = 1, walltime: float = inf, submit: float = 0.0, **more: Any) -> SchedulerJob:
+        return SchedulerJob(f"w0!{number}", number, size, walltime, submit, **more)
+
+    return make

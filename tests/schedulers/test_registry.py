@@ -1,0 +1,219 @@
+"""Schedulers by name, from files and modules, and policies put together from parts."""
+
+from pathlib import Path
+
+import pytest
+
+from pipistrelle.schedulers.backfill import BACKFILLS
+from pipistrelle.schedulers.orders import ORDERS
+from pipistrelle.schedulers.placement import PLACEMENTS
+from pipistrelle.schedulers.policy import ComposedPolicy, PolicyError, compose
+from pipistrelle.schedulers.presets import PARTS
+from pipistrelle.schedulers.registry import describe, is_policy_name, make_policy, registered
+
+POLICY = """
+class Mine:
+    name = "mine"
+    order = None
+    def decide(self, view):
+        pass
+
+def make():
+    return Mine()
+
+def broken():
+    raise RuntimeError("no licence")
+
+def picky(size):
+    return Mine()
+
+incomplete = dict
+number = 7
+_hidden = Mine
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    """Return the path of a file with policies."""
+    path = tmp_path / "my_policies.py"
+    path.write_text(POLICY)
+    return str(path)
+
+
+def failure(name: str, **parts: str) -> str:
+    """Return the text of the error that a name leads to."""
+    with pytest.raises(PolicyError) as caught:
+        make_policy(name, **parts)
+    assert caught.value.exit_code == 2
+    return str(caught.value)
+
+
+def test_the_presets_are_registered_and_described() -> None:
+    """Each has an entry point, a factory, parts, and one line about it."""
+    ours = {"easy", "easy-sjbf", "fcfs", "filler"}
+
+    assert set(PARTS) == ours <= set(registered())
+    assert list(registered()) == sorted(registered())
+    assert {name: make_policy(name).name for name in ours} == {name: name for name in ours}
+    assert describe("easy") == "EASY backfilling: one reservation, jobs pass in the order of submission."
+    assert all(describe(name) for name in ours)
+
+
+def test_each_call_makes_a_new_policy() -> None:
+    """Two runs never share one by accident."""
+    assert make_policy("easy") is not make_policy("easy")
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("eazy", "Did you mean 'easy'?"),
+        ("EASY-SJBF", "Known: easy, easy-sjbf, fcfs, filler"),
+        ("fillr", "Did you mean 'filler'?"),
+        ("", "Known: easy, easy-sjbf, fcfs, filler"),
+    ],
+)
+def test_an_unknown_name_brings_the_closest(name: str, hint: str) -> None:
+    """The error names what was wanted, what there is, and how to give a file."""
+    text = failure(name)
+
+    assert f"there is no scheduler '{name}'" in text
+    assert hint in text
+    assert "file.py:CLASS" in text
+
+
+def test_a_class_or_function_in_a_file(file: str) -> None:
+    """Anything that returns a policy when called without arguments, private names included."""
+    assert [make_policy(f"{file}:{name}").name for name in ("Mine", "make", "_hidden")] == ["mine"] * 3
+
+
+def test_an_object_in_a_module() -> None:
+    """A module that can be imported is as good as a file."""
+    assert make_policy("pipistrelle.schedulers.presets:easy").name == "easy"
+
+
+@pytest.mark.parametrize(
+    ("what", "says"),
+    [
+        ("Mne", "there is no 'Mne' in it. Did you mean 'Mine'?"),
+        ("broken", "cannot make the policy (RuntimeError: no licence)"),
+        ("picky", "expected a class or function that needs no arguments"),
+        ("number", "cannot make the policy (TypeError: 'int' object is not callable)"),
+        ("incomplete", "this is no policy: it has no 'name': expected an object with name, order and decide(view)"),
+        ("", "there is no '' in it"),
+    ],
+)
+def test_what_is_no_policy_in_a_file_is_said(file: str, what: str, says: str) -> None:
+    """The error names the file or the whole name, and what is missing."""
+    text = failure(f"{file}:{what}")
+
+    assert says in text
+    assert file in text
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("import absent_module_of_mine", "ModuleNotFoundError: No module named 'absent_module_of_mine'"),
+        ("def f(:\n", "SyntaxError"),
+        ("raise OSError('no such device')", "OSError: no such device"),
+        ("x = '\0'", "cannot import it ("),
+    ],
+)
+def test_a_file_that_cannot_be_imported_is_said(tmp_path: Path, content: str, says: str) -> None:
+    """The user's code may raise anything; the message is one line with the kind of error."""
+    path = tmp_path / "bad.py"
+    path.write_text(content)
+    text = failure(f"{path}:Mine")
+
+    assert says in text
+    assert str(path) in text
+
+
+def test_a_file_or_module_that_is_not_there_is_said(tmp_path: Path) -> None:
+    """No traceback for a wrong path."""
+    assert "there is no such file" in failure(f"{tmp_path}/absent.py:Mine")
+    assert "No module named 'absent_module_of_mine'" in failure("absent_module_of_mine:Mine")
+    assert "cannot import it" in failure(":Mine")
+    assert "cannot import it" in failure("..relative:Mine")
+
+
+def test_two_files_of_one_name_are_two_files(tmp_path: Path) -> None:
+    """Loading one does not hide the other."""
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "mine.py").write_text(POLICY.replace('"mine"', f'"{folder}"'))
+    names = [make_policy(f"{tmp_path}/{folder}/mine.py:Mine").name for folder in ("a", "b", "a")]
+
+    assert names == ["a", "b", "a"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("easy", True),
+        ("easy-sjbf", True),
+        ("my.py:Mine", True),
+        ("package.module:make", True),
+        ("./program", False),
+        ("eazy", False),
+        ("python my.py", False),
+        ("python my.py:Mine", False),
+        ("tcp://127.0.0.1:28000", False),
+    ],
+)
+def test_a_name_is_told_from_a_program(text: str, expected: bool) -> None:
+    """Registered names and MODULE:OBJECT are policies; endpoints and command lines are not."""
+    assert is_policy_name(text) is expected
+
+
+def test_parts_replace_those_of_a_preset() -> None:
+    """The policy's name tells what was replaced."""
+    policy = make_policy("easy", order="sjf", backfill="none", placement="lowest")
+
+    assert isinstance(policy, ComposedPolicy)
+    assert policy.name == "easy+order=sjf+backfill=none+placement=lowest"
+    assert type(policy.order) is ORDERS["sjf"]
+
+
+def test_only_presets_have_parts(file: str) -> None:
+    """A policy of the user's own cannot be taken apart; the options that were given are named."""
+    text = failure(f"{file}:Mine", order="sjf", backfill="none")
+
+    assert "has no parts that could be replaced by --order --backfill" in text
+    assert "expected one of fcfs, easy, easy-sjbf, filler" in text
+    assert "no parts" in failure("eazy", order="sjf")
+
+
+@pytest.mark.parametrize(
+    ("parts", "says"),
+    [
+        ({"order": "fifo"}, "there is no order 'fifo'. Known: fcfs, sjf."),
+        ({"order": "sfj"}, "there is no order 'sfj'. Did you mean 'sjf'?"),
+        ({"backfill": "eazy"}, "there is no backfill 'eazy'. Did you mean 'easy'?"),
+        ({"backfill": "first-fit"}, "Did you mean 'firstfit'?"),
+        ({"placement": "lowst"}, "there is no placement 'lowst'. Did you mean 'lowest'?"),
+    ],
+)
+def test_an_unknown_part_brings_the_closest(parts: dict[str, str], says: str) -> None:
+    """Each axis has its own names."""
+    with pytest.raises(PolicyError) as caught:
+        compose(**parts)
+
+    assert says in str(caught.value)
+    assert says in failure("easy", **parts)
+
+
+def test_any_order_goes_with_any_backfilling_and_placement() -> None:
+    """The axes are orthogonal, and the name tells all three unless one is given."""
+    names = [
+        compose(order=order, backfill=backfill, placement=placement).name
+        for order in ORDERS
+        for backfill in BACKFILLS
+        for placement in PLACEMENTS
+    ]
+
+    assert len(set(names)) == len(ORDERS) * len(BACKFILLS) * len(PLACEMENTS)
+    assert "sjf+easy-sjbf+lowest" in names
+    assert compose(name="mine").name == "mine"

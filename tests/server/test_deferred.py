@@ -1,0 +1,80 @@
+"""Observers that are told a little later."""
+
+from typing import Any
+
+import pytest
+
+from pipistrelle.server.deferred import Deferred
+from pipistrelle.server.errors import OutputFailed
+from pipistrelle.server.observers import Observer
+
+
+def told(lines: list[str]) -> list[str]:
+    """Return the lines without those that only repeat the number of free units."""
+    kept, idle = [], ""
+    for line in lines:
+        if "settled" in line:
+            if line.split()[-1] == idle:
+                continue
+            idle = line.split()[-1]
+        kept.append(line)
+    return kept
+
+
+def test_later_is_the_same_story(play: Any, diary: Any) -> None:
+    """Whenever it is flushed, the others hear the same in the same order with the same times, but for repetitions."""
+    rows = [("1", 0, 1, 5, 5), ("2", 3, 2, 5, 4), ("3", 3, 9, 5, 4)]
+
+    def story(observers: list[Observer], flush: Any) -> None:
+        game = play(2, rows, observers=observers)
+        game.begin()
+        game.say(game.execute("1", "1"), game.metadata("1", "x"), game.kill("7"))
+        flush()
+        game.say()
+        game.say(game.reject("3"), game.reject("3"))
+        flush()
+        game.say(game.execute("2", "0-1"))
+        game.say()
+        game.end()
+
+    story([diary], lambda: None)
+    once = told(diary.lines)
+    diary.lines.clear()
+    deferred = Deferred([diary])
+    story([deferred], deferred.flush)
+    flushed = told(diary.lines)
+    diary.lines.clear()
+    story([Deferred([diary])], lambda: None)
+
+    assert once == flushed == told(diary.lines)
+    assert len(once) > 15
+
+
+def test_the_beginning_is_not_deferred(play: Any, diary: Any) -> None:
+    """An output that cannot be opened is known before anything has happened."""
+    game = play(2, [("1", 0, 1, 5, 5)], observers=[Deferred([diary])])
+    game.begin()
+
+    assert diary.lines == ["0 begins 2"]
+
+
+def test_every_observer_is_told_the_end_whoever_fails(play: Any, diary: Any) -> None:
+    """A failure while the rest is told does not keep the others from closing; the first one comes out."""
+
+    class Broken(Observer):
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def ends(self, now: float, reason: str, message: str) -> None:
+            raise OutputFailed(self.name)
+
+    class Clumsy(Broken):
+        def submitted(self, now: float, job: Any) -> None:
+            raise OutputFailed(f"{self.name} while telling")
+
+    game = play(2, [("1", 0, 1, 5, 5)], observers=[Deferred([Clumsy("a"), Broken("b"), diary])])
+    game.begin()
+    with pytest.raises(OutputFailed, match="a while telling"):
+        game.end()
+
+    assert diary.lines[-1] == "0 ends completed"

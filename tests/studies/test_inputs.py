@@ -1,0 +1,162 @@
+"""Platforms and workloads as a user names them."""
+
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipistrelle.platforms import catalogue as platforms
+from pipistrelle.protocol.errors import PipistrelleError
+from pipistrelle.studies.inputs import load_platform, load_workload, platform_for, read_text
+from pipistrelle.traces import catalogue as workloads
+
+LINE = "1 0 -1 100 4 -1 -1 4 200 -1 1 7 2 -1 -1 -1 -1 -1\n"
+
+
+def refused(call: Callable[[], Any]) -> str:
+    """Return the text of the error, which has exit code 2."""
+    with pytest.raises(PipistrelleError) as caught:
+        call()
+    assert caught.value.exit_code == 2
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("name", platforms.names())
+def test_every_bundled_platform_can_be_had_by_name(name: str) -> None:
+    """A name is enough."""
+    assert load_platform(name) == platforms.get(name)
+
+
+@pytest.mark.parametrize("name", workloads.names())
+def test_every_bundled_workload_can_be_had_by_name_and_has_a_machine(name: str) -> None:
+    """A bundled workload runs without naming a platform."""
+    workload = load_workload(name)
+
+    assert len(workload) > 0
+    assert platform_for(workload).units == workload.machine_size
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("kth-sp", "Did you mean 'kth-sp2'?"),
+        ("Grizzly", "Did you mean 'grizzly'?"),
+        ("nowhere/machine.toml", "Known: "),
+        ("", "Known: "),
+        ("x" * 5000, "Known: "),
+    ],
+)
+def test_an_unknown_platform_brings_the_closest(name: str, hint: str) -> None:
+    """Neither a bundled name nor a file: the error says what there is."""
+    text = refused(lambda: load_platform(name))
+
+    assert f"there is no platform '{name}'" in text
+    assert "a bundled platform or a TOML file" in text
+    assert hint in text
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("dmo", "Did you mean 'demo'?"), ("log.swf.gz", "Known: demo"), ("x" * 5000, "Known: demo")],
+)
+def test_an_unknown_workload_brings_the_closest(name: str, hint: str) -> None:
+    """The same for workloads."""
+    text = refused(lambda: load_workload(name))
+
+    assert f"there is no workload '{name}'" in text
+    assert "SWF or Batsim's JSON" in text
+    assert hint in text
+
+
+def test_a_platform_from_a_file(tmp_path: Path) -> None:
+    """A path leads to the machine that the file describes."""
+    path = tmp_path / "mine.toml"
+    path.write_text('name = "mine"\n[[pools]]\nname = "all"\nnodes = 12\n')
+
+    assert load_platform(str(path)).units == 12
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"", "the key 'name' is missing"),
+        (b"name = mine", "this is not TOML"),
+        (b"\xff\xfe", "the file is not UTF-8 text"),
+        (b'name = "mine"\n[[pools]]\nname = "all"\nnodes = 0\n', "a count is too small"),
+    ],
+)
+def test_a_platform_file_that_is_wrong_is_named(tmp_path: Path, content: bytes, says: str) -> None:
+    """The error names the file and what is wrong in it."""
+    path = tmp_path / "mine.toml"
+    path.write_bytes(content)
+    text = refused(lambda: load_platform(str(path)))
+
+    assert says in text
+    assert str(path) in text
+
+
+def test_a_folder_is_no_platform_and_no_workload(tmp_path: Path) -> None:
+    """Both say so without a traceback."""
+    assert "there is no platform" in refused(lambda: load_platform(str(tmp_path)))
+    assert "is a folder" in refused(lambda: load_workload(str(tmp_path)))
+
+
+@pytest.mark.parametrize("name", ["log.swf", "log.swf.gz", "log"])
+def test_a_workload_from_a_file(tmp_path: Path, name: str) -> None:
+    """Content decides what it is, not the name."""
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(LINE.encode()) if name.endswith(".gz") else LINE.encode())
+
+    assert load_workload(str(path)).ids == ["1"]
+
+
+def test_unsorted_submit_times_need_sort(tmp_path: Path) -> None:
+    """They are refused, unless the caller asks for sorting."""
+    path = tmp_path / "log.swf"
+    path.write_text(LINE.replace("1 0", "1 50", 1) + LINE.replace("1 0", "2 40", 1))
+
+    assert str(path) in refused(lambda: load_workload(str(path)))
+    assert load_workload(str(path), sort=True).ids == ["2", "1"]
+
+
+def test_a_workload_that_does_not_know_its_machine_needs_a_platform(tmp_path: Path) -> None:
+    """The error says where the size would stand and which option to use."""
+    path = tmp_path / "log.swf"
+    path.write_text(LINE)
+    workload = load_workload(str(path))
+    text = refused(lambda: platform_for(workload))
+
+    assert "log.swf: the workload does not say how large its machine was" in text
+    assert "MaxProcs" in text
+    assert "--platform" in text
+
+
+@pytest.mark.parametrize(("directive", "units"), [("MaxProcs: 64", 64), ("MaxNodes: 12", 12)])
+def test_a_machine_from_the_header_is_one_pool_of_equal_units(tmp_path: Path, directive: str, units: int) -> None:
+    """It is named after the workload."""
+    path = tmp_path / "log.swf"
+    path.write_text(f"; {directive}\n{LINE}")
+    machine = platform_for(load_workload(str(path)))
+
+    assert (machine.name, machine.units, machine.nodes, len(machine.pools)) == ("log-machine", units, units, 1)
+
+
+def test_a_header_with_an_impossible_machine_is_refused(tmp_path: Path) -> None:
+    """A machine beyond the limit is an error in our shape, not a memory problem."""
+    path = tmp_path / "log.swf"
+    path.write_text(f"; MaxProcs: 99999999999\n{LINE}")
+    workload = load_workload(str(path))
+
+    assert "at most 10000000" in refused(lambda: platform_for(workload))
+
+
+def test_reading_a_text_file_says_what_went_wrong(tmp_path: Path) -> None:
+    """A missing file, a folder and bytes that are no text have their own messages."""
+    binary = tmp_path / "binary"
+    binary.write_bytes(b"ab\xff")
+
+    assert "cannot read the file (No such file or directory)" in refused(lambda: read_text(tmp_path / "absent"))
+    assert "cannot read the file (Is a directory)" in refused(lambda: read_text(tmp_path))
+    assert f"{binary}, byte 2: the file is not UTF-8 text" in refused(lambda: read_text(binary))
