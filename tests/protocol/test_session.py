@@ -1,0 +1,388 @@
+"""The conversation: every message in every state from both ends, both ends on one wire, and what they agree on."""
+
+import math
+from collections.abc import Callable
+from itertools import product
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipistrelle.protocol import codec, session
+from pipistrelle.protocol.decisions import Stop, StopData
+from pipistrelle.protocol.errors import LocalProtocolError, RemoteProtocolError
+from pipistrelle.protocol.events import NoMoreJobs, RequestedCall, RequestedCallData, SimulationEnds
+from pipistrelle.protocol.fields import FEATURES, PROTOCOL_OLDEST, PROTOCOL_VERSION
+from pipistrelle.protocol.messages import (
+    Hello,
+    HelloData,
+    Notice,
+    Refused,
+    RefusedData,
+    Reply,
+    Welcome,
+    WelcomeData,
+)
+from pipistrelle.protocol.session import TRANSITIONS, Kind, SchedulerSession, ServerSession, State, negotiate
+
+HELLO = HelloData("test", features=("wake_filter",))
+WELCOME = Welcome(WelcomeData(PROTOCOL_VERSION, ("wake_filter",), "run", "server"))
+REFUSED = Refused(RefusedData("protocol_error", "no"))
+KINDS: tuple[Kind, ...] = get_args(Kind)
+STATES: tuple[State, ...] = get_args(State)
+#: whose messages they are; REFUSED can also be sent by force, see `ServerSession.refuse`
+FROM_SCHEDULER = {"HELLO", "REPLY"}
+
+Session = ServerSession | SchedulerSession
+
+
+def notice(seq: int, *, last: bool = False) -> Notice:
+    """Return a notice, perhaps the last one."""
+    return Notice(seq, 1.0, [SimulationEnds(1.0) if last else NoMoreJobs(1.0)])
+
+
+def frame_of(kind: Kind, seq: int) -> bytes:
+    """Return a well-formed frame of a kind: a reply to message ``seq``, or a notice that follows it."""
+    messages: dict[Kind, Any] = {
+        "HELLO": Hello(HELLO),
+        "WELCOME": WELCOME,
+        "REFUSED": REFUSED,
+        "REPLY": Reply(seq, 1.0),
+        "NOTICE": notice(seq + 1),
+        "LAST_NOTICE": notice(seq + 1, last=True),
+    }
+    return codec.encode(messages[kind])
+
+
+def server_acts(server: ServerSession, kind: Kind) -> Any:
+    """Let the server send, or receive, a message of a kind."""
+    actions: dict[str, Callable[[], Any]] = {
+        "HELLO": lambda: server.receive_hello(frame_of("HELLO", 0)),
+        "WELCOME": lambda: server.greet(WELCOME),
+        "REFUSED": lambda: server.greet(REFUSED),
+        "REPLY": lambda: server.receive_reply(frame_of("REPLY", server.seq)),
+        "NOTICE": lambda: server.send_notice(notice(server.seq + 1)),
+        "LAST_NOTICE": lambda: server.send_notice(notice(server.seq + 1, last=True)),
+    }
+    return actions[kind]()
+
+
+def scheduler_acts(scheduler: SchedulerSession, kind: Kind) -> Any:
+    """Let the scheduler send, or receive, a message of a kind."""
+    receive = scheduler.receive_greeting if scheduler.state in ("IDLE", "GREETED") else scheduler.receive_notice
+    actions: dict[str, Callable[[], Any]] = {
+        "HELLO": lambda: scheduler.send_hello(HELLO),
+        "WELCOME": lambda: scheduler.receive_greeting(frame_of("WELCOME", 0)),
+        "REFUSED": lambda: receive(frame_of("REFUSED", 0)),
+        "REPLY": lambda: scheduler.send_reply(Reply(scheduler.seq, 1.0)),
+        "NOTICE": lambda: scheduler.receive_notice(frame_of("NOTICE", scheduler.seq)),
+        "LAST_NOTICE": lambda: scheduler.receive_notice(frame_of("LAST_NOTICE", scheduler.seq)),
+    }
+    return actions[kind]()
+
+
+def make(side: str, state: State, seq: int = 0) -> Session:
+    """Return a session in a state, as if it had come there by itself."""
+    if side == "server":
+        return ServerSession(state=state, seq=seq)
+    return SchedulerSession(state=state, seq=seq, hello=None if state == "IDLE" else HELLO)
+
+
+def act(end: Session, kind: Kind) -> Any:
+    """Let either end do its part in a message of a kind."""
+    return server_acts(end, kind) if isinstance(end, ServerSession) else scheduler_acts(end, kind)
+
+
+def snapshot(end: Session) -> tuple[Any, ...]:
+    """Return all that a session remembers."""
+    return end.state, end.seq, end.welcome
+
+
+# -- the table --------------------------------------------------------------------------------------------------------
+
+
+def test_the_table_is_whole() -> None:
+    """Every state has its row; each can be reached; CLOSED, and nothing else, is the end."""
+    assert set(TRANSITIONS) == set(STATES)
+    assert {after for kinds in TRANSITIONS.values() for after in kinds.values()} == set(STATES) - {"IDLE"}
+    assert [state for state, kinds in TRANSITIONS.items() if not kinds] == ["CLOSED"]
+    assert {kind for kinds in TRANSITIONS.values() for kind in kinds} == set(KINDS)
+
+
+@pytest.mark.parametrize(("side", "state", "kind"), list(product(("server", "scheduler"), STATES, KINDS)))
+def test_every_message_in_every_state(side: str, state: State, kind: Kind) -> None:
+    """What the table allows leads to its state; all else is refused, as one's own fault or the peer's, unchanged."""
+    end = make(side, state, seq=3)
+    before = snapshot(end)
+    after = TRANSITIONS[state].get(kind)
+
+    if after is not None:
+        act(end, kind)
+        assert end.state == after
+        return
+    sends = (kind in FROM_SCHEDULER) == (side == "scheduler")
+    with pytest.raises(LocalProtocolError if sends else RemoteProtocolError) as caught:
+        act(end, kind)
+    assert snapshot(end) == before
+    assert caught.value.found == kind
+    assert state in caught.value.what
+    assert all(legal in (caught.value.expected or "") for legal in TRANSITIONS[state] or ["the session is over"])
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_a_server_may_refuse_at_any_time(state: State) -> None:
+    """After a peer's mistake the server ends the session from whatever state it is in."""
+    server = ServerSession(state=state)
+
+    assert codec.decode_greeting(server.refuse(REFUSED)) == REFUSED
+    assert server.state == "CLOSED"
+
+
+# -- both ends on one wire --------------------------------------------------------------------------------------------
+
+
+class Wire:
+    """Both ends, and what was last put on the wire between them."""
+
+    def __init__(self) -> None:
+        self.server = ServerSession()
+        self.scheduler = SchedulerSession()
+
+    def shake(self) -> None:
+        """Bring both to the scheduler's first turn."""
+        hello = self.server.receive_hello(self.scheduler.send_hello(HELLO)).data
+        answer = negotiate(hello, run_id="run", server="server")
+        assert self.scheduler.receive_greeting(self.server.greet(answer)) == answer
+
+    def exchange(self, told: Notice, decided: Reply) -> None:
+        """Carry a notice over, and the reply back."""
+        assert self.scheduler.receive_notice(self.server.send_notice(told)) == told
+        assert list(self.server.receive_reply(self.scheduler.send_reply(decided)).events) == list(decided.events)
+
+
+@pytest.fixture
+def wire() -> Wire:
+    """Return both ends before their first message."""
+    return Wire()
+
+
+def test_a_whole_conversation(wire: Wire) -> None:
+    """Handshake, turns and end: both ends go through the same states and count alike."""
+    wire.shake()
+    assert wire.server.welcome == wire.scheduler.welcome
+    assert wire.server.welcome is not None
+    assert wire.server.welcome.features == ("wake_filter",)
+
+    wire.server.receive_reply(wire.scheduler.send_reply(Reply(0, 0.0)))
+    for seq in range(1, 5):
+        wire.exchange(notice(seq), Reply(seq, 1.0, [Stop(1.0, StopData(str(seq)))]))
+    wire.scheduler.receive_notice(wire.server.send_notice(notice(5, last=True)))
+
+    assert (wire.server.state, wire.scheduler.state) == ("CLOSED", "CLOSED")
+    assert (wire.server.seq, wire.scheduler.seq) == (5, 5)
+
+
+@settings(deadline=None)
+@given(st.lists(st.sampled_from(KINDS), max_size=40))
+def test_lawful_ends_never_meet_an_error(kinds: list[Kind]) -> None:
+    """Whatever either side tries: what its own session lets out is welcome at the other end, and both stay in step."""
+    wire = Wire()
+    for kind in kinds:
+        first, second = wire.server, wire.scheduler
+        sender, receiver = (second, first) if kind in FROM_SCHEDULER else (first, second)
+        try:
+            act(sender, kind)
+        except LocalProtocolError:
+            assert kind not in TRANSITIONS[receiver.state]
+        else:
+            act(receiver, kind)
+        assert snapshot(wire.server) == snapshot(wire.scheduler)
+
+
+@settings(deadline=None)
+@given(st.lists(st.sampled_from([kind for kind in KINDS if kind not in FROM_SCHEDULER]), max_size=20))
+def test_a_lawless_server_meets_remote_errors_only(kinds: list[Kind]) -> None:
+    """A scheduler that gets frames in any order refuses what is out of turn and goes on where it was."""
+    scheduler = SchedulerSession()
+    scheduler.send_hello(HELLO)
+    for kind in kinds:
+        before = snapshot(scheduler)
+        try:
+            scheduler_acts(scheduler, kind)
+        except RemoteProtocolError:
+            assert kind not in TRANSITIONS[before[0]]
+            assert snapshot(scheduler) == before
+        if scheduler.state == "SCHEDULER_TURN":
+            scheduler.send_reply(Reply(scheduler.seq, 1.0))
+
+
+@settings(deadline=None)
+@given(st.binary(max_size=60))
+def test_garbage_changes_nothing(frame: bytes) -> None:
+    """A frame that cannot be read is the peer's fault in every state, and the session stays where it was."""
+    for state in STATES:
+        server, scheduler = make("server", state), make("scheduler", state)
+        assert isinstance(server, ServerSession)
+        assert isinstance(scheduler, SchedulerSession)
+        for read in (server.receive_hello, server.receive_reply, scheduler.receive_greeting, scheduler.receive_notice):
+            with pytest.raises(RemoteProtocolError):
+                read(frame)
+        assert (server.state, scheduler.state) == (state, state)
+
+
+# -- numbers ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("reply_to", [0, 2, 4, 10**30])
+def test_a_reply_answers_the_last_message(reply_to: int) -> None:
+    """A reply with another number is refused at both ends, with the right number, and nothing has changed."""
+    server, scheduler = ServerSession("SCHEDULER_TURN", 3), SchedulerSession("SCHEDULER_TURN", 3)
+
+    with pytest.raises(RemoteProtocolError, match=f"expected 3, found {reply_to}"):
+        server.receive_reply(codec.encode(Reply(reply_to, 1.0)))
+    with pytest.raises(LocalProtocolError, match=f"expected 3, found {reply_to}"):
+        scheduler.send_reply(Reply(reply_to, 1.0))
+    assert (server.state, scheduler.state) == ("SCHEDULER_TURN", "SCHEDULER_TURN")
+
+
+@pytest.mark.parametrize("seq", [0, 3, 5])
+def test_notices_have_no_gaps(seq: int) -> None:
+    """A notice with another number than the next is refused at both ends, and nothing has changed."""
+    server, scheduler = ServerSession("SERVER_TURN", 3), SchedulerSession("SERVER_TURN", 3)
+
+    with pytest.raises(LocalProtocolError, match=f"expected 4, found {seq}"):
+        server.send_notice(notice(seq))
+    with pytest.raises(RemoteProtocolError, match=f"expected 4, found {seq}"):
+        scheduler.receive_notice(codec.encode(notice(seq)))
+    assert (snapshot(server), snapshot(scheduler)) == (("SERVER_TURN", 3, None),) * 2
+
+
+def test_the_reply_to_welcome_is_empty() -> None:
+    """Decisions before the simulation has begun are refused at both ends instead of being lost."""
+    early = Reply(0, 0.0, [Stop(0.0, StopData())])
+    server, scheduler = ServerSession("SCHEDULER_TURN"), SchedulerSession("SCHEDULER_TURN")
+
+    with pytest.raises(RemoteProtocolError, match="has not begun"):
+        server.receive_reply(codec.encode(early))
+    with pytest.raises(LocalProtocolError, match="has not begun"):
+        scheduler.send_reply(early)
+
+
+def test_only_the_last_event_ends_the_simulation() -> None:
+    """SIMULATION_ENDS anywhere but at the end of a notice does not close the session; a notice may be empty."""
+    for told in (Notice(1, 1.0, [SimulationEnds(1.0), NoMoreJobs(1.0)]), Notice(1, 1.0, [])):
+        server = ServerSession("SERVER_TURN")
+        server.send_notice(told)
+        assert server.state == "SCHEDULER_TURN"
+
+
+def test_what_cannot_be_encoded_was_not_sent() -> None:
+    """A message with NaN leaves a session as it was: the last word can still be said."""
+    bad = Notice(1, 1.0, [RequestedCall(math.nan, RequestedCallData())])
+    server, scheduler = ServerSession("SERVER_TURN"), SchedulerSession("SCHEDULER_TURN")
+
+    with pytest.raises(LocalProtocolError, match="not finite"):
+        server.send_notice(bad)
+    with pytest.raises(LocalProtocolError, match="not finite"):
+        scheduler.send_reply(Reply(0, math.nan))
+    assert (server.state, server.seq, scheduler.state) == ("SERVER_TURN", 0, "SCHEDULER_TURN")
+    server.send_notice(notice(1, last=True))
+    assert server.state == "CLOSED"
+
+
+# -- what is agreed on ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("lowest", "highest", "agreed"),
+    [
+        (3, 5, 5),  # the same
+        (5, 5, 5),
+        (3, 3, 3),
+        (1, 4, 4),  # an older scheduler
+        (1, 3, 3),
+        (4, 9, 5),  # a newer one
+        (5, 9, 5),
+        (1, 9, 5),
+        (-1, 10**30, 5),
+        (1, 2, "version"),  # too old
+        (-7, -7, "version"),
+        (6, 9, "version"),  # too new
+        (5, 4, "malformed"),
+        (9, 1, "malformed"),
+    ],
+)
+def test_the_highest_common_version_is_agreed_on(
+    monkeypatch: pytest.MonkeyPatch, lowest: int, highest: int, agreed: int | str
+) -> None:
+    """A server that speaks 3 to 5 welcomes with the highest version that both speak, or refuses with a text."""
+    monkeypatch.setattr(session, "PROTOCOL_OLDEST", 3)
+    monkeypatch.setattr(session, "PROTOCOL_VERSION", 5)
+    answer = negotiate(HelloData("bat", protocol_min=lowest, protocol_max=highest), run_id="run", server="server")
+
+    if isinstance(answer, Welcome):
+        assert answer.data == WelcomeData(agreed, (), "run", "server")  # type: ignore[arg-type]
+    else:
+        assert answer.data.code == agreed
+        if agreed == "version":
+            assert f"the server speaks 3 to 5, bat speaks {lowest} to {highest}" in answer.data.message
+
+
+def test_this_package_understands_itself() -> None:
+    """The default HELLO is welcome, and the range of versions is in order."""
+    assert PROTOCOL_OLDEST <= PROTOCOL_VERSION
+    answer = negotiate(HelloData("x"), run_id="run", server="server")
+    assert isinstance(answer, Welcome)
+    assert answer.data.protocol == PROTOCOL_VERSION
+
+
+@pytest.mark.parametrize(
+    ("wanted", "offered", "agreed"),
+    [
+        ((), FEATURES, ()),
+        (FEATURES, FEATURES, FEATURES),
+        (tuple(reversed(FEATURES)), FEATURES, FEATURES),
+        (("wake_filter",), FEATURES, ("wake_filter",)),
+        (("wake_filter", "wake_filter"), FEATURES, ("wake_filter",)),
+        (("telepathy", "dynamic_jobs"), FEATURES, ("dynamic_jobs",)),
+        (("telepathy",), FEATURES, ()),
+        (FEATURES, (), ()),
+        (FEATURES, ("wake_filter",), ("wake_filter",)),
+    ],
+)
+def test_common_features_are_agreed_on(wanted: Any, offered: Any, agreed: Any) -> None:
+    """What is wanted and offered is agreed on, in the server's order; unknown wishes are no error."""
+    answer = negotiate(HelloData("x", features=wanted), run_id="run", server="server", offered=offered)
+
+    assert isinstance(answer, Welcome)
+    assert answer.data.features == agreed
+
+
+@pytest.mark.parametrize(
+    ("welcome", "text"),
+    [
+        (WelcomeData(2, (), "run"), r"version that was not offered: expected 1 to 1, found 2"),
+        (WelcomeData(0, (), "run"), r"version that was not offered: expected 1 to 1, found 0"),
+        (WelcomeData(1, ("wake_filter", "dynamic_jobs"), "run"), r"feature that was not wanted: found dynamic_jobs"),
+    ],
+)
+def test_a_scheduler_checks_its_welcome(welcome: WelcomeData, text: str) -> None:
+    """A server that agrees on what was not offered is refused; the scheduler does not half believe it."""
+    scheduler = SchedulerSession()
+    scheduler.send_hello(HelloData("x", protocol_min=1, protocol_max=1, features=("wake_filter",)))
+
+    with pytest.raises(RemoteProtocolError, match=text):
+        scheduler.receive_greeting(codec.encode(Welcome(welcome)))
+    assert (scheduler.state, scheduler.welcome) == ("GREETED", None)
+
+
+def test_a_refused_scheduler_is_done(wire: Wire) -> None:
+    """After REFUSED both ends are closed, and the code has arrived."""
+    wire.server.receive_hello(wire.scheduler.send_hello(HelloData("x", protocol_min=8, protocol_max=9)))
+    answer = negotiate(HelloData("x", protocol_min=8, protocol_max=9), run_id="run", server="server")
+
+    greeting = wire.scheduler.receive_greeting(wire.server.greet(answer))
+    assert isinstance(greeting, Refused)
+    assert greeting.data.code == "version"
+    assert (wire.server.state, wire.scheduler.state) == ("CLOSED", "CLOSED")
