@@ -26,6 +26,10 @@ class Deferred(Observer):
         #: (hooks to call, time in seconds, what else they take)
         self._journal: list[tuple[tuple[Callable[..., None], ...], float, tuple[Any, ...]]] = []
 
+    def listens(self, hook: str) -> bool:
+        """Tell whether one of the observers behind wants to be told."""
+        return bool(getattr(self._hooks, hook))
+
     def relieve(self) -> None:
         """Flush if much was noted: many at once take half the time of one by one, as caches stay warm."""
         if len(self._journal) > _MANY:

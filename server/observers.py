@@ -9,8 +9,12 @@ from pipistrelle.server.jobs import Job
 class Observer:
     """Every hook does nothing; derive and override. Times are seconds of simulated time.
 
-    The engine calls only what a class overrides, in the order in which things happen.
+    The engine calls only the hooks that an observer listens to, in the order in which things happen.
     """
+
+    def listens(self, hook: str) -> bool:
+        """Tell whether the observer wants to be told of this hook; it does if its class overrides it."""
+        return getattr(type(self), hook) is not getattr(Observer, hook)
 
     def begins(self, now: float, units: int) -> None:
         """Take note that the run begins on a machine of ``units`` free units."""

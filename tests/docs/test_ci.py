@@ -1,0 +1,52 @@
+"""README.md and .ci/run: the same commands."""
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+RUN = ROOT / ".ci" / "run"
+
+
+def set_up_commands(page: str) -> list[str]:
+    """Return the lines of a page's sh blocks."""
+    blocks = re.findall(r"^```sh\n(.*?)^```$", (ROOT / page).read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    return [line for block in blocks for line in block.splitlines()]
+
+
+@pytest.fixture(scope="module")
+def script() -> str:
+    """Return the text of .ci/run."""
+    return RUN.read_text(encoding="utf-8")
+
+
+def test_two_commands_set_up_all(script: str) -> None:
+    """The README has one command for the main job and one for the tests, and .ci/run runs these two."""
+    commands = set_up_commands("README.md")
+
+    assert len(commands) == 2
+    assert re.findall(r'^as_readme "(.*)"$', script, flags=re.MULTILINE) == commands
+
+
+def test_contributors_are_told_the_same(script: str) -> None:
+    """CONTRIBUTING.md gives the README's command for the tests."""
+    assert set_up_commands("CONTRIBUTING.md") == set_up_commands("README.md")[1:]
+
+
+def test_the_linters_run_as_contributors_are_told(script: str) -> None:
+    """Each linter that CONTRIBUTING.md names is a line of .ci/run."""
+    for command in ("ruff check", "ruff format --check", "mypy"):
+        assert f"`{command}`" in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+        assert command in script.splitlines()
+
+
+def test_the_script_is_sound(script: str) -> None:
+    """It is executable, is Bash, stops at the first failure, and names no host."""
+    assert os.access(RUN, os.X_OK)
+    assert script.startswith("#!/usr/bin/env bash\n")
+    assert "set -euo pipefail" in script
+    assert "://" not in script
+    subprocess.run(["bash", "-n", str(RUN)], check=True, timeout=30)

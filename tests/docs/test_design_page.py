@@ -1,0 +1,46 @@
+"""docs/design.md: its layers, files and diagram are those of the code."""
+
+import re
+import runpy
+from pathlib import Path
+
+from pipistrelle.server.lifecycle import LIFE
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PAGE = "docs/design.md"
+
+
+def life_diagram() -> str:
+    """Return the life of a job as a Mermaid state diagram."""
+    lines = ["stateDiagram-v2", "    [*] --> SUBMITTED: submit"]
+    for state, steps in LIFE.items():
+        lines += [f"    {state} --> {following}: {step}" for step, following in steps.items()]
+        if not steps:
+            lines.append(f"    {state} --> [*]")
+    return "\n".join(lines) + "\n"
+
+
+def test_the_diagram_is_drawn_from_the_table(section):
+    """The diagram of a job's life is what server/lifecycle.py says; if this fails, paste ``life_diagram()``."""
+    shown = re.search(r"^```mermaid\n(.*?)^```$", section(PAGE, "A job's life"), flags=re.MULTILINE | re.DOTALL)
+
+    assert shown is not None
+    assert shown[1] == life_diagram()
+
+
+def test_the_layers_are_those_of_the_layer_test(section, table):
+    """Each layer's row lists what tests/test_layers.py lets it import."""
+    layers = runpy.run_path(str(ROOT / "tests" / "test_layers.py"))["LAYERS"]
+    rows = {row[0].strip("`"): set(re.findall(r"`(\w+)`", row[1])) for row in table(section(PAGE, "Layers"))}
+
+    assert rows == layers
+
+
+def test_the_files_answer_questions(section, table):
+    """Each row of the map is a question, and links the file that it names."""
+    for question, link in table(section(PAGE, "Where to find what")):
+        match = re.fullmatch(r"\[(.+)\]\(\.\./(.+)\)", link)
+        assert question.endswith("?")
+        assert match is not None
+        assert match[1] == match[2]
+        assert (ROOT / match[1]).is_file()

@@ -1,0 +1,277 @@
+"""Every code block of README and docs is run or checked here; CONTRIBUTING.md tells how blocks are marked."""
+
+import contextlib
+import io
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from pipistrelle.platforms.read import parse_platform
+from pipistrelle.protocol import codec
+from pipistrelle.protocol.decisions import Malformed
+from pipistrelle.protocol.messages import Notice
+from pipistrelle.traces.batsim_json import parse_batsim
+from pipistrelle.traces.generator import generate
+from pipistrelle.traces.load import save
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+KINDS = {
+    "console",  # commands and what they print
+    "python",  # executed, or a file shown
+    "json",  # frames, or a workload
+    "toml",  # a platform
+    "text",  # no code; after "<!-- output -->" what the Python block before it prints
+    "sh",  # set-up commands, which .ci/run runs: test_ci.py
+    "mermaid",  # drawn from the code: test_design_page.py
+}
+REAL_LOG = re.compile(r"(?:KTH-SP2|HPC2N|CEA-Curie|ALCF-Theta|LANL-Grizzly)[\w.-]*\.swf(?:\.gz)?")
+_FILE = re.compile(r"<!-- file: (\S+) -->")
+_SECONDS = 180
+
+
+class Block(NamedTuple):
+    """A fenced block: where it begins, the words after the fence, the comment before it, its text."""
+
+    page: Path
+    line: int
+    words: list[str]
+    mark: str
+    text: str
+
+    @property
+    def kind(self) -> str:
+        """What the block holds."""
+        return self.words[0] if self.words else ""
+
+    @property
+    def where(self) -> str:
+        """Page and line, for messages."""
+        return f"{self.page.relative_to(ROOT)}:{self.line}"
+
+
+def blocks_of(page: Path) -> Iterator[Block]:
+    """Yield a page's fenced blocks in order."""
+    mark = ""
+    words: list[str] | None = None
+    text: list[str] = []
+    begun = 0
+    for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
+        if words is not None:
+            if line == "```":
+                yield Block(page, begun, words, mark, "".join(f"{row}\n" for row in text))
+                words, text, mark = None, [], ""
+            else:
+                text.append(line)
+        elif line.lstrip().startswith("```"):
+            assert line.startswith("```"), f"{page.name}:{number}: a fence is not indented"
+            words, begun = line.removeprefix("```").split(), number
+        elif line.strip():
+            mark = line if line.startswith("<!--") else ""
+    assert words is None, f"{page.name}:{begun}: the block does not end"
+
+
+def commands_of(block: Block) -> list[tuple[str, list[str]]]:
+    """Return a console block's commands, each with the lines that it is said to print."""
+    commands: list[tuple[str, list[str]]] = []
+    for line in block.text.splitlines():
+        if line.startswith("$ "):
+            commands.append((line.removeprefix("$ "), []))
+        elif commands and commands[-1][0].endswith("\\"):
+            commands[-1] = (f"{commands[-1][0]}\n{line}", [])
+        else:
+            assert commands, f"{block.where}: a console block begins with a command"
+            commands[-1][1].append(line)
+    return commands
+
+
+def matches(expected: list[str], printed: str) -> bool:
+    """Tell whether a text is as expected: ``...`` stands for any text, alone on its line for any lines.
+
+    Where nothing is expected, anything may come.
+    """
+    if not expected:
+        return True
+    lines = [r"(?:.*\n)*?" if line == "..." else wild(line.rstrip()) + r" *\n" for line in expected]
+    return re.fullmatch("".join(lines), printed) is not None
+
+
+def wild(line: str) -> str:
+    """Return the pattern of one line."""
+    return ".*".join(re.escape(part) for part in line.split("..."))
+
+
+@pytest.fixture
+def scratch(tmp_path: Path) -> Path:
+    """Return a folder that looks to the examples like the top of a clone, with a log of the reader's own."""
+    shutil.copytree(ROOT / "docs" / "examples", tmp_path / "docs" / "examples")
+    save(generate(jobs=20, units=4, seed=1, load=0.5), tmp_path / "my.swf.gz")
+    return tmp_path
+
+
+def start(command: str, folder: Path) -> subprocess.Popen[str]:
+    """Start a shell command in the folder, with the environment's own ``python`` and ``pipistrelle`` first."""
+    environment = {name: value for name, value in os.environ.items() if name not in {"FORCE_COLOR", "PYTHONWARNINGS"}}
+    path = f"{Path(sys.executable).parent}{os.pathsep}{environment.get('PATH', os.defpath)}"
+    environment |= {"PATH": path, "COLUMNS": "80", "PYTHONUTF8": "1", "NO_COLOR": "1"}
+    return subprocess.Popen(
+        ["bash", "-c", command],
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        encoding="utf-8",
+        start_new_session=True,
+    )
+
+
+def end(process: subprocess.Popen[str]) -> str:
+    """End a command and all that it started, if it still runs, and return what it printed since the last look."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    return process.communicate()[0]
+
+
+def check(process: subprocess.Popen[str], expected: list[str], block: Block) -> None:
+    """Wait for a command and compare what it printed."""
+    try:
+        printed, _ = process.communicate(timeout=_SECONDS)
+    except subprocess.TimeoutExpired:
+        pytest.fail(f"{block.where}: not over after {_SECONDS} s; it printed\n{end(process)}")
+    assert process.returncode == 0, f"{block.where}: exit code {process.returncode}\n{printed}"
+    assert matches(expected, printed), f"{block.where} printed\n{printed}"
+
+
+def run_console(blocks: list[Block], folder: Path) -> None:
+    """Run the commands of console blocks; neighbours called terminal-1 and terminal-2 run at the same time."""
+    waiting: list[tuple[subprocess.Popen[str], list[str], Block]] = []
+    try:
+        for block in blocks:
+            terminal = next((word for word in block.words if word.startswith("terminal-")), None)
+            for command, expected in commands_of(block):
+                process = start(command, folder)
+                if terminal == "terminal-1":
+                    waiting.append((process, expected, block))
+                else:
+                    check(process, expected, block)
+            if terminal != "terminal-1":
+                for process, expected, other in waiting:
+                    check(process, expected, other)
+                waiting = []
+        assert not waiting, "terminal-1 is followed by terminal-2"
+    finally:
+        for process, _, _ in waiting:
+            end(process)
+
+
+def run_python(block: Block, namespace: dict[str, Any]) -> str:
+    """Execute a Python block and return what it prints."""
+    code = compile("\n" * block.line + block.text, block.where, "exec")
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        exec(code, namespace)  # noqa: S102 - running the documentation is the purpose
+    return printed.getvalue()
+
+
+def check_json(value: Any, block: Block) -> None:
+    """Decode a JSON value as what it is: a frame of the protocol or a workload."""
+    frame = json.dumps(value).encode()
+    if "reply_to" in value:
+        reply = codec.decode_reply(frame)
+        assert not [decision for decision in reply.events if isinstance(decision, Malformed)], block.where
+    elif "seq" in value:
+        assert isinstance(codec.decode_notice(frame), Notice), block.where
+    elif value.get("type") == "HELLO":
+        codec.decode_hello(frame)
+    elif value.get("type") in {"WELCOME", "REFUSED"}:
+        codec.decode_greeting(frame)
+    elif "jobs" in value:
+        parse_batsim(frame, "workload.json")
+    else:
+        pytest.fail(f"{block.where}: neither a frame nor a workload")
+
+
+every_page = pytest.mark.parametrize("page", PAGES, ids=[page.relative_to(ROOT).as_posix() for page in PAGES])
+
+
+@every_page
+def test_every_block_is_of_a_kind_that_is_checked(page: Path) -> None:
+    """No page has a block that nothing runs or checks."""
+    assert not [block.where for block in blocks_of(page) if block.kind not in KINDS]
+
+
+@every_page
+def test_files_are_shown_as_they_are(page: Path) -> None:
+    """A block marked as a file is that file, byte for byte."""
+    for block in blocks_of(page):
+        if shown := _FILE.fullmatch(block.mark):
+            assert block.text == (ROOT / shown[1]).read_text(encoding="utf-8"), block.where
+
+
+@every_page
+def test_examples_run_as_shown(page: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page's commands and Python, in order in one folder, succeed and print what the page says."""
+    monkeypatch.chdir(scratch)
+    namespace: dict[str, Any] = {"__name__": "example"}
+    printed = ""
+    terminals: list[Block] = []
+    for block in blocks_of(page):
+        if block.kind == "console" and not REAL_LOG.search(block.text):
+            terminals.append(block)
+            if "terminal-1" not in block.words:
+                run_console(terminals, scratch)
+                terminals = []
+        elif block.kind == "python" and not _FILE.fullmatch(block.mark):
+            printed = run_python(block, namespace)
+        elif block.kind == "text" and block.mark == "<!-- output -->":
+            assert matches(block.text.splitlines(), printed), f"{block.where}: printed\n{printed}"
+    assert not terminals, f"{terminals[0].where}: terminal-1 is followed by terminal-2"
+
+
+@every_page
+def test_data_is_valid(page: Path, json_values: Callable[[str], list[Any]]) -> None:
+    """Frames, workloads and platforms shown on a page can be read by the code that reads such files."""
+    for block in blocks_of(page):
+        if block.kind == "json":
+            for value in json_values(block.text):
+                check_json(value, block)
+        elif block.kind == "toml":
+            parse_platform(block.text, block.where)
+
+
+WITH_LOGS = [block for page in PAGES for block in blocks_of(page) if block.kind == "console"]
+WITH_LOGS = [block for block in WITH_LOGS if REAL_LOG.search(block.text)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", WITH_LOGS, ids=[block.where for block in WITH_LOGS])
+def test_examples_on_real_logs_run_as_shown(block: Block, scratch: Path, traces_dir: Path) -> None:
+    """Commands on logs that we may not redistribute print what the page says, where the logs are present."""
+    for name in set(REAL_LOG.findall(block.text)):
+        (scratch / name).symlink_to(traces_dir / name)
+    run_console([block], scratch)
+
+
+@every_page
+def test_links_lead_somewhere(page: Path) -> None:
+    """Every relative link of a page names a file of the project, and its heading if it names one."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if "://" in target:
+            continue
+        name, _, heading = target.partition("#")
+        path = page.parent / name if name else page
+        assert path.exists(), f"{page.name}: {target}"
+        if heading:
+            titles = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+            assert heading in {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}, target

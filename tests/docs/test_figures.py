@@ -1,0 +1,37 @@
+"""README.md's table of figures is what comes out on the real logs, where they are present."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from pipistrelle.studies.run import run_in_process
+
+README = Path(__file__).resolve().parent.parent.parent / "README.md"
+ROWS = re.findall(
+    r"^\| (\S+) \| (\S+) \| ([\d,]+) \| (\S+) \| ([\d.]+) \| ([\d.]+) \| (\d+) \|$",
+    README.read_text(encoding="utf-8"),
+    flags=re.MULTILINE,
+)
+
+
+def test_the_table_is_there() -> None:
+    """The table has a row for each log and scheduler that was measured."""
+    assert len(ROWS) == 7
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("row", ROWS, ids=[f"{row[0]}-{row[3]}" for row in ROWS])
+def test_a_row_is_measured(row: tuple[str, ...], traces_dir: Path) -> None:
+    """Jobs, mean wait, mean bounded slowdown and makespan come out to the last digit shown."""
+    log, platform, _, scheduler, _, _, _ = row
+    summary = run_in_process(str(traces_dir / log), scheduler, platform=platform).summary
+
+    measured = (
+        f"{summary.jobs - summary.rejected:,}",
+        scheduler,
+        f"{summary.mean_wait:.3f}",
+        f"{summary.mean_bounded_slowdown:.4f}",
+        f"{summary.makespan:.0f}",
+    )
+    assert measured == row[2:]

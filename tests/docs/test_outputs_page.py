@@ -1,0 +1,88 @@
+"""docs/outputs.md: every file, column and key, as the code writes them."""
+
+import re
+from typing import get_args
+
+import msgspec
+import pytest
+
+from pipistrelle.cli.summary import timings
+from pipistrelle.protocol.fields import EndReason, RejectionCode
+from pipistrelle.server import outputs, recorder
+from pipistrelle.server.jobs import State
+from pipistrelle.server.metrics import Summary
+from pipistrelle.studies.run import run_in_process
+
+PAGE = "docs/outputs.md"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """Return the outputs' folder and the result of a run of the bundled workload."""
+    folder = tmp_path_factory.mktemp("outputs")
+    return folder, run_in_process("demo", "fcfs", out=folder)
+
+
+@pytest.fixture
+def names(section, table):
+    """Return a function from a section to the names in its table's first column, in order."""
+
+    def first_column(heading: str) -> list[str]:
+        return [row[0].strip("`") for row in table(section(PAGE, heading))]
+
+    return first_column
+
+
+@pytest.mark.parametrize(
+    ("heading", "columns"),
+    [
+        ("out_jobs.csv", recorder.JOBS_COLUMNS),
+        ("out_schedule.csv", outputs.SCHEDULE_COLUMNS),
+        ("out_machine_states.csv", recorder.MACHINE_COLUMNS),
+        ("out_decisions.csv", recorder.DECISION_COLUMNS),
+    ],
+)
+def test_every_column_is_documented(heading, columns, names, run):
+    """The columns on the page are those of the file's header, in its order."""
+    folder, _ = run
+
+    assert names(heading) == columns.split(",")
+    assert (folder / heading).read_text(encoding="utf-8").partition("\n")[0] == columns
+
+
+def test_every_key_is_documented(names, run):
+    """The keys on the page are those of the JSON files, in their order."""
+    folder, result = run
+
+    assert names("out_summary.json") == list(Summary.__struct_fields__)
+    assert names("out_config.json") == list(msgspec.json.decode((folder / "out_config.json").read_bytes()))
+    assert names("Wall-clock figures") == list(timings(result))
+
+
+def test_every_file_is_documented(section, table, run):
+    """The table of files names exactly what a run writes."""
+    folder, _ = run
+    named = {re.sub(r"\[(.*)\]\(.*\)", r"\1", row[0]) for row in table(section(PAGE, "Outputs"))}
+
+    assert named == {path.name for path in folder.iterdir()}
+
+
+def test_every_value_of_a_closed_set_is_documented(section):
+    """Final states, reasons of the end and codes of rejections stand on the page, all of them."""
+    states = set(get_args(get_args(State)[0])) | set(get_args(get_args(State)[1])) - {"SUBMITTED", "RUNNING"}
+
+    assert all(f"`{state}`" in section(PAGE, "out_jobs.csv") for state in states - {"SUBMITTED", "RUNNING"})
+    assert all(f"`{reason}`" in section(PAGE, "out_summary.json") for reason in get_args(EndReason))
+    listed = re.search(r"Codes of rejections:(.*?);", section(PAGE, "out_decisions.csv"), flags=re.DOTALL)
+    assert listed is not None
+    assert tuple(re.findall(r"`(\w+)`", listed[1])) == get_args(RejectionCode)
+
+
+def test_the_machine_is_accounted_for(run):
+    """time_computing + time_idle is the size of the machine times the makespan, as the page says."""
+    folder, result = run
+    header, line = (folder / "out_schedule.csv").read_text(encoding="utf-8").splitlines()
+    row = dict(zip(header.split(","), line.split(","), strict=True))
+
+    whole = int(row["nb_computing_machines"]) * result.summary.makespan
+    assert float(row["time_computing"]) + float(row["time_idle"]) == whole

@@ -1,0 +1,53 @@
+"""docs/scheduling.md and docs/determinism.md: every part, preset and class of events, as the code has them."""
+
+from pipistrelle.schedulers.backfill import BACKFILLS
+from pipistrelle.schedulers.orders import ORDERS
+from pipistrelle.schedulers.placement import PLACEMENTS
+from pipistrelle.schedulers.presets import PARTS
+from pipistrelle.schedulers.registry import registered
+from pipistrelle.schedulers.view import View
+from pipistrelle.server import agenda
+
+PAGE = "docs/scheduling.md"
+
+
+def test_every_part_is_documented(section, table):
+    """The tables name every order, backfilling rule and placement."""
+    for heading, parts in (("Orders", ORDERS), ("Backfilling", BACKFILLS), ("Placements", PLACEMENTS)):
+        assert {row[0].strip("`") for row in table(section(PAGE, heading))} == set(parts)
+
+
+def test_every_preset_is_documented(section, table):
+    """The table of presets has each one's parts, and each is registered."""
+    default = {"placement": "lowest"}
+    rows = {row[0].strip("`"): [cell.strip("`") for cell in row[1:]] for row in table(section(PAGE, "Presets"))}
+
+    assert rows == {
+        name: [(default | parts)[axis] for axis in ("order", "backfill", "placement")] for name, parts in PARTS.items()
+    }
+    assert set(rows) <= set(registered())
+
+
+def test_every_backfilling_rule_tells_when_it_is_woken(section, table):
+    """The last table covers every backfilling rule."""
+    rows = table(section(PAGE, "When they are woken"))
+
+    assert {name.strip("` ") for row in rows for name in row[0].split(",")} == set(BACKFILLS)
+
+
+def test_every_means_of_the_view_is_documented(section, table):
+    """The tutorial's table has every attribute and method of a view, and no other."""
+    rows = table(section("docs/write-your-scheduler.md", "As a Python class"))
+    documented = {row[0].strip("`").partition("(")[0] for row in rows}
+    methods = {name for name in vars(View) if not name.startswith("_")}
+    attributes = {name for name in View.__init__.__code__.co_names if not name.startswith("_")}
+
+    assert methods <= documented
+    assert documented - methods <= attributes
+
+
+def test_the_order_within_an_instant_is_documented(section, table):
+    """The classes on the page are the agenda's, in its order."""
+    classes = [int(row[0]) for row in table(section("docs/determinism.md", "Order within an instant"))]
+
+    assert classes == [agenda.END, agenda.SUBMISSION, agenda.CALL, agenda.DECISION, agenda.READY]

@@ -1,0 +1,36 @@
+"""The minimal scheduler of docs/write-your-scheduler.md keeps what the page promises."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+MINIMAL = ROOT / "docs" / "examples" / "minimal_scheduler.py"
+
+
+def test_it_is_short_and_imports_nothing_of_ours() -> None:
+    """It has at most 25 lines, and imports pyzmq and the standard library's sys alone."""
+    text = MINIMAL.read_text(encoding="utf-8")
+    imports = [alias.name for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Import) for alias in node.names]
+
+    assert len(text.splitlines()) <= 25
+    assert sorted(imports) == ["sys", "zmq"]
+    assert "from " not in text
+
+
+def test_it_finishes_every_job(tmp_path: Path) -> None:
+    """As the scheduler of `pipistrelle run` it ends all jobs of the bundled workload, as `fcfs` does."""
+    summaries = []
+    for name, scheduler in {"minimal": ["python", str(MINIMAL), "{endpoint}"], "fcfs": ["fcfs"]}.items():
+        command = ["pipistrelle.cli", "run", "--strict", "--out", str(tmp_path / name), "--scheduler", *scheduler]
+        command = [sys.executable if word == "python" else word for word in command]
+        run = subprocess.run([sys.executable, "-m", *command], capture_output=True, text=True, timeout=120, check=False)
+        assert (run.returncode, run.stderr) == (0, "")
+        summaries.append(msgspec.json.decode((tmp_path / name / "out_summary.json").read_bytes()))
+
+    assert summaries[0]["unfinished"] == summaries[0]["rejected"] == 0
+    assert summaries[0]["completed"] + summaries[0]["killed_at_walltime"] == summaries[0]["jobs"] == 5000
+    assert summaries[0] == summaries[1]

@@ -1,0 +1,233 @@
+"""Real processes for the end-to-end tests: each test gets a shell of its own, and leaves nothing behind."""
+
+import contextlib
+import csv
+import io
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+PEERS = Path(__file__).resolve().parent.parent / "peers"
+MARK = "PIPISTRELLE_TEST_MARK"
+
+#: rows of the small workload: id, submit time, run time, size, requested time; on 4 units under FCFS the jobs run
+#: 0-100, 10-60, 100-110 and 500-505
+ROWS = ((1, 0, 100, 2, 200), (2, 10, 50, 2, 100), (3, 20, 10, 4, 20), (4, 500, 5, 1, 10))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a process ended and what it printed."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def messages(self) -> list[str]:
+        """The lines in which the program itself speaks of trouble."""
+        return [line for line in self.err.splitlines() if line.startswith("pipistrelle:")]
+
+    def ok(self) -> "Outcome":
+        """Assert that all went well and nothing was complained of."""
+        assert (self.code, self.err) == (0, ""), self
+        return self
+
+    def failed(self, code: int, *fragments: str) -> "Outcome":
+        """Assert the exit code, and that one message, without a traceback, holds all the fragments."""
+        assert self.code == code, self
+        assert "Traceback" not in self.err + self.out, self
+        assert len(self.messages) == 1, self
+        for fragment in fragments:
+            assert fragment in self.messages[0], self
+        return self
+
+
+class Process:
+    """A process in the background, with its output in files."""
+
+    def __init__(self, words: Sequence[str], folder: Path, environment: dict[str, str]) -> None:
+        self._files = [folder / f".{uuid.uuid4().hex}.{name}" for name in ("out", "err")]
+        with self._files[0].open("wb") as out, self._files[1].open("wb") as err:
+            self._popen = subprocess.Popen(
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                cwd=folder,
+                env=environment,
+                start_new_session=True,
+            )
+        self.pid = self._popen.pid
+
+    @property
+    def out(self) -> str:
+        """Standard output so far."""
+        return self._files[0].read_text(errors="replace")
+
+    @property
+    def err(self) -> str:
+        """Standard error so far."""
+        return self._files[1].read_text(errors="replace")
+
+    def until(self, text: str, timeout: float = 15) -> "Process":
+        """Wait until the text stands in the standard output."""
+        _wait_until(lambda: text in self.out or self._popen.poll() is not None, timeout)
+        assert text in self.out, (text, self.out, self.err)
+        return self
+
+    def signal(self, number: int) -> None:
+        """Send a signal to this process alone."""
+        self._popen.send_signal(number)
+
+    def finish(self, timeout: float = 30) -> Outcome:
+        """Wait for the end."""
+        try:
+            code = self._popen.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            pytest.fail(f"still running after {timeout} s: {self._popen.args}; {self.out}; {self.err}")
+        return Outcome(code, self.out, self.err)
+
+    def kill(self) -> None:
+        """End the process and all that it started in its group."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+        self._popen.wait(10)
+
+
+def _wait_until(condition: Callable[[], bool], timeout: float = 10) -> None:
+    """Return as soon as the condition holds, or when the time is over."""
+    end = time.monotonic() + timeout
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.02)
+
+
+class Shell:
+    """Starts processes in a folder of the test's own, and knows all that were started."""
+
+    #: the command `pipistrelle` of the interpreter that runs the tests
+    command = (sys.executable, "-m", "pipistrelle.cli")
+
+    def __init__(self, folder: Path, temporary: Path) -> None:
+        self.folder = folder
+        #: where the processes make their temporary files
+        self.temporary = temporary
+        self.mark = uuid.uuid4().hex
+        self.environment = {key: value for key, value in os.environ.items() if not key.startswith("PIPISTRELLE")}
+        self.environment |= {MARK: self.mark, "TMPDIR": str(temporary), "COLUMNS": "200"}
+        self._processes: list[Process] = []
+
+    def start(self, *arguments: str | Path) -> Process:
+        """Start the command `pipistrelle` in the background."""
+        return self.spawn(*self.command, *arguments)
+
+    def spawn(self, *words: str | Path) -> Process:
+        """Start any program in the background."""
+        process = Process([str(word) for word in words], self.folder, self.environment)
+        self._processes.append(process)
+        return process
+
+    def run(self, *arguments: str | Path, timeout: float = 30) -> Outcome:
+        """Run the command `pipistrelle` to its end."""
+        return self.start(*arguments).finish(timeout)
+
+    def simulate(self, peer: str, *arguments: str | Path, options: Sequence[str | Path] = ()) -> Outcome:
+        """Run the small workload with a peer as the scheduler; outputs go to `out`."""
+        return self.run(
+            "run", "-p", "tiny", "-w", self.small(), "--out", "out", "--hello-timeout", "8", "--decision-timeout", "8",
+            *options, "--scheduler", *self.peer(peer, *arguments),
+        )  # fmt: skip
+
+    @staticmethod
+    def peer(name: str, *arguments: str | Path, endpoint: str = "{endpoint}") -> list[str]:
+        """Return the command of one of tests/peers."""
+        return [sys.executable, str(PEERS / f"{name}.py"), endpoint, *map(str, arguments)]
+
+    def write(self, name: str, content: str | bytes) -> Path:
+        """Write a file into the test's folder."""
+        path = self.folder / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    def swf(self, name: str, rows: Sequence[tuple[float, ...]], units: int = 4) -> Path:
+        """Write an SWF file with these rows: id, submit time, run time, size, requested time."""
+        lines = [f"; MaxProcs: {units}"]
+        for job, submit, run, size, wanted in rows:
+            lines.append(f"{job} {submit} -1 {run} {size} -1 -1 {size} {wanted} -1 1 1 1 -1 -1 -1 -1 -1")
+        return self.write(name, "\n".join(lines) + "\n")
+
+    def small(self) -> Path:
+        """Write the small workload, for the platform `tiny`."""
+        return self.swf("small.swf", ROWS)
+
+    def many(self, jobs: int = 3000) -> Path:
+        """Write a workload of one-unit jobs that keeps two processes busy for some tenths of a second."""
+        return self.swf("many.swf", [(n + 1, 10 * n, 25, 1, 30) for n in range(jobs)])
+
+    def ended_jobs(self, out: str = "out") -> list[list[str]]:
+        """Return the lines of the jobs file without its header; assert that the last one is whole."""
+        text = (self.folder / out / "out_jobs.csv").read_text()
+        assert text.endswith("\n")
+        return list(csv.reader(io.StringIO(text, newline="")))[1:]
+
+    def decisions(self, out: str = "out") -> list[list[str]]:
+        """Return the lines of the decisions file without its header."""
+        with (self.folder / out / "out_decisions.csv").open(newline="") as file:
+            return list(csv.reader(file))[1:]
+
+    def files(self, out: str) -> dict[str, bytes]:
+        """Return the names and the bytes of all files of an outputs' folder."""
+        return {path.name: path.read_bytes() for path in sorted((self.folder / out).iterdir())}
+
+    def survivors(self) -> list[str]:
+        """Return the command lines of the processes that this test started, however indirectly, and that live."""
+        found = []
+        for entry in Path("/proc").glob("[0-9]*"):
+            try:
+                if f"{MARK}={self.mark}".encode() in (entry / "environ").read_bytes():
+                    found.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+            except OSError:  # gone meanwhile, or a zombie
+                continue
+        return found
+
+    def tidy(self) -> None:
+        """Remove the temporary files that a killed process had to leave behind."""
+        for folder in self.temporary.iterdir():
+            shutil.rmtree(folder)
+
+    def close(self) -> None:
+        """End what is left."""
+        for process in self._processes:
+            process.kill()
+
+
+@pytest.fixture
+def wait_until() -> Callable[[Callable[[], bool], float], None]:
+    """Return a function that returns as soon as a condition holds, or when the time is over."""
+    return _wait_until
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    """Yield a shell; afterwards no process and no temporary file of the test may be left."""
+    # Not below tmp_path: a Unix socket's path has at most 107 bytes.
+    with tempfile.TemporaryDirectory(prefix="pp-") as temporary:
+        a_shell = Shell(tmp_path, Path(temporary))
+        try:
+            yield a_shell
+            _wait_until(lambda: not a_shell.survivors(), 5)
+            assert a_shell.survivors() == []
+            assert list(a_shell.temporary.iterdir()) == []
+        finally:
+            a_shell.close()

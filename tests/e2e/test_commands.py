@@ -1,0 +1,165 @@
+"""The commands that simulate nothing, and what every command says of itself."""
+
+import contextlib
+import os
+import pty
+import re
+import subprocess
+from importlib.metadata import version
+
+import click
+import pytest
+
+from pipistrelle.cli.main import cli
+
+COMMANDS = ["run", "serve", "schedule", "list", "validate", "workload", "workload generate", "convert"]
+
+
+def find(path):
+    """Return the click command of this name."""
+    command, context = cli, click.Context(cli)
+    for word in path.split():
+        command = command.get_command(context, word)
+        assert command is not None
+    return command
+
+
+@pytest.mark.parametrize("path", ["", *COMMANDS])
+def test_help_names_every_option(shell, path):
+    """Each command explains itself, with every option and every argument, and exits with 0."""
+    outcome = shell.run(*path.split(), "-h" if path == "run" else "--help").ok()
+
+    for parameter in find(path).params:
+        for option in [*parameter.opts, *parameter.secondary_opts]:
+            if isinstance(parameter, click.Option):
+                assert re.search(rf"(^|[\s,/]){re.escape(option)}([\s,/]|$)", outcome.out, re.MULTILINE), option
+                assert parameter.help, option
+    assert "Usage: pipistrelle" in outcome.out
+
+
+def test_the_list_of_commands_is_whole(shell):
+    """The group names each command with what it does, and without arguments shows its help."""
+    outcome = shell.run("--help").ok()
+
+    for name in {path.split()[0] for path in COMMANDS}:
+        assert re.search(rf"^  {name}  +[A-Z]", outcome.out, re.MULTILINE)
+    bare = shell.run()
+    assert bare.code in (0, 2)
+    assert "Usage: pipistrelle" in bare.out + bare.err
+
+
+def test_the_version_is_that_of_package_and_protocol(shell):
+    """One line."""
+    assert shell.run("--version").ok().out == f"pipistrelle {version('pipistrelle')} (protocol 1)\n"
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        ("schedulers", ["fcfs", "easy", "easy-sjbf", "filler"]),
+        ("platforms", ["tiny", "kth-sp2", "grizzly", "theta", "curie"]),
+        ("workloads", ["demo"]),
+    ],
+)
+def test_list_names_what_there_is(shell, kind, names):
+    """One line each: the name and what it is."""
+    lines = shell.run("list", kind).ok().out.splitlines()
+
+    for name in names:
+        assert any(re.match(rf"{name}  +\S", line) for line in lines)
+    assert all(len(line.split()) > 2 for line in lines)
+
+
+def test_validate_describes_each_kind_of_file(shell):
+    """What a file is, and what is in it; nothing is complained of."""
+    shell.run("workload", "generate", "--jobs", "50", "--units", "16", "-o", "w.swf.xz").ok()
+    shell.run("convert", "w.swf.xz", "w.json").ok()
+    shell.write("p.toml", 'name = "mine"\n[[pools]]\nname = "cpu"\nnodes = 3\n')
+    out = shell.run("validate", "w.swf.xz", "w.json", "p.toml").ok().out
+
+    assert re.findall(r"^(\S+): valid$", out, re.MULTILINE) == ["w.swf.xz", "w.json", "p.toml"]
+    assert len(re.findall(r"jobs +50$", out, re.MULTILINE)) == 2
+    assert re.search(r"format +SWF$", out, re.MULTILINE)
+    assert re.search(r"format +Batsim JSON$", out, re.MULTILINE)
+    assert re.search(r"platform +mine$", out, re.MULTILINE)
+
+
+def test_validate_goes_on_after_a_wrong_file(shell):
+    """Exit code 2 if any is wrong; the others are described all the same."""
+    shell.write("bad.swf", "1 2 3\n")
+    outcome = shell.run("validate", "bad.swf", shell.small())
+
+    outcome.failed(2, "bad.swf", "line 1")
+    assert "small.swf: valid" in outcome.out
+
+
+def test_parts_of_a_preset_can_be_replaced(shell):
+    """`schedule easy --order sjf` and `run` with the same parts make the same decisions, other than plain EASY."""
+    shell.run("workload", "generate", "--jobs", "400", "--units", "32", "--seed", "7", "-o", "w.swf").ok()
+    server = shell.start("serve", "-w", "w.swf", "--out", "served")
+    shell.run("schedule", "easy", "--order", "sjf", "--connect", "served").ok()
+    server.finish().ok()
+    shell.run("run", "-w", "w.swf", "--order", "sjf", "--out", "ran").ok()
+    shell.run("run", "-w", "w.swf", "--in-process", "--out", "plain").ok()
+
+    assert shell.files("served") == shell.files("ran")
+    assert shell.ended_jobs("ran") != shell.ended_jobs("plain")
+    assert b"easy+order=sjf" in shell.files("ran")["out_config.json"]
+
+
+def test_parts_do_not_go_with_a_policy_of_ones_own(shell):
+    """What would be accepted and ignored is refused."""
+    shell.run("run", "--scheduler", "mine.py:Mine", "--order", "sjf").failed(2, "mine.py:Mine", "--order")
+
+
+def test_timings_are_written_where_they_were_asked_for(shell):
+    """Wall-clock figures are in this file and in no other."""
+    shell.run("run", "-p", "tiny", "-w", shell.small(), "--timings", "t.json", "--out", "out").ok()
+
+    assert set(re.findall(r'"(\w+)":', (shell.folder / "t.json").read_text())) == {
+        "round_trips",
+        "wall_time",
+        "waiting_for_scheduler",
+    }
+
+
+def test_a_progress_bar_can_be_asked_for(shell):
+    """It goes to standard error, and away again; standard output is the same with and without."""
+    plain = shell.run("run", "-p", "tiny", "-w", shell.small(), "--out", "out", "--in-process").ok()
+    shown = shell.run("run", "-p", "tiny", "-w", shell.small(), "--out", "out", "--in-process", "--progress")
+
+    assert shown.code == 0
+    assert "4/4 jobs" in shown.err
+    assert [line for line in shown.out.splitlines() if "wall" not in line and "waiting" not in line] == [
+        line for line in plain.out.splitlines() if "wall" not in line and "waiting" not in line
+    ]
+
+
+def test_on_a_terminal_the_progress_is_shown(shell):
+    """Simulated date, jobs done, queue length and events a second; the summary follows."""
+    master, slave = pty.openpty()
+    run = subprocess.Popen(
+        [*shell.command, "run", "-p", "tiny", "-w", shell.many(), "--out", "out"],
+        stdin=slave, stdout=slave, stderr=slave, cwd=shell.folder, env=shell.environment,
+    )  # fmt: skip
+    os.close(slave)
+    shown = b""
+    with contextlib.suppress(OSError):  # the terminal is gone when nobody writes to it any more
+        while block := os.read(master, 65536):
+            shown += block
+    os.close(master)
+
+    assert run.wait(30) == 0
+    text = shown.decode()
+    for fragment in ("day 0", "/3,000 jobs", "queue ", "events/s", "outputs in out"):
+        assert fragment in text
+
+
+def test_the_bundled_example_runs_as_the_readme_has_it(shell):
+    """`pipistrelle run`, without anything else: two processes, a table, a folder that is named."""
+    outcome = shell.run("run").ok()
+
+    assert "5,000" in outcome.out
+    assert "round trips" in outcome.out
+    assert "outputs in pipistrelle-out/demo-easy-1" in outcome.out
+    assert len(shell.files("pipistrelle-out/demo-easy-1")) == 6

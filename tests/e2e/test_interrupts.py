@@ -1,0 +1,176 @@
+"""Ctrl-C, requests to terminate and sudden death: both sides end, outputs are whole, nothing is left behind."""
+
+import re
+import signal
+
+import pytest
+
+JOBS = 20_000
+BOTH = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
+
+
+def busy(shell, *arguments):
+    """Start a run, or a server, that takes some ten seconds if nothing ends it."""
+    return shell.start(*arguments, "-p", "tiny", "-w", shell.many(JOBS), "--out", "out", "--decision-timeout", "20")
+
+
+def until_jobs_end(shell, wait_until):
+    """Wait until a first part of the jobs file is on the disk."""
+    file = shell.folder / "out" / "out_jobs.csv"
+    wait_until(lambda: file.is_file() and file.stat().st_size > 0, 20)
+    assert file.stat().st_size > 0
+
+
+def check_outputs(shell, text):
+    """Assert that the outputs hold exactly what had happened until the time that the message names."""
+    match = re.search(r"simulated time (\d+\.\d)", text)
+    assert match, text
+    # The n-th job, counted from 0, is submitted and starts at 10 n and ends 25 s later.
+    names = [job[0] for job in shell.ended_jobs()]
+    assert names == [str(n + 1) for n in range(JOBS) if 10 * n + 25 <= float(match[1])]
+    assert 0 < len(names) < JOBS
+    files = shell.files("out")
+    assert sorted(files) == [f"out_{name}" for name in (
+        "config.json", "decisions.csv", "jobs.csv", "machine_states.csv", "schedule.csv", "summary.json"
+    )]  # fmt: skip
+    assert f'"completed": {len(names)}'.encode() in files["out_summary.json"]
+
+
+@BOTH
+def test_interrupting_the_server_ends_both_sides(shell, wait_until, number):
+    """The server ends with 130; the scheduler is told and ends well."""
+    server = busy(shell, "serve")
+    server.until("listening")
+    scheduler = shell.start("schedule", "easy", "--connect", "out")
+    until_jobs_end(shell, wait_until)
+    server.signal(number)
+
+    outcome = server.finish(10).failed(130, "interrupted")
+    assert "the simulation ended: interrupted" in scheduler.finish(10).ok().out
+    check_outputs(shell, outcome.err)
+
+
+@BOTH
+def test_interrupting_the_scheduler_ends_both_sides(shell, wait_until, number):
+    """The scheduler ends with 130; for the server that is a scheduler that failed."""
+    server = busy(shell, "serve")
+    server.until("listening")
+    scheduler = shell.start("schedule", "easy", "--connect", "out")
+    until_jobs_end(shell, wait_until)
+    scheduler.signal(number)
+
+    scheduler.finish(10).failed(130, "interrupted")
+    server.finish(10).failed(4, "scheduler 'easy' disconnected after notice")
+    assert len(shell.ended_jobs()) > 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
+def test_interrupting_a_run_ends_it_and_its_scheduler(shell, wait_until, number):
+    """Exit code 130, outputs up to that moment, and no process stays behind."""
+    run = busy(shell, "run")
+    until_jobs_end(shell, wait_until)
+    run.signal(number)
+
+    outcome = run.finish(10).failed(130, "interrupted")
+    assert "ended early: interrupted" in outcome.out
+    check_outputs(shell, outcome.err)
+
+
+def test_interrupting_a_run_in_one_process_keeps_its_outputs(shell, wait_until):
+    """There is no scheduler to be told."""
+    run = shell.start("run", "--in-process", "-p", "tiny", "-w", shell.many(3 * JOBS), "--out", "out")
+    until_jobs_end(shell, wait_until)
+    run.signal(signal.SIGINT)
+
+    run.finish(10).failed(130, "interrupted")
+    assert 0 < len(shell.ended_jobs()) < 3 * JOBS
+
+
+def test_impatience_does_no_harm(shell, wait_until):
+    """Several interrupts in a row still leave no process and no traceback."""
+    run = busy(shell, "run")
+    until_jobs_end(shell, wait_until)
+    for _ in range(6):
+        run.signal(signal.SIGINT)
+
+    run.finish(10).failed(130, "interrupted")
+
+
+def test_a_scheduler_that_is_stuck_does_not_hold_up_an_interrupt(shell):
+    """It is given a little time to answer, and then ended."""
+    run = shell.start(
+        "run", "-p", "tiny", "-w", shell.small(), "--out", "out", "--scheduler", *shell.peer("hangs", "mid-run")
+    )
+    run.until("peer hangs")
+    run.signal(signal.SIGINT)
+
+    run.finish(12).failed(130, "simulated time 100.0", "interrupted")
+    assert [job[0] for job in shell.ended_jobs()] == ["2", "1"]
+
+
+@BOTH
+def test_a_server_that_waits_can_be_interrupted(shell, number):
+    """Nothing was begun: no outputs, no connection file."""
+    server = busy(shell, "serve")
+    server.until("listening")
+    server.signal(number)
+
+    server.finish(10).failed(130, "interrupted")
+    assert list((shell.folder / "out").iterdir()) == []
+
+
+def test_a_run_whose_scheduler_never_connects_can_be_interrupted(shell):
+    """The scheduler's process is ended too."""
+    run = busy(shell, "run", "--scheduler", "sh -c 'echo peer started; sleep 60' {endpoint}")
+    run.until("peer started")
+    run.signal(signal.SIGINT)
+
+    run.finish(10).failed(130, "interrupted")
+
+
+@pytest.mark.parametrize("connect", ["tcp://127.0.0.1:9", "missing/connection.json"])
+def test_a_scheduler_that_waits_can_be_interrupted(shell, connect):
+    """For the server, or for its connection file."""
+    scheduler = shell.start("-v", "schedule", "easy", "--connect", connect)
+    shell.run("--version")  # some time for it to start
+    scheduler.signal(signal.SIGINT)
+
+    assert scheduler.finish(10).code in (130, -signal.SIGINT)
+    assert "Traceback" not in scheduler.err
+
+
+def test_a_scheduler_whose_server_is_killed_ends_by_itself(shell, wait_until):
+    """It says that the server disconnected, with exit code 4."""
+    server = busy(shell, "serve")
+    server.until("listening")
+    scheduler = shell.start("schedule", "easy", "--connect", "out")
+    until_jobs_end(shell, wait_until)
+    server.signal(signal.SIGKILL)
+
+    scheduler.finish(10).failed(4, "the server disconnected")
+    shell.tidy()
+
+
+def test_a_run_that_is_killed_leaves_no_orphan(shell, wait_until):
+    """The scheduler that it had started notices, and ends by itself."""
+    run = busy(shell, "run")
+    until_jobs_end(shell, wait_until)
+    run.signal(signal.SIGKILL)
+    run.finish(10)
+
+    wait_until(lambda: not shell.survivors(), 5)
+    assert shell.survivors() == []
+    shell.tidy()
+
+
+def test_what_a_schedulers_script_started_is_ended_too(shell):
+    """A command may be a script that starts the real scheduler, which outlives it."""
+    script = shell.write("start.sh", f'"{shell.peer("hangs", "mid-run")[0]}" "$@" &\nwait\n')
+    peer = shell.peer("hangs", "mid-run")
+    outcome = shell.run(
+        "run", "-p", "tiny", "-w", shell.small(), "--out", "out", "--decision-timeout", "1",
+        "--scheduler", "sh", script, *peer[1:],
+    )  # fmt: skip
+
+    outcome.failed(4, "did not answer")
+    assert shell.survivors() == []

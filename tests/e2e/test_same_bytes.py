@@ -1,0 +1,76 @@
+"""Equal inputs give equal bytes: over each transport, in each repetition, whatever the environment."""
+
+import pytest
+
+
+def outputs(shell, name, *arguments, policy="easy"):
+    """Run the generated workload and return the bytes of all outputs."""
+    shell.run("run", "-w", "generated.swf", "--scheduler", policy, *arguments, "--out", name).ok()
+    files = shell.files(name)
+    assert len(files) == 6
+    return files
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "easy", "easy-sjbf", "filler"])
+def test_every_transport_gives_the_same_bytes(shell, policy):
+    """ipc, tcp and in process: every file of the outputs' folder is the same."""
+    shell.run("workload", "generate", "--jobs", "400", "--units", "32", "--seed", "7", "-o", "generated.swf").ok()
+    in_process = outputs(shell, "o1", "--in-process", policy=policy)
+
+    assert outputs(shell, "o2", policy=policy) == in_process
+    assert outputs(shell, "o3", "--endpoint", "tcp://127.0.0.1:*", policy=policy) == in_process
+
+
+def test_two_terminals_give_the_same_bytes(shell):
+    """`serve` and `schedule` write what `run` writes."""
+    shell.run("workload", "generate", "--jobs", "400", "--units", "32", "--seed", "7", "-o", "generated.swf").ok()
+    server = shell.start("serve", "-w", "generated.swf", "--out", "served")
+    shell.run("schedule", "easy", "--connect", "served").ok()
+    server.finish().ok()
+
+    assert shell.files("served") == outputs(shell, "ran")
+
+
+def test_repetitions_give_the_same_bytes(shell):
+    """Whatever hash seed, locale, time zone and working folder they run with."""
+    shell.run("workload", "generate", "--jobs", "400", "--units", "32", "--seed", "7", "-o", "generated.swf").ok()
+    first = outputs(shell, "o0")
+    for number, environment in enumerate(
+        ({"PYTHONHASHSEED": "1"}, {"PYTHONHASHSEED": "2", "TZ": "Asia/Tokyo"}, {"LC_ALL": "C", "PYTHONUTF8": "0"}), 1
+    ):
+        shell.environment |= environment
+        assert outputs(shell, f"o{number}", "--timings", f"t{number}.json") == first
+
+
+def test_generated_workloads_have_the_same_bytes(shell):
+    """Equal seeds give equal files, also compressed; other seeds give others."""
+    for name, seed in (("a.swf", 3), ("b.swf", 3), ("c.swf", 4), ("a.json.gz", 3), ("b.json.gz", 3)):
+        shell.run("workload", "generate", "--jobs", "200", "--seed", str(seed), "-o", name).ok()
+    files = {path.name: path.read_bytes() for path in shell.folder.iterdir()}
+
+    assert files["a.json.gz"] == files["b.json.gz"]
+    assert files["a.swf"] == files["b.swf"]
+    assert files["a.swf"] != files["c.swf"]
+
+
+def test_a_convert_there_and_back_changes_no_result(shell):
+    """SWF to JSON to SWF: the same jobs run at the same times."""
+    shell.run("workload", "generate", "--jobs", "400", "--units", "32", "--seed", "7", "-o", "one.swf").ok()
+    shell.run("convert", "one.swf", "two.json.xz").ok()
+    shell.run("convert", "two.json.xz", "three.swf.gz").ok()
+    rows = {}
+    for name in ("one.swf", "two.json.xz", "three.swf.gz"):
+        shell.run("run", "-w", name, "--in-process", "--out", name[:3]).ok()
+        rows[name] = [job[3:6] + job[6:-1] for job in shell.ended_jobs(name[:3])]
+
+    assert rows["one.swf"] == rows["two.json.xz"] == rows["three.swf.gz"]
+
+
+@pytest.mark.slow
+def test_ten_repetitions_of_the_bundled_workload_give_the_same_bytes(shell):
+    """Over ipc and tcp in turn, all like the run in one process."""
+    shell.run("run", "--in-process", "--out", "in-process").ok()
+    for number in range(10):
+        endpoint = ["--endpoint", "tcp://127.0.0.1:*"] if number % 2 else []
+        shell.run("run", *endpoint, "--out", f"o{number}").ok()
+        assert shell.files(f"o{number}") == shell.files("in-process")

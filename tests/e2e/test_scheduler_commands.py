@@ -1,0 +1,91 @@
+"""`run --scheduler`: names, programs quoted and unquoted, and programs that cannot be started."""
+
+import sys
+import time
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--out", "out", "--scheduler", "{python}", "{peer}", "{endpoint}", "--out", "elsewhere"],
+        ["--scheduler", "'{python}' {peer} {endpoint} --its-own", "--out", "out"],
+        ["--scheduler='{python}' {peer} --x={endpoint}", "--out", "out"],
+        ["--out", "out", "--scheduler={python}", "{peer}", "{endpoint}"],
+        ["--out", "out", "--scheduler", "env", "ENDPOINT={endpoint}", "{python}", "{peer}", "from-environment"],
+    ],
+    ids=["unquoted", "quoted, options after", "quoted with =", "unquoted with =", "env"],
+)
+def test_a_program_is_given_quoted_or_not(shell, arguments):
+    """Unquoted it takes the rest of the line; quoted, options may follow; {endpoint} may stand within a word."""
+    good = shell.peer("good")[1]
+    shell.write(
+        "peer.py",
+        "import os, runpy, sys\n"
+        "words = [word.removeprefix('--x=') for word in sys.argv[1:]]\n"
+        "given = next((word for word in words if '://' in word), os.environ.get('ENDPOINT'))\n"
+        "assert given == os.environ['PIPISTRELLE_ENDPOINT']\n"
+        "sys.argv[1:] = [given]\n"
+        f"sys.path.insert(0, os.path.dirname({good!r}))\n"
+        f"runpy.run_path({good!r}, run_name='__main__')\n",
+    )
+    words = [word.replace("{python}", sys.executable).replace("{peer}", "peer.py") for word in arguments]
+    outcome = shell.run("run", "-p", "tiny", "-w", shell.small(), *words).ok()
+
+    assert "peer ended completed" in outcome.out
+    assert len(shell.ended_jobs()) == 4
+
+
+def test_a_programs_path_may_have_spaces(shell):
+    """Words that the command line kept apart stay apart."""
+    (shell.folder / "my peers").mkdir()
+    shell.write("my peers/a peer.sh", '#!/bin/sh\nexec "$@"\n').chmod(0o755)
+    outcome = shell.run(
+        "run", "-p", "tiny", "-w", shell.small(), "--scheduler", "my peers/a peer.sh", *shell.peer("good")
+    )
+
+    assert "peer ended completed" in outcome.ok().out
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "fragments"),
+    [
+        (["./prog"], 2, ["there is no scheduler './prog'", "needs {endpoint}"]),
+        (["./prog", "--fast"], 2, ["there is no scheduler './prog'", "needs {endpoint}"]),
+        (["./prog --fast"], 2, ["there is no scheduler './prog --fast'", "needs {endpoint}"]),
+        (["./prog 'half {endpoint}"], 2, ["cannot be split into words", "./prog 'half"]),
+        (["./missing", "{endpoint}"], 2, ["cannot start the scheduler (No such file or directory)", "./missing"]),
+        (["./folder", "{endpoint}"], 2, ["cannot start the scheduler (Permission denied)"]),
+        (["./plain.txt", "{endpoint}"], 2, ["cannot start the scheduler"]),
+        (["false", "{endpoint}"], 4, ["ended with exit code 1 before the simulation was over", "false '{endpoint}'"]),
+        (["true", "{endpoint}"], 4, ["ended with exit code 0 before the simulation was over"]),
+        (["sh", "-c", "kill -9 $$", "{endpoint}"], 4, ["was killed by SIGKILL"]),
+        (["./prog", "{endpoint}", "--order", "sjf"], 2, ["cannot start the scheduler"]),
+    ],
+    ids=lambda value: " ".join(value)[:30] if isinstance(value, list) else "",
+)
+def test_a_program_that_cannot_be_a_scheduler_is_reported_at_once(shell, words, code, fragments):
+    """Long before the time limit of a minute, with what to do."""
+    (shell.folder / "folder").mkdir()
+    shell.write("plain.txt", "not a program\n").chmod(0o755)
+    began = time.monotonic()
+    shell.run("run", "-p", "tiny", "-w", shell.small(), "--scheduler", *words).failed(code, *fragments)
+
+    assert time.monotonic() - began < 15
+
+
+def test_our_own_parts_do_not_go_with_a_program(shell):
+    """What would be accepted and ignored is refused."""
+    outcome = shell.run("run", "--order", "sjf", "--scheduler", "./prog", "{endpoint}")
+    outcome.failed(2, "--order, --backfill and --placement go with a scheduler of ours")
+
+
+def test_a_module_may_hold_the_policy(shell):
+    """`package.module:OBJECT` is found as Python finds modules."""
+    outcome = shell.run(
+        "run", "-p", "tiny", "-w", shell.small(), "--scheduler", "pipistrelle.schedulers.presets:fcfs", "--out", "out"
+    )
+    outcome.ok()
+
+    assert len(shell.ended_jobs()) == 4

@@ -1,0 +1,30 @@
+"""Runs that would never end: exit code 5, the jobs that wait are named, the scheduler is told, outputs are kept."""
+
+import pytest
+
+FIRST_THREE = "first w0!1 (2 units), w0!2 (2 units), w0!3 (4 units) and 1 more"
+
+
+@pytest.mark.parametrize(
+    ("way", "fragments"),
+    [
+        ("nothing", ["simulated time 500.0", "the run stalled", "4 waiting, 0 running, 4 units free", FIRST_THREE]),
+        ("deaf", ["simulated time 500.0", "the run stalled", FIRST_THREE]),
+        ("late", ["simulated time 9000.0", "the run stalled", FIRST_THREE]),
+        ("asleep", ["the run stalled", FIRST_THREE]),
+        ("one-left", ["simulated time 500.0", "the run stalled", "1 waiting", "first w0!4 (1 units)"]),
+        ("rejected", ["10,000 notices were sent at simulated time 0.0", "repeats a decision that is rejected"]),
+        ("call-now", ["10,000 notices were sent at simulated time 0.0", "asks to be called at once"]),
+        ("poll", ["10,000 notices had no effect", "idle", FIRST_THREE]),
+    ],
+)
+def test_a_run_that_stalls_ends_and_says_why(shell, way, fragments):
+    """The message names the jobs that wait, the free units and what the scheduler did not do."""
+    outcome = shell.simulate("stubborn", way)
+    outcome.failed(5, *fragments)
+
+    assert "peer ended stalled" in outcome.out
+    assert fragments[0] in outcome.out
+    assert "ended early: stalled" in outcome.out
+    assert (["1", "2", "3"] if way == "one-left" else []) == [job[0] for job in shell.ended_jobs()]
+    assert b'"stalled"' in shell.files("out")["out_summary.json"]

@@ -1,0 +1,146 @@
+"""Full disks and folders that cannot be written to: exit code 6, the file named, the rest kept."""
+
+import os
+import shutil
+import subprocess
+
+import pytest
+
+FULL = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
+NO_SPACE = "No space left on device"
+
+
+@pytest.mark.parametrize("command", ["run", "serve"])
+def test_a_folder_that_cannot_be_made_is_reported_before_anything_is_begun(shell, command):
+    """Exit code 6; no scheduler is waited for."""
+    shell.write("file", "x")
+    shell.run(command, "-p", "tiny", "-w", shell.small(), "--out", "file/below").failed(
+        6, "file/below", "cannot write to the outputs' folder (Not a directory)", "--out"
+    )
+
+
+def test_a_file_is_no_folder(shell):
+    """--out must name a folder."""
+    shell.write("file", "x")
+    shell.run("run", "-w", shell.small(), "--out", "file").failed(2, "--out", "file")
+
+
+def test_the_default_folder_may_be_in_the_way(shell):
+    """Without --out the folder is made below pipistrelle-out."""
+    shell.write("pipistrelle-out", "x")
+    shell.run("run", "-w", shell.small()).failed(6, "pipistrelle-out", "cannot write to the outputs' folder")
+
+
+@FULL
+@pytest.mark.parametrize(
+    ("name", "jobs", "mode"),
+    [
+        ("jobs.csv", 4, []),
+        ("jobs.csv", 4, ["--in-process"]),
+        ("jobs.csv", 3000, []),
+        ("decisions.csv", 4, []),
+        ("decisions.csv", 3000, ["--in-process"]),
+        ("machine_states.csv", 4, []),
+        ("machine_states.csv", 9000, ["--in-process"]),
+    ],
+)
+def test_a_full_disk_ends_the_run(shell, name, jobs, mode):
+    """Whether it is noticed on the way or at the end; the other files hold what they should."""
+    (shell.folder / "out").mkdir()
+    (shell.folder / "out" / f"out_{name}").symlink_to("/dev/full")
+    workload = shell.small() if jobs == 4 else shell.many(jobs)
+    outcome = shell.run("run", "-p", "tiny", "-w", workload, "--out", "out", *mode)
+    outcome.failed(6, f"out/out_{name}", NO_SPACE, "--out")
+
+    files = {path.name: path for path in (shell.folder / "out").iterdir()}
+    assert len(files) == 6
+    for other, path in files.items():
+        if other != f"out_{name}":
+            assert path.read_text().endswith("\n")
+    if name != "jobs.csv" and jobs == 4:  # noticed at the end only
+        assert len(shell.ended_jobs()) == jobs
+
+
+@FULL
+@pytest.mark.parametrize("name", ["config.json", "schedule.csv", "summary.json"])
+def test_a_full_disk_for_the_small_files_ends_the_run_too(shell, name):
+    """Those that are written as a whole; whichever it is, the scheduler is told that the run is over."""
+    (shell.folder / "out").mkdir()
+    (shell.folder / "out" / f"out_{name}").symlink_to("/dev/full")
+    outcome = shell.simulate("good").failed(6, f"out/out_{name}", NO_SPACE)
+
+    assert "peer ended" in outcome.out
+
+
+@FULL
+def test_the_connection_file_needs_room_too(shell):
+    """A server that cannot say where it listens does not listen."""
+    (shell.folder / "out" / "connection.json").mkdir(parents=True)
+    shell.run("serve", "-p", "tiny", "-w", shell.small(), "--out", "out").failed(6, "connection.json")
+
+
+@FULL
+def test_timings_that_cannot_be_written_are_reported_after_the_run(shell):
+    """Everything else is there."""
+    shell.write("file", "x")
+    for path, reason in (("/dev/full", NO_SPACE), ("file/below", "Not a directory"), ("missing/t", "No such file")):
+        outcome = shell.run("run", "-p", "tiny", "-w", shell.small(), "--out", "out", "--timings", path)
+        outcome.failed(6, path, reason)
+        assert len(shell.ended_jobs()) == 4
+        assert "outputs in out" in outcome.out
+
+
+@FULL
+def test_a_failed_run_is_not_hidden_by_its_timings(shell):
+    """What ended the run counts."""
+    shell.simulate("stubborn", "nothing", options=["--timings", "/dev/full"]).failed(5, "stalled")
+
+
+@FULL
+@pytest.mark.parametrize("arguments", [["list", "platforms"], ["--help"], ["run", "-p", "tiny", "-w", "small.swf"]])
+def test_standard_output_may_be_full(shell, arguments):
+    """Exit code 6, and no traceback."""
+    shell.small()
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [*shell.command, *arguments], stdout=full, stderr=subprocess.PIPE, cwd=shell.folder, timeout=30,
+            env=shell.environment, check=False,
+        )  # fmt: skip
+
+    assert done.returncode == 6
+    assert done.stderr.decode().splitlines() == [f"pipistrelle: cannot write to standard output ({NO_SPACE})."]
+
+
+def test_a_reader_may_leave(shell):
+    """`pipistrelle list platforms | true` ends without a word, as other programs do."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = subprocess.run(
+            [*shell.command, "list", "platforms"], stdout=writer, stderr=subprocess.PIPE, cwd=shell.folder, timeout=30,
+            env=shell.environment, check=False,
+        )  # fmt: skip
+    finally:
+        os.close(writer)
+
+    assert (done.returncode, done.stderr) == (1, b"")
+
+
+def test_a_disk_that_fills_up_during_the_run(shell):
+    """On a real file system of 64 kB: exit code 6, and what was written is whole lines of the same outputs."""
+    disk = shell.folder / "disk"
+    disk.mkdir()
+    mount = shutil.which("mount")
+    if (
+        mount is None
+        or subprocess.run(
+            [mount, "-t", "tmpfs", "-o", "size=64k", "none", disk], capture_output=True, check=False
+        ).returncode
+    ):
+        pytest.skip("a small file system cannot be mounted here (that needs root)")
+    try:
+        outcome = shell.run("run", "-p", "tiny", "-w", shell.many(3000), "--out", "disk/out")
+        outcome.failed(6, "disk/out/out_", NO_SPACE)
+        assert (disk / "out" / "out_jobs.csv").stat().st_size > 0
+    finally:
+        subprocess.run(["umount", disk], check=True)

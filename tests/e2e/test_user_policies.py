@@ -1,0 +1,163 @@
+"""A policy from a user's own file: it runs in both modes, and whatever is wrong with it is said in one message."""
+
+import pytest
+
+POLICY = '''
+from pipistrelle.schedulers.orders import Fcfs
+
+
+class Mine:
+    """Starts whatever fits."""
+
+    name = "mine"
+    order = Fcfs()
+
+    def decide(self, view):
+        """Start all that fits."""
+        for job in list(view.waiting):
+            if job.size <= view.free.count:
+                view.start(job, why="fits")
+
+
+class NoOrder:
+    name = "no-order"
+
+    def decide(self, view):
+        pass
+
+
+class Unmade(Mine):
+    def __init__(self):
+        raise ValueError("no licence")
+
+
+class NeedsMore(Mine):
+    def __init__(self, size):
+        self.size = size
+
+
+class Fails(Mine):
+    def decide(self, view):
+        if view.now >= 100:
+            return {}["missing"]
+        super().decide(view)
+
+
+class Illegal(Mine):
+    def decide(self, view):
+        super().decide(view)
+        if view.now >= 100:
+            view.cancel_call("never asked for")
+
+
+class Lazy(Mine):
+    def decide(self, view):
+        pass
+
+
+def make():
+    """Return a policy."""
+    return Mine()
+
+
+number = 42
+'''
+MODES = pytest.mark.parametrize("mode", [[], ["--in-process"]], ids=["two processes", "in process"])
+
+
+@MODES
+@pytest.mark.parametrize("name", ["Mine", "make"])
+def test_a_policy_of_ones_own_runs(shell, mode, name):
+    """A class, or a function that makes one, in both modes."""
+    shell.write("mine.py", POLICY)
+    shell.run("run", "-p", "tiny", "-w", shell.small(), "--scheduler", f"mine.py:{name}", *mode, "--out", "out").ok()
+
+    assert len(shell.ended_jobs()) == 4
+    assert {line[5] for line in shell.decisions()} == {"fits"}
+
+
+def test_without_out_the_outputs_folder_is_named_after_both(shell):
+    """Each run gets a folder of its own."""
+    shell.write("mine.py", POLICY)
+    for number in (1, 2):
+        outcome = shell.run("run", "-p", "tiny", "-w", shell.small(), "--scheduler", "mine.py:Mine").ok()
+        assert f"outputs in pipistrelle-out/small-mine.py-Mine-{number}" in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("name", "fragments"),
+    [
+        ("missing.py:Mine", ["missing.py", "there is no such file"]),
+        ("mine.py:Mein", ["mine.py", "there is no 'Mein' in it", "Did you mean 'Mine'?"]),
+        ("mine.py:", ["mine.py", "there is no '' in it"]),
+        ("mine.py:NoOrder", ["mine.py:NoOrder", "it has no 'order'", "name, order and decide(view)"]),
+        ("mine.py:number", ["mine.py:number", "cannot make the policy (TypeError"]),
+        ("mine.py:Unmade", ["mine.py:Unmade", "cannot make the policy (ValueError: no licence)"]),
+        ("mine.py:NeedsMore", ["mine.py:NeedsMore", "cannot make the policy (TypeError", "needs no arguments"]),
+        ("broken.py:Mine", ["broken.py", "cannot import it (SyntaxError"]),
+        ("raising.py:Mine", ["raising.py", "cannot import it (ZeroDivisionError"]),
+        ("binary.py:Mine", ["binary.py", "cannot import it"]),
+        ("no_module_of_ours:Mine", ["no_module_of_ours", "cannot import it (ModuleNotFoundError"]),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_policy_that_cannot_be_made_is_refused(shell, name, fragments):
+    """Before anything is begun, with exit code 2."""
+    shell.write("mine.py", POLICY)
+    shell.write("broken.py", "class Mine(:\n")
+    shell.write("raising.py", "x = 1 / 0\n")
+    shell.write("binary.py", b"\0\xff")
+    shell.run("run", "-p", "tiny", "-w", shell.small(), "--scheduler", name, "--out", "out").failed(2, *fragments)
+
+    assert not (shell.folder / "out").exists()
+
+
+def test_schedule_says_the_same(shell):
+    """The command for a terminal of its own knows the same policies and errors."""
+    shell.write("mine.py", POLICY)
+    shell.run("schedule", "mine.py:Unmade", "--connect", "tcp://127.0.0.1:9").failed(2, "no licence")
+
+
+@MODES
+@pytest.mark.parametrize(
+    ("name", "fragments"),
+    [
+        ("Fails", ["policy 'mine' raised KeyError: 'missing'", "simulated time 100.0", "mine.py:"]),
+        ("Illegal", ["the server rejected a decision (unknown_call)", "CANCEL_CALL"]),
+    ],
+)
+def test_a_policy_that_fails_on_the_way_ends_the_run(shell, mode, name, fragments):
+    """Exit code 4; the cause is said once, and outputs so far are kept."""
+    shell.write("mine.py", POLICY)
+    outcome = shell.run(
+        "run", "-p", "tiny", "-w", shell.small(), "--scheduler", f"mine.py:{name}", *mode, "--out", "out"
+    )
+
+    assert outcome.code == 4
+    assert "Traceback" not in outcome.err
+    cause, *consequence = outcome.messages
+    for fragment in fragments:
+        assert fragment in cause
+    # Of two processes, the server says for its part that it lost its scheduler.
+    assert len(consequence) == (0 if mode else 1)
+    assert "the scheduler ended with exit code 4" in "".join(consequence) or mode
+    assert [job[0] for job in shell.ended_jobs()][:2] == ["2", "1"]
+    assert (shell.folder / "out" / "out_summary.json").is_file()
+
+
+@MODES
+def test_the_traceback_of_a_policy_is_in_the_log_on_request(shell, mode):
+    """With -vv its author sees where it failed, also when it runs in a process of its own."""
+    shell.write("mine.py", POLICY)
+    outcome = shell.run("-vv", "run", "-p", "tiny", "-w", shell.small(), "--scheduler", "mine.py:Fails", *mode)
+
+    assert outcome.code == 4
+    assert 'return {}["missing"]' in outcome.err
+
+
+@MODES
+def test_a_policy_that_starts_nothing_stalls(shell, mode):
+    """Exit code 5, with the jobs named."""
+    shell.write("mine.py", POLICY)
+    outcome = shell.run("run", "-p", "tiny", "-w", shell.small(), "--scheduler", "mine.py:Lazy", *mode)
+    outcome.failed(5, "the run stalled", "w0!1 (2 units)")

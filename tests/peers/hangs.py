@@ -1,0 +1,24 @@
+"""Falls silent WHEN (before-hello, after-welcome, mid-run); late: answers after all, when the server has given up."""
+
+import sys
+import time
+
+from talk import Message, Server, say, serve
+
+WHEN = sys.argv[2]
+
+
+def decide(notice: Message, events: list[Message]) -> None:
+    """Fall silent once two jobs have ended."""
+    if notice["now"] >= 100:
+        say("hangs")
+        time.sleep(1.5 if WHEN == "late" else 60)
+
+
+if WHEN == "before-hello":
+    time.sleep(60)
+if WHEN == "after-welcome":
+    server = Server()
+    server.hello()
+    time.sleep(60)
+serve(decide)

@@ -1,0 +1,219 @@
+"""The architecture as a test: who may import what, and what the core never touches."""
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+#: {layer: the layers that it may import}, from the lowest; a layer may always import itself
+LAYERS: dict[str, set[str]] = {
+    "protocol": set(),
+    "platforms": {"protocol"},
+    "traces": {"protocol"},
+    "server": {"protocol", "platforms", "traces"},
+    "schedulers": {"protocol", "platforms"},
+    "studies": {"protocol", "platforms", "traces", "server", "schedulers"},
+    "cli": {"protocol", "platforms", "traces", "server", "schedulers", "studies"},
+}
+
+#: standard library without clocks, files, sockets, processes or chance
+HARMLESS = {
+    "array",
+    "bisect",
+    "collections",
+    "contextlib",
+    "dataclasses",
+    "decimal",
+    "difflib",
+    "enum",
+    "functools",
+    "hashlib",
+    "heapq",
+    "importlib.metadata",
+    "itertools",
+    "json",
+    "math",
+    "re",
+    "tomllib",
+    "typing",
+}
+
+#: what the core may import besides HARMLESS
+CORE = {
+    "protocol": {"msgspec"},
+    "platforms": {"msgspec", "importlib.resources"},  # the library's files are part of the package
+    "server": {"msgspec", "numpy"},
+}
+
+#: modules that deal with the world outside, and with what of it: everything else in these layers is the core
+WORLDLY = {
+    "protocol/schema.py": {"sys"},  # run as a program it writes the schema to standard output
+    "server/outputs.py": {"pathlib"},
+    "server/recorder.py": {"pathlib", "open"},
+    "server/simulation.py": {"pathlib", "platform"},  # where outputs go; Python's version for out_config.json
+    "server/zmq_transport.py": {"zmq", "loguru", "socket", "time", "errno", "pathlib"},
+}
+
+ZMQ_MODULES = {"server/zmq_transport.py", "schedulers/zmq_client.py"}
+#: from every layer: what would make runs differ, or run what a file or a peer says
+BANNED_MODULES = {"random", "pickle", "marshal", "shelve", "dill", "cloudpickle", "secrets", "uuid"}
+BANNED_CALLS = {"eval", "exec", "compile", "__import__"}
+#: of numpy.random only what makes a generator from a seed
+SEEDED = {"Generator", "PCG64", "PCG64DXSM", "Philox", "SeedSequence", "BitGenerator"}
+MAX_LINES = 400
+
+
+class Module(NamedTuple):
+    """A source file: its name from the project's top, its layer, its syntax tree."""
+
+    name: str
+    layer: str
+    tree: ast.Module
+
+    def imports(self) -> Iterator[str]:
+        """Yield every imported module's full name, wherever the import stands."""
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Import):
+                yield from (alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module is not None:
+                yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+    def calls(self) -> Iterator[str]:
+        """Yield the name of every function called by its bare name."""
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                yield node.func.id
+
+    def attributes(self) -> Iterator[str]:
+        """Yield every attribute in the code, with what it is taken from."""
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Attribute):
+                yield ast.unparse(node)
+
+
+def is_one_of(name: str, modules: set[str]) -> bool:
+    """Tell whether a dotted name is one of the modules or something inside one."""
+    return any(name == module or name.startswith(f"{module}.") for module in modules)
+
+
+MODULES = [
+    Module(path.relative_to(ROOT).as_posix(), layer, ast.parse(path.read_text(encoding="utf-8")))
+    for layer in LAYERS
+    for path in sorted((ROOT / layer).rglob("*.py"))
+]
+every_module = pytest.mark.parametrize("module", MODULES, ids=[module.name for module in MODULES])
+core_modules = pytest.mark.parametrize(
+    "module",
+    [module for module in MODULES if module.layer in CORE],
+    ids=[module.name for module in MODULES if module.layer in CORE],
+)
+
+
+def test_every_code_folder_is_a_layer() -> None:
+    """The layers of this test are the folders that hold a package; tests/test_packaging.py compares pyproject.toml."""
+    assert set(LAYERS) == {path.parent.name for path in ROOT.glob("*/__init__.py")}
+
+
+@every_module
+def test_imports_point_downwards(module: Module) -> None:
+    """A module imports our own packages from its layer or from lower ones only."""
+    allowed = {module.layer} | LAYERS[module.layer]
+    used = {name.split(".")[1] for name in module.imports() if name.startswith("pipistrelle.")}
+
+    assert used <= allowed, f"{module.name} imports {sorted(used - allowed)}"
+
+
+@every_module
+def test_imports_are_absolute(module: Module) -> None:
+    """No relative import, no ``import *``, and never ``import pipistrelle`` as a whole."""
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{module.name}:{node.lineno}"
+            assert all(alias.name != "*" for alias in node.names), f"{module.name}:{node.lineno}"
+    assert "pipistrelle" not in set(module.imports())
+
+
+@core_modules
+def test_the_core_touches_neither_clock_nor_file_nor_socket(module: Module) -> None:
+    """Protocol, platforms and the server's core import msgspec, numpy and harmless standard library only."""
+    allowed = HARMLESS | CORE[module.layer] | WORLDLY.get(module.name, set()) | {"pipistrelle"}
+    foreign = {name for name in module.imports() if not is_one_of(name, allowed)}
+
+    assert not foreign, f"{module.name} imports {sorted(foreign)}"
+
+
+@core_modules
+def test_the_core_opens_no_file(module: Module) -> None:
+    """Only the recorder calls ``open``; `Path` objects are met in the worldly modules alone."""
+    if "open" in WORLDLY.get(module.name, set()):
+        return
+    assert "open" not in set(module.calls())
+
+
+def test_the_exceptions_are_needed() -> None:
+    """Each worldly module exists and still uses all that it is allowed to."""
+    by_name = {module.name: module for module in MODULES}
+    for name, extras in WORLDLY.items():
+        module = by_name[name]
+        used = set(module.imports()) | set(module.calls())
+        unused = {extra for extra in extras if not any(is_one_of(thing, {extra}) for thing in used)}
+        assert not unused, f"{name} no longer uses {sorted(unused)}"
+
+
+def test_zmq_is_met_in_the_transports_alone() -> None:
+    """The two transport modules import zmq, and no other module does."""
+    assert {module.name for module in MODULES if any(is_one_of(name, {"zmq"}) for name in module.imports())} == (
+        ZMQ_MODULES
+    )
+
+
+@every_module
+def test_nothing_is_left_to_chance_or_executed(module: Module) -> None:
+    """No module of ours uses a global random generator, unpickles, or evaluates text as code."""
+    assert not {name for name in module.imports() if is_one_of(name, BANNED_MODULES)}
+    assert not BANNED_CALLS & set(module.calls())
+    drawn = {name for name in module.attributes() if re.fullmatch(r"(np|numpy)\.random\.\w+", name)}
+    drawn = {name.rpartition(".")[2] for name in drawn}
+    assert drawn <= SEEDED, f"{module.name} uses numpy.random's {sorted(drawn - SEEDED)}"
+
+
+@every_module
+def test_only_the_command_line_prints_and_exits(module: Module) -> None:
+    """No layer below the command line writes to the terminal, sets up the log or ends the process."""
+    if module.layer == "cli":
+        return
+    assert not {"print", "exit", "quit"} & set(module.calls())
+    ends = {"sys.exit", "os._exit", "os.abort", "logger.add", "logger.remove"}
+    if "sys" not in WORLDLY.get(module.name, set()):
+        ends |= {"sys.stdout", "sys.stderr"}
+    assert not ends & set(module.attributes())
+    assert not {name for name in module.imports() if is_one_of(name, {"click", "rich"})}
+
+
+@every_module
+def test_no_module_has_a_name_of_the_standard_library(module: Module) -> None:
+    """A module or folder called ``queue`` or ``profile`` would be mistaken for Python's own."""
+    assert Path(module.name).stem not in sys.stdlib_module_names
+    assert module.layer not in sys.stdlib_module_names
+
+
+def test_files_are_short() -> None:
+    """No source file of the package, its tests or its benchmarks has more than 400 lines."""
+    paths = [path for folder in [*LAYERS, "tests", "benchmarks", "docs"] for path in (ROOT / folder).rglob("*.py")]
+    lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in paths}
+    long = {path.relative_to(ROOT).as_posix(): count for path, count in lengths.items() if count > MAX_LINES}
+
+    assert not long
+
+
+def test_the_links_for_type_checkers_are_whole() -> None:
+    """``.dev/pipistrelle`` holds one relative link a layer, and nothing else."""
+    links = {path.name: path.readlink().as_posix() for path in (ROOT / ".dev" / "pipistrelle").iterdir()}
+
+    assert links == {layer: f"../../{layer}" for layer in LAYERS}

@@ -1,0 +1,79 @@
+"""What a user gets from ``pip install .``: the wheel, its data files, its entry points."""
+
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+LEFT_OUT = shutil.ignore_patterns("__pycache__", ".*", "*.egg-info", "build", "dist", "pipistrelle-out", "tests")
+
+
+@pytest.fixture(scope="module")
+def pyproject() -> dict[str, Any]:
+    """Return pyproject.toml."""
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
+    """Build the wheel, as pip does, from a copy that holds no left-overs of earlier builds."""
+    source = tmp_path_factory.mktemp("wheel") / "source"
+    shutil.copytree(ROOT, source, ignore=LEFT_OUT)
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(source.parent), "."]
+    built = subprocess.run(command, cwd=source, capture_output=True, text=True, timeout=300, check=False)
+    assert built.returncode == 0, built.stderr
+    return zipfile.ZipFile(next(source.parent.glob("pipistrelle-*.whl")))
+
+
+def test_packages_are_the_folders(pyproject: dict[str, Any]) -> None:
+    """``packages``, written by hand, names every folder with an ``__init__.py``, mapped to itself."""
+    setuptools = pyproject["tool"]["setuptools"]
+    below = {".".join(path.parent.relative_to(ROOT).parts) for path in ROOT.glob("*/**/__init__.py")}
+    folders = {name for name in below if not name.startswith(("tests", "docs", "benchmarks", "build", "."))}
+
+    assert {f"pipistrelle.{folder}" for folder in folders} == set(setuptools["packages"])
+    assert {f"pipistrelle.{folder}": folder for folder in folders if "." not in folder} == setuptools["package-dir"]
+
+
+def test_every_package_is_typed(pyproject: dict[str, Any]) -> None:
+    """Each package's folder holds the marker that tells type checkers to read its annotations."""
+    assert not [name for name in pyproject["tool"]["setuptools"]["package-dir"].values() if not _marker(name).is_file()]
+
+
+def _marker(folder: str) -> Path:
+    return ROOT / folder / "py.typed"
+
+
+def test_the_wheel_holds_all_modules_and_data(wheel: zipfile.ZipFile, pyproject: dict[str, Any]) -> None:
+    """Every module, marker, bundled platform and workload, the protocol's text and its schema are in the wheel."""
+    folders = pyproject["tool"]["setuptools"]["package-dir"].values()
+    wanted = {path for folder in folders for path in (ROOT / folder).rglob("*.py")}
+    wanted |= {_marker(folder) for folder in folders}
+    wanted |= {*(ROOT / "platforms" / "library").glob("*.toml"), *(ROOT / "traces" / "library").glob("*.swf.gz")}
+    wanted |= {ROOT / "protocol" / "SPEC.md", ROOT / "protocol" / "schema.json"}
+
+    assert {f"pipistrelle/{path.relative_to(ROOT).as_posix()}" for path in wanted} <= set(wheel.namelist())
+
+
+def test_the_wheel_takes_no_other_name(wheel: zipfile.ZipFile) -> None:
+    """Nothing but ``pipistrelle`` and its metadata reaches site-packages; no tests, no generic names."""
+    tops = {name.partition("/")[0] for name in wheel.namelist()}
+
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"pipistrelle"}
+    assert not [name for name in wheel.namelist() if "__pycache__" in name or "/vectors/" in name]
+
+
+def test_the_wheel_has_the_command_and_the_schedulers(wheel: zipfile.ZipFile, pyproject: dict[str, Any]) -> None:
+    """The command ``pipistrelle`` and every registered scheduler are entry points of the wheel."""
+    name = next(name for name in wheel.namelist() if name.endswith("entry_points.txt"))
+    text = wheel.read(name).decode()
+
+    assert "pipistrelle = pipistrelle.cli.main:main" in text
+    for scheduler, target in pyproject["project"]["entry-points"]["pipistrelle.schedulers"].items():
+        assert f"{scheduler} = {target}" in text
