@@ -7,6 +7,7 @@ from rich.console import Console
 
 from pipistrelle.cli.progress import ProgressBar
 from pipistrelle.cli.summary import print_summary, timings
+from pipistrelle.server.errors import OutputFailed
 from pipistrelle.server.observers import Observer
 from pipistrelle.server.outputs import to_json, write_output
 from pipistrelle.server.simulation import Result, Setup
@@ -16,13 +17,17 @@ def progress_observers(setup: Setup, wanted: bool | None) -> list[Observer]:
     """Return the progress bar, if it is wanted (None: if standard error is a terminal)."""
     if wanted is False or (wanted is None and not sys.stderr.isatty()):
         return []
-    return [ProgressBar(len(setup.workload), setup.workload.epoch, Console(stderr=True))]
+    console = Console(stderr=True, force_terminal=wanted)  # asked for, it is drawn wherever standard error leads
+    return [ProgressBar(len(setup.workload), setup.workload.epoch, console)]
 
 
 def report(result: Result, setup: Setup, out: Path | None, timings_file: Path | None) -> None:
     """Print the summary and write the timings; raise what ended the run early, if anything did."""
     print_summary(result, setup, out, Console())
     if timings_file is not None:
-        write_output(timings_file, to_json(timings(result)))
+        try:
+            write_output(timings_file, to_json(timings(result)))
+        except OutputFailed as error:
+            raise result.failure or error from None
     if result.failure is not None:
         raise result.failure

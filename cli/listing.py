@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable
 
 import click
 
+from pipistrelle.protocol.errors import did_you_mean
+
 
 def _schedulers() -> Iterable[tuple[str, str]]:
     from pipistrelle.schedulers import registry
@@ -31,9 +33,11 @@ _KINDS: dict[str, Callable[[], Iterable[tuple[str, str]]]] = {
 
 
 @click.command()
-@click.argument("kind", type=click.Choice(list(_KINDS)))
+@click.argument("kind", metavar=f"{{{'|'.join(_KINDS)}}}")
 def command(kind: str) -> None:
     """List the schedulers, platforms or workloads that can be named."""
+    if kind not in _KINDS:
+        raise click.UsageError(f"there is no list of '{kind}'. {did_you_mean(kind, list(_KINDS))}")
     rows = list(_KINDS[kind]())
     width = max((len(name) for name, _ in rows), default=0)
     for name, description in rows:

@@ -1,8 +1,13 @@
 """The command ``pipistrelle``: its groups, its errors, its exit codes."""
 
+import atexit
+import errno
+import io
+import os
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from types import FrameType
 from typing import Any, Final, NoReturn
@@ -19,7 +24,11 @@ COMMANDS: Final = {
     "workload": "pipistrelle.cli.workload",
     "convert": "pipistrelle.cli.convert",
 }
-_INTERRUPTED: Final = 130
+#: an output cannot be written, as `OutputFailed` has it
+_NOT_WRITTEN: Final = 6
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+#: exit code after Ctrl-C or a request to terminate: 128 + SIGINT, as shells have it
+INTERRUPTED: Final = 130
 #: EX_SOFTWARE of sysexits.h
 _BUG: Final = 70
 
@@ -74,36 +83,69 @@ def cli(verbose: int) -> None:
 
 def main(args: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit: 0 done, 2 bad input, 3 to 6 a run that failed (docs/cli.md), 130 interrupted."""
-    sys.exit(_run(args))
+    atexit.register(_ignore_interrupts)  # all is done then: a late one must not change the exit code
+    try:
+        code = _run(args)
+    except (click.Abort, KeyboardInterrupt):
+        code = INTERRUPTED
+        with suppress(KeyboardInterrupt):
+            click.echo("pipistrelle: interrupted", err=True)
+    sys.exit(code)
 
 
 def _run(args: Sequence[str] | None) -> int:
     from pipistrelle.protocol.errors import PipistrelleError
 
-    # A polite request to end keeps the outputs, as Ctrl-C does.
-    signal.signal(signal.SIGTERM, _terminated)
+    for number in (signal.SIGTERM, signal.SIGHUP):  # a polite request to end keeps the outputs, as Ctrl-C does
+        if signal.getsignal(number) is signal.SIG_DFL:  # nohup has the second ignored
+            signal.signal(number, _terminated)
+    for stream in (sys.stdout, sys.stderr):  # a file's name may be no text, and a terminal may lack a letter
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         code: Any = cli.main(args=args, prog_name="pipistrelle", standalone_mode=False)
+        sys.stdout.flush()
     except PipistrelleError as error:
         from pipistrelle.cli.console import print_error
 
         print_error(error)
         return error.exit_code
-    except click.ClickException as error:
+    except getattr(click.exceptions, "NoArgsIsHelpError", ()) as error:  # click before 8.2 has none, and exits itself
         error.show()
-        return error.exit_code
-    except (click.Abort, KeyboardInterrupt):
-        click.echo("interrupted", err=True)
-        return _INTERRUPTED
-    except BrokenPipeError:  # the reader of our output, such as `head`, has gone
-        sys.stderr.close()
-        return 0
-    except Exception as error:  # whatever else comes is our fault, and still no traceback for the user
-        from pipistrelle.cli.console import print_bug
+        return int(error.exit_code)
+    except click.ClickException as error:
+        from pipistrelle.cli.console import print_usage_error
 
-        print_bug(error)
+        print_usage_error(error)
+        return error.exit_code
+    except BrokenPipeError:  # the reader of our output, such as `head`, has gone; often click exits first, with 1
+        _abandon_stdout()
+        return 1
+    except click.Abort:
+        raise
+    except Exception as error:
+        from pipistrelle.cli.console import print_bug, say
+
+        if isinstance(error, OSError) and error.errno in _FULL and error.filename is None:
+            # Our files have errors of their own, so this is standard output.
+            _abandon_stdout()
+            say(f"cannot write to standard output ({error.strerror}).")
+            return _NOT_WRITTEN
+        print_bug(error)  # whatever else comes is our fault, and still no traceback for the user
         return _BUG
     return code if isinstance(code, int) else 0
+
+
+def _abandon_stdout() -> None:
+    """Let what is still buffered go nowhere: the interpreter would fail to write it once more at its end."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
+def _ignore_interrupts() -> None:
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
 
 
 def _terminated(number: int, frame: FrameType | None) -> NoReturn:

@@ -1,5 +1,6 @@
 """Options that several commands share, so that they are called and explained alike."""
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,6 +16,23 @@ from pipistrelle.studies.inputs import load_platform, load_workload, platform_fo
 from pipistrelle.studies.run import DECISION_TIMEOUT, HELLO_TIMEOUT
 
 _C = TypeVar("_C", bound=Callable[..., Any])
+
+
+class PositiveNumber(click.FloatRange):
+    """A finite number above zero; click's own range lets NaN and infinity pass."""
+
+    name = "number"
+
+    def __init__(self) -> None:
+        super().__init__(min=0, min_open=True)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the number, or fail."""
+        number: float = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a finite number.", param, ctx)
+        return number
+
 
 _SIMULATION = (
     click.option(
@@ -42,7 +60,7 @@ _SIMULATION = (
     click.option("--allow-remote", is_flag=True, help="Allow an endpoint that other machines can reach."),
     click.option(
         "--hello-timeout",
-        type=click.FloatRange(min=0, min_open=True),
+        type=PositiveNumber(),
         default=HELLO_TIMEOUT,
         show_default=True,
         metavar="SECONDS",
@@ -50,7 +68,7 @@ _SIMULATION = (
     ),
     click.option(
         "--decision-timeout",
-        type=click.FloatRange(min=0, min_open=True),
+        type=PositiveNumber(),
         default=DECISION_TIMEOUT,
         show_default=True,
         metavar="SECONDS",

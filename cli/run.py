@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
+from click.core import ParameterSource
 
 from pipistrelle.cli.execute import progress_observers, report
 from pipistrelle.cli.options import make_setup, policy_options, policy_words, simulation_options
@@ -15,12 +16,15 @@ from pipistrelle.protocol.version import package_version
 from pipistrelle.schedulers.registry import is_policy_name, make_policy, registered
 from pipistrelle.schedulers.runtime import Runtime
 from pipistrelle.server.outputs import prepare_folder
+from pipistrelle.server.recorder import unwritable
 from pipistrelle.server.simulation import Setup, simulate
 from pipistrelle.server.transport import InProcessTransport
 from pipistrelle.studies.child import PLACEHOLDER, own_command
 from pipistrelle.studies.run import run_with_child
 
 _OUTPUTS: Final = "pipistrelle-out"
+#: characters of a name that go into a folder's name
+_NAME_PART: Final = 50
 
 
 class RunCommand(click.Command):
@@ -29,14 +33,22 @@ class RunCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Cut the scheduler's own arguments off before click sees them."""
         ctx.obj = None
-        if "--scheduler" in args:
-            place = args.index("--scheduler")
-            words = args[place + 1 :]
+        place = next((i for i, word in enumerate(args) if word.partition("=")[0] == "--scheduler"), None)
+        if place is not None:
+            _, mark, value = args[place].partition("=")
+            words = [*([value] if mark else []), *args[place + 1 :]]
             if words and not words[0].startswith("-") and not is_policy_name(words[0]):
-                whole = len(words[0].split()) > 1
-                ctx.obj = shlex.split(words[0]) if whole else words
+                whole = PLACEHOLDER in words[0]  # quoted: the command is one word, options may follow
+                ctx.obj = _split(words[0]) if whole else words
                 args = args[:place] + (words[1:] if whole else [])
         return super().parse_args(ctx, args)
+
+
+def _split(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise click.UsageError(f"the scheduler's command cannot be split into words ({error}): {text}") from None
 
 
 @click.command(cls=RunCommand)
@@ -84,15 +96,17 @@ def command(
     pipistrelle run --scheduler ./my_scheduler --connect {endpoint}
     """
     words: list[str] | None = ctx.obj
-    if words is not None and PLACEHOLDER not in " ".join(words) and len(words) == 1:
+    if words is not None and not any(PLACEHOLDER in word for word in words):
         raise click.UsageError(
             f"there is no scheduler '{words[0]}'. {did_you_mean(words[0], list(registered()))} "
-            f"A program needs {PLACEHOLDER} among its arguments."
+            f"A program needs {PLACEHOLDER} among its arguments, and takes the rest of the line."
         )
-    if in_process and words is not None:
-        raise click.UsageError("a program cannot run inside the server: leave out --in-process.")
-    if in_process and connection["endpoint"] is not None:
-        raise click.UsageError("--in-process uses no endpoint: leave one of the two out.")
+    if in_process:
+        if words is not None:
+            raise click.UsageError("a program cannot run inside the server: leave out --in-process.")
+        for name in connection:
+            if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+                raise click.UsageError(f"--in-process uses no --{name.replace('_', '-')}: leave one of the two out.")
     parts = {"order": order, "backfill": backfill, "placement": placement}
     if words is not None and any(parts.values()):
         raise click.UsageError("--order, --backfill and --placement go with a scheduler of ours, not with a program.")
@@ -108,14 +122,15 @@ def command(
         runtime = Runtime(policy, package_version())
         result = simulate(setup, InProcessTransport(runtime), clock=time.perf_counter, out=folder, observers=observers)
     else:
-        child = own_command(scheduler, *policy_words(parts)) if words is None else words
+        verbose: int = ctx.find_root().params["verbose"]
+        child = own_command(scheduler, *policy_words(parts), verbose=verbose) if words is None else words
         result = run_with_child(setup, child, out=folder, observers=observers, **connection)
     report(result, setup, folder, timings)
 
 
 def _new_folder(setup: Setup, scheduler: str) -> Path:
     """Make a new folder named after the run; numbers, not times, tell runs apart."""
-    name = f"{setup.workload.name}-{Path(scheduler).name}".replace(":", "-")
+    name = f"{setup.workload.name[:_NAME_PART]}-{Path(scheduler).name[:_NAME_PART]}".replace(":", "-")
     prepare_folder(Path(_OUTPUTS))
     for number in count(1):
         folder = Path(_OUTPUTS) / f"{name}-{number}"
@@ -123,5 +138,7 @@ def _new_folder(setup: Setup, scheduler: str) -> Path:
             folder.mkdir()
         except FileExistsError:
             continue
+        except OSError as error:
+            raise unwritable(folder, error) from None
         return folder
     raise AssertionError("unreachable")

@@ -2,7 +2,8 @@
 
 import click
 
-from pipistrelle.cli.options import policy_options
+from pipistrelle.cli.main import INTERRUPTED
+from pipistrelle.cli.options import PositiveNumber, policy_options
 from pipistrelle.protocol.version import package_version
 from pipistrelle.schedulers.registry import make_policy
 from pipistrelle.schedulers.runtime import Runtime
@@ -21,14 +22,17 @@ from pipistrelle.studies.run import HELLO_TIMEOUT
 @policy_options
 @click.option(
     "--hello-timeout",
-    type=click.FloatRange(min=0, min_open=True),
+    type=PositiveNumber(),
     default=HELLO_TIMEOUT,
     show_default=True,
     metavar="SECONDS",
     help="How long to wait for a server.",
 )
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing unless something is wrong.")
+@click.pass_context
 def command(
+    ctx: click.Context,
+    /,
     name: str,
     connect: str,
     order: str | None,
@@ -45,7 +49,12 @@ def command(
     runtime = Runtime(make_policy(name, order=order, backfill=backfill, placement=placement), package_version())
     report = (lambda text: None) if quiet else click.echo
     endpoint = resolve_endpoint(connect, timeout=hello_timeout)
-    serve_simulation(runtime, endpoint, hello_timeout=hello_timeout, report=report)
+    try:
+        serve_simulation(runtime, endpoint, hello_timeout=hello_timeout, report=report)
+    except KeyboardInterrupt:
+        if not quiet:
+            raise
+        ctx.exit(INTERRUPTED)  # most likely by the `run` that had started it, which has said why
     if runtime.ended is not None:
         text = f"the simulation ended: {runtime.ended.reason}"
         report(f"{text} ({runtime.ended.message})" if runtime.ended.message else text)

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +12,10 @@ from pipistrelle.cli.execute import progress_observers, report
 from pipistrelle.cli.options import make_setup, simulation_options
 from pipistrelle.protocol.fields import PROTOCOL_VERSION
 from pipistrelle.server.outputs import prepare_folder, to_json, write_output
+from pipistrelle.server.recorder import unwritable
 from pipistrelle.server.simulation import simulate
 from pipistrelle.server.zmq_transport import ZmqTransport
-from pipistrelle.studies.run import private_endpoint
+from pipistrelle.studies.run import deferred_interrupts, private_endpoint
 
 
 @click.command()
@@ -49,8 +50,9 @@ def command(
     setup = make_setup(platform, workload, sort=sort, strict=strict)
     prepare_folder(out)
     with ExitStack() as stack:
+        interrupted = stack.enter_context(deferred_interrupts())
         address = endpoint if endpoint is not None else stack.enter_context(private_endpoint())
-        transport = ZmqTransport(address, **limits)
+        transport = ZmqTransport(address, interrupted=interrupted, **limits)
         stack.callback(transport.close)
         stack.enter_context(_connection_file(out, transport.endpoint))
         click.echo(f"listening at {transport.endpoint}; waiting for a scheduler")
@@ -64,8 +66,17 @@ def command(
 def _connection_file(out: Path, endpoint: str) -> Iterator[None]:
     """Write where to connect, as long as there is something to connect to."""
     path = out / "connection.json"
-    write_output(path, to_json({"endpoint": endpoint, "protocol": PROTOCOL_VERSION}))
+    text = to_json({"endpoint": endpoint, "protocol": PROTOCOL_VERSION})
+    part = out / ".connection.json.part"
+    write_output(part, text)
+    try:
+        part.replace(path)  # whole at once: a scheduler may be waiting for it
+    except OSError as error:
+        part.unlink()
+        raise unwritable(path, error) from None
     try:
         yield
     finally:
-        path.unlink(missing_ok=True)
+        with suppress(OSError):
+            if path.read_text(encoding="utf-8") == text:  # another server may serve from this folder by now
+                path.unlink()

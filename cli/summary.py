@@ -1,20 +1,24 @@
 """The table at the end of a run."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from pipistrelle.server.simulation import Result, Setup
+
+_SHOWN_NAME: Final = 60
 
 
 def print_summary(result: Result, setup: Setup, out: Path | None, console: Console) -> None:
     """Print the figures of a run and the folder of its outputs."""
     summary, times = result.summary, result.times
     machine = setup.platform
+    name = result.scheduler.name[:_SHOWN_NAME]
     table = Table(
-        title=f"{setup.workload.name} on {machine.name} ({machine.units:,} units), {result.scheduler.name}",
+        title=_plain(f"{setup.workload.name} on {machine.name} ({machine.units:,} units), {name}", "table.title"),
         title_justify="left",
     )
     table.add_column("figure")
@@ -43,9 +47,16 @@ def print_summary(result: Result, setup: Setup, out: Path | None, console: Conso
     row("  of it waiting for the scheduler", 100 * times.scheduler / times.total if times.total else None, ".0f", " %")
     console.print(table)
     if summary.reason != "completed":
-        console.print(f"ended early: {summary.reason}", markup=False, highlight=False)
+        # A failure's message follows as an error; that of a STOP is no error.
+        message = f" ({summary.message})" if summary.reason == "stopped" else ""
+        console.print(_plain(f"ended early: {summary.reason}{message}"), soft_wrap=True)
     if out is not None:
-        console.print(f"outputs in {out}", markup=False, highlight=False, soft_wrap=True)
+        console.print(_plain(f"outputs in {out}"), soft_wrap=True)
+
+
+def _plain(text: str, style: str = "") -> Text:
+    """Return what may quote a scheduler or a file's name: no markup, no control of the terminal."""
+    return Text("".join(c if c.isprintable() else "?" for c in text), style)
 
 
 def timings(result: Result) -> dict[str, Any]:

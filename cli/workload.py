@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from pipistrelle.cli.options import PositiveNumber
 from pipistrelle.traces.generator import generate
 from pipistrelle.traces.load import save
 
@@ -25,7 +26,7 @@ def command() -> None:
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Equal seeds give equal bytes.")
 @click.option(
     "--load",
-    type=click.FloatRange(min=0, min_open=True),
+    type=PositiveNumber(),
     default=0.85,
     show_default=True,
     help="Offered load: unit-seconds of the jobs over those of the machine.",

@@ -197,7 +197,7 @@ class ZmqTransport:
         deadline: float | None = None
         while True:
             try:
-                parts = self._socket.recv_multipart()
+                parts = self._take()
             except zmq.Again:
                 parts = []
             if parts and parts[0] == self._route[0]:  # the common case, without a look at the clock
@@ -213,7 +213,7 @@ class ZmqTransport:
         except RemoteProtocolError as error:
             text = f"{self._who} broke the protocol after {self._last_sent}: {error}"
             refused = Refused(RefusedData("protocol_error", str(error)))
-            self._socket.send_multipart([*self._route, self._session.refuse(refused)])
+            self._send(self._route, self._session.refuse(refused))
             self._route = []
             raise SchedulerFailed(text, where=self.endpoint) from None
 

@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -12,16 +13,19 @@ from pipistrelle.protocol.errors import PipistrelleError
 
 PLACEHOLDER: Final = "{endpoint}"
 ENVIRONMENT: Final = "PIPISTRELLE_ENDPOINT"
+#: how long a scheduler may take to end, in seconds: one that was told that the run is over, and one that was refused
 _GRACE_S: Final = 3.0
+_BRIEF_S: Final = 0.5
 
 
 class CommandError(PipistrelleError):
     """A scheduler's command that cannot be started."""
 
 
-def own_command(policy: str, *options: str) -> list[str]:
-    """Return the command that serves with one of our own policies."""
-    return [sys.executable, "-m", "pipistrelle.cli", "schedule", policy, "--connect", PLACEHOLDER, "--quiet", *options]
+def own_command(policy: str, *options: str, verbose: int = 0) -> list[str]:
+    """Return the command that serves with one of our own policies; ``verbose`` is the log's level, as `-v` counts."""
+    program = [sys.executable, "-m", "pipistrelle.cli", *["-v"] * verbose]
+    return [*program, "schedule", policy, "--connect", PLACEHOLDER, "--quiet", *options]
 
 
 def check_command(command: Sequence[str]) -> None:
@@ -73,23 +77,41 @@ class Child:
         code = self._process.poll()
         if code is None:
             return None
-        how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+        how = f"was killed by {_signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
         return f"the scheduler {how} before the simulation was over: {self._name}"
 
     def __enter__(self) -> "Child":
         return self
 
     def __exit__(self, failed: type[BaseException] | None, *_: object) -> None:
-        """Give the process some seconds to end by itself, then end it; at once if nobody told it to end."""
-        if failed is None and self._ended():
-            return
-        for stop in (self._process.terminate, self._process.kill):
-            stop()
-            if self._ended():
-                return
+        """Give the process some seconds to end by itself, then end it; sooner if the run never began.
 
-    def _ended(self) -> bool:
+        Signals go to its whole group: a command may be a script that starts the real scheduler.
+        """
+        try:
+            by_itself = self._ended(_GRACE_S if failed is None else _BRIEF_S)
+            self._signal(signal.SIGTERM)  # also for what it left behind
+            if by_itself or self._ended(_GRACE_S):
+                return
+        except BaseException:  # a second Ctrl-C: no more patience, but no orphan either
+            self._signal(signal.SIGKILL)
+            raise
+        self._signal(signal.SIGKILL)
+        self._process.wait()
+
+    def _signal(self, number: signal.Signals) -> None:
+        with suppress(ProcessLookupError, PermissionError):  # nobody is left in the group
+            os.killpg(self._process.pid, number)
+
+    def _ended(self, patience: float) -> bool:
         with suppress(subprocess.TimeoutExpired):
-            self._process.wait(_GRACE_S)
+            self._process.wait(patience)
             return True
         return False
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # a real-time signal
+        return f"signal {number}"

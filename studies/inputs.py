@@ -1,5 +1,6 @@
 """Platforms and workloads as a user names them: bundled ones by name, own ones by path."""
 
+import os
 from pathlib import Path
 
 from pipistrelle.platforms import catalogue as platforms
@@ -25,14 +26,14 @@ def load_platform(name: str) -> Platform:
     """
     if name in platforms.names():
         return platforms.get(name)
-    path = Path(name)
-    if not path.is_file():
+    if not os.path.isfile(name):  # pathlib's would raise for a name that is too long
         raise InputError(
             f"there is no platform '{name}'",
             expected="a bundled platform or a TOML file",
             hint=did_you_mean(name, list(platforms.names())),
         )
-    return parse_platform(read_text(path), str(path))
+    _require_text(name)
+    return parse_platform(read_text(Path(name)), name)
 
 
 def load_workload(name: str, *, sort: bool = False) -> Workload:
@@ -47,13 +48,22 @@ def load_workload(name: str, *, sort: bool = False) -> Workload:
     """
     if name in workloads.names():
         return workloads.load_bundled(name)
-    if not Path(name).exists():
+    if not os.path.exists(name):
         raise InputError(
             f"there is no workload '{name}'",
             expected="a bundled workload or a file (SWF or Batsim's JSON, also .gz or .xz)",
             hint=did_you_mean(name, list(workloads.names())),
         )
+    _require_text(name)
     return load(Path(name), sort=sort)
+
+
+def _require_text(name: str) -> None:
+    """Raise InputError if a file's name is no text, as the outputs, which are UTF-8, will say it."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise InputError("the file's name is not UTF-8 text", where=ascii(name), hint="Rename the file.") from None
 
 
 def platform_for(workload: Workload) -> Platform:

@@ -1,10 +1,14 @@
 """A run from one call: in this process, or with the scheduler in another one."""
 
+import os
+import signal
 import tempfile
+import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Final
 
 from pipistrelle.platforms.description import Platform
@@ -12,19 +16,21 @@ from pipistrelle.protocol.version import package_version
 from pipistrelle.schedulers.policy import Policy
 from pipistrelle.schedulers.registry import make_policy
 from pipistrelle.schedulers.runtime import Runtime
-from pipistrelle.server.errors import SchedulerFailed
 from pipistrelle.server.observers import Observer
 from pipistrelle.server.outputs import prepare_folder
 from pipistrelle.server.simulation import Result, Setup, simulate
 from pipistrelle.server.transport import InProcessTransport
 from pipistrelle.server.zmq_transport import ZmqTransport
 from pipistrelle.studies.child import Child, check_command
-from pipistrelle.studies.inputs import load_platform, load_workload, platform_for
+from pipistrelle.studies.inputs import InputError, load_platform, load_workload, platform_for
 from pipistrelle.traces.workload import Workload
 
 #: time limits in seconds of the wall clock
 HELLO_TIMEOUT: Final = 60.0
 DECISION_TIMEOUT: Final = 300.0
+#: the path of a Unix socket has at most 107 bytes; a batch system's folder for temporary files can be longer
+_LONGEST_HOME: Final = 80
+_SHORT_HOME: Final = "/tmp"  # noqa: S108 - the folder made in it is private
 
 
 def run_in_process(
@@ -99,6 +105,8 @@ def run_with_child(
     ------
     PipistrelleError
         when the scheduler cannot be started or never says HELLO; a run that fails later says so in the result.
+    KeyboardInterrupt
+        when the user interrupts before the run has begun.
     """
     check_command(command)
     children: list[Child] = []
@@ -106,30 +114,74 @@ def run_with_child(
     def fate() -> str | None:
         return children[0].fate() if children else None
 
-    with _endpoint_or_private(endpoint) as address:
+    with deferred_interrupts() as interrupted, _endpoint_or_private(endpoint) as address:
         transport = ZmqTransport(
             address,
             hello_timeout=hello_timeout,
             decision_timeout=decision_timeout,
             alive=fate,
+            interrupted=interrupted,
             allow_remote=allow_remote,
         )
         try:
             with Child(command, transport.endpoint) as child:
                 children.append(child)
-                try:
-                    return simulate(setup, transport, clock=time.perf_counter, out=out, observers=observers)
-                except KeyboardInterrupt:
-                    raise SchedulerFailed("interrupted before the scheduler had connected") from None
+                return simulate(setup, transport, clock=time.perf_counter, out=out, observers=observers)
         finally:
             transport.close()
 
 
 @contextmanager
+def deferred_interrupts() -> Iterator[Callable[[], bool]]:
+    """Keep the first Ctrl-C from striking in the middle of something.
+
+    Inside, an interrupt or a request to terminate only makes the yielded function return True, for a transport to
+    look at between messages; a second one raises KeyboardInterrupt at once. Signals that are ignored or end the
+    process stay as they are, and so does everything outside the main thread, where Python takes no handlers.
+    """
+    caught: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        caught.append(number)
+        if len(caught) > 1:
+            raise KeyboardInterrupt
+
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            handler = signal.getsignal(number)
+            if callable(handler):
+                before[number] = handler
+                signal.signal(number, note)
+    try:
+        yield lambda: bool(caught)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
 def private_endpoint() -> Iterator[str]:
-    """Yield an ipc endpoint in a folder that only this user can enter, removed afterwards."""
-    with tempfile.TemporaryDirectory(prefix="pipistrelle-") as folder:
-        yield f"ipc://{folder}/server"
+    """Yield an ipc endpoint in a folder that only this user can enter, removed afterwards.
+
+    Raises
+    ------
+    InputError
+        when there is no place for such a folder.
+    """
+    try:
+        home = tempfile.gettempdir()
+        if len(os.fsencode(home)) > _LONGEST_HOME and os.path.isdir(_SHORT_HOME):
+            home = _SHORT_HOME
+        folder = tempfile.TemporaryDirectory(prefix="pipistrelle-", dir=home)
+    except OSError as error:
+        raise InputError(
+            f"cannot make a folder for the socket ({error.strerror or error})",
+            where=error.filename,
+            hint="Set TMPDIR to a folder that can be written to, or choose an address with --endpoint.",
+        ) from None
+    with folder:
+        yield f"ipc://{folder.name}/server"
 
 
 @contextmanager

@@ -63,6 +63,15 @@ def test_registered_jobs_run_like_any_other(shell):
     ) == ("700.000000", "50.000000", "COMPLETED_WALLTIME_REACHED")
 
 
+def test_astronomic_times_are_no_bug(shell):
+    """Run times near the largest double end in figures or in a rejection, not in an overflow of ours."""
+    outcome = shell.simulate("special", "astronomic")
+
+    assert "a bug in pipistrelle" not in outcome.err
+    assert outcome.code == 0
+    assert {"1", "2", "3", "4"} <= {job[0] for job in shell.ended_jobs()}
+
+
 def test_metadata_reaches_the_jobs_file(shell):
     """Whatever text it is, the CSV file gives it back."""
     shell.simulate("special", "metadata").ok()

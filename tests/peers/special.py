@@ -5,7 +5,12 @@ import sys
 from talk import Message, decision, say, serve
 
 WHAT = sys.argv[2]
-FEATURES = {"dynamic": ["dynamic_jobs"], "wake": ["wake_filter"], "odd-features": ["time_travel", "wake_filter"]}
+FEATURES = {
+    "dynamic": ["dynamic_jobs"],
+    "astronomic": ["dynamic_jobs"],
+    "wake": ["wake_filter"],
+    "odd-features": ["time_travel", "wake_filter"],
+}
 
 
 def decide(notice: Message, events: list[Message]) -> dict[str, object] | None:
@@ -30,6 +35,10 @@ def decide(notice: Message, events: list[Message]) -> dict[str, object] | None:
         job = {"id": "dyn!a", "res": 1, "walltime": 50}
         events.append(decision(now, "REGISTER_JOB", job_id="dyn!a", job=job, runtime=30))
         events.append(decision(700, "REGISTER_JOB", job_id="dyn!b", job=job | {"id": "dyn!b"}, runtime=80))
+    elif WHAT == "astronomic" and notice["seq"] == 2:
+        for name in ("dyn!a", "dyn!b"):
+            job = {"id": name, "res": 1}
+            events.append(decision(now, "REGISTER_JOB", job_id=name, job=job, runtime=1.7e308))
     elif WHAT == "metadata" and now == 20:
         text = 'quotes " and, commas\nand lines; \u00fcml\u00e4ut \U0001f987'
         events.append(decision(now, "SET_JOB_METADATA", job_id="w0!3", metadata=text))
