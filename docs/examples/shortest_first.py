@@ -1,0 +1,11 @@
+from pipistrelle.schedulers.orders import Sjf
+
+
+class ShortestFirst:
+    name = "shortest-first"
+    order = Sjf()
+
+    def decide(self, view):
+        for job in list(view.waiting):
+            if job.size <= view.free.count:
+                view.start(job, why="the shortest that fits")
