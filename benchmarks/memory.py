@@ -37,7 +37,8 @@ def main() -> None:
             peaks[role] = usage.ru_maxrss / 1024
         seconds = time.perf_counter() - began
     print(
-        f"{jobs:,} jobs in the log; the whole run took {seconds / reading:.0f} x the reading of the log ({seconds:.0f} s)"
+        f"{jobs:,} jobs in the log; the whole run took {seconds / reading:.0f} x the reading of the log "
+        f"({seconds:.0f} s)"
     )
     for role, peak in peaks.items():
         print(f"peak memory of the {role}: {peak:.0f} MiB")

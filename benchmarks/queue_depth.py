@@ -31,9 +31,11 @@ class Depth(Observer):
         self.most = max(self.most, self.now)
 
     def submitted(self, now: float, job: Job) -> None:
+        """Count one more."""
         self._change(1)
 
     def started(self, now: float, job: Job) -> None:
+        """Count one less."""
         self._change(-1)
 
 

@@ -112,4 +112,4 @@ def make_setup(platform: str | None, workload: str, *, sort: bool, strict: bool)
     """Return the setup that the options name."""
     machine: Platform | None = None if platform is None else load_platform(platform)
     trace = load_workload(workload, sort=sort)
-    return Setup.of(machine or platform_for(trace), trace, strict=strict)
+    return Setup.of(machine or platform_for(trace, workload), trace, strict=strict)

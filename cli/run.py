@@ -2,6 +2,7 @@
 
 import shlex
 import time
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from typing import Any, Final
@@ -11,7 +12,7 @@ from click.core import ParameterSource
 
 from pipistrelle.cli.execute import progress_observers, report
 from pipistrelle.cli.options import make_setup, policy_options, policy_words, simulation_options
-from pipistrelle.protocol.errors import did_you_mean
+from pipistrelle.protocol.errors import PipistrelleError, did_you_mean
 from pipistrelle.protocol.version import package_version
 from pipistrelle.schedulers.registry import is_policy_name, make_policy, registered
 from pipistrelle.schedulers.runtime import Runtime
@@ -112,11 +113,7 @@ def command(
         raise click.UsageError("--order, --backfill and --placement go with a scheduler of ours, not with a program.")
     policy = make_policy(scheduler, **parts) if words is None else None
     setup = make_setup(platform, workload, sort=sort, strict=strict)
-    folder = (
-        prepare_folder(out)
-        if out is not None
-        else _new_folder(setup, scheduler if words is None else Path(words[0]).name)
-    )
+    folder = prepare_folder(out) if out is not None else _new_folder(setup, _short_name(scheduler, words))
     observers = progress_observers(setup, progress)
     if in_process and policy is not None:
         runtime = Runtime(policy, package_version())
@@ -124,8 +121,22 @@ def command(
     else:
         verbose: int = ctx.find_root().params["verbose"]
         child = own_command(scheduler, *policy_words(parts), verbose=verbose) if words is None else words
-        result = run_with_child(setup, child, out=folder, observers=observers, **connection)
+        try:
+            result = run_with_child(setup, child, out=folder, observers=observers, **connection)
+        except PipistrelleError:
+            if out is None:  # the scheduler never came: the folder that was made for the run is of no use
+                with suppress(OSError):
+                    folder.rmdir()
+            raise
     report(result, setup, folder, timings)
+
+
+def _short_name(scheduler: str, words: list[str] | None) -> str:
+    """Return what to call a run: a policy's name, or that of the script or program that decides."""
+    if words is None:
+        return scheduler.removeprefix("./")
+    scripts = [word for word in words[1:] if Path(word).suffix and not word.startswith("-") and PLACEHOLDER not in word]
+    return Path(scripts[0] if scripts else words[0]).stem
 
 
 def _new_folder(setup: Setup, scheduler: str) -> Path:

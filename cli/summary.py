@@ -17,10 +17,9 @@ def print_summary(result: Result, setup: Setup, out: Path | None, console: Conso
     summary, times = result.summary, result.times
     machine = setup.platform
     name = result.scheduler.name[:_SHOWN_NAME]
-    table = Table(
-        title=_plain(f"{setup.workload.name} on {machine.name} ({machine.units:,} units), {name}", "table.title"),
-        title_justify="left",
-    )
+    title = f"{setup.workload.name} on {machine.name} ({machine.units:,} units), {name}"
+    console.print(_plain(title, "bold"), soft_wrap=True)
+    table = Table()
     table.add_column("figure")
     table.add_column("value", justify="right")
 

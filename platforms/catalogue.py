@@ -43,4 +43,4 @@ def describe(name: str) -> str:
     size = f"{platform.nodes} nodes"
     if platform.units != platform.nodes:
         size += f", {platform.units} units"
-    return f"{name}: {platform.description} ({size})"
+    return f"{platform.description} ({size})"

@@ -78,7 +78,8 @@ from pipistrelle.protocol.messages import (
     Welcome,
     WelcomeData,
 )
-from pipistrelle.protocol.nodesets import NodeSet, NodeSetError
+from pipistrelle.protocol.nodeset_text import NodeSetError
+from pipistrelle.protocol.nodesets import NodeSet
 from pipistrelle.protocol.session import TRANSITIONS, Kind, SchedulerSession, ServerSession, State, negotiate
 
 __all__ = [

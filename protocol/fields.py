@@ -9,9 +9,15 @@ PROTOCOL_VERSION = 1
 #: oldest protocol version that this package still understands.
 PROTOCOL_OLDEST = 1
 
-Seconds = Annotated[float, Meta(ge=0, description="a duration in seconds, finite")]
-PositiveSeconds = Annotated[float, Meta(gt=0, description="a duration in seconds, finite, above zero")]
-Instant = Annotated[float, Meta(ge=0, description="simulated time in seconds since time 0, an IEEE double, finite")]
+#: bounds far beyond any cluster's life that keep sums and products of times finite
+LONGEST = 1e16
+LATEST = 1e18
+
+Seconds = Annotated[float, Meta(ge=0, le=LONGEST, description="a duration in seconds, finite")]
+PositiveSeconds = Annotated[float, Meta(gt=0, le=LONGEST, description="a duration in seconds, finite, above zero")]
+Instant = Annotated[
+    float, Meta(ge=0, le=LATEST, description="simulated time in seconds since time 0, an IEEE double, finite")
+]
 Sequence = Annotated[
     int, Meta(ge=0, description="number of a message of the server; WELCOME is 0, notices count from 1")
 ]

@@ -5,28 +5,20 @@ in ``"0-3 8-19"``; the empty text is the empty set. `NodeSet` is the immutable v
 `pipistrelle.protocol.intervals.FreeUnits` is its mutable counterpart.
 """
 
-import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import ClassVar, Final, Self
 
-from pipistrelle.protocol.errors import PipistrelleError
+from pipistrelle.protocol.nodeset_text import (
+    LARGEST_UNIT,
+    NodeSetError,
+    match_interval,
+    overlap_error,
+    piece_error,
+)
 
-#: a set of units as text, canonical or not; overlaps and lo > hi are beyond what a pattern can tell.
-PATTERN: Final = r"^((0|[1-9][0-9]{0,14})(-(0|[1-9][0-9]{0,14}))?( (0|[1-9][0-9]{0,14})(-(0|[1-9][0-9]{0,14}))?)*)?$"
-
-#: the largest unit number: 15 decimal digits, which every language's double holds exactly.
-LARGEST_UNIT: Final = 10**15 - 1
-
-_match: Final = re.compile(r"(0|[1-9][0-9]{0,14})(?:-(0|[1-9][0-9]{0,14}))?").fullmatch
-_match_digits: Final = re.compile(r"[0-9]+(?:-[0-9]+)?").fullmatch
 _new: Final = object.__new__
-_SHOWN: Final = 40
-
-
-class NodeSetError(PipistrelleError):
-    """A text or a list of intervals that is no set of units."""
 
 
 class NodeSet:
@@ -88,7 +80,7 @@ class NodeSet:
             at an end), a sign, a comma, a leading zero, anything else that is no decimal number, lo > hi, a number
             beyond `LARGEST_UNIT`, a unit named twice.
         """
-        found = _match(text)
+        found = match_interval(text)
         if found is not None:  # one interval: most allocations
             first, second = found.groups()
             lo = int(first)
@@ -122,16 +114,16 @@ class NodeSet:
         pairs = []
         position = 1
         for number, piece in enumerate(text.split(" "), 1):
-            found = _match(piece)
+            found = match_interval(piece)
             lo, hi = (int(found[1]), int(found[2] or found[1])) if found is not None else (1, 0)
             if lo > hi:
-                raise _piece_error(piece, number, position)
+                raise piece_error(piece, number, position)
             pairs.append((lo, hi))
             position += len(piece) + 1
         try:
             return cls._make(*_merged(pairs))
         except NodeSetError:
-            raise _overlap_error(text, pairs) from None
+            raise overlap_error(text, pairs) from None
 
     @classmethod
     def of(cls, units: Iterable[int]) -> "NodeSet":
@@ -363,54 +355,6 @@ def _merged(pairs: list[tuple[int, int]]) -> tuple[tuple[tuple[int, int], ...], 
         high = hi
         count += hi - lo + 1
     return tuple(merged), count
-
-
-def _piece_error(piece: str, number: int, position: int) -> NodeSetError:
-    where = f"interval {number}, character {position}"
-    shown = repr(piece if len(piece) <= _SHOWN else piece[:_SHOWN] + "...")
-    if not piece:
-        return NodeSetError(
-            "an interval of a set of units is empty",
-            where=where,
-            expected="intervals separated by single spaces",
-            found="a space too many",
-        )
-    if "," in piece:
-        return NodeSetError(
-            "a set of units has a comma", where=where, expected="single spaces, as in '0-3 8-19'", found=shown
-        )
-    if _match(piece):
-        return NodeSetError("an interval of units runs backwards", where=where, expected="lo <= hi", found=shown)
-    if _match_digits(piece):
-        return NodeSetError(
-            "a unit number is not valid",
-            where=where,
-            expected=f"0 to {LARGEST_UNIT}, without leading zeros",
-            found=shown,
-        )
-    return NodeSetError(
-        "a piece is no interval of units", where=where, expected="'lo' or 'lo-hi' in decimal digits", found=shown
-    )
-
-
-def _overlap_error(text: str, pairs: list[tuple[int, int]]) -> NodeSetError:
-    """Return the error of the second interval in the text's order that names a unit again."""
-    pieces = text.split(" ")
-    order = sorted(range(len(pairs)), key=lambda index: pairs[index])
-    reaching = order[0]
-    clashes = []
-    for index in order[1:]:
-        if pairs[index][0] <= pairs[reaching][1]:
-            clashes.append((max(index, reaching), min(index, reaching)))
-        if pairs[index][1] > pairs[reaching][1]:
-            reaching = index
-    later, earlier = min(clashes)
-    return NodeSetError(
-        "an interval of a set of units overlaps another",
-        where=f"interval {later + 1}, character {sum(len(piece) + 1 for piece in pieces[:later]) + 1}",
-        expected="each unit at most once",
-        found=f"'{pieces[later]}' beside '{pieces[earlier]}'",
-    )
 
 
 NodeSet.EMPTY = NodeSet()

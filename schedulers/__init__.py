@@ -1,1 +1,9 @@
-"""Pipistrelle's schedulers."""
+"""Pipistrelle's schedulers: a policy is order x backfill x placement, or anything with name, order and decide."""
+
+from pipistrelle.schedulers.jobs import SchedulerJob
+from pipistrelle.schedulers.policy import ComposedPolicy, Policy, compose
+from pipistrelle.schedulers.registry import make_policy
+from pipistrelle.schedulers.runtime import Runtime
+from pipistrelle.schedulers.view import View
+
+__all__ = ["ComposedPolicy", "Policy", "Runtime", "SchedulerJob", "View", "compose", "make_policy"]

@@ -6,11 +6,11 @@ from pipistrelle.schedulers.jobs import SchedulerJob
 
 
 class Order(Protocol):
-    """Ranks the waiting jobs; ties go to the job submitted first."""
+    """Ranks the waiting jobs; ties go to the job submitted first.
 
-    @property
-    def arrivals_last(self) -> bool:
-        """Whether a job that arrives never ranks before one that waits."""
+    An order under which a job that arrives never ranks before one that waits may say so with the attribute
+    ``arrivals_last = True``: then some arrivals need not wake the scheduler.
+    """
 
     def rank(self, job: SchedulerJob) -> float:
         """Return the job's rank, fixed while it waits; lower comes first."""

@@ -22,7 +22,7 @@ from pipistrelle.protocol.decisions import (
     StopData,
 )
 from pipistrelle.protocol.events import JobDescription, SimulationBeginsData
-from pipistrelle.protocol.fields import WakeType
+from pipistrelle.protocol.fields import LATEST, LONGEST, WakeType
 from pipistrelle.protocol.intervals import FreeUnits
 from pipistrelle.protocol.nodesets import NodeSet
 from pipistrelle.schedulers.jobs import SchedulerJob
@@ -94,9 +94,9 @@ class View:
         Raises
         ------
         ValueError
-            when the time is past or not finite.
+            when the time is past or beyond 1e18 s.
         """
-        if not self.now <= time < inf:
+        if not self.now <= time <= LATEST:
             raise ValueError(f"a call at {time!r} is not possible, it is {self.now!r}")
         self.decisions.append(CallMeLater(self.now, CallMeLaterData(time, call_id)))
 
@@ -110,9 +110,14 @@ class View:
         Raises
         ------
         ValueError
-            when a number is out of range: a size below 1, a run time below 0 or not finite, a walltime not above 0.
+            when a number is out of range: a size below 1, a duration below 0 or beyond 1e16 s, a walltime of 0.
         """
-        if not (isinstance(size, int) and size >= 1 and 0 <= runtime < inf and walltime > 0):
+        if not (
+            isinstance(size, int)
+            and size >= 1
+            and 0 <= runtime <= LONGEST
+            and (0 < walltime <= LONGEST or walltime == inf)
+        ):
             raise ValueError(f"there is no job of {size!r} units, run time {runtime!r} s and walltime {walltime!r} s")
         job = JobDescription(job_id, size, None if walltime == inf else walltime)
         self.decisions.append(RegisterJob(self.now, RegisterJobData(job_id, job, runtime)))

@@ -35,7 +35,7 @@ class WaitingQueue:
     def __init__(self, order: Order) -> None:
         self._rank = order.rank
         #: whether a job that joins never passes one that waits
-        self.arrivals_last = order.arrivals_last
+        self.arrivals_last: bool = getattr(order, "arrivals_last", False)
         self._ranks: list[Rank] = []
         self._jobs: list[SchedulerJob | None] = []
         self._sizes: NDArray[np.int64] = np.empty(0, dtype=np.int64)

@@ -1,1 +1,23 @@
-"""Pipistrelle's server."""
+"""Pipistrelle's server: the simulated cluster and everything that happens to it.
+
+`simulate` runs a `Setup` against a scheduler at the other end of a `Transport`.
+"""
+
+from pipistrelle.server.engine import Engine
+from pipistrelle.server.metrics import Summary
+from pipistrelle.server.observers import Observer
+from pipistrelle.server.simulation import Result, Setup, simulate
+from pipistrelle.server.transport import InProcessTransport, Transport
+from pipistrelle.server.zmq_transport import ZmqTransport
+
+__all__ = [
+    "Engine",
+    "InProcessTransport",
+    "Observer",
+    "Result",
+    "Setup",
+    "Summary",
+    "Transport",
+    "ZmqTransport",
+    "simulate",
+]

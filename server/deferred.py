@@ -38,9 +38,15 @@ class Deferred(Observer):
     def flush(self) -> None:
         """Tell the observers all that was noted; what one of them raises comes out of here."""
         journal, self._journal = self._journal, []
-        for hooks, now, subjects in journal:
-            for hook in hooks:
-                hook(now, *subjects)
+        told = 0
+        try:
+            for hooks, now, subjects in journal:
+                told += 1
+                for hook in hooks:
+                    hook(now, *subjects)
+        finally:
+            if told < len(journal):  # an observer failed: what comes after still is to be told
+                self._journal = journal[told:]
 
     def begins(self, now: float, units: int) -> None:
         """Pass on at once: an output that cannot be opened must end the run before it has begun."""
@@ -72,10 +78,11 @@ class Deferred(Observer):
     def ends(self, now: float, reason: EndReason, message: str) -> None:
         """Tell all that is left and pass on, to every observer even if one of them fails."""
         failed: Exception | None = None
-        try:
-            self.flush()
-        except Exception as error:
-            failed = error
+        while self._journal:
+            try:
+                self.flush()
+            except Exception as error:
+                failed = failed or error
         for hook in self._hooks.ends:
             try:
                 hook(now, reason, message)

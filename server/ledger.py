@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 
 from pipistrelle.protocol.fields import RejectionCode
-from pipistrelle.protocol.nodesets import NodeSet, NodeSetError
+from pipistrelle.protocol.nodeset_text import NodeSetError
+from pipistrelle.protocol.nodesets import NodeSet
 from pipistrelle.server.jobs import Job
 
 

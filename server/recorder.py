@@ -58,7 +58,7 @@ class Recorder(Observer):
         else:
             submit, start, end = job.submit, job.start, job.end
             execution, turnaround = end - start, end - submit
-            stretch = turnaround / execution if execution > 0 else inf if turnaround > 0 else 1.0
+            stretch = turnaround / execution if execution > 0 else 1.0
             success = "1" if job.state == "COMPLETED_SUCCESSFULLY" else "0"
             if submit.is_integer() and walltime.is_integer() and start.is_integer() and end.is_integer():
                 # Whole seconds, as in most logs: the same text in a third of the time.

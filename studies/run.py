@@ -61,7 +61,7 @@ def run_in_process(
     """
     trace = load_workload(workload) if isinstance(workload, str) else workload
     if platform is None:
-        machine = platform_for(trace)
+        machine = platform_for(trace, workload if isinstance(workload, str) else "")
     else:
         machine = load_platform(platform) if isinstance(platform, str) else platform
     runtime = Runtime(make_policy(policy) if isinstance(policy, str) else policy, package_version())

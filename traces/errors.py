@@ -9,6 +9,12 @@ class TraceError(PipistrelleError):
     """A workload file cannot be read or written, or a request about workloads makes no sense."""
 
 
+class TraceOutputError(TraceError):
+    """A workload cannot be written."""
+
+    exit_code = 6
+
+
 def shown(text: object) -> str:
     """Return text from a file for a message: printable, quoted, and cut if it is long."""
     quoted = repr(str(text))

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import PurePath
 from typing import IO, cast
 
-from pipistrelle.traces.errors import TraceError
+from pipistrelle.traces.errors import TraceError, TraceOutputError
 
 PathText = str | os.PathLike[str]
 
@@ -109,7 +109,7 @@ def write_trace(path: PathText, chunks: Iterable[bytes]) -> None:
 
     Raises
     ------
-    TraceError
+    TraceOutputError
         if the file cannot be written.
     """
     where = _checked_name(path)
@@ -118,7 +118,7 @@ def write_trace(path: PathText, chunks: Iterable[bytes]) -> None:
             for chunk in chunks:
                 stream.write(chunk)
     except OSError as error:
-        raise TraceError(
+        raise TraceOutputError(
             "cannot be written", where=where, found=error.strerror, hint="Check the folder and its rights."
         ) from error
 

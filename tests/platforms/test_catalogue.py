@@ -37,7 +37,7 @@ def test_a_machine_of_the_library(name, size):
     assert platform.description
     assert platform.source
     assert parse_platform(to_toml(platform), name) == platform
-    assert catalogue.describe(name).startswith(f"{name}: {platform.description} (")
+    assert catalogue.describe(name).startswith(f"{platform.description} (")
     assert "\n" not in catalogue.describe(name)
 
 

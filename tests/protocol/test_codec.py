@@ -28,6 +28,7 @@ from pipistrelle.protocol.decisions import (
 )
 from pipistrelle.protocol.errors import LocalProtocolError, RemoteProtocolError
 from pipistrelle.protocol.events import JobKilled, JobKilledData, Progress, SimulationBegins, SimulationBeginsData
+from pipistrelle.protocol.fields import LATEST
 from pipistrelle.protocol.messages import Hello, HelloData, Notice, Refused, Reply, ReplyFrame, Welcome
 
 DECODERS: dict[Any, Any] = {
@@ -110,7 +111,7 @@ def test_what_is_encoded_is_decoded(message: Any) -> None:
 
 
 @unhurried
-@given(st.floats(0, allow_nan=False, allow_infinity=False))
+@given(st.floats(0, LATEST))
 def test_times_survive_any_json_library(time: float) -> None:
     """A time is printed so that the standard library, too, reads the same double, and the other way about."""
     frame = codec.encode(Reply(0, time))

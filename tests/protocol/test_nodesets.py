@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipistrelle.protocol.errors import PipistrelleError
-from pipistrelle.protocol.nodesets import LARGEST_UNIT, PATTERN, NodeSet, NodeSetError
+from pipistrelle.protocol.nodeset_text import LARGEST_UNIT, PATTERN, NodeSetError
+from pipistrelle.protocol.nodesets import NodeSet
 
 UNITS = st.frozensets(st.integers(0, 60))
 

@@ -25,7 +25,8 @@ from pipistrelle.protocol.fields import (
     WakeType,
 )
 from pipistrelle.protocol.messages import HelloData, Notice, Refused, ReplyFrame, Welcome, WelcomeData
-from pipistrelle.protocol.nodesets import LARGEST_UNIT, NodeSet
+from pipistrelle.protocol.nodeset_text import LARGEST_UNIT
+from pipistrelle.protocol.nodesets import NodeSet
 from pipistrelle.protocol.session import TRANSITIONS, SchedulerSession, ServerSession
 from pipistrelle.server.engine import Engine
 from pipistrelle.server.jobs import Job

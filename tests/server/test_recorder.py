@@ -157,13 +157,13 @@ def test_a_name_may_hold_the_mark_that_parts_prefix_and_name(make_job: Any, tmp_
 
 
 def test_the_stretch_of_a_job_of_no_length(play: Any, tmp_path: Path) -> None:
-    """It is 1 if the job had not waited, else infinite."""
+    """It is 1, whether the job had waited or not."""
     game = recorded(play, tmp_path, [("1", 0, 1, 0, 5), ("2", 0, 1, 0, 5), ("3", 9, 1, 1, 5)])
     game.begin()
     game.say(game.execute("1", "0"), game.execute("2", "0", at=4))
     game.end()
 
-    assert [row["stretch"] for row in table(tmp_path / "jobs.csv")] == ["1.000000", "inf"]
+    assert [row["stretch"] for row in table(tmp_path / "jobs.csv")] == ["1.000000", "1.000000"]
 
 
 def test_only_what_an_instant_ends_with_is_a_machine_state(play: Any, tmp_path: Path) -> None:
