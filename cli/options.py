@@ -39,7 +39,8 @@ _SIMULATION = (
         "-p",
         "--platform",
         metavar="NAME|FILE",
-        help="Machine: a bundled one ('list platforms') or a TOML file; default: as the workload's header says.",
+        help="Machine: a bundled one ('list platforms') or a TOML file or SimGrid's XML; "
+        "default: a bundled workload's own, else as its header says.",
     ),
     click.option(
         "-w",

@@ -7,9 +7,10 @@ import click
 
 from pipistrelle.cli.console import print_error
 from pipistrelle.platforms.describe import describe as describe_platform
-from pipistrelle.platforms.read import parse_platform
+from pipistrelle.platforms.describe import describe_simgrid
+from pipistrelle.platforms.simgrid import SimGridPlatform
 from pipistrelle.protocol.errors import PipistrelleError
-from pipistrelle.studies.inputs import read_text
+from pipistrelle.studies.inputs import is_platform, read_platform
 from pipistrelle.traces.describe import describe as describe_workload
 from pipistrelle.traces.load import load
 
@@ -20,7 +21,8 @@ from pipistrelle.traces.load import load
 def command(files: Sequence[str], sort: bool) -> int:
     """Say what each FILE is, what is in it, and what is wrong with it.
 
-    Knows platforms (TOML) and workloads (SWF, Batsim's JSON; also compressed). Exit code 2 if any file is wrong.
+    Knows platforms (TOML, SimGrid's XML) and workloads (SWF, Batsim's JSON; also compressed).
+    Exit code 2 if any file is wrong.
     """
     wrong = 0
     for name in files:
@@ -38,6 +40,7 @@ def command(files: Sequence[str], sort: bool) -> int:
 
 
 def _facts(path: Path, *, sort: bool) -> list[tuple[str, str]]:
-    if path.suffix == ".toml":
-        return describe_platform(parse_platform(read_text(path), str(path)))
+    if is_platform(str(path)):
+        machine = read_platform(str(path))
+        return describe_simgrid(machine) if isinstance(machine, SimGridPlatform) else describe_platform(machine)
     return describe_workload(load(path, sort=sort))

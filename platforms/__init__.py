@@ -4,17 +4,24 @@ from pipistrelle.platforms import catalogue
 from pipistrelle.platforms.description import MOST_UNITS, Group, Platform, Pool, Property, Unit, homogeneous
 from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.platforms.read import parse_platform, to_toml
+from pipistrelle.platforms.simgrid import Host, SimGridPlatform, parse_simgrid
+from pipistrelle.platforms.simgrid_units import SleepPstate, Watts
 
 __all__ = [
     "MOST_UNITS",
     "Group",
+    "Host",
     "Platform",
     "PlatformError",
     "Pool",
     "Property",
+    "SimGridPlatform",
+    "SleepPstate",
     "Unit",
+    "Watts",
     "catalogue",
     "homogeneous",
     "parse_platform",
+    "parse_simgrid",
     "to_toml",
 ]

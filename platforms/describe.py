@@ -1,6 +1,7 @@
 """What there is to say of a machine, for people."""
 
 from pipistrelle.platforms.description import Platform
+from pipistrelle.platforms.simgrid import SimGridPlatform
 
 
 def describe(platform: Platform) -> list[tuple[str, str]]:
@@ -23,6 +24,17 @@ def describe(platform: Platform) -> list[tuple[str, str]]:
             text += f", {_numbers('unit', group.units)}"
         text += "".join(f", {key} = {_plain(value)}" for key, value in pool.properties.items())
         facts.append((f"pool {pool.name}", text))
+    return facts
+
+
+def describe_simgrid(machine: SimGridPlatform) -> list[tuple[str, str]]:
+    """Return the same of the hosts of a SimGrid platform, and what of its file is of no use here."""
+    facts = describe(machine.to_platform())
+    facts.append(("master host", machine.master.name if machine.master else "none"))
+    if machine.storages:
+        facts.append(("storages", ", ".join(host.name for host in machine.storages)))
+    if machine.unused:
+        facts.append(("read, not used", ", ".join(f"{count:,} {what}" for what, count in machine.unused)))
     return facts
 
 

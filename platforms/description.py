@@ -272,8 +272,13 @@ def _check_pool(pool: Pool, where: str) -> None:
             )
 
 
+def is_name(text: str) -> bool:
+    """Tell whether a pool or a property may be called so."""
+    return _NAME.fullmatch(text) is not None
+
+
 def _check_name(name: str, what: str, where: str) -> None:
-    if not _NAME.fullmatch(name):
+    if not is_name(name):
         raise PlatformError(
             f"{what} is not valid",
             where=where,

@@ -6,6 +6,7 @@ from pathlib import Path
 from pipistrelle.platforms import catalogue as platforms
 from pipistrelle.platforms.description import Platform, homogeneous
 from pipistrelle.platforms.read import parse_platform
+from pipistrelle.platforms.simgrid import SimGridPlatform, is_xml, parse_simgrid
 from pipistrelle.protocol.errors import PipistrelleError, did_you_mean
 from pipistrelle.traces import catalogue as workloads
 from pipistrelle.traces.load import load
@@ -17,7 +18,7 @@ class InputError(PipistrelleError):
 
 
 def load_platform(name: str) -> Platform:
-    """Return the bundled platform of this name, or the one that a TOML file describes.
+    """Return the bundled platform of this name, or the one that a file describes (TOML or SimGrid's XML).
 
     Raises
     ------
@@ -29,11 +30,39 @@ def load_platform(name: str) -> Platform:
     if not os.path.isfile(name):  # pathlib's would raise for a name that is too long
         raise InputError(
             f"there is no platform '{name}'",
-            expected="a bundled platform or a TOML file",
+            expected="a bundled platform or a TOML file, or one in SimGrid's XML",
             hint=did_you_mean(name, list(platforms.names())),
         )
     _require_text(name)
-    return parse_platform(read_text(Path(name)), name)
+    machine = read_platform(name)
+    return machine.to_platform() if isinstance(machine, SimGridPlatform) else machine
+
+
+def read_platform(name: str) -> Platform | SimGridPlatform:
+    """Return what the platform file of this name describes; XML is SimGrid's, anything else our TOML.
+
+    Raises
+    ------
+    PipistrelleError
+        when the file cannot be read or is wrong.
+    """
+    text = read_text(Path(name))
+    if is_xml(text) or name.endswith(".xml"):
+        return parse_simgrid(text, name)
+    return parse_platform(text, name)
+
+
+def is_platform(name: str) -> bool:
+    """Tell whether a file is a platform, by its suffix or, if that does not tell, because it begins as XML does."""
+    if name.endswith((".toml", ".xml")):
+        return True
+    if not os.path.isfile(name):  # bytes of a pipe would be gone once looked at
+        return False
+    try:
+        with open(name, "rb") as file:
+            return is_xml(file.read(1024).decode("utf-8", "replace"))
+    except OSError:
+        return False
 
 
 def load_workload(name: str, *, sort: bool = False) -> Workload:
@@ -66,14 +95,18 @@ def _require_text(name: str) -> None:
         raise InputError("the file's name is not UTF-8 text", where=ascii(name), hint="Rename the file.") from None
 
 
-def platform_for(workload: Workload) -> Platform:
-    """Return the machine that the workload's own header describes: equal units.
+def platform_for(workload: Workload, name: str = "") -> Platform:
+    """Return the machine that a workload was made on, equal units as its own header describes it.
+
+    ``name`` is how the user called the workload; a bundled one has a bundled platform of the same name.
 
     Raises
     ------
     InputError
         when the header does not say how large the machine was.
     """
+    if name in workloads.names() and name in platforms.names():
+        return platforms.get(name)
     if workload.machine_size is None:
         raise InputError(
             "the workload does not say how large its machine was",

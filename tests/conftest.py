@@ -21,3 +21,12 @@ def traces_dir() -> Path:
     if not (folder / "SHA256SUMS").is_file():
         pytest.skip(f"the real logs are absent: no {folder} (set PIPISTRELLE_TRACES)")
     return folder
+
+
+@pytest.fixture(scope="session")
+def batsim4_dir() -> Path:
+    """Return the folder of the recordings of a real Batsim 4, or skip: they are not ours to redistribute."""
+    folder = Path(os.environ.get("PIPISTRELLE_BATSIM4", ROOT.parent / "shared" / "batsim4"))
+    if not (folder / "nonet4.xml").is_file():
+        pytest.skip(f"the recordings of Batsim 4 are absent: no {folder} (set PIPISTRELLE_BATSIM4)")
+    return folder

@@ -47,7 +47,7 @@ HARMLESS = {
 #: what the core may import besides HARMLESS
 CORE = {
     "protocol": {"msgspec"},
-    "platforms": {"msgspec", "importlib.resources"},  # the library's files are part of the package
+    "platforms": {"msgspec", "importlib.resources", "xml.parsers.expat"},  # files of the package; a parser of text
     "server": {"msgspec", "numpy"},
 }
 
