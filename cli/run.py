@@ -10,6 +10,7 @@ from typing import Any, Final
 import click
 from click.core import ParameterSource
 
+from pipistrelle.cli.console import relax_collector
 from pipistrelle.cli.execute import progress_observers, report
 from pipistrelle.cli.options import make_setup, policy_options, policy_words, simulation_options
 from pipistrelle.protocol.errors import PipistrelleError, did_you_mean
@@ -115,6 +116,7 @@ def command(
     setup = make_setup(platform, workload, sort=sort, strict=strict)
     folder = prepare_folder(out) if out is not None else _new_folder(setup, _short_name(scheduler, words))
     observers = progress_observers(setup, progress)
+    relax_collector()
     if in_process and policy is not None:
         runtime = Runtime(policy, package_version())
         result = simulate(setup, InProcessTransport(runtime), clock=time.perf_counter, out=folder, observers=observers)

@@ -2,6 +2,7 @@
 
 import click
 
+from pipistrelle.cli.console import relax_collector
 from pipistrelle.cli.main import INTERRUPTED
 from pipistrelle.cli.options import PositiveNumber, policy_options
 from pipistrelle.protocol.version import package_version
@@ -48,6 +49,7 @@ def command(
     """
     runtime = Runtime(make_policy(name, order=order, backfill=backfill, placement=placement), package_version())
     report = (lambda text: None) if quiet else click.echo
+    relax_collector()
     endpoint = resolve_endpoint(connect, timeout=hello_timeout)
     try:
         serve_simulation(runtime, endpoint, hello_timeout=hello_timeout, report=report)

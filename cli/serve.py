@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from pipistrelle.cli.console import relax_collector
 from pipistrelle.cli.execute import progress_observers, report
 from pipistrelle.cli.options import make_setup, simulation_options
 from pipistrelle.protocol.fields import PROTOCOL_VERSION
@@ -49,6 +50,7 @@ def command(
     """
     setup = make_setup(platform, workload, sort=sort, strict=strict)
     prepare_folder(out)
+    relax_collector()
     with ExitStack() as stack:
         interrupted = stack.enter_context(deferred_interrupts())
         address = endpoint if endpoint is not None else stack.enter_context(private_endpoint())

@@ -43,7 +43,7 @@ class Job(Struct, eq=False):
 
 
 def jobs_of(workload: Workload, prefix: str) -> Iterator[Job]:
-    """Yield the workload's jobs in its order, made only when asked for; ids become ``PREFIX!NAME``."""
+    """Yield the workload's jobs in its order, made some thousands at a time; ids become ``PREFIX!NAME``."""
     for begin in range(0, len(workload), _BLOCK):
         block = slice(begin, begin + _BLOCK)
         runtimes = workload.runtime[block]
@@ -56,5 +56,8 @@ def jobs_of(workload: Workload, prefix: str) -> Iterator[Job]:
             decimal_texts(runtimes) if workload.profiles is None else workload.profiles[block],
             strict=True,
         )
-        for name, submit, size, walltime, runtime, profile in rows:
-            yield Job(f"{prefix}!{name}", submit, size, walltime, runtime, profile)
+        # A block at a time, too: made one by one between two round trips they would take three times as long.
+        yield from [
+            Job(f"{prefix}!{name}", submit, size, walltime, runtime, profile)
+            for name, submit, size, walltime, runtime, profile in rows
+        ]
