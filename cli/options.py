@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from loguru import logger
 
+from pipistrelle.cli.guard import FilledPath
 from pipistrelle.platforms.description import Platform
 from pipistrelle.schedulers.backfill import BACKFILLS
 from pipistrelle.schedulers.orders import ORDERS
@@ -77,7 +79,7 @@ _SIMULATION = (
     ),
     click.option(
         "--timings",
-        type=click.Path(path_type=Path, dir_okay=False),
+        type=FilledPath(path_type=Path, dir_okay=False),
         help="Write the wall-clock figures to this JSON file; they are in no other output.",
     ),
     click.option(
@@ -113,4 +115,7 @@ def make_setup(platform: str | None, workload: str, *, sort: bool, strict: bool)
     """Return the setup that the options name."""
     machine: Platform | None = None if platform is None else load_platform(platform)
     trace = load_workload(workload, sort=sort)
-    return Setup.of(machine or platform_for(trace, workload), trace, strict=strict)
+    setup = Setup.of(machine or platform_for(trace, workload), trace, strict=strict)
+    if not len(setup.workload):
+        logger.warning("no job of {} can run on {}", trace.name, setup.platform.name)
+    return setup

@@ -12,6 +12,7 @@ from click.core import ParameterSource
 
 from pipistrelle.cli.console import relax_collector
 from pipistrelle.cli.execute import progress_observers, report
+from pipistrelle.cli.guard import FilledPath, output_files, refuse_overwriting
 from pipistrelle.cli.options import make_setup, policy_options, policy_words, simulation_options
 from pipistrelle.protocol.errors import PipistrelleError, did_you_mean
 from pipistrelle.protocol.version import package_version
@@ -68,7 +69,7 @@ def _split(text: str) -> list[str]:
 @click.option(
     "-o",
     "--out",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FilledPath(path_type=Path, file_okay=False),
     help=f"Folder for the outputs; default: a new one under {_OUTPUTS}/.",
 )
 @click.pass_context
@@ -95,7 +96,7 @@ def command(
 
     \b
     pipistrelle run -w KTH-SP2-1996-2.1-cln.swf.gz -p kth-sp2
-    pipistrelle run --scheduler ./my_scheduler --connect {endpoint}
+    pipistrelle run --scheduler ./my_scheduler {endpoint}
     """
     words: list[str] | None = ctx.obj
     if words is not None and not any(PLACEHOLDER in word for word in words):
@@ -113,6 +114,7 @@ def command(
     if words is not None and any(parts.values()):
         raise click.UsageError("--order, --backfill and --placement go with a scheduler of ours, not with a program.")
     policy = make_policy(scheduler, **parts) if words is None else None
+    refuse_overwriting([platform, workload], [*(output_files(out) if out is not None else ()), timings])
     setup = make_setup(platform, workload, sort=sort, strict=strict)
     folder = prepare_folder(out) if out is not None else _new_folder(setup, _short_name(scheduler, words))
     observers = progress_observers(setup, progress)

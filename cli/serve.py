@@ -10,6 +10,7 @@ import click
 
 from pipistrelle.cli.console import relax_collector
 from pipistrelle.cli.execute import progress_observers, report
+from pipistrelle.cli.guard import FilledPath, output_files, refuse_overwriting
 from pipistrelle.cli.options import make_setup, simulation_options
 from pipistrelle.protocol.fields import PROTOCOL_VERSION
 from pipistrelle.server.outputs import prepare_folder, to_json, write_output
@@ -24,7 +25,7 @@ from pipistrelle.studies.run import deferred_interrupts, private_endpoint
 @click.option(
     "-o",
     "--out",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FilledPath(path_type=Path, file_okay=False),
     default=Path("pipistrelle-out"),
     show_default=True,
     help="Folder for the outputs and, while the server runs, its connection.json; outputs of an earlier run are "
@@ -48,6 +49,7 @@ def command(
     \b
     pipistrelle schedule easy --connect OUT/connection.json
     """
+    refuse_overwriting([platform, workload], [*output_files(out), timings])
     setup = make_setup(platform, workload, sort=sort, strict=strict)
     prepare_folder(out)
     relax_collector()

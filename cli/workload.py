@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from pipistrelle.cli.guard import FilledPath
 from pipistrelle.cli.options import PositiveNumber
 from pipistrelle.traces.generator import generate
 from pipistrelle.traces.load import save
@@ -34,7 +35,7 @@ def command() -> None:
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=FilledPath(path_type=Path, dir_okay=False),
     required=True,
     help="File to write: .swf or .json, also with .gz or .xz.",
 )

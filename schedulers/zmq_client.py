@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +22,7 @@ from pipistrelle.schedulers.runtime import Runtime
 _raw_send: Final = RawSocket.send
 _TICK_MS: Final = 100
 _LINGER_MS: Final = 500
+_HOST_AND_PORT: Final = re.compile(r"[A-Za-z0-9.-]+:[0-9]+|\[[0-9a-fA-F:]+\]:[0-9]+")
 #: the empty reply to WELCOME, which is message 0
 _FIRST_REPLY: Final = Reply(0, 0.0)
 
@@ -43,6 +45,13 @@ def resolve_endpoint(connect: str, *, timeout: float) -> str:
     """
     if "://" in connect:
         return _checked(connect, connect)
+    if not connect or (_HOST_AND_PORT.fullmatch(connect) and not os.path.exists(connect)):
+        raise AddressError(
+            "this is neither an endpoint nor a connection file",
+            where=repr(connect),
+            expected="tcp://HOST:PORT, ipc://PATH, or the server's connection.json",
+            hint=f"Did you mean tcp://{connect}?" if connect else None,
+        )
     deadline = time.monotonic() + timeout
     while not os.path.isfile(path := _connection_file(connect)):  # pathlib's would raise for a name that is too long
         if time.monotonic() >= deadline:

@@ -32,6 +32,11 @@ from pipistrelle.traces.workload import Workload
 WORKLOAD_PREFIX: Final = "w0"
 #: every output's name begins with this, as with Batsim's ``-e DIR/out``
 OUTPUT_PREFIX: Final = "out_"
+#: names of all the outputs
+OUTPUT_FILES: Final = tuple(
+    f"{OUTPUT_PREFIX}{name}"
+    for name in ("config.json", "jobs.csv", "machine_states.csv", "decisions.csv", "schedule.csv", "summary.json")
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from pipistrelle.platforms import catalogue as platforms
-from pipistrelle.platforms.description import Platform, homogeneous
+from pipistrelle.platforms.description import MOST_UNITS, Platform, homogeneous
 from pipistrelle.platforms.read import parse_platform
 from pipistrelle.platforms.simgrid import SimGridPlatform, is_xml, parse_simgrid
 from pipistrelle.protocol.errors import PipistrelleError, did_you_mean
@@ -107,20 +107,23 @@ def platform_for(workload: Workload, name: str = "") -> Platform:
     """
     if name in workloads.names() and name in platforms.names():
         return platforms.get(name)
-    if workload.machine_size is None:
+    size = workload.machine_size
+    if size is None or size > MOST_UNITS:
+        said = [f"{key}: {workload.header[key]}" for key in ("MaxProcs", "MaxNodes") if key in workload.header]
         raise InputError(
             "the workload does not say how large its machine was",
             where=workload.source,
-            expected="MaxProcs or MaxNodes in its header (SWF), nb_res (JSON)",
+            expected=f"MaxProcs or MaxNodes in its header (SWF), nb_res (JSON), 1 to {MOST_UNITS:,}",
+            found=", ".join(said) or (None if size is None else f"{size:,}"),
             hint="Name a platform with --platform.",
         )
-    return homogeneous(workload.machine_size, f"{workload.name}-machine")
+    return homogeneous(size, f"{workload.name}-machine")
 
 
 def read_text(path: Path) -> str:
     """Return a text file's content; InputError if it cannot be read or is not UTF-8."""
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")  # some editors begin a file with a mark
     except OSError as error:
         raise InputError(f"cannot read the file ({error.strerror or error})", where=str(path)) from None
     except UnicodeDecodeError as error:

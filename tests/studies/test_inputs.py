@@ -149,7 +149,7 @@ def test_a_header_with_an_impossible_machine_is_refused(tmp_path: Path) -> None:
     path.write_text(f"; MaxProcs: 99999999999\n{LINE}")
     workload = load_workload(str(path))
 
-    assert "at most 10000000" in refused(lambda: platform_for(workload))
+    assert "1 to 10,000,000, found MaxProcs: 99999999999" in refused(lambda: platform_for(workload))
 
 
 def test_reading_a_text_file_says_what_went_wrong(tmp_path: Path) -> None:

@@ -1,0 +1,38 @@
+"""Checks on file names, before anything is read or written."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+import click
+
+from pipistrelle.server.simulation import OUTPUT_FILES
+
+
+class FilledPath(click.Path):
+    """A path that is not the empty text, as an unset variable of a shell gives it."""
+
+    def convert(
+        self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None
+    ) -> str | bytes | os.PathLike[str]:
+        """Return the path; the usage error names the option."""
+        if value == "":
+            self.fail("the path is empty.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+def output_files(out: Path) -> list[Path]:
+    """Return every file that a run may write into its folder."""
+    return [out / name for name in (*OUTPUT_FILES, "connection.json")]
+
+
+def refuse_overwriting(inputs: Iterable[str | None], outputs: Iterable[Path | None]) -> None:
+    """Raise a usage error if an output is one of the inputs, or two outputs are one file."""
+    taken = {os.path.realpath(name): "read" for name in inputs if name is not None and os.path.isfile(name)}
+    for output in outputs:
+        if output is None:
+            continue
+        real = os.path.realpath(output)
+        if real in taken and real != os.devnull:
+            raise click.UsageError(f"{output} is {taken[real]} by this very command; nothing was written over it.")
+        taken[real] = "written"
