@@ -52,7 +52,7 @@ _SIMULATION = (
         show_default=True,
         help="Jobs: a bundled workload ('list workloads') or a file, SWF or Batsim's JSON, also .gz or .xz.",
     ),
-    click.option("--sort", is_flag=True, help="Accept a log whose submit times are not ascending, and sort it."),
+    click.option("--sort", is_flag=True, help="Accept an SWF log whose submit times are not ascending, and sort it."),
     click.option("--strict", is_flag=True, help="End the run, with exit code 3, at the first illegal decision."),
     click.option(
         "--endpoint",

@@ -23,7 +23,7 @@ from pipistrelle.server.recorder import unwritable
 from pipistrelle.server.simulation import Setup, simulate
 from pipistrelle.server.transport import InProcessTransport
 from pipistrelle.studies.child import PLACEHOLDER, own_command
-from pipistrelle.studies.run import run_with_child
+from pipistrelle.studies.run import deferred_interrupts, run_with_child
 
 _OUTPUTS: Final = "pipistrelle-out"
 #: characters of a name that go into a folder's name
@@ -114,6 +114,8 @@ def command(
     if words is not None and any(parts.values()):
         raise click.UsageError("--order, --backfill and --placement go with a scheduler of ours, not with a program.")
     policy = make_policy(scheduler, **parts) if words is None else None
+    if connection["allow_remote"] and connection["endpoint"] is None:
+        raise click.UsageError("--allow-remote goes with --endpoint: a private socket is never remote.")
     refuse_overwriting([platform, workload], [*(output_files(out) if out is not None else ()), timings])
     setup = make_setup(platform, workload, sort=sort, strict=strict)
     folder = prepare_folder(out) if out is not None else _new_folder(setup, _short_name(scheduler, words))
@@ -121,13 +123,15 @@ def command(
     relax_collector()
     if in_process and policy is not None:
         runtime = Runtime(policy, package_version())
-        result = simulate(setup, InProcessTransport(runtime), clock=time.perf_counter, out=folder, observers=observers)
+        with deferred_interrupts() as interrupted:
+            transport = InProcessTransport(runtime, interrupted)
+            result = simulate(setup, transport, clock=time.perf_counter, out=folder, observers=observers)
     else:
         verbose: int = ctx.find_root().params["verbose"]
         child = own_command(scheduler, *policy_words(parts), verbose=verbose) if words is None else words
         try:
             result = run_with_child(setup, child, out=folder, observers=observers, **connection)
-        except PipistrelleError:
+        except (PipistrelleError, KeyboardInterrupt):
             if out is None:  # the scheduler never came: the folder that was made for the run is of no use
                 with suppress(OSError):
                     folder.rmdir()

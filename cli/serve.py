@@ -49,6 +49,8 @@ def command(
     \b
     pipistrelle schedule easy --connect OUT/connection.json
     """
+    if limits["allow_remote"] and endpoint is None:
+        raise click.UsageError("--allow-remote goes with --endpoint: a private socket is never remote.")
     refuse_overwriting([platform, workload], [*output_files(out), timings])
     setup = make_setup(platform, workload, sort=sort, strict=strict)
     prepare_folder(out)

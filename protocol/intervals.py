@@ -1,4 +1,4 @@
-"""The mutable set of units: which units of the machine are free, for the server's ledger and for schedulers."""
+"""The mutable set of units: which units of the machine are free, for schedulers."""
 
 from bisect import bisect_left, bisect_right
 from typing import Final
@@ -140,15 +140,6 @@ class FreeUnits:
             else:
                 starts.insert(at, lo)
                 ends.insert(at, hi)
-
-    def contains_all(self, units: NodeSet) -> bool:
-        """Tell whether every one of `units` is in the set."""
-        starts, ends = self._starts, self._ends
-        for lo, hi in units.intervals:
-            at = bisect_right(starts, lo)
-            if at == 0 or ends[at - 1] < hi:
-                return False
-        return True
 
     def missing(self, units: NodeSet) -> NodeSet:
         """Return those of `units` that are not in the set."""

@@ -118,7 +118,7 @@ class Easy:
 
     def _pass_over(self, view: View, placement: Placement, first: SchedulerJob, jobs: list[SchedulerJob]) -> None:
         if self._shortest_first and len(jobs) > 1:
-            jobs = sorted(jobs, key=lambda job: (job.walltime, job.number))
+            jobs = sorted(jobs, key=lambda job: job.walltime)
         for job in jobs:
             in_time = view.now + job.walltime <= self._shadow
             if job is not first and job.size <= view.free.count and (in_time or job.size <= self._extra):

@@ -26,7 +26,10 @@ def is_policy_name(text: str) -> bool:
 
 def describe(name: str) -> str:
     """Return the first line of a registered scheduler's documentation."""
-    text = getattr(registered()[name].load(), "__doc__", None) or ""
+    try:
+        text = getattr(_load_entry(registered()[name]), "__doc__", None) or ""
+    except PolicyError as error:
+        return f"cannot be had: {error.what}"
     return text.strip().partition("\n")[0]
 
 
@@ -59,7 +62,7 @@ def make_policy(
         merged = PARTS[name] | parts
         return compose(name="+".join([name, *(f"{axis}={part}" for axis, part in parts.items())]), **merged)
     if name in known:
-        made = known[name].load()()
+        made = _call(_load_entry(known[name]), name)
     elif ":" in name:
         made = _call(_load_object(name), name)
     else:
@@ -77,6 +80,15 @@ def make_policy(
             )
     policy: Policy = made
     return policy
+
+
+def _load_entry(point: EntryPoint) -> Any:
+    try:
+        return point.load()
+    except Exception as error:  # another package's code
+        raise PolicyError(
+            f"the scheduler cannot be loaded ({type(error).__name__}: {error})", where=f"{point.name} = {point.value}"
+        ) from error
 
 
 def _load_object(name: str) -> Any:

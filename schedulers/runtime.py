@@ -106,13 +106,13 @@ class Runtime:
         return Reply(notice.seq, notice.now, view.decisions, view.wake if self._filter else None)
 
     def _begin_or_end(self, event: Event) -> None:
-        if isinstance(event, SimulationBegins):
+        if isinstance(event, SimulationBegins) and self._view is None:
             self._view = View(event.data, self._policy.order)
         elif isinstance(event, SimulationEnds):
             self.ended = event.data
         else:
             raise RemoteProtocolError(
-                "the first event must be SIMULATION_BEGINS", found=str(event.__struct_config__.tag)
+                "SIMULATION_BEGINS must be the first event, and only that", found=str(event.__struct_config__.tag)
             )
 
     def _job_submitted(self, view: View, event: JobSubmitted) -> None:
@@ -126,6 +126,8 @@ class Runtime:
 
     @staticmethod
     def _job_completed(view: View, event: JobCompleted) -> None:
+        if event.data.job_id not in view.running:
+            raise RemoteProtocolError("JOB_COMPLETED names a job that does not run", found=event.data.job_id)
         job = view.running.remove(event.data.job_id)
         view.free.add(job.alloc)
         view.released = True

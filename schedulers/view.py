@@ -82,6 +82,7 @@ class View:
     def reject(self, job: SchedulerJob, why: str | None = None) -> None:
         """Refuse a waiting job for good."""
         self.waiting.remove(job)
+        self.arrivals = [arrival for arrival in self.arrivals if arrival is not job]
         self.decisions.append(RejectJob(self.now, RejectJobData(job.id, why)))
 
     def kill(self, *jobs: SchedulerJob, why: str | None = None) -> None:

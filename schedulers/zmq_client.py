@@ -53,14 +53,22 @@ def resolve_endpoint(connect: str, *, timeout: float) -> str:
             hint=f"Did you mean tcp://{connect}?" if connect else None,
         )
     deadline = time.monotonic() + timeout
-    while not os.path.isfile(path := _connection_file(connect)):  # pathlib's would raise for a name that is too long
+    while (endpoint := _written_endpoint(connect)) is None:
         if time.monotonic() >= deadline:
             raise ServerGone(
                 f"no connection file came within {timeout:g} s",
-                where=str(path),
+                where=str(_connection_file(connect)),
                 hint="Start 'pipistrelle serve --out DIR' and give its DIR/connection.json, or an endpoint (tcp://..., ipc://...).",
             )
         time.sleep(_TICK_MS / 1000)
+    return endpoint
+
+
+def _written_endpoint(connect: str) -> str | None:
+    """Return what the connection file says; None if there is none yet, or only that of a server that was killed."""
+    path = _connection_file(connect)
+    if not os.path.isfile(path):  # pathlib's would raise for a name that is too long
+        return None
     try:
         endpoint = json.loads(path.read_text(encoding="utf-8"))["endpoint"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
@@ -70,7 +78,10 @@ def resolve_endpoint(connect: str, *, timeout: float) -> str:
             expected='JSON with an "endpoint"',
             hint="Give the connection.json that the server wrote.",
         ) from None
-    return _checked(endpoint, f"{path}: endpoint")
+    endpoint = _checked(endpoint, f"{path}: endpoint")
+    if endpoint.startswith("ipc://") and not os.path.exists(endpoint.removeprefix("ipc://")):
+        return None
+    return endpoint
 
 
 def _connection_file(connect: str) -> Path:
@@ -136,8 +147,10 @@ def _converse(
 ) -> None:
     session = SchedulerSession()
     deadline = time.monotonic() + hello_timeout
+    gone = False
 
     def receive(waiting_for: str) -> bytes:
+        nonlocal gone
         while True:
             try:
                 return sock.recv()
@@ -150,7 +163,9 @@ def _converse(
                         where=endpoint,
                         hint="Start 'pipistrelle serve' with this endpoint, or raise --hello-timeout.",
                     )
-            elif zmq.EVENT_DISCONNECTED in _connection_events(monitor) and not sock.poll(0):
+                continue
+            gone = gone or zmq.EVENT_DISCONNECTED in _connection_events(monitor)
+            if gone and not sock.poll(0):  # what it sent with its last breath counts
                 raise ServerGone(f"the server disconnected while {waiting_for} was awaited", where=endpoint)
 
     sock.send(session.send_hello(runtime.hello()))

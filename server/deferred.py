@@ -1,5 +1,6 @@
 """Observers that are told a little later: while the server waits for its scheduler anyway."""
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -24,7 +25,7 @@ class Deferred(Observer):
         self._hooks = Hooks(observers)
         self._idle = -1
         #: (hooks to call, time in seconds, what else they take)
-        self._journal: list[tuple[tuple[Callable[..., None], ...], float, tuple[Any, ...]]] = []
+        self._journal: deque[tuple[tuple[Callable[..., None], ...], float, tuple[Any, ...]]] = deque()
 
     def listens(self, hook: str) -> bool:
         """Tell whether one of the observers behind wants to be told."""
@@ -37,16 +38,11 @@ class Deferred(Observer):
 
     def flush(self) -> None:
         """Tell the observers all that was noted; what one of them raises comes out of here."""
-        journal, self._journal = self._journal, []
-        told = 0
-        try:
-            for hooks, now, subjects in journal:
-                told += 1
-                for hook in hooks:
-                    hook(now, *subjects)
-        finally:
-            if told < len(journal):  # an observer failed: what comes after still is to be told
-                self._journal = journal[told:]
+        journal = self._journal
+        while journal:
+            hooks, now, subjects = journal.popleft()
+            for hook in hooks:
+                hook(now, *subjects)
 
     def begins(self, now: float, units: int) -> None:
         """Pass on at once: an output that cannot be opened must end the run before it has begun."""

@@ -24,12 +24,13 @@ def check_endpoint(endpoint: str, *, allow_remote: bool = False) -> str:
     if endpoint.startswith("ipc://"):
         path = endpoint.removeprefix("ipc://")
         length = len(path.encode("utf-8", "surrogateescape"))
-        if not 0 < length <= _IPC_BYTES or not endpoint.isprintable():
+        # @ begins an abstract socket, which has no rights, and * one in a folder of ZeroMQ's choice.
+        if not 0 < length <= _IPC_BYTES or not endpoint.isprintable() or path[0] in "@*":
             raise EndpointError(
                 "this is no usable path of a Unix socket",
                 where=endpoint,
-                expected=f"1 to {_IPC_BYTES} bytes of printable text after ipc://",
-                found=f"{length} bytes",
+                expected=f"1 to {_IPC_BYTES} bytes of printable text after ipc://, a file's path",
+                found=f"{length} bytes, '{path[:20]}'",
                 hint="Use a shorter path, or tcp://127.0.0.1:28000.",
             )
         return endpoint

@@ -114,6 +114,7 @@ class Engine:
             if self.stopped is not None:
                 return None
             if self._must_wake and self.now >= self._busy_until:
+                self._absorb(self.agenda.pop_at(self.now))  # what decisions have put on this very instant
                 return self._notice()
             if self.exhausted and self._all_done():
                 return None

@@ -1,4 +1,4 @@
-"""A job's life as a table; docs/lifecycle diagram and engine both come from it."""
+"""A job's life as a table; docs/design.md draws it."""
 
 from typing import Final, Literal
 

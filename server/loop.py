@@ -62,13 +62,17 @@ def run(
         raise
     finally:
         times.total = clock() - began
-    transport.farewell(engine.end("completed"))
-    engine.close()
+    try:
+        transport.farewell(engine.end("completed"))
+    finally:
+        engine.close()
 
 
 def give_up(engine: Engine, transport: Transport, failure: RunError) -> NoReturn:
     """End a run early: tell the scheduler and the observers, then raise ``failure``."""
-    transport.farewell(engine.end(failure.reason, str(failure)))
-    with suppress(OutputFailed):  # an output that cannot be written must not hide what ended the run
-        engine.close()
+    try:
+        transport.farewell(engine.end(failure.reason, str(failure)))
+    finally:  # a second Ctrl-C may strike while the scheduler is told; what was computed is kept all the same
+        with suppress(OutputFailed):  # an output that cannot be written must not hide what ended the run
+            engine.close()
     raise failure

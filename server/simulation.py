@@ -17,7 +17,7 @@ from pipistrelle.protocol.messages import HelloData, WelcomeData
 from pipistrelle.protocol.version import package_version
 from pipistrelle.server.deferred import Deferred
 from pipistrelle.server.engine import Engine
-from pipistrelle.server.errors import OutputFailed, RunError
+from pipistrelle.server.errors import Interrupted, OutputFailed, RunError
 from pipistrelle.server.jobs import jobs_of
 from pipistrelle.server.loop import LoopTimes, give_up, run
 from pipistrelle.server.metrics import Metrics, Summary
@@ -122,6 +122,8 @@ def simulate(
         run(engine, transport, clock, times, deferred.relieve)
     except RunError as error:
         failure = error
+    except KeyboardInterrupt:  # a second one, while the scheduler was being told of the first
+        failure = Interrupted("interrupted again", where=f"simulated time {engine.now!r}")
     summary = metrics.summary()
     if out is not None:
         try:
@@ -190,4 +192,6 @@ def _workload_digest(workload: Workload) -> str:
     digest = hashlib.sha256("\n".join(workload.ids).encode())
     for column in (workload.submit, workload.size, workload.walltime, workload.runtime):
         digest.update(column.astype(column.dtype.newbyteorder("<")).tobytes())
+    if workload.profiles is not None:
+        digest.update("\n".join(workload.profiles).encode())
     return digest.hexdigest()

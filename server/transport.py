@@ -1,12 +1,14 @@
 """How the engine reaches a scheduler: one small protocol, and its in-process form."""
 
+from collections.abc import Callable
 from contextlib import suppress
 from math import isfinite
 from typing import Protocol
 
-from pipistrelle.protocol.errors import LocalProtocolError, PipistrelleError, RemoteProtocolError
+from pipistrelle.protocol.errors import LocalProtocolError, PipistrelleError
 from pipistrelle.protocol.messages import HelloData, Notice, Refused, Reply, WelcomeData
 from pipistrelle.protocol.session import negotiate
+from pipistrelle.server.errors import SchedulerFailed
 
 
 class Transport(Protocol):
@@ -60,18 +62,22 @@ class InProcessScheduler(Protocol):
 
 
 class InProcessTransport:
-    """Calls a scheduler directly: the same messages, without frames."""
+    """Calls a scheduler directly: the same messages, without frames.
 
-    def __init__(self, scheduler: InProcessScheduler) -> None:
+    ``interrupted`` is looked at between two messages; when it returns True, `receive` raises KeyboardInterrupt.
+    """
+
+    def __init__(self, scheduler: InProcessScheduler, interrupted: Callable[[], bool] = lambda: False) -> None:
         self._scheduler = scheduler
+        self._interrupted = interrupted
         self._notice: Notice | None = None
 
     def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
-        """Agree with the scheduler; RemoteProtocolError if there is no common version."""
+        """Agree with the scheduler; SchedulerFailed if there is no common version."""
         hello = self._scheduler.hello()
         answer = negotiate(hello, run_id=run_id, server=server)
         if isinstance(answer, Refused):
-            raise RemoteProtocolError(answer.data.message)
+            raise SchedulerFailed(answer.data.message)
         self._scheduler.welcome(answer.data)
         return hello, answer.data
 
@@ -89,6 +95,8 @@ class InProcessTransport:
         times = (reply.now, *[decision.timestamp for decision in reply.events])
         if not all(map(isfinite, times)):
             raise LocalProtocolError("a decision's time is not a finite number", found=str(times))
+        if self._interrupted():
+            raise KeyboardInterrupt
         return reply
 
     def farewell(self, notice: Notice) -> None:

@@ -29,6 +29,7 @@ from pipistrelle.server.agenda import CALL, Agenda, Entry
 from pipistrelle.server.cluster import Cluster
 from pipistrelle.server.jobs import Job
 from pipistrelle.server.ledger import IllegalAllocation
+from pipistrelle.traces.workload import decimal_text
 
 
 class Clockwork(Protocol):
@@ -169,7 +170,7 @@ class Verdicts:
         if data.job.res > self._cluster.ledger.units:
             raise Illegal("too_large", f"{data.job_id} asks for {data.job.res} of {self._cluster.ledger.units} units")
         walltime = float("inf") if data.job.walltime is None else data.job.walltime
-        profile = data.job.profile or f"{data.runtime:.15g}"
+        profile = data.job.profile or decimal_text(data.runtime)
         engine.submit(Job(data.job_id, engine.now, data.job.res, walltime, data.runtime, profile))
 
     def _set_metadata(self, decision: SetJobMetadata) -> None:

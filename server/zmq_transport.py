@@ -70,7 +70,10 @@ class ZmqTransport:
         interrupted: Callable[[], bool] = lambda: False,
         allow_remote: bool = False,
     ) -> None:
-        check_endpoint(endpoint, allow_remote=allow_remote)
+        endpoint = check_endpoint(endpoint, allow_remote=allow_remote)
+        if endpoint.startswith("ipc://"):  # schedulers may be started in other folders
+            endpoint = f"ipc://{Path(endpoint.removeprefix('ipc://')).absolute()}"
+            check_endpoint(endpoint)
         self._hello_timeout = hello_timeout
         self._decision_timeout = decision_timeout
         self._alive = alive

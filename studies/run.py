@@ -16,6 +16,7 @@ from pipistrelle.protocol.version import package_version
 from pipistrelle.schedulers.policy import Policy
 from pipistrelle.schedulers.registry import make_policy
 from pipistrelle.schedulers.runtime import Runtime
+from pipistrelle.server.errors import Interrupted
 from pipistrelle.server.observers import Observer
 from pipistrelle.server.outputs import prepare_folder
 from pipistrelle.server.simulation import Result, Setup, simulate
@@ -58,6 +59,8 @@ def run_in_process(
     ------
     PipistrelleError
         when an input is wrong or the run failed; outputs so far are kept.
+    KeyboardInterrupt
+        when Ctrl-C ended the run; outputs so far are kept.
     """
     trace = load_workload(workload) if isinstance(workload, str) else workload
     if platform is None:
@@ -67,13 +70,16 @@ def run_in_process(
     runtime = Runtime(make_policy(policy) if isinstance(policy, str) else policy, package_version())
     if out is not None:
         prepare_folder(out)
-    result = simulate(
-        Setup.of(machine, trace, strict=strict),
-        InProcessTransport(runtime),
-        clock=time.perf_counter,
-        out=out,
-        observers=observers,
-    )
+    with deferred_interrupts() as interrupted:
+        result = simulate(
+            Setup.of(machine, trace, strict=strict),
+            InProcessTransport(runtime, interrupted),
+            clock=time.perf_counter,
+            out=out,
+            observers=observers,
+        )
+    if isinstance(result.failure, Interrupted):  # a caller that goes on after a failed run must not go on after this
+        raise KeyboardInterrupt from result.failure
     if result.failure is not None:
         raise result.failure
     return result

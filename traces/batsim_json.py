@@ -237,7 +237,7 @@ def batsim_chunks(workload: Workload) -> Iterator[bytes]:
                 where=f"{workload.name}, job {shown(workload.ids[int(bad[0])])}",
                 expected="a positive number",
                 found=f"{decimal_text(float(values[bad[0]]))} (and {bad.size - 1} more such jobs)",
-                hint="Clean the workload first: such jobs cannot be simulated.",
+                hint="Such jobs cannot be simulated: leave them out with 'convert --clean'.",
             )
     profiles: dict[str, float] = {}
     for row, runtime in enumerate(workload.runtime.tolist()):

@@ -31,7 +31,7 @@ def address(server):
         ("tcp://0.0.0.0:28000", ["can be reached from other machines", "--allow-remote"]),
         ("ipc://", ["no usable path of a Unix socket"]),
         (f"ipc:///tmp/{'x' * 120}", ["no usable path of a Unix socket", "1 to 107 bytes", "found 125 bytes"]),
-        ("ipc://no/such/folder/socket", ["the folder does not exist", "Create no/such/folder first"]),
+        ("ipc://no/such/folder/socket", ["the folder does not exist", "no/such/folder first"]),
         ("ipc://small.swf", ["a file that is no socket is in the way"]),
         ("ipc://odd\udcff", ["no usable path of a Unix socket"]),
     ],
@@ -194,3 +194,33 @@ def test_the_connection_file_says_where_and_only_while_the_server_runs(shell):
     new.finish().ok()
     assert not file.exists()
     assert "connection" not in " ".join(os.listdir(shell.folder / "out"))
+
+
+def test_the_file_of_a_server_that_was_killed_is_no_connection_file(shell):
+    """A scheduler that finds it waits for the next server, which may start later."""
+    server = shell.start("serve", "-p", "tiny", "-w", shell.small(), "--out", "out")
+    server.until("listening")
+    server.kill()
+    shell.tidy()
+    scheduler = shell.start("schedule", "easy", "--connect", "out")
+    server = shell.start("serve", "-p", "tiny", "-w", shell.small(), "--out", "out")
+
+    assert server.finish(20).code == 0
+    assert scheduler.finish(10).code == 0
+
+
+@pytest.mark.parametrize("path", ["@abstract", "*"])
+def test_a_socket_without_a_file_is_refused(shell, path):
+    """An abstract socket has no rights, and a wildcard ends up anywhere."""
+    shell.run("serve", "-w", "demo", "--endpoint", f"ipc://{path}").failed(2, "no usable path of a Unix socket")
+
+
+def test_a_relative_socket_is_found_from_elsewhere(shell, tmp_path):
+    """The connection file names it from the root."""
+    server = shell.start("serve", "-p", "tiny", "-w", shell.small(), "--out", "out", "--endpoint", "ipc://sock")
+    server.until("listening")
+    told = (tmp_path / "out" / "connection.json").read_text()
+    server.signal(2)
+    server.finish(10)
+
+    assert f"ipc://{tmp_path}/sock" in told

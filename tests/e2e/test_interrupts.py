@@ -2,6 +2,7 @@
 
 import re
 import signal
+import time
 
 import pytest
 
@@ -106,6 +107,21 @@ def test_a_scheduler_that_is_stuck_does_not_hold_up_an_interrupt(shell):
 
     run.finish(12).failed(130, "simulated time 100.0", "interrupted")
     assert [job[0] for job in shell.ended_jobs()] == ["2", "1"]
+
+
+def test_a_second_interrupt_while_the_scheduler_is_told_loses_nothing(shell):
+    """All that had ended by then is in the outputs, and the files that are written last are there, too."""
+    run = shell.start(
+        "run", "-p", "tiny", "-w", shell.small(), "--out", "out", "--scheduler", *shell.peer("hangs", "mid-run")
+    )
+    run.until("peer hangs")
+    run.signal(signal.SIGINT)
+    time.sleep(0.4)
+    run.signal(signal.SIGINT)
+
+    run.finish(12).failed(130, "interrupted")
+    assert [job[0] for job in shell.ended_jobs()] == ["2", "1"]
+    assert {"out_schedule.csv", "out_summary.json"} <= set(shell.files("out"))
 
 
 @BOTH

@@ -33,6 +33,14 @@ def test_a_job_is_described_by_what_was_asked_for(play: Any) -> None:
     assert described == [("w0!1", 2, 20.0), ("w0!2", 1, None)]
 
 
+def test_a_rejection_does_not_part_an_instant(play: Any) -> None:
+    """What is due at the very time of a rejected decision comes in the same notice: here the jobs of time 0."""
+    game = play(4, [("1", 0, 1, 10, 20)])
+    game.advance()
+
+    assert game.say(game.execute("7", "0")) == ["0 rejected 1[0] unknown_job", "0 submitted 1", "0 no_more_jobs"]
+
+
 def test_an_empty_workload_says_so_and_ends(play: Any) -> None:
     """Without jobs there are two notices, the beginning and NO_MORE_JOBS, and a completed run."""
     game = play(4)

@@ -245,7 +245,7 @@ def test_the_in_process_transport_refuses_another_protocol() -> None:
     """Without a common version there is no run."""
     clerk = Clerk(HelloData("clerk", protocol_min=7, protocol_max=9))
 
-    with pytest.raises(RemoteProtocolError, match="no common protocol version"):
+    with pytest.raises(SchedulerFailed, match="no common protocol version"):
         InProcessTransport(clerk).greet("run", "server")
     assert clerk.told == []
 
