@@ -6,7 +6,8 @@ Python processes on the same kind of sockets (ROUTER and REQ), alternately and i
     wall time of the run / wall time of the bare echo of its round trips
 
 once for the event loop (first notice to last) and once for the whole command (start of Python, reading of the log,
-start of the scheduler, outputs), and where the server's share of the time goes.
+start of the scheduler, outputs), the same against an echo that also turns messages into JSON and back at both ends,
+and where the time goes.
 
     python benchmarks/wire.py LOG.swf.gz [--platform kth-sp2] [--scheduler easy] [--transport ipc] [--repeat 3]
 """
@@ -32,25 +33,24 @@ from pipistrelle.server.transport import InProcessTransport
 from pipistrelle.studies.inputs import load_platform, load_workload
 
 
-class _Weighing:
-    """An in-process transport that notes the size of every frame."""
+class _Listening:
+    """An in-process transport that keeps every message."""
 
     def __init__(self, inner: InProcessTransport) -> None:
         self._inner = inner
-        self.sizes: list[tuple[int, int]] = []
-        self._notice_bytes = 0
+        self.notices: list[Notice] = []
+        self.replies: list[Reply] = []
 
     def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
         return self._inner.greet(run_id, server)
 
     def send(self, notice: Notice) -> None:
-        self._notice_bytes = len(codec.encode(notice))
+        self.notices.append(notice)
         self._inner.send(notice)
 
     def receive(self) -> Reply:
-        reply = self._inner.receive()
-        self.sizes.append((self._notice_bytes, len(codec.encode(reply))))
-        return reply
+        self.replies.append(self._inner.receive())
+        return self.replies[-1]
 
     def farewell(self, notice: Notice) -> None:
         self._inner.farewell(notice)
@@ -59,38 +59,50 @@ class _Weighing:
         self._inner.close()
 
 
-def frame_sizes(setup: Setup, scheduler: str) -> list[tuple[int, int]]:
-    """Return the bytes of each notice and reply of the run."""
-    transport = _Weighing(InProcessTransport(Runtime(make_policy(scheduler))))
+def conversation(setup: Setup, scheduler: str) -> tuple[list[Notice], list[Reply]]:
+    """Return all notices and replies of the run."""
+    transport = _Listening(InProcessTransport(Runtime(make_policy(scheduler))))
     simulate(setup, transport, clock=time.perf_counter)
-    return transport.sizes
+    return transport.notices, transport.replies
 
 
-def _echo_peer(endpoint: str, sizes: list[int]) -> None:
+def _echo_peer(endpoint: str, frames: list[bytes], with_json: bool) -> None:
     socket = zmq.Context().socket(zmq.REQ)
     socket.connect(endpoint)
-    replies = [b"x" * size for size in sizes]
     socket.send(b"hello")
-    for reply in replies:
-        socket.recv()
-        socket.send(reply)
+    if with_json:
+        for reply in [codec.decode_reply(frame) for frame in frames]:
+            codec.decode_notice(socket.recv())
+            socket.send(codec.encode(reply))
+    else:
+        for frame in frames:
+            socket.recv()
+            socket.send(frame)
     socket.recv()
 
 
-def echo(endpoint: str, sizes: list[tuple[int, int]]) -> float:
-    """Return the seconds that two bare processes take for round trips of these sizes."""
+def echo(endpoint: str, notices: list[Notice], replies: list[bytes], *, with_json: bool = False) -> float:
+    """Return the seconds that two bare processes take to exchange these frames.
+
+    With ``with_json`` each of them also turns messages into frames and frames into messages.
+    """
     context = zmq.Context()
     socket = context.socket(zmq.ROUTER)
     socket.bind(endpoint)
     address = socket.getsockopt_string(zmq.LAST_ENDPOINT)
-    peer = multiprocessing.get_context("spawn").Process(target=_echo_peer, args=(address, [size for _, size in sizes]))
+    peer = multiprocessing.get_context("spawn").Process(target=_echo_peer, args=(address, replies, with_json))
     peer.start()
     route = socket.recv_multipart()[:-1]
-    payloads = [b"x" * size for size, _ in sizes]
+    payloads = [codec.encode(notice) for notice in notices]
     began = time.perf_counter()
-    for payload in payloads:
-        socket.send_multipart([*route, payload])
-        socket.recv_multipart()
+    if with_json:
+        for notice in notices:
+            socket.send_multipart([*route, codec.encode(notice)])
+            codec.decode_reply(socket.recv_multipart()[-1])
+    else:
+        for payload in payloads:
+            socket.send_multipart([*route, payload])
+            socket.recv_multipart()
     seconds = time.perf_counter() - began
     socket.send_multipart([*route, b""])
     peer.join()
@@ -120,29 +132,38 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3)
     arguments = parser.parse_args()
     setup = Setup.of(load_platform(arguments.platform), load_workload(arguments.log))
-    sizes = frame_sizes(setup, arguments.scheduler)
-    echoes, loops, wholes, waits = [], [], [], []
+    notices, replies = conversation(setup, arguments.scheduler)
+    frames = [codec.encode(reply) for reply in replies]
+    tcp = None if arguments.transport == "ipc" else "tcp://127.0.0.1:*"
+    echoes, readings, loops, wholes, waits = [], [], [], [], []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for _ in range(arguments.repeat):
-            echoes.append(echo(f"ipc://{name}/echo" if arguments.transport == "ipc" else "tcp://127.0.0.1:*", sizes))
-            whole, own = command(arguments, None if arguments.transport == "ipc" else "tcp://127.0.0.1:*", folder)
+            # Alternately: other programs' work then falls on all of them.
+            echoes.append(echo(tcp or f"ipc://{name}/echo", notices, frames))
+            readings.append(echo(tcp or f"ipc://{name}/echo", notices, frames, with_json=True))
+            whole, own = command(arguments, tcp, folder)
             wholes.append(whole)
             loops.append(own["wall_time"])
             waits.append(own["waiting_for_scheduler"])
-            # A figure that is off by other programs' work is off in both.
-            print(f"  echo {echoes[-1]:.2f} s, loop {loops[-1]:.2f} s, whole command {wholes[-1]:.2f} s")
-    base = statistics.median(echoes)
-    trips = len(sizes)
+            print(
+                f"  echo {echoes[-1]:.2f} s, with JSON {readings[-1]:.2f} s, "
+                f"loop {loops[-1]:.2f} s, whole command {wholes[-1]:.2f} s"
+            )
+    base, reading = statistics.median(echoes), statistics.median(readings)
+    trips = len(notices)
+    notice_bytes = sum(len(codec.encode(notice)) for notice in notices) / trips
     print(f"{trips:,} round trips over {arguments.transport}, median bare echo {1e6 * base / trips:.0f} us each")
-    print(
-        f"mean payload: notice {sum(a for a, _ in sizes) / trips:.0f} B, reply {sum(b for _, b in sizes) / trips:.0f} B"
-    )
+    print(f"mean payload: notice {notice_bytes:.0f} B, reply {sum(map(len, frames)) / trips:.0f} B")
     print(f"event loop    / echo: {statistics.median(loops) / base:.2f}")
+    print(f"event loop    / echo that reads and writes the JSON: {statistics.median(loops) / reading:.2f}")
     print(f"whole command / echo: {statistics.median(wholes) / base:.2f}")
     server = statistics.median(loop - wait for loop, wait in zip(loops, waits, strict=True))
-    beyond = statistics.median(waits) - base
-    print(f"beyond the echo: server {server / base:.2f} (engine, outputs), transport and scheduler {beyond / base:.2f}")
+    print(
+        f"of the loop, in echoes: transport 1, JSON {reading / base - 1:.2f}, "
+        f"server's own work {server / base:.2f} (engine, outputs, writing to the socket), "
+        f"waiting for the scheduler {statistics.median(waits) / base:.2f}"
+    )
 
 
 if __name__ == "__main__":
