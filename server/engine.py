@@ -114,7 +114,6 @@ class Engine:
             if self.stopped is not None:
                 return None
             if self._must_wake and self.now >= self._busy_until:
-                self._absorb(self.agenda.pop_at(self.now))  # what decisions have put on this very instant
                 return self._notice()
             if self.exhausted and self._all_done():
                 return None
@@ -224,6 +223,8 @@ class Engine:
         if busy_until > now:
             self._busy_until = busy_until
             self.agenda.put(busy_until, READY, READY)
+        if reply.events and self.stopped is None:
+            self._absorb(self.agenda.pop_at(now))  # what decisions have put on this very instant
 
     def _carry_out(self, decision: Decision, reply_to: int, index: int) -> None:
         try:

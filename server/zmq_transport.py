@@ -91,7 +91,6 @@ class ZmqTransport:
         self._peer_left = False
         #: socket file to remove at the end; ZeroMQ leaves it behind
         self._socket_file: Path | None = None
-        self._last_sent = "WELCOME"
         self._owed_reply = False
         self._context = zmq.Context(io_threads=1)
         self._socket = self._context.socket(zmq.ROUTER)
@@ -181,7 +180,6 @@ class ZmqTransport:
     def send(self, notice: Notice) -> None:
         """Send a notice."""
         frame = self._session.send_notice(notice)
-        self._last_sent = f"notice {notice.seq}"
         self._owed_reply = True
         self._send(self._route, frame)
 
@@ -215,15 +213,18 @@ class ZmqTransport:
         try:
             return self._session.receive_reply(frame)
         except RemoteProtocolError as error:
-            text = f"{self._who} broke the protocol after {self._last_sent}: {error}"
+            text = f"{self._who} broke the protocol after {self._last_sent()}: {error}"
             refused = Refused(RefusedData("protocol_error", str(error)))
             self._send(self._route, self._session.refuse(refused))
             self._route = []
             raise SchedulerFailed(text, where=self.endpoint) from None
 
+    def _last_sent(self) -> str:
+        return f"notice {self._session.seq}" if self._session.seq else "WELCOME"
+
     def _silent(self) -> SchedulerFailed:
         return SchedulerFailed(
-            f"{self._who} did not answer {self._last_sent} within {self._decision_timeout:g} s",
+            f"{self._who} did not answer {self._last_sent()} within {self._decision_timeout:g} s",
             where=self.endpoint,
             hint="If it needs longer, raise --decision-timeout.",
         )
@@ -235,7 +236,7 @@ class ZmqTransport:
         self._note_connections()
         gone = self._alive()
         if gone is None and self._peer_left:
-            gone = f"{self._who} disconnected after {self._last_sent}"
+            gone = f"{self._who} disconnected after {self._last_sent()}"
         if gone is not None and not self._socket.poll(0):  # what it sent with its last breath counts
             found = None if self._route else self._refused_so_far()
             self._route = []
@@ -282,9 +283,8 @@ class ZmqTransport:
         """
         receive = self._socket.recv
         part = receive()
-        first, *rest = self._route
-        if part == first:
-            for expected in rest:
+        if part == self._route[0]:
+            for expected in self._route[1:]:
                 part = receive()
                 if part != expected:  # without the empty part before the frame that its first message had
                     return part
