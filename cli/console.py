@@ -13,7 +13,7 @@ _LEVELS: Final = ("WARNING", "INFO", "DEBUG")
 
 
 def relax_collector() -> None:
-    """Let the collector of cyclic garbage look less often: a run's loop makes none, and looking costs 3 % of it."""
+    """Let the collector of cyclic garbage look less often: a run's loop makes none, and looking costs some percent."""
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
 

@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from pipistrelle.protocol.errors import printable
 from pipistrelle.server.simulation import Result, Setup
 
 _SHOWN_NAME: Final = 60
@@ -55,7 +56,7 @@ def print_summary(result: Result, setup: Setup, out: Path | None, console: Conso
 
 def _plain(text: str, style: str = "") -> Text:
     """Return what may quote a scheduler or a file's name: no markup, no control of the terminal."""
-    return Text("".join(c if c.isprintable() else "?" for c in text), style)
+    return Text(printable(text), style)
 
 
 def timings(result: Result) -> dict[str, Any]:

@@ -10,13 +10,14 @@ from typing import Any, Final, NoReturn, SupportsFloat, SupportsIndex, TypeVar, 
 import msgspec
 
 from pipistrelle.protocol.decisions import AnyDecision, Decision, Malformed
-from pipistrelle.protocol.errors import LocalProtocolError, RemoteProtocolError, did_you_mean
+from pipistrelle.protocol.errors import LocalProtocolError, RemoteProtocolError, did_you_mean, printable
 from pipistrelle.protocol.fields import Instant
 from pipistrelle.protocol.messages import Hello, Notice, Refused, Reply, ReplyFrame, Welcome
 
 #: the longest frame that a scheduler may send, in bytes: the largest honest reply, 100,000 decisions, has about 12 MB.
 #: What the server sends has no limit, since a notice may carry the submissions of a whole log.
 MAX_FRAME_BYTES: Final = 64 * 1024 * 1024
+_STAND_IN: Final = "\N{REPLACEMENT CHARACTER}"
 _EXCERPT_BYTES: Final = 80
 #: a peer's text is quoted in our messages up to this many characters
 _QUOTED: Final = 80
@@ -201,7 +202,7 @@ def _refuse(frame: bytes, what: str, error: Exception) -> NoReturn:
     raise RemoteProtocolError(
         f"the frame cannot be read ({_shortened(str(error))})",
         expected=what,
-        found=f"{_printable(excerpt)}{more}" if excerpt else "an empty frame",
+        found=f"{printable(excerpt, _STAND_IN)}{more}" if excerpt else "an empty frame",
     ) from None
 
 
@@ -216,11 +217,7 @@ def _too_long(frame: bytes, error: type[LocalProtocolError | RemoteProtocolError
 
 def _shortened(text: str) -> str:
     """Return a text that quotes the peer without its middle if it is long: what counts is said at its ends."""
-    return _printable(text if len(text) <= 2 * _QUOTED else f"{text[:_QUOTED]}...{text[-_QUOTED:]}")
-
-
-def _printable(text: str) -> str:
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+    return printable(text if len(text) <= 2 * _QUOTED else f"{text[:_QUOTED]}...{text[-_QUOTED:]}", _STAND_IN)
 
 
 def _require_finite(value: Any, path: str) -> None:

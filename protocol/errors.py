@@ -78,3 +78,8 @@ def did_you_mean(name: str, known: list[str]) -> str:
     if close:
         return f"Did you mean '{close[0]}'?"
     return f"Known: {', '.join(known)}." if known else "None is known."
+
+
+def printable(text: str, stand_in: str = "?") -> str:
+    """Return a text of a peer or a file for a message: what could steer a terminal is replaced by ``stand_in``."""
+    return "".join(c if c.isprintable() else stand_in for c in text)

@@ -13,8 +13,8 @@ from pipistrelle.schedulers.orders import Order
 
 #: size of a place that no job holds any more: nothing ever fits it
 _GONE: Final = np.iinfo(np.int64).max
-#: up to so many places a Python loop is faster than array operations (measured: benchmarks/queue_depth.py)
-_SHALLOW: Final = 48
+#: places at which a Python loop and the array operations take equally long, when half of the jobs are small enough
+_SHALLOW: Final = 96
 
 Rank = tuple[float, int]
 

@@ -11,6 +11,7 @@ from pipistrelle.server.hooks import Hooks
 from pipistrelle.server.jobs import Job
 from pipistrelle.server.observers import Observer
 
+#: entries that are kept before the observers are told
 _MANY: Final = 1000
 
 
@@ -32,7 +33,7 @@ class Deferred(Observer):
         return bool(getattr(self._hooks, hook))
 
     def relieve(self) -> None:
-        """Flush if much was noted: many at once take half the time of one by one, as caches stay warm."""
+        """Flush if much was noted; rarely, so that most round trips are not held up at all."""
         if len(self._journal) > _MANY:
             self.flush()
 

@@ -83,6 +83,7 @@ class Engine:
         #: set by a STOP decision: its reason
         self.stopped: str | None = None
         self.features = frozenset(features)
+        #: whether the workload has no more jobs to submit
         self.exhausted = False
         self._hooks = self.cluster.hooks
         self._begins: SimulationBeginsData | None = begins

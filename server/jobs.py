@@ -56,7 +56,7 @@ def jobs_of(workload: Workload, prefix: str) -> Iterator[Job]:
             decimal_texts(runtimes) if workload.profiles is None else workload.profiles[block],
             strict=True,
         )
-        # A block at a time, too: made one by one between two round trips they would take three times as long.
+        # A block at a time, too: as little as possible is left to do between two round trips.
         yield from [
             Job(f"{prefix}!{name}", submit, size, walltime, runtime, profile)
             for name, submit, size, walltime, runtime, profile in rows

@@ -61,7 +61,7 @@ class Recorder(Observer):
             stretch = turnaround / execution if execution > 0 else 1.0
             success = "1" if job.state == "COMPLETED_SUCCESSFULLY" else "0"
             if submit.is_integer() and walltime.is_integer() and start.is_integer() and end.is_integer():
-                # Whole seconds, as in most logs: the same text in a third of the time.
+                # Whole seconds, as in most logs: the same text in two thirds of the time.
                 times = (
                     f"{int(submit)}.000000,{job.size},{int(walltime)}.000000,{success},{job.state},{int(start)}.000000,"
                     f"{int(execution)}.000000,{int(end)}.000000,{int(start - submit)}.000000,{int(turnaround)}.000000"

@@ -110,15 +110,13 @@ def simulate(
     )
     times = LoopTimes()
     failure: RunError | None = None
-    if out is not None:
-        text = to_json(_whole_config(config, digest, hello, welcome))
-        try:
-            write_output(out / f"{OUTPUT_PREFIX}config.json", text)
-        except OutputFailed as error:
-            failure = error
     try:
-        if failure is not None:
-            give_up(engine, transport, failure)
+        if out is not None:
+            text = to_json(_whole_config(config, digest, hello, welcome))
+            try:
+                write_output(out / f"{OUTPUT_PREFIX}config.json", text)
+            except OutputFailed as error:
+                give_up(engine, transport, error)
         run(engine, transport, clock, times, deferred.relieve)
     except RunError as error:
         failure = error
