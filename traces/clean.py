@@ -17,13 +17,16 @@ REASONS = (NO_RUNTIME, NO_WALLTIME, NO_SIZE, TOO_LARGE)
 _NUMERIC = re.compile(r"[0-9]{1,18}")  # 18 digits always fit an int64
 
 
-def clean(workload: Workload, machine_size: int | None) -> tuple[Workload, dict[str, int]]:
+def clean(
+    workload: Workload, machine_size: int | None, *, ids_as_text: bool = False
+) -> tuple[Workload, dict[str, int]]:
     """Return the jobs that can run on `machine_size` units, by (submit time, id), and how many were dropped, and why.
 
     Dropped are, each under the first reason that holds: jobs with a run time <= 0, with a requested time <= 0, with
     a size <= 0, and with a size above `machine_size` (None: no such limit). The counts have the reasons of `REASONS`
     as keys, in that order; a reason without jobs is absent. Ids compare as numbers when all of them are numbers,
-    else as text.
+    else as text; with `ids_as_text` always as text, as Batsim compares them (``10`` comes before ``9``). A run time
+    that only the hosts can tell, NaN, is no reason to drop a job.
     """
     keep = np.ones(len(workload), dtype=np.bool_)
     dropped: dict[str, int] = {}
@@ -40,7 +43,7 @@ def clean(workload: Workload, machine_size: int | None) -> tuple[Workload, dict[
             dropped[reason] = count
         keep &= ~bad
     kept = np.flatnonzero(keep)
-    ranks = _id_ranks([workload.ids[row] for row in kept.tolist()])
+    ranks = _id_ranks([workload.ids[row] for row in kept.tolist()], ids_as_text)
     return workload.select(kept[np.lexsort((ranks, workload.submit[kept]))]), dropped
 
 
@@ -49,9 +52,9 @@ def count_overruns(workload: Workload) -> int:
     return int(np.count_nonzero(workload.runtime > workload.walltime))
 
 
-def _id_ranks(ids: list[str]) -> Ints:
+def _id_ranks(ids: list[str], as_text: bool) -> Ints:
     """Return numbers, shape (n,), that order the ids; distinct ids never tie."""
-    if all(map(_NUMERIC.fullmatch, ids)):
+    if not as_text and all(map(_NUMERIC.fullmatch, ids)):
         numbers = np.array(list(map(int, ids)), dtype=np.int64)
         if np.unique(numbers).size == len(ids):
             return numbers

@@ -33,7 +33,7 @@ def describe(workload: Workload) -> list[tuple[str, str]]:
         ("simulated", f"{len(kept):,} jobs"),
         ("span", _span_text(kept)),
         ("size", f"{_spread(kept.size)} units"),
-        ("run time", f"{_spread(kept.runtime)} s"),
+        ("run time", _runtime_text(kept.runtime)),
         ("requested time", _walltime_text(kept.walltime)),
         ("over requested time", f"{count_overruns(kept):,} (will be killed at the requested time)"),
         ("offered load", _load_text(kept)),
@@ -45,7 +45,8 @@ def describe(workload: Workload) -> list[tuple[str, str]]:
 def offered_load(workload: Workload, units: int) -> float:
     """Return sum(size x run time) / (units x span), where the span is from the first submit time to the last.
 
-    Run times count in full, even beyond the requested time. It is NaN for a workload without jobs or span.
+    Run times count in full, even beyond the requested time. It is NaN for a workload without jobs or span, and where
+    hosts decide how long a job takes.
     """
     if not len(workload):
         return float("nan")
@@ -75,6 +76,14 @@ def _spread(values: Floats | Ints) -> str:
     return f"{decimal_text(low)} to {decimal_text(high)}, median {decimal_text(middle)}"
 
 
+def _runtime_text(runtime: Floats) -> str:
+    known = runtime[~np.isnan(runtime)]
+    if not known.size:
+        return "up to the hosts"
+    without = runtime.size - known.size
+    return f"{_spread(known)} s" + (f"; of {without:,} jobs up to the hosts" if without else "")
+
+
 def _walltime_text(walltime: Floats) -> str:
     limited = walltime[np.isfinite(walltime)]
     if not limited.size:
@@ -86,5 +95,7 @@ def _walltime_text(walltime: Floats) -> str:
 def _load_text(workload: Workload) -> str:
     if workload.machine_size is None:
         return "unknown, as the machine's size is"
+    if np.isnan(workload.runtime).any():
+        return "unknown, as run times are up to the hosts"
     load = offered_load(workload, workload.machine_size)
     return "undefined: all jobs come at once" if np.isnan(load) else f"{load:.3f} of the machine"

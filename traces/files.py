@@ -22,7 +22,7 @@ _AGAIN = "Copy or download the file again."
 
 
 @contextmanager
-def open_trace(path: PathText) -> Iterator[io.BufferedReader]:
+def open_trace(path: PathText, *, may_be_empty: bool = False) -> Iterator[io.BufferedReader]:
     """Open a trace for reading as uncompressed bytes; gzip, xz and bzip2 are known by their first bytes.
 
     Whatever fails while the body reads is turned into a `TraceError` that names the file.
@@ -30,14 +30,14 @@ def open_trace(path: PathText) -> Iterator[io.BufferedReader]:
     Raises
     ------
     TraceError
-        if the file is missing, a folder, unreadable, empty, binary, truncated or corrupt.
+        if the file is missing, a folder, unreadable, empty (unless it may be), binary, truncated or corrupt.
     """
     where = _checked_name(path)
     try:
         with open(path, "rb") as raw:
             stream = _uncompressed(raw, where)
             head = stream.peek(_BUFFER)
-            if not head:
+            if not head and not may_be_empty:
                 raise TraceError("is empty", where=where, hint="A trace has at least one job.")
             if b"\0" in head:
                 raise binary_file(where)

@@ -4,7 +4,8 @@ import io
 import os
 
 from pipistrelle.protocol.errors import did_you_mean
-from pipistrelle.traces.batsim_json import batsim_chunks, parse_batsim
+from pipistrelle.traces.batsim_json import parse_batsim
+from pipistrelle.traces.batsim_text import batsim_chunks
 from pipistrelle.traces.errors import TraceError, shown
 from pipistrelle.traces.files import PathText, open_trace, write_trace
 from pipistrelle.traces.swf import parse_swf, swf_chunks

@@ -326,7 +326,7 @@ def swf_chunks(workload: Workload) -> Iterator[bytes]:
     Raises
     ------
     TraceError
-        if the workload has no jobs or a job's id is not a whole number.
+        if the workload has no jobs, a job's id is not a whole number, or only its hosts can tell how long a job takes.
     """
     if not len(workload):
         raise TraceError("there are no jobs to write", where=workload.name, hint="A trace has at least one job.")
@@ -338,6 +338,16 @@ def swf_chunks(workload: Workload) -> Iterator[bytes]:
                 expected="a whole number without leading zeros",
                 hint="Keep the workload in Batsim's JSON, or number its jobs.",
             )
+    unknown = np.flatnonzero(np.isnan(workload.runtime))
+    if unknown.size:
+        row = int(unknown[0])
+        raise TraceError(
+            "SWF cannot keep a job that computes",
+            where=f"{workload.name}, job {shown(workload.ids[row])}",
+            expected="a profile of delays",
+            found=f"profile {shown(workload.profile_of(row))} (and {unknown.size - 1} more such jobs)",
+            hint="Its hosts decide how long it takes: keep the workload in Batsim's JSON.",
+        )
     return _chunks(workload)
 
 

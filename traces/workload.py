@@ -3,10 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:  # profiles are read with the help of this module
+    from pipistrelle.traces.profile_types import Profile
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -52,9 +55,17 @@ class Workload:
         requested times, s, shape (n,); ``inf`` where the job has no limit, not positive where the log
         has no request (`clean` drops those).
     runtime
-        logged run times, s, shape (n,), not cut at the walltime; not positive where the log has none.
+        logged run times, s, shape (n,), not cut at the walltime; not positive where the log has none. Of a job with a
+        profile the sum of its delays; NaN where its hosts decide how long it takes.
     profiles
         profile name of each job, length n, or None for a log, which has no profiles.
+    table
+        the profiles that can be run, by name: those of the jobs, their parts, and others of the file. None for a log.
+    profile_json
+        every profile of the file as the JSON object that stands there, by name, in the file's order. None for a log.
+    job_json
+        each job's JSON object as it stands in the file, ``id`` and unknown fields included, length n; None for a log.
+        `pipistrelle.traces.batsim_text.job_text` makes what schedulers get of it.
     columns
         whole-number fields as the log has them (-1: missing), shape (n,) each, by name: ``allocated``, ``status``,
         ``user``, ``group``, ``application``, ``queue``, ``partition``, ``preceding``. A field that the log lacks
@@ -85,6 +96,9 @@ class Workload:
     walltime: Floats
     runtime: Floats
     profiles: list[str] | None = None
+    table: "dict[str, Profile] | None" = None
+    profile_json: dict[str, bytes] | None = None
+    job_json: list[bytes] | None = None
     columns: dict[str, Ints] = field(default_factory=dict)
     measures: dict[str, Floats] = field(default_factory=dict)
     machine_size: int | None = None
@@ -96,6 +110,8 @@ class Workload:
         count = len(self.ids)
         if self.profiles is not None and len(self.profiles) != count:
             raise ValueError(f"{len(self.profiles)} profiles for {count} jobs")
+        if self.job_json is not None and len(self.job_json) != count:
+            raise ValueError(f"{len(self.job_json)} JSON objects for {count} jobs")
         floats = {"submit": self.submit, "walltime": self.walltime, "runtime": self.runtime, **self.measures}
         ints = {"size": self.size, **self.columns}
         for group, dtype in ((floats, np.float64), (ints, np.int64)):
@@ -107,11 +123,12 @@ class Workload:
         return len(self.ids)
 
     def __eq__(self, other: object) -> bool:
+        """Tell whether the jobs are the same; the JSON that they were read from, and unused profiles, do not count."""
         if not isinstance(other, Workload):
             return NotImplemented
         return (
             self._labels() == other._labels()
-            and all(np.array_equal(mine, its) for mine, its in zip(self._core(), other._core(), strict=True))
+            and all(_same(mine, its) for mine, its in zip(self._core(), other._core(), strict=True))
             and _same_columns(self.columns, other.columns)
             and _same_columns(self.measures, other.measures)
         )
@@ -120,7 +137,13 @@ class Workload:
 
     def _labels(self) -> tuple[object, ...]:
         fixed = (self.name, self.source, self.machine_size, self.epoch, self.timezone, self.header)
-        return (*fixed, self.ids, self.profiles)
+        return (*fixed, self.ids, self.profiles, self._work())
+
+    def _work(self) -> "dict[str, Profile | None] | None":
+        """Return the profiles that jobs use."""
+        if self.table is None or self.profiles is None:
+            return None
+        return {name: self.table.get(name) for name in set(self.profiles)}
 
     def _core(self) -> tuple[NDArray[Any], ...]:
         return (self.submit, self.size, self.walltime, self.runtime)
@@ -150,6 +173,9 @@ class Workload:
             walltime=self.walltime[chosen],
             runtime=self.runtime[chosen],
             profiles=None if self.profiles is None else [self.profiles[row] for row in rows],
+            table=self.table,
+            profile_json=self.profile_json,
+            job_json=None if self.job_json is None else [self.job_json[row] for row in rows],
             columns={name: column[chosen] for name, column in self.columns.items()},
             measures={name: column[chosen] for name, column in self.measures.items()},
             machine_size=self.machine_size,
@@ -159,5 +185,10 @@ class Workload:
         )
 
 
+def _same(mine: NDArray[Any], its: NDArray[Any]) -> bool:
+    """Compare two columns; a run time that is not known equals another such."""
+    return np.array_equal(mine, its, equal_nan=True)
+
+
 def _same_columns(mine: dict[str, NDArray[Any]], its: dict[str, NDArray[Any]]) -> bool:
-    return mine.keys() == its.keys() and all(np.array_equal(mine[name], its[name]) for name in mine)
+    return mine.keys() == its.keys() and all(_same(mine[name], its[name]) for name in mine)

@@ -1,18 +1,15 @@
-"""Reading and writing Batsim's JSON."""
+"""Reading Batsim's JSON."""
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipistrelle.traces.batsim_json import read_batsim
+from pipistrelle.traces.batsim_json import RegisteredJob, job_of_json, read_batsim
 from pipistrelle.traces.errors import TraceError
-from pipistrelle.traces.load import load, save
-from pipistrelle.traces.profiles import PROFILE_TYPES
-from pipistrelle.traces.workload import Workload
+from pipistrelle.traces.load import load
 
 SHARED_FOLDER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 
@@ -63,9 +60,59 @@ def test_machine_size_may_be_missing(tmp_path):
     assert load(path).machine_size is None
 
 
-def test_only_delay_is_run():
-    """The table of profile types says what is run; the documentation names the same."""
-    assert list(PROFILE_TYPES) == ["delay"]
+def test_keeps_the_text_of_jobs_and_profiles(tmp_path):
+    """Each job and profile keeps its JSON object as it stands in the file, in the order of the columns."""
+    path = tmp_path / "w.json"
+    jobs = ['{"id": 2, "subtime": 9, "res": 1, "profile": "d", "user": {"a": [1]}}']
+    jobs.append('{"profile":"p","res":1,"subtime":1e0,"id":"w0!1","walltime":-1}')
+    profiles = '"d": {"type": "delay", "delay": 1, "x": 2}, "p" : {"type": "parallel_homogeneous", "cpu": 1e9}'
+    path.write_text(f'{{"jobs": [{",".join(jobs)}], "profiles": {{{profiles}, "smpi": {{"type":"smpi"}}}}}}')
+    workload = load(path)
+    assert workload.job_json == [jobs[1].encode(), jobs[0].encode()]
+    assert list(workload.profile_json) == ["d", "p", "smpi"]
+    assert workload.profile_json["d"] == b'{"type": "delay", "delay": 1, "x": 2}'
+    assert list(workload.table) == ["d", "p"]
+    assert np.isnan(workload.runtime[0])
+    assert workload.runtime[1] == 1
+
+
+def test_jobs_registered_while_it_runs():
+    """A job on its own is checked as those of a file are; no workload's name is kept before its id."""
+    raw = b'{"id":"dynamic!0","subtime":-0.0,"walltime":6,"res":1,"profile":"d","custom":1}'
+    assert job_of_json(raw, "REGISTER_JOB") == RegisteredJob("0", 0.0, 1, 6, "d")
+    assert job_of_json(b'{"id":3,"subtime":1,"res":2,"profile":"d"}', "x").walltime == np.inf
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        (
+            b'{"id":"1","subtime":0,"walltime":0,"res":1,"profile":"d"}',
+            "REGISTER_JOB.walltime: the walltime of job '1' is out of range: expected seconds above 0, or -1 for none, "
+            "found 0. Mend the value.",
+        ),
+        (
+            b'{"id":"1","subtime":0,"walltime":-3,"res":1,"profile":"d"}',
+            "REGISTER_JOB.walltime: the walltime of job '1' is out of range: expected seconds from 0 to "
+            "9007199254740992, or -1 for none, found '-3'. Mend the value.",
+        ),
+        (
+            b'{"id":"1","subtime":0,"res":"1"}',
+            "REGISTER_JOB.res: Expected 'int', got 'str'. docs/workloads.md shows the format.",
+        ),
+        (b"7", "REGISTER_JOB: Expected 'object', got 'int'. docs/workloads.md shows the format."),
+        (
+            b"{",
+            "REGISTER_JOB, line 1, column 2: is not valid JSON: found Input data was truncated. "
+            "Mend the text there, or just before.",
+        ),
+    ],
+)
+def test_registered_jobs_that_are_wrong(raw, message):
+    """Whatever is wrong with a registered job is one message."""
+    with pytest.raises(TraceError) as caught:
+        job_of_json(raw, "REGISTER_JOB")
+    assert str(caught.value) == message
 
 
 MOST = "9007199254740992"
@@ -117,12 +164,18 @@ ERRORS = [
     (
         text(job(profile="zz"), profiles={f"a{i}": {} for i in range(11)}),
         "FILE, $.jobs[0].profile: profile 'zz' of job '1' does not exist: expected a name in $.profiles. "
-        "The file has 11 profiles.",
+        "There are 11 profiles.",
     ),
     (
-        text(job(id="w0!7"), profiles={"d100": {"type": "parallel_homogeneous", "cpu": 1e9}}),
-        "FILE, $.profiles['d100']: profile 'd100' of job '7' has type 'parallel_homogeneous', which is not run: "
-        "expected delay. Known: delay.",
+        text(job(id="w0!7"), profiles={"d100": {"type": "smpi", "trace": "x"}}),
+        "FILE, $.profiles['d100']: profiles of type 'smpi' are not run: expected delay or parallel_homogeneous or "
+        "parallel_homogeneous_total or parallel or composed or usage_trace. "
+        "It replays messages over a network, which is not modelled.",
+    ),
+    (
+        text(profiles={"d100": {"type": "composed", "seq": ["p"]}, "p": {"type": "parallel", "cpu": [1, 2, 3]}}),
+        "FILE, $.jobs[0].res: profile 'd100' of job '1' is made for another number of resources: expected 3, "
+        "found 2. Change the job's 'res' or the profile.",
     ),
     (
         text(profiles={"d100": {"type": "delay", "delay": 0}}),
@@ -216,106 +269,10 @@ def test_any_bytes_give_a_trace_error(tmp_path, content, cut):
         load(path)
 
 
-TIMES = st.one_of(st.integers(1, 10**9).map(float), st.floats(0.001, 1e9))
-NAMES = st.text(st.characters(exclude_categories=("C", "Z"), exclude_characters="!"), min_size=1, max_size=5)
-
-
-@st.composite
-def workloads(draw: st.DrawFn) -> Workload:
-    """Return a workload as Batsim's JSON can hold it."""
-    ids = draw(st.lists(NAMES, min_size=1, max_size=6, unique=True))
-    known = draw(st.dictionaries(st.text(st.characters(exclude_categories=("Cs",))), TIMES, min_size=1, max_size=3))
-    profiles = [draw(st.sampled_from(sorted(known))) for _ in ids]
-    return Workload(
-        name="w",
-        source="w.json",
-        ids=ids,
-        submit=np.array(sorted(draw(TIMES) for _ in ids), dtype=np.float64),
-        size=np.array([draw(st.integers(1, 2**53)) for _ in ids], dtype=np.int64),
-        walltime=np.array([draw(st.one_of(TIMES, st.just(np.inf))) for _ in ids], dtype=np.float64),
-        runtime=np.array([known[name] for name in profiles], dtype=np.float64),
-        profiles=profiles,
-        machine_size=draw(st.integers(1, 2**53)),
-    )
-
-
-@SHARED_FOLDER
-@given(workloads())
-def test_round_trip(tmp_path, workload):
-    """What is written is read back equal, to the last bit."""
-    path = tmp_path / "w.json"
-    save(workload, path)
-    assert load(path) == workload
-
-
-def test_written_text(tmp_path):
-    """The written file is laid out a job a line, whole numbers without a fraction."""
-    path = tmp_path / "w.json"
-    path.write_text(
-        text(job(), job(id=2, walltime=-1, subtime=10.25), profiles={"d100": {"type": "delay", "delay": 1e2}})
-    )
-    save(load(path), path)
-    assert path.read_text() == (
-        '{"nb_res": 4,\n"jobs": [\n'
-        '{"id": "1", "subtime": 10, "walltime": 200, "res": 2, "profile": "d100"},\n'
-        '{"id": "2", "subtime": 10.25, "res": 2, "profile": "d100"}\n'
-        '],\n"profiles": {\n"d100": {"type":"delay","delay":100}\n}}\n'
-    )
-
-
-def test_log_to_json(tmp_path, job_line):
-    """A log gets profiles named by run time, and the largest job's size where the machine's is not known."""
-    path = tmp_path / "x.swf"
-    path.write_text(job_line({4: 3477, 8: 7}) + job_line({1: 2, 4: 12.5}))
-    workload = load(path)
-    save(workload, tmp_path / "x.json")
-    again = load(tmp_path / "x.json")
-    assert again.profiles == ["3477", "12.5"] == [workload.profile_of(row) for row in range(2)]
-    assert again.machine_size == 7
-    for name in ("submit", "size", "walltime", "runtime"):
-        assert np.array_equal(getattr(again, name), getattr(workload, name))
-
-
-@pytest.mark.parametrize(
-    ("changes", "what", "found"),
-    [({4: 0}, "run time", "0"), ({9: -1}, "requested time", "-1"), ({8: 0, 5: -1}, "size", "-1")],
-)
-def test_writer_refuses_what_batsim_refuses(tmp_path, job_line, changes, what, found):
-    """A log must be cleaned before it is written as JSON; no file is begun."""
-    path = tmp_path / "x.swf"
-    path.write_text(job_line() + job_line({1: 2, **changes}) + job_line({1: 3, **changes}))
-    with pytest.raises(TraceError) as caught:
-        save(load(path), tmp_path / "x.json")
-    assert str(caught.value) == (
-        f"x, job '2': Batsim's JSON cannot keep a job without {what}: expected a positive number, "
-        f"found {found} (and 1 more such jobs). Such jobs cannot be simulated: leave them out with 'convert --clean'."
-    )
-    assert not (tmp_path / "x.json").exists()
-
-
-def test_writer_refuses_a_profile_of_two_run_times(tmp_path):
-    """One profile name cannot stand for two run times."""
-    path = tmp_path / "w.json"
-    path.write_text(text(job(), job(id=2)))
-    with pytest.raises(TraceError, match="stands for two run times: expected 100, found 7"):
-        save(replace(load(path), runtime=np.array([100.0, 7.0])), path)
-
-
-def test_writer_refuses_no_jobs(tmp_path):
-    """A workload without jobs is not written: it could not be read."""
-    path = tmp_path / "w.json"
-    path.write_text(text())
-    with pytest.raises(TraceError, match="there are no jobs to write"):
-        save(load(path).select([]), path)
-
-
-def test_batsims_own_files(traces_dir):
+def test_batsims_own_files(batsim4_dir):
     """The files that a real Batsim ran are read."""
-    folder = traces_dir.parent / "batsim4"
-    if not folder.is_dir():
-        pytest.skip(f"the recordings of Batsim are absent: no {folder}")
-    tiny = load(folder / "tiny.json")
+    tiny = load(batsim4_dir / "tiny.json")
     assert (tiny.ids, tiny.machine_size) == (["1", "2", "3", "4", "5", "6"], 4)
     assert tiny.runtime.tolist() == [100, 50, 60, 60, 60, 60]
-    fine = load(folder / "w_1000_l0.85_ms.json")
+    fine = load(batsim4_dir / "w_1000_l0.85_ms.json")
     assert (len(fine), fine.machine_size, fine.runtime[0]) == (1000, 1490, 4029.083)

@@ -53,6 +53,20 @@ def test_reasons_come_in_their_order():
     assert tuple(dropped) == REASONS
 
 
+def test_run_times_up_to_the_hosts_are_no_reason():
+    """A job whose hosts decide how long it takes stays, and is no overrun."""
+    workload = make([("1", 0, 1, 10, float("nan"))])
+    assert clean(workload, 8) == (workload, {})
+    assert count_overruns(workload) == 0
+
+
+def test_ids_can_compare_as_text():
+    """Jobs of one time come in the order of their ids' numbers, or of their texts as in Batsim."""
+    workload = make([("9", 0, 1, 1, 1), ("10", 0, 1, 1, 1), ("1", 5, 1, 1, 1)])
+    assert clean(workload, None)[0].ids == ["9", "10", "1"]
+    assert clean(workload, None, ids_as_text=True)[0].ids == ["10", "9", "1"]
+
+
 def test_no_walltime_and_no_machine_size_are_no_reason():
     """A job without limit stays, and without a machine size no job is too large."""
     workload = make([("1", 0, 10**9, float("inf"), 1)])

@@ -61,6 +61,17 @@ def test_some_without_walltime():
     assert dict(describe(workload))["requested time"] == "60 to 60, median 60 s; 1 jobs have none"
 
 
+def test_run_times_up_to_the_hosts():
+    """Jobs that compute are counted beside the run times that are known; there is no load then."""
+    workload = replace(load_bundled("demo").select([0, 1]), runtime=np.array([60.0, np.nan]))
+    facts = dict(describe(workload))
+    assert facts["run time"] == "60 to 60, median 60 s; of 1 jobs up to the hosts"
+    assert facts["offered load"] == "unknown, as run times are up to the hosts"
+    assert math.isnan(offered_load(workload, 8))
+    workload = replace(workload, runtime=np.full(2, np.nan))
+    assert dict(describe(workload))["run time"] == "up to the hosts"
+
+
 def test_no_job_is_left():
     """A workload of which nothing can run is described as such."""
     workload = load_bundled("demo").select([0, 1])

@@ -91,7 +91,7 @@ BINARY = f"FILE: is a binary file (it has NUL bytes): {READ}. Check that it is t
     ("content", "message"),
     [
         (b"", "FILE: is empty. A trace has at least one job."),
-        (gzip.compress(b""), "FILE: is empty. A trace has at least one job."),
+        (gzip.compress(b"", mtime=0), "FILE: is empty. A trace has at least one job."),
         (b"\x89PNG\r\n\0\0", BINARY),
         (
             "; x\n".encode("utf-16"),

@@ -298,6 +298,18 @@ def test_writer_refuses_ids_that_are_no_numbers(tmp_path, job_line, job):
     assert not (tmp_path / "y.swf").exists()
 
 
+def test_writer_refuses_jobs_that_compute(tmp_path, job_line):
+    """A job whose hosts decide how long it takes has no run time to write."""
+    path = tmp_path / "x.swf"
+    path.write_text(job_line() + job_line({1: 2}))
+    with pytest.raises(TraceError) as caught:
+        save(replace(load(path), runtime=np.array([1, np.nan]), profiles=["a", "b"]), path)
+    assert str(caught.value) == (
+        "x, job '2': SWF cannot keep a job that computes: expected a profile of delays, found profile 'b' "
+        "(and 0 more such jobs). Its hosts decide how long it takes: keep the workload in Batsim's JSON."
+    )
+
+
 def test_writer_refuses_no_jobs(tmp_path, job_line):
     """A workload without jobs is not written: it could not be read."""
     path = tmp_path / "x.swf"

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipistrelle.traces.profiles import Delay, ParallelHomogeneous
 from pipistrelle.traces.workload import Workload, decimal_text, decimal_texts
 
 
@@ -120,3 +121,25 @@ def test_decimal_text_is_exact(value):
 def test_decimal_texts_is_decimal_text_of_each(values):
     """The fast path for whole numbers gives the same texts."""
     assert [decimal_text(value) for value in values] == decimal_texts(np.array(values, dtype=np.float64))
+
+
+def test_profiles_and_unknown_run_times_compare():
+    """Jobs are equal by the profiles they use; unused profiles and the text they were read from do not count."""
+    p, q = Delay(name="p", delay=1), ParallelHomogeneous(name="p", cpu=1, com=0)
+    profiles, runtime = ["p"] * 3, np.full(3, np.nan)
+    workload = replace(make(), profiles=profiles, runtime=runtime, table={"p": q}, job_json=[b"{}"] * 3)
+    assert workload == replace(workload, table={"p": q, "x": p}, job_json=None, profile_json={})
+    assert workload != replace(workload, table={"p": p})
+    assert workload != replace(workload, table=None)
+    assert workload != replace(workload, runtime=np.ones(3))
+
+
+def test_profiles_and_text_are_selected():
+    """A selection has its jobs' objects, and all the profiles."""
+    table, texts = {"p": Delay(name="p", delay=1)}, [b"0", b"1", b"2"]
+    workload = replace(make(), profiles=["p"] * 3, table=table, profile_json={"p": b"{}"}, job_json=texts)
+    chosen = workload.select([2, 0])
+    assert (chosen.job_json, chosen.table, chosen.profile_json) == ([b"2", b"0"], table, {"p": b"{}"})
+    assert pickle.loads(pickle.dumps(chosen)) == chosen  # noqa: S301
+    with pytest.raises(ValueError, match="2 JSON objects for 3 jobs"):
+        replace(workload, job_json=texts[:2])

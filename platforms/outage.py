@@ -1,0 +1,257 @@
+"""When which node is down and why: outages, the one form that failures, logs of failures and maintenance take.
+
+An engine only replays outages, so that every policy meets the same ones.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipistrelle.platforms.errors import PlatformError, shown
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+#: the cause of an outage of which nothing else is known
+FAILURE: Final = "failure"
+_LONGEST_CAUSE: Final = 200
+_LATEST: Final = 1e18
+
+
+class OutageError(PlatformError):
+    """Outages, a failure model or a repair time make no sense."""
+
+
+class Outage(NamedTuple):
+    """One node is down from `down` until `up`.
+
+    Parameters
+    ----------
+    node
+        the number of the node.
+    down
+        when it goes down, in seconds after time 0.
+    up
+        when it can be used again, in seconds after time 0, later than `down`; infinity if never.
+    cause
+        why, 1 to 200 printable characters, not blank at either end.
+    announced
+        from when on it is known ahead, in seconds after time 0, at most `down`; None for what comes unexpected.
+    """
+
+    node: int
+    down: float
+    up: float
+    cause: str = FAILURE
+    announced: float | None = None
+
+
+class Outages:
+    """Outages by columns, ordered by (down, node); those of one node never overlap, but may touch.
+
+    The arrays are read-only. Two of them are equal if all their columns are.
+
+    Parameters
+    ----------
+    node, down, up
+        numbers of nodes and times in seconds, shape (n,) each, in any order; `up` may be infinite.
+    cause
+        why, n texts.
+    announced
+        from when on each is known, in seconds, NaN for those that come unexpected; None: all do.
+
+    Raises
+    ------
+    OutageError
+        if lengths differ, a value is out of range, or two outages of one node overlap, which are named.
+    """
+
+    __slots__ = ("announced", "cause", "down", "node", "up")
+
+    #: numbers of nodes, shape (n,)
+    node: Ints
+    #: seconds after time 0, shape (n,)
+    down: Floats
+    #: seconds after time 0, shape (n,)
+    up: Floats
+    #: texts, one an outage
+    cause: tuple[str, ...]
+    #: seconds after time 0, NaN if not announced; shape (n,)
+    announced: Floats
+
+    def __init__(
+        self,
+        node: Sequence[int] | Ints,
+        down: Sequence[float] | Floats,
+        up: Sequence[float] | Floats,
+        cause: Sequence[str],
+        announced: Sequence[float] | Floats | None = None,
+    ) -> None:
+        nodes = np.asarray(node, dtype=np.int64).reshape(-1)
+        downs, ups = (np.asarray(times, dtype=np.float64).reshape(-1) for times in (down, up))
+        known = np.full(nodes.size, np.nan) if announced is None else np.asarray(announced, dtype=np.float64)
+        if not nodes.size == downs.size == ups.size == len(cause) == known.size:
+            raise OutageError(
+                "the columns of outages differ in length",
+                found=f"{nodes.size} nodes, {downs.size} downs, {ups.size} ups, {len(cause)} causes, {known.size} "
+                "announcements",
+            )
+        order = np.lexsort((nodes, downs))
+        self.node, self.down, self.up, self.announced = nodes[order], downs[order], ups[order], known[order]
+        self.cause = tuple(cause) if _ascending(order) else tuple(cause[at] for at in order.tolist())
+        for column in (self.node, self.down, self.up, self.announced):
+            column.flags.writeable = False
+        _check(self)
+
+    @classmethod
+    def of(cls, outages: Iterable[Outage]) -> "Outages":
+        """Return these outages, given in any order; raises `OutageError` as the class does."""
+        rows = list(outages)
+        return cls(
+            [row.node for row in rows],
+            [row.down for row in rows],
+            [row.up for row in rows],
+            [row.cause for row in rows],
+            [math.nan if row.announced is None else row.announced for row in rows],
+        )
+
+    def __len__(self) -> int:
+        return self.node.size
+
+    def __getitem__(self, at: int) -> Outage:
+        known = float(self.announced[at])
+        return Outage(
+            int(self.node[at]),
+            float(self.down[at]),
+            float(self.up[at]),
+            self.cause[at],
+            None if math.isnan(known) else known,
+        )
+
+    def __iter__(self) -> Iterator[Outage]:
+        columns = (self.node.tolist(), self.down.tolist(), self.up.tolist(), self.cause, self.announced.tolist())
+        for node, down, up, cause, known in zip(*columns, strict=True):
+            yield Outage(node, down, up, cause, None if known != known else known)  # noqa: PLR0124 - NaN
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Outages):
+            return NotImplemented
+        return (
+            np.array_equal(self.node, other.node)
+            and np.array_equal(self.down, other.down)
+            and np.array_equal(self.up, other.up)
+            and self.cause == other.cause
+            and np.array_equal(self.announced, other.announced, equal_nan=True)
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # arrays have none
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} outages of {np.unique(self.node).size} nodes>"
+
+    def between(self, begin: float, end: float) -> "Outages":
+        """Return those that go down at `begin` or later, and before `end`, in seconds."""
+        return self.select((self.down >= begin) & (self.down < end))
+
+    def select(self, keep: NDArray[np.bool_]) -> "Outages":
+        """Return those where `keep`, shape (n,), is true."""
+        rows = np.flatnonzero(keep)
+        return Outages(
+            self.node[rows],
+            self.down[rows],
+            self.up[rows],
+            [self.cause[at] for at in rows.tolist()],
+            self.announced[rows],
+        )
+
+    def check_nodes(self, nodes: int) -> None:
+        """Check that a machine of that many nodes has all that are named.
+
+        Raises
+        ------
+        OutageError
+            naming the first outage of a node that it has not.
+        """
+        strange = np.flatnonzero(self.node >= nodes)
+        if strange.size:
+            first = self[int(strange[0])]
+            others = np.unique(self.node[strange]).size - 1
+            raise OutageError(
+                "an outage names an unknown node",
+                where=f"outage of node {first.node} at {first.down!r} s",
+                expected=f"nodes 0 to {nodes - 1}",
+                found=f"node {first.node}" + (f" and {others} more that the machine has not" if others else ""),
+                hint="Use the machine that the outages are of, or choose a part of them.",
+            )
+
+
+def merge(parts: Iterable[Outages]) -> Outages:
+    """Return the union of several streams: where outages of one node overlap, they become one.
+
+    It lasts from the first one's begin to the last one's end, and has the cause of the first, of equal begins that of
+    the earlier stream; it is announced only if all of them are, then from the last announcement on, which is cut to
+    its begin. Outages that only touch stay two.
+    """
+    rows = sorted(
+        ((row.node, row.down, number, row) for number, part in enumerate(parts) for row in part),
+        key=lambda entry: entry[:3],
+    )
+    merged: list[Outage] = []
+    for _, _, _, row in rows:
+        last = merged[-1] if merged else None
+        if last is None or last.node != row.node or row.down >= last.up:
+            merged.append(row)
+            continue
+        known = (
+            None
+            if last.announced is None or row.announced is None
+            else min(last.down, max(last.announced, row.announced))
+        )
+        merged[-1] = Outage(last.node, last.down, max(last.up, row.up), last.cause, known)
+    return Outages.of(merged)
+
+
+def _ascending(order: NDArray[np.intp]) -> bool:
+    return bool(np.array_equal(order, np.arange(order.size)))
+
+
+def _check(outages: Outages) -> None:
+    node, down, up, known = outages.node, outages.down, outages.up, outages.announced
+    _refuse(outages, node < 0, "the number of a node is negative", "a whole number of at least 0", "node")
+    _refuse(outages, ~((down >= 0) & (down <= _LATEST)), "an outage begins at no time", "0 to 1e18 s", "down")
+    _refuse(outages, ~(up > down), "an outage ends no later than it begins", "up later than down", "up")
+    _refuse(outages, (known < 0) | (known > down), "an outage is announced too late", "0 s to its begin", "announced")
+    for at, cause in enumerate(outages.cause):
+        if not cause or cause != cause.strip() or len(cause) > _LONGEST_CAUSE or not cause.isprintable():
+            raise OutageError(
+                "a cause is not valid",
+                where=f"outage of node {node[at]} at {float(down[at])!r} s",
+                expected=f"1 to {_LONGEST_CAUSE} printable characters, not blank at either end",
+                found=shown(cause),
+            )
+    order = np.lexsort((down, node))
+    same = node[order][1:] == node[order][:-1]
+    clash = np.flatnonzero(same & (down[order][1:] < up[order][:-1]))
+    if clash.size:
+        first, second = (outages[int(order[int(clash[0]) + step])] for step in (0, 1))
+        raise OutageError(
+            "two outages of one node overlap",
+            where=f"node {first.node}",
+            expected="an end before the next begin",
+            found=f"down from {first.down!r} to {first.up!r} s and from {second.down!r} to {second.up!r} s"
+            + (f" ({clash.size - 1} more such pairs)" if clash.size > 1 else ""),
+            hint="Make them one outage.",
+        )
+
+
+def _refuse(outages: Outages, wrong: NDArray[np.bool_], what: str, expected: str, column: str) -> None:
+    rows = np.flatnonzero(wrong)
+    if rows.size:
+        row = outages[int(rows[0])]
+        found = f"{column} = {getattr(row, column)!r}"
+        if column == "up":
+            found = f"down = {row.down!r}, up = {row.up!r}"
+        raise OutageError(what, where=f"outage of node {row.node} at {row.down!r} s", expected=expected, found=found)

@@ -1,0 +1,51 @@
+"""What is said of JSON that is malformed or of the wrong shape."""
+
+import re
+
+import msgspec
+
+from pipistrelle.traces.errors import TraceError
+
+_BYTE = re.compile(r" \(byte (\d+)\)$")
+_PATH = re.compile(r" - at `(?:key in )?(.*)`$")
+
+
+def json_fault(error: msgspec.DecodeError | UnicodeDecodeError, data: bytes, where: str) -> TraceError:
+    """Return the error for `data` that is no JSON, with line and column."""
+    if isinstance(error, UnicodeDecodeError):
+        return TraceError(
+            "is not UTF-8 text",
+            where=_position(data, error.start, where),
+            found=f"byte 0x{data[error.start]:02x}",
+            hint="Save the file as UTF-8.",
+        )
+    text = str(error).removeprefix("JSON is malformed: ")
+    match = _BYTE.search(text)
+    return TraceError(
+        "is not valid JSON",
+        where=_position(data, int(match[1]) if match else len(data), where),
+        found=_BYTE.sub("", text),
+        hint="Mend the text there, or just before.",
+    )
+
+
+def _position(data: bytes, offset: int, where: str) -> str:
+    before = data[:offset]
+    column = len(before[before.rfind(b"\n") + 1 :].decode("utf-8", "replace")) + 1
+    return f"{where}, line {before.count(10) + 1}, column {column}"
+
+
+def shape_fault(error: msgspec.ValidationError, where: str) -> TraceError:
+    """Return the error for a value of the wrong type or a missing field; its path is appended to `where`."""
+    text = str(error)
+    match = _PATH.search(text)
+    return TraceError(
+        _PATH.sub("", text).replace("`", "'"),
+        where=where + match[1][1:] if match else where,
+        hint="docs/workloads.md shows the format.",
+    )
+
+
+def depth_fault(where: str) -> TraceError:
+    """Return the error for very many brackets in each other."""
+    return TraceError("the JSON is nested too deeply", where=where, hint="Leave out what no job needs.")
