@@ -1,0 +1,159 @@
+"""What the codecs of both dialects share: how JSON is written, what is refused, and how that is said."""
+
+import math
+from typing import Any, Final, NoReturn, SupportsFloat, SupportsIndex, TypeVar
+
+import msgspec
+
+from pipistrelle.protocol.decisions import Malformed
+from pipistrelle.protocol.errors import LocalProtocolError, RemoteProtocolError, did_you_mean, printable
+from pipistrelle.protocol.fields import Instant
+
+#: the longest frame that a scheduler may send, in bytes: the largest honest reply, 100,000 decisions, has about 12 MB.
+#: What the server sends has no limit, since a notice may carry the submissions of a whole log.
+MAX_FRAME_BYTES: Final = 64 * 1024 * 1024
+_STAND_IN: Final = "\N{REPLACEMENT CHARACTER}"
+_EXCERPT_BYTES: Final = 80
+#: a peer's text is quoted in our messages up to this many characters
+_QUOTED: Final = 80
+
+#: what the decoder raises for a frame that it cannot read; deep nesting is one of those.
+UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+#: what the encoder raises for a value that JSON has nothing for
+UNWRITABLE: Final = (TypeError, ValueError, OverflowError, RecursionError)
+
+#: stands for JSON that is not there; the decoder knows no `Raw | None`
+ABSENT: Final = msgspec.Raw(b"")
+
+_M = TypeVar("_M")
+
+
+class _Named(msgspec.Struct):
+    type: str
+
+
+class _Stamped(msgspec.Struct):
+    timestamp: Instant
+
+
+def plain(value: Any) -> Any:
+    """Return a value of another library's, such as numpy's, as Python's own; a policy may well compute with those."""
+    if isinstance(value, str):
+        return "".join(value)
+    if isinstance(value, SupportsIndex):
+        return value.__index__()
+    if isinstance(value, SupportsFloat):
+        return float(value)
+    raise TypeError(f"JSON has nothing for a value of type {type(value).__name__}")
+
+
+encoder: Final = msgspec.json.Encoder(enc_hook=plain)
+_named = msgspec.json.Decoder(_Named)
+_stamped = msgspec.json.Decoder(_Stamped)
+
+
+def name_of(raw: msgspec.Raw) -> str | None:
+    """Return the type of an event or decision that is otherwise unread; None if it has none."""
+    named = _part(_named, raw)
+    return None if named is None else named.type
+
+
+def time_of(raw: msgspec.Raw) -> float | None:
+    """Return the timestamp, in seconds, of an event or decision that is otherwise unread; None without a usable one."""
+    stamped = _part(_stamped, raw)
+    return None if stamped is None else stamped.timestamp
+
+
+def malformed(raw: msgspec.Raw, index: int, now: float, error: Exception, known: tuple[str, ...]) -> Malformed:
+    """Return what stands for the reply's ``index``-th decision, which is not one of the ``known`` or cannot be read.
+
+    It is dated ``now`` if it has no usable date.
+    """
+    name, at = name_of(raw), time_of(raw)
+    quoted = "" if name is None else shortened(name)
+    unknown = name is not None and name not in known
+    if unknown:
+        text = f"no decision has the type '{quoted}' - at `$.events[{index}].type`. " + did_you_mean(
+            quoted.upper(), list(known)
+        )
+    else:
+        text = placed(error, index)
+    return Malformed(
+        now if at is None else at, decision=quoted, code="unknown_type" if unknown else "malformed", message=text
+    )
+
+
+def placed(error: Exception, index: int) -> str:
+    """Return an error's text with the path in a message's ``index``-th event made a path in the message."""
+    text = str(error)
+    return text.replace("`$", f"`$.events[{index}]") if "`$" in text else f"{text} - at `$.events[{index}]`"
+
+
+def _part(decoder: "msgspec.json.Decoder[_M]", raw: msgspec.Raw) -> _M | None:
+    try:
+        return decoder.decode(raw)
+    except UNREADABLE:
+        return None
+
+
+def refuse_frame(frame: bytes, what: str, error: object) -> NoReturn:
+    """Raise RemoteProtocolError: the frame is not ``what`` was awaited, as ``error`` says."""
+    excerpt = " ".join(frame[:_EXCERPT_BYTES].decode("utf-8", "replace").split())
+    more = "..." if len(frame) > _EXCERPT_BYTES else ""
+    # The error quotes the peer, and so does the excerpt: neither may fill or steer a terminal.
+    raise RemoteProtocolError(
+        f"the frame cannot be read ({shortened(str(error))})",
+        expected=what,
+        found=f"{printable(excerpt, _STAND_IN)}{more}" if excerpt else "an empty frame",
+    ) from None
+
+
+def too_long(frame: bytes, error: type[LocalProtocolError | RemoteProtocolError]) -> NoReturn:
+    """Raise ``error``: the frame of a scheduler is longer than `MAX_FRAME_BYTES`."""
+    raise error(
+        "the frame is too long",
+        expected=f"at most {MAX_FRAME_BYTES:,} bytes",
+        found=f"{len(frame):,}",
+        hint="Send fewer decisions in one reply.",
+    )
+
+
+def shortened(text: str) -> str:
+    """Return a text that quotes the peer without its middle if it is long: what counts is said at its ends."""
+    return printable(text if len(text) <= 2 * _QUOTED else f"{text[:_QUOTED]}...{text[-_QUOTED:]}", _STAND_IN)
+
+
+def encode_value(value: Any, what: str) -> bytes:
+    """Return a value as JSON.
+
+    Raises
+    ------
+    LocalProtocolError
+        when a number in it is NaN or infinite, or when it holds what JSON has nothing for; ``what`` says where.
+    """
+    try:
+        frame = encoder.encode(value)
+        # A number that is not finite becomes `null`; hardly anything else does.
+        if frame.find(b"null") >= 0:
+            require_finite(msgspec.to_builtins(value, enc_hook=_decoded), "$")
+    except UNWRITABLE as error:
+        raise LocalProtocolError(f"a message cannot be written as JSON ({error})", where=what) from error
+    return frame
+
+
+def _decoded(value: Any) -> Any:
+    """Return another library's value as Python's own, and nothing for JSON: a ``null`` in that is meant."""
+    return "" if isinstance(value, msgspec.Raw) else plain(value)
+
+
+def require_finite(value: Any, path: str) -> None:
+    """Raise LocalProtocolError if there is a NaN or an infinity in a value made of builtins; ``path`` names it."""
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise LocalProtocolError("a number is not finite", where=path, expected="a finite number", found=str(value))
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            require_finite(item, f"{path}.{key}")
+    elif isinstance(value, list | tuple):
+        for index, item in enumerate(value):
+            require_finite(item, f"{path}[{index}]")
