@@ -10,6 +10,10 @@ start of the scheduler, outputs), the same against an echo that also turns messa
 and where the time goes.
 
     python benchmarks/wire.py LOG.swf.gz [--platform kth-sp2] [--scheduler easy] [--transport ipc] [--repeat 3]
+                              [--dialect batsim]
+
+In the batsim dialect the roles of the sockets are the other way round, and there is no wake filter: the run has more
+round trips, and what one costs is to be compared.
 """
 
 import argparse
@@ -20,17 +24,50 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import zmq
 
-from pipistrelle.protocol import codec
-from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
+from pipistrelle.protocol import batsim_codec, codec
+from pipistrelle.protocol.messages import HelloData, Notice, Refused, Reply, WelcomeData
+from pipistrelle.schedulers.batsim_runtime import BatsimRuntime
 from pipistrelle.schedulers.registry import make_policy
 from pipistrelle.schedulers.runtime import Runtime
-from pipistrelle.server.simulation import Setup, simulate
+from pipistrelle.server.batsim_setup import BatsimOptions
+from pipistrelle.server.setup import Setup
+from pipistrelle.server.simulation import simulate
 from pipistrelle.server.transport import InProcessTransport
 from pipistrelle.studies.inputs import load_platform, load_workload
+
+
+@dataclass(frozen=True)
+class Codec:
+    """How one dialect reads and writes."""
+
+    encode_notice: Callable[[Notice], bytes]
+    decode_notice: Callable[[bytes, int], Notice | Refused]
+    encode_reply: Callable[[Reply], bytes]
+    decode_reply: Callable[[bytes, Notice], Reply]
+
+
+def _our_notice(frame: bytes, _: int) -> Notice | Refused:
+    return codec.decode_notice(frame)
+
+
+def _our_reply(frame: bytes, _: Notice) -> Reply:
+    return codec.decode_reply(frame)
+
+
+def _batsim_reply(reply: Reply) -> bytes:
+    return batsim_codec.encode_reply(reply, why=True)  # as to a server of ours
+
+
+CODECS = {
+    "native": Codec(codec.encode, _our_notice, codec.encode, _our_reply),
+    "batsim": Codec(batsim_codec.encode_notice, batsim_codec.decode_notice, _batsim_reply, batsim_codec.decode_reply),
+}
 
 
 class _Listening:
@@ -61,19 +98,22 @@ class _Listening:
 
 def conversation(setup: Setup, scheduler: str) -> tuple[list[Notice], list[Reply]]:
     """Return all notices and replies of the run."""
-    transport = _Listening(InProcessTransport(Runtime(make_policy(scheduler))))
+    kind = Runtime if setup.batsim is None else BatsimRuntime
+    transport = _Listening(InProcessTransport(kind(make_policy(scheduler))))
     simulate(setup, transport, clock=time.perf_counter)
     return transport.notices, transport.replies
 
 
-def _echo_peer(endpoint: str, frames: list[bytes], with_json: bool) -> None:
+def _echo_peer(endpoint: str, frames: list[bytes], notices: list[Notice], dialect: str | None) -> None:
     socket = zmq.Context().socket(zmq.REQ)
     socket.connect(endpoint)
     socket.send(b"hello")
-    if with_json:
-        for reply in [codec.decode_reply(frame) for frame in frames]:
-            codec.decode_notice(socket.recv())
-            socket.send(codec.encode(reply))
+    if dialect is not None:
+        talk = CODECS[dialect]
+        replies = [talk.decode_reply(frame, notice) for frame, notice in zip(frames, notices, strict=True)]
+        for seq, reply in enumerate(replies, 1):
+            talk.decode_notice(socket.recv(), seq)
+            socket.send(talk.encode_reply(reply))
     else:
         for frame in frames:
             socket.recv()
@@ -81,24 +121,27 @@ def _echo_peer(endpoint: str, frames: list[bytes], with_json: bool) -> None:
     socket.recv()
 
 
-def echo(endpoint: str, notices: list[Notice], replies: list[bytes], *, with_json: bool = False) -> float:
+def echo(endpoint: str, notices: list[Notice], replies: list[bytes], dialect: str, *, with_json: bool = False) -> float:
     """Return the seconds that two bare processes take to exchange these frames.
 
     With ``with_json`` each of them also turns messages into frames and frames into messages.
     """
+    talk = CODECS[dialect]
     context = zmq.Context()
     socket = context.socket(zmq.ROUTER)
     socket.bind(endpoint)
     address = socket.getsockopt_string(zmq.LAST_ENDPOINT)
-    peer = multiprocessing.get_context("spawn").Process(target=_echo_peer, args=(address, replies, with_json))
+    times = [Notice(notice.seq, notice.now, []) for notice in notices]  # all that reading a reply needs
+    words = (address, replies, times, dialect if with_json else None)
+    peer = multiprocessing.get_context("spawn").Process(target=_echo_peer, args=words)
     peer.start()
     route = socket.recv_multipart()[:-1]
-    payloads = [codec.encode(notice) for notice in notices]
+    payloads = [talk.encode_notice(notice) for notice in notices]
     began = time.perf_counter()
     if with_json:
         for notice in notices:
-            socket.send_multipart([*route, codec.encode(notice)])
-            codec.decode_reply(socket.recv_multipart()[-1])
+            socket.send_multipart([*route, talk.encode_notice(notice)])
+            talk.decode_reply(socket.recv_multipart()[-1], notice)
     else:
         for payload in payloads:
             socket.send_multipart([*route, payload])
@@ -115,7 +158,16 @@ def command(arguments: argparse.Namespace, endpoint: str | None, folder: Path) -
     """Return the seconds of a whole `pipistrelle run` and its own wall-clock figures."""
     timings = folder / "timings.json"
     words = [sys.executable, "-m", "pipistrelle.cli", "run", "-w", arguments.log, "-p", arguments.platform]
-    words += ["--scheduler", arguments.scheduler, "--timings", str(timings), "-o", str(folder / "out")]
+    words += [
+        "--dialect",
+        arguments.dialect,
+        "--scheduler",
+        arguments.scheduler,
+        "--timings",
+        str(timings),
+        "-o",
+        str(folder / "out"),
+    ]
     words += ["--endpoint", endpoint] if endpoint else []
     began = time.perf_counter()
     subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
@@ -129,19 +181,22 @@ def main() -> None:
     parser.add_argument("--platform", default="kth-sp2")
     parser.add_argument("--scheduler", default="easy")
     parser.add_argument("--transport", choices=("ipc", "tcp"), default="ipc")
+    parser.add_argument("--dialect", choices=tuple(CODECS), default="native")
     parser.add_argument("--repeat", type=int, default=3)
     arguments = parser.parse_args()
-    setup = Setup.of(load_platform(arguments.platform), load_workload(arguments.log))
+    batsim = BatsimOptions() if arguments.dialect == "batsim" else None
+    setup = Setup.of(load_platform(arguments.platform), load_workload(arguments.log), batsim=batsim)
+    talk = CODECS[arguments.dialect]
     notices, replies = conversation(setup, arguments.scheduler)
-    frames = [codec.encode(reply) for reply in replies]
+    frames = [talk.encode_reply(reply) for reply in replies]
     tcp = None if arguments.transport == "ipc" else "tcp://127.0.0.1:*"
     echoes, readings, loops, wholes, waits = [], [], [], [], []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for _ in range(arguments.repeat):
             # Alternately: other programs' work then falls on all of them.
-            echoes.append(echo(tcp or f"ipc://{name}/echo", notices, frames))
-            readings.append(echo(tcp or f"ipc://{name}/echo", notices, frames, with_json=True))
+            echoes.append(echo(tcp or f"ipc://{name}/echo", notices, frames, arguments.dialect))
+            readings.append(echo(tcp or f"ipc://{name}/echo", notices, frames, arguments.dialect, with_json=True))
             whole, own = command(arguments, tcp, folder)
             wholes.append(whole)
             loops.append(own["wall_time"])
@@ -152,9 +207,10 @@ def main() -> None:
             )
     base, reading = statistics.median(echoes), statistics.median(readings)
     trips = len(notices)
-    notice_bytes = sum(len(codec.encode(notice)) for notice in notices) / trips
+    notice_bytes = sum(len(talk.encode_notice(notice)) for notice in notices) / trips
     print(f"{trips:,} round trips over {arguments.transport}, median bare echo {1e6 * base / trips:.0f} us each")
     print(f"mean payload: notice {notice_bytes:.0f} B, reply {sum(map(len, frames)) / trips:.0f} B")
+    print(f"event loop: {1e6 * statistics.median(loops) / trips:.1f} us a round trip")
     print(f"event loop    / echo: {statistics.median(loops) / base:.2f}")
     print(f"event loop    / echo that reads and writes the JSON: {statistics.median(loops) / reading:.2f}")
     print(f"whole command / echo: {statistics.median(wholes) / base:.2f}")

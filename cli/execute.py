@@ -10,7 +10,8 @@ from pipistrelle.cli.summary import print_summary, timings
 from pipistrelle.server.errors import OutputFailed
 from pipistrelle.server.observers import Observer
 from pipistrelle.server.outputs import to_json, write_output
-from pipistrelle.server.simulation import Result, Setup
+from pipistrelle.server.setup import Setup
+from pipistrelle.server.simulation import Result
 
 
 def progress_observers(setup: Setup, wanted: bool | None) -> list[Observer]:
@@ -18,7 +19,7 @@ def progress_observers(setup: Setup, wanted: bool | None) -> list[Observer]:
     if wanted is False or (wanted is None and not sys.stderr.isatty()):
         return []
     console = Console(stderr=True, force_terminal=wanted)  # asked for, it is drawn wherever standard error leads
-    return [ProgressBar(len(setup.workload), setup.workload.epoch, console)]
+    return [ProgressBar(setup.jobs, setup.epoch, console)]
 
 
 def report(result: Result, setup: Setup, out: Path | None, timings_file: Path | None) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from pipistrelle.server.simulation import OUTPUT_FILES
+from pipistrelle.server.native_outputs import OUTPUT_FILES
 
 
 class FilledPath(click.Path):

@@ -23,6 +23,8 @@ COMMANDS: Final = {
     "validate": "pipistrelle.cli.validate",
     "workload": "pipistrelle.cli.workload",
     "convert": "pipistrelle.cli.convert",
+    "batsim": "pipistrelle.cli.batsim",
+    "outages": "pipistrelle.cli.outages",
 }
 #: an output cannot be written, as `OutputFailed` has it
 _NOT_WRITTEN: Final = 6

@@ -9,12 +9,12 @@ import click
 from loguru import logger
 
 from pipistrelle.cli.guard import FilledPath
-from pipistrelle.platforms.description import Platform
 from pipistrelle.schedulers.backfill import BACKFILLS
 from pipistrelle.schedulers.orders import ORDERS
 from pipistrelle.schedulers.placement import PLACEMENTS
-from pipistrelle.server.simulation import Setup
-from pipistrelle.studies.inputs import load_platform, load_workload, platform_for
+from pipistrelle.server.batsim_setup import BatsimOptions
+from pipistrelle.server.setup import Setup
+from pipistrelle.studies.inputs import load_machine, load_workload, platform_for
 from pipistrelle.studies.run import DECISION_TIMEOUT, HELLO_TIMEOUT
 
 _C = TypeVar("_C", bound=Callable[..., Any])
@@ -36,6 +36,14 @@ class PositiveNumber(click.FloatRange):
         return number
 
 
+DIALECT = click.option(
+    "--dialect",
+    type=click.Choice(["native", "batsim"]),
+    default="native",
+    show_default=True,
+    help="Which protocol to speak: ours, or that of Batsim 3 and 4, where it is the scheduler that listens.",
+)
+
 _SIMULATION = (
     click.option(
         "-p",
@@ -54,6 +62,7 @@ _SIMULATION = (
     ),
     click.option("--sort", is_flag=True, help="Accept an SWF log whose submit times are not ascending, and sort it."),
     click.option("--strict", is_flag=True, help="End the run, with exit code 3, at the first illegal decision."),
+    DIALECT,
     click.option(
         "--endpoint",
         metavar="ADDRESS",
@@ -111,11 +120,12 @@ def policy_words(parts: dict[str, str | None]) -> list[str]:
     return [word for axis, part in parts.items() if part is not None for word in (f"--{axis}", part)]
 
 
-def make_setup(platform: str | None, workload: str, *, sort: bool, strict: bool) -> Setup:
+def make_setup(platform: str | None, workload: str, *, sort: bool, strict: bool, dialect: str) -> Setup:
     """Return the setup that the options name."""
-    machine: Platform | None = None if platform is None else load_platform(platform)
+    machine = None if platform is None else load_machine(platform)
     trace = load_workload(workload, sort=sort)
-    setup = Setup.of(machine or platform_for(trace, workload), trace, strict=strict)
-    if not len(setup.workload):
+    batsim = BatsimOptions() if dialect == "batsim" else None
+    setup = Setup.of(machine or platform_for(trace, workload), trace, strict=strict, batsim=batsim)
+    if not setup.jobs:
         logger.warning("no job of {} can run on {}", trace.name, setup.platform.name)
     return setup

@@ -20,7 +20,8 @@ from pipistrelle.schedulers.registry import is_policy_name, make_policy, registe
 from pipistrelle.schedulers.runtime import Runtime
 from pipistrelle.server.outputs import prepare_folder
 from pipistrelle.server.recorder import unwritable
-from pipistrelle.server.simulation import Setup, simulate
+from pipistrelle.server.setup import Setup
+from pipistrelle.server.simulation import simulate
 from pipistrelle.server.transport import InProcessTransport
 from pipistrelle.studies.child import PLACEHOLDER, own_command
 from pipistrelle.studies.run import deferred_interrupts, run_with_child
@@ -80,6 +81,7 @@ def command(
     workload: str,
     sort: bool,
     strict: bool,
+    dialect: str,
     scheduler: str,
     order: str | None,
     backfill: str | None,
@@ -110,6 +112,8 @@ def command(
         for name in connection:
             if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
                 raise click.UsageError(f"--in-process uses no --{name.replace('_', '-')}: leave one of the two out.")
+        if dialect == "batsim":
+            raise click.UsageError("--in-process speaks no dialect at all: leave out --dialect batsim.")
     parts = {"order": order, "backfill": backfill, "placement": placement}
     if words is not None and any(parts.values()):
         raise click.UsageError("--order, --backfill and --placement go with a scheduler of ours, not with a program.")
@@ -117,7 +121,7 @@ def command(
     if connection["allow_remote"] and connection["endpoint"] is None:
         raise click.UsageError("--allow-remote goes with --endpoint: a private socket is never remote.")
     refuse_overwriting([platform, workload], [*(output_files(out) if out is not None else ()), timings])
-    setup = make_setup(platform, workload, sort=sort, strict=strict)
+    setup = make_setup(platform, workload, sort=sort, strict=strict, dialect=dialect)
     folder = prepare_folder(out) if out is not None else _new_folder(setup, _short_name(scheduler, words))
     observers = progress_observers(setup, progress)
     relax_collector()
@@ -128,9 +132,15 @@ def command(
             result = simulate(setup, transport, clock=time.perf_counter, out=folder, observers=observers)
     else:
         verbose: int = ctx.find_root().params["verbose"]
-        child = own_command(scheduler, *policy_words(parts), verbose=verbose) if words is None else words
+        if words is None:
+            remote = ["--allow-remote"] if dialect == "batsim" and connection["allow_remote"] else []
+            more = [*policy_words(parts), *remote]
+            child = own_command(scheduler, *more, verbose=verbose, batsim=dialect == "batsim")
+        else:
+            child = words
+        name = _short_name(scheduler, words) if policy is None else policy.name
         try:
-            result = run_with_child(setup, child, out=folder, observers=observers, **connection)
+            result = run_with_child(setup, child, out=folder, observers=observers, name=name, **connection)
         except (PipistrelleError, KeyboardInterrupt):
             if out is None:  # the scheduler never came: the folder that was made for the run is of no use
                 with suppress(OSError):
@@ -149,7 +159,7 @@ def _short_name(scheduler: str, words: list[str] | None) -> str:
 
 def _new_folder(setup: Setup, scheduler: str) -> Path:
     """Make a new folder named after the run; numbers, not times, tell runs apart."""
-    name = f"{setup.workload.name[:_NAME_PART]}-{Path(scheduler).name[:_NAME_PART]}".replace(":", "-")
+    name = f"{setup.name[:_NAME_PART]}-{Path(scheduler).name[:_NAME_PART]}".replace(":", "-")
     prepare_folder(Path(_OUTPUTS))
     for number in count(1):
         folder = Path(_OUTPUTS) / f"{name}-{number}"

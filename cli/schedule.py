@@ -1,25 +1,42 @@
 """``pipistrelle schedule``: a scheduler in a terminal of its own."""
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
+
 import click
 
 from pipistrelle.cli.console import relax_collector
 from pipistrelle.cli.main import INTERRUPTED
-from pipistrelle.cli.options import PositiveNumber, policy_options
+from pipistrelle.cli.options import DIALECT, PositiveNumber, policy_options
 from pipistrelle.protocol.version import package_version
+from pipistrelle.schedulers.batsim_runtime import BatsimRuntime
 from pipistrelle.schedulers.registry import make_policy
 from pipistrelle.schedulers.runtime import Runtime
+from pipistrelle.schedulers.zmq_batsim import serve_batsim
 from pipistrelle.schedulers.zmq_client import resolve_endpoint, serve_simulation
+from pipistrelle.server.endpoint import check_endpoint
+from pipistrelle.server.ipc_path import free_ipc_path
 from pipistrelle.studies.run import HELLO_TIMEOUT
+
+_ANYWHERE: Final = "tcp://*:"
 
 
 @click.command()
 @click.argument("name")
+@DIALECT
 @click.option(
     "--connect",
     metavar="ADDRESS|FILE",
-    required=True,
     help="The server's endpoint (tcp://..., ipc://...), its connection.json, or the folder that holds it.",
 )
+@click.option(
+    "--bind",
+    metavar="ADDRESS",
+    help="With --dialect batsim: where to listen for Batsim, such as tcp://*:28000; "
+    "* means this machine alone unless --allow-remote is given.",
+)
+@click.option("--allow-remote", is_flag=True, help="Allow a --bind that other machines can reach.")
 @policy_options
 @click.option(
     "--hello-timeout",
@@ -35,7 +52,10 @@ def command(
     ctx: click.Context,
     /,
     name: str,
-    connect: str,
+    dialect: str,
+    connect: str | None,
+    bind: str | None,
+    allow_remote: bool,
     order: str | None,
     backfill: str | None,
     placement: str | None,
@@ -46,17 +66,57 @@ def command(
 
     NAME is one of 'pipistrelle list schedulers', or file.py:CLASS for a policy of your own. The server may be started
     before or after.
+
+    With --dialect batsim it listens, for a Batsim or for 'pipistrelle serve --dialect batsim':
+
+    \b
+    pipistrelle schedule easy --dialect batsim --bind 'tcp://*:28000'
     """
-    runtime = Runtime(make_policy(name, order=order, backfill=backfill, placement=placement), package_version())
-    report = (lambda text: None) if quiet else click.echo
+    if dialect == "batsim" and (bind is None or connect is not None):
+        raise click.UsageError("--dialect batsim needs --bind ADDRESS, not --connect: there, the scheduler listens.")
+    if dialect == "native" and (bind is not None or allow_remote):
+        raise click.UsageError(
+            "--bind and --allow-remote go with --dialect batsim; else --connect leads to the server."
+        )
+    policy = make_policy(name, order=order, backfill=backfill, placement=placement)
+    report: Callable[[str], Any] = (lambda text: None) if quiet else click.echo
     relax_collector()
-    endpoint = resolve_endpoint(connect, timeout=hello_timeout)
+    serve: Callable[[], None]
+    if bind is not None:
+        address = listening_address(bind, allow_remote=allow_remote, report=report)
+        listening = BatsimRuntime(policy, package_version())
+        runtime: Runtime = listening
+        serve = partial(serve_batsim, listening, address, hello_timeout=hello_timeout, report=report)
+    elif connect is not None:
+        endpoint = resolve_endpoint(connect, timeout=hello_timeout)
+        runtime = Runtime(policy, package_version())
+        serve = partial(serve_simulation, runtime, endpoint, hello_timeout=hello_timeout, report=report)
+    else:
+        raise click.UsageError("--connect ADDRESS|FILE is missing: where is the server?")
     try:
-        serve_simulation(runtime, endpoint, hello_timeout=hello_timeout, report=report)
+        serve()
     except KeyboardInterrupt:
         if not quiet:
             raise
         ctx.exit(INTERRUPTED)  # most likely by the `run` that had started it, which has said why
-    if runtime.ended is not None:
+    if bind is not None:  # Batsim does not say why
+        report("the simulation ended")
+    elif runtime.ended is not None:
         text = f"the simulation ended: {runtime.ended.reason}"
         report(f"{text} ({runtime.ended.message})" if runtime.ended.message else text)
+
+
+def listening_address(bind: str, *, allow_remote: bool, report: Callable[[str], Any]) -> str:
+    """Return where to listen: ``tcp://*`` is Batsim's usual spelling, but means this machine alone unless allowed.
+
+    Raises
+    ------
+    EndpointError
+        when it is none, somebody listens there, or other machines could reach it and may not.
+    """
+    if bind.startswith(_ANYWHERE) and not allow_remote:
+        bind = f"tcp://127.0.0.1:{bind.removeprefix(_ANYWHERE)}"
+        report("* is taken as 127.0.0.1: this machine alone can connect (--allow-remote lets others)")
+    endpoint = check_endpoint(bind, allow_remote=allow_remote)
+    free_ipc_path(endpoint, "--bind")
+    return endpoint

@@ -16,6 +16,7 @@ from pipistrelle.protocol.fields import PROTOCOL_VERSION
 from pipistrelle.server.outputs import prepare_folder, to_json, write_output
 from pipistrelle.server.recorder import unwritable
 from pipistrelle.server.simulation import simulate
+from pipistrelle.server.zmq_batsim import BatsimTransport
 from pipistrelle.server.zmq_transport import ZmqTransport
 from pipistrelle.studies.run import deferred_interrupts, private_endpoint
 
@@ -31,13 +32,20 @@ from pipistrelle.studies.run import deferred_interrupts, private_endpoint
     help="Folder for the outputs and, while the server runs, its connection.json; outputs of an earlier run are "
     "replaced when the new one begins.",
 )
+@click.option(
+    "--connect",
+    metavar="ADDRESS",
+    help="With --dialect batsim: where the scheduler listens, such as tcp://localhost:28000.",
+)
 def command(
     platform: str | None,
     workload: str,
     sort: bool,
     strict: bool,
+    dialect: str,
     out: Path,
     endpoint: str | None,
+    connect: str | None,
     progress: bool | None,
     timings: Path | None,
     **limits: Any,
@@ -48,20 +56,38 @@ def command(
 
     \b
     pipistrelle schedule easy --connect OUT/connection.json
+
+    With --dialect batsim it is the scheduler that listens, and the server that connects.
     """
-    if limits["allow_remote"] and endpoint is None:
+    allow_remote = limits.pop("allow_remote")
+    if dialect == "batsim":
+        if connect is None:
+            raise click.UsageError("--dialect batsim needs --connect ADDRESS: there, the scheduler is who listens.")
+        if endpoint is not None or allow_remote:
+            raise click.UsageError(
+                "with --dialect batsim the server does not listen: no --endpoint, no --allow-remote."
+            )
+    elif connect is not None:
+        raise click.UsageError("--connect goes with --dialect batsim; else the server listens, at --endpoint.")
+    elif allow_remote and endpoint is None:
         raise click.UsageError("--allow-remote goes with --endpoint: a private socket is never remote.")
     refuse_overwriting([platform, workload], [*output_files(out), timings])
-    setup = make_setup(platform, workload, sort=sort, strict=strict)
+    setup = make_setup(platform, workload, sort=sort, strict=strict, dialect=dialect)
     prepare_folder(out)
     relax_collector()
     with ExitStack() as stack:
         interrupted = stack.enter_context(deferred_interrupts())
-        address = endpoint if endpoint is not None else stack.enter_context(private_endpoint())
-        transport = ZmqTransport(address, interrupted=interrupted, **limits)
-        stack.callback(transport.close)
-        stack.enter_context(_connection_file(out, transport.endpoint))
-        click.echo(f"listening at {transport.endpoint}; waiting for a scheduler")
+        transport: ZmqTransport | BatsimTransport
+        if connect is not None:
+            transport = BatsimTransport(connect, interrupted=interrupted, **limits)
+            stack.callback(transport.close)
+            click.echo(f"connecting to {connect}; waiting for a scheduler")
+        else:
+            address = endpoint if endpoint is not None else stack.enter_context(private_endpoint())
+            transport = ZmqTransport(address, interrupted=interrupted, allow_remote=allow_remote, **limits)
+            stack.callback(transport.close)
+            stack.enter_context(_connection_file(out, transport.endpoint))
+            click.echo(f"listening at {transport.endpoint}; waiting for a scheduler")
         result = simulate(
             setup, transport, clock=time.perf_counter, out=out, observers=progress_observers(setup, progress)
         )

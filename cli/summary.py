@@ -8,7 +8,8 @@ from rich.table import Table
 from rich.text import Text
 
 from pipistrelle.protocol.errors import printable
-from pipistrelle.server.simulation import Result, Setup
+from pipistrelle.server.setup import Setup
+from pipistrelle.server.simulation import Result
 
 _SHOWN_NAME: Final = 60
 
@@ -18,7 +19,7 @@ def print_summary(result: Result, setup: Setup, out: Path | None, console: Conso
     summary, times = result.summary, result.times
     machine = setup.platform
     name = result.scheduler.name[:_SHOWN_NAME]
-    title = f"{setup.workload.name} on {machine.name} ({machine.units:,} units), {name}"
+    title = f"{setup.name} on {machine.name} ({machine.units:,} units), {name}"
     console.print(_plain(title, "bold"), soft_wrap=True)
     table = Table()
     table.add_column("figure")

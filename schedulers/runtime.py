@@ -99,11 +99,15 @@ class Runtime:
             fold(view, event)
         if view is None:
             raise RemoteProtocolError("the first notice is empty", expected="SIMULATION_BEGINS")
+        self._decide(view)
+        return Reply(notice.seq, notice.now, view.decisions, view.wake if self._filter else None)
+
+    def _decide(self, view: View) -> None:
+        """Ask the policy; what is new to the view is not any more then."""
         self._policy.decide(view)
         view.arrivals = []
         view.released = False
         view.calls = []
-        return Reply(notice.seq, notice.now, view.decisions, view.wake if self._filter else None)
 
     def _begin_or_end(self, event: Event) -> None:
         if isinstance(event, SimulationBegins) and self._view is None:
@@ -128,9 +132,7 @@ class Runtime:
     def _job_completed(view: View, event: JobCompleted) -> None:
         if event.data.job_id not in view.running:
             raise RemoteProtocolError("JOB_COMPLETED names a job that does not run", found=event.data.job_id)
-        job = view.running.remove(event.data.job_id)
-        view.free.add(job.alloc)
-        view.released = True
+        view.give_back(view.running.remove(event.data.job_id).alloc)
 
     @staticmethod
     def _requested_call(view: View, event: RequestedCall) -> None:

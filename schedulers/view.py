@@ -52,11 +52,13 @@ class View:
         #: number of units of the machine
         self.units = begins.nb_resources
         self.free = FreeUnits(NodeSet.interval(0, begins.nb_resources - 1))
+        #: units that are out of service: none of them is free, but a job may still run on some (batsim dialect only)
+        self.unavailable = NodeSet.EMPTY
         self.waiting = WaitingQueue(order)
         self.running = RunningJobs()
         #: jobs submitted since the policy was last asked, in order of submission, that still wait
         self.arrivals: list[SchedulerJob] = []
-        #: whether units were freed since the policy was last asked
+        #: whether units were freed, or left or came back into service, since the policy was last asked
         self.released = True
         #: ids of the calls that are due now
         self.calls: list[str] = []
@@ -126,6 +128,27 @@ class View:
     def set_metadata(self, job: SchedulerJob, text: str) -> None:
         """Attach a text to a job's line in the outputs."""
         self.decisions.append(SetJobMetadata(self.now, SetJobMetadataData(job.id, text)))
+
+    def give_back(self, units: NodeSet) -> None:
+        """Let the units of a job that ended be free again, except those that are out of service."""
+        self.free.add(units - self.unavailable if self.unavailable else units)
+        self.released = True
+
+    def withdraw(self, units: NodeSet) -> None:
+        """Take units out of service; jobs that run on some of them are not concerned."""
+        self.free.remove(units - self.free.missing(units))
+        self.unavailable |= units
+        self.released = True  # a reservation may not hold any more
+
+    def restore(self, units: NodeSet) -> None:
+        """Take units back into service: they are free as soon as no job runs on them."""
+        back = units & self.unavailable
+        self.unavailable -= back
+        for job in self.running:
+            back -= job.alloc
+        if back:
+            self.free.add(back)
+            self.released = True
 
     def stop(self, reason: str) -> None:
         """End the simulation."""

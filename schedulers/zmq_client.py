@@ -20,8 +20,10 @@ from pipistrelle.schedulers.runtime import Runtime
 
 #: the compiled class beneath pyzmq's own, whose `send` costs as much again before it sends
 _raw_send: Final = RawSocket.send
-_TICK_MS: Final = 100
-_LINGER_MS: Final = 500
+#: how often a waiting scheduler looks at whether the server is still there
+TICK_MS: Final = 100
+#: how long the last message may take to leave the socket
+LINGER_MS: Final = 500
 _HOST_AND_PORT: Final = re.compile(r"[A-Za-z0-9.-]+:[0-9]+|\[[0-9a-fA-F:]+\]:[0-9]+")
 #: the empty reply to WELCOME, which is message 0
 _FIRST_REPLY: Final = Reply(0, 0.0)
@@ -60,7 +62,7 @@ def resolve_endpoint(connect: str, *, timeout: float) -> str:
                 where=str(_connection_file(connect)),
                 hint="Start 'pipistrelle serve --out DIR' and give its DIR/connection.json, or an endpoint (tcp://..., ipc://...).",
             )
-        time.sleep(_TICK_MS / 1000)
+        time.sleep(TICK_MS / 1000)
     return endpoint
 
 
@@ -118,7 +120,7 @@ def serve_simulation(runtime: Runtime, endpoint: str, *, hello_timeout: float, r
     context = zmq.Context(io_threads=1)
     sock = context.socket(zmq.REQ)
     sock.setsockopt(zmq.LINGER, 0)
-    sock.setsockopt(zmq.RCVTIMEO, _TICK_MS)
+    sock.setsockopt(zmq.RCVTIMEO, TICK_MS)
     sock.setsockopt(zmq.IPV6, int("[" in endpoint))
     monitor = sock.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED)
     try:
@@ -129,7 +131,7 @@ def serve_simulation(runtime: Runtime, endpoint: str, *, hello_timeout: float, r
                 f"cannot connect ({error})", where=endpoint, expected="tcp://HOST:PORT or ipc://PATH"
             ) from None
         _converse(runtime, sock, monitor, endpoint, hello_timeout, report)
-        sock.setsockopt(zmq.LINGER, _LINGER_MS)
+        sock.setsockopt(zmq.LINGER, LINGER_MS)
     finally:
         sock.disable_monitor()
         monitor.close(0)

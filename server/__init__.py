@@ -6,7 +6,8 @@
 from pipistrelle.server.engine import Engine
 from pipistrelle.server.metrics import Summary
 from pipistrelle.server.observers import Observer
-from pipistrelle.server.simulation import Result, Setup, simulate
+from pipistrelle.server.setup import Setup
+from pipistrelle.server.simulation import Result, simulate
 from pipistrelle.server.transport import InProcessTransport, Transport
 from pipistrelle.server.zmq_transport import ZmqTransport
 

@@ -5,10 +5,14 @@ from itertools import count
 from math import inf
 from typing import Any, Final
 
-# The class of an event decides among those of one instant. Ends come first, because a scheduler must see every unit
-# that is free; decisions that were dated ahead come after all that happens by itself, so that they meet the instant's
-# final state; READY, the end of the scheduler's thinking time, is last.
+# The class of an event decides among those of one instant. Work comes first, so that what is done at the very walltime
+# counts as done; then ends, because a scheduler must see every unit that is free; decisions that were dated ahead come
+# after all that happens by itself, so that they meet the instant's final state; READY, the end of the scheduler's
+# thinking time, is last.
+PHASE: Final = -1
 END: Final = 0
+SWITCH: Final = 2
+OUTSIDE: Final = 3
 SUBMISSION: Final = 4
 CALL: Final = 5
 DECISION: Final = 8

@@ -19,10 +19,12 @@ class Cluster:
         number of schedulable units of the machine.
     observers
         told of every step, in the order given.
+    ledger
+        who keeps account of the units; None for the usual one, which gives a unit to one job at a time.
     """
 
-    def __init__(self, units: int, observers: Sequence[Observer] = ()) -> None:
-        self.ledger = Ledger(units)
+    def __init__(self, units: int, observers: Sequence[Observer] = (), ledger: Ledger | None = None) -> None:
+        self.ledger = Ledger(units) if ledger is None else ledger
         self.hooks = Hooks(observers)
         #: {job id: job}. Submitted, neither started nor rejected, in order of submission.
         self.waiting: dict[str, Job] = {}
@@ -51,6 +53,14 @@ class Cluster:
         self.steps += 1
         for hook in self.hooks.started:
             hook(now, job)
+
+    def run_elsewhere(self, now: float, job: Job) -> None:
+        """Note that a waiting job runs, on none of the machine's units: its scheduler says so."""
+        job.state = next_state(job.state, "execute", job.id)
+        job.start = now
+        del self.waiting[job.id]
+        self.running[job.id] = job
+        self.steps += 1
 
     def end(self, now: float, job: Job, step: Step) -> None:
         """End a running job and free its units."""

@@ -7,6 +7,7 @@ from typing import Any, Final
 from pipistrelle.protocol.decisions import Decision
 from pipistrelle.protocol.events import DecisionRejectedData
 from pipistrelle.protocol.fields import EndReason
+from pipistrelle.protocol.nodesets import NodeSet
 from pipistrelle.server.hooks import Hooks
 from pipistrelle.server.jobs import Job
 from pipistrelle.server.observers import Observer
@@ -71,6 +72,14 @@ class Deferred(Observer):
         if idle != self._idle:
             self._idle = idle
             self._journal.append((self._hooks.settled, now, (idle,)))
+
+    def switched(self, now: float, units: NodeSet, pstate: int) -> None:
+        """Note it."""
+        self._journal.append((self._hooks.switched, now, (units, pstate)))
+
+    def availability(self, now: float, units: NodeSet, available: bool) -> None:
+        """Note it."""
+        self._journal.append((self._hooks.availability, now, (units, available)))
 
     def ends(self, now: float, reason: EndReason, message: str) -> None:
         """Tell all that is left and pass on, to every observer even if one of them fails."""

@@ -5,8 +5,9 @@ its decisions are carried out. Only then does time go on. A decision dated later
 sent before the scheduler is ready again.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Callable, Iterator, Sequence
+from math import inf
+from typing import TYPE_CHECKING, Any, Final
 
 from pipistrelle.protocol.decisions import Decision
 from pipistrelle.protocol.events import (
@@ -16,8 +17,8 @@ from pipistrelle.protocol.events import (
     JobCompletedData,
     JobKilled,
     JobSubmitted,
-    JobSubmittedData,
     NoMoreJobs,
+    Progress,
     RequestedCall,
     RequestedCallData,
     SimulationBegins,
@@ -35,6 +36,10 @@ from pipistrelle.server.lifecycle import Step
 from pipistrelle.server.observers import Observer
 from pipistrelle.server.stalls import StallDetector, describe_waiting
 from pipistrelle.server.verdicts import Illegal, Verdicts
+
+if TYPE_CHECKING:
+    from pipistrelle.server.executor import Executor
+    from pipistrelle.server.phases import Task
 
 #: these wake the scheduler whatever its wake filter says: it asked for the first, and must know of the second
 _ALWAYS_WAKE: Final[frozenset[type[Event]]] = frozenset((RequestedCall, DecisionRejected))
@@ -61,6 +66,11 @@ class Engine:
         whether an illegal decision ends the run (`DecisionRefused`) instead of being rejected.
     observers
         told of all that happens.
+    cluster
+        the machine; one of free units, each for one job at a time, unless another kind is given.
+    news_apart
+        whether the news that a source is exhausted comes with a notice of its own, after that of the source's last
+        event, as Batsim does it.
     """
 
     def __init__(
@@ -71,10 +81,12 @@ class Engine:
         features: Sequence[Feature] = (),
         strict: bool = False,
         observers: Sequence[Observer] = (),
+        cluster: Cluster | None = None,
+        news_apart: bool = False,
     ) -> None:
         #: simulated time in seconds
         self.now = 0.0
-        self.cluster = Cluster(begins.nb_resources, observers)
+        self.cluster = Cluster(begins.nb_resources, observers) if cluster is None else cluster
         self.agenda = Agenda()
         #: {call id: agenda entry} of the pending calls that can be cancelled
         self.calls: dict[str, Entry] = {}
@@ -85,18 +97,30 @@ class Engine:
         self.features = frozenset(features)
         #: whether the workload has no more jobs to submit
         self.exhausted = False
+        #: how many things other than jobs are under way that the end of the run waits for
+        self.pending = 0
+        #: whether the run does not end before the last call that was asked for, as with Batsim
+        self.waits_for_calls = news_apart
+        #: whether the scheduler may still register jobs
+        self.registering = "dynamic_jobs" in self.features
+        #: runs the jobs whose hosts decide how long they take; None where there are no such jobs
+        self.executor: Executor | None = None
+        #: {class on the agenda: what is done with its subjects}, for classes that not every run has
+        self.handlers: dict[int, Callable[[Any], None]] = {}
         self._hooks = self.cluster.hooks
         self._begins: SimulationBeginsData | None = begins
         self._prefixes = frozenset(begins.workloads)
         self._jobs = jobs
         self._strict = strict
+        self._news_apart = news_apart
+        self._news: list[Event] = []
         self._outbox: list[Event] = []
         self._wake: frozenset[type[Event]] | None = None
         self._must_wake = False
         self._told_at = -1.0
         self._busy_until = 0.0
         self._ended: tuple[EndReason, str] = ("error", "")
-        self._verdicts = Verdicts(self)
+        self.verdicts = Verdicts(self)
         self._stalls = StallDetector()
 
     # -- phase 1: absorb --------------------------------------------------------------------------------------------
@@ -122,7 +146,7 @@ class Engine:
             if entry is None:
                 if self._outbox:  # the wake filter held these back, but nothing else is to come
                     return self._notice()
-                self._stalls.nothing_to_come(self.now, self.cluster)
+                self._stalls.nothing_to_come(self.now, self.cluster, registering=self.registering and self._news_apart)
                 return None
             if entry[0] != self.now:
                 self._settle()
@@ -140,17 +164,28 @@ class Engine:
                 self._next_submission()
             elif kind == CALL:
                 self.calls.pop(subject, None)
+                self.pending -= self.waits_for_calls
                 self.tell(RequestedCall(now, RequestedCallData(subject)))
             elif kind == DECISION:
                 self._carry_out(*subject)
+            elif kind in self.handlers:
+                self.handlers[kind](subject)
             entry = pop_at(now)
 
     def _end(self, job: Job, step: Step) -> None:
-        job.ending = None
-        self.cluster.end(self.now, job, step)
+        if step == "finish" and job.return_code:
+            step = "fail"
+        self._release(job, step)
+        return_code = job.return_code if step in ("finish", "fail") else -1
         # Every state that a running job can end in is one of the protocol's.
-        data = JobCompletedData(job.id, job.state, str(job.alloc), 0 if step == "finish" else -1)  # type: ignore[arg-type]
+        data = JobCompletedData(job.id, job.state, str(job.alloc), return_code)  # type: ignore[arg-type]
         self.tell(JobCompleted(self.now, data))
+
+    def _release(self, job: Job, step: Step) -> None:
+        job.ending = None
+        if job.work is not None and self.executor is not None:
+            self.executor.stop(self.now, job)
+        self.cluster.end(self.now, job, step)
 
     def _next_submission(self) -> None:
         job = next(self._jobs, None)
@@ -158,7 +193,7 @@ class Engine:
             self.agenda.put(job.submit, SUBMISSION, job)
         elif not self.exhausted:
             self.exhausted = True
-            self.tell(NoMoreJobs(self.now))
+            self.tell_apart(NoMoreJobs(self.now))
 
     # -- phase 2: the scheduler's turn ------------------------------------------------------------------------------
 
@@ -167,6 +202,13 @@ class Engine:
         self._outbox.append(event)
         if self._wake is None or type(event) in self._wake:
             self._must_wake = True
+
+    def tell_apart(self, event: Event) -> None:
+        """Tell that a source is exhausted: after the notice that its last event comes with, if that is the way."""
+        if self._news_apart and self._must_wake:
+            self._news.append(event)
+        else:
+            self.tell(event)
 
     def _first_notice(self, begins: SimulationBeginsData) -> Notice:
         self._begins = None
@@ -186,6 +228,9 @@ class Engine:
             self._stalls.idle(now, self.cluster)
         events, self._outbox = self._outbox, []
         self._must_wake = False
+        if self._news:
+            self._outbox, self._news = self._news, []
+            self._must_wake = True
         self.seq += 1
         return Notice(self.seq, now, events)  # type: ignore[arg-type]
 
@@ -229,7 +274,7 @@ class Engine:
 
     def _carry_out(self, decision: Decision, reply_to: int, index: int) -> None:
         try:
-            self._verdicts.carry_out(decision)
+            self.verdicts.carry_out(decision)
             rejected = None
         except Illegal as illegal:
             rejected = illegal.event(self.now, decision, reply_to, index)
@@ -240,25 +285,60 @@ class Engine:
                 raise DecisionRefused(
                     f"illegal decision ({rejected.data.code}): {rejected.data.message}",
                     where=f"decision {index} ({rejected.data.decision}) of the reply to notice {reply_to}",
-                    hint="Without --strict it would be answered with DECISION_REJECTED.",
+                    hint="Batsim's protocol cannot say so to the scheduler: the run ends."
+                    if self._news_apart
+                    else "Without --strict it would be answered with DECISION_REJECTED.",
                 )
             self.tell(rejected)
 
-    def submit(self, job: Job) -> None:
+    def submit(self, job: Job, *, announce: bool = True) -> None:
         """Let a job join the queue now and announce it."""
         self.cluster.submit(self.now, job)
-        self.tell(JobSubmitted(self.now, JobSubmittedData(job.id, job.describe())))
+        if announce:
+            self.tell(JobSubmitted(self.now, job.announcement()))
 
     def start(self, job: Job, alloc_text: str) -> None:
         """Start a waiting job now and put its end on the agenda; IllegalAllocation if that cannot be."""
         self.cluster.execute(self.now, job, alloc_text)
-        job.ending = self.agenda.put(self.now + min(job.runtime, job.walltime), END, job)
+        if job.work is None:
+            job.ending = self.agenda.put(self.now + min(job.runtime, job.walltime), END, job)
+        else:
+            self._begin_work(job)
+
+    def _begin_work(self, job: Job) -> None:
+        assert self.executor is not None, f"{job.id} has work, but there is nothing that does it"
+        if job.walltime < inf:
+            job.ending = self.agenda.put(self.now + job.walltime, END, job)
+        self.executor.start(self.now, job)
+
+    def phase_over(self, task: "Task") -> None:
+        """Let a job's next phase begin, or the job end if all its work is done."""
+        assert self.executor is not None
+        run = self.executor.phase_over(self.now, task)
+        if run is not None:
+            job = self.cluster.running[run.job_id]
+            if job.ending is not None:
+                self.agenda.cancel(job.ending)
+            self._end(job, "finish")
+
+    def progress(self, job: Job) -> Progress:
+        """Return how far a running job has come."""
+        if job.work is not None and self.executor is not None:
+            return self.executor.progress(self.now, job)
+        done = (self.now - job.start) / job.runtime if job.runtime > 0 else 1.0
+        return Progress(min(done, 1.0), job.profile if self._news_apart else None)
 
     def kill(self, job: Job) -> None:
         """End a running job now, before its time, and announce it."""
         if job.ending is not None:
             self.agenda.cancel(job.ending)
         self._end(job, "kill")
+
+    def declare_ended(self, job: Job, step: Step) -> None:
+        """End a running job now as its scheduler says; it is not announced."""
+        if job.ending is not None:
+            self.agenda.cancel(job.ending)
+        self._release(job, step)
 
     def is_workload(self, prefix: str) -> bool:
         """Tell whether job ids with this prefix belong to a workload."""
@@ -273,10 +353,12 @@ class Engine:
 
     def _all_done(self) -> bool:
         cluster = self.cluster
-        if cluster.running or cluster.waiting or self._must_wake:
+        if cluster.running or cluster.waiting or self.pending or self._must_wake:
+            return False
+        if self._news_apart and self.now < self._busy_until:  # Batsim says the end when its scheduler can hear it
             return False
         # What a scheduler that may register jobs has asked for can still lead to something.
-        return "dynamic_jobs" not in self.features
+        return not self.registering
 
     def end(self, reason: EndReason, message: str = "") -> Notice:
         """Return the last notice, which tells the scheduler that the run is over, and why."""

@@ -8,7 +8,17 @@ from pipistrelle.server.observers import Observer
 class Hooks:
     """One tuple of bound methods for each hook of `Observer`, for the observers that listen to it."""
 
-    __slots__ = ("begins", "decided", "ended", "ends", "settled", "started", "submitted")
+    __slots__ = (
+        "availability",
+        "begins",
+        "decided",
+        "ended",
+        "ends",
+        "settled",
+        "started",
+        "submitted",
+        "switched",
+    )
 
     def __init__(self, observers: Sequence[Observer]) -> None:
         self.begins = tuple(o.begins for o in observers if o.listens("begins"))
@@ -17,4 +27,6 @@ class Hooks:
         self.ended = tuple(o.ended for o in observers if o.listens("ended"))
         self.decided = tuple(o.decided for o in observers if o.listens("decided"))
         self.settled = tuple(o.settled for o in observers if o.listens("settled"))
+        self.switched = tuple(o.switched for o in observers if o.listens("switched"))
+        self.availability = tuple(o.availability for o in observers if o.listens("availability"))
         self.ends = tuple(o.ends for o in observers if o.listens("ends"))

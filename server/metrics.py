@@ -57,10 +57,13 @@ class Metrics(Observer):
     ----------
     dropped
         number of jobs that the workload's cleaning left out, by reason.
+    shared
+        whether several jobs may run on a unit; there is no utilisation then.
     """
 
-    def __init__(self, dropped: dict[str, int] | None = None) -> None:
+    def __init__(self, dropped: dict[str, int] | None = None, *, shared: bool = False) -> None:
         self._dropped = dict(dropped or {})
+        self._shared = shared
         self._waits = array("d")
         self._runs = array("d")
         self._busy = array("d")
@@ -90,7 +93,7 @@ class Metrics(Observer):
         execution = job.end - job.start
         self._waits.append(job.start - job.submit)
         self._runs.append(execution)
-        self._busy.append(execution * job.size)
+        self._busy.append(execution * len(job.alloc))
         self._last_end = job.end
 
     def ends(self, now: float, reason: EndReason, message: str) -> None:
@@ -120,7 +123,7 @@ class Metrics(Observer):
             unfinished=self.submitted_jobs - ended,
             dropped=self._dropped,
             makespan=self._last_end,
-            utilisation=computing / (self._units * span) if count and span > 0 else None,
+            utilisation=computing / (self._units * span) if count and span > 0 and not self._shared else None,
             mean_wait=fsum(waits) / count if count else None,
             median_wait=_quantile(ordered, 0.5),
             p95_wait=_quantile(ordered, 0.95),

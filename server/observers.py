@@ -1,9 +1,16 @@
 """Hooks on the engine: recorders, metrics and progress hang here, and the loop stays readable."""
 
+from typing import Final
+
 from pipistrelle.protocol.decisions import Decision
 from pipistrelle.protocol.events import DecisionRejectedData
 from pipistrelle.protocol.fields import EndReason
+from pipistrelle.protocol.nodesets import NodeSet
 from pipistrelle.server.jobs import Job
+
+#: what stands for a power state while units are on their way to it, as in Batsim's files
+SWITCHING_ON: Final = -1
+SWITCHING_OFF: Final = -2
 
 
 class Observer:
@@ -36,6 +43,16 @@ class Observer:
 
         An instant that leaves as many free as the one before may be left out.
         """
+
+    def switched(self, now: float, units: NodeSet, pstate: int) -> None:
+        """Take note that units, all that were asked together, are in a power state now.
+
+        When they are asked, before anything has changed, this tells of `SWITCHING_ON` (to a state that computes) or
+        `SWITCHING_OFF` (to one that sleeps) in place of a power state.
+        """
+
+    def availability(self, now: float, units: NodeSet, available: bool) -> None:
+        """Take note that no more jobs can start on units, or that they can again; jobs that run there are not hurt."""
 
     def ends(self, now: float, reason: EndReason, message: str) -> None:
         """Take note that the run is over; called once, whatever ended it."""

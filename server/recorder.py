@@ -1,6 +1,6 @@
 """A run's output files, in the formats that Batsim's tools read; docs/outputs.md describes every column."""
 
-from math import inf
+from math import inf, isnan
 from pathlib import Path
 from typing import Final, TextIO
 
@@ -36,43 +36,20 @@ class Recorder(Observer):
 
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix
-        self._files: list[TextIO] = []
+        self._files = CsvFiles()
         self._units = 0
         self._idle = -1
 
     def begins(self, now: float, units: int) -> None:
         """Open the files and write their headers."""
         self._units = units
-        self._jobs = self._open("jobs.csv", JOBS_COLUMNS)
-        self._machine = self._open("machine_states.csv", MACHINE_COLUMNS)
-        self._decisions = self._open("decisions.csv", DECISION_COLUMNS)
+        self._jobs = self._files.open(f"{self._prefix}jobs.csv", JOBS_COLUMNS)
+        self._machine = self._files.open(f"{self._prefix}machine_states.csv", MACHINE_COLUMNS)
+        self._decisions = self._files.open(f"{self._prefix}decisions.csv", DECISION_COLUMNS)
 
     def ended(self, now: float, job: Job) -> None:
         """Write the job's line."""
-        workload, _, name = job.id.partition("!")
-        head = f"{_text(name)},{_text(workload)},{_text(job.profile)}"
-        metadata = job.metadata.replace('"', '""') if job.metadata else ""
-        walltime = -1.0 if job.walltime == inf else job.walltime
-        if job.state == "REJECTED":
-            line = f'{head},{job.submit:.6f},{job.size},{walltime:.6f},0,REJECTED,,,,,,,,,"{metadata}"\n'
-        else:
-            submit, start, end = job.submit, job.start, job.end
-            execution, turnaround = end - start, end - submit
-            stretch = turnaround / execution if execution > 0 else 1.0
-            success = "1" if job.state == "COMPLETED_SUCCESSFULLY" else "0"
-            if submit.is_integer() and walltime.is_integer() and start.is_integer() and end.is_integer():
-                # Whole seconds, as in most logs: the same text in two thirds of the time.
-                times = (
-                    f"{int(submit)}.000000,{job.size},{int(walltime)}.000000,{success},{job.state},{int(start)}.000000,"
-                    f"{int(execution)}.000000,{int(end)}.000000,{int(start - submit)}.000000,{int(turnaround)}.000000"
-                )
-            else:
-                times = (
-                    f"{submit:.6f},{job.size},{walltime:.6f},{success},{job.state},{start:.6f},"
-                    f"{execution:.6f},{end:.6f},{start - submit:.6f},{turnaround:.6f}"
-                )
-            line = f'{head},{times},{stretch:.6f},{job.alloc},-1.000000,"{metadata}"\n'
-        self._write(self._jobs, line)
+        self._files.write(self._jobs, job_line(job))
 
     def decided(self, now: float, decision: Decision, rejected: DecisionRejectedData | None) -> None:
         """Write the decision's line."""
@@ -81,53 +58,103 @@ class Recorder(Observer):
             line = f"{now!r},EXECUTE_JOB,{_text(data.job_id)},{data.alloc},carried_out,{_text(data.why or '')},\n"
         else:
             line = _decision_line(now, decision, rejected)
-        self._write(self._decisions, line)
+        self._files.write(self._decisions, line)
 
     def settled(self, now: float, idle: int) -> None:
         """Write the instant's final state if it is a new one."""
         if idle != self._idle:
             self._idle = idle
-            self._write(self._machine, f"{now:.6f},0,0,0,{idle},{self._units - idle}\n")
+            self._files.write(self._machine, f"{now:.6f},0,0,0,{idle},{self._units - idle}\n")
 
     def ends(self, now: float, reason: EndReason, message: str) -> None:
         """Write what is left and close the files."""
-        if not self._files:
-            return
+        self._files.close()
+
+
+class CsvFiles:
+    """Files that are written line by line, and closed together.
+
+    Parameters
+    ----------
+    option
+        the command line's option that chooses where they are, for the error's text.
+    """
+
+    def __init__(self, option: str = "--out") -> None:
+        self._option = option
+        self._files: list[TextIO] = []
+
+    def open(self, path: str, columns: str) -> TextIO:
+        """Open a file and write its header; OutputFailed if that cannot be."""
+        try:
+            # newline="" keeps the bytes the same on every system
+            file = open(path, "w", encoding="utf-8", newline="", buffering=_BUFFER_BYTES)  # noqa: SIM115 - see `close`
+        except OSError as error:
+            raise unwritable(path, error, self._option) from None
+        self._files.append(file)
+        self.write(file, f"{columns}\n")
+        return file
+
+    def write(self, file: TextIO, line: str) -> None:
+        """Write a line, which ends with a newline; OutputFailed if that cannot be done."""
+        try:
+            file.write(line)
+        except OSError as error:
+            raise unwritable(file.name, error, self._option) from None
+
+    def close(self) -> None:
+        """Write what is left and close the files that are open; OutputFailed if that cannot be done for one."""
         files, self._files = self._files, []
         failed: OutputFailed | None = None
         for file in files:  # one full disk must not keep the other files from being closed
             try:
                 file.close()
             except OSError as error:
-                failed = failed or unwritable(file.name, error)
+                failed = failed or unwritable(file.name, error, self._option)
         if failed is not None:
             raise failed
 
-    def _open(self, name: str, columns: str) -> TextIO:
-        path = f"{self._prefix}{name}"
-        try:
-            # newline="" keeps the bytes the same on every system
-            file = open(path, "w", encoding="utf-8", newline="", buffering=_BUFFER_BYTES)  # noqa: SIM115 - see `ends`
-        except OSError as error:
-            raise unwritable(path, error) from None
-        self._files.append(file)
-        self._write(file, f"{columns}\n")
-        return file
 
-    @staticmethod
-    def _write(file: TextIO, line: str) -> None:
-        try:
-            file.write(line)
-        except OSError as error:
-            raise unwritable(file.name, error) from None
+def job_line(job: Job, shortest: float = 0.0) -> str:
+    """Return a job's line of the jobs file.
+
+    ``shortest`` is the execution time in seconds that a job of none is said to have had.
+    """
+    workload, _, name = job.id.partition("!")
+    head = f"{_text(name)},{_text(workload)},{_text(job.profile)}"
+    metadata = job.metadata.replace('"', '""') if job.metadata else ""
+    walltime = -1.0 if job.walltime == inf else job.walltime
+    if job.state == "REJECTED":
+        line = f'{head},{job.submit:.6f},{job.size},{walltime:.6f},0,REJECTED,,,,,,,,,"{metadata}"\n'
+    else:
+        submit, start, end = job.submit, job.start, job.end
+        execution, turnaround = end - start, end - submit
+        if not execution and shortest:
+            execution, turnaround, end = shortest, turnaround + shortest, end + shortest
+        stretch = turnaround / execution if execution > 0 else 1.0
+        success = "1" if job.state == "COMPLETED_SUCCESSFULLY" else "0"
+        if submit.is_integer() and walltime.is_integer() and start.is_integer() and end.is_integer():
+            # Whole seconds, as in most logs: the same text in two thirds of the time.
+            times = (
+                f"{int(submit)}.000000,{job.size},{int(walltime)}.000000,{success},{job.state},{int(start)}.000000,"
+                f"{int(execution)}.000000,{int(end)}.000000,{int(start - submit)}.000000,{int(turnaround)}.000000"
+            )
+        else:
+            times = (
+                f"{submit:.6f},{job.size},{walltime:.6f},{success},{job.state},{start:.6f},"
+                f"{execution:.6f},{end:.6f},{start - submit:.6f},{turnaround:.6f}"
+            )
+        energy = -1.0 if isnan(job.energy) else job.energy
+        line = f'{head},{times},{stretch:.6f},{job.alloc},{energy:.6f},"{metadata}"\n'
+    return line
 
 
-def unwritable(path: str | Path, error: OSError) -> OutputFailed:
-    """Return the error for an output that cannot be written."""
+def unwritable(path: str | Path, error: OSError, option: str = "--out") -> OutputFailed:
+    """Return the error for an output that cannot be written; ``option`` chooses where it is."""
     return OutputFailed(
         f"cannot write the output ({error.strerror or error})",
         where=str(path),
-        hint="Make room, or choose another folder with --out; what was written before is kept.",
+        hint=f"Make room, or choose another folder with {option}; what was written before is kept.",
     )
 
 

@@ -50,8 +50,11 @@ class StallDetector:
             )
 
     @staticmethod
-    def nothing_to_come(now: float, cluster: Cluster) -> None:
-        """Raise Stalled if jobs wait although nothing is left on the agenda."""
+    def nothing_to_come(now: float, cluster: Cluster, *, registering: bool = False) -> None:
+        """Raise Stalled if jobs wait although nothing is left on the agenda, or a promised word never came.
+
+        ``registering`` tells that the scheduler owes the word that it will register no more jobs.
+        """
         if cluster.waiting:
             raise Stalled(
                 "the run stalled: jobs wait, nothing runs, and nothing is to come",
@@ -59,6 +62,13 @@ class StallDetector:
                 expected="the scheduler to start or reject every job",
                 found=describe_waiting(cluster),
                 hint="The scheduler answered the last notice without a decision for them.",
+            )
+        if registering:
+            raise Stalled(
+                "the run stalled: every job is done, nothing is to come, but the scheduler may still register jobs",
+                where=f"simulated time {now!r}",
+                expected="NOTIFY registration_finished, once it registers no more",
+                hint="Let the scheduler say so, or do not let it register jobs.",
             )
 
 

@@ -41,6 +41,8 @@ class Clockwork(Protocol):
     calls: dict[str, Entry]
     features: frozenset[Feature]
     stopped: str | None
+    pending: int
+    waits_for_calls: bool
 
     def tell(self, event: Event) -> None:
         """Put an event into the next notice."""
@@ -50,6 +52,9 @@ class Clockwork(Protocol):
 
     def start(self, job: Job, alloc_text: str) -> None:
         """Start a waiting job now; IllegalAllocation if that cannot be."""
+
+    def progress(self, job: Job) -> Progress:
+        """Return how far a running job has come."""
 
     def kill(self, job: Job) -> None:
         """End a running job now."""
@@ -93,6 +98,10 @@ class Verdicts:
             Malformed: self._malformed,
         }
 
+    def add(self, table: dict[type[Decision], Callable[[Any], None]]) -> None:
+        """Take on kinds of decisions that not every run has."""
+        self._table.update(table)
+
     def carry_out(self, decision: Decision) -> None:
         """Do what the decision says, or raise `Illegal` and do nothing."""
         if decision.timestamp < self._engine.now:
@@ -132,8 +141,7 @@ class Verdicts:
             job = cluster.running.get(job_id)
             if job is None:  # it ended by itself before the kill could reach it: not an error
                 continue
-            done = (engine.now - job.start) / job.runtime if job.runtime > 0 else 1.0
-            progress[job_id] = Progress(min(done, 1.0))
+            progress[job_id] = engine.progress(job)
             engine.kill(job)
         engine.tell(JobKilled(engine.now, JobKilledData(decision.data.job_ids, progress)))
 
@@ -144,6 +152,7 @@ class Verdicts:
         if data.id in engine.calls:
             raise Illegal("duplicate_call", f"a call '{data.id}' is pending already")
         entry = engine.agenda.put(data.timestamp, CALL, data.id)
+        engine.pending += engine.waits_for_calls
         if data.id:
             engine.calls[data.id] = entry
 
@@ -152,6 +161,7 @@ class Verdicts:
         if entry is None:
             raise Illegal("unknown_call", f"no call '{decision.data.id}' is pending")
         self._engine.agenda.cancel(entry)
+        self._engine.pending -= self._engine.waits_for_calls
 
     def _register(self, decision: RegisterJob) -> None:
         engine, data = self._engine, decision.data

@@ -2,7 +2,6 @@
 
 import contextlib
 import errno
-import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,30 +12,22 @@ from loguru import logger
 from zmq.backend import Socket as RawSocket
 from zmq.utils.monitor import parse_monitor_message
 
-from pipistrelle.protocol.codec import MAX_FRAME_BYTES
-from pipistrelle.protocol.errors import ProtocolError, RemoteProtocolError, printable
+from pipistrelle.protocol.errors import ProtocolError, RemoteProtocolError
 from pipistrelle.protocol.fields import RefusalCode
-from pipistrelle.protocol.messages import HelloData, Notice, Refused, RefusedData, Reply, Welcome, WelcomeData
+from pipistrelle.protocol.messages import HelloData, Notice, Refused, RefusedData, Welcome, WelcomeData
 from pipistrelle.protocol.session import ServerSession, negotiate
 from pipistrelle.server.endpoint import check_endpoint
 from pipistrelle.server.errors import EndpointError, SchedulerFailed
+from pipistrelle.server.ipc_path import free_ipc_path, in_use
+from pipistrelle.server.zmq_peer import GRACE_S, ZmqPeer, scheduler_named, shown
 
 _raw_send: Final = RawSocket.send
 _SNDMORE: Final = int(zmq.SNDMORE)
-#: how often a waiting server looks at whether the scheduler still lives and whether its time is over
-_TICK_MS: Final = 100
-#: how long the last notice may take to leave the socket
-_LINGER_MS: Final = 2000
-#: how long a run that is over waits for the reply that the scheduler still owes, before it can be told
-_GRACE_S: Final = 1.0
-#: characters of a scheduler's name, and of what it is refused for, that messages show
-_SHOWN_NAME: Final = 60
+#: characters of what a scheduler is refused for that messages show
 _SHOWN_REFUSAL: Final = 500
-#: the socket takes frames somewhat beyond the protocol's limit, so that their sender gets a text, not a silence
-_SOCKET_MAX_BYTES: Final = 16 * MAX_FRAME_BYTES
 
 
-class ZmqTransport:
+class ZmqTransport(ZmqPeer[ServerSession]):
     """Binds an endpoint and speaks the native dialect with the first scheduler that says HELLO.
 
     Parameters
@@ -74,12 +65,16 @@ class ZmqTransport:
         if endpoint.startswith("ipc://"):  # schedulers may be started in other folders
             endpoint = f"ipc://{Path(endpoint.removeprefix('ipc://')).absolute()}"
             check_endpoint(endpoint)
+        super().__init__(
+            zmq.ROUTER,
+            zmq.EVENT_ACCEPTED | zmq.EVENT_DISCONNECTED,
+            endpoint,
+            ServerSession(),
+            decision_timeout=decision_timeout,
+            alive=alive,
+            interrupted=interrupted,
+        )
         self._hello_timeout = hello_timeout
-        self._decision_timeout = decision_timeout
-        self._alive = alive
-        self._interrupted = interrupted
-        self._session = ServerSession()
-        self._who = "the scheduler"
         #: frames that lead to the scheduler, the first of them its identity; empty while there is none
         self._route: list[bytes] = []
         #: how many were refused, and why the last one was
@@ -88,35 +83,24 @@ class ZmqTransport:
         #: file descriptor of the scheduler's connection, and of those that are closed and not taken again
         self._peer: int | None = None
         self._closed: set[int] = set()
-        self._peer_left = False
         #: socket file to remove at the end; ZeroMQ leaves it behind
         self._socket_file: Path | None = None
-        self._owed_reply = False
-        self._context = zmq.Context(io_threads=1)
-        self._socket = self._context.socket(zmq.ROUTER)
-        self._socket.setsockopt(zmq.LINGER, _LINGER_MS)
-        self._socket.setsockopt(zmq.MAXMSGSIZE, _SOCKET_MAX_BYTES)
-        self._socket.setsockopt(zmq.RCVTIMEO, _TICK_MS)
-        self._socket.setsockopt(zmq.IPV6, int("[" in endpoint))
-        self._monitor = self._socket.get_monitor_socket(zmq.EVENT_ACCEPTED | zmq.EVENT_DISCONNECTED)
         try:
             self._bind(endpoint)
         except BaseException:
             self.close()
             raise
-        #: the address that schedulers connect to, with the real port
-        self.endpoint: str = self._socket.getsockopt_string(zmq.LAST_ENDPOINT)
+        # With the real port.
+        self.endpoint = self._socket.getsockopt_string(zmq.LAST_ENDPOINT)
 
     def _bind(self, endpoint: str) -> None:
-        path = Path(endpoint.removeprefix("ipc://")) if endpoint.startswith("ipc://") else None
-        if path is not None:
-            _free_ipc_path(path, endpoint)
+        path = free_ipc_path(endpoint)
         try:
             self._socket.bind(endpoint)
             self._socket_file = path
         except zmq.ZMQError as error:
             if error.errno == errno.EADDRINUSE:
-                raise _in_use(endpoint) from None
+                raise in_use(endpoint) from None
             raise EndpointError(
                 f"cannot listen here ({error})", where=endpoint, hint="Choose another with --endpoint."
             ) from None
@@ -160,7 +144,7 @@ class ZmqTransport:
         self._note_connections()
         self._peer = connection
         self._peer_left = connection in self._closed
-        self._who = f"scheduler '{_shown(name, _SHOWN_NAME)}'"
+        self._who = scheduler_named(name)
         self._owed_reply = True
         self._reply()
 
@@ -183,66 +167,18 @@ class ZmqTransport:
         self._owed_reply = True
         self._send(self._route, frame)
 
-    def receive(self) -> Reply:
-        """Wait for the reply to the notice that was sent.
-
-        Raises
-        ------
-        SchedulerFailed
-            when the scheduler disconnects, its process ends, it stays silent for ``decision_timeout``, or it sends
-            what is not a reply to the notice; it is told why, if it can be.
-        """
-        reply = self._reply()
-        if self._interrupted():
-            raise KeyboardInterrupt
-        return reply
-
-    def _reply(self) -> Reply:
-        deadline: float | None = None
-        while True:
-            try:
-                frame = self._take_frame()
-            except zmq.Again:
-                frame = None
-            if frame is not None:  # the common case, without a look at the clock
-                break
-            if deadline is None:
-                deadline = time.monotonic() + self._decision_timeout - _TICK_MS / 1000
-            self._look_around(deadline, self._silent)
-        self._owed_reply = False
-        try:
-            return self._session.receive_reply(frame)
-        except RemoteProtocolError as error:
-            text = f"{self._who} broke the protocol after {self._last_sent()}: {error}"
-            refused = Refused(RefusedData("protocol_error", str(error)))
-            self._send(self._route, self._session.refuse(refused))
-            self._route = []
-            raise SchedulerFailed(text, where=self.endpoint) from None
-
     def _last_sent(self) -> str:
         return f"notice {self._session.seq}" if self._session.seq else "WELCOME"
 
-    def _silent(self) -> SchedulerFailed:
-        return SchedulerFailed(
-            f"{self._who} did not answer {self._last_sent()} within {self._decision_timeout:g} s",
-            where=self.endpoint,
-            hint="If it needs longer, raise --decision-timeout.",
-        )
+    def _lost(self) -> str | None:
+        found = None if self._route else self._refused_so_far()
+        self._route = []
+        return found
 
-    def _look_around(self, deadline: float, too_late: Callable[[], SchedulerFailed]) -> None:
-        """Raise if there is no reason to wait on: the user or the scheduler is gone, or its time is over."""
-        if self._interrupted():
-            raise KeyboardInterrupt
-        self._note_connections()
-        gone = self._alive()
-        if gone is None and self._peer_left:
-            gone = f"{self._who} disconnected after {self._last_sent()}"
-        if gone is not None and not self._socket.poll(0):  # what it sent with its last breath counts
-            found = None if self._route else self._refused_so_far()
-            self._route = []
-            raise SchedulerFailed(gone, where=self.endpoint, found=found)
-        if time.monotonic() >= deadline:
-            raise too_late()
+    def _broke(self, error: RemoteProtocolError) -> None:
+        refused = Refused(RefusedData("protocol_error", str(error)))
+        self._send(self._route, self._session.refuse(refused))
+        self._route = []
 
     def _note_connections(self) -> None:
         """Learn which connections were closed; a socket alone would wait for ever for a scheduler that is gone.
@@ -297,7 +233,7 @@ class ZmqTransport:
 
     def _refused(self, message: str) -> None:
         self._refusals += 1
-        self._last_refusal = _shown(message, _SHOWN_REFUSAL)
+        self._last_refusal = shown(message, _SHOWN_REFUSAL)
         logger.warning("refused a scheduler: {}", self._last_refusal)
 
     # -- the end ----------------------------------------------------------------------------------------------------
@@ -309,7 +245,7 @@ class ZmqTransport:
         self._interrupted = lambda: False  # it has done its work
         with contextlib.suppress(SchedulerFailed, ProtocolError, zmq.ZMQError):
             if self._owed_reply:
-                self._decision_timeout = _GRACE_S
+                self._decision_timeout = GRACE_S
                 self._reply()
             frame = self._session.send_notice(notice)
             self._send(self._route, frame)
@@ -319,40 +255,4 @@ class ZmqTransport:
         if self._socket_file is not None:
             with contextlib.suppress(OSError):
                 self._socket_file.unlink()
-        self._socket.disable_monitor()
-        self._monitor.close(0)
-        self._socket.close()
-        self._context.term()
-
-
-def _shown(text: str, length: int) -> str:
-    """Return a peer's text for a message: it can neither fill nor steer a terminal."""
-    return printable(text if len(text) <= length else f"{text[:length]}...")
-
-
-def _free_ipc_path(path: Path, endpoint: str) -> None:
-    """Remove a dead socket file; ZeroMQ itself would silently take the path from a living server."""
-    if not path.parent.is_dir():
-        raise EndpointError("the folder does not exist", where=endpoint, hint=f"Create {path.parent} first.")
-    if not path.exists():
-        return
-    if not path.is_socket():
-        raise EndpointError("a file that is no socket is in the way", where=endpoint, hint="Choose another path.")
-    with socket.socket(socket.AF_UNIX) as probe:
-        try:
-            probe.connect(str(path))
-        except ConnectionRefusedError:
-            path.unlink(missing_ok=True)
-            return
-        except OSError as error:
-            raise EndpointError(f"cannot listen here ({error.strerror})", where=endpoint) from None
-    raise _in_use(endpoint)
-
-
-def _in_use(endpoint: str) -> EndpointError:
-    return EndpointError(
-        "the endpoint is in use",
-        where=endpoint,
-        hint="Another server listens there: end it, or choose another with --endpoint; "
-        "tcp://127.0.0.1:* takes any free port.",
-    )
+        super().close()

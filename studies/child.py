@@ -22,17 +22,21 @@ class CommandError(PipistrelleError):
     """A scheduler's command that cannot be started."""
 
 
-def own_command(policy: str, *options: str, verbose: int = 0) -> list[str]:
-    """Return the command that serves with one of our own policies; ``verbose`` is the log's level, as `-v` counts."""
+def own_command(policy: str, *options: str, verbose: int = 0, batsim: bool = False) -> list[str]:
+    """Return the command that serves with one of our own policies.
+
+    ``verbose`` is the log's level, as `-v` counts; ``batsim`` is whether it listens and speaks the batsim dialect.
+    """
     program = [sys.executable, "-m", "pipistrelle.cli", *["-v"] * verbose]
-    return [*program, "schedule", policy, "--connect", PLACEHOLDER, "--quiet", *options]
+    way = ["--dialect", "batsim", "--bind"] if batsim else ["--connect"]
+    return [*program, "schedule", policy, *way, PLACEHOLDER, "--quiet", *options]
 
 
 def check_command(command: Sequence[str]) -> None:
-    """Raise CommandError unless the command tells its scheduler where to connect."""
+    """Raise CommandError unless the command tells its scheduler the endpoint."""
     if not any(PLACEHOLDER in word for word in command):
         raise CommandError(
-            "the scheduler's command does not say where to connect",
+            "the scheduler's command does not name the endpoint",
             where=shlex.join(command),
             expected=f"{PLACEHOLDER} in one of its arguments",
             hint=f"For example: --scheduler {shlex.join([*command, PLACEHOLDER])}. "
@@ -48,7 +52,7 @@ class Child:
     command
         program and arguments; ``{endpoint}`` in them is replaced.
     endpoint
-        where the server listens.
+        where the server listens; in the batsim dialect, where the scheduler shall.
 
     Raises
     ------

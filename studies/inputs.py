@@ -1,6 +1,7 @@
 """Platforms and workloads as a user names them: bundled ones by name, own ones by path."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from pipistrelle.platforms import catalogue as platforms
@@ -25,6 +26,20 @@ def load_platform(name: str) -> Platform:
     PipistrelleError
         when there is neither, or the file is wrong.
     """
+    machine = load_machine(name)
+    return machine.to_platform() if isinstance(machine, SimGridPlatform) else machine
+
+
+def load_machine(name: str) -> Platform | SimGridPlatform:
+    """Return what `load_platform` does, but a file in SimGrid's XML as its single hosts.
+
+    Jobs whose hosts decide how long they take can run on those alone.
+
+    Raises
+    ------
+    PipistrelleError
+        as `load_platform` does.
+    """
     if name in platforms.names():
         return platforms.get(name)
     if not os.path.isfile(name):  # pathlib's would raise for a name that is too long
@@ -33,9 +48,29 @@ def load_platform(name: str) -> Platform:
             expected="a bundled platform or a TOML file, or one in SimGrid's XML",
             hint=did_you_mean(name, list(platforms.names())),
         )
-    _require_text(name)
-    machine = read_platform(name)
-    return machine.to_platform() if isinstance(machine, SimGridPlatform) else machine
+    require_text(name)
+    return read_platform(name)
+
+
+def load_hosts(name: str, *, master: str = "master_host", roles: Mapping[str, str] | None = None) -> SimGridPlatform:
+    """Return the hosts of a platform file in SimGrid's XML, as `pipistrelle batsim` needs them.
+
+    Parameters
+    ----------
+    name
+        the file's path.
+    master, roles
+        as with `pipistrelle.platforms.simgrid.parse_simgrid`.
+
+    Raises
+    ------
+    PipistrelleError
+        when the file cannot be read or is wrong, or the roles do not suit it.
+    """
+    if not os.path.isfile(name):
+        raise InputError(f"there is no platform file '{name}'", expected="a file in SimGrid's XML")
+    require_text(name)
+    return parse_simgrid(read_text(Path(name)), name, master=master, roles=roles)
 
 
 def read_platform(name: str) -> Platform | SimGridPlatform:
@@ -83,11 +118,11 @@ def load_workload(name: str, *, sort: bool = False) -> Workload:
             expected="a bundled workload or a file (SWF or Batsim's JSON, also .gz or .xz)",
             hint=did_you_mean(name, list(workloads.names())),
         )
-    _require_text(name)
+    require_text(name)
     return load(Path(name), sort=sort)
 
 
-def _require_text(name: str) -> None:
+def require_text(name: str) -> None:
     """Raise InputError if a file's name is no text, as the outputs, which are UTF-8, will say it."""
     try:
         name.encode()

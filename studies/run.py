@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import tempfile
 import threading
 import time
@@ -16,11 +17,14 @@ from pipistrelle.protocol.version import package_version
 from pipistrelle.schedulers.policy import Policy
 from pipistrelle.schedulers.registry import make_policy
 from pipistrelle.schedulers.runtime import Runtime
-from pipistrelle.server.errors import Interrupted
+from pipistrelle.server.endpoint import check_endpoint
+from pipistrelle.server.errors import EndpointError, Interrupted
 from pipistrelle.server.observers import Observer
 from pipistrelle.server.outputs import prepare_folder
-from pipistrelle.server.simulation import Result, Setup, simulate
+from pipistrelle.server.setup import Setup
+from pipistrelle.server.simulation import Result, simulate
 from pipistrelle.server.transport import InProcessTransport
+from pipistrelle.server.zmq_batsim import UNNAMED, BatsimTransport
 from pipistrelle.server.zmq_transport import ZmqTransport
 from pipistrelle.studies.child import Child, check_command
 from pipistrelle.studies.inputs import InputError, load_platform, load_workload, platform_for
@@ -95,8 +99,11 @@ def run_with_child(
     observers: Sequence[Observer] = (),
     hello_timeout: float = HELLO_TIMEOUT,
     decision_timeout: float = DECISION_TIMEOUT,
+    name: str = UNNAMED,
 ) -> Result:
     """Simulate with a scheduler that is started as a child process and reached over ZeroMQ.
+
+    A setup with Batsim's options is run in the batsim dialect: the scheduler listens, the server connects.
 
     Parameters
     ----------
@@ -106,6 +113,8 @@ def run_with_child(
         where to listen; None for a Unix socket in a private folder.
     allow_remote
         whether the endpoint may be reachable from other machines.
+    name
+        what to call the scheduler in the batsim dialect, where it cannot say it itself.
 
     Raises
     ------
@@ -121,14 +130,25 @@ def run_with_child(
         return children[0].fate() if children else None
 
     with deferred_interrupts() as interrupted, _endpoint_or_private(endpoint) as address:
-        transport = ZmqTransport(
-            address,
-            hello_timeout=hello_timeout,
-            decision_timeout=decision_timeout,
-            alive=fate,
-            interrupted=interrupted,
-            allow_remote=allow_remote,
-        )
+        transport: ZmqTransport | BatsimTransport
+        if setup.batsim is None:
+            transport = ZmqTransport(
+                address,
+                hello_timeout=hello_timeout,
+                decision_timeout=decision_timeout,
+                alive=fate,
+                interrupted=interrupted,
+                allow_remote=allow_remote,
+            )
+        else:
+            transport = BatsimTransport(
+                _with_port(check_endpoint(address, allow_remote=allow_remote)),
+                hello_timeout=hello_timeout,
+                decision_timeout=decision_timeout,
+                alive=fate,
+                interrupted=interrupted,
+                name=name,
+            )
         try:
             with Child(command, transport.endpoint) as child:
                 children.append(child)
@@ -188,6 +208,19 @@ def private_endpoint() -> Iterator[str]:
         ) from None
     with folder:
         yield f"ipc://{folder.name}/server"
+
+
+def _with_port(endpoint: str) -> str:
+    """Return an endpoint with a free port in the place of ``*``: both sides must know it before either is there."""
+    if not endpoint.endswith(":*"):
+        return endpoint
+    host = endpoint.removeprefix("tcp://").removesuffix(":*")
+    family = socket.AF_INET6 if "[" in host else socket.AF_INET
+    try:
+        with socket.create_server((host.strip("[]"), 0), family=family) as probe:
+            return f"tcp://{host}:{probe.getsockname()[1]}"
+    except OSError as error:
+        raise EndpointError(f"there is no free port ({error.strerror or error})", where=endpoint) from None
 
 
 @contextmanager

@@ -212,6 +212,32 @@ class Shell:
             process.kill()
 
 
+@dataclass(frozen=True)
+class Clients:
+    """Real clients of Batsim, in a virtual environment of their own."""
+
+    folder: Path
+
+    @property
+    def python(self) -> Path:
+        """The interpreter that can import evalys."""
+        return self.folder / "bin" / "python"
+
+    def pybatsim(self, scheduler: str, endpoint: str) -> list[str | Path]:
+        """Return the command that serves one of pybatsim's schedulers, or that of a file in tests/peers."""
+        name = PEERS / scheduler if scheduler.endswith(".py") else scheduler
+        return [self.folder / "bin" / "pybatsim", name, "-v", "error", "-s", endpoint, "-t", "0"]
+
+
+@pytest.fixture(scope="session")
+def clients() -> Clients:
+    """Return the real clients, or skip."""
+    named = os.environ.get("PIPISTRELLE_CLIENTS")
+    if not named or not (Path(named) / "complete").is_file():
+        pytest.skip("pybatsim and evalys are absent: install them (.ci/clients FOLDER), set PIPISTRELLE_CLIENTS=FOLDER")
+    return Clients(Path(named).resolve())
+
+
 @pytest.fixture
 def wait_until() -> Callable[[Callable[[], bool], float], None]:
     """Return a function that returns as soon as a condition holds, or when the time is over."""

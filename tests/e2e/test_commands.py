@@ -12,7 +12,7 @@ import pytest
 
 from pipistrelle.cli.main import cli
 
-COMMANDS = ["run", "serve", "schedule", "list", "validate", "workload", "workload generate", "convert"]
+COMMANDS = ["run", "serve", "schedule", "list", "validate", "workload", "workload generate", "convert", "batsim"]
 
 
 def find(path):

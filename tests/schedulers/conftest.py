@@ -15,7 +15,8 @@ from pipistrelle.schedulers.policy import Policy
 from pipistrelle.schedulers.runtime import Runtime
 from pipistrelle.server.jobs import Job
 from pipistrelle.server.observers import Observer
-from pipistrelle.server.simulation import Result, Setup, simulate
+from pipistrelle.server.setup import Setup
+from pipistrelle.server.simulation import Result, simulate
 from pipistrelle.server.transport import InProcessTransport
 from pipistrelle.traces.workload import Workload
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from pipistrelle.protocol.nodesets import NodeSet
 from pipistrelle.server.deferred import Deferred
 from pipistrelle.server.errors import OutputFailed
 from pipistrelle.server.observers import Observer
@@ -48,6 +49,36 @@ def test_later_is_the_same_story(play: Any, diary: Any) -> None:
 
     assert once == flushed == told(diary.lines)
     assert len(once) > 15
+
+
+def test_power_states_and_availability_are_passed_on() -> None:
+    """They are told late, too, in order with everything else, and only to those who listen."""
+
+    class Listener(Observer):
+        def __init__(self) -> None:
+            self.heard: list[tuple[Any, ...]] = []
+
+        def switched(self, now: float, units: NodeSet, pstate: int) -> None:
+            self.heard.append((now, str(units), pstate))
+
+        def availability(self, now: float, units: NodeSet, available: bool) -> None:
+            self.heard.append((now, str(units), available))
+
+        def settled(self, now: float, idle: int) -> None:
+            self.heard.append((now, idle))
+
+    listener = Listener()
+    deferred = Deferred([listener, Observer()])
+    assert deferred.listens("switched")
+    assert deferred.listens("availability")
+    assert not Deferred([Observer()]).listens("switched")
+    deferred.switched(1.0, NodeSet.interval(0, 3), -1)
+    deferred.settled(1.0, 4)
+    deferred.availability(2.0, NodeSet.interval(2, 2), False)
+    assert listener.heard == []
+    deferred.flush()
+
+    assert listener.heard == [(1.0, "0-3", -1), (1.0, 4), (2.0, "2", False)]
 
 
 def test_the_beginning_is_not_deferred(play: Any, diary: Any) -> None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from pipistrelle.protocol.nodesets import NodeSet
 from pipistrelle.server.jobs import Job
 from pipistrelle.server.ledger import IllegalAllocation, Ledger
+from pipistrelle.traces.profiles import Composed, Delay, ParallelHomogeneous, ParallelHomogeneousTotal, Profile
 
 MakeJob = Callable[..., Job]
 
@@ -116,6 +117,93 @@ def test_invariants_catch_a_leak_and_a_double_use(make_job: MakeJob) -> None:
         ledger.check_invariants([job, twin])
     with pytest.raises(AssertionError, match="its size is 3"):
         ledger.check_invariants([small])
+
+
+def test_blocked_units_are_nobodys(make_job: MakeJob) -> None:
+    """They cannot be taken, whether they were free or held when they were blocked; a job that held them goes on."""
+    ledger = Ledger(6)
+    job = held(ledger, make_job(size=2), "0-1")
+    ledger.block(NodeSet.parse("1-3"))
+    ledger.block(NodeSet.parse("3"))
+    assert (ledger.idle, str(ledger.blocked)) == (2, "1-3")
+    ledger.check_invariants([job])
+    with pytest.raises(IllegalAllocation, match="switched off, switching or unavailable: 2-3") as caught:
+        ledger.take(make_job("2", size=3), "2-4")
+    assert caught.value.code == "busy_unit"
+    ledger.give_back(job)
+    ledger.check_invariants([])
+    assert ledger.idle == 3
+    ledger.unblock(NodeSet.parse("0-2"))
+    ledger.check_invariants([])
+
+    assert (ledger.idle, str(ledger.blocked)) == (5, "3")
+    assert str(ledger.take(make_job("3", size=5), "0-2 4-5")) == "0-2 4-5"
+
+
+def test_units_unblocked_under_a_job_stay_its(make_job: MakeJob) -> None:
+    """Blocking and unblocking units of a running job changes nothing for it."""
+    ledger = Ledger(3)
+    job = held(ledger, make_job(size=2), "0-1")
+    ledger.block(NodeSet.parse("0-2"))
+    ledger.unblock(NodeSet.parse("0-2"))
+    ledger.check_invariants([job])
+    with pytest.raises(IllegalAllocation, match="names units that are taken: 1"):
+        ledger.take(make_job("2", size=2), "1-2")
+    assert ledger.idle == 1
+    ledger.give_back(job)
+    assert ledger.idle == 3
+
+
+def test_use_is_known_of_blocked_units_too(make_job: MakeJob) -> None:
+    """Whether jobs run on units does not depend on whether they are blocked."""
+    ledger = Ledger(4)
+    job = held(ledger, make_job(size=2), "0-1")
+    ledger.block(NodeSet.parse("1-2"))
+
+    used = [ledger.is_used(NodeSet.parse(text)) for text in ("0", "1", "2", "3", "2-3", "0-3")]
+    assert used == [True, True, False, False, False, True]
+    ledger.give_back(job)
+    assert not ledger.is_used(NodeSet.parse("0-3"))
+
+
+SPREAD = ParallelHomogeneousTotal(name="s", cpu=1.0, com=0.0)
+EACH = ParallelHomogeneous(name="e", cpu=1.0, com=0.0)
+
+
+@pytest.mark.parametrize(
+    ("work", "mapping", "may"),
+    [
+        (None, None, False),
+        (EACH, None, False),
+        (Delay(name="d", delay=1.0), None, False),
+        (SPREAD, None, True),
+        (Composed(name="c", repeat=2, seq=(SPREAD, SPREAD), names=("s", "s")), None, True),
+        (Composed(name="c", repeat=2, seq=(SPREAD, EACH), names=("s", "e")), None, False),
+        (EACH, (0, 0, 1), True),
+        (None, (0, 0, 1), True),
+    ],
+)
+def test_some_jobs_may_have_another_number_of_units(
+    make_job: MakeJob, work: Profile | None, mapping: tuple[int, ...] | None, may: bool
+) -> None:
+    """Work that is spread over what there is, and a job with a mapping; others need the size that they asked for."""
+    for text in ("0-1", "0-4"):
+        ledger = Ledger(6)
+        job = make_job(size=3)
+        job.work, job.mapping = work, mapping
+        if may:
+            held(ledger, job, text)
+            ledger.check_invariants([job])
+            assert ledger.idle == 6 - len(job.alloc)
+            ledger.give_back(job)
+            assert ledger.idle == 6
+        else:
+            with pytest.raises(IllegalAllocation, match="w0!1 needs 3 units"):
+                ledger.take(job, text)
+    job = make_job(size=3)
+    job.work, job.mapping = work, mapping
+    with pytest.raises(IllegalAllocation, match="'alloc' has 0"):
+        Ledger(6).take(job, "")
 
 
 @settings(max_examples=150, deadline=None)

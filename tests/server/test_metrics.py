@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipistrelle.protocol.nodesets import NodeSet
 from pipistrelle.server.jobs import Job
 from pipistrelle.server.metrics import TAU, Metrics, Summary
 from pipistrelle.server.outputs import schedule_csv
@@ -113,6 +114,7 @@ def test_the_figures_are_numpys(rows: list[tuple[float, float, float, int]]) -> 
         jobs = []
         for number, (submit, wait, run, size) in enumerate(rows):
             job = Job(f"w0!{number}", submit, size, inf, run, "p", state="COMPLETED_SUCCESSFULLY")
+            job.alloc = NodeSet.interval(0, size - 1)
             job.start = submit + wait
             job.end = job.start + run
             jobs.append(job)

@@ -19,7 +19,8 @@ from pipistrelle.schedulers.registry import make_policy
 from pipistrelle.schedulers.runtime import Runtime
 from pipistrelle.server.errors import OutputFailed
 from pipistrelle.server.recorder import Recorder
-from pipistrelle.server.simulation import Setup, simulate
+from pipistrelle.server.setup import Setup
+from pipistrelle.server.simulation import simulate
 from pipistrelle.server.transport import InProcessTransport
 from pipistrelle.traces.generator import generate
 

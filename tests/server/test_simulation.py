@@ -11,8 +11,10 @@ from pipistrelle.platforms.description import Platform, Pool, homogeneous
 from pipistrelle.protocol.decisions import ExecuteJob, ExecuteJobData
 from pipistrelle.protocol.events import JobSubmitted, PlatformInfo, PoolInfo, SimulationBeginsData
 from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
+from pipistrelle.server.begin import begins_of
 from pipistrelle.server.errors import OutputFailed, SchedulerFailed
-from pipistrelle.server.simulation import Setup, begins_of, simulate
+from pipistrelle.server.setup import Setup
+from pipistrelle.server.simulation import simulate
 from pipistrelle.server.transport import InProcessTransport
 from pipistrelle.traces.workload import Workload
 
@@ -76,7 +78,7 @@ def test_a_setup_drops_what_cannot_run_and_counts_it() -> None:
     trace = workload((0, 2, 10, 20), (1, 9, 10, 20), (2, 1, 0, 20), (3, 1, 5, -1), (4, 0, 5, 5))
     setup = Setup.of(homogeneous(4, "m"), trace, strict=True)
 
-    assert setup.workload.ids == ["1"]
+    assert setup.workloads["w0"].ids == ["1"]
     assert setup.dropped == {
         "run time zero or missing": 1,
         "requested time zero or missing": 1,
@@ -160,17 +162,22 @@ def test_a_whole_run_and_its_files(tmp_path: Path) -> None:
     assert (result.times.round_trips, result.times.scheduler, result.times.total) == (7, 7 * 0.25, 7 * 0.25)
     assert sorted(path.name for path in tmp_path.iterdir()) == FILES
     config = json.loads((tmp_path / "out_config.json").read_text())
-    assert list(config) == ["run_id", "platform", "workload", "strict", "scheduler", "versions"]
+    assert list(config) == [
+        "run_id",
+        "platform",
+        "workloads",
+        "dropped",
+        "strict",
+        "hosts_sha256",
+        "batsim",
+        "scheduler",
+        "versions",
+    ]
     assert config["run_id"] == clerk.agreed.run_id
     assert config["scheduler"] == {"name": "greedy", "version": "7", "features": ["dynamic_jobs"]}
-    assert config["workload"] | {"sha256": ""} == {
-        "prefix": "w0",
-        "name": "log",
-        "source": "log.swf",
-        "jobs": 3,
-        "dropped": {},
-        "sha256": "",
-    }
+    assert config["workloads"].keys() == {"w0"}
+    assert config["workloads"]["w0"] | {"sha256": ""} == {"name": "log", "source": "log.swf", "jobs": 3, "sha256": ""}
+    assert config["dropped"] == {}
     summary = json.loads((tmp_path / "out_summary.json").read_text())
     assert (summary["makespan"], summary["mean_wait"]) == (41.0, 0.0)
 

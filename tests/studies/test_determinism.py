@@ -17,7 +17,8 @@ from pipistrelle.schedulers.registry import make_policy
 from pipistrelle.schedulers.runtime import Runtime
 from pipistrelle.schedulers.view import View
 from pipistrelle.server.errors import Stalled
-from pipistrelle.server.simulation import Setup, simulate
+from pipistrelle.server.setup import Setup
+from pipistrelle.server.simulation import simulate
 from pipistrelle.studies.inputs import platform_for
 from pipistrelle.studies.run import run_in_process
 from pipistrelle.traces.workload import Workload

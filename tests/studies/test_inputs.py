@@ -8,8 +8,16 @@ from typing import Any
 import pytest
 
 from pipistrelle.platforms import catalogue as platforms
+from pipistrelle.platforms.simgrid import SimGridPlatform
 from pipistrelle.protocol.errors import PipistrelleError
-from pipistrelle.studies.inputs import load_platform, load_workload, platform_for, read_text
+from pipistrelle.studies.inputs import (
+    load_hosts,
+    load_machine,
+    load_platform,
+    load_workload,
+    platform_for,
+    read_text,
+)
 from pipistrelle.traces import catalogue as workloads
 
 LINE = "1 0 -1 100 4 -1 -1 4 200 -1 1 7 2 -1 -1 -1 -1 -1\n"
@@ -160,3 +168,30 @@ def test_reading_a_text_file_says_what_went_wrong(tmp_path: Path) -> None:
     assert "cannot read the file (No such file or directory)" in refused(lambda: read_text(tmp_path / "absent"))
     assert "cannot read the file (Is a directory)" in refused(lambda: read_text(tmp_path))
     assert f"{binary}, byte 2: the file is not UTF-8 text" in refused(lambda: read_text(binary))
+
+
+XML = """<platform version="4.1"><zone id="z" routing="None">
+<host id="master_host" speed="1Gf"/><host id="a" speed="1Gf"/><host id="b" speed="2Gf"/>
+</zone></platform>
+"""
+
+
+def test_a_platform_in_xml_can_be_had_as_hosts(tmp_path: Path) -> None:
+    """Hosts where they are needed, groups of units elsewhere; roles are added to the former."""
+    path = tmp_path / "two.xml"
+    path.write_text(XML)
+
+    machine = load_machine(str(path))
+
+    assert isinstance(machine, SimGridPlatform)
+    assert [host.name for host in machine.hosts] == ["a", "b"]
+    assert load_platform(str(path)) == machine.to_platform()
+    assert [host.name for host in load_hosts(str(path), master="a", roles={"b": "storage"}).hosts] == ["master_host"]
+
+
+def test_hosts_need_a_file_in_xml(tmp_path: Path) -> None:
+    """Neither a bundled platform nor a TOML file has single hosts."""
+    (tmp_path / "own.toml").write_text('name = "own"\n')
+
+    assert "there is no platform file 'tiny'" in refused(lambda: load_hosts("tiny"))
+    assert "not XML" in refused(lambda: load_hosts(str(tmp_path / "own.toml")))

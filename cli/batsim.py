@@ -1,0 +1,278 @@
+"""``pipistrelle batsim``: Batsim 4's command line, for scripts that call Batsim."""
+
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import msgspec
+from click.core import ParameterSource
+
+from pipistrelle.cli.console import configure_log, relax_collector
+from pipistrelle.cli.execute import progress_observers, report
+from pipistrelle.cli.guard import FilledPath, refuse_overwriting
+from pipistrelle.cli.options import PositiveNumber
+from pipistrelle.protocol.version import package_version
+from pipistrelle.server.batsim_setup import BatsimOptions
+from pipistrelle.studies.batsim import (
+    BatsimInputs,
+    make_batsim_setup,
+    output_paths,
+    parse_roles,
+    prepare_prefix,
+    run_batsim,
+)
+from pipistrelle.studies.inputs import read_text
+from pipistrelle.studies.run import DECISION_TIMEOUT, HELLO_TIMEOUT
+
+#: {option that cannot be honoured: why}, Batsim 4's first, then those that it has no more
+REFUSED: Final = {
+    "--workflow": "workflows are not simulated; a scheduler can register each job when its turn has come",
+    "--workflow-start": "workflows are not simulated; a scheduler can register each job when its turn has come",
+    "--workflow-jobs-limit": "workflows are not simulated",
+    "--ignore-beyond-last-workflow": "workflows are not simulated",
+    "--enable-redis": "schedulers are told of jobs over the socket alone",
+    "--redis-hostname": "schedulers are told of jobs over the socket alone",
+    "--redis-port": "schedulers are told of jobs over the socket alone",
+    "--redis-prefix": "schedulers are told of jobs over the socket alone",
+    "--disable-storage-sharing": "jobs use no storage here",
+    "--sg-cfg": "there is no SimGrid here that could be configured",
+    "--sg-log": "there is no SimGrid here that could log",
+    "--simgrid-version": "there is no SimGrid here",
+    "--batexec": "it is called --no-sched since Batsim 3",
+    "--allow-time-sharing": "it is called --enable-compute-sharing since Batsim 3",
+    "--config-file": "Batsim has it no more since version 3, its options replace it",
+    "--enable-sg-process-tracing": "there is no SimGrid here that could trace",
+}
+_ALIASES: Final = {"-W": "--workflow", "--WS": "--workflow-start"}
+_VERBOSITIES: Final = ("quiet", "network-only", "information", "debug")
+#: options that say something to or of a scheduler
+_FOR_A_SCHEDULER: Final = (
+    "socket_endpoint",
+    "events",
+    "forward_profiles_on_submission",
+    "enable_dynamic_jobs",
+    "acknowledge_dynamic_jobs",
+    "enable_profile_reuse",
+    "forward_unknown_events",
+    "sched_cfg",
+    "sched_cfg_file",
+    "hello_timeout",
+    "decision_timeout",
+)
+
+
+class BatsimCommand(click.Command):
+    """A command that takes the beginnings of long options, as Batsim does, and says why it refuses one."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Complete the options that are cut short before click sees them."""
+        words = list(args)
+        while True:
+            try:
+                return super().parse_args(ctx, list(words))
+            except click.NoSuchOption as error:
+                given = error.option_name
+                name = self._whole(ctx, given)
+                if name in REFUSED:
+                    raise click.UsageError(f"{given} cannot be honoured: {REFUSED[name]}.", ctx) from None
+                if name is None:
+                    raise
+                words = [name + word[len(given) :] if word.partition("=")[0] == given else word for word in words]
+
+    def _whole(self, ctx: click.Context, given: str) -> str | None:
+        """Return the only option that begins like this, None if there are several or none."""
+        if given in _ALIASES:
+            return _ALIASES[given]
+        known = {name for option in self.get_params(ctx) for name in option.opts} | REFUSED.keys()
+        if given in known:
+            return given
+        found = [name for name in known if given.startswith("--") and name.startswith(given)]
+        return found[0] if len(found) == 1 else None
+
+
+def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        click.echo(f"pipistrelle {package_version()} (command line of Batsim 4)")
+        ctx.exit()
+
+
+@click.command(cls=BatsimCommand)
+@click.option("-p", "--platform", metavar="FILE", required=True, help="The hosts, in SimGrid's XML.")
+@click.option(
+    "-w", "--workload", metavar="FILE", multiple=True, help="Jobs, in Batsim's JSON; several make w0, w1 and so on."
+)
+@click.option("--events", metavar="FILE", multiple=True, help="External events, one JSON object a line.")
+@click.option(
+    "-m",
+    "--master-host",
+    metavar="NAME",
+    default="master_host",
+    show_default=True,
+    help="The host that computes nothing.",
+)
+@click.option(
+    "-r",
+    "--add-role-to-hosts",
+    metavar="HOST,...:ROLE",
+    multiple=True,
+    help="Give hosts a role: compute_node, storage or master.",
+)
+@click.option("-E", "--energy", is_flag=True, help="Meter the hosts' energy, and write two more files.")
+@click.option(
+    "-s",
+    "--socket-endpoint",
+    metavar="ADDRESS",
+    default="tcp://localhost:28000",
+    show_default=True,
+    help="Where the scheduler listens.",
+)
+@click.option(
+    "-e",
+    "--export",
+    metavar="PREFIX",
+    type=FilledPath(),
+    default="out",
+    show_default=True,
+    help="What the outputs' paths begin with.",
+)
+@click.option("--disable-schedule-tracing", is_flag=True, help="Write no Pajé trace; none is written in any case.")
+@click.option("--disable-machine-state-tracing", is_flag=True, help="Write no PREFIX_machine_states.csv.")
+@click.option(
+    "--mmax", metavar="NUMBER", type=int, default=0, show_default=True, help="How many hosts compute at most; 0: all."
+)
+@click.option("--mmax-workload", is_flag=True, help="As many hosts compute at most as the largest nb_res says.")
+@click.option("--forward-profiles-on-submission", is_flag=True, help="Tell the scheduler each job's profile with it.")
+@click.option("--enable-dynamic-jobs", is_flag=True, help="Let the scheduler register jobs and profiles.")
+@click.option("--acknowledge-dynamic-jobs", is_flag=True, help="Answer a registered job with JOB_SUBMITTED.")
+@click.option(
+    "--enable-profile-reuse", is_flag=True, help="Let registered jobs use profiles whose own jobs have ended."
+)
+@click.option("--forward-unknown-events", is_flag=True, help="Tell the scheduler of events of unknown types.")
+@click.option("--enable-compute-sharing", is_flag=True, help="Let several jobs run on a host at a time.")
+@click.option(
+    "--no-sched", is_flag=True, help="Run without a scheduler: every job starts at time 0, on the first hosts."
+)
+@click.option("--sched-cfg", metavar="TEXT", help="A text for the scheduler, in its first message.")
+@click.option("--sched-cfg-file", metavar="FILE", help="A file with that text.")
+@click.option(
+    "-v",
+    "--verbosity",
+    type=click.Choice(_VERBOSITIES),
+    default="information",
+    show_default=True,
+    help="What to say: only errors; each message, too; a summary; all of these and more.",
+)
+@click.option("-q", "--quiet", is_flag=True, help="The same as --verbosity quiet.")
+@click.option("--dump-execution-context", is_flag=True, help="Print a JSON object of socket and prefix, run nothing.")
+@click.option(
+    "--bandwidth",
+    metavar="BYTES/S",
+    type=PositiveNumber(),
+    help="What a host sends or receives in a second (not of Batsim's); jobs that communicate need it.",
+)
+@click.option(
+    "--hello-timeout",
+    type=PositiveNumber(),
+    default=HELLO_TIMEOUT,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to wait for the scheduler (not of Batsim's).",
+)
+@click.option(
+    "--decision-timeout",
+    type=PositiveNumber(),
+    default=DECISION_TIMEOUT,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to wait for each reply (not of Batsim's).",
+)
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version.")
+@click.pass_context
+def command(ctx: click.Context, /, dump_execution_context: bool, quiet: bool, **options: Any) -> None:
+    """Simulate as Batsim 4 does, from its command line: connect to a scheduler that listens.
+
+    \b
+    pipistrelle batsim -p cluster.xml -w jobs.json -e results/easy
+    """
+    if dump_execution_context:
+        click.echo(_execution_context(options))
+        return
+    _check(ctx, options)
+    _run("quiet" if quiet else options["verbosity"], options)
+
+
+def _execution_context(options: dict[str, Any]) -> str:
+    """Return what tools that start Batsim and its scheduler together ask for, in Batsim's own words and order."""
+    context = {
+        "socket_endpoint": options["socket_endpoint"],
+        "redis_enabled": False,
+        "redis_hostname": "127.0.0.1",
+        "redis_port": 6379,
+        "redis_prefix": "default",
+        "export_prefix": options["export"],
+        "external_scheduler": not options["no_sched"],
+    }
+    return msgspec.json.encode(context).decode()
+
+
+def _check(ctx: click.Context, options: dict[str, Any]) -> None:
+    """Raise a usage error for options that contradict each other."""
+    if options["sched_cfg"] is not None and options["sched_cfg_file"] is not None:
+        raise click.UsageError("--sched-cfg and --sched-cfg-file exclude each other.")
+    if options["enable_profile_reuse"] and not options["enable_dynamic_jobs"]:
+        raise click.UsageError("--enable-profile-reuse goes with --enable-dynamic-jobs.")
+    if options["no_sched"]:
+        for name in _FOR_A_SCHEDULER:
+            if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+                raise click.UsageError(f"--no-sched uses no --{name.replace('_', '-')}: leave one of the two out.")
+
+
+def _run(verbosity: str, options: dict[str, Any]) -> None:
+    logs_messages = verbosity in ("network-only", "debug")
+    if logs_messages:
+        configure_log(1 if verbosity == "network-only" else 2)
+    sched_cfg_file, prefix, scheduled = options["sched_cfg_file"], options["export"], not options["no_sched"]
+    inputs = BatsimInputs(
+        platform=options["platform"],
+        workloads=options["workload"],
+        events=options["events"],
+        master=options["master_host"],
+        roles=parse_roles(options["add_role_to_hosts"]),
+        most_machines=options["mmax"],
+        most_by_workload=options["mmax_workload"],
+    )
+    read = [inputs.platform, *inputs.workloads, *inputs.events, sched_cfg_file]
+    refuse_overwriting(read, output_paths(prefix))
+    sched_cfg = options["sched_cfg"] if sched_cfg_file is None else read_text(Path(sched_cfg_file))
+    setup = make_batsim_setup(
+        inputs,
+        BatsimOptions(
+            dynamic_jobs=options["enable_dynamic_jobs"],
+            acknowledge_dynamic_jobs=options["acknowledge_dynamic_jobs"],
+            profile_reuse=options["enable_profile_reuse"],
+            forward_profiles=options["forward_profiles_on_submission"],
+            forward_unknown_events=options["forward_unknown_events"],
+            compute_sharing=options["enable_compute_sharing"],
+            energy=options["energy"],
+            sched_config=sched_cfg or "",
+            bandwidth=options["bandwidth"],
+        ),
+        scheduled=scheduled,
+    )
+    prepare_prefix(prefix)
+    relax_collector()
+    tells_all = verbosity in ("information", "debug")
+    result = run_batsim(
+        setup,
+        options["socket_endpoint"] if scheduled else None,
+        prefix=prefix,
+        machine_states=not options["disable_machine_state_tracing"],
+        observers=progress_observers(setup, None if verbosity == "information" else False),
+        hello_timeout=options["hello_timeout"],
+        decision_timeout=options["decision_timeout"],
+        log_messages=logs_messages,
+    )
+    if tells_all:
+        report(result, setup, Path(f"{prefix}_*.csv"), None)
+    elif result.failure is not None:
+        raise result.failure

@@ -1,0 +1,188 @@
+"""``pipistrelle outages``: making, describing and fitting streams of failures."""
+
+from pathlib import Path
+
+import click
+
+from pipistrelle.cli.guard import FilledPath, refuse_overwriting
+from pipistrelle.cli.options import PositiveNumber
+from pipistrelle.platforms.description import homogeneous
+from pipistrelle.platforms.failure_text import parse_durations, parse_seconds
+from pipistrelle.platforms.failure_toml import to_toml
+from pipistrelle.platforms.outage_csv import csv_chunks
+from pipistrelle.protocol.errors import printable
+from pipistrelle.protocol.nodesets import NodeSet
+from pipistrelle.studies.fit_failures import MODELS, fit_log
+from pipistrelle.studies.inputs import load_platform
+from pipistrelle.studies.outage_summary import clock_text, summarise
+from pipistrelle.studies.outages import clock_time, failure_plan
+from pipistrelle.traces.files import write_trace
+from pipistrelle.traces.outage_log import OutageLog
+from pipistrelle.traces.outage_logs import load_outage_log
+
+_CLASS = click.option("--class", "only", metavar="NAME", help="Take one class of nodes: a system of LANL's, ...")
+_BEGIN = click.option("--begin", metavar="TIME", help="Take what begins from then on: a date, or a time after time 0.")
+_NUMBERS = click.option("--numbers", metavar="SET", help="Take the nodes with these numbers, as '0-255 300'.")
+_END = click.option("--end", metavar="TIME", help="Take what begins before then; nodes were watched until then.")
+
+
+@click.group()
+def command() -> None:
+    """Make, describe and fit streams of failures."""
+
+
+@command.command("generate")
+@click.option(
+    "--failures",
+    required=True,
+    multiple=True,
+    metavar="MODEL",
+    help="'exponential,smtbf=24h', 'weibull,mtbf=10250h,shape=0.7', a name ('lanl-20') or a fitted TOML file; "
+    "several add up.",
+)
+@click.option("--repair", metavar="TIME|MODEL", help="'5d', 'exponential,mttr=1h', ...; default: the model's own.")
+@click.option("-p", "--platform", metavar="NAME|FILE", help="Machine, as for 'run'.")
+@click.option("--nodes", type=click.IntRange(1, 10_000_000), help="Number of alike nodes, instead of a platform.")
+@click.option("--horizon", required=True, metavar="TIME", help="How long: '1y', '90d', '24h', ...")
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Equal seeds give equal bytes.")
+@click.option(
+    "--reliability-factor",
+    "factor",
+    type=PositiveNumber(),
+    default=1.0,
+    show_default=True,
+    help="Multiply all rates of failure.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=FilledPath(path_type=Path, dir_okay=False),
+    required=True,
+    help="CSV file to write, also with .gz or .xz.",
+)
+def generate_command(
+    failures: tuple[str, ...],
+    repair: str | None,
+    platform: str | None,
+    nodes: int | None,
+    horizon: str,
+    seed: int,
+    factor: float,
+    output: Path,
+) -> None:
+    """Write the outages of failure models as CSV: node, down, up, cause; times in seconds."""
+    if (platform is None) == (nodes is None):
+        raise click.UsageError("give the machine: either --platform or --nodes.")
+    refuse_overwriting([platform, *(text.partition(",")[0] for text in failures)], [output])
+    machine = load_platform(platform) if platform is not None else homogeneous(nodes or 1, "nodes")
+    seconds = parse_seconds(horizon, "horizon")
+    plan = failure_plan(failures, machine, parse_durations(repair) if repair is not None else None, factor)
+    outages = plan.outages(seed, seconds)
+    write_trace(output, csv_chunks(outages))
+    click.echo(f"{len(outages):,} outages of {machine.nodes:,} nodes written to {output}")
+
+
+@command.command("show")
+@click.argument("file", metavar="FILE", type=FilledPath())
+@_CLASS
+@_NUMBERS
+@_BEGIN
+@_END
+def show_command(file: str, only: str | None, numbers: str | None, begin: str | None, end: str | None) -> None:
+    """Describe the outages in FILE: rates, hazard, clustering, repairs, and a picture.
+
+    Formats: node,down,up,cause CSV, LANL's LA-UR-05-7318, Titan's GPU lives, Batsim's events, 'sacctmgr show event',
+    'scontrol show node', PBS's server log; also compressed.
+    """
+    facts = summarise(_part(load_outage_log(file), only, numbers, begin, end))
+    width = max(len(heading) for heading, _ in facts)
+    for heading, text in facts:
+        click.echo(printable(f"{heading:<{width}}  {text}".rstrip()))
+
+
+@command.command("fit")
+@click.argument("file", metavar="FILE", type=FilledPath())
+@_CLASS
+@_NUMBERS
+@_BEGIN
+@_END
+@click.option("--nodes", type=click.IntRange(min=1), help="Nodes watched in all, if some never had an outage.")
+@click.option(
+    "--model",
+    default="auto",
+    show_default=True,
+    metavar=f"{{{'|'.join(MODELS)}}}",
+    help="Distribution of the time between failures; auto: what fits better, by AIC.",
+)
+@click.option(
+    "--confidence",
+    type=click.FloatRange(0.5, 0.9999),
+    default=0.95,
+    show_default=True,
+    help="Level of the intervals.",
+)
+@click.option("--age", metavar="TIME", help="How long the model's nodes have been up at time 0; default: new.")
+@click.option("--name", metavar="TEXT", help="Name of the model; default: the file's.")
+@click.option("--description", metavar="TEXT", default="", help="What the model is of, in a line.")
+@click.option(
+    "-o",
+    "--output",
+    type=FilledPath(path_type=Path, dir_okay=False),
+    help="TOML file to write; default: standard output.",
+)
+def fit_command(
+    file: str,
+    only: str | None,
+    numbers: str | None,
+    begin: str | None,
+    end: str | None,
+    nodes: int | None,
+    model: str,
+    confidence: float,
+    age: str | None,
+    name: str | None,
+    description: str,
+    output: Path | None,
+) -> None:
+    """Fit a failure model to the outages in FILE, by maximum likelihood, and write it as TOML for --failures."""
+    refuse_overwriting([file], [output])
+    log = _part(load_outage_log(file), only, numbers, begin, end)
+    if nodes is not None:
+        log = log.with_silent(nodes)
+    fitted = fit_log(
+        log,
+        name=name or log.name,
+        description=description,
+        source=_source(log, only, numbers),
+        model=model,
+        confidence=confidence,
+        age=parse_seconds(age, "age") if age is not None else 0.0,
+    )
+    text = to_toml(fitted)
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    write_trace(output, [text.encode()])
+    failures = fitted.failures
+    click.echo(
+        f"{failures.distribution}, MTBF of a node {(failures.mean or 0.0) / 3600:,.4g} h, "
+        f"from {failures.observations:,} failures, written to {output}"
+    )
+
+
+def _part(log: OutageLog, only: str | None, numbers: str | None, begin: str | None, end: str | None) -> OutageLog:
+    if only is not None:
+        log = log.only(only)
+    if numbers is not None:
+        log = log.numbered(NodeSet.parse(numbers))
+    if begin is None and end is None:
+        return log
+    first, last = (None if text is None else clock_time(log, text) for text in (begin, end))
+    return log.within(first, last)
+
+
+def _source(log: OutageLog, only: str | None, numbers: str | None) -> str:
+    part = f", class {only}" if only is not None else ""
+    part += f", numbers {numbers}" if numbers is not None else ""
+    begin, end = (clock_text(log, float(time)) for time in (log.begin.min(), log.end.max())) if log.nodes else ("", "")
+    return f"{log.name}{part}: {len(log):,} outages, {len(log.nodes):,} nodes, from {begin} to {end}"

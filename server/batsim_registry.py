@@ -1,0 +1,173 @@
+"""The profiles and job names that a run knows: those of its workloads and those that its scheduler registers."""
+
+from collections import Counter
+from collections.abc import Iterable
+from math import inf, isnan, nextafter
+
+from pipistrelle.protocol.errors import PipistrelleError, did_you_mean
+from pipistrelle.server.batsim_jobs import ForwardedJob
+from pipistrelle.server.jobs import Job
+from pipistrelle.server.observers import Observer
+from pipistrelle.server.work import outcome
+from pipistrelle.traces.batsim_json import job_of_json
+from pipistrelle.traces.batsim_text import profile_texts, with_id
+from pipistrelle.traces.profiles import Composed, Profile, communicates, parse_profile, require_ranks, runtime_of
+from pipistrelle.traces.workload import Workload
+
+
+class RegistryError(PipistrelleError):
+    """A job or profile that cannot be registered."""
+
+
+class Registry(Observer):
+    """Profiles by workload and name, and which jobs the workloads have.
+
+    As an observer it learns which profiles are still in use.
+
+    Parameters
+    ----------
+    workloads
+        the run's workloads by the prefix of their jobs' ids.
+    forward
+        whether jobs are announced with their profile.
+    reuse
+        whether a job may be registered with a profile that no job has any more.
+    has_hosts
+        whether jobs can compute, and
+    can_send
+        whether they can send bytes.
+    """
+
+    def __init__(
+        self, workloads: dict[str, Workload], *, forward: bool, reuse: bool, has_hosts: bool, can_send: bool
+    ) -> None:
+        self._workloads = workloads
+        self._forward = forward
+        self._reuse = reuse
+        self._has_hosts = has_hosts
+        self._can_send = can_send
+        self._profiles: dict[str, dict[str, Profile]] = {}
+        self._texts: dict[str, dict[str, bytes]] = {}
+        self._names: dict[str, frozenset[str]] = {}
+        #: {workload: {profile: how many jobs have it that are still to come or have not ended}}
+        self._users: dict[str, Counter[str]] = {}
+        #: what was used up in a workload before its users were counted
+        self._released: dict[str, Counter[str]] = {}
+
+    def has_job(self, prefix: str, name: str) -> bool:
+        """Tell whether a workload has a job of this name, submitted or still to come."""
+        workload = self._workloads.get(prefix)
+        if workload is None:
+            return False
+        if prefix not in self._names:
+            self._names[prefix] = frozenset(workload.ids)
+        return name in self._names[prefix]
+
+    def add_profile(self, prefix: str, name: str, text: bytes) -> bool:
+        """Add a profile to a workload, which need not exist; False, and no change, if it has one of that name.
+
+        Raises
+        ------
+        PipistrelleError
+            when the profile's JSON is wrong, or it cannot be run here.
+        """
+        profiles, texts = self._known(prefix)
+        if name in profiles:
+            return False
+        profile = parse_profile(name, text, profiles, f"profile {prefix}!{name}")
+        self._check(profile, f"profile {prefix}!{name}")
+        profiles[name] = profile
+        texts[name] = text
+        return True
+
+    def make_job(self, job_id: str, text: bytes, profile_text: bytes | None) -> ForwardedJob:
+        """Return the job of this id (PREFIX!NAME) that a JSON object describes; it uses its profile from now on.
+
+        Raises
+        ------
+        PipistrelleError
+            when the JSON is wrong, its ``id`` is another one, or the profile does not exist or is gone.
+        """
+        prefix, _, name = job_id.partition("!")
+        job = job_of_json(text, f"job {job_id}")
+        if job.name != name:
+            raise RegistryError("job_id and job.id name two jobs", expected=job_id, found=job.name)
+        if profile_text is not None:
+            self.add_profile(prefix, job.profile, profile_text)
+        profiles, texts = self._known(prefix)
+        profile = profiles.get(job.profile)
+        if profile is None:
+            raise RegistryError(
+                f"workload '{prefix}' has no profile '{job.profile}'",
+                where=f"job {job_id}",
+                hint=f"Register it first. {did_you_mean(job.profile, list(profiles))}",
+            )
+        users = self._users_of(prefix)
+        if not self._reuse and prefix in self._workloads and not users[job.profile]:
+            raise RegistryError(
+                f"profile '{job.profile}' of workload '{prefix}' is gone: no job has it any more",
+                where=f"job {job_id}",
+                hint="Allow profiles to be used again with --enable-profile-reuse.",
+            )
+        require_ranks(profile, job.size, job=name, where=f"job {job_id}")
+        users[job.profile] += 1
+        done, code = outcome(profile)
+        runtime = runtime_of(profile)
+        if runtime == job.walltime:
+            runtime = nextafter(runtime, inf)  # as in a workload: it has reached its walltime
+        return ForwardedJob(
+            job_id,
+            job.submit,
+            job.size,
+            job.walltime,
+            runtime,
+            job.profile,
+            work=done if isnan(runtime) or (self._has_hosts and isinstance(done, Composed)) else None,
+            return_code=code,
+            description=with_id(text, job_id),
+            forwarded=texts[job.profile] if self._forward else None,
+        )
+
+    def ended(self, now: float, job: Job) -> None:
+        """Note that a job's profile is used once less."""
+        prefix = job.id.partition("!")[0]
+        users = self._users.get(prefix)
+        if users is None:
+            self._released.setdefault(prefix, Counter())[job.profile] += 1
+        else:
+            users[job.profile] -= 1
+
+    def _known(self, prefix: str) -> tuple[dict[str, Profile], dict[str, bytes]]:
+        if prefix not in self._profiles:
+            workload = self._workloads.get(prefix)
+            self._texts[prefix] = {} if workload is None else profile_texts(workload)
+            if workload is None:
+                self._profiles[prefix] = {}
+            elif workload.table is not None:
+                self._profiles[prefix] = dict(workload.table)
+            else:
+                self._profiles[prefix] = {
+                    name: parse_profile(name, text, {}, name) for name, text in self._texts[prefix].items()
+                }
+        return self._profiles[prefix], self._texts[prefix]
+
+    def _users_of(self, prefix: str) -> Counter[str]:
+        if prefix not in self._users:
+            workload = self._workloads.get(prefix)
+            names: Iterable[str] = () if workload is None else map(workload.profile_of, range(len(workload)))
+            users = Counter(names)
+            users.subtract(self._released.pop(prefix, Counter()))
+            self._users[prefix] = users
+        return self._users[prefix]
+
+    def _check(self, profile: Profile, where: str) -> None:
+        if isnan(runtime_of(profile)) and not self._has_hosts:
+            raise RegistryError(
+                "the profile computes, but the platform does not say how fast its nodes are",
+                where=where,
+                hint="Use a platform in SimGrid's XML.",
+            )
+        if communicates(profile) and not self._can_send:
+            raise RegistryError(
+                "the profile sends bytes, but no bandwidth is given", where=where, hint="Give one with --bandwidth."
+            )

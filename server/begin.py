@@ -1,0 +1,68 @@
+"""What is said of a run before it begins: to its scheduler, and to those who read its outputs."""
+
+import hashlib
+from typing import Any
+
+import msgspec
+
+from pipistrelle.protocol.events import PlatformInfo, PoolInfo, SimulationBeginsData
+from pipistrelle.server.batsim_begin import batsim_begins
+from pipistrelle.server.setup import Setup
+from pipistrelle.traces.workload import Workload
+
+
+def begins_of(setup: Setup) -> SimulationBeginsData:
+    """Return what a scheduler is told first."""
+    pools = [
+        PoolInfo(
+            name=group.pool,
+            nodes=group.nodes,
+            units=group.units,
+            units_per_node=group.units_per_node,
+            unit=group.unit,
+            properties=group.properties,
+        )
+        for group in setup.platform.groups
+    ]
+    if setup.batsim is not None:
+        return batsim_begins(setup, setup.batsim)
+    return SimulationBeginsData(
+        nb_resources=setup.platform.units,
+        platform=PlatformInfo(setup.platform.name, tuple(pools)),
+        workloads={prefix: workload.name for prefix, workload in setup.workloads.items()},
+        config={"strict": setup.strict},
+    )
+
+
+def describe_run(setup: Setup) -> dict[str, Any]:
+    """Return all that decides a run's result, apart from the scheduler: JSON values only."""
+    hosts = None if setup.machine is None else setup.machine.hosts
+    return {
+        "platform": msgspec.to_builtins(setup.platform),
+        "workloads": {
+            prefix: {
+                "name": workload.name,
+                "source": workload.source,
+                "jobs": len(workload),
+                "sha256": _workload_digest(workload),
+            }
+            for prefix, workload in setup.workloads.items()
+        },
+        "dropped": setup.dropped,
+        "strict": setup.strict,
+        "hosts_sha256": None if hosts is None else hashlib.sha256(msgspec.json.encode(hosts)).hexdigest(),
+        "batsim": None if setup.batsim is None else msgspec.to_builtins(setup.batsim),
+    }
+
+
+def _workload_digest(workload: Workload) -> str:
+    """Return a digest of what the simulation takes from a workload."""
+    digest = hashlib.sha256("\n".join(workload.ids).encode())
+    for column in (workload.submit, workload.size, workload.walltime, workload.runtime):
+        digest.update(column.astype(column.dtype.newbyteorder("<")).tobytes())
+    if workload.profiles is not None:
+        digest.update("\n".join(workload.profiles).encode())
+    if workload.profile_json is not None:
+        for name, text in workload.profile_json.items():
+            digest.update(name.encode() + b"\n" + text + b"\n")
+    return digest.hexdigest()

@@ -1,0 +1,101 @@
+"""What each unit of a machine does, and how long it has done what: counts and sums as Batsim keeps them."""
+
+from math import fsum
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipistrelle.protocol.nodesets import NodeSet
+
+SLEEPING: Final = 0
+SWITCHING_ON: Final = 1
+SWITCHING_OFF: Final = 2
+IDLE: Final = 3
+COMPUTING: Final = 4
+UNAVAILABLE: Final = 5
+#: the states' names in Batsim's column names, by number
+STATES: Final = ("sleeping", "switching_on", "switching_off", "idle", "computing", "unavailable")
+
+
+class MachineBook:
+    """The state of each unit, all idle at first; times in seconds of simulated time, never decreasing.
+
+    As in Batsim, a unit's time is added up when its state is set, so that what comes after the last change counts
+    nowhere.
+    """
+
+    def __init__(self, units: int) -> None:
+        self._state = np.full(units, IDLE, dtype=np.int8)
+        self._since = np.zeros(units)
+        self._jobs = np.zeros(units, dtype=np.int32)
+        # One sum for each state and unit: short sums round little.
+        self._spent = np.zeros((len(STATES), units))
+        self._counts = [0] * len(STATES)
+        self._counts[IDLE] = units
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """How many units are in each state, in the order of `STATES`."""
+        return tuple(self._counts)
+
+    def unit_seconds(self, state: int) -> float:
+        """Return how long units have been in a state, all units' times together, in seconds."""
+        return fsum(self._spent[state])
+
+    def job_begins(self, now: float, units: NodeSet) -> None:
+        """Note that a job starts on units, perhaps beside others."""
+        places = _places(units)
+        self._jobs[places] += 1
+        self._set(now, places, COMPUTING)
+
+    def job_ends(self, now: float, units: NodeSet) -> None:
+        """Note that one of the jobs on units is over; a unit without jobs is idle unless it is unavailable."""
+        places = _places(units)
+        self._jobs[places] -= 1
+        self._set(now, places[(self._jobs[places] == 0) & (self._state[places] != UNAVAILABLE)], IDLE)
+
+    def switch_begins(self, now: float, units: NodeSet, *, on: bool) -> None:
+        """Note that units are being switched on, those of them that sleep, or off, those that are idle."""
+        places = _places(units)
+        before, after = (SLEEPING, SWITCHING_ON) if on else (IDLE, SWITCHING_OFF)
+        self._set(now, places[self._state[places] == before], after)
+
+    def switch_ends(self, now: float, units: NodeSet) -> bool:
+        """Note that units have reached the state they were being switched to; tell whether any was being switched."""
+        places = _places(units)
+        states = self._state[places]
+        on, off = places[states == SWITCHING_ON], places[states == SWITCHING_OFF]
+        self._set(now, on, IDLE)
+        self._set(now, off, SLEEPING)
+        return bool(len(on) or len(off))
+
+    def leave(self, now: float, units: NodeSet) -> None:
+        """Note that units are unavailable from now on."""
+        self._set(now, _places(units), UNAVAILABLE)
+
+    def come_back(self, now: float, units: NodeSet) -> None:
+        """Note that unavailable units are available again: computing if jobs still run there, else idle."""
+        places = _places(units)
+        places = places[self._state[places] == UNAVAILABLE]
+        busy = self._jobs[places] > 0
+        self._set(now, places[busy], COMPUTING)
+        self._set(now, places[~busy], IDLE)
+
+    def _set(self, now: float, places: NDArray[np.intp], state: int) -> None:
+        if not len(places):
+            return
+        before: Any = self._state[places]
+        self._spent[before, places] += now - self._since[places]
+        self._since[places] = now
+        self._state[places] = state
+        counts = self._counts
+        for old, count in enumerate(np.bincount(before, minlength=len(STATES)).tolist()):
+            counts[old] -= count
+        counts[state] += len(places)
+
+
+def _places(units: NodeSet) -> NDArray[np.intp]:
+    """Return the numbers of the units, ascending."""
+    pieces = [np.arange(low, high + 1, dtype=np.intp) for low, high in units.intervals]
+    return pieces[0] if len(pieces) == 1 else np.concatenate([np.empty(0, dtype=np.intp), *pieces])

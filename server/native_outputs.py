@@ -1,0 +1,66 @@
+"""The files of a run in its output folder: which there are, what is written when."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from pipistrelle.protocol.version import package_version
+from pipistrelle.server.hosts import Hosts
+from pipistrelle.server.metrics import Summary
+from pipistrelle.server.observers import Observer
+from pipistrelle.server.outputs import schedule_csv, to_json, write_output
+from pipistrelle.server.recorder import Recorder
+
+#: every output's name begins with this, as with Batsim's ``-e DIR/out``
+OUTPUT_PREFIX: Final = "out_"
+#: names of all the outputs
+OUTPUT_FILES: Final = tuple(
+    f"{OUTPUT_PREFIX}{name}"
+    for name in ("config.json", "jobs.csv", "machine_states.csv", "decisions.csv", "schedule.csv", "summary.json")
+)
+
+
+class Outputs(Protocol):
+    """Where the results of a run go."""
+
+    def observers(self) -> Sequence[Observer]:
+        """Return what writes while the run goes on."""
+
+    def metered(self, hosts: Hosts) -> Observer | None:
+        """Return what writes of the hosts' energy, if anything does; it is told of each thing as it happens."""
+
+    def before(self, config: dict[str, Any]) -> None:
+        """Write what is known before the run begins; ``config`` is all that decides its result, JSON values only.
+
+        Raises
+        ------
+        OutputFailed
+            when it cannot be written.
+        """
+
+    def after(self, summary: Summary) -> None:
+        """Write what is known at the end, whatever the end was; OutputFailed as above."""
+
+
+class FolderOutputs:
+    """The outputs of `pipistrelle run`, in an existing folder; docs/outputs.md describes them."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def observers(self) -> Sequence[Observer]:
+        """Return the recorder."""
+        return [Recorder(str(self._folder / OUTPUT_PREFIX))]
+
+    def metered(self, hosts: Hosts) -> Observer | None:
+        """Return None: the jobs' lines have their energy, there is no file of the machine's."""
+        return None
+
+    def before(self, config: dict[str, Any]) -> None:
+        """Write the configuration."""
+        write_output(self._folder / f"{OUTPUT_PREFIX}config.json", to_json(config))
+
+    def after(self, summary: Summary) -> None:
+        """Write aggregates and summary."""
+        write_output(self._folder / f"{OUTPUT_PREFIX}schedule.csv", schedule_csv(summary, package_version()))
+        write_output(self._folder / f"{OUTPUT_PREFIX}summary.json", to_json(summary))

@@ -1,0 +1,128 @@
+"""What a run consists of, before a scheduler is there."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pipistrelle.platforms.description import Platform
+from pipistrelle.platforms.simgrid import SimGridPlatform
+from pipistrelle.protocol.errors import PipistrelleError
+from pipistrelle.server.batsim_setup import BatsimOptions
+from pipistrelle.traces.clean import clean
+from pipistrelle.traces.profiles import communicates
+from pipistrelle.traces.workload import Workload
+
+
+class SetupError(PipistrelleError):
+    """Platform and workload that do not go together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What a run needs to know before a scheduler is there.
+
+    Parameters
+    ----------
+    platform
+        the machine as groups of units.
+    workloads
+        the jobs that can run on it: prefix of their ids and the trace they come from.
+    dropped
+        the counts of the jobs that cannot, by reason.
+    strict
+        whether an illegal decision ends the run.
+    machine
+        the machine as single hosts, where it is known as that; jobs whose hosts decide how long they take need it.
+    batsim
+        options of Batsim's way of running; None for the native dialect.
+    """
+
+    platform: Platform
+    workloads: dict[str, Workload]
+    dropped: dict[str, int]
+    strict: bool = False
+    machine: SimGridPlatform | None = None
+    batsim: BatsimOptions | None = None
+
+    @classmethod
+    def of(
+        cls,
+        machine: Platform | SimGridPlatform,
+        *workloads: Workload,
+        strict: bool = False,
+        batsim: BatsimOptions | None = None,
+    ) -> "Setup":
+        """Return the setup of traces as they were read: jobs that cannot run are dropped and counted.
+
+        Batsim submits jobs that are larger than the machine, too, and lets its scheduler reject them; so do we in its
+        dialect.
+
+        Raises
+        ------
+        SetupError
+            when jobs need to know what the machine does not say.
+        """
+        hosts = machine if isinstance(machine, SimGridPlatform) else None
+        platform = machine.to_platform() if isinstance(machine, SimGridPlatform) else machine
+        kept: dict[str, Workload] = {}
+        dropped: dict[str, int] = {}
+        for number, workload in enumerate(workloads):
+            size = None if batsim is not None else platform.units
+            # A workload of Batsim's follows Batsim's rules, under either dialect.
+            own = workload.job_json is not None
+            cleaned, left_out = clean(workload, size, ids_as_text=own)
+            kept[f"w{number}"] = _as_batsim(cleaned) if own else cleaned
+            for reason, count in left_out.items():
+                dropped[reason] = dropped.get(reason, 0) + count
+        setup = cls(platform, kept, dropped, strict, hosts, batsim)
+        setup._check_work()
+        return setup
+
+    @property
+    def jobs(self) -> int:
+        """The number of jobs in all workloads."""
+        return sum(map(len, self.workloads.values()))
+
+    @property
+    def name(self) -> str:
+        """What the workloads are called."""
+        return "+".join(workload.name for workload in self.workloads.values()) or "no jobs"
+
+    @property
+    def epoch(self) -> float | None:
+        """The Unix time (s) of time 0, as the first workload says; None if it does not."""
+        return next((workload.epoch for workload in self.workloads.values()), None)
+
+    @property
+    def needs_hosts(self) -> bool:
+        """Whether some job takes a time that only its hosts can tell."""
+        return any(bool(np.isnan(workload.runtime).any()) for workload in self.workloads.values())
+
+    def _check_work(self) -> None:
+        """Raise SetupError if some job cannot do its work here."""
+        can_send = self.batsim is not None and self.batsim.bandwidth is not None
+        for workload in self.workloads.values():
+            used = set(workload.profiles or ()) if workload.table is not None and not can_send else set()
+            for name, profile in (workload.table or {}).items():
+                if name in used and communicates(profile):
+                    raise SetupError(
+                        f"jobs of profile '{name}' send bytes to each other, but how fast they can is not given",
+                        where=workload.source,
+                        expected="a bandwidth, or profiles that only compute",
+                        hint="Run it with 'pipistrelle batsim --bandwidth BYTES'; links and routes are not followed.",
+                    )
+            rows = np.flatnonzero(np.isnan(workload.runtime))
+            if rows.size and self.machine is None:
+                raise SetupError(
+                    f"job {workload.ids[int(rows[0])]} computes, but the platform does not say how fast its nodes are",
+                    where=workload.source,
+                    expected="hosts with a speed",
+                    found=f"platform '{self.platform.name}'",
+                    hint="Name a platform in SimGrid's XML with --platform.",
+                )
+
+
+def _as_batsim(workload: Workload) -> Workload:
+    """Return the workload with Batsim's rule for delays: one that takes exactly the walltime has reached it."""
+    exact = workload.runtime == workload.walltime
+    return replace(workload, runtime=np.where(exact, np.nextafter(workload.runtime, np.inf), workload.runtime))

@@ -1,0 +1,137 @@
+"""`pipistrelle batsim`: Batsim 4's command line, what is wrong with it or with the files that it names."""
+
+import itertools
+import json
+import resource
+
+import pytest
+
+from pipistrelle.cli.batsim import REFUSED
+
+
+@pytest.fixture
+def files(shell, project_root):
+    """Copy the manual's example into the test's folder, and return the options that name platform and workload."""
+    examples = project_root / "docs" / "examples" / "batsim"
+    for name in ("cluster.xml", "jobs.json"):
+        shell.write(name, (examples / name).read_bytes())
+    return ["-p", "cluster.xml", "-w", "jobs.json"]
+
+
+@pytest.mark.parametrize("option", sorted(REFUSED))
+def test_what_cannot_be_honoured_is_refused_with_a_reason(shell, files, option):
+    """No option of Batsim's is ignored."""
+    shell.run("batsim", *files, option, "x", "1").failed(2, f"{option} cannot be honoured", REFUSED[option])
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (["-W", "flow.xml"], "-W cannot be honoured: workflows"),
+        (["--WS", "flow.xml", "3"], "--WS cannot be honoured: workflows"),
+        (["--sg-cfg=a:b"], "--sg-cfg cannot be honoured"),
+        (["--simgrid"], "--simgrid cannot be honoured"),
+        (["--redis"], "No such option '--redis'"),
+        (["--mtbf", "3"], "No such option '--mtbf'"),
+        (["--sched-cfg", "a", "--sched-cfg-file", "b"], "exclude each other"),
+        (["--enable-profile-reuse"], "--enable-profile-reuse goes with --enable-dynamic-jobs"),
+        (["-e", ""], "the path is empty"),
+        (["-v", "loud"], "'quiet', 'network-only', 'information', 'debug'"),
+        (["--mmax", "many"], "--mmax"),
+        (["--bandwidth", "nan"], "--bandwidth"),
+        (["--hello-timeout", "nan"], "--hello-timeout"),
+        (["--no-sched", "--events", "x"], "--no-sched uses no --events"),
+        (["--no-sched", "-s", "tcp://localhost:1"], "--no-sched uses no --socket-endpoint"),
+        (["-r", "n0"], "expected HOST,HOST:ROLE, found 'n0'"),
+        (["-r", "n0:storage:master"], "expected HOST,HOST:ROLE"),
+        (["-r", "n0,:storage"], "expected HOST,HOST:ROLE"),
+        (["-r", "n9:storage"], "'n9', which is no host"),
+        (["-r", "n0:disk"], "an unknown role"),
+        (["-r", "n0:master"], "one master at most"),
+        (["--mmax", "9"], "cannot be limited to 9 hosts: expected 1 to 4"),
+        (["--sched-cfg-file", "nothing.cfg"], "nothing.cfg: cannot read the file"),
+        (["-s", "localhost:28000"], "this is no endpoint"),
+        (["-s", "tcp://*:28000"], "one can listen at *"),
+        (["-e", "cluster.xml/out"], "cannot write to the outputs' folder"),
+    ],
+)
+def test_wrong_options_are_one_message(shell, files, options, text):
+    """What is wrong with the command line is said at once, in one line, before anything is waited for."""
+    outcome = shell.run("batsim", *files, *options)
+
+    outcome.failed(6 if text.startswith("cannot write") else 2, text)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "texts"),
+    [
+        ("cluster.xml", "<platform version='4.1'><zone id='z' routing='None'>\n<host id='h0'", ["cluster.xml, line 2"]),
+        ("cluster.xml", 'name = "mine"\n', ["cluster.xml", "not XML"]),
+        ("jobs.json", "{", ["jobs.json", "not valid JSON"]),
+        ("jobs.json", '{"nb_res": 4, "jobs": [{"id": 1, "subtime": 0, "res": 1, "profile": "d9"}], "profiles": {}}',
+         ["jobs.json", "'d9'", "does not exist"]),
+        ("events.txt", '{"timestamp": 1, "type": "machine_available", "resources": "3-4"}',
+         ["machine_available at 1.0 s", "expected hosts 0 to 3, found 3-4"]),
+        ("events.txt", '{"timestamp": -1, "type": "machine_available", "resources": "3"}', ["events.txt, line 1"]),
+    ],
+)  # fmt: skip
+def test_wrong_files_are_one_message(shell, files, name, content, texts):
+    """What is wrong in a file is said with its place."""
+    shell.write("events.txt", "")
+    shell.write(name, content)
+
+    shell.run("batsim", *files, "--events", "events.txt").failed(2, *texts)
+
+
+@pytest.mark.parametrize("option", ["-p", "-w", "--events"])
+def test_files_that_are_not_there(shell, files, option):
+    """A missing file is named."""
+    shell.run("batsim", *files, option, "nowhere.txt").failed(2, "nowhere.txt")
+
+
+def test_an_input_is_not_written_over(shell, files):
+    """An output that is one of the inputs is refused before anything is written."""
+    before = (shell.folder / "jobs.json").read_bytes()
+    shell.write("x_jobs.csv", before)
+
+    shell.run("batsim", "-p", "cluster.xml", "-w", "x_jobs.csv", "-e", "x").failed(2, "x_jobs.csv is read")
+
+    assert (shell.folder / "x_jobs.csv").read_bytes() == before
+
+
+def test_long_options_can_be_cut_short(shell, files):
+    """The beginning of one option's name is enough, as with Batsim."""
+    shell.run("batsim", "--plat", "cluster.xml", "--workl=jobs.json", "--no-sch", "--exp=short", "--disable-m").ok()
+
+    assert sorted(path.name for path in shell.folder.glob("short*")) == ["short_jobs.csv", "short_schedule.csv"]
+
+
+def test_the_execution_context_can_be_asked_for(shell):
+    """Tools that start Batsim and its scheduler get what they need, and nothing is read or run."""
+    outcome = shell.run("batsim", "-p", "nowhere.xml", "-e", "a/b", "-s", "ipc://x", "--dump-execution-context").ok()
+
+    assert json.loads(outcome.out) == {
+        "socket_endpoint": "ipc://x",
+        "redis_enabled": False,
+        "redis_hostname": "127.0.0.1",
+        "redis_port": 6379,
+        "redis_prefix": "default",
+        "export_prefix": "a/b",
+        "external_scheduler": True,
+    }
+    assert "Batsim 4" in shell.run("batsim", "--version").ok().out
+
+
+def test_it_starts_fast(shell, files):
+    """The least of some runs takes less than half a second of the processor's time."""
+    used = [_processor_time()]
+    for number in range(3):
+        shell.run("batsim", *files, "--no-sched", "-q", "-e", f"fast/{number}").ok()
+        used.append(_processor_time())
+
+    assert min(after - before for before, after in itertools.pairwise(used)) < 0.5
+
+
+def _processor_time() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime

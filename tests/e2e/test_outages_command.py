@@ -1,0 +1,86 @@
+"""``pipistrelle outages``: make a stream, look at it, fit it, use the fit; and what can be wrong."""
+
+import gzip
+
+import pytest
+
+pytest.importorskip("scipy")
+GENERATE = ("outages", "generate", "--failures", "weibull,mtbf=10d,shape=0.7", "--repair", "lognormal,mttr=1h,sigma=1")
+SHORT = ("--nodes", "40", "--horizon", "1y", "--seed", "7")
+
+
+def test_a_stream_is_made_shown_and_fitted(shell):
+    """The same seed gives the same bytes, also compressed; the fit's parameters are near; its file is a model."""
+    out = shell.run(*GENERATE, *SHORT, "-o", "a.csv").ok().out
+    shell.run(*GENERATE, *SHORT, "-o", "b.csv.gz").ok()
+    first = (shell.folder / "a.csv").read_bytes()
+
+    assert out.endswith(" outages of 40 nodes written to a.csv\n")
+    assert gzip.decompress((shell.folder / "b.csv.gz").read_bytes()) == first
+    assert first.startswith(b"node,down,up,cause\n")
+
+    shown = shell.run("outages", "show", "a.csv").ok().out
+    for heading in ("name", "outages", "class", "worst nodes", "causes", "hazard", "clustering", "repair", "picture"):
+        assert f"\n{heading} " in f"\n{shown}"
+
+    toml = shell.run("outages", "fit", "a.csv", "--end", "1y", "--name", "mine").ok().out
+    assert 'name = "mine"' in toml
+    assert "shape = 0.6" in toml or "shape = 0.7" in toml
+    shell.run("outages", "fit", "a.csv", "--end", "1y", "-o", "m.toml").ok()
+    shell.run("outages", "generate", "--failures", "m.toml,factor=2", *SHORT, "-o", "c.csv").ok()
+    assert (shell.folder / "c.csv").stat().st_size > len(first)
+
+
+def test_a_model_of_the_library_on_a_platform(shell):
+    """A named model brings its own repair, unless one is given; several models add up; a factor multiplies rates."""
+    models = ("--failures", "lanl-20", "--failures", "exponential,mtbf=10d,domain=cabinet:128")
+    where = ("-p", "demo", "--horizon", "30d")
+    one = shell.run("outages", "generate", *models[:2], *where, "-o", "1.csv").ok().out
+    more = ("--repair", "1h", "--reliability-factor", "32")
+    two = shell.run("outages", "generate", *models, *where, *more, "-o", "2.csv").ok().out
+
+    assert int(two.split()[0].replace(",", "")) > 5 * int(one.split()[0].replace(",", ""))
+    assert "cabinet 1: failure" in (shell.folder / "2.csv").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "fragments"),
+    [
+        ([*GENERATE, "--horizon", "1y", "-o", "x.csv"], ["either --platform or --nodes"]),
+        ([*GENERATE, "-p", "demo", *SHORT, "-o", "x.csv"], ["either --platform or --nodes"]),
+        ([*GENERATE, "--nodes", "4", "--horizon", "10min", "-o", "x.csv"], ["a repair takes longer than the horizon"]),
+        ([*GENERATE, "--nodes", "4", "--horizon", "-1d", "-o", "x.csv"], ["a horizon is not above zero", "'-1d'"]),
+        ([*GENERATE[:3], "lanl-21", *SHORT, "-o", "x.csv"], ["Did you mean 'lanl-2"]),
+        ([*GENERATE[:3], "exponential,mtbf=0", *SHORT, "-o", "x.csv"], ["'mtbf' is not above zero"]),
+        ([*GENERATE[:3], "exponential,mtbf=1h", *SHORT, "-o", "x.csv"], ["how long a repair takes", "--repair"]),
+        (["outages", "show", "absent.csv"], ["absent.csv", "no such file"]),
+        (["outages", "show", "bad.csv"], ["bad.csv, line 3", "ends no later than it begins"]),
+        (["outages", "show", "good.csv", "--class", "x"], ["no class of nodes 'x'", "Did you mean", "all"][:1]),
+        (["outages", "show", "good.csv", "--numbers", "4-1"], ["runs backwards"]),
+        (["outages", "show", "good.csv", "--begin", "x"], ["a time cannot be read"]),
+        (["outages", "fit", "good.csv"], ["too few failures"]),
+        (["outages", "fit", "good.csv", "--model", "weibul"], ["Did you mean 'weibull'"]),
+        (["outages", "fit", "good.csv", "-o", "good.csv"], ["good.csv is read by this very command"]),
+        (["outages", "fit", "good.csv", "--nodes", "1"], ["number of nodes does not suit"]),
+    ],
+)
+def test_wrong_input(shell, words, fragments):
+    """Exit code 2 and one message that says what and where; no file is written."""
+    shell.write("bad.csv", "node,down,up\n1,2,3\n1,9,4\n")
+    shell.write("good.csv", "node,down,up,cause,announced\n1,2,3,work,1\n2,2,3,work,1\n")
+    shell.run(*words).failed(2, *fragments)
+
+    assert not (shell.folder / "x.csv").exists()
+
+
+def test_a_file_that_cannot_be_written(shell):
+    """Exit code 6, and the file's name."""
+    shell.run(*GENERATE, *SHORT, "-o", "absent/x.csv").failed(6, "absent/x.csv")
+
+
+def test_the_real_log_is_shown(shell, traces_dir):
+    """LANL's table of 23,739 failures is described; one system's picture has its nodes."""
+    log = str(next(traces_dir.glob("LA-UR-05-7318*")))
+    assert "23,739 of 3,577 nodes" in shell.run("outages", "show", log).ok().out
+    part = shell.run("outages", "show", log, "--class", "20", "--numbers", "0-255", "--begin", "2003-01-01").ok().out
+    assert "256 nodes" in part
