@@ -75,7 +75,7 @@ class BatsimRuntime(Runtime):
             return reply
         if begins:
             return Reply(reply.reply_to, reply.now, self._beginning(notice))
-        if not _SPECIAL.isdisjoint(map(type, view.decisions)):
+        if view.decisions and not _SPECIAL.isdisjoint(map(type, view.decisions)):
             reply = Reply(reply.reply_to, reply.now, self._translated(view))
         if self._registering and self._nothing_to_come(view):
             reply = Reply(reply.reply_to, reply.now, [*reply.events, self._registration_finished(view.now)])

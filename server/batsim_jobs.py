@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from math import inf, isnan
+from typing import Final
 
 import msgspec
 
@@ -11,7 +12,10 @@ from pipistrelle.server.work import outcome
 from pipistrelle.traces.batsim_text import job_text, profile_texts
 from pipistrelle.traces.merge import submissions
 from pipistrelle.traces.profiles import Composed, Profile
-from pipistrelle.traces.workload import Workload
+from pipistrelle.traces.workload import Workload, decimal_texts
+
+#: rows that are turned from arrays into numbers at a time
+_BLOCK: Final = 4096
 
 
 class ForwardedJob(Job):
@@ -41,26 +45,44 @@ def forwarded_jobs(workloads: dict[str, Workload], *, forward: bool, has_hosts: 
     has_hosts
         whether there are hosts to work on; without them, composed profiles of delays are one long delay.
     """
-    texts = {prefix: profile_texts(workload) for prefix, workload in workloads.items()} if forward else {}
-    outcomes: dict[str, dict[str, tuple[Profile, int]]] = {
-        prefix: {name: outcome(profile) for name, profile in (workload.table or {}).items()}
-        for prefix, workload in workloads.items()
-    }
-    for prefix, row in submissions(workloads):
-        workload = workloads[prefix]
-        profile = workload.profile_of(row)
-        runtime = float(workload.runtime[row])
-        work, code = outcomes[prefix].get(profile, (None, 0))
-        job_id = f"{prefix}!{workload.ids[row]}"
-        yield ForwardedJob(
-            job_id,
-            float(workload.submit[row]),
-            int(workload.size[row]),
-            float(workload.walltime[row]),
-            runtime,
-            profile,
-            work=work if isnan(runtime) or (has_hosts and isinstance(work, Composed)) else None,
-            return_code=code,
-            description=job_text(workload, row, job_id),
-            forwarded=texts[prefix][profile] if forward else None,
+    streams = {prefix: _jobs_of(workload, prefix, forward, has_hosts) for prefix, workload in workloads.items()}
+    if len(streams) == 1:
+        yield from next(iter(streams.values()))
+    else:
+        for prefix, _ in submissions(workloads):
+            yield next(streams[prefix])
+
+
+def _jobs_of(workload: Workload, prefix: str, forward: bool, has_hosts: bool) -> Iterator[ForwardedJob]:
+    """Yield the jobs of one workload, made some thousands at a time: little is left to do between two round trips."""
+    texts = profile_texts(workload) if forward else {}
+    #: {profile: (what is done where hosts decide how long it takes, what is done else, what the job returns)}
+    works: dict[str, tuple[Profile, Profile | None, int]] = {}
+    for name, profile in (workload.table or {}).items():
+        work, code = outcome(profile)
+        works[name] = (work, work if has_hosts and isinstance(work, Composed) else None, code)
+    for begin in range(0, len(workload), _BLOCK):
+        end = min(begin + _BLOCK, len(workload))
+        runtimes = workload.runtime[begin:end]
+        rows = zip(
+            workload.ids[begin:end],
+            workload.submit[begin:end].tolist(),
+            workload.size[begin:end].tolist(),
+            workload.walltime[begin:end].tolist(),
+            runtimes.tolist(),
+            decimal_texts(runtimes) if workload.profiles is None else workload.profiles[begin:end],
+            range(begin, end),
+            strict=True,
         )
+        jobs: list[ForwardedJob] = []
+        for name, submit, size, walltime, runtime, profile_name, row in rows:
+            job_id = f"{prefix}!{name}"
+            job = ForwardedJob(job_id, submit, size, walltime, runtime, profile_name)
+            job.description = job_text(workload, row, job_id)
+            if forward:
+                job.forwarded = texts[profile_name]
+            if works:
+                where_hosts_decide, else_done, job.return_code = works[profile_name]
+                job.work = where_hosts_decide if isnan(runtime) else else_done
+            jobs.append(job)
+        yield from jobs

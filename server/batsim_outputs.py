@@ -130,13 +130,20 @@ class _Trace(Observer):
             self._write_states(now)
 
     def switched(self, now: float, units: NodeSet, pstate: int) -> None:
-        """Note that units begin to switch, or have switched."""
+        """Count units that begin to switch, to whatever power state."""
         if pstate in (SWITCHING_ON, SWITCHING_OFF):
             self._grouped_switches += 1
             self._switches += len(units)
-            self._book.switch_begins(now, units, on=pstate == SWITCHING_ON)
             self._write_states(now)
-        elif self._book.switch_ends(now, units):
+
+    def departed(self, now: float, units: NodeSet, on: bool) -> None:
+        """Note that units are being switched on, or off."""
+        self._book.switch_begins(now, units, on=on)
+
+    def arrived(self, now: float, units: NodeSet, complete: bool) -> None:
+        """Note that units are idle, or asleep; Batsim writes a line when all of them are that were asked together."""
+        self._book.switch_ends(now, units)
+        if complete:
             self._write_states(now)
 
     def availability(self, now: float, units: NodeSet, available: bool) -> None:

@@ -1,18 +1,36 @@
 """The profiles and job names that a run knows: those of its workloads and those that its scheduler registers."""
 
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, deque
+from collections.abc import Callable, Iterable
 from math import inf, isnan, nextafter
 
-from pipistrelle.protocol.errors import PipistrelleError, did_you_mean
+import msgspec
+
+from pipistrelle.protocol.errors import PipistrelleError
 from pipistrelle.server.batsim_jobs import ForwardedJob
 from pipistrelle.server.jobs import Job
 from pipistrelle.server.observers import Observer
 from pipistrelle.server.work import outcome
 from pipistrelle.traces.batsim_json import job_of_json
 from pipistrelle.traces.batsim_text import profile_texts, with_id
-from pipistrelle.traces.profiles import Composed, Profile, communicates, parse_profile, require_ranks, runtime_of
+from pipistrelle.traces.errors import shown
+from pipistrelle.traces.profiles import (
+    Composed,
+    Profile,
+    closest,
+    communicates,
+    parse_profile,
+    require_ranks,
+    runtime_of,
+)
 from pipistrelle.traces.workload import Workload
+
+
+class _Named(msgspec.Struct):
+    id: int | str
+
+
+_NAMED = msgspec.json.Decoder(_Named)
 
 
 class RegistryError(PipistrelleError):
@@ -22,7 +40,8 @@ class RegistryError(PipistrelleError):
 class Registry(Observer):
     """Profiles by workload and name, and which jobs the workloads have.
 
-    As an observer it learns which profiles are still in use.
+    As an observer it learns which profiles are still in use. As in Batsim, a job that has ended uses its profile until
+    the notice of that has gone out: the same reply can kill the job and register one like it.
 
     Parameters
     ----------
@@ -51,6 +70,10 @@ class Registry(Observer):
         self._names: dict[str, frozenset[str]] = {}
         #: {workload: {profile: how many jobs have it that are still to come or have not ended}}
         self._users: dict[str, Counter[str]] = {}
+        #: tells the number of the last notice that has gone out
+        self.notices: Callable[[], int] = lambda: 0
+        #: (last notice before it, workload, profile) of each job that has ended since
+        self._ended: deque[tuple[int, str, str]] = deque()
         #: what was used up in a workload before its users were counted
         self._released: dict[str, Counter[str]] = {}
 
@@ -90,22 +113,24 @@ class Registry(Observer):
         """
         prefix, _, name = job_id.partition("!")
         job = job_of_json(text, f"job {job_id}")
-        if job.name != name:
-            raise RegistryError("job_id and job.id name two jobs", expected=job_id, found=job.name)
+        own = str(_NAMED.decode(text).id)
+        if own not in (name, job_id):
+            raise RegistryError("job_id and job.id name two jobs", expected=shown(job_id), found=shown(own))
         if profile_text is not None:
             self.add_profile(prefix, job.profile, profile_text)
         profiles, texts = self._known(prefix)
         profile = profiles.get(job.profile)
         if profile is None:
             raise RegistryError(
-                f"workload '{prefix}' has no profile '{job.profile}'",
+                f"workload {shown(prefix)} has no profile {shown(job.profile)}",
                 where=f"job {job_id}",
-                hint=f"Register it first. {did_you_mean(job.profile, list(profiles))}",
+                hint=f"Register it first. {closest(job.profile, list(profiles))}",
             )
+        self._release()
         users = self._users_of(prefix)
         if not self._reuse and prefix in self._workloads and not users[job.profile]:
             raise RegistryError(
-                f"profile '{job.profile}' of workload '{prefix}' is gone: no job has it any more",
+                f"profile {shown(job.profile)} of workload {shown(prefix)} is gone: no job has it any more",
                 where=f"job {job_id}",
                 hint="Allow profiles to be used again with --enable-profile-reuse.",
             )
@@ -129,13 +154,20 @@ class Registry(Observer):
         )
 
     def ended(self, now: float, job: Job) -> None:
-        """Note that a job's profile is used once less."""
-        prefix = job.id.partition("!")[0]
-        users = self._users.get(prefix)
-        if users is None:
-            self._released.setdefault(prefix, Counter())[job.profile] += 1
-        else:
-            users[job.profile] -= 1
+        """Note that a job's profile will be used once less."""
+        self._release()
+        self._ended.append((self.notices(), job.id.partition("!")[0], job.profile))
+
+    def _release(self) -> None:
+        """Let go the profiles of those jobs whose end has been told."""
+        told = self.notices()
+        while self._ended and self._ended[0][0] < told:
+            _, prefix, profile = self._ended.popleft()
+            users = self._users.get(prefix)
+            if users is None:
+                self._released.setdefault(prefix, Counter())[profile] += 1
+            else:
+                users[profile] -= 1
 
     def _known(self, prefix: str) -> tuple[dict[str, Profile], dict[str, bytes]]:
         if prefix not in self._profiles:

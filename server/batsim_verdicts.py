@@ -1,10 +1,12 @@
 """What Batsim's further decisions do, and when they are illegal."""
 
 from collections.abc import Callable
+from math import inf
 from typing import Any, Final
 
 from loguru import logger
 
+from pipistrelle.protocol.batsim_codec import ROUNDING
 from pipistrelle.protocol.batsim_messages import (
     Answer,
     AnswerServer,
@@ -16,8 +18,9 @@ from pipistrelle.protocol.batsim_messages import (
     RegisterProfile,
     SetResourceState,
 )
-from pipistrelle.protocol.decisions import Decision, ExecuteJob
+from pipistrelle.protocol.decisions import Decision, ExecuteJob, KillJob
 from pipistrelle.protocol.errors import PipistrelleError
+from pipistrelle.protocol.events import JobKilled, JobKilledData, Progress
 from pipistrelle.protocol.nodeset_text import NodeSetError
 from pipistrelle.protocol.nodesets import NodeSet
 from pipistrelle.server.batsim_registry import Registry
@@ -65,14 +68,18 @@ class BatsimVerdicts:
     ) -> None:
         self._engine = engine
         self._registry = registry
+        registry.notices = lambda: engine.seq
         self._options = options
         self._switchboard = switchboard
         self._hosts = hosts
+        #: jobs that the scheduler has asked to kill so far
+        self._asked_to_die: set[str] = set()
 
     def table(self) -> dict[type[Decision], Callable[[Any], None]]:
         """Return what carries out which kind of decision."""
         return {
             BatsimExecuteJob: self._execute,
+            KillJob: self._kill,
             SetResourceState: self._set_resource_state,
             RegisterProfile: self._register_profile,
             BatsimRegisterJob: self._register_job,
@@ -93,6 +100,27 @@ class BatsimVerdicts:
             if job is not None:
                 job.mapping = None
             raise
+
+    def _kill(self, decision: KillJob) -> None:
+        """Kill jobs; nothing is said of those that were to be killed before, as with Batsim."""
+        engine, cluster = self._engine, self._engine.cluster
+        if not decision.data.job_ids:
+            raise Illegal("malformed", "'job_ids' names no job")
+        job_ids = tuple(name for name in dict.fromkeys(decision.data.job_ids) if name not in self._asked_to_die)
+        for job_id in job_ids:
+            if job_id in cluster.waiting:
+                raise Illegal("wrong_state", f"{job_id} waits; only a running job can be killed")
+            if not cluster.knows(job_id):
+                raise Illegal("unknown_job", f"no job {job_id} was submitted")
+        self._asked_to_die.update(job_ids)
+        progress: dict[str, Progress] = {}
+        for job_id in job_ids:
+            job = cluster.running.get(job_id)
+            if job is not None:  # else it ended by itself before the kill could reach it
+                progress[job_id] = engine.progress(job)
+                engine.kill(job)
+        if job_ids:
+            engine.tell(JobKilled(engine.now, JobKilledData(job_ids, progress)))
 
     def _set_resource_state(self, decision: SetResourceState) -> None:
         self._switchboard.request(self._engine.now, decision.data.resources, decision.data.state)
@@ -119,8 +147,9 @@ class BatsimVerdicts:
             job = self._registry.make_job(data.job_id, bytes(data.job), data.profile and bytes(data.profile))
         except PipistrelleError as error:
             raise Illegal("malformed", str(error)) from None
-        if job.submit > engine.now:
+        if job.submit > engine.now + ROUNDING:
             raise Illegal("malformed", f"the subtime of {data.job_id} is {job.submit!r}; it is {engine.now!r}")
+        job.submit = min(job.submit, engine.now)
         engine.submit(job, announce=self._options.acknowledge_dynamic_jobs)
 
     def _require_dynamic(self, what: str) -> None:
@@ -132,6 +161,8 @@ class BatsimVerdicts:
         cluster, now = engine.cluster, engine.now
         waiting, running = cluster.waiting.get(data.job_id), cluster.running.get(data.job_id)
         if waiting is not None and data.job_state == "RUNNING":
+            if waiting.work is not None:  # none of the machine's hosts does it
+                waiting.work, waiting.runtime = None, inf
             cluster.run_elsewhere(now, waiting)
         elif waiting is not None and data.job_state == "REJECTED":
             cluster.reject(now, waiting)

@@ -6,7 +6,6 @@ from typing import Any
 import msgspec
 
 from pipistrelle.protocol.events import PlatformInfo, PoolInfo, SimulationBeginsData
-from pipistrelle.server.batsim_begin import batsim_begins
 from pipistrelle.server.setup import Setup
 from pipistrelle.traces.workload import Workload
 
@@ -25,6 +24,8 @@ def begins_of(setup: Setup) -> SimulationBeginsData:
         for group in setup.platform.groups
     ]
     if setup.batsim is not None:
+        from pipistrelle.server.batsim_begin import batsim_begins  # most runs start without it
+
         return batsim_begins(setup, setup.batsim)
     return SimulationBeginsData(
         nb_resources=setup.platform.units,

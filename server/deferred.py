@@ -25,7 +25,6 @@ class Deferred(Observer):
 
     def __init__(self, observers: Sequence[Observer]) -> None:
         self._hooks = Hooks(observers)
-        self._idle = -1
         #: (hooks to call, time in seconds, what else they take)
         self._journal: deque[tuple[tuple[Callable[..., None], ...], float, tuple[Any, ...]]] = deque()
 
@@ -69,13 +68,19 @@ class Deferred(Observer):
 
     def settled(self, now: float, idle: int) -> None:
         """Note it."""
-        if idle != self._idle:
-            self._idle = idle
-            self._journal.append((self._hooks.settled, now, (idle,)))
+        self._journal.append((self._hooks.settled, now, (idle,)))
 
     def switched(self, now: float, units: NodeSet, pstate: int) -> None:
         """Note it."""
         self._journal.append((self._hooks.switched, now, (units, pstate)))
+
+    def departed(self, now: float, units: NodeSet, on: bool) -> None:
+        """Note it."""
+        self._journal.append((self._hooks.departed, now, (units, on)))
+
+    def arrived(self, now: float, units: NodeSet, complete: bool) -> None:
+        """Note it."""
+        self._journal.append((self._hooks.arrived, now, (units, complete)))
 
     def availability(self, now: float, units: NodeSet, available: bool) -> None:
         """Note it."""

@@ -26,9 +26,9 @@ from pipistrelle.protocol.events import (
     SimulationEnds,
     SimulationEndsData,
 )
-from pipistrelle.protocol.fields import EndReason, Feature
+from pipistrelle.protocol.fields import EndReason, Feature, WakeType
 from pipistrelle.protocol.messages import Notice, Reply
-from pipistrelle.server.agenda import CALL, DECISION, END, READY, SUBMISSION, Agenda, Entry
+from pipistrelle.server.agenda import CALL, DECISION, END, PHASE, READY, SUBMISSION, Agenda, Entry
 from pipistrelle.server.cluster import Cluster
 from pipistrelle.server.errors import DecisionRefused, SchedulerFailed
 from pipistrelle.server.jobs import Job
@@ -116,8 +116,12 @@ class Engine:
         self._news: list[Event] = []
         self._outbox: list[Event] = []
         self._wake: frozenset[type[Event]] | None = None
+        #: {filters that replies have had: the types that they let pass}
+        self._wakes: dict[tuple[WakeType, ...], frozenset[type[Event]]] = {}
         self._must_wake = False
         self._told_at = -1.0
+        #: how many units were free when an instant was closed last
+        self._settled = -1
         self._busy_until = 0.0
         self._ended: tuple[EndReason, str] = ("error", "")
         self.verdicts = Verdicts(self)
@@ -149,7 +153,8 @@ class Engine:
                 self._stalls.nothing_to_come(self.now, self.cluster, registering=self.registering and self._news_apart)
                 return None
             if entry[0] != self.now:
-                self._settle()
+                if self.cluster.ledger.idle != self._settled:
+                    self._settle()
                 self.now = entry[0]
             self._absorb(entry)
 
@@ -257,7 +262,10 @@ class Engine:
         if reply.wake is None or "wake_filter" not in self.features:
             self._wake = None
         else:
-            self._wake = _ALWAYS_WAKE.union(_WAKE[name] for name in reply.wake)
+            wake = tuple(reply.wake)
+            if wake not in self._wakes:
+                self._wakes[wake] = _ALWAYS_WAKE.union(_WAKE[name] for name in wake)
+            self._wake = self._wakes[wake]
         now = self.now
         busy_until = reply.now
         for index, decision in enumerate(reply.events):
@@ -311,7 +319,12 @@ class Engine:
             job.ending = self.agenda.put(self.now + job.walltime, END, job)
         self.executor.start(self.now, job)
 
-    def phase_over(self, task: "Task") -> None:
+    def let_work(self, executor: "Executor") -> None:
+        """Have jobs whose hosts decide how long they take, too."""
+        self.executor = executor
+        self.handlers[PHASE] = self._phase_over
+
+    def _phase_over(self, task: "Task") -> None:
         """Let a job's next phase begin, or the job end if all its work is done."""
         assert self.executor is not None
         run = self.executor.phase_over(self.now, task)
@@ -324,7 +337,8 @@ class Engine:
     def progress(self, job: Job) -> Progress:
         """Return how far a running job has come."""
         if job.work is not None and self.executor is not None:
-            return self.executor.progress(self.now, job)
+            progress = self.executor.progress(self.now, job)
+            return progress if self._news_apart else Progress(progress.progress)
         done = (self.now - job.start) / job.runtime if job.runtime > 0 else 1.0
         return Progress(min(done, 1.0), job.profile if self._news_apart else None)
 
@@ -345,9 +359,10 @@ class Engine:
         return prefix in self._prefixes
 
     def _settle(self) -> None:
-        """Close an instant: time goes on."""
+        """Close an instant that leaves another number of units free than the one before."""
+        self._settled = self.cluster.ledger.idle
         for hook in self._hooks.settled:
-            hook(self.now, self.cluster.ledger.idle)
+            hook(self.now, self._settled)
 
     # -- the end ----------------------------------------------------------------------------------------------------
 
@@ -373,7 +388,8 @@ class Engine:
 
     def close(self) -> None:
         """Tell the observers that the run is over, as `end` said it."""
-        if self.seq > 1:  # else the observers were not even told of a beginning
+        # Before the first reply the observers were not even told of a beginning.
+        if self.seq > 1 and self.cluster.ledger.idle != self._settled:
             self._settle()
         for hook in self._hooks.ends:
             hook(self.now, *self._ended)

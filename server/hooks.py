@@ -9,9 +9,11 @@ class Hooks:
     """One tuple of bound methods for each hook of `Observer`, for the observers that listen to it."""
 
     __slots__ = (
+        "arrived",
         "availability",
         "begins",
         "decided",
+        "departed",
         "ended",
         "ends",
         "settled",
@@ -28,5 +30,7 @@ class Hooks:
         self.decided = tuple(o.decided for o in observers if o.listens("decided"))
         self.settled = tuple(o.settled for o in observers if o.listens("settled"))
         self.switched = tuple(o.switched for o in observers if o.listens("switched"))
+        self.departed = tuple(o.departed for o in observers if o.listens("departed"))
+        self.arrived = tuple(o.arrived for o in observers if o.listens("arrived"))
         self.availability = tuple(o.availability for o in observers if o.listens("availability"))
         self.ends = tuple(o.ends for o in observers if o.listens("ends"))

@@ -11,7 +11,7 @@ from pipistrelle.protocol.nodesets import NodeSet
 from pipistrelle.server.agenda import Entry
 from pipistrelle.server.lifecycle import State
 from pipistrelle.server.work import outcome
-from pipistrelle.traces.profiles import Profile
+from pipistrelle.traces.profiles import Composed, Profile
 from pipistrelle.traces.workload import Workload, decimal_texts
 
 #: rows that are turned from arrays into numbers at a time
@@ -54,8 +54,11 @@ class Job(Struct, eq=False):
         )
 
 
-def jobs_of(workload: Workload, prefix: str) -> Iterator[Job]:
-    """Yield the workload's jobs in its order, made some thousands at a time; ids become ``PREFIX!NAME``."""
+def jobs_of(workload: Workload, prefix: str, *, has_hosts: bool = False) -> Iterator[Job]:
+    """Yield the workload's jobs in its order, made some thousands at a time; ids become ``PREFIX!NAME``.
+
+    ``has_hosts`` tells whether there are hosts to work on; without them, a composed profile of delays is one delay.
+    """
     outcomes = {name: outcome(profile) for name, profile in (workload.table or {}).items()}
     for begin in range(0, len(workload), _BLOCK):
         block = slice(begin, begin + _BLOCK)
@@ -77,6 +80,6 @@ def jobs_of(workload: Workload, prefix: str) -> Iterator[Job]:
         if outcomes:
             for job in jobs:
                 work, job.return_code = outcomes[job.profile]
-                if isnan(job.runtime):
+                if isnan(job.runtime) or (has_hosts and isinstance(work, Composed)):
                     job.work = work
         yield from jobs

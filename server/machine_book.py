@@ -19,10 +19,10 @@ STATES: Final = ("sleeping", "switching_on", "switching_off", "idle", "computing
 
 
 class MachineBook:
-    """The state of each unit, all idle at first; times in seconds of simulated time, never decreasing.
+    """The state of each unit; times in seconds of simulated time, never decreasing.
 
-    As in Batsim, a unit's time is added up when its state is set, so that what comes after the last change counts
-    nowhere.
+    As in Batsim, all units are idle at first, even those that sleep, and a unit's time is added up when its state is
+    set, so that what comes after the last change counts nowhere.
     """
 
     def __init__(self, units: int) -> None:
@@ -56,19 +56,16 @@ class MachineBook:
         self._set(now, places[(self._jobs[places] == 0) & (self._state[places] != UNAVAILABLE)], IDLE)
 
     def switch_begins(self, now: float, units: NodeSet, *, on: bool) -> None:
-        """Note that units are being switched on, those of them that sleep, or off, those that are idle."""
-        places = _places(units)
-        before, after = (SLEEPING, SWITCHING_ON) if on else (IDLE, SWITCHING_OFF)
-        self._set(now, places[self._state[places] == before], after)
+        """Note that units begin to be switched on, or off."""
+        self._set(now, _places(units), SWITCHING_ON if on else SWITCHING_OFF)
 
-    def switch_ends(self, now: float, units: NodeSet) -> bool:
-        """Note that units have reached the state they were being switched to; tell whether any was being switched."""
+    def switch_ends(self, now: float, units: NodeSet) -> None:
+        """Note that units have reached the state they were being switched to, those that are not unavailable."""
         places = _places(units)
         states = self._state[places]
         on, off = places[states == SWITCHING_ON], places[states == SWITCHING_OFF]
         self._set(now, on, IDLE)
         self._set(now, off, SLEEPING)
-        return bool(len(on) or len(off))
 
     def leave(self, now: float, units: NodeSet) -> None:
         """Note that units are unavailable from now on."""

@@ -2,14 +2,16 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pipistrelle.protocol.version import package_version
-from pipistrelle.server.hosts import Hosts
 from pipistrelle.server.metrics import Summary
 from pipistrelle.server.observers import Observer
 from pipistrelle.server.outputs import schedule_csv, to_json, write_output
 from pipistrelle.server.recorder import Recorder
+
+if TYPE_CHECKING:
+    from pipistrelle.server.hosts import Hosts
 
 #: every output's name begins with this, as with Batsim's ``-e DIR/out``
 OUTPUT_PREFIX: Final = "out_"
@@ -26,7 +28,7 @@ class Outputs(Protocol):
     def observers(self) -> Sequence[Observer]:
         """Return what writes while the run goes on."""
 
-    def metered(self, hosts: Hosts) -> Observer | None:
+    def metered(self, hosts: "Hosts") -> Observer | None:
         """Return what writes of the hosts' energy, if anything does; it is told of each thing as it happens."""
 
     def before(self, config: dict[str, Any]) -> None:
@@ -52,7 +54,7 @@ class FolderOutputs:
         """Return the recorder."""
         return [Recorder(str(self._folder / OUTPUT_PREFIX))]
 
-    def metered(self, hosts: Hosts) -> Observer | None:
+    def metered(self, hosts: "Hosts") -> Observer | None:
         """Return None: the jobs' lines have their energy, there is no file of the machine's."""
         return None
 

@@ -51,6 +51,12 @@ class Observer:
         `SWITCHING_OFF` (to one that sleeps) in place of a power state.
         """
 
+    def departed(self, now: float, units: NodeSet, on: bool) -> None:
+        """Take note that units begin to be switched on, or off; `switched` tells next of all that were asked."""
+
+    def arrived(self, now: float, units: NodeSet, complete: bool) -> None:
+        """Take note that units have been switched on or off; ``complete`` if all are there that were asked together."""
+
     def availability(self, now: float, units: NodeSet, available: bool) -> None:
         """Take note that no more jobs can start on units, or that they can again; jobs that run there are not hurt."""
 

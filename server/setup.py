@@ -9,7 +9,7 @@ from pipistrelle.platforms.simgrid import SimGridPlatform
 from pipistrelle.protocol.errors import PipistrelleError
 from pipistrelle.server.batsim_setup import BatsimOptions
 from pipistrelle.traces.clean import clean
-from pipistrelle.traces.profiles import communicates
+from pipistrelle.traces.profiles import Composed, communicates
 from pipistrelle.traces.workload import Workload
 
 
@@ -94,9 +94,13 @@ class Setup:
         return next((workload.epoch for workload in self.workloads.values()), None)
 
     @property
-    def needs_hosts(self) -> bool:
-        """Whether some job takes a time that only its hosts can tell."""
-        return any(bool(np.isnan(workload.runtime).any()) for workload in self.workloads.values())
+    def has_work(self) -> bool:
+        """Whether some job has work for hosts to do: a profile that computes, or one composed of parts."""
+        return self.machine is not None and any(
+            bool(np.isnan(workload.runtime).any()) or any(isinstance(profile, Composed) for profile in table.values())
+            for workload in self.workloads.values()
+            if (table := workload.table) is not None
+        )
 
     def _check_work(self) -> None:
         """Raise SetupError if some job cannot do its work here."""

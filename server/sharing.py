@@ -1,78 +1,77 @@
 """Fair shares of hosts: how fast each of several parallel tasks goes when they meet on hosts."""
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
-from msgspec import Struct
-
-#: capacity, as a share of a host's, below which the host counts as used up
-_NOTHING: Final = 1e-12
-#: rounds after which what is left is not worth another: each takes at least a fair share of what the last one left
-_MOST_ROUNDS: Final = 1000
+#: what is left of a host's capacity, or of a task's way to its bound, that counts as nothing: some rounding errors
+_NOTHING: Final = 1e-14
 
 
-class Demand(Struct, eq=False, gc=False):
-    """What a parallel task asks of its hosts.
+class Demand(NamedTuple):
+    """What a task's ranks on one host have to do there.
 
     Parameters
     ----------
     flops
-        {host: flops of all ranks there}, all above 0; hosts without work are left out.
-    widest
-        {host: flops of the rank there that has most}.
+        of all these ranks together, above 0.
     ranks
-        {host: number of ranks that work there}, of hosts with more than one.
+        how many they are; each is a user of its own where the host is shared out.
+    heaviest
+        flops of the one that has most to do; a rank goes no faster than one core.
     """
 
-    flops: dict[int, float]
-    widest: dict[int, float]
-    ranks: dict[int, int]
+    flops: float
+    ranks: int
+    heaviest: float
 
 
-def fair_rates(demands: Sequence[Demand], bounds: Sequence[float], capacity: Mapping[int, float]) -> list[float]:
-    """Return how fast each task goes: shares of its work per second.
+def fair_rates(
+    tasks: Sequence[Mapping[int, Demand]], bounds: Sequence[float], capacity: Mapping[int, float]
+) -> list[float]:
+    """Return how fast each task goes, as the share of its work that is done in a second.
 
-    Each host shares its capacity among the ranks that work there, all alike; a task goes as fast as the scarcest of
-    its shares and its own bound let it. What it leaves elsewhere is shared anew among the others, until no task can go
-    faster: each is at its bound then, or on a host without anything left. On a single host these are max-min fair
-    shares. It is the way of SimGrid's parallel tasks (model ``ptask_L07``, solver ``fairbottleneck``).
+    Round by round each host shares what is left of its capacity equally among the ranks that still want some. A task
+    gains what the scarcest of its shares allows, and no more than its bound; what it leaves on its other hosts is there
+    for the next round. A task is out of it at its bound, or when one of its hosts has nothing left. That is SimGrid's
+    solver "fair bottleneck", which its parallel tasks (``ptask_L07``) have unless told otherwise.
+
+    Each round takes from some host at least the share of one rank, or brings a task to its bound: so the rounds end.
 
     Parameters
     ----------
-    demands
-        what each task asks for.
+    tasks
+        for each {host: what it has to do there}; none is empty.
     bounds
-        the rate that each task cannot exceed, per second; finite.
+        for each the rate that it cannot exceed, per second, above 0; it is met exactly where nothing slows a task down.
     capacity
-        {host: flop/s of all its cores}.
+        {host: flop/s of all its cores}, above 0.
     """
-    rates = [0.0] * len(demands)
+    rates = [0.0] * len(tasks)
     left = dict(capacity)
-    active = [task for task, bound in enumerate(bounds) if bound > 0]
-    for _ in range(_MOST_ROUNDS):
-        if not active:
-            break
-        users: dict[int, int] = {}
-        for task in active:
-            ranks = demands[task].ranks
-            for host in demands[task].flops:
-                users[host] = users.get(host, 0) + ranks.get(host, 1)
-        share = {host: left[host] / number for host, number in users.items()}
+    users = dict.fromkeys(left, 0)
+    for demands in tasks:
+        for host, demand in demands.items():
+            users[host] += demand.ranks
+    active = list(range(len(tasks)))
+    while active:
+        shares = {host: left[host] / count for host, count in users.items() if count}
         steps = [
-            min(
-                bounds[task] - rates[task],
-                min((share[host] / flops for host, flops in demands[task].widest.items()), default=bounds[task]),
-            )
+            min(bounds[task] - rates[task], *[shares[host] / demand[2] for host, demand in tasks[task].items()])
             for task in active
         ]
         for task, step in zip(active, steps, strict=True):
             rates[task] += step
-            for host, flops in demands[task].flops.items():
-                left[host] -= step * flops
-        full = {host for host in users if left[host] <= _NOTHING * capacity[host]}
-        active = [
-            task
-            for task in active
-            if bounds[task] - rates[task] > _NOTHING * bounds[task] and full.isdisjoint(demands[task].flops)
-        ]
+            for host, demand in tasks[task].items():
+                left[host] -= step * demand[0]
+        used_up = {host for host in shares if not left[host] > _NOTHING * capacity[host]}
+        still = []
+        for task in active:
+            if bounds[task] - rates[task] <= _NOTHING * bounds[task]:
+                rates[task] = bounds[task]
+            elif used_up.isdisjoint(tasks[task]):
+                still.append(task)
+                continue
+            for host, demand in tasks[task].items():
+                users[host] -= demand.ranks
+        active = still
     return rates

@@ -51,7 +51,7 @@ class StallDetector:
 
     @staticmethod
     def nothing_to_come(now: float, cluster: Cluster, *, registering: bool = False) -> None:
-        """Raise Stalled if jobs wait although nothing is left on the agenda, or a promised word never came.
+        """Raise Stalled if jobs wait or run although nothing is left on the agenda, or a promised word never came.
 
         ``registering`` tells that the scheduler owes the word that it will register no more jobs.
         """
@@ -62,6 +62,13 @@ class StallDetector:
                 expected="the scheduler to start or reject every job",
                 found=describe_waiting(cluster),
                 hint="The scheduler answered the last notice without a decision for them.",
+            )
+        if cluster.running:
+            raise Stalled(
+                "the run stalled: jobs run that will never end by themselves, and nothing is to come",
+                where=f"simulated time {now!r}",
+                found=", ".join(islice(cluster.running, _NAMED)),
+                hint="The scheduler declared them to be running, and must declare their end, too.",
             )
         if registering:
             raise Stalled(

@@ -106,14 +106,18 @@ class Switchboard:
         there = NodeSet.of(unit for unit in units if hosts.kind(unit, hosts.pstate(unit)) == "compute")
         if kind == "sleep":
             self._check_sleep(units, there, pstate)
-        for hook in self._cluster.hooks.switched:
-            hook(now, units, SWITCHING_OFF if kind == "sleep" else SWITCHING_ON)
+        hooks = self._cluster.hooks
+        departing = units if kind == "sleep" else units - there
+        if departing:
+            for departed in hooks.departed:
+                departed(now, departing, kind != "sleep")
+        for switched in hooks.switched:
+            switched(now, units, SWITCHING_OFF if kind == "sleep" else SWITCHING_ON)
         request = Request(units, pstate, len(units))
         if kind == "sleep":
             self._depart(now, hosts, request, {unit: hosts.sleep(unit, pstate).switching_off for unit in units})
         else:
-            asleep = units - there
-            ways = {unit: hosts.sleep(unit, hosts.pstate(unit)).switching_on for unit in asleep}
+            ways = {unit: hosts.sleep(unit, hosts.pstate(unit)).switching_on for unit in departing}
             self._depart(now, hosts, request, ways)
             for unit in there:
                 hosts.set_pstate(now, unit, pstate)
@@ -134,6 +138,8 @@ class Switchboard:
             self._asleep |= units
         else:
             self._cluster.ledger.unblock(units - self._unavailable)
+        for hook in self._cluster.hooks.arrived:
+            hook(now, units, request.left == len(units))
         self._arrived(now, request, len(units))
 
     def _units(self, resources: str) -> NodeSet:

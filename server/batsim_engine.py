@@ -1,0 +1,59 @@
+"""Builds the engine of a run in Batsim's way."""
+
+from collections.abc import Callable
+
+from pipistrelle.server.agenda import OUTSIDE, SWITCH
+from pipistrelle.server.batsim_jobs import forwarded_jobs
+from pipistrelle.server.batsim_registry import Registry
+from pipistrelle.server.batsim_setup import BatsimOptions
+from pipistrelle.server.batsim_verdicts import BatsimVerdicts
+from pipistrelle.server.begin import begins_of
+from pipistrelle.server.cluster import Cluster
+from pipistrelle.server.engine import Engine
+from pipistrelle.server.executor import Executor
+from pipistrelle.server.hosts import Hosts
+from pipistrelle.server.metering import JobMeter
+from pipistrelle.server.observers import Observer
+from pipistrelle.server.outside import Outside
+from pipistrelle.server.setup import Setup
+from pipistrelle.server.shared_ledger import SharedLedger
+from pipistrelle.server.switching import Switchboard
+
+
+def batsim_engine(
+    setup: Setup, options: BatsimOptions, observer: Observer, metered: Callable[[Hosts], Observer | None] | None
+) -> Engine:
+    """Return the engine of a run with these options; the rest is as for `pipistrelle.server.equipment.make_engine`."""
+    hosts = None if setup.machine is None else Hosts(setup.machine, energy=options.energy)
+    registry = Registry(
+        setup.workloads,
+        forward=options.forward_profiles,
+        reuse=options.profile_reuse,
+        has_hosts=hosts is not None,
+        can_send=options.bandwidth is not None,
+    )
+    observers: list[Observer] = [registry] if options.dynamic_jobs and not options.profile_reuse else []
+    if hosts is not None and options.energy:
+        observers.append(JobMeter(hosts))
+        teller = None if metered is None else metered(hosts)
+        observers += [] if teller is None else [teller]
+    observers.append(observer)
+    begins = begins_of(setup)
+    ledger = SharedLedger(begins.nb_resources) if options.compute_sharing else None
+    engine = Engine(
+        begins,
+        forwarded_jobs(setup.workloads, forward=options.forward_profiles, has_hosts=hosts is not None),
+        features=("dynamic_jobs",) if options.dynamic_jobs else (),
+        strict=True,  # this dialect has no word for a decision that is rejected
+        cluster=Cluster(begins.nb_resources, observers, ledger),
+        news_apart=True,
+    )
+    if hosts is not None:
+        engine.let_work(Executor(hosts, engine.agenda, sharing=options.compute_sharing, bandwidth=options.bandwidth))
+    executor = engine.executor
+    switchboard = Switchboard(engine, hosts, None if executor is None else executor.speed_changed)
+    engine.handlers[SWITCH] = lambda leg: switchboard.over(engine.now, leg)
+    outside = Outside(engine, switchboard, options.events, forward_unknown=options.forward_unknown_events)
+    engine.handlers[OUTSIDE] = outside.happen
+    engine.verdicts.add(BatsimVerdicts(engine, registry, options, switchboard, hosts).table())
+    return engine
