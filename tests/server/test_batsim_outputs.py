@@ -244,16 +244,20 @@ def test_energy_and_pstates(tmp_path: Path) -> None:
     say("begins", 0.0, 4)
     say("submitted", 2.0, one)
     say("started", 2.0, one)
+    say("departed", 2.0, pair, False)
     say("switched", 2.0, pair, -2)
     say("switched", 8.25, two, -1)
     meter.state[2] = 0
     say("switched", 8.25, two, 0)
     meter.state[0] = meter.state[1] = 13
+    say("arrived", 8.25, pair, True)
     say("switched", 8.25, pair, 13)
     say("ended", 12.0, one)
     say("ended", 12.0, job("2", 3, state="REJECTED", size=9))
+    say("departed", 20.0, pair, True)
     say("switched", 20.0, pair, -1)
     meter.state[0] = meter.state[1] = 0
+    say("arrived", 171.5, pair, True)
     say("switched", 171.5, pair, 0)
     say("ends", 171.5, "completed", "")
     outputs.after(Metrics().summary())

@@ -64,6 +64,12 @@ def test_power_states_and_availability_are_passed_on() -> None:
         def availability(self, now: float, units: NodeSet, available: bool) -> None:
             self.heard.append((now, str(units), available))
 
+        def departed(self, now: float, units: NodeSet, on: bool) -> None:
+            self.heard.append((now, str(units), "on" if on else "off"))
+
+        def arrived(self, now: float, units: NodeSet, complete: bool) -> None:
+            self.heard.append((now, str(units), "all" if complete else "some"))
+
         def settled(self, now: float, idle: int) -> None:
             self.heard.append((now, idle))
 
@@ -72,13 +78,21 @@ def test_power_states_and_availability_are_passed_on() -> None:
     assert deferred.listens("switched")
     assert deferred.listens("availability")
     assert not Deferred([Observer()]).listens("switched")
+    deferred.departed(1.0, NodeSet.interval(0, 1), False)
     deferred.switched(1.0, NodeSet.interval(0, 3), -1)
     deferred.settled(1.0, 4)
+    deferred.arrived(1.5, NodeSet.interval(0, 0), False)
     deferred.availability(2.0, NodeSet.interval(2, 2), False)
     assert listener.heard == []
     deferred.flush()
 
-    assert listener.heard == [(1.0, "0-3", -1), (1.0, 4), (2.0, "2", False)]
+    assert listener.heard == [
+        (1.0, "0-1", "off"),
+        (1.0, "0-3", -1),
+        (1.0, 4),
+        (1.5, "0", "some"),
+        (2.0, "2", False),
+    ]
 
 
 def test_the_beginning_is_not_deferred(play: Any, diary: Any) -> None:

@@ -48,11 +48,11 @@ def test_switching_off_and_on() -> None:
     book = MachineBook(2)
     book.switch_begins(1.0, A, on=False)
     assert book.counts[SWITCHING_OFF] == 2
-    assert book.switch_ends(7.0, A)
+    book.switch_ends(7.0, A)
     assert book.counts[SLEEPING] == 2
     book.switch_begins(10.0, A, on=True)
     assert book.counts[SWITCHING_ON] == 2
-    assert book.switch_ends(160.0, A)
+    book.switch_ends(160.0, A)
     assert book.counts[IDLE] == 2
     sums = {STATES[state]: book.unit_seconds(state) for state in range(len(STATES))}
     assert sums == {
@@ -60,13 +60,14 @@ def test_switching_off_and_on() -> None:
     }  # fmt: skip
 
 
-def test_between_computing_pstates_nothing_is_switched() -> None:
-    """Another speed is no other state, whether jobs run or not."""
+def test_only_units_on_their_way_arrive() -> None:
+    """One that became unavailable meanwhile stays so; one that is not being switched stays what it is."""
     book = MachineBook(4)
-    book.job_begins(0.0, A)
-    book.switch_begins(1.0, NodeSet.parse("0-3"), on=True)
-    assert not book.switch_ends(1.0, NodeSet.parse("0-3"))
-    assert book.counts == (0, 0, 0, 2, 2, 0)
+    book.job_begins(0.0, NodeSet.parse("3"))
+    book.switch_begins(1.0, A, on=False)
+    book.leave(2.0, NodeSet.parse("0"))
+    book.switch_ends(3.0, NodeSet.parse("0-3"))
+    assert book.counts == (1, 0, 0, 1, 1, 1)
 
 
 def test_unavailable_units_stay_so_when_their_job_ends() -> None:
