@@ -62,8 +62,8 @@ def _split(text: str) -> list[str]:
     default="easy",
     show_default=True,
     metavar="NAME|CMD...",
-    help=f"A scheduler ('list schedulers'), file.py:CLASS, or a program with {PLACEHOLDER} among its arguments; "
-    "a program takes the rest of the line.",
+    help=f"A scheduler ('list schedulers'), file.toml, file.py:CLASS, or a program with {PLACEHOLDER} among its "
+    "arguments; a program takes the rest of the line.",
 )
 @policy_options
 @click.option("--in-process", is_flag=True, help="Run the scheduler inside the server, without a socket.")
@@ -120,7 +120,8 @@ def command(
     policy = make_policy(scheduler, **parts) if words is None else None
     if connection["allow_remote"] and connection["endpoint"] is None:
         raise click.UsageError("--allow-remote goes with --endpoint: a private socket is never remote.")
-    refuse_overwriting([platform, workload], [*(output_files(out) if out is not None else ()), timings])
+    own_file = scheduler if words is None else None
+    refuse_overwriting([platform, workload, own_file], [*(output_files(out) if out is not None else ()), timings])
     setup = make_setup(platform, workload, sort=sort, strict=strict, dialect=dialect)
     folder = prepare_folder(out) if out is not None else _new_folder(setup, _short_name(scheduler, words))
     observers = progress_observers(setup, progress)

@@ -64,8 +64,8 @@ def command(
 ) -> None:
     """Take the decisions for one simulation.
 
-    NAME is one of 'pipistrelle list schedulers', or file.py:CLASS for a policy of your own. The server may be started
-    before or after.
+    NAME is one of 'pipistrelle list schedulers', or file.toml or file.py:CLASS for a policy of your own. The server may
+    be started before or after.
 
     With --dialect batsim it listens, for a Batsim or for 'pipistrelle serve --dialect batsim':
 

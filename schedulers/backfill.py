@@ -4,6 +4,8 @@ from collections.abc import Callable
 from math import inf
 from typing import Protocol
 
+from pipistrelle.schedulers.conservative import Conservative
+from pipistrelle.schedulers.easy_slices import EasySlices
 from pipistrelle.schedulers.jobs import SchedulerJob
 from pipistrelle.schedulers.placement import Placement
 from pipistrelle.schedulers.running import Reservation
@@ -136,4 +138,6 @@ BACKFILLS: dict[str, Callable[[], Backfill]] = {
     "firstfit": FirstFit,
     "easy": Easy,
     "easy-sjbf": lambda: Easy(shortest_first=True),
+    "easy-slices": EasySlices,
+    "conservative": Conservative,
 }

@@ -1,8 +1,9 @@
 """A policy is order x backfill x placement; anything with the same two methods is one too."""
 
-from typing import Protocol
+from collections.abc import Collection, Mapping
+from typing import Final, Protocol
 
-from pipistrelle.protocol.errors import PipistrelleError, did_you_mean
+from pipistrelle.protocol.errors import PipistrelleError, did_you_mean, printable
 from pipistrelle.schedulers.backfill import BACKFILLS, Backfill
 from pipistrelle.schedulers.orders import ORDERS, Order
 from pipistrelle.schedulers.placement import PLACEMENTS, Placement
@@ -42,6 +43,22 @@ class ComposedPolicy:
         self._backfill.schedule(view, self._placement)
 
 
+#: {axis: the parts that there are}
+_AXES: Final[Mapping[str, Collection[str]]] = {"order": ORDERS, "backfill": BACKFILLS, "placement": PLACEMENTS}
+
+
+def check_part(axis: str, part: str, where: str | None = None) -> None:
+    """Raise PolicyError, naming the closest, unless there is such a part on the axis.
+
+    ``where`` is what names the part, such as a file.
+    """
+    known = _AXES[axis]
+    if part not in known:
+        raise PolicyError(
+            f"there is no {axis} '{printable(part)}'", where=where, hint=did_you_mean(part, sorted(known))
+        )
+
+
 def compose(
     *, order: str = "fcfs", backfill: str = "none", placement: str = "lowest", name: str | None = None
 ) -> ComposedPolicy:
@@ -52,12 +69,7 @@ def compose(
     PolicyError
         when a part is unknown; the text names the closest.
     """
-    for what, part, known in (
-        ("order", order, ORDERS),
-        ("backfill", backfill, BACKFILLS),
-        ("placement", placement, PLACEMENTS),
-    ):
-        if part not in known:
-            raise PolicyError(f"there is no {what} '{part}'", hint=did_you_mean(part, sorted(known)))
+    for axis, part in (("order", order), ("backfill", backfill), ("placement", placement)):
+        check_part(axis, part)
     full_name = name or f"{order}+{backfill}+{placement}"
     return ComposedPolicy(full_name, ORDERS[order](), BACKFILLS[backfill](), PLACEMENTS[placement]())

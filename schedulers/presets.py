@@ -1,33 +1,111 @@
-"""The named policies; pyproject.toml registers them as entry points, where those of other packages join them."""
+"""Policies as files: an order, a backfilling rule and a placement in TOML; those of the library have names."""
 
-from typing import Final
+import re
+import tomllib
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final
 
-from pipistrelle.schedulers.policy import ComposedPolicy, compose
+from msgspec import Struct
 
-#: {name: its parts}; what is not named is `compose`'s default
-PARTS: Final[dict[str, dict[str, str]]] = {
-    "fcfs": {"order": "fcfs", "backfill": "none"},
-    "easy": {"order": "fcfs", "backfill": "easy"},
-    "easy-sjbf": {"order": "fcfs", "backfill": "easy-sjbf"},
-    "filler": {"order": "fcfs", "backfill": "firstfit"},
-}
+from pipistrelle.protocol.errors import did_you_mean, printable
+from pipistrelle.schedulers.policy import PolicyError, check_part
 
-
-def fcfs() -> ComposedPolicy:
-    """First come, first served, without backfilling."""
-    return compose(name="fcfs", **PARTS["fcfs"])
-
-
-def easy() -> ComposedPolicy:
-    """EASY backfilling: one reservation, jobs pass in the order of submission."""
-    return compose(name="easy", **PARTS["easy"])
+SUFFIX: Final = ".toml"
+_MANUAL: Final = "docs/scheduling.md lists every key."
+#: how much of a value a message shows
+_SHOWN: Final = 60
+_POSITION: Final = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", re.DOTALL)
 
 
-def easy_sjbf() -> ComposedPolicy:
-    """EASY backfilling where the shortest walltime passes first."""
-    return compose(name="easy-sjbf", **PARTS["easy-sjbf"])
+class Preset(Struct, frozen=True):
+    """What a policy is made of: the keys of its file, none of which must be there."""
+
+    description: str = ""
+    order: str = "fcfs"
+    backfill: str = "none"
+    placement: str = "lowest"
+
+    @property
+    def parts(self) -> dict[str, str]:
+        """The part on each axis."""
+        return {"order": self.order, "backfill": self.backfill, "placement": self.placement}
 
 
-def filler() -> ComposedPolicy:
-    """Start whatever fits, in the order of submission, without any reservation."""
-    return compose(name="filler", **PARTS["filler"])
+@cache
+def library() -> dict[str, Preset]:
+    """Return {name: preset} of those that come with the package, by name."""
+    folder = files("pipistrelle.schedulers") / "library"
+    names = sorted(entry.name.removesuffix(SUFFIX) for entry in folder.iterdir() if entry.name.endswith(SUFFIX))
+    return {
+        name: parse_preset((folder / f"{name}{SUFFIX}").read_text(encoding="utf-8"), f"{name}{SUFFIX}")
+        for name in names
+    }
+
+
+def read_preset(path: Path) -> Preset:
+    """Return the preset in a user's file.
+
+    Raises
+    ------
+    PolicyError
+        if the file cannot be read, or as `parse_preset` does.
+    """
+    where = printable(str(path))
+    try:
+        text = path.read_text(encoding="utf-8-sig")  # some editors begin a file with a mark
+    except FileNotFoundError:
+        raise PolicyError("there is no such file", where=where) from None
+    except OSError as error:
+        raise PolicyError(f"cannot read the file ({error.strerror or error})", where=where) from None
+    except UnicodeDecodeError as error:
+        raise PolicyError("the file is not UTF-8 text", where=f"{where}, byte {error.start}") from None
+    except ValueError as error:  # a null character in the name
+        raise PolicyError(f"cannot read the file ({error})", where=where) from None
+    return parse_preset(text, where)
+
+
+def parse_preset(text: str, where: str) -> Preset:
+    """Return the preset that a TOML text describes.
+
+    Parameters
+    ----------
+    text
+        the whole file: ``description``, ``order``, ``backfill`` and ``placement``, each a text, each optional.
+    where
+        what the text is called in messages, usually the file's name.
+
+    Raises
+    ------
+    PolicyError
+        if it is no TOML (with line and column), has an unknown key or a value that is no text, or names a part that
+        there is not; the message names the closest.
+    """
+    try:
+        raw: dict[str, Any] = tomllib.loads(text)
+    except RecursionError:
+        raise PolicyError("arrays or tables are nested too deep", where=where, hint=_MANUAL) from None
+    except ValueError as error:
+        raise _syntax_error(str(error), where) from None
+    for key, value in raw.items():
+        if key not in Preset.__struct_fields__:
+            hint = f"{did_you_mean(key, list(Preset.__struct_fields__))} {_MANUAL}"
+            raise PolicyError(f"unknown key '{printable(key)[:_SHOWN]}'", where=where, hint=hint)
+        if not isinstance(value, str):
+            found = printable(repr(value))[:_SHOWN]
+            raise PolicyError("a value of the wrong type", where=f"{where}: {key}", expected="text", found=found)
+    preset = Preset(**raw)
+    for axis, part in preset.parts.items():
+        check_part(axis, part, where=where)
+    return preset
+
+
+def _syntax_error(complaint: str, where: str) -> PolicyError:
+    found = _POSITION.fullmatch(complaint)
+    if found is None:  # the one complaint of tomllib's that is not its own: int() on thousands of digits
+        return PolicyError("a number is too long", where=where, hint=_MANUAL)
+    said, line, column = found.groups()
+    place = f"line {line}, column {column}" if line else "end of the text"
+    what = f"this is not TOML: {said[:1].lower()}{printable(said[1:])}"
+    return PolicyError(what, where=f"{where}, {place}", hint='Texts need quotes, as in order = "fcfs".')

@@ -1,4 +1,4 @@
-"""Schedulers by name: the registered ones, and a user's own file or module."""
+"""Schedulers by name: the library's, those that other packages register, and a user's own file or module."""
 
 import importlib
 import importlib.util
@@ -7,27 +7,38 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, Final
 
-from pipistrelle.protocol.errors import did_you_mean
+from pipistrelle.protocol.errors import did_you_mean, printable
 from pipistrelle.schedulers.policy import Policy, PolicyError, compose
-from pipistrelle.schedulers.presets import PARTS
+from pipistrelle.schedulers.presets import SUFFIX, Preset, library, read_preset
 
 GROUP: Final = "pipistrelle.schedulers"
 
 
-def registered() -> dict[str, EntryPoint]:
-    """Return {name: entry point} of all installed schedulers, by name."""
-    return {point.name: point for point in sorted(entry_points(group=GROUP), key=lambda point: point.name)}
+def registered() -> list[str]:
+    """Return the names of the library's schedulers and of those of other packages, sorted."""
+    return sorted({*library(), *_entries()})
+
+
+def _entries() -> dict[str, EntryPoint]:
+    """Return {name: entry point} of the schedulers of other packages; none of them takes a name of the library."""
+    return {point.name: point for point in entry_points(group=GROUP) if point.name not in library()}
 
 
 def is_policy_name(text: str) -> bool:
-    """Tell whether a text names a registered scheduler or a Python object (``module:name``, ``file.py:name``)."""
-    return text in registered() or (":" in text and "://" not in text and not any(c.isspace() for c in text))
+    """Tell whether a text names a scheduler: registered, a TOML file, or a Python object (``module:name``)."""
+    return (
+        text in registered()
+        or text.endswith(SUFFIX)
+        or (":" in text and "://" not in text and not any(c.isspace() for c in text))
+    )
 
 
 def describe(name: str) -> str:
-    """Return the first line of a registered scheduler's documentation."""
+    """Return one line on a registered scheduler: the preset's description, or the first line of documentation."""
+    if name in library():
+        return library()[name].description
     try:
-        text = getattr(_load_entry(registered()[name]), "__doc__", None) or ""
+        text = getattr(_load_entry(_entries()[name]), "__doc__", None) or ""
     except PolicyError as error:
         return f"cannot be had: {error.what}"
     return text.strip().partition("\n")[0]
@@ -38,37 +49,39 @@ def make_policy(
 ) -> Policy:
     """Return the policy of this name, with other parts if they are named.
 
-    ``name`` is a registered scheduler, ``package.module:OBJECT`` or ``path/to/file.py:OBJECT``, where the object is a
-    class or function that returns a policy when called without arguments. Only our own presets have parts that can
-    be replaced.
+    ``name`` is a registered scheduler, ``path/to/file.toml`` with a preset (docs/scheduling.md), or
+    ``package.module:OBJECT`` or ``path/to/file.py:OBJECT``, where the object is a class or function that returns a
+    policy when called without arguments. Only presets have parts that can be replaced.
 
     Raises
     ------
     PolicyError
         when there is none, or it cannot be loaded, or is no policy.
     """
-    known = registered()
     parts = {
         axis: part
         for axis, part in (("order", order), ("backfill", backfill), ("placement", placement))
         if part is not None
     }
+    preset = _preset(name)
+    if preset is not None:
+        own_name = printable(Path(name).stem) if name.endswith(SUFFIX) else name
+        full_name = "+".join([own_name, *(f"{axis}={part}" for axis, part in parts.items())])
+        return compose(name=full_name, **(preset.parts | parts))
     if parts:
-        if name not in PARTS:
-            raise PolicyError(
-                f"'{name}' has no parts that could be replaced by --{' --'.join(parts)}",
-                expected=f"one of {', '.join(PARTS)}",
-            )
-        merged = PARTS[name] | parts
-        return compose(name="+".join([name, *(f"{axis}={part}" for axis, part in parts.items())]), **merged)
-    if name in known:
-        made = _call(_load_entry(known[name]), name)
+        raise PolicyError(
+            f"'{name}' has no parts that could be replaced by --{' --'.join(parts)}",
+            expected=f"a TOML file or one of {', '.join(library())}",
+        )
+    entries = _entries()
+    if name in entries:
+        made = _call(_load_entry(entries[name]), name)
     elif ":" in name:
         made = _call(_load_object(name), name)
     else:
         raise PolicyError(
             f"there is no scheduler '{name}'",
-            hint=f"{did_you_mean(name, list(known))} A file of yours is given as file.py:CLASS.",
+            hint=f"{did_you_mean(name, registered())} A file of yours is given as file.toml or file.py:CLASS.",
         )
     for attribute in ("name", "order", "decide"):
         if not hasattr(made, attribute):
@@ -80,6 +93,13 @@ def make_policy(
             )
     policy: Policy = made
     return policy
+
+
+def _preset(name: str) -> Preset | None:
+    """Return the preset of this name or in this file, None if the name is that of something else."""
+    if name in library():
+        return library()[name]
+    return read_preset(Path(name)) if name.endswith(SUFFIX) else None
 
 
 def _load_entry(point: EntryPoint) -> Any:

@@ -37,6 +37,11 @@ class RunningJobs:
     def __contains__(self, job_id: str) -> bool:
         return job_id in self._jobs
 
+    @property
+    def next_end(self) -> float:
+        """The earliest expected end (s), inf if nothing runs."""
+        return self._by_end[0][0] if self._by_end else inf
+
     def add(self, job: SchedulerJob) -> None:
         """Let a started job join."""
         insort(self._by_end, (job.expected_end, job.number, job.size))

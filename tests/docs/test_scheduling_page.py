@@ -3,7 +3,7 @@
 from pipistrelle.schedulers.backfill import BACKFILLS
 from pipistrelle.schedulers.orders import ORDERS
 from pipistrelle.schedulers.placement import PLACEMENTS
-from pipistrelle.schedulers.presets import PARTS
+from pipistrelle.schedulers.presets import Preset, library
 from pipistrelle.schedulers.registry import registered
 from pipistrelle.schedulers.view import View
 from pipistrelle.server import agenda
@@ -19,13 +19,17 @@ def test_every_part_is_documented(section, table):
 
 def test_every_preset_is_documented(section, table):
     """The table of presets has each one's parts, and each is registered."""
-    default = {"placement": "lowest"}
     rows = {row[0].strip("`"): [cell.strip("`") for cell in row[1:]] for row in table(section(PAGE, "Presets"))}
 
-    assert rows == {
-        name: [(default | parts)[axis] for axis in ("order", "backfill", "placement")] for name, parts in PARTS.items()
-    }
+    assert rows == {name: [preset.order, preset.backfill, preset.placement] for name, preset in library().items()}
     assert set(rows) <= set(registered())
+
+
+def test_every_key_of_a_presets_file_is_documented(section, table):
+    """The table of keys has each one's default."""
+    rows = {row[0].strip("`"): row[1].strip("`") for row in table(section(PAGE, "A scheduler in a file"))}
+
+    assert rows == {key: getattr(Preset(), key) for key in Preset.__struct_fields__}
 
 
 def test_every_backfilling_rule_tells_when_it_is_woken(section, table):
@@ -50,4 +54,13 @@ def test_the_order_within_an_instant_is_documented(section, table):
     """The classes on the page are the agenda's, in its order."""
     classes = [int(row[0]) for row in table(section("docs/determinism.md", "Order within an instant"))]
 
-    assert classes == [agenda.END, agenda.SUBMISSION, agenda.CALL, agenda.DECISION, agenda.READY]
+    assert classes == [
+        agenda.PHASE,
+        agenda.END,
+        agenda.SWITCH,
+        agenda.OUTSIDE,
+        agenda.SUBMISSION,
+        agenda.CALL,
+        agenda.DECISION,
+        agenda.READY,
+    ]

@@ -56,9 +56,9 @@ def test_the_version_is_that_of_package_and_protocol(shell):
 @pytest.mark.parametrize(
     ("kind", "names"),
     [
-        ("schedulers", ["fcfs", "easy", "easy-sjbf", "filler"]),
+        ("schedulers", ["fcfs", "easy", "easy-sjbf", "easy-slices", "conservative", "filler"]),
         ("platforms", ["tiny", "kth-sp2", "grizzly", "theta", "curie"]),
-        ("workloads", ["demo"]),
+        ("workloads", ["demo", "seven-jobs"]),
     ],
 )
 def test_list_names_what_there_is(shell, kind, names):

@@ -84,8 +84,53 @@ def test_our_own_parts_do_not_go_with_a_program(shell):
 def test_a_module_may_hold_the_policy(shell):
     """`package.module:OBJECT` is found as Python finds modules."""
     outcome = shell.run(
-        "run", "-p", "tiny", "-w", shell.small(), "--scheduler", "pipistrelle.schedulers.presets:fcfs", "--out", "out"
+        "run", "-p", "tiny", "-w", shell.small(), "--scheduler", "pipistrelle.schedulers.policy:compose", "--out", "out"
     )
     outcome.ok()
 
     assert len(shell.ended_jobs()) == 4
+
+
+@pytest.mark.parametrize("way", [[], ["--in-process"]], ids=["two processes", "in process"])
+def test_a_scheduler_may_be_a_toml_file(shell, way):
+    """Parts in a file of one's own, in two processes or one; an option replaces a part of it."""
+    shell.write("mine.toml", 'backfill = "conservative"\n')
+    shell.run("run", "-w", "seven-jobs", "--scheduler", "./mine.toml", *way, "--out", "out").ok()
+
+    assert len(shell.ended_jobs()) == 7
+    assert b'"mine"' in shell.files("out")["out_config.json"]
+    outcome = shell.run("run", "-w", "seven-jobs", "--scheduler", "mine.toml", "--backfill", "easy-slices", *way)
+    assert "outputs in pipistrelle-out/seven-jobs-mine.toml-1" in outcome.ok().out
+
+
+def test_a_toml_file_in_a_terminal_of_its_own(shell):
+    """`schedule my.toml` serves as the named ones do."""
+    shell.write("mine.toml", 'backfill = "easy-slices"\n')
+    server = shell.start("serve", "-w", "seven-jobs", "--out", "served").until("listening at ")
+    shell.run("schedule", "mine.toml", "--connect", "served").ok()
+    server.finish(10).ok()
+
+    assert b'"mine"' in shell.files("served")["out_config.json"]
+
+
+@pytest.mark.parametrize("command", [["run", "--scheduler"], ["schedule", "--connect", "tcp://127.0.0.1:5"]])
+@pytest.mark.parametrize(
+    ("text", "fragments"),
+    [
+        ('backfill = "eazy"', ["mine.toml", "there is no backfill 'eazy'", "Did you mean 'easy'?"]),
+        ('beckfill = "easy"', ["mine.toml", "unknown key 'beckfill'", "Did you mean 'backfill'?"]),
+        ("easy", ["mine.toml", "this is not TOML"]),
+        (None, ["mine.toml", "there is no such file"]),
+    ],
+)
+def test_a_wrong_toml_file_is_wrong_input(shell, command, text, fragments):
+    """Exit code 2, at once, with what is wrong and where."""
+    if text is not None:
+        shell.write("mine.toml", text)
+    shell.run(*command, "mine.toml").failed(2, *fragments)
+
+
+def test_a_scheduler_s_file_is_not_written_over(shell):
+    """What a command reads it does not write."""
+    shell.write("mine.toml", "")
+    shell.run("run", "--scheduler", "mine.toml", "--timings", "mine.toml").failed(2, "mine.toml is read by this very")

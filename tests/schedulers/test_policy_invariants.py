@@ -9,12 +9,14 @@ import pytest
 
 from pipistrelle.schedulers.jobs import SchedulerJob
 from pipistrelle.schedulers.policy import ComposedPolicy, compose
-from pipistrelle.schedulers.presets import PARTS
+from pipistrelle.schedulers.presets import library
 from pipistrelle.schedulers.view import View
 
 RunPolicy = Callable[..., Any]
 UNITS = 16
 SEEDS = range(5)
+#: those that reserve single units: the lowest of these may be kept for others
+BY_UNIT = {"conservative", "easy-slices"}
 
 
 def workload(seed: int, jobs: int = 150) -> list[tuple[float, int, float, float]]:
@@ -32,7 +34,7 @@ def workload(seed: int, jobs: int = 150) -> list[tuple[float, int, float, float]
 
 def preset(name: str) -> ComposedPolicy:
     """Return a preset's policy."""
-    return compose(**PARTS[name])
+    return compose(**library()[name].parts)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -45,7 +47,7 @@ def test_fcfs_starts_jobs_in_the_order_of_submission(run_policy: RunPolicy, seed
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("name", sorted(PARTS))
+@pytest.mark.parametrize("name", list(library()))
 def test_every_job_runs_once_and_not_before_its_submission(run_policy: RunPolicy, name: str, seed: int) -> None:
     """No job is lost, started twice or started early, and all of them end."""
     rows = workload(seed)
@@ -58,7 +60,7 @@ def test_every_job_runs_once_and_not_before_its_submission(run_policy: RunPolicy
     assert summary.killed_at_walltime == sum(runtime > walltime for _, _, runtime, walltime in rows)
 
 
-@pytest.mark.parametrize("name", sorted(PARTS))
+@pytest.mark.parametrize("name", list(library()))
 def test_nobody_waits_on_an_empty_machine(run_policy: RunPolicy, name: str) -> None:
     """An empty machine never keeps a job waiting: whoever waits does so because of others that run."""
     rows = workload(11)
@@ -70,7 +72,7 @@ def test_nobody_waits_on_an_empty_machine(run_policy: RunPolicy, name: str) -> N
         assert start == waited_from or busy, f"job {number} waited on an empty machine"
 
 
-@pytest.mark.parametrize("name", sorted(PARTS))
+@pytest.mark.parametrize("name", sorted({*library()} - BY_UNIT))
 def test_jobs_get_the_lowest_free_units(run_policy: RunPolicy, name: str) -> None:
     """The units of every start are the lowest ones that nobody holds then."""
     rows = workload(3)
@@ -110,7 +112,7 @@ class Watched(ComposedPolicy):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("name", ["easy", "easy-sjbf"])
+@pytest.mark.parametrize("name", ["easy", "easy-sjbf", "easy-slices"])
 def test_easy_keeps_its_promise(run_policy: RunPolicy, name: str, seed: int) -> None:
     """The first in the queue never starts later than the reservation that it had when it became the first."""
     policy = Watched(preset(name))
@@ -122,17 +124,18 @@ def test_easy_keeps_its_promise(run_policy: RunPolicy, name: str, seed: int) -> 
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_jobs_pass_under_easy_and_not_under_fcfs(run_policy: RunPolicy, seed: int) -> None:
+@pytest.mark.parametrize("name", ["easy", "easy-slices", "conservative"])
+def test_jobs_pass_under_easy_and_not_under_fcfs(run_policy: RunPolicy, name: str, seed: int) -> None:
     """The workloads of these tests are ones on which backfilling does something."""
     rows = workload(seed)
-    fcfs, easy = (run_policy(preset(name), UNITS, rows) for name in ("fcfs", "easy"))
+    fcfs, easy = (run_policy(preset(name), UNITS, rows) for name in ("fcfs", name))
     order = [number for number, _, _ in easy.starts]
 
     assert order != sorted(order)
     assert easy.result.summary.mean_wait < fcfs.result.summary.mean_wait
 
 
-@pytest.mark.parametrize("name", sorted(PARTS))
+@pytest.mark.parametrize("name", list(library()))
 def test_a_policy_object_can_be_used_again(run_policy: RunPolicy, name: str) -> None:
     """What it keeps from one simulation does not leak into the next, of another workload or the same."""
     policy = preset(name)

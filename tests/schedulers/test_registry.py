@@ -1,15 +1,17 @@
 """Schedulers by name, from files and modules, and policies put together from parts."""
 
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
 
+from pipistrelle.schedulers import registry
 from pipistrelle.schedulers.backfill import BACKFILLS
 from pipistrelle.schedulers.orders import ORDERS
 from pipistrelle.schedulers.placement import PLACEMENTS
 from pipistrelle.schedulers.policy import ComposedPolicy, PolicyError, compose
-from pipistrelle.schedulers.presets import PARTS
-from pipistrelle.schedulers.registry import describe, is_policy_name, make_policy, registered
+from pipistrelle.schedulers.presets import library
+from pipistrelle.schedulers.registry import GROUP, describe, is_policy_name, make_policy, registered
 
 POLICY = """
 class Mine:
@@ -50,14 +52,33 @@ def failure(name: str, **parts: str) -> str:
 
 
 def test_the_presets_are_registered_and_described() -> None:
-    """Each has an entry point, a factory, parts, and one line about it."""
-    ours = {"easy", "easy-sjbf", "fcfs", "filler"}
+    """Each can be made, has a place among all that can be named, and one line about it."""
+    ours = {"conservative", "easy", "easy-sjbf", "easy-slices", "fcfs", "filler"}
 
-    assert set(PARTS) == ours <= set(registered())
-    assert list(registered()) == sorted(registered())
+    assert set(library()) == ours <= set(registered())
+    assert registered() == sorted(registered())
     assert {name: make_policy(name).name for name in ours} == {name: name for name in ours}
-    assert describe("easy") == "EASY backfilling: one reservation, jobs pass in the order of submission."
+    assert describe("easy") == "EASY backfilling: one reservation, jobs pass in the order of submission"
     assert all(describe(name) for name in ours)
+
+
+def test_other_packages_join(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An entry point is a scheduler by name; none takes the name of one of ours; one that is broken is described."""
+    points = [
+        EntryPoint("theirs", "pipistrelle.schedulers.policy:compose", GROUP),
+        EntryPoint("easy", "absent_module_of_theirs:easy", GROUP),
+        EntryPoint("broken", "absent_module_of_theirs:broken", GROUP),
+    ]
+    monkeypatch.setattr(registry, "entry_points", lambda *, group: points if group == GROUP else [])
+
+    assert registered() == sorted({*library(), "theirs", "broken"})
+    assert make_policy("theirs").name == "fcfs+none+lowest"
+    assert make_policy("easy").name == "easy"
+    assert describe("theirs") == "Return the policy with these parts."
+    assert describe("broken").startswith("cannot be had: the scheduler cannot be loaded (ModuleNotFoundError")
+    assert is_policy_name("theirs")
+    assert "broken = absent_module_of_theirs:broken" in failure("broken")
+    assert "'theirs' has no parts" in failure("theirs", order="sjf")
 
 
 def test_each_call_makes_a_new_policy() -> None:
@@ -69,9 +90,9 @@ def test_each_call_makes_a_new_policy() -> None:
     ("name", "hint"),
     [
         ("eazy", "Did you mean 'easy'?"),
-        ("EASY-SJBF", "Known: easy, easy-sjbf, fcfs, filler"),
+        ("EASY-SJBF", "Known: conservative, easy, easy-sjbf, easy-slices, fcfs, filler"),
         ("fillr", "Did you mean 'filler'?"),
-        ("", "Known: easy, easy-sjbf, fcfs, filler"),
+        ("", "Known: conservative, easy, easy-sjbf, easy-slices, fcfs, filler"),
     ],
 )
 def test_an_unknown_name_brings_the_closest(name: str, hint: str) -> None:
@@ -80,7 +101,7 @@ def test_an_unknown_name_brings_the_closest(name: str, hint: str) -> None:
 
     assert f"there is no scheduler '{name}'" in text
     assert hint in text
-    assert "file.py:CLASS" in text
+    assert "file.toml or file.py:CLASS" in text
 
 
 def test_a_class_or_function_in_a_file(file: str) -> None:
@@ -90,7 +111,7 @@ def test_a_class_or_function_in_a_file(file: str) -> None:
 
 def test_an_object_in_a_module() -> None:
     """A module that can be imported is as good as a file."""
-    assert make_policy("pipistrelle.schedulers.presets:easy").name == "easy"
+    assert make_policy("pipistrelle.schedulers.policy:compose").name == "fcfs+none+lowest"
 
 
 @pytest.mark.parametrize(
@@ -155,6 +176,8 @@ def test_two_files_of_one_name_are_two_files(tmp_path: Path) -> None:
         ("easy", True),
         ("easy-sjbf", True),
         ("my.py:Mine", True),
+        ("my.toml", True),
+        ("a folder/my.toml", True),
         ("package.module:make", True),
         ("./program", False),
         ("eazy", False),
@@ -182,7 +205,7 @@ def test_only_presets_have_parts(file: str) -> None:
     text = failure(f"{file}:Mine", order="sjf", backfill="none")
 
     assert "has no parts that could be replaced by --order --backfill" in text
-    assert "expected one of fcfs, easy, easy-sjbf, filler" in text
+    assert "expected a TOML file or one of conservative, easy, easy-sjbf, easy-slices, fcfs, filler" in text
     assert "no parts" in failure("eazy", order="sjf")
 
 

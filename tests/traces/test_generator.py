@@ -125,7 +125,7 @@ def test_arguments_out_of_range(changes, message):
 
 @pytest.mark.parametrize("name", catalogue.names())
 def test_bundled_file_is_what_its_recipe_makes(name):
-    """A bundled file holds, byte for byte, what the generator makes; it is small, and has no name or time in it."""
+    """A bundled file holds, byte for byte, what its recipe makes; it is small, and has no name or time in it."""
     packed = (resources.files("pipistrelle.traces") / "library" / f"{name}.swf.gz").read_bytes()
     # the text is compared, as another zlib may pack the same text otherwise
     assert gzip.decompress(packed) == b"".join(swf_chunks(catalogue.RECIPES[name].make(name)))
@@ -135,7 +135,7 @@ def test_bundled_file_is_what_its_recipe_makes(name):
 
 def test_catalogue():
     """The bundled workloads have a name, a line and jobs; files and names agree."""
-    assert catalogue.names() == ["demo"]
+    assert catalogue.names() == ["demo", "seven-jobs"]
     files = (resources.files("pipistrelle.traces") / "library").iterdir()
     assert sorted(file.name for file in files) == [f"{name}.swf.gz" for name in catalogue.names()]
     assert catalogue.describe("demo") == (
@@ -144,6 +144,11 @@ def test_catalogue():
     demo = catalogue.load_bundled("demo")
     assert (len(demo), demo.machine_size, demo.epoch, demo.name) == (5000, 256, EPOCH, "demo")
     assert 5 < demo.submit[-1] / (7 * 86400) < 6
+    assert catalogue.describe("seven-jobs").startswith("7 jobs for 4 units: ")
+    seven = catalogue.load_bundled("seven-jobs")
+    assert (seven.ids, seven.machine_size) == (list("1234567"), 4)
+    assert (seven.submit == 0).all()
+    assert (seven.runtime == seven.walltime).all()
 
 
 @pytest.mark.parametrize("action", [catalogue.describe, catalogue.load_bundled])

@@ -1,0 +1,83 @@
+"""What decisions cost: the older EASY, with single units in time slices, against the one that counts units.
+
+Simulates a generated workload in process, at an offered load that makes the queue deep, under each scheduler, and
+prints the time spent in decisions, its ratio to the first scheduler's, and the mean waits.
+
+    python benchmarks/decisions.py [--jobs 20000] [--units 1490] [--load 1.05] [--workload FILE]
+                                   [--schedulers easy easy-slices]
+"""
+
+import argparse
+import time
+
+from pipistrelle.platforms.description import homogeneous
+from pipistrelle.protocol.errors import PipistrelleError
+from pipistrelle.schedulers.orders import Order
+from pipistrelle.schedulers.policy import Policy
+from pipistrelle.schedulers.registry import make_policy
+from pipistrelle.schedulers.view import View
+from pipistrelle.studies.inputs import load_workload, platform_for
+from pipistrelle.studies.run import run_in_process
+from pipistrelle.traces.generator import generate
+
+
+class Timed:
+    """A policy with a stop watch: what it takes to bring the view up to date is not counted."""
+
+    def __init__(self, inner: Policy) -> None:
+        self._inner = inner
+        self.name: str = inner.name
+        self.order: Order = inner.order
+        self.seconds = 0.0
+        self.asked = 0
+        self.deepest = 0
+        self._waited = 0
+
+    def decide(self, view: View) -> None:
+        """Let the policy decide, and take the time."""
+        self.asked += 1
+        self._waited += len(view.waiting)
+        self.deepest = max(self.deepest, len(view.waiting))
+        began = time.process_time()
+        self._inner.decide(view)
+        self.seconds += time.process_time() - began
+
+    @property
+    def depth(self) -> float:
+        """The mean length of the queue when it was asked."""
+        return self._waited / self.asked
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--jobs", type=int, default=20_000)
+    parser.add_argument("--units", type=int, default=1490)
+    parser.add_argument("--load", type=float, default=1.05)
+    parser.add_argument("--workload", help="a log in place of a generated workload, on its own machine")
+    parser.add_argument("--schedulers", nargs="+", default=["easy", "easy-slices"])
+    arguments = parser.parse_args()
+    try:
+        if arguments.workload is None:
+            workload = generate(jobs=arguments.jobs, units=arguments.units, seed=1, load=arguments.load)
+            machine = homogeneous(arguments.units, "machine")
+        else:
+            workload = load_workload(arguments.workload)
+            machine = platform_for(workload, arguments.workload)
+        first: tuple[float, float] | None = None
+        for name in arguments.schedulers:
+            timed = Timed(make_policy(name))
+            wait = run_in_process(workload, timed, platform=machine).summary.mean_wait
+            first = first or (timed.seconds, wait)
+            print(
+                f"{name}: {timed.seconds:.2f} s in {timed.asked:,} decisions, "
+                f"{timed.seconds / first[0]:.1f} x the first; "
+                f"queue {timed.depth:,.0f} on average, {timed.deepest:,} at most; "
+                f"mean wait {wait:,.0f} s ({100 * (wait / first[1] - 1) if first[1] else 0:+.1f} %)"
+            )
+    except PipistrelleError as error:
+        parser.exit(error.exit_code, f"{error}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+"""Time cut into slices, each with the units that are free during it: the plan of those who reserve single units."""
+
+from bisect import bisect_left, bisect_right
+from math import inf, nextafter
+from typing import NamedTuple
+
+
+class Fit(NamedTuple):
+    """Where a job fits: from ``begin`` (seconds) on, on any of ``units`` (a mask), free as long as it lasts."""
+
+    begin: float
+    units: int
+
+
+def end_of(begin: float, walltime: float) -> float:
+    """Return when a job that begins then (s) is planned to end; always later, however short its walltime (s)."""
+    return max(begin + walltime, nextafter(begin, inf))
+
+
+class TimeSlices:
+    """Which units are free when, from now on for ever; times in seconds, sets of units as masks.
+
+    A slice begins where the one before it ends; the last never ends. Equal neighbours may remain two slices: a job
+    that does not fit from a slice's begin on fits from no later time within it either, so that more slices than needed
+    change no answer.
+
+    Parameters
+    ----------
+    now
+        when the first slice begins.
+    free
+        the units that are free then and ever after.
+    """
+
+    __slots__ = ("_begins", "_counts", "_free")
+
+    def __init__(self, now: float, free: int) -> None:
+        self._begins = [now]
+        self._free = [free]
+        self._counts = [free.bit_count()]
+
+    def __len__(self) -> int:
+        return len(self._begins)
+
+    @property
+    def free_now(self) -> int:
+        """How many units are free in the first slice."""
+        return self._counts[0]
+
+    def advance(self, now: float) -> None:
+        """Forget what is past."""
+        past = bisect_right(self._begins, now) - 1
+        del self._begins[:past], self._free[:past], self._counts[:past]
+        self._begins[0] = now
+
+    def take(self, units: int, begin: float, end: float) -> None:
+        """Let ``units``, free all that time, be taken from ``begin`` until ``end``."""
+        first, after = self._cut(begin), self._cut(end)
+        count = units.bit_count()
+        for at in range(first, after):
+            self._free[at] ^= units
+            self._counts[at] -= count
+
+    def give_back(self, units: int, begin: float, end: float) -> None:
+        """Let ``units``, taken all that time, be free from ``begin`` until ``end``; what is past does not matter."""
+        if end <= self._begins[0]:
+            return
+        first, after = self._cut(max(begin, self._begins[0])), self._cut(end)
+        count = units.bit_count()
+        for at in range(first, after):
+            self._free[at] ^= units
+            self._counts[at] += count
+        self._join(after)
+        self._join(first)
+
+    def now_for(self, size: int, walltime: float) -> int:
+        """Return the units that are free from now on for ``walltime``, 0 if they are fewer than ``size``."""
+        return self._through(0, size, walltime, 0, len(self._begins))[0]
+
+    def earliest(self, size: int, walltime: float, *, own: int = 0, own_begin: float = inf) -> Fit | None:
+        """Return the first time from which on ``size`` units are free for ``walltime``, None if there is none.
+
+        ``own`` are the job's units if it has a place in the slices already, from ``own_begin``, not before now: they
+        count as free, and there is no need to look for later times.
+        """
+        begins, counts = self._begins, self._counts
+        # Where another job's place borders on the own one, on the same units, there may be no slice that begins there.
+        mine = self._cut(own_begin)
+        last = min(mine, len(begins) - 1)
+        at = 0
+        while at <= last:
+            if counts[at] < size and at < mine:
+                at += 1
+                continue
+            units, after = self._through(at, size, walltime, own, mine)
+            if units:
+                return Fit(begins[at], units)
+            at = after
+        return None
+
+    def _through(self, at: int, size: int, walltime: float, own: int, mine: int) -> tuple[int, int]:
+        """Return the units that are free from slice ``at`` on for ``walltime``; 0 and the next slice to try if too few.
+
+        From slice ``mine`` on the units ``own`` count as free.
+        """
+        begins, free, counts = self._begins, self._free, self._counts
+        end = begins[at] + walltime
+        units = free[at] | own if at >= mine else free[at]
+        if units.bit_count() < size:
+            return 0, at + 1
+        for following in range(at + 1, len(begins)):
+            if begins[following] >= end:
+                break
+            if following >= mine:
+                units &= free[following] | own
+            elif counts[following] < size:
+                return 0, following + 1
+            else:
+                units &= free[following]
+            if units.bit_count() < size:
+                return 0, at + 1
+        return units, at
+
+    def _cut(self, time: float) -> int:
+        """Return the slice that begins at ``time``, made if there is none; for inf, the number of slices."""
+        if time == inf:
+            return len(self._begins)
+        at = bisect_left(self._begins, time)
+        if at == len(self._begins) or self._begins[at] != time:
+            self._begins.insert(at, time)
+            self._free.insert(at, self._free[at - 1])
+            self._counts.insert(at, self._counts[at - 1])
+        return at
+
+    def _join(self, at: int) -> None:
+        """Make one slice of ``at`` and the one before it if the same units are free."""
+        if 0 < at < len(self._begins) and self._free[at] == self._free[at - 1]:
+            del self._begins[at], self._free[at], self._counts[at]
