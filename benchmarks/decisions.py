@@ -51,9 +51,9 @@ class Timed:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--jobs", type=int, default=20_000)
+    parser.add_argument("--jobs", type=int, default=50_000)
     parser.add_argument("--units", type=int, default=1490)
-    parser.add_argument("--load", type=float, default=1.05)
+    parser.add_argument("--load", type=float, default=1.1)
     parser.add_argument("--workload", help="a log in place of a generated workload, on its own machine")
     parser.add_argument("--schedulers", nargs="+", default=["easy", "easy-slices"])
     arguments = parser.parse_args()

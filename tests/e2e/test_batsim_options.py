@@ -1,8 +1,6 @@
 """`pipistrelle batsim`: Batsim 4's command line, what is wrong with it or with the files that it names."""
 
-import itertools
 import json
-import resource
 
 import pytest
 
@@ -120,18 +118,3 @@ def test_the_execution_context_can_be_asked_for(shell):
         "external_scheduler": True,
     }
     assert "Batsim 4" in shell.run("batsim", "--version").ok().out
-
-
-def test_it_starts_fast(shell, files):
-    """The least of some runs takes less than half a second of the processor's time."""
-    used = [_processor_time()]
-    for number in range(3):
-        shell.run("batsim", *files, "--no-sched", "-q", "-e", f"fast/{number}").ok()
-        used.append(_processor_time())
-
-    assert min(after - before for before, after in itertools.pairwise(used)) < 0.5
-
-
-def _processor_time() -> float:
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
