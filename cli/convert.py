@@ -1,27 +1,95 @@
-"""``pipistrelle convert``: a workload from one format to another."""
+"""``pipistrelle convert``: a workload or a centre's log from one format to another, a Maui machine to a platform."""
 
+import os
+from collections.abc import Sequence
 from pathlib import Path
+from typing import get_args
 
 import click
 
 from pipistrelle.cli.guard import FilledPath, refuse_overwriting
-from pipistrelle.studies.inputs import load_workload
+from pipistrelle.platforms.read import to_toml
+from pipistrelle.studies.inputs import load_workload, require_text
+from pipistrelle.studies.maui_machine import maui_platform
+from pipistrelle.traces import catalogue
 from pipistrelle.traces.clean import clean
-from pipistrelle.traces.load import save
+from pipistrelle.traces.dependencies import renumber as renumbered
+from pipistrelle.traces.files import trace_name, write_trace
+from pipistrelle.traces.job_table import Units
+from pipistrelle.traces.load import load, load_parts, not_kept, save
+from pipistrelle.traces.maui_resources import is_resource_trace, read_maui_resources
+from pipistrelle.traces.workload import Workload
 
 
 @click.command()
-@click.argument("source", metavar="IN")
+@click.argument("sources", metavar="IN...", nargs=-1, required=True)
 @click.argument("target", metavar="OUT", type=FilledPath(path_type=Path, dir_okay=False))
 @click.option("--sort", is_flag=True, help="Accept an SWF log whose submit times are not ascending, and sort it.")
 @click.option("--clean", "cleaned", is_flag=True, help="Leave out the jobs that cannot run, and say how many and why.")
-def command(source: str, target: Path, sort: bool, cleaned: bool) -> None:
-    """Convert the workload IN, a bundled name or a file, to OUT: .swf or .json, also with .gz or .xz."""
-    refuse_overwriting([source], [target])
-    workload = load_workload(source, sort=sort)
+@click.option(
+    "--units",
+    type=click.Choice(get_args(Units)),
+    default="nodes",
+    show_default=True,
+    help="What sizes count in a log of PBS, Slurm or Maui.",
+)
+@click.option("--timezone", metavar="ZONE", help="Zone of such a log's clock, as Europe/Prague; default: UTC.")
+@click.option("--renumber", is_flag=True, help="Give the jobs the ids 1, 2, ... by submit time; dependencies follow.")
+def command(
+    sources: Sequence[str],
+    target: Path,
+    sort: bool,
+    cleaned: bool,
+    units: Units,
+    timezone: str | None,
+    renumber: bool,
+) -> None:
+    """Convert the workload IN to OUT: .swf, .json, .sacct or .maui, also with .gz or .xz.
+
+    IN is a bundled name or a file: SWF, Batsim's JSON, PBS or Torque accounting, Slurm's sacct --parsable2, a Maui
+    workload trace, Haizea's leases. Several are one log in several files, in the order of time. A Maui resource trace
+    becomes a platform: OUT is a .toml file.
+    """
+    refuse_overwriting(sources, [target])
+    if len(sources) == 1 and target.suffix == ".toml" and is_resource_trace(sources[0]):
+        if sort or cleaned or renumber or timezone is not None:
+            raise click.UsageError("a resource trace has no jobs: only --units goes with it.")
+        _convert_machine(sources[0], target, units)
+        return
+    workload = _read(sources, sort=sort, units=units, timezone=timezone)
     if cleaned:
         workload, dropped = clean(workload, workload.machine_size)
         for reason, count in dropped.items():
             click.echo(f"{count:,} jobs left out: {reason}")
+    if renumber:
+        workload = renumbered(workload)
     save(workload, target)
+    lost = not_kept(workload, target)
+    if lost:
+        click.echo(f"not kept, as the format has no place for it: {', '.join(lost)}")
     click.echo(f"{len(workload):,} jobs written to {target}")
+
+
+def _read(sources: Sequence[str], *, sort: bool, units: Units, timezone: str | None) -> Workload:
+    if len(sources) > 1:
+        if sort:
+            raise click.UsageError("--sort goes with a single SWF log.")
+        for name in sources:
+            require_text(name)
+        return load_parts([Path(name) for name in sources], units=units, timezone=timezone)
+    name = sources[0]
+    if name in catalogue.names() or not os.path.exists(name):
+        return load_workload(name, sort=sort)  # it says what there is
+    require_text(name)
+    return load(Path(name), sort=sort, units=units, timezone=timezone)
+
+
+def _convert_machine(source: str, target: Path, units: Units) -> None:
+    require_text(source)
+    nodes = read_maui_resources(source)
+    platform = maui_platform(nodes, trace_name(source), units=units)
+    write_trace(target, [to_toml(platform).encode()])
+    away = sum(node.state != "AVAILABLE" for node in nodes)
+    if away:
+        click.echo(f"{away:,} nodes are down or drained in the trace; they are part of the platform")
+    click.echo(f"{len(nodes):,} nodes in {len(platform.pools):,} pools written to {target}")

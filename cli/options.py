@@ -9,12 +9,12 @@ import click
 from loguru import logger
 
 from pipistrelle.cli.guard import FilledPath
-from pipistrelle.schedulers.backfill import BACKFILLS
-from pipistrelle.schedulers.orders import ORDERS
-from pipistrelle.schedulers.placement import PLACEMENTS
+from pipistrelle.platforms.simgrid import SimGridPlatform
+from pipistrelle.schedulers.parts import PARTS
 from pipistrelle.server.batsim_setup import BatsimOptions
 from pipistrelle.server.setup import Setup
 from pipistrelle.studies.inputs import load_machine, load_workload, platform_for
+from pipistrelle.studies.reliability import ReliabilityOptions
 from pipistrelle.studies.run import DECISION_TIMEOUT, HELLO_TIMEOUT
 
 _C = TypeVar("_C", bound=Callable[..., Any])
@@ -58,7 +58,7 @@ _SIMULATION = (
         metavar="NAME|FILE",
         default="demo",
         show_default=True,
-        help="Jobs: a bundled workload ('list workloads') or a file, SWF or Batsim's JSON, also .gz or .xz.",
+        help="Jobs: a bundled workload ('list workloads') or a file: SWF, Batsim's JSON or a centre's log, also packed.",
     ),
     click.option("--sort", is_flag=True, help="Accept an SWF log whose submit times are not ascending, and sort it."),
     click.option("--strict", is_flag=True, help="End the run, with exit code 3, at the first illegal decision."),
@@ -106,10 +106,11 @@ def simulation_options(function: _C) -> _C:
 
 def policy_options(function: _C) -> _C:
     """Add what replaces a part of a preset."""
+    known = {axis: ", ".join(parts) for axis, parts in PARTS.items()}
     for option in (
-        click.option("--placement", metavar="NAME", help=f"Replace how units are picked: {', '.join(PLACEMENTS)}."),
-        click.option("--backfill", metavar="NAME", help=f"Replace the backfilling rule: {', '.join(BACKFILLS)}."),
-        click.option("--order", metavar="NAME", help=f"Replace the queue's order: {', '.join(ORDERS)}."),
+        click.option("--placement", metavar="NAME", help=f"Replace how units are picked: {known['placement']}."),
+        click.option("--backfill", metavar="NAME", help=f"Replace the backfilling rule: {known['backfill']}."),
+        click.option("--order", metavar="NAME", help=f"Replace the queue's order: {known['order']}."),
     ):
         function = option(function)
     return function
@@ -120,12 +121,24 @@ def policy_words(parts: dict[str, str | None]) -> list[str]:
     return [word for axis, part in parts.items() if part is not None for word in (f"--{axis}", part)]
 
 
-def make_setup(platform: str | None, workload: str, *, sort: bool, strict: bool, dialect: str) -> Setup:
+def make_setup(
+    platform: str | None,
+    workload: str,
+    *,
+    sort: bool,
+    strict: bool,
+    dialect: str,
+    reliability: ReliabilityOptions | None = None,
+) -> Setup:
     """Return the setup that the options name."""
-    machine = None if platform is None else load_machine(platform)
     trace = load_workload(workload, sort=sort)
+    machine = platform_for(trace, workload) if platform is None else load_machine(platform)
     batsim = BatsimOptions() if dialect == "batsim" else None
-    setup = Setup.of(machine or platform_for(trace, workload), trace, strict=strict, batsim=batsim)
+    plain = machine.to_platform() if isinstance(machine, SimGridPlatform) else machine
+    happens = (reliability or ReliabilityOptions()).load(plain, trace)
+    setup = Setup.of(machine, trace, strict=strict, batsim=batsim, reliability=happens)
+    for remark in setup.remarks:
+        logger.warning("{}", remark)
     if not setup.jobs:
         logger.warning("no job of {} can run on {}", trace.name, setup.platform.name)
     return setup

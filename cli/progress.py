@@ -79,7 +79,7 @@ class ProgressBar(Observer):
         self._done += 1
         self._events += 1
 
-    def settled(self, now: float, idle: int) -> None:
+    def settled(self, now: float, idle: int, down: int) -> None:
         """Redraw from time to time."""
         self._instants += 1
         if self._instants % _INSTANTS == 0 and time.monotonic() >= self._due:

@@ -14,9 +14,11 @@ from pipistrelle.cli.console import relax_collector
 from pipistrelle.cli.execute import progress_observers, report
 from pipistrelle.cli.guard import FilledPath, output_files, refuse_overwriting
 from pipistrelle.cli.options import make_setup, policy_options, policy_words, simulation_options
+from pipistrelle.cli.part_options import PolicySettings, part_options
+from pipistrelle.cli.reliability import reliability_options, take_reliability
 from pipistrelle.protocol.errors import PipistrelleError, did_you_mean
 from pipistrelle.protocol.version import package_version
-from pipistrelle.schedulers.registry import is_policy_name, make_policy, registered
+from pipistrelle.schedulers.registry import is_policy_name, registered
 from pipistrelle.schedulers.runtime import Runtime
 from pipistrelle.server.outputs import prepare_folder
 from pipistrelle.server.recorder import unwritable
@@ -57,6 +59,7 @@ def _split(text: str) -> list[str]:
 
 @click.command(cls=RunCommand)
 @simulation_options
+@reliability_options
 @click.option(
     "--scheduler",
     default="easy",
@@ -66,6 +69,7 @@ def _split(text: str) -> list[str]:
     "arguments; a program takes the rest of the line.",
 )
 @policy_options
+@part_options
 @click.option("--in-process", is_flag=True, help="Run the scheduler inside the server, without a socket.")
 @click.option(
     "-o",
@@ -86,6 +90,7 @@ def command(
     order: str | None,
     backfill: str | None,
     placement: str | None,
+    settings: PolicySettings,
     in_process: bool,
     out: Path | None,
     progress: bool | None,
@@ -101,6 +106,7 @@ def command(
     pipistrelle run --scheduler ./my_scheduler {endpoint}
     """
     words: list[str] | None = ctx.obj
+    reliability = take_reliability(connection)
     if words is not None and not any(PLACEHOLDER in word for word in words):
         raise click.UsageError(
             f"there is no scheduler '{words[0]}'. {did_you_mean(words[0], list(registered()))} "
@@ -114,15 +120,17 @@ def command(
                 raise click.UsageError(f"--in-process uses no --{name.replace('_', '-')}: leave one of the two out.")
         if dialect == "batsim":
             raise click.UsageError("--in-process speaks no dialect at all: leave out --dialect batsim.")
-    parts = {"order": order, "backfill": backfill, "placement": placement}
+    parts: dict[str, Any] = {"order": order, "backfill": backfill, "placement": placement}
     if words is not None and any(parts.values()):
         raise click.UsageError("--order, --backfill and --placement go with a scheduler of ours, not with a program.")
-    policy = make_policy(scheduler, **parts) if words is None else None
+    if words is not None and settings != PolicySettings():
+        raise click.UsageError(f"{settings.words[0]} goes with a scheduler of ours, not with a program.")
+    policy = settings.make_policy(scheduler, **parts) if words is None else None
     if connection["allow_remote"] and connection["endpoint"] is None:
         raise click.UsageError("--allow-remote goes with --endpoint: a private socket is never remote.")
-    own_file = scheduler if words is None else None
-    refuse_overwriting([platform, workload, own_file], [*(output_files(out) if out is not None else ()), timings])
-    setup = make_setup(platform, workload, sort=sort, strict=strict, dialect=dialect)
+    own_files = [scheduler if words is None else None, settings.config, *reliability.files]
+    refuse_overwriting([platform, workload, *own_files], [*(output_files(out) if out is not None else ()), timings])
+    setup = make_setup(platform, workload, sort=sort, strict=strict, dialect=dialect, reliability=reliability)
     folder = prepare_folder(out) if out is not None else _new_folder(setup, _short_name(scheduler, words))
     observers = progress_observers(setup, progress)
     relax_collector()
@@ -135,7 +143,7 @@ def command(
         verbose: int = ctx.find_root().params["verbose"]
         if words is None:
             remote = ["--allow-remote"] if dialect == "batsim" and connection["allow_remote"] else []
-            more = [*policy_words(parts), *remote]
+            more = [*policy_words(parts), *settings.words, *remote]
             child = own_command(scheduler, *more, verbose=verbose, batsim=dialect == "batsim")
         else:
             child = words

@@ -9,9 +9,9 @@ import click
 from pipistrelle.cli.console import relax_collector
 from pipistrelle.cli.main import INTERRUPTED
 from pipistrelle.cli.options import DIALECT, PositiveNumber, policy_options
+from pipistrelle.cli.part_options import PolicySettings, part_options
 from pipistrelle.protocol.version import package_version
 from pipistrelle.schedulers.batsim_runtime import BatsimRuntime
-from pipistrelle.schedulers.registry import make_policy
 from pipistrelle.schedulers.runtime import Runtime
 from pipistrelle.schedulers.zmq_batsim import serve_batsim
 from pipistrelle.schedulers.zmq_client import resolve_endpoint, serve_simulation
@@ -38,6 +38,7 @@ _ANYWHERE: Final = "tcp://*:"
 )
 @click.option("--allow-remote", is_flag=True, help="Allow a --bind that other machines can reach.")
 @policy_options
+@part_options
 @click.option(
     "--hello-timeout",
     type=PositiveNumber(),
@@ -59,6 +60,7 @@ def command(
     order: str | None,
     backfill: str | None,
     placement: str | None,
+    settings: PolicySettings,
     hello_timeout: float,
     quiet: bool,
 ) -> None:
@@ -66,6 +68,12 @@ def command(
 
     NAME is one of 'pipistrelle list schedulers', or file.toml or file.py:CLASS for a policy of your own. The server may
     be started before or after.
+
+    The formula, queue priorities and fairshare go with the order 'pbs', the depth with the backfilling rule 'depth', as
+    the scheduler 'pbs' has them:
+
+    \b
+    pipistrelle schedule pbs --formula 'queue_priority + eligible_time/3600' --connect FOLDER
 
     With --dialect batsim it listens, for a Batsim or for 'pipistrelle serve --dialect batsim':
 
@@ -78,7 +86,7 @@ def command(
         raise click.UsageError(
             "--bind and --allow-remote go with --dialect batsim; else --connect leads to the server."
         )
-    policy = make_policy(name, order=order, backfill=backfill, placement=placement)
+    policy = settings.make_policy(name, warn=not quiet, order=order, backfill=backfill, placement=placement)
     report: Callable[[str], Any] = (lambda text: None) if quiet else click.echo
     relax_collector()
     serve: Callable[[], None]

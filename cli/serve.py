@@ -12,6 +12,7 @@ from pipistrelle.cli.console import relax_collector
 from pipistrelle.cli.execute import progress_observers, report
 from pipistrelle.cli.guard import FilledPath, output_files, refuse_overwriting
 from pipistrelle.cli.options import make_setup, simulation_options
+from pipistrelle.cli.reliability import reliability_options, take_reliability
 from pipistrelle.protocol.fields import PROTOCOL_VERSION
 from pipistrelle.server.outputs import prepare_folder, to_json, write_output
 from pipistrelle.server.recorder import unwritable
@@ -23,6 +24,7 @@ from pipistrelle.studies.run import deferred_interrupts, private_endpoint
 
 @click.command()
 @simulation_options
+@reliability_options
 @click.option(
     "-o",
     "--out",
@@ -59,6 +61,7 @@ def command(
 
     With --dialect batsim it is the scheduler that listens, and the server that connects.
     """
+    reliability = take_reliability(limits)
     allow_remote = limits.pop("allow_remote")
     if dialect == "batsim":
         if connect is None:
@@ -71,8 +74,8 @@ def command(
         raise click.UsageError("--connect goes with --dialect batsim; else the server listens, at --endpoint.")
     elif allow_remote and endpoint is None:
         raise click.UsageError("--allow-remote goes with --endpoint: a private socket is never remote.")
-    refuse_overwriting([platform, workload], [*output_files(out), timings])
-    setup = make_setup(platform, workload, sort=sort, strict=strict, dialect=dialect)
+    refuse_overwriting([platform, workload, *reliability.files], [*output_files(out), timings])
+    setup = make_setup(platform, workload, sort=sort, strict=strict, dialect=dialect, reliability=reliability)
     prepare_folder(out)
     relax_collector()
     with ExitStack() as stack:

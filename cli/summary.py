@@ -12,6 +12,18 @@ from pipistrelle.server.setup import Setup
 from pipistrelle.server.simulation import Result
 
 _SHOWN_NAME: Final = 60
+#: {what jobs' units spend their time on: how the table calls it}
+_SPENT: Final = {
+    "useful": "useful work",
+    "unsaved": "work cut off by a walltime or a kill",
+    "lost": "work lost to failures",
+    "dumping": "dumps",
+    "reading": "reading dumps",
+    "spare": "idle spares",
+    "down": "failed nodes held",
+    "waiting": "waiting for repairs",
+    "overhead": "prologue and epilogue",
+}
 
 
 def print_summary(result: Result, setup: Setup, out: Path | None, console: Console) -> None:
@@ -38,11 +50,24 @@ def print_summary(result: Result, setup: Setup, out: Path | None, console: Conso
     if summary.unfinished:
         row("unfinished", summary.unfinished, ",")
     row("makespan", summary.makespan, ",.0f", " s")
-    row("utilisation", None if summary.utilisation is None else 100 * summary.utilisation, ".2f", " %")
+    row("utilisation", _percent(summary.utilisation), ".2f", " %")
     row("mean wait", summary.mean_wait, ",.3f", " s")
     row("median wait", summary.median_wait, ",.3f", " s")
     row("95th percentile of wait", summary.p95_wait, ",.3f", " s")
     row("mean bounded slowdown (10 s)", summary.mean_bounded_slowdown, ",.4f")
+    if summary.reliability is not None:
+        figures = summary.reliability
+        row("failures of nodes", figures.node_failures, ",")
+        row("availability of nodes", _percent(figures.availability), ".4f", " %")
+        row("attempts", figures.attempts, ",")
+        row("  of them ended by failures", figures.interrupted_attempts, ",")
+        row("failures that jobs survived", figures.survived_failures, ",")
+        row("jobs given up", figures.given_up, ",")
+        spent = figures.unit_seconds
+        total = sum(spent.values())
+        for kind, text in _SPENT.items():
+            if kind == "useful" or spent[kind]:
+                row(f"jobs' time: {text}", 100 * spent[kind] / total if total else None, ".3f", " %")
     row("round trips", times.round_trips, ",")
     row("wall time", times.total, ".2f", " s")
     row("  of it waiting for the scheduler", 100 * times.scheduler / times.total if times.total else None, ".0f", " %")
@@ -53,6 +78,10 @@ def print_summary(result: Result, setup: Setup, out: Path | None, console: Conso
         console.print(_plain(f"ended early: {summary.reason}{message}"), soft_wrap=True)
     if out is not None:
         console.print(_plain(f"outputs in {out}"), soft_wrap=True)
+
+
+def _percent(share: float | None) -> float | None:
+    return None if share is None else 100 * share
 
 
 def _plain(text: str, style: str = "") -> Text:

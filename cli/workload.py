@@ -1,4 +1,4 @@
-"""``pipistrelle workload``: making workloads."""
+"""``pipistrelle workload``: making workloads, looking at them, changing them."""
 
 from pathlib import Path
 
@@ -6,13 +6,23 @@ import click
 
 from pipistrelle.cli.guard import FilledPath
 from pipistrelle.cli.options import PositiveNumber
+from pipistrelle.cli.workload_describe import describe_command
+from pipistrelle.cli.workload_edit import copy_step, filter_step, merge_step, scale_step, shuffle_step
+from pipistrelle.cli.workload_steps import StepGroup
 from pipistrelle.traces.generator import generate
 from pipistrelle.traces.load import save
 
 
-@click.group()
+@click.group(cls=StepGroup)
 def command() -> None:
-    """Make workloads."""
+    """Make workloads, describe them, change them.
+
+    filter, scale, merge, shuffle and copy can follow each other in one command, with the word 'then' between them.
+    """
+
+
+for _command in (describe_command, filter_step, scale_step, merge_step, shuffle_step, copy_step):
+    command.add_command(_command)
 
 
 @command.command("generate")

@@ -13,6 +13,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from pipistrelle.platforms.classes import JobClass, check_classes, check_overheads
 from pipistrelle.platforms.errors import PlatformError, shown
 from pipistrelle.protocol.errors import did_you_mean
 from pipistrelle.protocol.nodesets import NodeSet
@@ -46,6 +47,8 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         the number of schedulable units a node has, at least 1; they are handed out one by one.
     unit
         what a schedulable unit is. A node that is handed out whole is one unit.
+    prologue, epilogue
+        how long a job's units are taken before it begins to work, and after it has ended, in seconds.
     properties
         anything else that is known of these nodes, by a name of the same form as the pool's.
     """
@@ -54,12 +57,29 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     nodes: int
     units_per_node: int = 1
     unit: Unit = "node"
+    prologue: float = 0.0
+    epilogue: float = 0.0
     properties: dict[str, Property] = {}
 
     @property
     def units(self) -> int:
         """The number of schedulable units of all its nodes."""
         return self.nodes * self.units_per_node
+
+
+class Failing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How nodes of the machine fail, as text; docs/outages.md has its grammar.
+
+    Parameters
+    ----------
+    model
+        as ``--failures`` has it: "weibull,mtbf=10250h,shape=0.7", "exponential,mtbf=1y,pool=gpu", "lanl-20".
+    repair
+        as ``--repair`` has it: "5d", "exponential,mttr=1h"; None: as a model of the library has it.
+    """
+
+    model: str
+    repair: str | None = None
 
 
 class Group(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,6 +120,10 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         where the numbers come from.
     pools
         its nodes, at least one pool; their order numbers nodes and units.
+    failures
+        how they fail, unless a run says otherwise; several add up.
+    classes
+        what the jobs of its queues may have.
 
     Raises
     ------
@@ -112,6 +136,8 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     description: str = ""
     source: str = ""
     pools: tuple[Pool, ...]
+    failures: tuple[Failing, ...] = ()
+    classes: tuple[JobClass, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.name.strip() or len(self.name) > _LONGEST_TITLE or not self.name.isprintable():
@@ -136,6 +162,7 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
                     expected="a name of its own for each pool",
                     found=f"'{pool.name}' in pools[{first}] too",
                 )
+        check_classes(self.classes, [pool.name for pool in self.pools])
         if self.units > MOST_UNITS:
             raise PlatformError(
                 "a platform is too large",
@@ -246,6 +273,7 @@ def _check_pool(pool: Pool, where: str) -> None:
                 expected="a whole number of at least 1",
                 found=shown(count),
             )
+    check_overheads(pool.prologue, pool.epilogue, where)
     if pool.unit == "node" and pool.units_per_node > 1:
         raise PlatformError(
             "a node is not several nodes",

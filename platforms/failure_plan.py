@@ -6,7 +6,7 @@ import numpy as np
 
 from pipistrelle.platforms.domains import Domain, expand
 from pipistrelle.platforms.failures import FailureModel, Stream
-from pipistrelle.platforms.outage import Outage, Outages
+from pipistrelle.platforms.outage import Floats, Outage, Outages
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,19 @@ class FailurePlan:
         for source in self.sources:
             source.model.check(len(source.domains) or len(source.nodes), horizon)
         return self.stream(seed).extend(horizon)
+
+    def rates(self, nodes: int) -> Floats:
+        """Return how often each of the machine's `nodes` fails while it is up, on average, per second; shape (nodes,).
+
+        A domain's rate counts for each of its nodes, although it takes them down together.
+        """
+        rates = np.zeros(nodes)
+        for source in self.sources:
+            acting = len(source.domains) or len(source.nodes)
+            each = 1.0 / (source.model.uptime.mean * (acting if source.model.scope == "system" else 1))
+            for part in (domain.nodes for domain in source.domains) if source.domains else (source.nodes,):
+                rates[list(part)] += each
+        return rates
 
 
 class _PlanStream:

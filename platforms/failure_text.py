@@ -38,7 +38,8 @@ _PARAMETERS: Final = {
 }
 #: {other name of the mean: what it is}
 _MEANS: Final = {"mtbf": "failures", "smtbf": "failures", "mttr": "repair"}
-_OPTIONS: Final = ("of", "factor", "scope", "age", "pool", "domain", "cause")
+_RANGE: Final = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
+_OPTIONS: Final = ("of", "factor", "scope", "age", "pool", "nodes", "domain", "cause")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,8 @@ class FailureSpec:
         seconds, as in `FailureModel`.
     pool
         the name of the pool whose nodes fail; None: all nodes.
+    nodes
+        numbers (first, last) of the nodes that fail, instead of a pool.
     domain
         (name, number of neighbours) of the failure domains that fail instead of nodes; None: nodes do.
     cause
@@ -76,6 +79,7 @@ class FailureSpec:
     scope: Scope = "node"
     age: float = 0.0
     pool: str | None = None
+    nodes: tuple[int, int] | None = None
     domain: tuple[str, int] | None = None
     cause: str = FAILURE
     repair: Durations | None = None
@@ -104,7 +108,7 @@ class FailureSpec:
                 expected="'5d', 'exponential,mttr=1h' or another distribution",
                 hint=f"Give --repair. {_MANUAL}",
             )
-        nodes = _nodes(platform, self.pool)
+        nodes = _nodes(platform, self.pool) if self.nodes is None else _numbered(platform, self.nodes)
         domains = blocks(nodes, self.domain[1], self.domain[0]) if self.domain else ()
         count = len(domains) or len(nodes)
         stretch = float(self.of or count) if self.system else 1.0  # from SMTBF to MTBF
@@ -216,6 +220,13 @@ def _with_options(spec: FailureSpec, parameters: dict[str, str]) -> FailureSpec:
         if not (label if colon else size):
             raise OutageError("a failure domain has no name", expected="NAME:NODES, as cabinet:96")
         spec = replace(spec, domain=(label or "domain", _count(size, "domain")))
+    if "nodes" in parameters:
+        if "pool" in parameters:
+            raise OutageError("the keys 'pool' and 'nodes' both say which nodes fail", expected="one of them")
+        found = _RANGE.fullmatch(parameters["nodes"])
+        if found is None or int(found[1]) > int(found[2] or found[1]):
+            raise OutageError("nodes cannot be read", expected="as '8-15' or '7'", found=shown(parameters["nodes"]))
+        spec = replace(spec, nodes=(int(found[1]), int(found[2] or found[1])))
     return replace(spec, pool=parameters.get("pool", spec.pool), cause=parameters.get("cause", spec.cause))
 
 
@@ -299,6 +310,17 @@ def _nodes(platform: Platform, pool: str | None) -> range:
         f"platform '{platform.name}' has no pool {shown(pool)}",
         hint=did_you_mean(pool, [candidate.name for candidate in platform.pools]),
     )
+
+
+def _numbered(platform: Platform, nodes: tuple[int, int]) -> range:
+    first, last = nodes
+    if last >= platform.nodes:
+        raise OutageError(
+            "a failure model names nodes that the machine has not",
+            expected=f"nodes 0 to {platform.nodes - 1}",
+            found=f"{first}-{last}",
+        )
+    return range(first, last + 1)
 
 
 def _placed(where: str, parse: Callable[[], _T]) -> _T:

@@ -7,18 +7,31 @@ from typing import Any, Final
 
 import msgspec
 
-from pipistrelle.platforms.description import Platform, Pool, Property
+from pipistrelle.platforms.classes import JobClass
+from pipistrelle.platforms.description import Failing, Platform, Pool, Property
 from pipistrelle.platforms.errors import PlatformError, shown
 from pipistrelle.protocol.errors import did_you_mean
 
 _MANUAL: Final = "docs/platforms.md lists every key."
 _AT: Final = re.compile(r"(.*) - at `\$([\w.\[\]]*)`", re.DOTALL)
 _POSITION: Final = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", re.DOTALL)
+#: {key of tables, empty for the top: (what one is, the keys that it must have)}
+_TABLES: Final[dict[str, tuple[type[msgspec.Struct], str]]] = {
+    "": (Platform, "name, pools"),
+    "pools": (Pool, "name, nodes"),
+    "failures": (Failing, "model"),
+    "classes": (JobClass, "name"),
+}
 _STEP: Final = re.compile(r"\w+")
 _KINDS: Final = {
     "int": "a whole number",
     "str": "text in quotes",
-    "array": "tables, each headed [[pools]]",
+    "str | null": "text in quotes",
+    "float": "a number",
+    "float | null": "a number",
+    "int | null": "a whole number",
+    "array": "tables, each headed [[pools]], [[failures]] or [[classes]]",
+    "array | str": "texts in brackets",
     "object": "a table",
     "bool | int | float | str": "text, a number, true or false",
 }
@@ -73,9 +86,21 @@ def to_toml(platform: Platform) -> str:
             f"units_per_node = {pool.units_per_node}",
             f"unit = {_value(pool.unit)}",
         ]
+        lines += [f"{key} = {_value(time)}" for key in ("prologue", "epilogue") if (time := getattr(pool, key))]
         if pool.properties:
             lines += ["", "[pools.properties]"]
             lines += [f"{_value(key)} = {_value(value)}" for key, value in pool.properties.items()]
+    for failing in platform.failures:
+        lines += ["", "[[failures]]", f"model = {_value(failing.model)}"]
+        if failing.repair is not None:
+            lines.append(f"repair = {_value(failing.repair)}")
+    for one in platform.classes:
+        lines += ["", "[[classes]]", f"name = {_value(one.name)}"]
+        for key, default in zip(one.__struct_fields__[1:], one.__struct_defaults__, strict=True):
+            value = getattr(one, key)
+            if value != default:
+                text = f"[{', '.join(map(_value, value))}]" if isinstance(value, tuple) else _value(value)
+                lines.append(f"{key} = {text}")
     return "\n".join(lines) + "\n"
 
 
@@ -113,7 +138,8 @@ def _shape_error(complaint: str, raw: dict[str, Any], where: str) -> PlatformErr
         value = value[int(step) if isinstance(value, list) else step]
     place = f"{where}: {path}" if path else where
     if said.startswith(("Object contains unknown field", "Object missing required field")):
-        known = list((Pool if path else Platform).__struct_fields__)
+        table, needed = _TABLES[path.partition("[")[0]]
+        known = list(table.__struct_fields__)
         unknown = [key for key in value if key not in known]
         what = f"in {path}" if path else "at the top"
         if unknown:
@@ -122,7 +148,6 @@ def _shape_error(complaint: str, raw: dict[str, Any], where: str) -> PlatformErr
                 where=where,
                 hint=f"{did_you_mean(unknown[0], known)} {_MANUAL}",
             )
-        needed = "name, nodes" if path else "name, pools"
         missing = next(key for key in needed.split(", ") if key not in value)
         return PlatformError(f"the key '{missing}' is missing {what}", where=where, expected=needed, hint=_MANUAL)
     if said.startswith("Invalid enum value"):
@@ -137,4 +162,6 @@ def _shape_error(complaint: str, raw: dict[str, Any], where: str) -> PlatformErr
         key = next(key for key, entry in value.items() if not isinstance(entry, Property))
         place, value = f"{place}.{key if key.isidentifier() else shown(key)}", value[key]
     kind = said.removeprefix("Expected `").partition("`")[0]
+    if path.startswith("classes["):
+        kind = kind.replace("array", "array | str")
     return PlatformError("a value of the wrong type", where=place, expected=_KINDS[kind], found=shown(value))

@@ -10,6 +10,10 @@ What this wire has otherwise:
 - Batsim refuses fields that it does not know, and so nobody says why (``why``); our own server takes that, and is known
   by the ``server`` beside its first notice's events.
 - An illegal decision ends a run: there is no DECISION_REJECTED.
+- NODES_FAILED and MAINTENANCE_BEGINS are NOTIFYs of ``event_machine_unavailable``, NODES_REPAIRED and MAINTENANCE_ENDS
+  of ``event_machine_available``, whose ``resources`` are the units. Nothing is said of causes, nor ahead.
+- A job that comes back after it lost its nodes is a new job of the workload's JSON, ``w0!17#1``: there is no word for
+  attempts, nor for what is left to do.
 
 A server uses `encode_notice` and `decode_reply`, a scheduler `decode_notice` and `encode_reply`.
 """

@@ -16,6 +16,7 @@ from pipistrelle.protocol.batsim_messages import (
     ResourceStateChanged,
     TaskProgress,
 )
+from pipistrelle.protocol.batsim_nodes import NODE_WRITERS
 from pipistrelle.protocol.errors import LocalProtocolError
 from pipistrelle.protocol.events import (
     DecisionRejected,
@@ -122,7 +123,9 @@ def encode_notice(notice: Notice) -> bytes:
             told = _CompletedData(data.job_id, data.job_state, data.return_code, data.alloc)
             events.append(_Completed(event.timestamp, told))
         else:
-            events.append(_WRITERS.get(type(event), _untellable)(event))
+            one = _WRITERS.get(type(event), _untellable)(event)
+            if one is not None:
+                events.append(one)
             finite = finite and type(event) is JobSubmitted and type(event.data.job) is BatsimJob
         finite = finite and event.timestamp == now
     if finite:
@@ -196,6 +199,7 @@ _WRITERS: Final[dict[type[Any], Callable[[Any], Any]]] = {
     Notify: _as_it_is,
     Answer: _as_it_is,
     Query: _as_it_is,
+    **NODE_WRITERS,
 }
 
 # -- reading ----------------------------------------------------------------------------------------------------------

@@ -72,11 +72,17 @@ class RemoteProtocolError(ProtocolError):
     """The peer sent what the protocol does not allow; the session is over, the peer's program must be mended."""
 
 
+#: a longer list than this helps nobody
+_MOST_NAMED = 40
+
+
 def did_you_mean(name: str, known: list[str]) -> str:
-    """Return a sentence that names the closest known name, or all the known ones."""
+    """Return a sentence that names the closest known name, or all the known ones; nothing if these are too many."""
     close = get_close_matches(name, known, n=1)
     if close:
         return f"Did you mean '{close[0]}'?"
+    if len(known) > _MOST_NAMED:
+        return ""
     return f"Known: {', '.join(known)}." if known else "None is known."
 
 

@@ -10,16 +10,23 @@ from msgspec import Meta, Struct, field
 
 from pipistrelle.protocol.fields import (
     Allocation,
+    Attempt,
     CallId,
+    Cause,
     EndReason,
     Index,
     Instant,
     JobId,
     JobState,
+    Label,
+    MaintenanceId,
     Message,
+    NodeNumbers,
+    Nodes,
     PositiveSeconds,
     Profile,
     RejectionCode,
+    Seconds,
     Sequence,
     Share,
     Units,
@@ -29,7 +36,9 @@ from pipistrelle.protocol.fields import (
 class JobDescription(Struct, frozen=True, omit_defaults=True, gc=False):
     """A job as its scheduler knows it: what was asked for, never how long it will really run.
 
-    ``walltime`` absent means that the job may run without limit. ``profile`` is used by the batsim dialect.
+    ``walltime`` absent means that the job may run without limit. ``profile`` is used by the batsim dialect. ``user`` to
+    ``qos`` are absent where the workload does not tell. A job that lost its nodes comes back as a new job, ``attempt``
+    1, 2, ...: ``remaining`` is the share of its work that is left to do.
     """
 
     id: JobId
@@ -37,6 +46,13 @@ class JobDescription(Struct, frozen=True, omit_defaults=True, gc=False):
     walltime: PositiveSeconds | None = None
     subtime: Instant | None = None
     profile: Profile | None = None
+    user: Label | None = None
+    group: Label | None = None
+    account: Label | None = None
+    queue: Label | None = None
+    qos: Label | None = None
+    attempt: Attempt = 0
+    remaining: Share = 1.0
 
 
 class PoolInfo(Struct, frozen=True, omit_defaults=True):
@@ -50,6 +66,26 @@ class PoolInfo(Struct, frozen=True, omit_defaults=True):
     properties: Annotated[
         dict[str, str | int | float | bool], Meta(description="what else is known of its nodes, by name")
     ] = field(default_factory=dict)
+    prologue: Seconds = 0.0
+    epilogue: Seconds = 0.0
+
+
+class ClassInfo(Struct, frozen=True, omit_defaults=True):
+    """What a machine grants to the jobs of one queue; the server does not enforce it, the scheduler does.
+
+    ``units`` are those that its jobs may have; a limit that is absent is none. A job's nodes are those that its units
+    need at least.
+    """
+
+    name: Annotated[str, Meta(min_length=1, description="the queue's name, unique on its machine")]
+    units: Allocation
+    priority: Annotated[float, Meta(description="the queue's priority, a pure number, higher first")] = 0.0
+    max_nodes: Nodes | None = None
+    max_nodes_per_user: Nodes | None = None
+    max_nodes_per_job: Nodes | None = None
+    max_walltime: PositiveSeconds | None = None
+    prologue: Seconds = 0.0
+    epilogue: Seconds = 0.0
 
 
 class PlatformInfo(Struct, frozen=True, omit_defaults=True):
@@ -57,6 +93,7 @@ class PlatformInfo(Struct, frozen=True, omit_defaults=True):
 
     name: Annotated[str, Meta(description="the machine's name")]
     pools: Annotated[tuple[PoolInfo, ...], Meta(description="its pools, by ascending unit numbers")]
+    classes: Annotated[tuple[ClassInfo, ...], Meta(description="its queues whose jobs have limits")] = ()
 
 
 class SimulationBeginsData(Struct, frozen=True, omit_defaults=True):
@@ -90,6 +127,7 @@ class JobCompletedData(Struct, frozen=True, omit_defaults=True, gc=False):
     job_state: Annotated[JobState, Meta(description="how the job ended")]
     alloc: Allocation = ""
     return_code: Annotated[int, Meta(description="0 if the job completed successfully, else another number")] = 0
+    cause: Annotated[str, Meta(description="what failed, if it was not the job itself: the outage's cause")] = ""
 
 
 class Progress(Struct, frozen=True, omit_defaults=True, gc=False):
@@ -130,6 +168,51 @@ class DecisionRejectedData(Struct, frozen=True, omit_defaults=True, gc=False):
     index: Index
     decision: Annotated[str, Meta(description="the decision's type as it stood there; empty if it had none")]
     job_id: Annotated[str, Meta(description="the job concerned; empty if there is none, or not one alone")] = ""
+
+
+class NodesFailedData(Struct, frozen=True, omit_defaults=True):
+    """Nodes went down, unannounced: no job can start on their units before they are repaired.
+
+    The jobs that ran there and could not go on have ended, with a JOB_COMPLETED before this event.
+    """
+
+    nodes: NodeNumbers
+    units: Allocation
+    cause: Cause = ""
+
+
+class NodesRepairedData(Struct, frozen=True):
+    """Nodes are up again after failures: jobs can start on their units, unless these are under maintenance."""
+
+    nodes: NodeNumbers
+    units: Allocation
+
+
+class MaintenanceAnnouncedData(Struct, frozen=True, omit_defaults=True):
+    """Nodes will be down from ``begin`` until ``end``; jobs that still run there at ``begin`` are ended."""
+
+    id: MaintenanceId
+    begin: Instant
+    end: Instant
+    nodes: NodeNumbers
+    units: Allocation
+    cause: Cause = ""
+
+
+class MaintenanceBeginsData(Struct, frozen=True, omit_defaults=True):
+    """Announced maintenance begins: no job can start on these units before it ends."""
+
+    id: MaintenanceId
+    nodes: NodeNumbers
+    units: Allocation
+
+
+class MaintenanceEndsData(Struct, frozen=True, omit_defaults=True):
+    """Maintenance is over: jobs can start on these units, unless a failure keeps some of them down."""
+
+    id: MaintenanceId
+    nodes: NodeNumbers
+    units: Allocation
 
 
 class SimulationEndsData(Struct, frozen=True):
@@ -193,6 +276,36 @@ class DecisionRejected(Event, frozen=True, tag="DECISION_REJECTED", gc=False):
     data: DecisionRejectedData
 
 
+class NodesFailed(Event, frozen=True, tag="NODES_FAILED", gc=False):
+    """Nodes went down (feature ``failures``)."""
+
+    data: NodesFailedData
+
+
+class NodesRepaired(Event, frozen=True, tag="NODES_REPAIRED", gc=False):
+    """Nodes are up again (feature ``failures``)."""
+
+    data: NodesRepairedData
+
+
+class MaintenanceAnnounced(Event, frozen=True, tag="MAINTENANCE_ANNOUNCED", gc=False):
+    """Maintenance is planned (feature ``failures``)."""
+
+    data: MaintenanceAnnouncedData
+
+
+class MaintenanceBegins(Event, frozen=True, tag="MAINTENANCE_BEGINS", gc=False):
+    """Planned maintenance begins (feature ``failures``)."""
+
+    data: MaintenanceBeginsData
+
+
+class MaintenanceEnds(Event, frozen=True, tag="MAINTENANCE_ENDS", gc=False):
+    """Maintenance is over (feature ``failures``)."""
+
+    data: MaintenanceEndsData
+
+
 AnyEvent = (
     SimulationBegins
     | SimulationEnds
@@ -202,10 +315,16 @@ AnyEvent = (
     | RequestedCall
     | NoMoreJobs
     | DecisionRejected
+    | NodesFailed
+    | NodesRepaired
+    | MaintenanceAnnounced
+    | MaintenanceBegins
+    | MaintenanceEnds
 )
 
 __all__ = [
     "AnyEvent",
+    "ClassInfo",
     "DecisionRejected",
     "DecisionRejectedData",
     "Event",
@@ -216,8 +335,18 @@ __all__ = [
     "JobKilledData",
     "JobSubmitted",
     "JobSubmittedData",
+    "MaintenanceAnnounced",
+    "MaintenanceAnnouncedData",
+    "MaintenanceBegins",
+    "MaintenanceBeginsData",
+    "MaintenanceEnds",
+    "MaintenanceEndsData",
     "NoMoreJobs",
     "NoMoreJobsData",
+    "NodesFailed",
+    "NodesFailedData",
+    "NodesRepaired",
+    "NodesRepairedData",
     "PlatformInfo",
     "PoolInfo",
     "Progress",

@@ -22,6 +22,7 @@ Sequence = Annotated[
     int, Meta(ge=0, description="number of a message of the server; WELCOME is 0, notices count from 1")
 ]
 Units = Annotated[int, Meta(ge=1, description="a number of schedulable units (nodes, cores or GPUs)")]
+Nodes = Annotated[int, Meta(ge=1, description="a number of nodes")]
 JobId = Annotated[str, Meta(min_length=1, description="WORKLOAD!NAME, for example 'w0!17'")]
 Allocation = Annotated[
     str,
@@ -34,6 +35,11 @@ CallId = Annotated[str, Meta(description="the scheduler's name for a call; empty
 Share = Annotated[float, Meta(ge=0, le=1, description="the done share of a job's work, 0 to 1")]
 Index = Annotated[int, Meta(ge=0, description="place of a decision in its reply, counted from 0")]
 Profile = Annotated[str, Meta(description="name of a job's profile; batsim dialect only")]
+Label = Annotated[str, Meta(min_length=1, description="a name as the job's submitter gave it")]
+Attempt = Annotated[int, Meta(ge=0, description="how often the job has lost its nodes and was submitted anew")]
+NodeNumbers = Annotated[str, Meta(description="a set of nodes, written like units: '0-3 8'")]
+Cause = Annotated[str, Meta(description="why nodes are down, as the failure model or the log says")]
+MaintenanceId = Annotated[str, Meta(min_length=1, description="name of a maintenance, unique in the run")]
 Version = Annotated[int, Meta(description="a version of the protocol, the N of pipistrelle/N")]
 Message = Annotated[str, Meta(description="a text for people; programs look at the code beside it")]
 
@@ -48,8 +54,8 @@ JobState = Literal[
 WakeType = Literal["JOB_SUBMITTED", "JOB_COMPLETED", "JOB_KILLED", "NO_MORE_JOBS"]
 
 #: optional parts of the protocol that a HELLO may ask for.
-Feature = Literal["dynamic_jobs", "wake_filter"]
-FEATURES: tuple[Feature, ...] = ("dynamic_jobs", "wake_filter")
+Feature = Literal["dynamic_jobs", "failures", "labels", "wake_filter"]
+FEATURES: tuple[Feature, ...] = ("dynamic_jobs", "failures", "labels", "wake_filter")
 
 EndReason = Literal["completed", "stopped", "stalled", "strict", "interrupted", "protocol_error", "error"]
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from math import inf
 from typing import Protocol
 
+from pipistrelle.schedulers.around_windows import OpenUnits
 from pipistrelle.schedulers.conservative import Conservative
 from pipistrelle.schedulers.easy_slices import EasySlices
 from pipistrelle.schedulers.jobs import SchedulerJob
@@ -22,7 +23,8 @@ class Backfill(Protocol):
 def start_in_order(view: View, placement: Placement) -> bool:
     """Start the first job again and again as long as it fits; return whether any was started."""
     started = False
-    while (first := view.waiting.first) is not None and first.size <= view.free.count:
+    # A look at the first has a dynamic order rank all jobs: nobody need look if nothing is free.
+    while view.free.count and (first := view.waiting.first) is not None and first.size <= view.free.count:
         view.start(first, placement.take(view.free, first.size))
         started = True
     return started
@@ -33,7 +35,10 @@ class NoBackfill:
 
     def schedule(self, view: View, placement: Placement) -> None:
         """Start from the front until a job does not fit."""
-        start_in_order(view, placement)
+        if view.windows:
+            OpenUnits(view, placement).start_in_order()
+        else:
+            start_in_order(view, placement)
         if not view.free.count or (view.waiting and view.waiting.arrivals_last):  # nobody can pass the first
             view.wake = ("JOB_COMPLETED",)
 
@@ -41,11 +46,25 @@ class NoBackfill:
 class FirstFit:
     """Every job that fits starts, in the order of the queue: no reservation, so large jobs may starve."""
 
+    def __init__(self) -> None:
+        #: whether a window may have kept back a job that fits
+        self._kept_back = False
+
     def schedule(self, view: View, placement: Placement) -> None:
         """Start all that fits."""
+        if view.windows:
+            self._kept_back = True
+            OpenUnits(view, placement).start_all()
+        else:
+            self._start_all(view, placement)
+            self._kept_back = False
+        if not view.free.count:
+            view.wake = ("JOB_COMPLETED",)
+
+    def _start_all(self, view: View, placement: Placement) -> None:
         free = view.free
         start_in_order(view, placement)
-        if not view.released:  # what waited before still does not fit
+        if not (view.released or self._kept_back):  # what waited before still does not fit
             for job in view.waiting.in_order(view.arrivals):
                 if job.waits and job.size <= free.count:
                     view.start(job, placement.take(free, job.size))
@@ -56,8 +75,6 @@ class FirstFit:
                 return free.count, 0
 
             view.waiting.pass_over(start, free.count)
-        if not free.count:
-            view.wake = ("JOB_COMPLETED",)
 
 
 class Easy:
@@ -80,15 +97,18 @@ class Easy:
 
     def schedule(self, view: View, placement: Placement) -> None:
         """Start from the front, then backfill behind the first job that does not fit."""
-        started = start_in_order(view, placement)
-        first = view.waiting.first
-        if first is None:
-            self._reserved_for = None
+        if not view.plain:
+            self._schedule_by_units(view, placement)
             return
+        started = start_in_order(view, placement)
         if not view.free.count:
             # An arrival cannot start; if it becomes the first, the next release will find it there.
             self._reserved_for = None
             view.wake = ("JOB_COMPLETED",)
+            return
+        first = view.waiting.first
+        if first is None:
+            self._reserved_for = None
             return
         if view.released or started or first is not self._reserved_for:
             self._reserved_for = first
@@ -96,6 +116,21 @@ class Easy:
             self._pass_over_all(view, placement, first)
         else:
             self._pass_over(view, placement, first, view.waiting.in_order(view.arrivals))
+
+    def _schedule_by_units(self, view: View, placement: Placement) -> None:
+        """Do the same by single units: which of them are open differs from job to job, or from those that come back."""
+        self._reserved_for = None
+        units = OpenUnits(view, placement)
+        first = units.start_in_order()
+        if first is None:
+            return
+        if not view.free.count:
+            view.wake = ("JOB_COMPLETED",)
+            return
+        jobs = [job for job in view.waiting if job.size <= view.free.count]
+        if self._shortest_first:
+            jobs.sort(key=lambda job: job.occupies)
+        units.pass_over(first, jobs)
 
     @staticmethod
     def _reserve(view: View, first: SchedulerJob) -> Reservation:
@@ -120,14 +155,14 @@ class Easy:
 
     def _pass_over(self, view: View, placement: Placement, first: SchedulerJob, jobs: list[SchedulerJob]) -> None:
         if self._shortest_first and len(jobs) > 1:
-            jobs = sorted(jobs, key=lambda job: job.walltime)
+            jobs = sorted(jobs, key=lambda job: job.occupies)
         for job in jobs:
-            in_time = view.now + job.walltime <= self._shadow
+            in_time = view.now + job.occupies <= self._shadow
             if job is not first and job.size <= view.free.count and (in_time or job.size <= self._extra):
                 self._backfill(view, placement, job, first)
 
     def _backfill(self, view: View, placement: Placement, job: SchedulerJob, first: SchedulerJob) -> None:
-        if view.now + job.walltime > self._shadow:
+        if view.now + job.occupies > self._shadow:
             self._extra -= job.size
         view.start(job, placement.take(view.free, job.size), f"backfilled before {first.id}")
 

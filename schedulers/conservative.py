@@ -29,26 +29,36 @@ class Conservative:
     def schedule(self, view: View, placement: Placement) -> None:
         """Start every job whose place begins now."""
         plan = self._plan
-        if plan is None or not plan.holds_for(view):
+        if plan is None or not plan.holds_for(view) or self._missed(view.now):
             plan = self._plan = Plan(view)
             self._places = {}
             jobs = list(view.waiting)
         else:
             plan.follow()
-            jobs = list(view.waiting) if view.released else view.waiting.in_order(view.arrivals)
+            anew = view.released or plan.windows_changed
+            jobs = list(view.waiting) if anew else view.waiting.in_order(view.arrivals)
+            if anew:
+                # A place that jobs ran into, beyond their expected ends, is in nobody's way any more.
+                for number in [number for number, place in self._places.items() if place.begin < view.now]:
+                    plan.clear(self._places.pop(number))
         for job in jobs:
             self._place(view, placement, plan, job)
+        plan.look_ahead()
+
+    def _missed(self, now: float) -> bool:
+        """Tell whether a place has begun without its job, since nobody asked then: a policy that polls."""
+        return any(place.begin < now for place in self._places.values())
 
     def _place(self, view: View, placement: Placement, plan: Plan, job: SchedulerJob) -> None:
         old = self._places.get(job.number)
-        if old is not None and old.begin < view.now:
-            # Jobs that ran on at their expected end were in its way.
+        closures = plan.closures(job)
+        if old is not None and (old.begin < view.now or (closures and old.is_closed(closures))):  # a window has come
             plan.clear(self._places.pop(job.number))
             old = None
         if old is None:
-            fit = plan.slices.earliest(job.size, job.walltime)
+            fit = plan.slices.earliest(job.size, job.occupies, closures=closures)
         else:
-            fit = plan.slices.earliest(job.size, job.walltime, own=old.units, own_begin=old.begin)
+            fit = plan.slices.earliest(job.size, job.occupies, own=old.units, own_begin=old.begin, closures=closures)
         if fit is None:
             return
         units = pick(placement, fit.units, job.size)

@@ -28,18 +28,20 @@ class EasySlices:
         else:
             plan.follow()
         first = view.waiting.first
-        anew = view.released or first is not self._reserved_for
+        anew = view.released or plan.windows_changed or first is not self._reserved_for
         if anew:
             first = self._front(view, placement, plan)
+        plan.look_ahead()
         if first is None:
             return
         if not view.free.count:
             view.wake = ("JOB_COMPLETED",)
             return
+        windows = len(view.windows) > 0
         jobs = list(view.waiting) if anew else view.waiting.in_order(view.arrivals)
         for job in jobs:
             if job is not first and job.size <= view.free.count:
-                units = plan.slices.now_for(job.size, job.walltime)
+                units = plan.slices.now_for(job.size, job.occupies, plan.closures(job) if windows else ())
                 if units:
                     plan.start(job, pick(placement, units, job.size))
 
@@ -49,7 +51,7 @@ class EasySlices:
             plan.clear(self._place)
         self._place = None
         while (first := view.waiting.first) is not None:
-            fit = plan.slices.earliest(first.size, first.walltime)
+            fit = plan.slices.earliest(first.size, first.occupies, closures=plan.closures(first))
             if fit is None:
                 break
             units = pick(placement, fit.units, first.size)

@@ -1,6 +1,6 @@
 """A job as a scheduler knows it."""
 
-from math import inf, nan
+from math import inf, isnan, nan
 
 from msgspec import Struct
 
@@ -12,7 +12,9 @@ class SchedulerJob(Struct, eq=False):
     """A job that waits or runs; times in seconds of simulated time.
 
     ``number`` counts the jobs in the order in which they were submitted, from 0: it settles every tie.
-    ``expected_end`` is start + walltime, inf without a walltime, NaN while the job waits.
+    ``occupies`` is how long it holds its units at most, what plans reckon with: its walltime and, where the machine has
+    such times, its prologue and epilogue. ``expected_end`` is start + occupies, inf without a walltime, NaN while the
+    job waits.
     """
 
     id: str
@@ -23,6 +25,15 @@ class SchedulerJob(Struct, eq=False):
     start: float = nan
     expected_end: float = nan
     alloc: NodeSet = NodeSet.EMPTY
+    #: what was submitted, with the names of user, group, account, queue and QOS; None for a job of one's own making
+    description: JobDescription | None = None
+    #: walltime, prologue and epilogue
+    occupies: float = nan
+
+    def __post_init__(self) -> None:
+        """Without prologue and epilogue a job holds its units as long as its walltime allows."""
+        if isnan(self.occupies):
+            self.occupies = self.walltime
 
     @property
     def waits(self) -> bool:
@@ -30,8 +41,16 @@ class SchedulerJob(Struct, eq=False):
         return not self.alloc
 
     @classmethod
-    def submitted(cls, description: JobDescription, number: int, now: float) -> "SchedulerJob":
-        """Return the job of a JOB_SUBMITTED event."""
+    def submitted(cls, description: JobDescription, number: int, now: float, beside: float = 0.0) -> "SchedulerJob":
+        """Return the job of a JOB_SUBMITTED event; ``beside`` (s) is what it holds its units beside its walltime."""
         walltime = inf if description.walltime is None else description.walltime
         submit = now if description.subtime is None else description.subtime
-        return cls(description.id, number, description.res, walltime, submit)
+        return cls(
+            description.id,
+            number,
+            description.res,
+            walltime,
+            submit,
+            description=description,
+            occupies=walltime + beside,
+        )

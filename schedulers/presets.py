@@ -7,10 +7,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
-from msgspec import Struct
+from msgspec import Struct, field
+from msgspec.structs import fields
 
 from pipistrelle.protocol.errors import did_you_mean, printable
-from pipistrelle.schedulers.policy import PolicyError, check_part
+from pipistrelle.schedulers.parts import PolicyError, check_part, make_backfill, make_order
 
 SUFFIX: Final = ".toml"
 _MANUAL: Final = "docs/scheduling.md lists every key."
@@ -19,13 +20,18 @@ _SHOWN: Final = 60
 _POSITION: Final = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", re.DOTALL)
 
 
-class Preset(Struct, frozen=True):
-    """What a policy is made of: the keys of its file, none of which must be there."""
+class Preset(Struct, frozen=True, rename="kebab"):
+    """What a policy is made of: the keys of its file, none of which must be there.
+
+    The two tables are for the options of an order and of a backfilling rule that have some.
+    """
 
     description: str = ""
     order: str = "fcfs"
     backfill: str = "none"
     placement: str = "lowest"
+    order_options: dict[str, Any] = field(default_factory=dict)
+    backfill_options: dict[str, Any] = field(default_factory=dict)
 
     @property
     def parts(self) -> dict[str, str]:
@@ -72,15 +78,18 @@ def parse_preset(text: str, where: str) -> Preset:
     Parameters
     ----------
     text
-        the whole file: ``description``, ``order``, ``backfill`` and ``placement``, each a text, each optional.
+        the whole file: ``description``, ``order``, ``backfill`` and ``placement``, each a text, and the tables
+        ``order-options`` and ``backfill-options``, all optional.
     where
         what the text is called in messages, usually the file's name.
 
     Raises
     ------
     PolicyError
-        if it is no TOML (with line and column), has an unknown key or a value that is no text, or names a part that
-        there is not; the message names the closest.
+        if it is no TOML (with line and column), has an unknown key or a value of the wrong type, or names a part or an
+        option that there is not; the message names the closest.
+    FormulaError
+        if a formula in it cannot be read.
     """
     try:
         raw: dict[str, Any] = tomllib.loads(text)
@@ -88,16 +97,23 @@ def parse_preset(text: str, where: str) -> Preset:
         raise PolicyError("arrays or tables are nested too deep", where=where, hint=_MANUAL) from None
     except ValueError as error:
         raise _syntax_error(str(error), where) from None
+    names = {own.encode_name: own.name for own in fields(Preset)}
+    keys: dict[str, Any] = {}
     for key, value in raw.items():
-        if key not in Preset.__struct_fields__:
-            hint = f"{did_you_mean(key, list(Preset.__struct_fields__))} {_MANUAL}"
+        if key not in names:
+            hint = f"{did_you_mean(key, list(names))} {_MANUAL}"
             raise PolicyError(f"unknown key '{printable(key)[:_SHOWN]}'", where=where, hint=hint)
-        if not isinstance(value, str):
+        wanted = dict if key.endswith("-options") else str
+        if not isinstance(value, wanted):
             found = printable(repr(value))[:_SHOWN]
-            raise PolicyError("a value of the wrong type", where=f"{where}: {key}", expected="text", found=found)
-    preset = Preset(**raw)
+            expected = "text" if wanted is str else f"a table [{key}]"
+            raise PolicyError("a value of the wrong type", where=f"{where}: {key}", expected=expected, found=found)
+        keys[names[key]] = value
+    preset = Preset(**keys)
     for axis, part in preset.parts.items():
         check_part(axis, part, where=where)
+    make_order(preset.order, preset.order_options, where)  # to see whether it can be made
+    make_backfill(preset.backfill, preset.backfill_options, where)
     return preset
 
 

@@ -3,25 +3,29 @@
 import importlib
 import importlib.util
 import sys
+from collections.abc import Mapping
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, Final
 
 from pipistrelle.protocol.errors import did_you_mean, printable
+from pipistrelle.schedulers.maui_policy import make_maui
 from pipistrelle.schedulers.policy import Policy, PolicyError, compose
 from pipistrelle.schedulers.presets import SUFFIX, Preset, library, read_preset
 
 GROUP: Final = "pipistrelle.schedulers"
+#: {scheduler that is more than a composition: what it is}
+_OWN: Final = {"maui": "A centre's own maui.cfg: priorities, fairshare, limits, reservations, backfilling"}
 
 
 def registered() -> list[str]:
     """Return the names of the library's schedulers and of those of other packages, sorted."""
-    return sorted({*library(), *_entries()})
+    return sorted({*library(), *_OWN, *_entries()})
 
 
 def _entries() -> dict[str, EntryPoint]:
     """Return {name: entry point} of the schedulers of other packages; none of them takes a name of the library."""
-    return {point.name: point for point in entry_points(group=GROUP) if point.name not in library()}
+    return {point.name: point for point in entry_points(group=GROUP) if point.name not in {*library(), *_OWN}}
 
 
 def is_policy_name(text: str) -> bool:
@@ -37,6 +41,8 @@ def describe(name: str) -> str:
     """Return one line on a registered scheduler: the preset's description, or the first line of documentation."""
     if name in library():
         return library()[name].description
+    if name in _OWN:
+        return _OWN[name]
     try:
         text = getattr(_load_entry(_entries()[name]), "__doc__", None) or ""
     except PolicyError as error:
@@ -45,13 +51,20 @@ def describe(name: str) -> str:
 
 
 def make_policy(
-    name: str, *, order: str | None = None, backfill: str | None = None, placement: str | None = None
+    name: str,
+    *,
+    order: str | None = None,
+    backfill: str | None = None,
+    placement: str | None = None,
+    order_options: Mapping[str, Any] | None = None,
+    backfill_options: Mapping[str, Any] | None = None,
 ) -> Policy:
-    """Return the policy of this name, with other parts if they are named.
+    """Return the policy of this name, with other parts or options if they are given.
 
     ``name`` is a registered scheduler, ``path/to/file.toml`` with a preset (docs/scheduling.md), or
     ``package.module:OBJECT`` or ``path/to/file.py:OBJECT``, where the object is a class or function that returns a
-    policy when called without arguments. Only presets have parts that can be replaced.
+    policy when called without arguments. Only presets have parts that can be replaced, and options; those that are
+    given are added to the preset's own, and those of a part that is replaced do not count.
 
     Raises
     ------
@@ -67,12 +80,25 @@ def make_policy(
     if preset is not None:
         own_name = printable(Path(name).stem) if name.endswith(SUFFIX) else name
         full_name = "+".join([own_name, *(f"{axis}={part}" for axis, part in parts.items())])
-        return compose(name=full_name, **(preset.parts | parts))
+        return compose(
+            name=full_name,
+            order_options=_options(preset.order_options if order is None else {}, order_options),
+            backfill_options=_options(preset.backfill_options if backfill is None else {}, backfill_options),
+            where=None if parts or order_options or backfill_options else name,
+            **(preset.parts | parts),
+        )
+    if order_options or backfill_options:
+        named = ", ".join([*(order_options or {}), *(backfill_options or {})])
+        raise PolicyError(
+            f"'{printable(name)}' has no options", expected=f"a TOML file or one of {', '.join(library())}", found=named
+        )
     if parts:
         raise PolicyError(
             f"'{name}' has no parts that could be replaced by --{' --'.join(parts)}",
             expected=f"a TOML file or one of {', '.join(library())}",
         )
+    if name in _OWN:
+        return make_maui()
     entries = _entries()
     if name in entries:
         made = _call(_load_entry(entries[name]), name)
@@ -93,6 +119,15 @@ def make_policy(
             )
     policy: Policy = made
     return policy
+
+
+def _options(own: Mapping[str, Any], given: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return a preset's options with others in their place; tables within are merged."""
+    merged = dict(own)
+    for key, value in (given or {}).items():
+        before = merged.get(key)
+        merged[key] = before | value if isinstance(before, dict) and isinstance(value, dict) else value
+    return merged
 
 
 def _preset(name: str) -> Preset | None:

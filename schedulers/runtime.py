@@ -2,6 +2,7 @@
 
 import traceback
 from collections.abc import Callable
+from math import inf
 from typing import Any
 
 from loguru import logger
@@ -13,6 +14,11 @@ from pipistrelle.protocol.events import (
     JobCompleted,
     JobKilled,
     JobSubmitted,
+    MaintenanceAnnounced,
+    MaintenanceBegins,
+    MaintenanceEnds,
+    NodesFailed,
+    NodesRepaired,
     NoMoreJobs,
     RequestedCall,
     SimulationBegins,
@@ -20,10 +26,12 @@ from pipistrelle.protocol.events import (
     SimulationEndsData,
 )
 from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
+from pipistrelle.protocol.nodesets import NodeSet
 from pipistrelle.schedulers.errors import PolicyFailed
 from pipistrelle.schedulers.jobs import SchedulerJob
 from pipistrelle.schedulers.policy import Policy
 from pipistrelle.schedulers.view import View
+from pipistrelle.schedulers.windows import Window
 
 
 class Runtime:
@@ -43,6 +51,7 @@ class Runtime:
         self._version = version
         self._view: View | None = None
         self._submitted = 0
+        self._latest_submit = 0.0
         self._filter = False
         #: how and why the simulation ended; None before
         self.ended: SimulationEndsData | None = None
@@ -53,11 +62,16 @@ class Runtime:
             DecisionRejected: self._decision_rejected,
             JobKilled: self._nothing,
             NoMoreJobs: self._nothing,
+            NodesFailed: self._nodes_failed,
+            NodesRepaired: self._nodes_repaired,
+            MaintenanceAnnounced: self._maintenance_announced,
+            MaintenanceBegins: self._maintenance_begins,
+            MaintenanceEnds: self._maintenance_ends,
         }
 
     def hello(self) -> HelloData:
         """Return who this scheduler is and what it wants."""
-        features = ("wake_filter", *getattr(self._policy, "features", ()))
+        features = ("wake_filter", "failures", *getattr(self._policy, "features", ()))
         return HelloData(self._policy.name, self._version, features=features)
 
     def welcome(self, data: WelcomeData) -> None:
@@ -96,6 +110,8 @@ class Runtime:
             if fold is None or view is None:
                 self._begin_or_end(event)
                 return Reply(notice.seq, notice.now)
+            if view.limits is not None:
+                self._catch_up(view, event.timestamp)
             fold(view, event)
         if view is None:
             raise RemoteProtocolError("the first notice is empty", expected="SIMULATION_BEGINS")
@@ -104,10 +120,17 @@ class Runtime:
 
     def _decide(self, view: View) -> None:
         """Ask the policy; what is new to the view is not any more then."""
+        view.let_in()
         self._policy.decide(view)
         view.arrivals = []
         view.released = False
         view.calls = []
+
+    @staticmethod
+    def _catch_up(view: View, timestamp: float) -> None:
+        """Let those into the queue who would be there if the scheduler had been told of each instant when it was."""
+        if view.limits is not None and view.limits.pending is not None and view.limits.pending < timestamp:
+            view.let_in()
 
     def _begin_or_end(self, event: Event) -> None:
         if isinstance(event, SimulationBegins) and self._view is None:
@@ -120,19 +143,51 @@ class Runtime:
             )
 
     def _job_submitted(self, view: View, event: JobSubmitted) -> None:
-        job = SchedulerJob.submitted(event.data.job, self._submitted, event.timestamp)
+        description = event.data.job
+        beside = view.held_times.of(description.queue)
+        job = SchedulerJob.submitted(description, self._submitted, event.timestamp, beside)
         self._submitted += 1
-        view.waiting.add(job)
-        if job.size > view.units:
-            view.reject(job, f"needs {job.size} units, the machine has {view.units}")
+        if job.submit < self._latest_submit:  # it lost its nodes and comes back to its old place in the queue
+            view.waiting.arrivals_last = False
         else:
-            view.arrivals.append(job)
+            self._latest_submit = job.submit
+        view.submit(job, event.timestamp)
 
     @staticmethod
     def _job_completed(view: View, event: JobCompleted) -> None:
         if event.data.job_id not in view.running:
             raise RemoteProtocolError("JOB_COMPLETED names a job that does not run", found=event.data.job_id)
-        view.give_back(view.running.remove(event.data.job_id).alloc)
+        job = view.running.remove(event.data.job_id)
+        view.give_back(job.alloc)
+        if view.limits is not None:
+            view.limits.left(job, event.timestamp)
+
+    @staticmethod
+    def _nodes_failed(view: View, event: NodesFailed) -> None:
+        view.withdraw(NodeSet.parse(event.data.units))
+
+    @staticmethod
+    def _nodes_repaired(view: View, event: NodesRepaired) -> None:
+        view.restore(NodeSet.parse(event.data.units))
+
+    @staticmethod
+    def _maintenance_announced(view: View, event: MaintenanceAnnounced) -> None:
+        data = event.data
+        view.windows.add(Window(data.id, data.begin, data.end, NodeSet.parse(data.units)))
+        view.released = True
+
+    @staticmethod
+    def _maintenance_begins(view: View, event: MaintenanceBegins) -> None:
+        data = event.data
+        units = NodeSet.parse(data.units)
+        view.withdraw(units, data.id)
+        if view.windows.get(data.id) is None:  # nobody announced it
+            view.windows.add(Window(data.id, event.timestamp, inf, units))
+
+    @staticmethod
+    def _maintenance_ends(view: View, event: MaintenanceEnds) -> None:
+        view.restore(NodeSet.parse(event.data.units), event.data.id)
+        view.windows.remove(event.data.id)
 
     @staticmethod
     def _requested_call(view: View, event: RequestedCall) -> None:

@@ -1,8 +1,17 @@
 """Time cut into slices, each with the units that are free during it: the plan of those who reserve single units."""
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from math import inf, nextafter
 from typing import NamedTuple
+
+
+class Closure(NamedTuple):
+    """``units`` (a mask) that a job must not hold at any time from ``begin`` until ``end`` (s)."""
+
+    begin: float
+    end: float
+    units: int
 
 
 class Fit(NamedTuple):
@@ -73,17 +82,32 @@ class TimeSlices:
         self._join(after)
         self._join(first)
 
-    def now_for(self, size: int, walltime: float) -> int:
-        """Return the units that are free from now on for ``walltime``, 0 if they are fewer than ``size``."""
-        return self._through(0, size, walltime, 0, len(self._begins))[0]
+    def now_for(self, size: int, walltime: float, closures: Sequence[Closure] = ()) -> int:
+        """Return the units that are free from now on for ``walltime``, 0 if they are fewer than ``size``.
 
-    def earliest(self, size: int, walltime: float, *, own: int = 0, own_begin: float = inf) -> Fit | None:
+        ``closures`` take units away from this job alone.
+        """
+        return self._through(0, size, walltime, 0, len(self._begins), closures)[0]
+
+    def earliest(
+        self,
+        size: int,
+        walltime: float,
+        *,
+        own: int = 0,
+        own_begin: float = inf,
+        closures: Sequence[Closure] = (),
+    ) -> Fit | None:
         """Return the first time from which on ``size`` units are free for ``walltime``, None if there is none.
 
         ``own`` are the job's units if it has a place in the slices already, from ``own_begin``, not before now: they
-        count as free, and there is no need to look for later times.
+        count as free, and there is no need to look for later times. ``closures`` take units away from this job alone,
+        even if they are its own.
         """
         begins, counts = self._begins, self._counts
+        for closure in closures:  # where one ends, a job may fit that did not before
+            if closure.end > begins[0]:
+                self._cut(closure.end)
         # Where another job's place borders on the own one, on the same units, there may be no slice that begins there.
         mine = self._cut(own_begin)
         last = min(mine, len(begins) - 1)
@@ -92,13 +116,15 @@ class TimeSlices:
             if counts[at] < size and at < mine:
                 at += 1
                 continue
-            units, after = self._through(at, size, walltime, own, mine)
+            units, after = self._through(at, size, walltime, own, mine, closures)
             if units:
                 return Fit(begins[at], units)
             at = after
         return None
 
-    def _through(self, at: int, size: int, walltime: float, own: int, mine: int) -> tuple[int, int]:
+    def _through(
+        self, at: int, size: int, walltime: float, own: int, mine: int, closures: Sequence[Closure]
+    ) -> tuple[int, int]:
         """Return the units that are free from slice ``at`` on for ``walltime``; 0 and the next slice to try if too few.
 
         From slice ``mine`` on the units ``own`` count as free.
@@ -106,6 +132,9 @@ class TimeSlices:
         begins, free, counts = self._begins, self._free, self._counts
         end = begins[at] + walltime
         units = free[at] | own if at >= mine else free[at]
+        for closure in closures:
+            if closure.begin < end_of(begins[at], walltime) and closure.end > begins[at]:
+                units &= ~closure.units
         if units.bit_count() < size:
             return 0, at + 1
         for following in range(at + 1, len(begins)):

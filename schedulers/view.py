@@ -25,10 +25,14 @@ from pipistrelle.protocol.events import JobDescription, SimulationBeginsData
 from pipistrelle.protocol.fields import LATEST, LONGEST, WakeType
 from pipistrelle.protocol.intervals import FreeUnits
 from pipistrelle.protocol.nodesets import NodeSet
+from pipistrelle.schedulers.class_limits import ClassLimits
+from pipistrelle.schedulers.held_times import HeldTimes
 from pipistrelle.schedulers.jobs import SchedulerJob
 from pipistrelle.schedulers.orders import Order
+from pipistrelle.schedulers.out_of_service import OutOfService
 from pipistrelle.schedulers.running import RunningJobs
 from pipistrelle.schedulers.waiting import WaitingQueue
+from pipistrelle.schedulers.windows import Windows
 
 
 class View:
@@ -52,13 +56,23 @@ class View:
         #: number of units of the machine
         self.units = begins.nb_resources
         self.free = FreeUnits(NodeSet.interval(0, begins.nb_resources - 1))
-        #: units that are out of service: none of them is free, but a job may still run on some (batsim dialect only)
-        self.unavailable = NodeSet.EMPTY
+        self._out = OutOfService()
+        #: units that are out of service and still held by a running job
+        self._kept = FreeUnits()
+        #: maintenance that was announced or is in force, and whatever else keeps jobs from units for some time
+        self.windows = Windows()
         self.waiting = WaitingQueue(order)
+        #: who of the limited classes is in the queue and who is set aside; None on a machine without classes
+        self.limits = ClassLimits.where_there_are(begins, order)
+        if self.limits is not None:
+            for window in self.limits.windows():
+                self.windows.add(window)
+        self.held_times = HeldTimes(begins)
         self.running = RunningJobs()
         #: jobs submitted since the policy was last asked, in order of submission, that still wait
         self.arrivals: list[SchedulerJob] = []
-        #: whether units were freed, or left or came back into service, since the policy was last asked
+        #: whether units were freed, left or came back into service, or maintenance was announced, since the policy was
+        #: last asked
         self.released = True
         #: ids of the calls that are due now
         self.calls: list[str] = []
@@ -69,23 +83,85 @@ class View:
     def start(self, job: SchedulerJob, alloc: NodeSet | None = None, why: str | None = None) -> None:
         """Start a waiting job.
 
-        ``alloc`` are units that were taken from ``free`` for it; without them it gets the lowest free ones
-        (ValueError if they are too few).
+        ``alloc`` are units that were taken from ``free`` for it; without them it gets the lowest free ones that its
+        class may have.
+
+        Raises
+        ------
+        ValueError
+            when these are too few, or ``alloc`` has units that its class may not have, or the job is set aside.
         """
-        if alloc is None:
+        if self.limits is not None:
+            alloc = self._granted(job, self.limits, alloc)
+        elif alloc is None:
             alloc = self.free.take_lowest(job.size)
         self.waiting.remove(job)
         job.start = self.now
-        job.expected_end = self.now + job.walltime
+        job.expected_end = self.now + job.occupies
         job.alloc = alloc
         self.running.add(job)
         self.decisions.append(ExecuteJob(self.now, ExecuteJobData(job.id, str(alloc), why)))
 
+    def _granted(self, job: SchedulerJob, limits: ClassLimits, alloc: NodeSet | None) -> NodeSet:
+        """Return the units that a job starts on; ValueError if its class does not grant them."""
+        if job in limits:
+            raise ValueError(f"{job.id} is set aside: {limits.held_back_by(job)}")
+        closed = limits.closed(job)
+        if alloc is None:
+            if not closed:
+                return self.free.take_lowest(job.size)
+            alloc = FreeUnits(self.free.snapshot() - closed).take_lowest(job.size)
+            self.free.remove(alloc)
+        elif not alloc.isdisjoint(closed):
+            raise ValueError(f"{job.id} cannot have units {alloc & closed}: they are not of its class's pools")
+        return alloc
+
+    def submit(self, job: SchedulerJob, now: float) -> None:
+        """Let a job that was just submitted wait: in the queue, or set aside; or reject it if it can never run.
+
+        ``now`` (s) is when it was submitted; the scheduler may be told later.
+        """
+        limits = self.limits
+        why = None
+        if job.size > self.units:
+            why = f"needs {job.size} units, the machine has {self.units}"
+        elif limits is not None:
+            why = limits.refusal(job)
+            if why is None and limits.set_aside(job, now):
+                return
+        self.waiting.add(job)
+        if why is not None:
+            self.reject(job, why)
+        else:
+            self.arrivals.append(job)
+
+    def let_in(self) -> None:
+        """Let those into the queue who are within the limits of their classes by now."""
+        fresh = [] if self.limits is None else self.limits.let_in()
+        for job in fresh:
+            self.waiting.add(job)
+        if fresh:
+            self.arrivals = sorted((*self.arrivals, *fresh), key=lambda job: job.number)
+
+    @property
+    def set_aside(self) -> list[SchedulerJob]:
+        """The jobs that wait but are not in the queue, as they are over a limit of their class."""
+        return [] if self.limits is None else list(self.limits)
+
+    def held_back_by(self, job: SchedulerJob) -> str | None:
+        """Return the limit of its class that keeps a waiting job out of the queue, in words; None if none does."""
+        return None if self.limits is None else self.limits.held_back_by(job)
+
     def reject(self, job: SchedulerJob, why: str | None = None) -> None:
         """Refuse a waiting job for good."""
-        self.waiting.remove(job)
+        if self.limits is None:
+            self.waiting.remove(job)
+        elif not self.limits.forget(job):
+            self.waiting.remove(job)
+            self.limits.left(job, self.now)
         self.arrivals = [arrival for arrival in self.arrivals if arrival is not job]
         self.decisions.append(RejectJob(self.now, RejectJobData(job.id, why)))
+        self.let_in()
 
     def kill(self, *jobs: SchedulerJob, why: str | None = None) -> None:
         """End running jobs; they leave the view with their JOB_COMPLETED."""
@@ -129,26 +205,81 @@ class View:
         """Attach a text to a job's line in the outputs."""
         self.decisions.append(SetJobMetadata(self.now, SetJobMetadataData(job.id, text)))
 
+    @property
+    def unavailable(self) -> NodeSet:
+        """Units that are out of service: none of them is free, but a job may still run on some."""
+        return self._out.units
+
+    @property
+    def gone(self) -> NodeSet:
+        """Units that are out of service and of which nobody knows when they come back: not by a window's end alone."""
+        found = NodeSet.EMPTY
+        if self._out:
+            for reason, units in self._out:
+                window = self.windows.get(reason)
+                if window is None or window.end <= self.now:
+                    found |= units
+        return found
+
+    @property
+    def returning(self) -> NodeSet:
+        """Units that nobody holds and that come back into service when the windows that they are under have ended."""
+        return self._kept.missing(self._out.units - self.gone) if self._out else NodeSet.EMPTY
+
+    @property
+    def lost(self) -> int:
+        """How many units are out of service and still held by running jobs, which will not give them back."""
+        return self._kept.count
+
+    @property
+    def plain(self) -> bool:
+        """Whether every unit is as good as any other: there is no window, and no job holds units that are lost."""
+        return not (self.windows or self._kept.count)
+
+    def closed(self, job: SchedulerJob, begin: float | None = None) -> NodeSet:
+        """Return the units that a job must not hold if it starts at ``begin`` (seconds; now if left out).
+
+        They are those of the windows that do not admit it and that it would run into, if it lasts as long as it may; a
+        job without a walltime runs into every later window.
+        """
+        return self.windows.closed(job, self.now if begin is None else begin)
+
+    def open_to(self, job: SchedulerJob) -> NodeSet:
+        """Return the free units that are not closed to a job that starts now."""
+        return self.free.snapshot() - self.closed(job)
+
     def give_back(self, units: NodeSet) -> None:
         """Let the units of a job that ended be free again, except those that are out of service."""
-        self.free.add(units - self.unavailable if self.unavailable else units)
+        if self._out:
+            up = self._out.up(units)
+            self._kept.remove(units - up)
+            units = up
+        self.free.add(units)
         self.released = True
 
-    def withdraw(self, units: NodeSet) -> None:
-        """Take units out of service; jobs that run on some of them are not concerned."""
-        self.free.remove(units - self.free.missing(units))
-        self.unavailable |= units
-        self.released = True  # a reservation may not hold any more
+    def withdraw(self, units: NodeSet, reason: str = "") -> None:
+        """Take units out of service; jobs that run on some of them are not concerned.
 
-    def restore(self, units: NodeSet) -> None:
-        """Take units back into service: they are free as soon as no job runs on them."""
-        back = units & self.unavailable
-        self.unavailable -= back
-        for job in self.running:
-            back -= job.alloc
-        if back:
-            self.free.add(back)
-            self.released = True
+        ``reason`` is why: the name of a maintenance, or the empty text for a failure.
+        """
+        news = self._out.add(units, reason)
+        held = self.free.missing(news)
+        self.free.remove(news - held)
+        self._kept.add(held)
+        self.released = True  # a reservation may not hold any more
+        # Jobs that lose their units may come back with the submit time that they had.
+        self.waiting.arrivals_last = False
+
+    def restore(self, units: NodeSet, reason: str = "") -> None:
+        """Take back a reason for which units are out of service.
+
+        Those without another reason are back: free as soon as no job runs on them.
+        """
+        back = self._out.remove(units, reason)
+        free = self._kept.missing(back)
+        self._kept.remove(back - free)
+        self.free.add(free)
+        self.released = True
 
     def stop(self, reason: str) -> None:
         """End the simulation."""

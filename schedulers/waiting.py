@@ -2,44 +2,71 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
+from itertools import islice
 from math import inf
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipistrelle.schedulers.jobs import SchedulerJob
-from pipistrelle.schedulers.orders import Order
+from pipistrelle.schedulers.orders import FixedOrder, Order, is_dynamic
 
 #: size of a place that no job holds any more: nothing ever fits it
-_GONE: Final = np.iinfo(np.int64).max
+GONE: Final = np.iinfo(np.int64).max
 #: places at which a Python loop and the array operations take equally long, when half of the jobs are small enough
-_SHALLOW: Final = 96
+SHALLOW: Final = 96
 
 Rank = tuple[float, int]
+
+
+class Staircase(NamedTuple):
+    """What a job may use from now on, by when it ends: until ``times[0]`` (s) ``units[0]``, until ``times[1]`` fewer...
+
+    ``times`` ascend, shape (steps,); ``units`` descend, shape (steps + 1,): the last are for jobs that end later still.
+    """
+
+    times: NDArray[np.float64]
+    units: NDArray[np.int64]
+
+    def fits(self, sizes: NDArray[np.int64], ends: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Tell of jobs of these sizes that end then (s), at the latest, whether each may start."""
+        return sizes <= self.units[np.searchsorted(self.times, ends)]
 
 
 class WaitingQueue:
     """Jobs in the order of ``rank``, ties by submission.
 
-    The sizes and walltimes of a deep queue also stand in numpy arrays, so that a backfilling pass is a few array
-    operations; the arrays follow when such a pass needs them, and a shallow queue never does. A job that leaves the
-    middle of the queue leaves a gap behind; gaps are closed when they are more than the jobs.
+    Sizes of the jobs of a deep queue, and how long they hold their units, also stand in numpy arrays, so that a
+    backfilling pass is a few array operations; the arrays follow when such a pass needs them, and a shallow queue
+    never does. A job that leaves the middle of the queue leaves a gap behind; gaps are closed when they are more
+    than the jobs.
 
     Parameters
     ----------
     order
-        ranks a job; the rank does not change while the job waits; lower comes first.
+        ranks a job; lower comes first. With a dynamic one the queue is a `MovingQueue`.
     """
 
+    def __new__(cls, order: Order) -> "WaitingQueue":
+        """Return an empty queue of the class that the order needs."""
+        if cls is WaitingQueue and is_dynamic(order):
+            from pipistrelle.schedulers.waiting_moving import MovingQueue  # it derives from this class
+
+            return object.__new__(MovingQueue)
+        return object.__new__(cls)
+
     def __init__(self, order: Order) -> None:
-        self._rank = order.rank
+        if is_dynamic(order):
+            raise TypeError("a dynamic order needs a MovingQueue")
+        fixed: FixedOrder = order  # type: ignore[assignment]
+        self._rank = fixed.rank
         #: whether a job that joins never passes one that waits
         self.arrivals_last: bool = getattr(order, "arrivals_last", False)
         self._ranks: list[Rank] = []
         self._jobs: list[SchedulerJob | None] = []
         self._sizes: NDArray[np.int64] = np.empty(0, dtype=np.int64)
-        self._walltimes: NDArray[np.float64] = np.empty(0)
+        self._occupies: NDArray[np.float64] = np.empty(0)
         #: places before this one are up to date in the arrays
         self._synced = 0
         #: place of the first job; before it there are only gaps
@@ -60,6 +87,9 @@ class WaitingQueue:
         """The job with the lowest rank, None when nothing waits."""
         return self._jobs[self._head] if self._count else None
 
+    def rerank(self, now: float) -> None:
+        """Take note that the policy decides now (s); a fixed order does not move."""
+
     def in_order(self, jobs: list[SchedulerJob]) -> list[SchedulerJob]:
         """Return jobs, given in the order of submission, in the order of the queue."""
         if self.arrivals_last or len(jobs) == 1:
@@ -69,7 +99,7 @@ class WaitingQueue:
     def add(self, job: SchedulerJob) -> None:
         """Let a job join at its rank."""
         jobs, ranks = self._jobs, self._ranks
-        if len(jobs) - self._count > self._count + _SHALLOW:
+        if len(jobs) - self._count > self._count + SHALLOW:
             self._close_gaps()
             jobs, ranks = self._jobs, self._ranks
         rank = (self._rank(job), job.number)
@@ -94,7 +124,7 @@ class WaitingQueue:
                 raise KeyError(job.id)
         jobs[place] = None
         if place < self._synced:
-            self._sizes[place] = _GONE
+            self._sizes[place] = GONE
         self._count -= 1
         if place == self._head:
             end = len(jobs)
@@ -102,6 +132,30 @@ class WaitingQueue:
             while place < end and jobs[place] is None:
                 place += 1
             self._head = place
+
+    def leading(self, count: int) -> list[SchedulerJob]:
+        """Return the first ``count`` jobs, or as many as there are."""
+        return list(islice(self, count))
+
+    def pass_under(self, start: Callable[[SchedulerJob], Staircase], stairs: Staircase, *, now: float) -> None:
+        """Start jobs in the order of the queue, one after the other, as long as one fits under the staircase.
+
+        ``start`` starts the job it is given at ``now`` (s), which removes it here, and returns the new staircase,
+        nowhere higher than before.
+        """
+        self._sync()
+        begin, end = self._head, len(self._jobs)
+        places: NDArray[np.intp] = np.flatnonzero(self._sizes[begin:end] <= stairs.units[0]) + begin
+        while len(places):
+            # What cannot start now will not start in this pass.
+            places = places[stairs.fits(self._sizes[places], self._occupies[places] + now)]
+            if not len(places):
+                return
+            job = self._jobs[int(places[0])]
+            if job is None:
+                raise AssertionError("a gap fits nothing")
+            stairs = start(job)
+            # The job's own place is a gap by now.
 
     def pass_over(
         self,
@@ -126,7 +180,7 @@ class WaitingQueue:
         shortest_first
             whether of several jobs the one with the least walltime goes first, else the first in the queue.
         """
-        if len(self._jobs) - self._head <= _SHALLOW:
+        if len(self._jobs) - self._head <= SHALLOW:
             self._pass_over_list(start, most_units, spare, ends_by, now, shortest_first)
         else:
             self._pass_over_arrays(start, most_units, spare, ends_by, now, shortest_first)
@@ -142,9 +196,9 @@ class WaitingQueue:
     ) -> None:
         behind = [job for job in self._jobs[self._head + 1 :] if job is not None and job.size <= most_units]
         if shortest_first:
-            behind.sort(key=_walltime)  # stable: equals stay in the order of the queue
+            behind.sort(key=_occupies)  # stable: equals stay in the order of the queue
         for job in behind:
-            if job.size <= most_units and (now + job.walltime <= ends_by or job.size <= spare):
+            if job.size <= most_units and (now + job.occupies <= ends_by or job.size <= spare):
                 most_units, spare = start(job)
 
     def _pass_over_arrays(
@@ -159,18 +213,18 @@ class WaitingQueue:
         self._sync()
         begin, end = self._head + 1, len(self._jobs)
         places: NDArray[np.intp] | None = None
-        sizes, walltimes = self._sizes[begin:end], self._walltimes[begin:end]
+        sizes, occupies = self._sizes[begin:end], self._occupies[begin:end]
         while True:
             fits = sizes <= most_units
             if ends_by != inf:
-                fits &= (walltimes + now <= ends_by) | (sizes <= spare)
+                fits &= (occupies + now <= ends_by) | (sizes <= spare)
             # What cannot start now will not start in this pass: units and spare only shrink.
             chosen = np.flatnonzero(fits)
             if not len(chosen):
                 return
             places = chosen + begin if places is None else places[chosen]
-            walltimes = walltimes[chosen]
-            which = int(np.argmin(walltimes)) if shortest_first else 0
+            occupies = occupies[chosen]
+            which = int(np.argmin(occupies)) if shortest_first else 0
             job = self._jobs[int(places[which])]
             if job is None:
                 raise AssertionError("a gap fits nothing")
@@ -182,13 +236,13 @@ class WaitingQueue:
         """Bring the arrays up to date."""
         end, begin = len(self._jobs), self._synced
         if end > len(self._sizes):
-            room = max(2 * len(self._sizes), end + _SHALLOW)
-            self._sizes = np.concatenate([self._sizes[:begin], np.full(room - begin, _GONE, dtype=np.int64)])
-            self._walltimes = np.concatenate([self._walltimes[:begin], np.zeros(room - begin)])
+            room = max(2 * len(self._sizes), end + SHALLOW)
+            self._sizes = np.concatenate([self._sizes[:begin], np.full(room - begin, GONE, dtype=np.int64)])
+            self._occupies = np.concatenate([self._occupies[:begin], np.zeros(room - begin)])
         if begin < end:
             fresh = self._jobs[begin:]
-            self._sizes[begin:end] = [_GONE if job is None else job.size for job in fresh]
-            self._walltimes[begin:end] = [0.0 if job is None else job.walltime for job in fresh]
+            self._sizes[begin:end] = [GONE if job is None else job.size for job in fresh]
+            self._occupies[begin:end] = [0.0 if job is None else job.occupies for job in fresh]
             self._synced = end
 
     def _shift(self, place: int, job: SchedulerJob) -> None:
@@ -196,9 +250,9 @@ class WaitingQueue:
         synced = self._synced
         if place < synced < len(self._sizes):
             self._sizes[place + 1 : synced + 1] = self._sizes[place:synced]
-            self._walltimes[place + 1 : synced + 1] = self._walltimes[place:synced]
+            self._occupies[place + 1 : synced + 1] = self._occupies[place:synced]
             self._sizes[place] = job.size
-            self._walltimes[place] = job.walltime
+            self._occupies[place] = job.occupies
             self._synced = synced + 1
         else:  # beyond what is up to date, or no room: the next pass brings the rest up to date
             self._synced = min(synced, place)
@@ -211,5 +265,5 @@ class WaitingQueue:
         self._synced = 0
 
 
-def _walltime(job: SchedulerJob) -> float:
-    return job.walltime
+def _occupies(job: SchedulerJob) -> float:
+    return job.occupies

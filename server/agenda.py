@@ -6,17 +6,22 @@ from math import inf
 from typing import Any, Final
 
 # The class of an event decides among those of one instant. Work comes first, so that what is done at the very walltime
-# counts as done; then ends, because a scheduler must see every unit that is free; decisions that were dated ahead come
-# after all that happens by itself, so that they meet the instant's final state; READY, the end of the scheduler's
-# thinking time, is last.
+# counts as done; then ends, because a job that is done when its node fails is done, and because a scheduler must see
+# every unit that is free; failures strike before repairs, so that what fails and is repaired at once has failed;
+# jobs come back to the queue before new ones join it; decisions that were dated ahead come after all that happens by
+# itself, so that they meet the instant's final state; READY, the end of the scheduler's thinking time, is last.
 PHASE: Final = -1
 END: Final = 0
-SWITCH: Final = 2
-OUTSIDE: Final = 3
-SUBMISSION: Final = 4
-CALL: Final = 5
-DECISION: Final = 8
-READY: Final = 9
+FAILURE: Final = 1
+REPAIR: Final = 2
+MAINTENANCE: Final = 3
+SWITCH: Final = 4
+OUTSIDE: Final = 5
+REQUEUE: Final = 6
+SUBMISSION: Final = 7
+CALL: Final = 8
+DECISION: Final = 9
+READY: Final = 10
 
 #: [time, class, sequence, subject]: no two are equal before the subject is reached; None marks a cancelled entry.
 Entry = list[Any]

@@ -9,19 +9,27 @@ from pipistrelle.server.batsim_setup import BatsimOptions
 from pipistrelle.server.batsim_verdicts import BatsimVerdicts
 from pipistrelle.server.begin import begins_of
 from pipistrelle.server.cluster import Cluster
+from pipistrelle.server.dependencies import Dependencies
 from pipistrelle.server.engine import Engine
 from pipistrelle.server.executor import Executor
+from pipistrelle.server.failures import let_fail
 from pipistrelle.server.hosts import Hosts
 from pipistrelle.server.metering import JobMeter
 from pipistrelle.server.observers import Observer
 from pipistrelle.server.outside import Outside
+from pipistrelle.server.overheads import Overheads
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.shared_ledger import SharedLedger
 from pipistrelle.server.switching import Switchboard
+from pipistrelle.server.working import Working
 
 
 def batsim_engine(
-    setup: Setup, options: BatsimOptions, observer: Observer, metered: Callable[[Hosts], Observer | None] | None
+    setup: Setup,
+    options: BatsimOptions,
+    observer: Observer,
+    metered: Callable[[Hosts], Observer | None] | None,
+    dependencies: Dependencies | None = None,
 ) -> Engine:
     """Return the engine of a run with these options; the rest is as for `pipistrelle.server.equipment.make_engine`."""
     hosts = None if setup.machine is None else Hosts(setup.machine, energy=options.energy)
@@ -37,7 +45,7 @@ def batsim_engine(
         observers.append(JobMeter(hosts))
         teller = None if metered is None else metered(hosts)
         observers += [] if teller is None else [teller]
-    observers.append(observer)
+    observers += [observer] if dependencies is None else [dependencies, observer]
     begins = begins_of(setup)
     ledger = SharedLedger(begins.nb_resources) if options.compute_sharing else None
     engine = Engine(
@@ -48,12 +56,18 @@ def batsim_engine(
         cluster=Cluster(begins.nb_resources, observers, ledger),
         news_apart=True,
     )
+    executor: Executor | None = None
     if hosts is not None:
-        engine.let_work(Executor(hosts, engine.agenda, sharing=options.compute_sharing, bandwidth=options.bandwidth))
-    executor = engine.executor
+        executor = Executor(hosts, engine.agenda, sharing=options.compute_sharing, bandwidth=options.bandwidth)
+        Working(engine, executor, detailed=True)
     switchboard = Switchboard(engine, hosts, None if executor is None else executor.speed_changed)
     engine.handlers[SWITCH] = lambda leg: switchboard.over(engine.now, leg)
     outside = Outside(engine, switchboard, options.events, forward_unknown=options.forward_unknown_events)
     engine.handlers[OUTSIDE] = outside.happen
     engine.verdicts.add(BatsimVerdicts(engine, registry, options, switchboard, hosts).table())
+    engine.overheads = Overheads.where_there_are(setup.platform)
+    if setup.reliability is not None:
+        let_fail(engine, setup.platform, setup.reliability, tells="changes", holds=True)
+    if dependencies is not None:
+        dependencies.attach(engine)
     return engine

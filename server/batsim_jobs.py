@@ -2,14 +2,15 @@
 
 from collections.abc import Iterator
 from math import inf, isnan
-from typing import Final
+from typing import Final, Self
 
 import msgspec
 
 from pipistrelle.protocol.batsim_messages import BatsimJob, BatsimSubmittedData
+from pipistrelle.server.attempts import Attempt
 from pipistrelle.server.jobs import Job
 from pipistrelle.server.work import outcome
-from pipistrelle.traces.batsim_text import job_text, profile_texts
+from pipistrelle.traces.batsim_text import job_text, profile_texts, with_id
 from pipistrelle.traces.merge import submissions
 from pipistrelle.traces.profiles import Composed, Profile
 from pipistrelle.traces.workload import Workload, decimal_texts
@@ -33,6 +34,15 @@ class ForwardedJob(Job):
         walltime = None if self.walltime == inf else self.walltime
         job = BatsimJob(self.id, self.size, walltime, self.submit, self.profile, raw=msgspec.Raw(self.description))
         return BatsimSubmittedData(self.id, job, None if self.forwarded is None else msgspec.Raw(self.forwarded))
+
+    def again(self, attempt: Attempt, now: float, walltime: float) -> Self:
+        """Return the job as it comes back to the queue now, its JSON with the values of the new attempt."""
+        job = super().again(attempt, now, walltime)
+        changes = {"subtime": now if attempt.queued is None else attempt.queued}
+        if walltime < inf:
+            changes["walltime"] = walltime
+        job.description = with_id(self.description, job.id, **changes)
+        return job
 
 
 def forwarded_jobs(workloads: dict[str, Workload], *, forward: bool, has_hosts: bool) -> Iterator[ForwardedJob]:

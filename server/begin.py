@@ -5,7 +5,10 @@ from typing import Any
 
 import msgspec
 
-from pipistrelle.protocol.events import PlatformInfo, PoolInfo, SimulationBeginsData
+from pipistrelle.platforms.classes import JobClass
+from pipistrelle.platforms.description import Platform
+from pipistrelle.protocol.events import ClassInfo, PlatformInfo, PoolInfo, SimulationBeginsData
+from pipistrelle.protocol.nodesets import NodeSet
 from pipistrelle.server.setup import Setup
 from pipistrelle.traces.workload import Workload
 
@@ -20,18 +23,38 @@ def begins_of(setup: Setup) -> SimulationBeginsData:
             units_per_node=group.units_per_node,
             unit=group.unit,
             properties=group.properties,
+            prologue=pool.prologue,
+            epilogue=pool.epilogue,
         )
-        for group in setup.platform.groups
+        for pool, group in zip(setup.platform.pools, setup.platform.groups, strict=True)
     ]
     if setup.batsim is not None:
         from pipistrelle.server.batsim_begin import batsim_begins  # most runs start without it
 
         return batsim_begins(setup, setup.batsim)
+    classes = tuple(_class(setup.platform, one) for one in setup.platform.classes)
     return SimulationBeginsData(
         nb_resources=setup.platform.units,
-        platform=PlatformInfo(setup.platform.name, tuple(pools)),
+        platform=PlatformInfo(setup.platform.name, tuple(pools), classes),
         workloads={prefix: workload.name for prefix, workload in setup.workloads.items()},
-        config={"strict": setup.strict},
+        config={"strict": setup.strict, "epoch": setup.epoch, "timezone": setup.timezone},
+    )
+
+
+def _class(platform: Platform, one: JobClass) -> ClassInfo:
+    units = NodeSet.EMPTY
+    for pool in one.pools or [pool.name for pool in platform.pools]:
+        units |= platform.pool_units(pool)
+    return ClassInfo(
+        name=one.name,
+        units=str(units),
+        priority=one.priority,
+        max_nodes=one.max_nodes,
+        max_nodes_per_user=one.max_nodes_per_user,
+        max_nodes_per_job=one.max_nodes_per_job,
+        max_walltime=one.max_walltime,
+        prologue=one.prologue,
+        epilogue=one.epilogue,
     )
 
 
@@ -52,6 +75,7 @@ def describe_run(setup: Setup) -> dict[str, Any]:
         "dropped": setup.dropped,
         "strict": setup.strict,
         "hosts_sha256": None if hosts is None else hashlib.sha256(msgspec.json.encode(hosts)).hexdigest(),
+        "reliability": None if setup.reliability is None else setup.reliability.describe(),
         "batsim": None if setup.batsim is None else msgspec.to_builtins(setup.batsim),
     }
 

@@ -66,9 +66,9 @@ class Deferred(Observer):
         """Note it."""
         self._journal.append((self._hooks.decided, now, (decision, rejected)))
 
-    def settled(self, now: float, idle: int) -> None:
+    def settled(self, now: float, idle: int, down: int) -> None:
         """Note it."""
-        self._journal.append((self._hooks.settled, now, (idle,)))
+        self._journal.append((self._hooks.settled, now, (idle, down)))
 
     def switched(self, now: float, units: NodeSet, pstate: int) -> None:
         """Note it."""
@@ -85,6 +85,14 @@ class Deferred(Observer):
     def availability(self, now: float, units: NodeSet, available: bool) -> None:
         """Note it."""
         self._journal.append((self._hooks.availability, now, (units, available)))
+
+    def went_down(self, now: float, nodes: NodeSet, units: NodeSet, planned: bool) -> None:
+        """Note it."""
+        self._journal.append((self._hooks.went_down, now, (nodes, units, planned)))
+
+    def came_up(self, now: float, nodes: NodeSet, units: NodeSet) -> None:
+        """Note it."""
+        self._journal.append((self._hooks.came_up, now, (nodes, units)))
 
     def ends(self, now: float, reason: EndReason, message: str) -> None:
         """Tell all that is left and pass on, to every observer even if one of them fails."""

@@ -6,16 +6,13 @@ sent before the scheduler is ready again.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from math import inf
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from pipistrelle.protocol.decisions import Decision
 from pipistrelle.protocol.events import (
-    DecisionRejected,
     Event,
     JobCompleted,
     JobCompletedData,
-    JobKilled,
     JobSubmitted,
     NoMoreJobs,
     Progress,
@@ -26,9 +23,9 @@ from pipistrelle.protocol.events import (
     SimulationEnds,
     SimulationEndsData,
 )
-from pipistrelle.protocol.fields import EndReason, Feature, WakeType
+from pipistrelle.protocol.fields import EndReason, Feature
 from pipistrelle.protocol.messages import Notice, Reply
-from pipistrelle.server.agenda import CALL, DECISION, END, PHASE, READY, SUBMISSION, Agenda, Entry
+from pipistrelle.server.agenda import CALL, DECISION, END, READY, SUBMISSION, Agenda, Entry
 from pipistrelle.server.cluster import Cluster
 from pipistrelle.server.errors import DecisionRefused, SchedulerFailed
 from pipistrelle.server.jobs import Job
@@ -36,19 +33,13 @@ from pipistrelle.server.lifecycle import Step
 from pipistrelle.server.observers import Observer
 from pipistrelle.server.stalls import StallDetector, describe_waiting
 from pipistrelle.server.verdicts import Illegal, Verdicts
+from pipistrelle.server.wake import WakeFilters
 
 if TYPE_CHECKING:
-    from pipistrelle.server.executor import Executor
-    from pipistrelle.server.phases import Task
-
-#: these wake the scheduler whatever its wake filter says: it asked for the first, and must know of the second
-_ALWAYS_WAKE: Final[frozenset[type[Event]]] = frozenset((RequestedCall, DecisionRejected))
-_WAKE: Final[dict[str, type[Event]]] = {
-    "JOB_SUBMITTED": JobSubmitted,
-    "JOB_COMPLETED": JobCompleted,
-    "JOB_KILLED": JobKilled,
-    "NO_MORE_JOBS": NoMoreJobs,
-}
+    from pipistrelle.server.dependencies import Dependencies
+    from pipistrelle.server.overheads import Overheads
+    from pipistrelle.server.trials import Trials
+    from pipistrelle.server.working import Working
 
 
 class Engine:
@@ -97,27 +88,35 @@ class Engine:
         self.features = frozenset(features)
         #: whether the workload has no more jobs to submit
         self.exhausted = False
+        #: tells of the time that jobs take beside their work; None where they take none
+        self.overheads: Overheads | None = None
+        #: how many jobs are kept back for others that they depend on
+        self.held = 0
+        #: keeps them back; None where no job depends on another
+        self.dependencies: Dependencies | None = None
         #: how many things other than jobs are under way that the end of the run waits for
         self.pending = 0
         #: whether the run does not end before the last call that was asked for, as with Batsim
         self.waits_for_calls = news_apart
         #: whether the scheduler may still register jobs
         self.registering = "dynamic_jobs" in self.features
-        #: runs the jobs whose hosts decide how long they take; None where there are no such jobs
-        self.executor: Executor | None = None
+        #: has the jobs' work done whose hosts decide how long they take; None where there are no such jobs
+        self.working: Working | None = None
+        #: follows the jobs' attempts where nodes can fail; None where they cannot
+        self.trials: Trials | None = None
         #: {class on the agenda: what is done with its subjects}, for classes that not every run has
         self.handlers: dict[int, Callable[[Any], None]] = {}
         self._hooks = self.cluster.hooks
         self._begins: SimulationBeginsData | None = begins
         self._prefixes = frozenset(begins.workloads)
         self._jobs = jobs
+        self._drained = False
         self._strict = strict
         self._news_apart = news_apart
         self._news: list[Event] = []
         self._outbox: list[Event] = []
         self._wake: frozenset[type[Event]] | None = None
-        #: {filters that replies have had: the types that they let pass}
-        self._wakes: dict[tuple[WakeType, ...], frozenset[type[Event]]] = {}
+        self._wakes = WakeFilters()
         self._must_wake = False
         self._told_at = -1.0
         #: how many units were free when an instant was closed last
@@ -153,7 +152,7 @@ class Engine:
                 self._stalls.nothing_to_come(self.now, self.cluster, registering=self.registering and self._news_apart)
                 return None
             if entry[0] != self.now:
-                if self.cluster.ledger.idle != self._settled:
+                if self.cluster.ledger.idle != self._settled or self.trials is not None:
                     self._settle()
                 self.now = entry[0]
             self._absorb(entry)
@@ -163,9 +162,10 @@ class Engine:
         while entry is not None:
             _, kind, _, subject = entry
             if kind == END:
-                self._end(subject, "finish" if subject.runtime <= subject.walltime else "reach_walltime")
+                self._end(subject, "finish" if subject.in_time else "reach_walltime")
             elif kind == SUBMISSION:
-                self.submit(subject)
+                if self.dependencies is None or not self.dependencies.hold(subject):
+                    self.submit(subject)
                 self._next_submission()
             elif kind == CALL:
                 self.calls.pop(subject, None)
@@ -182,23 +182,37 @@ class Engine:
             step = "fail"
         self._release(job, step)
         return_code = job.return_code if step in ("finish", "fail") else -1
+        cause = job.attempt.cause if job.attempt is not None else ""
         # Every state that a running job can end in is one of the protocol's.
-        data = JobCompletedData(job.id, job.state, str(job.alloc), return_code)  # type: ignore[arg-type]
+        data = JobCompletedData(job.id, job.state, str(job.alloc), return_code, cause)  # type: ignore[arg-type]
         self.tell(JobCompleted(self.now, data))
 
     def _release(self, job: Job, step: Step) -> None:
         job.ending = None
-        if job.work is not None and self.executor is not None:
-            self.executor.stop(self.now, job)
+        if job.work is not None and self.working is not None:
+            self.working.over(job)
+        if self.trials is not None:
+            self.trials.over(job)
         self.cluster.end(self.now, job, step)
 
     def _next_submission(self) -> None:
         job = next(self._jobs, None)
         if job is not None:
             self.agenda.put(job.submit, SUBMISSION, job)
-        elif not self.exhausted:
+        else:
+            self._drained = True
+            self._no_more_jobs()
+
+    def _no_more_jobs(self) -> None:
+        """Say, once, that the workload has no more jobs, unless some are kept back."""
+        if self._drained and not self.held and not self.exhausted:
             self.exhausted = True
             self.tell_apart(NoMoreJobs(self.now))
+
+    def queue(self, job: Job) -> None:
+        """Let a job queue now that was kept back, or that comes back after it lost its nodes."""
+        self.submit(job)
+        self._no_more_jobs()
 
     # -- phase 2: the scheduler's turn ------------------------------------------------------------------------------
 
@@ -230,7 +244,7 @@ class Engine:
             self._stalls.same_instant(now, self.cluster)
         self._told_at = now
         if self.exhausted and not self.cluster.running:
-            self._stalls.idle(now, self.cluster)
+            self._stalls.idle(now, self.cluster, fails=self.trials is not None)
         events, self._outbox = self._outbox, []
         self._must_wake = False
         if self._news:
@@ -262,10 +276,7 @@ class Engine:
         if reply.wake is None or "wake_filter" not in self.features:
             self._wake = None
         else:
-            wake = tuple(reply.wake)
-            if wake not in self._wakes:
-                self._wakes[wake] = _ALWAYS_WAKE.union(_WAKE[name] for name in wake)
-            self._wake = self._wakes[wake]
+            self._wake = self._wakes.types(tuple(reply.wake))
         now = self.now
         busy_until = reply.now
         for index, decision in enumerate(reply.events):
@@ -301,6 +312,8 @@ class Engine:
 
     def submit(self, job: Job, *, announce: bool = True) -> None:
         """Let a job join the queue now and announce it."""
+        if self.trials is not None:
+            self.trials.admit(job)
         self.cluster.submit(self.now, job)
         if announce:
             self.tell(JobSubmitted(self.now, job.announcement()))
@@ -308,45 +321,36 @@ class Engine:
     def start(self, job: Job, alloc_text: str) -> None:
         """Start a waiting job now and put its end on the agenda; IllegalAllocation if that cannot be."""
         self.cluster.execute(self.now, job, alloc_text)
-        if job.work is None:
-            job.ending = self.agenda.put(self.now + min(job.runtime, job.walltime), END, job)
+        if self.overheads is not None:
+            job.prologue, job.epilogue = self.overheads.of(job)
+        if self.trials is not None:
+            self.trials.started(job)
+        elif job.work is None:
+            runtime, walltime = job.runtime, job.walltime
+            if runtime > walltime:
+                job.in_time = False
+                runtime = walltime
+            if self.overheads is not None:
+                runtime += job.prologue + job.epilogue
+            job.ending = self.agenda.put(self.now + runtime, END, job)
         else:
-            self._begin_work(job)
-
-    def _begin_work(self, job: Job) -> None:
-        assert self.executor is not None, f"{job.id} has work, but there is nothing that does it"
-        if job.walltime < inf:
-            job.ending = self.agenda.put(self.now + job.walltime, END, job)
-        self.executor.start(self.now, job)
-
-    def let_work(self, executor: "Executor") -> None:
-        """Have jobs whose hosts decide how long they take, too."""
-        self.executor = executor
-        self.handlers[PHASE] = self._phase_over
-
-    def _phase_over(self, task: "Task") -> None:
-        """Let a job's next phase begin, or the job end if all its work is done."""
-        assert self.executor is not None
-        run = self.executor.phase_over(self.now, task)
-        if run is not None:
-            job = self.cluster.running[run.job_id]
-            if job.ending is not None:
-                self.agenda.cancel(job.ending)
-            self._end(job, "finish")
+            assert self.working is not None, f"{job.id} has work, but there is nothing that does it"
+            self.working.started(job)
 
     def progress(self, job: Job) -> Progress:
         """Return how far a running job has come."""
-        if job.work is not None and self.executor is not None:
-            progress = self.executor.progress(self.now, job)
-            return progress if self._news_apart else Progress(progress.progress)
-        done = (self.now - job.start) / job.runtime if job.runtime > 0 else 1.0
-        return Progress(min(done, 1.0), job.profile if self._news_apart else None)
+        if job.work is not None and self.working is not None:
+            return self.working.progress(job)
+        if self.trials is not None:
+            return Progress(self.trials.progress(job), job.profile if self._news_apart else None)
+        done = (self.now - job.start - job.prologue) / job.runtime if job.runtime > 0 else 1.0
+        return Progress(min(max(done, 0.0), 1.0), job.profile if self._news_apart else None)
 
-    def kill(self, job: Job) -> None:
+    def kill(self, job: Job, step: Step = "kill") -> None:
         """End a running job now, before its time, and announce it."""
         if job.ending is not None:
             self.agenda.cancel(job.ending)
-        self._end(job, "kill")
+        self._end(job, step)
 
     def declare_ended(self, job: Job, step: Step) -> None:
         """End a running job now as its scheduler says; it is not announced."""
@@ -361,8 +365,9 @@ class Engine:
     def _settle(self) -> None:
         """Close an instant that leaves another number of units free than the one before."""
         self._settled = self.cluster.ledger.idle
+        idle, down = (self._settled, 0) if self.trials is None else self.trials.idle_and_down()
         for hook in self._hooks.settled:
-            hook(self.now, self._settled)
+            hook(self.now, idle, down)
 
     # -- the end ----------------------------------------------------------------------------------------------------
 
@@ -389,7 +394,7 @@ class Engine:
     def close(self) -> None:
         """Tell the observers that the run is over, as `end` said it."""
         # Before the first reply the observers were not even told of a beginning.
-        if self.seq > 1 and self.cluster.ledger.idle != self._settled:
+        if self.seq > 1 and (self.cluster.ledger.idle != self._settled or self.trials is not None):
             self._settle()
         for hook in self._hooks.ends:
             hook(self.now, *self._ended)

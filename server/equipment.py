@@ -5,9 +5,11 @@ from typing import TYPE_CHECKING
 
 from pipistrelle.protocol.fields import Feature
 from pipistrelle.server.begin import begins_of
+from pipistrelle.server.dependencies import Dependencies
 from pipistrelle.server.engine import Engine
 from pipistrelle.server.jobs import jobs_of
 from pipistrelle.server.observers import Observer
+from pipistrelle.server.overheads import Overheads
 from pipistrelle.server.setup import Setup
 
 if TYPE_CHECKING:
@@ -38,20 +40,37 @@ def make_engine(
     PipistrelleError
         when the hosts cannot do what is wanted of them.
     """
+    dependencies = Dependencies(setup.conditions) if setup.conditions else None
     if setup.batsim is None:
         engine = Engine(
             begins_of(setup),
-            jobs_of(setup.workloads["w0"], "w0", has_hosts=setup.machine is not None),
+            jobs_of(
+                setup.workloads["w0"],
+                "w0",
+                has_hosts=setup.machine is not None,
+                labelled="labels" in features or bool(setup.platform.classes),
+                resiliences=setup.resiliences,
+            ),
             features=features,
             strict=setup.strict,
-            observers=[observer],
+            observers=[observer] if dependencies is None else [dependencies, observer],
         )
         if setup.machine is not None and setup.has_work:
             from pipistrelle.server.executor import Executor
             from pipistrelle.server.hosts import Hosts
+            from pipistrelle.server.working import Working
 
-            engine.let_work(Executor(Hosts(setup.machine), engine.agenda))
+            Working(engine, Executor(Hosts(setup.machine), engine.agenda), detailed=False)
+        engine.overheads = Overheads.where_there_are(setup.platform)
+        if setup.reliability is not None:
+            from pipistrelle.server.failures import Tells, let_fail
+
+            aware = "failures" in features
+            tells: Tells = "reasons" if aware else "nothing"
+            let_fail(engine, setup.platform, setup.reliability, tells=tells, holds=not aware)
+        if dependencies is not None:
+            dependencies.attach(engine)
         return engine
     from pipistrelle.server.batsim_engine import batsim_engine  # most runs start without it
 
-    return batsim_engine(setup, setup.batsim, observer, metered)
+    return batsim_engine(setup, setup.batsim, observer, metered, dependencies)

@@ -6,6 +6,10 @@ from pipistrelle.protocol.errors import PipistrelleError
 from pipistrelle.protocol.fields import EndReason
 
 
+class SetupError(PipistrelleError):
+    """Platform, workload and what may happen to them that do not go together."""
+
+
 class RunError(PipistrelleError):
     """Base of all that ends a run early; outputs so far are kept."""
 

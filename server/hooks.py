@@ -12,6 +12,7 @@ class Hooks:
         "arrived",
         "availability",
         "begins",
+        "came_up",
         "decided",
         "departed",
         "ended",
@@ -20,6 +21,7 @@ class Hooks:
         "started",
         "submitted",
         "switched",
+        "went_down",
     )
 
     def __init__(self, observers: Sequence[Observer]) -> None:
@@ -33,4 +35,6 @@ class Hooks:
         self.departed = tuple(o.departed for o in observers if o.listens("departed"))
         self.arrived = tuple(o.arrived for o in observers if o.listens("arrived"))
         self.availability = tuple(o.availability for o in observers if o.listens("availability"))
+        self.went_down = tuple(o.went_down for o in observers if o.listens("went_down"))
+        self.came_up = tuple(o.came_up for o in observers if o.listens("came_up"))
         self.ends = tuple(o.ends for o in observers if o.listens("ends"))

@@ -111,7 +111,7 @@ class Ledger:
         """Return what tells that some units of an allocation cannot be had."""
         blocked = alloc & self.blocked
         if blocked:
-            text = f"'alloc' of {job.id} names units that are switched off, switching or unavailable: {blocked}"
+            text = f"'alloc' of {job.id} names units that are down, switched off, switching or unavailable: {blocked}"
         else:
             text = f"'alloc' of {job.id} names units that are taken: {alloc - self._free()}"
         return IllegalAllocation("busy_unit", text)

@@ -5,7 +5,7 @@ from typing import Final, Literal
 from pipistrelle.protocol.fields import JobState
 
 State = Literal["SUBMITTED", "RUNNING", "REJECTED"] | JobState
-Step = Literal["execute", "reject", "finish", "fail", "reach_walltime", "kill"]
+Step = Literal["execute", "reject", "finish", "fail", "reach_walltime", "kill", "lose_nodes"]
 
 #: {state: {step: next state}}; a state without steps is final.
 LIFE: Final[dict[State, dict[Step, State]]] = {
@@ -15,6 +15,7 @@ LIFE: Final[dict[State, dict[Step, State]]] = {
         "fail": "COMPLETED_FAILED",
         "reach_walltime": "COMPLETED_WALLTIME_REACHED",
         "kill": "COMPLETED_KILLED",
+        "lose_nodes": "COMPLETED_FAILED",
     },
     "REJECTED": {},
     "COMPLETED_SUCCESSFULLY": {},

@@ -9,6 +9,7 @@ from msgspec import Struct
 from pipistrelle.protocol.fields import EndReason
 from pipistrelle.server.jobs import Job
 from pipistrelle.server.observers import Observer
+from pipistrelle.server.reliability_book import ReliabilityBook, ReliabilitySummary
 
 #: threshold of the bounded slowdown in seconds (Feitelson et al., "Theory and practice in parallel job
 #: scheduling", 1997)
@@ -18,6 +19,7 @@ TAU: Final = 10.0
 class Summary(Struct, frozen=True, kw_only=True):
     """Figures of a run; times in seconds of simulated time, means over the jobs that ended (not the rejected ones).
 
+    A job that lost its nodes and came back is one job: its wait and its execution time are the sums over its attempts.
     ``makespan`` is the end of the last job, counted from time 0. ``utilisation`` is the share of the unit-seconds
     between the first submission and the last end that jobs held. ``bounded_slowdown`` of a job is
     max(1, (wait + execution time) / max(execution time, 10 s)), its ``slowdown`` (wait + execution time) / execution
@@ -48,6 +50,8 @@ class Summary(Struct, frozen=True, kw_only=True):
     units: int
     #: unit-seconds that jobs held
     computing: float
+    #: None unless nodes can fail
+    reliability: ReliabilitySummary | None = None
 
 
 class Metrics(Observer):
@@ -59,14 +63,25 @@ class Metrics(Observer):
         number of jobs that the workload's cleaning left out, by reason.
     shared
         whether several jobs may run on a unit; there is no utilisation then.
+    reliability
+        gathers the figures of failures; None where nothing fails.
     """
 
-    def __init__(self, dropped: dict[str, int] | None = None, *, shared: bool = False) -> None:
+    def __init__(
+        self,
+        dropped: dict[str, int] | None = None,
+        *,
+        shared: bool = False,
+        reliability: ReliabilityBook | None = None,
+    ) -> None:
         self._dropped = dict(dropped or {})
+        self._reliability = reliability
         self._shared = shared
         self._waits = array("d")
         self._runs = array("d")
         self._busy = array("d")
+        #: {id of a first attempt: (wait, execution time) of the attempts so far}, in seconds, of jobs that come back
+        self._earlier: dict[str, tuple[float, float]] = {}
         self.submitted_jobs = 0
         self._states: dict[str, int] = {}
         self._units = 0
@@ -81,20 +96,35 @@ class Metrics(Observer):
 
     def submitted(self, now: float, job: Job) -> None:
         """Count the job."""
+        if job.attempt is not None and job.attempt.number:
+            return
         self.submitted_jobs += 1
         if self._first_submit is None:
             self._first_submit = now
 
     def ended(self, now: float, job: Job) -> None:
         """Keep the job's wait and execution time."""
-        self._states[job.state] = self._states.get(job.state, 0) + 1
+        attempt = job.attempt
         if job.state == "REJECTED":
+            self._count(job)
+            if attempt is not None:
+                self._earlier.pop(attempt.root, None)
             return
-        execution = job.end - job.start
-        self._waits.append(job.start - job.submit)
-        self._runs.append(execution)
+        wait, execution = job.start - job.submit, job.end - job.start
         self._busy.append(execution * len(job.alloc))
         self._last_end = job.end
+        if attempt is not None and (attempt.number or attempt.retried):
+            waited, executed = self._earlier.pop(attempt.root, (0.0, 0.0))
+            wait, execution = waited + wait, executed + execution
+            if attempt.retried:
+                self._earlier[attempt.root] = (wait, execution)
+                return
+        self._count(job)
+        self._waits.append(wait)
+        self._runs.append(execution)
+
+    def _count(self, job: Job) -> None:
+        self._states[job.state] = self._states.get(job.state, 0) + 1
 
     def ends(self, now: float, reason: EndReason, message: str) -> None:
         """Keep why the run ended."""
@@ -136,6 +166,7 @@ class Metrics(Observer):
             max_bounded_slowdown=max(bounded, default=None),
             units=self._units,
             computing=computing,
+            reliability=None if self._reliability is None else self._reliability.summary(),
         )
 
 

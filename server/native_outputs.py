@@ -5,7 +5,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pipistrelle.protocol.version import package_version
+from pipistrelle.server.attempt_recorder import AttemptRecorder
 from pipistrelle.server.metrics import Summary
+from pipistrelle.server.node_book import NodeBook
 from pipistrelle.server.observers import Observer
 from pipistrelle.server.outputs import schedule_csv, to_json, write_output
 from pipistrelle.server.recorder import Recorder
@@ -15,10 +17,19 @@ if TYPE_CHECKING:
 
 #: every output's name begins with this, as with Batsim's ``-e DIR/out``
 OUTPUT_PREFIX: Final = "out_"
-#: names of all the outputs
+#: names of all the outputs; the last two are of runs in which nodes can fail
 OUTPUT_FILES: Final = tuple(
     f"{OUTPUT_PREFIX}{name}"
-    for name in ("config.json", "jobs.csv", "machine_states.csv", "decisions.csv", "schedule.csv", "summary.json")
+    for name in (
+        "config.json",
+        "jobs.csv",
+        "machine_states.csv",
+        "decisions.csv",
+        "schedule.csv",
+        "summary.json",
+        "attempts.csv",
+        "nodes.csv",
+    )
 )
 
 
@@ -45,14 +56,26 @@ class Outputs(Protocol):
 
 
 class FolderOutputs:
-    """The outputs of `pipistrelle run`, in an existing folder; docs/outputs.md describes them."""
+    """The outputs of `pipistrelle run`, in an existing folder; docs/outputs.md describes them.
 
-    def __init__(self, folder: Path) -> None:
+    Parameters
+    ----------
+    folder
+        where they are written.
+    nodes
+        where nodes can fail, what keeps account of them, and is told of everything before these outputs are.
+    """
+
+    def __init__(self, folder: Path, nodes: NodeBook | None = None) -> None:
         self._folder = folder
+        self._nodes = nodes
 
     def observers(self) -> Sequence[Observer]:
-        """Return the recorder."""
-        return [Recorder(str(self._folder / OUTPUT_PREFIX))]
+        """Return the recorders."""
+        prefix = str(self._folder / OUTPUT_PREFIX)
+        if self._nodes is None:
+            return [Recorder(prefix)]
+        return [Recorder(prefix, fails=True), AttemptRecorder(prefix, self._nodes)]
 
     def metered(self, hosts: "Hosts") -> Observer | None:
         """Return None: the jobs' lines have their energy, there is no file of the machine's."""

@@ -38,10 +38,11 @@ class Observer:
     def decided(self, now: float, decision: Decision, rejected: DecisionRejectedData | None) -> None:
         """Take note of a decision that was carried out, or of why it was not."""
 
-    def settled(self, now: float, idle: int) -> None:
+    def settled(self, now: float, idle: int, down: int) -> None:
         """Take note that ``idle`` units are free after all that happens at ``now``, before time goes on.
 
-        An instant that leaves as many free as the one before may be left out.
+        Of the others ``down`` are out of service without a job that holds them. An instant that leaves as many free as
+        the one before may be left out.
         """
 
     def switched(self, now: float, units: NodeSet, pstate: int) -> None:
@@ -59,6 +60,12 @@ class Observer:
 
     def availability(self, now: float, units: NodeSet, available: bool) -> None:
         """Take note that no more jobs can start on units, or that they can again; jobs that run there are not hurt."""
+
+    def went_down(self, now: float, nodes: NodeSet, units: NodeSet, planned: bool) -> None:
+        """Take note that nodes, with all their units, went down together: by failure, or as planned."""
+
+    def came_up(self, now: float, nodes: NodeSet, units: NodeSet) -> None:
+        """Take note that nodes, with all their units, are up again."""
 
     def ends(self, now: float, reason: EndReason, message: str) -> None:
         """Take note that the run is over; called once, whatever ended it."""

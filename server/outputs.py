@@ -23,6 +23,7 @@ def schedule_csv(summary: Summary, version: str) -> str:
     """Return Batsim's schedule file: its header and one line."""
     killed = summary.killed_at_walltime + summary.killed
     finished = summary.completed + killed
+    unavailable = 0.0 if summary.reliability is None else summary.reliability.unavailable
     values = [
         f"pipistrelle {version}",
         _seconds(0.0),
@@ -45,8 +46,9 @@ def schedule_csv(summary: Summary, version: str) -> str:
         "",
         _seconds(summary.completed / summary.jobs if summary.jobs else 0.0),
         _seconds(summary.computing),
-        _seconds(summary.units * summary.makespan - summary.computing),
-        *[_seconds(0.0)] * 4,
+        _seconds(summary.units * summary.makespan - summary.computing - unavailable),
+        *[_seconds(0.0)] * 3,
+        _seconds(unavailable),
     ]
     return f"{SCHEDULE_COLUMNS}\n{','.join(values)}\n"
 

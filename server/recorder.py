@@ -17,6 +17,7 @@ JOBS_COLUMNS: Final = (
     "metadata"
 )
 MACHINE_COLUMNS: Final = "time,nb_sleeping,nb_switching_on,nb_switching_off,nb_idle,nb_computing"
+DOWN_COLUMN: Final = "nb_down"
 DECISION_COLUMNS: Final = "time,decision,job_id,alloc,verdict,why,message"
 _BUFFER_BYTES: Final = 1 << 16
 _SPECIAL = frozenset(',"\r\n')
@@ -26,7 +27,8 @@ class Recorder(Observer):
     """Writes ``jobs.csv``, ``machine_states.csv`` and ``decisions.csv``, each behind a prefix such as ``DIR/out_``.
 
     Files are opened when the run begins, so that a run that never begins leaves older outputs alone, and are complete
-    up to the last event however the run ends.
+    up to the last event however the run ends. Where nodes can fail (``fails``), the machine's states have one more
+    column, for units that are down.
 
     Raises
     ------
@@ -34,17 +36,20 @@ class Recorder(Observer):
         from any hook, when a file cannot be written; what was written before stays.
     """
 
-    def __init__(self, prefix: str) -> None:
+    def __init__(self, prefix: str, *, fails: bool = False) -> None:
         self._prefix = prefix
+        self._fails = fails
         self._files = CsvFiles()
         self._units = 0
-        self._idle = -1
+        #: (idle, down) units as last written
+        self._last = (-1, 0)
 
     def begins(self, now: float, units: int) -> None:
         """Open the files and write their headers."""
         self._units = units
         self._jobs = self._files.open(f"{self._prefix}jobs.csv", JOBS_COLUMNS)
-        self._machine = self._files.open(f"{self._prefix}machine_states.csv", MACHINE_COLUMNS)
+        columns = f"{MACHINE_COLUMNS},{DOWN_COLUMN}" if self._fails else MACHINE_COLUMNS
+        self._machine = self._files.open(f"{self._prefix}machine_states.csv", columns)
         self._decisions = self._files.open(f"{self._prefix}decisions.csv", DECISION_COLUMNS)
 
     def ended(self, now: float, job: Job) -> None:
@@ -55,16 +60,17 @@ class Recorder(Observer):
         """Write the decision's line."""
         if type(decision) is ExecuteJob and rejected is None:
             data = decision.data
-            line = f"{now!r},EXECUTE_JOB,{_text(data.job_id)},{data.alloc},carried_out,{_text(data.why or '')},\n"
+            line = f"{now!r},EXECUTE_JOB,{csv_text(data.job_id)},{data.alloc},carried_out,{csv_text(data.why or '')},\n"
         else:
             line = _decision_line(now, decision, rejected)
         self._files.write(self._decisions, line)
 
-    def settled(self, now: float, idle: int) -> None:
+    def settled(self, now: float, idle: int, down: int) -> None:
         """Write the instant's final state if it is a new one."""
-        if idle != self._idle:
-            self._idle = idle
-            self._files.write(self._machine, f"{now:.6f},0,0,0,{idle},{self._units - idle}\n")
+        if (idle, down) != self._last:
+            self._last = (idle, down)
+            more = f",{down}" if self._fails else ""
+            self._files.write(self._machine, f"{now:.6f},0,0,0,{idle},{self._units - idle - down}{more}\n")
 
     def ends(self, now: float, reason: EndReason, message: str) -> None:
         """Write what is left and close the files."""
@@ -121,7 +127,7 @@ def job_line(job: Job, shortest: float = 0.0) -> str:
     ``shortest`` is the execution time in seconds that a job of none is said to have had.
     """
     workload, _, name = job.id.partition("!")
-    head = f"{_text(name)},{_text(workload)},{_text(job.profile)}"
+    head = f"{csv_text(name)},{csv_text(workload)},{csv_text(job.profile)}"
     metadata = job.metadata.replace('"', '""') if job.metadata else ""
     walltime = -1.0 if job.walltime == inf else job.walltime
     if job.state == "REJECTED":
@@ -170,10 +176,11 @@ def _decision_line(now: float, decision: Decision, rejected: DecisionRejectedDat
     alloc = getattr(data, "alloc", "")
     why = getattr(data, "why", None) or ""
     verdict, message = ("carried_out", "") if rejected is None else (rejected.code, rejected.message)
-    return f"{now!r},{_text(name)},{_text(subject)},{_text(alloc)},{verdict},{_text(why)},{_text(message)}\n"
+    texts = ",".join(map(csv_text, (alloc, verdict, why, message)))
+    return f"{now!r},{csv_text(name)},{csv_text(subject)},{texts}\n"
 
 
-def _text(text: str) -> str:
+def csv_text(text: str) -> str:
     """Return a text as a CSV field (RFC 4180)."""
     if _SPECIAL.isdisjoint(text):
         return text

@@ -1,20 +1,20 @@
 """What a run consists of, before a scheduler is there."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from pipistrelle.platforms.description import Platform
 from pipistrelle.platforms.simgrid import SimGridPlatform
-from pipistrelle.protocol.errors import PipistrelleError
 from pipistrelle.server.batsim_setup import BatsimOptions
+from pipistrelle.server.dependency_plan import Condition, conditions_of
+from pipistrelle.server.errors import SetupError
+from pipistrelle.server.reliability import Reliability
+from pipistrelle.server.resilience_plan import check_resilience, resiliences_of
 from pipistrelle.traces.clean import clean
 from pipistrelle.traces.profiles import Composed, communicates
+from pipistrelle.traces.resilience import NONE, Resilience
 from pipistrelle.traces.workload import Workload
-
-
-class SetupError(PipistrelleError):
-    """Platform and workload that do not go together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,14 @@ class Setup:
         the machine as single hosts, where it is known as that; jobs whose hosts decide how long they take need it.
     batsim
         options of Batsim's way of running; None for the native dialect.
+    reliability
+        what fails, and how jobs live with it; None: nothing does.
+    conditions
+        what jobs wait for, by their ids with prefix.
+    resiliences
+        how single jobs meet failures, by their ids with prefix, where the workload says it.
+    remarks
+        what a user should be told of before the run.
     """
 
     platform: Platform
@@ -43,6 +51,10 @@ class Setup:
     strict: bool = False
     machine: SimGridPlatform | None = None
     batsim: BatsimOptions | None = None
+    reliability: Reliability | None = None
+    conditions: dict[str, tuple[Condition, ...]] = field(default_factory=dict)
+    resiliences: dict[str, Resilience] = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -51,6 +63,7 @@ class Setup:
         *workloads: Workload,
         strict: bool = False,
         batsim: BatsimOptions | None = None,
+        reliability: Reliability | None = None,
     ) -> "Setup":
         """Return the setup of traces as they were read: jobs that cannot run are dropped and counted.
 
@@ -74,7 +87,22 @@ class Setup:
             kept[f"w{number}"] = _as_batsim(cleaned) if own else cleaned
             for reason, count in left_out.items():
                 dropped[reason] = dropped.get(reason, 0) + count
-        setup = cls(platform, kept, dropped, strict, hosts, batsim)
+        resiliences = resiliences_of(kept)
+        if resiliences and reliability is None:
+            reliability = Reliability()
+        remarks = [] if reliability is None else check_resilience(reliability, resiliences, platform, kept)
+        setup = cls(
+            platform,
+            kept,
+            dropped,
+            strict,
+            hosts,
+            batsim,
+            reliability,
+            conditions_of(kept),
+            resiliences,
+            tuple(remarks),
+        )
         setup._check_work()
         return setup
 
@@ -92,6 +120,11 @@ class Setup:
     def epoch(self) -> float | None:
         """The Unix time (s) of time 0, as the first workload says; None if it does not."""
         return next((workload.epoch for workload in self.workloads.values()), None)
+
+    @property
+    def timezone(self) -> str | None:
+        """The name of the machine's time zone, as the first workload says; None if it does not."""
+        return next((workload.timezone for workload in self.workloads.values()), None)
 
     @property
     def has_work(self) -> bool:
@@ -124,6 +157,18 @@ class Setup:
                     found=f"platform '{self.platform.name}'",
                     hint="Name a platform in SimGrid's XML with --platform.",
                 )
+        if self.reliability is not None:
+            self._check_reliability(self.reliability)
+
+    def _check_reliability(self, reliability: Reliability) -> None:
+        """Raise SetupError if jobs cannot meet failures here as they are said to."""
+        if self.batsim is not None and self.batsim.compute_sharing:
+            raise SetupError("nodes that several jobs share cannot fail", hint="Leave out --enable-compute-sharing.")
+        if self.has_work and {reliability.resilience, *self.resiliences.values()} != {NONE}:
+            raise SetupError(
+                "jobs whose hosts decide how long they take have no dumps and no spares",
+                hint="They lose all their work with their nodes: leave out --checkpoint, --spares and --resilience.",
+            )
 
 
 def _as_batsim(workload: Workload) -> Workload:

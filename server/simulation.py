@@ -20,7 +20,9 @@ from pipistrelle.server.errors import Interrupted, OutputFailed, RunError
 from pipistrelle.server.loop import LoopTimes, give_up, run
 from pipistrelle.server.metrics import Metrics, Summary
 from pipistrelle.server.native_outputs import FolderOutputs, Outputs
+from pipistrelle.server.node_book import NodeBook
 from pipistrelle.server.observers import Observer
+from pipistrelle.server.reliability_book import ReliabilityBook
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.transport import Transport
 
@@ -66,10 +68,14 @@ def simulate(
     config = describe_run(setup)
     digest = hashlib.sha256(msgspec.json.encode(config)).hexdigest()[:16]
     hello, welcome = transport.greet(digest, f"pipistrelle {package}")
-    metrics = Metrics(setup.dropped, shared=setup.batsim is not None and setup.batsim.compute_sharing)
+    nodes = None if setup.reliability is None else NodeBook(setup.platform)
+    reliability = None if nodes is None else ReliabilityBook(nodes)
+    shared = setup.batsim is not None and setup.batsim.compute_sharing
+    metrics = Metrics(setup.dropped, shared=shared, reliability=reliability)
     if outputs is None and out is not None:
-        outputs = FolderOutputs(out)
-    watching = [metrics, *observers, *(() if outputs is None else outputs.observers())]
+        outputs = FolderOutputs(out, nodes)
+    books = [book for book in (nodes, reliability) if book is not None]
+    watching = [*books, metrics, *observers, *(() if outputs is None else outputs.observers())]
     deferred = Deferred(watching)
     engine = make_engine(setup, welcome.features, deferred, None if outputs is None else outputs.metered)
     times = LoopTimes()

@@ -35,8 +35,11 @@ class StallDetector:
                 hint="The scheduler repeats a decision that is rejected, or asks to be called at once, endlessly.",
             )
 
-    def idle(self, now: float, cluster: Cluster) -> None:
-        """Count a notice while nothing runs and no workload has jobs left; Stalled if too many had no effect."""
+    def idle(self, now: float, cluster: Cluster, *, fails: bool = False) -> None:
+        """Count a notice while nothing runs and no workload has jobs left; Stalled if too many had no effect.
+
+        ``fails`` tells that the machine's nodes fail.
+        """
         if cluster.steps != self._steps:
             self._steps = cluster.steps
             self._fruitless = 0
@@ -46,7 +49,9 @@ class StallDetector:
                 f"{MAX_FRUITLESS:,} notices had no effect while the machine is idle",
                 where=f"simulated time {now!r}",
                 found=describe_waiting(cluster),
-                hint="The scheduler asks to be called again and again, but starts and rejects nothing.",
+                hint="The jobs need more units than are ever up together, or the scheduler starts nothing."
+                if fails
+                else "The scheduler asks to be called again and again, but starts and rejects nothing.",
             )
 
     @staticmethod

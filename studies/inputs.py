@@ -101,7 +101,7 @@ def is_platform(name: str) -> bool:
 
 
 def load_workload(name: str, *, sort: bool = False) -> Workload:
-    """Return the bundled workload of this name, or the one in a file (SWF or Batsim's JSON).
+    """Return the bundled workload of this name, or the one in a file, of any format that `pipistrelle convert` reads.
 
     ``sort`` accepts a log whose submit times are not ascending.
 
@@ -115,7 +115,7 @@ def load_workload(name: str, *, sort: bool = False) -> Workload:
     if not os.path.exists(name):
         raise InputError(
             f"there is no workload '{name}'",
-            expected="a bundled workload or a file (SWF or Batsim's JSON, also .gz or .xz)",
+            expected="a bundled workload or a file (SWF, Batsim's JSON, a centre's log; also .gz or .xz)",
             hint=did_you_mean(name, list(workloads.names())),
         )
     require_text(name)

@@ -28,7 +28,11 @@ _MERGED = ("LANL", "Titan", "Slurm")
 
 
 def failure_plan(
-    texts: Sequence[str], platform: Platform, repair: Durations | None = None, factor: float = 1.0
+    texts: Sequence[str],
+    platform: Platform,
+    repair: Durations | None = None,
+    factor: float = 1.0,
+    where: str = "--failures",
 ) -> FailurePlan:
     """Return the plan of the failures that texts of the command line name.
 
@@ -42,6 +46,8 @@ def failure_plan(
         how long repairs take; None: as the model says, if it is of the library or of a file.
     factor
         the reliability factor, which multiplies all rates of failure.
+    where
+        what the texts are called in messages.
 
     Raises
     ------
@@ -50,12 +56,12 @@ def failure_plan(
     """
     sources = []
     for text in texts:
-        spec = parse_failures(text, _known(text))
+        spec = parse_failures(text, _known(text), where)
         try:
             sources.append(spec.source(platform, repair, factor))
         except OutageError as error:
             raise OutageError(
-                error.what, where=f"--failures {text}", expected=error.expected, found=error.found, hint=error.hint
+                error.what, where=f"{where} {text}", expected=error.expected, found=error.found, hint=error.hint
             ) from None
     return FailurePlan(tuple(sources))
 

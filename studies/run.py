@@ -21,6 +21,7 @@ from pipistrelle.server.endpoint import check_endpoint
 from pipistrelle.server.errors import EndpointError, Interrupted
 from pipistrelle.server.observers import Observer
 from pipistrelle.server.outputs import prepare_folder
+from pipistrelle.server.reliability import Reliability
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.simulation import Result, simulate
 from pipistrelle.server.transport import InProcessTransport
@@ -28,6 +29,7 @@ from pipistrelle.server.zmq_batsim import UNNAMED, BatsimTransport
 from pipistrelle.server.zmq_transport import ZmqTransport
 from pipistrelle.studies.child import Child, check_command
 from pipistrelle.studies.inputs import InputError, load_platform, load_workload, platform_for
+from pipistrelle.studies.reliability import ReliabilityOptions
 from pipistrelle.traces.workload import Workload
 
 #: time limits in seconds of the wall clock
@@ -46,6 +48,7 @@ def run_in_process(
     out: Path | None = None,
     strict: bool = False,
     observers: Sequence[Observer] = (),
+    reliability: Reliability | None = None,
 ) -> Result:
     """Simulate a workload under a policy in this process.
 
@@ -58,6 +61,8 @@ def run_in_process(
         a name that `make_policy` knows, or the object.
     out
         folder for the outputs, made if need be.
+    reliability
+        what fails; None: as the platform says (`pipistrelle.studies.reliability.ReliabilityOptions` reads texts).
 
     Raises
     ------
@@ -71,12 +76,14 @@ def run_in_process(
         machine = platform_for(trace, workload if isinstance(workload, str) else "")
     else:
         machine = load_platform(platform) if isinstance(platform, str) else platform
+    if reliability is None:
+        reliability = ReliabilityOptions().load(machine, trace)
     runtime = Runtime(make_policy(policy) if isinstance(policy, str) else policy, package_version())
     if out is not None:
         prepare_folder(out)
     with deferred_interrupts() as interrupted:
         result = simulate(
-            Setup.of(machine, trace, strict=strict),
+            Setup.of(machine, trace, strict=strict, reliability=reliability),
             InProcessTransport(runtime, interrupted),
             clock=time.perf_counter,
             out=out,

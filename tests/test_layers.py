@@ -55,6 +55,7 @@ CORE = {
 
 #: modules that deal with the world outside, and with what of it: everything else in these layers is the core
 WORLDLY = {
+    "platforms/moments.py": {"datetime", "zoneinfo"},  # the calendar and the rules of zones; no clock is read
     "protocol/schema.py": {"sys"},  # run as a program it writes the schema to standard output
     "server/batsim_verdicts.py": {"loguru"},  # of what is let pass without a word to the scheduler
     "server/native_outputs.py": {"pathlib"},

@@ -1,16 +1,22 @@
 """Batsim's JSON workload: jobs that refer to profiles. `pipistrelle.traces.batsim_text` writes it."""
 
 import os
+import re
 from pathlib import PurePath
+from typing import Final
 
 import msgspec
 import numpy as np
 
+from pipistrelle.protocol.errors import printable
 from pipistrelle.traces.errors import TraceError, shown
 from pipistrelle.traces.files import PathText, open_trace, trace_name
 from pipistrelle.traces.json_faults import depth_fault, json_fault, shape_fault
 from pipistrelle.traces.profiles import ProfileTable, closest, ranks_of, require_ranks, runtime_of
-from pipistrelle.traces.workload import LARGEST, Workload, decimal_text
+from pipistrelle.traces.workload import LABELS, LARGEST, Workload, decimal_text
+
+FORMAT: Final = "Batsim JSON"
+_NOTHING: Final = msgspec.Raw()
 
 
 class _Job(msgspec.Struct, gc=False):
@@ -19,6 +25,16 @@ class _Job(msgspec.Struct, gc=False):
     res: int
     profile: str
     walltime: float | None = None
+    # Labels of other types than text and whole numbers mean nothing here, but are no fault either.
+    name: msgspec.Raw = _NOTHING
+    user: msgspec.Raw = _NOTHING
+    group: msgspec.Raw = _NOTHING
+    account: msgspec.Raw = _NOTHING
+    queue: msgspec.Raw = _NOTHING
+    qos: msgspec.Raw = _NOTHING
+    partition: msgspec.Raw = _NOTHING
+    dependency: msgspec.Raw = _NOTHING
+    state: msgspec.Raw = _NOTHING
 
 
 class _File(msgspec.Struct):
@@ -48,6 +64,8 @@ class RegisteredJob(msgspec.Struct, frozen=True):
 _DECODER = msgspec.json.Decoder(_File)
 _TEXTS = msgspec.json.Decoder(_Texts)
 _JOB = msgspec.json.Decoder(_Job)
+_TEXT = msgspec.json.Decoder(str)
+_WHOLE = re.compile(rb"-?[0-9]{1,18}")
 _MOST = decimal_text(LARGEST)
 
 
@@ -61,7 +79,8 @@ def parse_batsim(data: bytes, path: PathText) -> Workload:
     """Return the workload that `data` holds; `path` serves for its name and for messages.
 
     Jobs are sorted by submit time, equal ones as in the file. Run times are those of the profiles, NaN where the hosts
-    decide. A walltime that is absent, null or -1 means none. Fields that are not known stay in `Workload.job_json` and
+    decide. A walltime that is absent, null or -1 means none. Members of a job that are called as labels are (`LABELS`),
+    and are texts or whole numbers, are its labels. Fields that are not known stay in `Workload.job_json` and
     `Workload.profile_json`. Usage traces that profiles name are read from beside the file.
 
     Raises
@@ -122,6 +141,8 @@ def parse_batsim(data: bytes, path: PathText) -> Workload:
         profile_json={name: bytes(raw) for name, raw in file.profiles.items()},
         job_json=list(map(bytes, texts)),
         machine_size=file.nb_res,
+        labels=_labels(jobs),
+        format=FORMAT,
     )
     return workload.select(np.argsort(submit, kind="stable"))
 
@@ -212,6 +233,29 @@ def _no_profile(job: _Job, name: str, file: _File, where: str) -> TraceError:
         expected="a name in $.profiles",
         hint=closest(job.profile, list(file.profiles)),
     )
+
+
+def label_text(raw: bytes | msgspec.Raw) -> str:
+    """Return the text of a label as a job's JSON object has it, "" if that is neither a text nor a whole number."""
+    data = bytes(raw)
+    if _WHOLE.fullmatch(data):
+        return data.decode()
+    return printable(_TEXT.decode(data).strip()) if data.startswith(b'"') else ""
+
+
+def _labels(jobs: list[_Job]) -> dict[str, list[str]]:
+    """Return the labels that at least one job has."""
+    columns = {}
+    known: dict[bytes, str] = {b"": ""}
+    for name in LABELS:
+        raws = [bytes(getattr(job, name)) for job in jobs]
+        for raw in raws:
+            if raw not in known:
+                known[raw] = label_text(raw)
+        texts = [known[raw] for raw in raws]
+        if any(texts):
+            columns[name] = texts
+    return columns
 
 
 def _walltime(job: _Job) -> float:

@@ -6,9 +6,11 @@ from math import inf, isnan
 import msgspec
 import numpy as np
 
+from pipistrelle.traces.batsim_json import label_text
 from pipistrelle.traces.errors import TraceError, shown
+from pipistrelle.traces.log_labels import written_labels
 from pipistrelle.traces.profiles import Composed, Delay, Profile, UsageTrace, delay_json, leaves, runtime_of
-from pipistrelle.traces.workload import Workload, decimal_text
+from pipistrelle.traces.workload import LABELS, Workload, decimal_text
 
 _KNOWN = frozenset({"id", "subtime", "walltime", "res", "profile"})
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -30,10 +32,15 @@ def job_text(workload: Workload, row: int, job_id: str) -> bytes:
     return text.encode()
 
 
-def with_id(raw: bytes, job_id: str) -> bytes:
-    """Return a job's JSON object with another ``id``, the other members unchanged and in their order."""
+def with_id(raw: bytes, job_id: str, **changes: float) -> bytes:
+    """Return a job's JSON object with another ``id``, and with other numbers where ``changes`` names members.
+
+    The other members are unchanged, and all are in their order; new ones come last.
+    """
     members = _MEMBERS.decode(raw)
     members["id"] = msgspec.Raw(msgspec.json.encode(job_id))
+    for name, value in changes.items():
+        members[name] = msgspec.Raw(decimal_text(value).encode())
     return msgspec.json.encode(members)
 
 
@@ -57,7 +64,8 @@ def batsim_chunks(workload: Workload) -> Iterator[bytes]:
     Profiles that were read are written again, with their parts; profiles that no job uses are left out. A job without
     one gets a profile of type delay under `Workload.profile_of`'s name. ``nb_res`` is the machine's size, or the
     largest job's where that is not known: Batsim asks for a number. Fields of jobs and profiles that are not known
-    here are kept; users, queues, the header and the other fields of a log are not: the format has no place for them.
+    here are kept. Users, queues, dependencies and so on are texts under the names of `LABELS`; the header and the other
+    fields of a log are not kept: the format has no place for them.
 
     Raises
     ------
@@ -149,14 +157,16 @@ def _same(one: float, other: float) -> bool:
 
 def _chunks(workload: Workload, profiles: dict[str, str]) -> Iterator[bytes]:
     size = workload.machine_size if workload.machine_size is not None else int(workload.size.max())
+    labels = written_labels(workload)
     yield b'{"nb_res": %d,\n"jobs": [\n' % size
     last = len(workload) - 1
     for row, job in enumerate(workload.ids):
         walltime = float(workload.walltime[row])
         limit = "" if walltime == inf else f'"walltime": {decimal_text(walltime)}, '
+        further = _labels_text(labels, row) if workload.job_json is None else _further(workload, labels, row)
         line = (
             f'{{"id": {_json(job)}, "subtime": {decimal_text(float(workload.submit[row]))}, {limit}'
-            f'"res": {workload.size[row]}, "profile": {_json(workload.profile_of(row))}{_further(workload, row)}}}'
+            f'"res": {workload.size[row]}, "profile": {_json(workload.profile_of(row))}{further}}}'
         )
         yield f"{line}{',' if row < last else ''}\n".encode()
     yield b'],\n"profiles": {\n'
@@ -166,13 +176,28 @@ def _chunks(workload: Workload, profiles: dict[str, str]) -> Iterator[bytes]:
     yield b"}}\n"
 
 
-def _further(workload: Workload, row: int) -> str:
-    """Return the members of a job's JSON object that have no column, with a comma before each."""
-    if workload.job_json is None:
-        return ""
+def _labels_text(labels: dict[str, list[str]], row: int) -> str:
+    """Return the members for a job's labels, with a comma before each."""
+    return "".join(f', "{name}": {_json(texts[row])}' for name, texts in labels.items() if texts[row])
+
+
+def _further(workload: Workload, labels: dict[str, list[str]], row: int) -> str:
+    """Return the members of a job's JSON object that have no column, with a comma before each.
+
+    Labels are those of the workload, which may have been changed since; one that was not changed stays as it stood.
+    """
+    assert workload.job_json is not None
     members = _MEMBERS.decode(workload.job_json[row])
-    if members.keys() <= _KNOWN:
+    wanted = {name: texts[row] for name, texts in labels.items() if texts[row]}
+    if not wanted and members.keys() <= _KNOWN:
         return ""
+    for name in LABELS:
+        old = label_text(members[name]) if name in members else ""
+        new = wanted.get(name, "")
+        if new != old:
+            members.pop(name, None)
+            if new:
+                members[name] = msgspec.Raw(msgspec.json.encode(new))
     texts = ((key, msgspec.json.format(raw, indent=-1).decode()) for key, raw in members.items() if key not in _KNOWN)
     return "".join(f", {_json(key)}: {text}" for key, text in texts)
 

@@ -5,8 +5,11 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 
 from pipistrelle.traces.clean import clean, count_overruns
-from pipistrelle.traces.workload import Floats, Ints, Workload, decimal_text
+from pipistrelle.traces.log_labels import dependency_column
+from pipistrelle.traces.workload import Floats, Ints, Workload, decimal_text, label_column
 
+#: {label: what it is called here}, for those that are counted if the log has them in words
+_FURTHER = {"group": "groups", "account": "accounts", "queue": "queues", "qos": "QOS"}
 _UNIX = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -21,7 +24,7 @@ def describe(workload: Workload) -> list[tuple[str, str]]:
     reasons = ", ".join(f"{reason}: {count:,}" for reason, count in dropped.items())
     facts = [
         ("name", workload.name),
-        ("format", "SWF" if workload.profiles is None else "Batsim JSON"),
+        ("format", workload.format or ("SWF" if workload.profiles is None else "Batsim JSON")),
         ("jobs", f"{len(workload):,}"),
         ("machine", "unknown" if workload.machine_size is None else f"{workload.machine_size:,} units"),
         ("time zone", workload.timezone or "unknown"),
@@ -37,9 +40,19 @@ def describe(workload: Workload) -> list[tuple[str, str]]:
         ("requested time", _walltime_text(kept.walltime)),
         ("over requested time", f"{count_overruns(kept):,} (will be killed at the requested time)"),
         ("offered load", _load_text(kept)),
-        ("users", f"{np.unique(kept.columns['user']).size:,}" if "user" in kept.columns else "unknown"),
+        ("users", _count_text(label_column(kept, "user"))),
     ]
-    return facts
+    for label, heading in _FURTHER.items():
+        texts = kept.labels.get(label)
+        if texts is not None:
+            facts.append((heading, _count_text(texts)))
+    dependent = sum(map(bool, dependency_column(kept) or ()))
+    return [*facts, ("dependent", f"{dependent:,} jobs wait for others")] if dependent else facts
+
+
+def _count_text(texts: list[str] | None) -> str:
+    """Return how many different texts there are, jobs without one aside."""
+    return "unknown" if texts is None else f"{len(set(texts) - {''}):,}"
 
 
 def offered_load(workload: Workload, units: int) -> float:

@@ -77,7 +77,7 @@ def binary_file(where: str) -> TraceError:
     return TraceError(
         "is a binary file (it has NUL bytes)",
         where=where,
-        expected="SWF or Batsim JSON, plain or compressed with gzip, xz or bzip2",
+        expected="a workload or a log, plain or compressed with gzip, xz or bzip2",
         hint="Check that it is the right file.",
     )
 
@@ -89,7 +89,7 @@ def _uncompressed(raw: io.BufferedReader, where: str) -> io.BufferedReader:
             raise TraceError(
                 f"is {kind}, which is not read",
                 where=where,
-                expected="SWF or Batsim JSON, plain or compressed with gzip, xz or bzip2",
+                expected="a workload or a log, plain or compressed with gzip, xz or bzip2",
                 hint="Unpack it first.",
             )
     opened: gzip.GzipFile | lzma.LZMAFile | bz2.BZ2File
@@ -139,7 +139,7 @@ def _compressor(raw: IO[bytes], where: str) -> Iterator[IO[bytes]]:
 def trace_name(path: PathText) -> str:
     """Return the trace's name: the file's, without folder, compression's and format's suffix."""
     name = PurePath(path).name
-    for suffixes in ((".gz", ".xz", ".bz2"), (".swf", ".json")):
+    for suffixes in ((".gz", ".xz", ".bz2"), (".swf", ".json", ".sacct", ".maui")):
         for suffix in suffixes:
             if len(name) > len(suffix):
                 name = name.removesuffix(suffix)

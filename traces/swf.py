@@ -7,14 +7,18 @@ import io
 import re
 from collections.abc import Iterator
 from pathlib import PurePath
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipistrelle.traces.errors import TraceError, shown
 from pipistrelle.traces.files import PathText, binary_file, open_trace, trace_name
+from pipistrelle.traces.runnable import require_ids, require_runtimes
+from pipistrelle.traces.swf_numbers import numbered
 from pipistrelle.traces.workload import LARGEST, Floats, Ints, Workload, decimal_text, decimal_texts
+
+FORMAT: Final = "SWF"
 
 
 class Field(NamedTuple):
@@ -234,6 +238,7 @@ class _Reader:
             epoch=_epoch(header),
             timezone=_timezone(header),
             header=header,
+            format=FORMAT,
         )
         return workload.select(np.argsort(submit, kind="stable")) if sort else workload
 
@@ -321,34 +326,21 @@ def swf_chunks(workload: Workload) -> Iterator[bytes]:
     """Return the workload as SWF, in pieces; errors come at once, before the first piece.
 
     A job without walltime is written with requested time -1, the format's sign for "missing"; profile names are not
-    written: SWF has no place for them.
+    written: SWF has no place for them. Names of users, groups, queues and partitions become numbers, which the header
+    explains; of dependencies the one preceding job is kept that the format has a place for.
 
     Raises
     ------
     TraceError
         if the workload has no jobs, a job's id is not a whole number, or only its hosts can tell how long a job takes.
     """
-    if not len(workload):
-        raise TraceError("there are no jobs to write", where=workload.name, hint="A trace has at least one job.")
-    for job in workload.ids:
-        if not (job.isascii() and job.isdigit() and int(job) <= LARGEST and job == str(int(job))):
-            raise TraceError(
-                "SWF cannot keep this job id",
-                where=f"{workload.name}, job {shown(job)}",
-                expected="a whole number without leading zeros",
-                hint="Keep the workload in Batsim's JSON, or number its jobs.",
-            )
-    unknown = np.flatnonzero(np.isnan(workload.runtime))
-    if unknown.size:
-        row = int(unknown[0])
-        raise TraceError(
-            "SWF cannot keep a job that computes",
-            where=f"{workload.name}, job {shown(workload.ids[row])}",
-            expected="a profile of delays",
-            found=f"profile {shown(workload.profile_of(row))} (and {unknown.size - 1} more such jobs)",
-            hint="Its hosts decide how long it takes: keep the workload in Batsim's JSON.",
-        )
-    return _chunks(workload)
+    require_runtimes(workload, "SWF")
+    require_ids(workload, "SWF", _is_number, "a whole number without leading zeros")
+    return _chunks(numbered(workload))
+
+
+def _is_number(job: str) -> bool:
+    return job.isascii() and job.isdigit() and len(job) <= 16 and int(job) <= LARGEST and job == str(int(job))
 
 
 def _chunks(workload: Workload) -> Iterator[bytes]:

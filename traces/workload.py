@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,9 @@ if TYPE_CHECKING:  # profiles are read with the help of this module
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+#: the names that labels of a workload have, in the order in which they are shown
+LABELS: Final = ("name", "user", "group", "account", "queue", "qos", "partition", "dependency", "state")
 
 #: No time (s), size or count of a job may be larger: above it neighbouring integers share one double.
 LARGEST = float(2**53)
@@ -45,6 +48,9 @@ class Workload:
         the trace's name, e.g. ``KTH-SP2-1996-2.1-cln``.
     source
         the name of the file it was read from, without folder, or the maker's name.
+    format
+        what kind of file that was, e.g. ``Slurm sacct``, or "" if it is none; two workloads may differ in it and be
+        equal.
     ids
         job names without workload prefix, unique; length n.
     submit
@@ -73,6 +79,9 @@ class Workload:
     measures
         the same for fields that may be fractional: ``wait`` (s), ``cpu_time`` (s), ``memory`` (KB),
         ``requested_memory`` (KB), ``think_time`` (s).
+    labels
+        what the log has in words, length n each, by name; empty texts where it does not say: ``name``, ``user``,
+        ``group``, ``account``, ``queue``, ``qos``, ``partition``, ``dependency`` (such as ``afterok:17``), ``state``.
     machine_size
         schedulable units of the machine the trace comes from, or None if the file does not say.
     epoch
@@ -101,10 +110,12 @@ class Workload:
     job_json: list[bytes] | None = None
     columns: dict[str, Ints] = field(default_factory=dict)
     measures: dict[str, Floats] = field(default_factory=dict)
+    labels: dict[str, list[str]] = field(default_factory=dict)
     machine_size: int | None = None
     epoch: float | None = None
     timezone: str | None = None
     header: dict[str, str] = field(default_factory=dict)
+    format: str = ""
 
     def __post_init__(self) -> None:
         count = len(self.ids)
@@ -112,6 +123,9 @@ class Workload:
             raise ValueError(f"{len(self.profiles)} profiles for {count} jobs")
         if self.job_json is not None and len(self.job_json) != count:
             raise ValueError(f"{len(self.job_json)} JSON objects for {count} jobs")
+        for name, texts in self.labels.items():
+            if len(texts) != count:
+                raise ValueError(f"{len(texts)} texts of {name} for {count} jobs")
         floats = {"submit": self.submit, "walltime": self.walltime, "runtime": self.runtime, **self.measures}
         ints = {"size": self.size, **self.columns}
         for group, dtype in ((floats, np.float64), (ints, np.int64)):
@@ -127,7 +141,8 @@ class Workload:
         if not isinstance(other, Workload):
             return NotImplemented
         return (
-            self._labels() == other._labels()
+            self._fixed() == other._fixed()
+            and self.labels == other.labels
             and all(_same(mine, its) for mine, its in zip(self._core(), other._core(), strict=True))
             and _same_columns(self.columns, other.columns)
             and _same_columns(self.measures, other.measures)
@@ -135,7 +150,7 @@ class Workload:
 
     __hash__ = None  # type: ignore[assignment]  # arrays can change, so a workload is no dictionary key
 
-    def _labels(self) -> tuple[object, ...]:
+    def _fixed(self) -> tuple[object, ...]:
         fixed = (self.name, self.source, self.machine_size, self.epoch, self.timezone, self.header)
         return (*fixed, self.ids, self.profiles, self._work())
 
@@ -178,11 +193,27 @@ class Workload:
             job_json=None if self.job_json is None else [self.job_json[row] for row in rows],
             columns={name: column[chosen] for name, column in self.columns.items()},
             measures={name: column[chosen] for name, column in self.measures.items()},
+            labels={name: [texts[row] for row in rows] for name, texts in self.labels.items()},
             machine_size=self.machine_size,
             epoch=self.epoch,
             timezone=self.timezone,
             header=dict(self.header),
+            format=self.format,
         )
+
+
+def label_column(workload: Workload, name: str) -> list[str] | None:
+    """Return each job's `name`, such as ``user`` or ``queue``, as text, length n; "" where a job has none.
+
+    It is the label of that name, or where a job has none, the log's number: ``7``. None if the log has neither. The
+    list may be the workload's own: nobody may write into it.
+    """
+    texts = workload.labels.get(name)
+    column = workload.columns.get(name)
+    if column is None:
+        return texts
+    numbers = ["" if number == -1 else str(number) for number in column.tolist()]
+    return numbers if texts is None else [text or number for text, number in zip(texts, numbers, strict=True)]
 
 
 def _same(mine: NDArray[Any], its: NDArray[Any]) -> bool:

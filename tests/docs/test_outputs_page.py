@@ -7,10 +7,13 @@ import msgspec
 import pytest
 
 from pipistrelle.cli.summary import timings
+from pipistrelle.platforms.outage import Outage, Outages
 from pipistrelle.protocol.fields import EndReason, RejectionCode
-from pipistrelle.server import outputs, recorder
+from pipistrelle.server import attempt_recorder, node_book, outputs, recorder
 from pipistrelle.server.jobs import State
 from pipistrelle.server.metrics import Summary
+from pipistrelle.server.reliability import Reliability
+from pipistrelle.studies.inputs import load_platform
 from pipistrelle.studies.run import run_in_process
 
 PAGE = "docs/outputs.md"
@@ -21,6 +24,16 @@ def run(tmp_path_factory):
     """Return the outputs' folder and the result of a run of the bundled workload."""
     folder = tmp_path_factory.mktemp("outputs")
     return folder, run_in_process("demo", "fcfs", out=folder)
+
+
+@pytest.fixture(scope="module")
+def failing(tmp_path_factory):
+    """Return the outputs' folder of a run in which nodes fail."""
+    folder = tmp_path_factory.mktemp("failing")
+    machine = load_platform("tiny")
+    outages = Outages.of([Outage(0, 100.0, 200.0)])
+    run_in_process("seven-jobs", "easy", platform=machine, out=folder, reliability=Reliability(outages=outages))
+    return folder
 
 
 @pytest.fixture
@@ -50,21 +63,43 @@ def test_every_column_is_documented(heading, columns, names, run):
     assert (folder / heading).read_text(encoding="utf-8").partition("\n")[0] == columns
 
 
+@pytest.mark.parametrize(
+    ("heading", "columns"),
+    [("out_attempts.csv", attempt_recorder.ATTEMPT_COLUMNS), ("out_nodes.csv", node_book.NODE_COLUMNS)],
+)
+def test_every_column_of_failures_is_documented(heading, columns, names, failing):
+    """The columns on the page are those of the file's header where nodes can fail."""
+    assert names(heading) == columns.split(",")
+    assert (failing / heading).read_text(encoding="utf-8").partition("\n")[0] == columns
+    states = (failing / "out_machine_states.csv").read_text(encoding="utf-8").partition("\n")[0]
+    assert states == f"{recorder.MACHINE_COLUMNS},{recorder.DOWN_COLUMN}"
+
+
+def test_every_figure_of_failures_is_documented(section, failing):
+    """The second table of the summary has the keys of its part on reliability."""
+    keys = msgspec.json.decode((failing / "out_summary.json").read_bytes())["reliability"]
+    page = section(PAGE, "out_summary.json").partition("`reliability` has these keys:")[2]
+
+    assert re.findall(r"^\| `(\w+)` \|", page, flags=re.MULTILINE) == list(keys)
+
+
 def test_every_key_is_documented(names, run):
     """The keys on the page are those of the JSON files, in their order."""
     folder, result = run
 
-    assert names("out_summary.json") == list(Summary.__struct_fields__)
+    keys = list(Summary.__struct_fields__)
+    assert names("out_summary.json")[: len(keys)] == keys
     assert names("out_config.json") == list(msgspec.json.decode((folder / "out_config.json").read_bytes()))
     assert names("Wall-clock figures") == list(timings(result))
 
 
-def test_every_file_is_documented(section, table, run):
-    """The table of files names exactly what a run writes."""
+def test_every_file_is_documented(section, table, run, failing):
+    """The table of files names exactly what a run writes, two files only where nodes can fail."""
     folder, _ = run
     named = {re.sub(r"\[(.*)\]\(.*\)", r"\1", row[0]) for row in table(section(PAGE, "Outputs"))}
 
-    assert named == {path.name for path in folder.iterdir()}
+    assert named == {path.name for path in failing.iterdir()}
+    assert named - {path.name for path in folder.iterdir()} == {"out_attempts.csv", "out_nodes.csv"}
 
 
 def test_every_value_of_a_closed_set_is_documented(section):

@@ -1,8 +1,8 @@
 """docs/scheduling.md and docs/determinism.md: every part, preset and class of events, as the code has them."""
 
-from pipistrelle.schedulers.backfill import BACKFILLS
-from pipistrelle.schedulers.orders import ORDERS
-from pipistrelle.schedulers.placement import PLACEMENTS
+from msgspec.structs import fields
+
+from pipistrelle.schedulers.parts import PARTS
 from pipistrelle.schedulers.presets import Preset, library
 from pipistrelle.schedulers.registry import registered
 from pipistrelle.schedulers.view import View
@@ -13,13 +13,16 @@ PAGE = "docs/scheduling.md"
 
 def test_every_part_is_documented(section, table):
     """The tables name every order, backfilling rule and placement."""
-    for heading, parts in (("Orders", ORDERS), ("Backfilling", BACKFILLS), ("Placements", PLACEMENTS)):
-        assert {row[0].strip("`") for row in table(section(PAGE, heading))} == set(parts)
+    for heading, axis in (("Orders", "order"), ("Backfilling", "backfill"), ("Placements", "placement")):
+        assert {row[0].strip("`") for row in table(section(PAGE, heading))} == set(PARTS[axis])
 
 
 def test_every_preset_is_documented(section, table):
     """The table of presets has each one's parts, and each is registered."""
-    rows = {row[0].strip("`"): [cell.strip("`") for cell in row[1:]] for row in table(section(PAGE, "Presets"))}
+    rows = {
+        row[0].partition("]")[0].strip("`["): [cell.strip("`") for cell in row[1:]]
+        for row in table(section(PAGE, "Presets"))
+    }
 
     assert rows == {name: [preset.order, preset.backfill, preset.placement] for name, preset in library().items()}
     assert set(rows) <= set(registered())
@@ -29,14 +32,15 @@ def test_every_key_of_a_presets_file_is_documented(section, table):
     """The table of keys has each one's default."""
     rows = {row[0].strip("`"): row[1].strip("`") for row in table(section(PAGE, "A scheduler in a file"))}
 
-    assert rows == {key: getattr(Preset(), key) for key in Preset.__struct_fields__}
+    assert rows == {key.encode_name: getattr(Preset(), key.name) or rows[key.encode_name] for key in fields(Preset)}
+    assert {rows[f"{axis}-options"] for axis in ("order", "backfill")} == {"none"}
 
 
 def test_every_backfilling_rule_tells_when_it_is_woken(section, table):
     """The last table covers every backfilling rule."""
     rows = table(section(PAGE, "When they are woken"))
 
-    assert {name.strip("` ") for row in rows for name in row[0].split(",")} == set(BACKFILLS)
+    assert {name.strip("` ") for row in rows for name in row[0].split(",")} == set(PARTS["backfill"])
 
 
 def test_every_means_of_the_view_is_documented(section, table):
@@ -57,8 +61,12 @@ def test_the_order_within_an_instant_is_documented(section, table):
     assert classes == [
         agenda.PHASE,
         agenda.END,
+        agenda.FAILURE,
+        agenda.REPAIR,
+        agenda.MAINTENANCE,
         agenda.SWITCH,
         agenda.OUTSIDE,
+        agenda.REQUEUE,
         agenda.SUBMISSION,
         agenda.CALL,
         agenda.DECISION,

@@ -17,6 +17,7 @@ SIZES = {
     "grizzly": (1490, 1490),
     "hpc2n": (120, 240),
     "kth-sp2": (100, 100),
+    "salomon": (1008, 1008),
     "seven-jobs": (4, 4),
     "theta": (4360, 4360),
     "tiny": (4, 4),
@@ -117,11 +118,15 @@ def test_the_manual_lists_the_library(manual):
 
 
 def test_the_manual_lists_every_key(manual):
-    """The two tables of keys are the fields of a platform and of a pool."""
+    """The tables of keys are the fields of a platform and of what it consists of."""
     assert [row[0] for row in rows_after(manual, "At the top:")] == list(platforms.Platform.__struct_fields__)
     assert [row[0] for row in rows_after(manual, "In each `[[pools]]` table:")] == list(
         platforms.Pool.__struct_fields__
     )
+    failing = rows_after(manual, "In each `[[failures]]` table:")
+    assert [row[0] for row in failing] == list(description.Failing.__struct_fields__)
+    classes = rows_after(manual, "In each `[[classes]]` table, one for each queue whose jobs have limits:")
+    assert [row[0] for row in classes] == list(description.JobClass.__struct_fields__)
 
 
 def test_the_manual_states_the_limits(manual):

@@ -85,7 +85,7 @@ def test_a_gpu_a_node_is_a_unit_of_its_own_kind():
         (f"{HEAD}nods = 2\n", "m.toml: unknown key 'nods' in pools[0]. Did you mean 'nodes'?"),
         (
             f"{POOL}colour = 2\n",
-            "unknown key 'colour' in pools[0]. Known: name, nodes, units_per_node, unit, properties.",
+            "unknown key 'colour' in pools[0]. Known: name, nodes, units_per_node, unit, prologue, epilogue",
         ),
         (f'{POOL}"a` - at `$.pools" = 2\n', "unknown key 'a` - at `$.pools' in pools[0]."),
         (f'{POOL}[[pools]]\nname = "b"\nnodes = "2"\n', "m.toml: pools[1].nodes: a value of the wrong type: "),

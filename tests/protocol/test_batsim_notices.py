@@ -29,6 +29,16 @@ from pipistrelle.protocol.events import (
     JobKilledData,
     JobSubmitted,
     JobSubmittedData,
+    MaintenanceAnnounced,
+    MaintenanceAnnouncedData,
+    MaintenanceBegins,
+    MaintenanceBeginsData,
+    MaintenanceEnds,
+    MaintenanceEndsData,
+    NodesFailed,
+    NodesFailedData,
+    NodesRepaired,
+    NodesRepairedData,
     NoMoreJobs,
     Progress,
     RequestedCall,
@@ -145,6 +155,45 @@ def test_events_of_batsim_alone_are_told_as_they_are() -> None:
 
     assert told(*events) == [msgspec.to_builtins(event) for event in events]
     assert heard(*told(*events)) == events
+
+
+def test_nodes_that_go_down_and_come_up_are_machines() -> None:
+    """Failures and maintenance are Batsim's events of machines, by their units; what is planned is not told."""
+    nodes: dict[str, Any] = {"nodes": "1-2", "units": "4-11"}
+    events = told(
+        NodesFailed(9.0, NodesFailedData(**nodes, cause="fan")),
+        NodesRepaired(9.0, NodesRepairedData(**nodes)),
+        MaintenanceAnnounced(9.5, MaintenanceAnnouncedData("m1", 20.0, 30.0, **nodes)),
+        MaintenanceBegins(10.0, MaintenanceBeginsData("m1", **nodes)),
+        MaintenanceEnds(10.0, MaintenanceEndsData("m1", **nodes)),
+    )
+    gone: dict[str, Any] = {"type": "event_machine_unavailable", "resources": "4-11"}
+    back: dict[str, Any] = {"type": "event_machine_available", "resources": "4-11"}
+
+    assert events == [
+        wire("NOTIFY", gone, 9.0),
+        wire("NOTIFY", back, 9.0),
+        wire("NOTIFY", gone, 10.0),
+        wire("NOTIFY", back, 10.0),
+    ]
+    assert heard(*events) == [Notify(9.0, gone), Notify(9.0, back), Notify(10.0, gone), Notify(10.0, back)]
+
+
+def test_a_job_that_lost_its_nodes_is_one_that_failed() -> None:
+    """The wire has no cause; the new attempt is told by its own JSON, whose id is the attempt's."""
+    lost = JobCompletedData("w0!1", "COMPLETED_FAILED", "0-1", -1, "fan")
+    raw = msgspec.Raw(b'{"id":"w0!1#1","res":2,"subtime":5,"walltime":60,"profile":"p","mine":1}')
+    again = BatsimJob("w0!1#1", 2, 60.0, 5.0, "p", attempt=1, remaining=0.5, raw=raw)
+    events = told(JobCompleted(9.0, lost), JobSubmitted(9.0, BatsimSubmittedData("w0!1#1", again)))
+
+    assert events == [
+        wire(
+            "JOB_COMPLETED",
+            {"job_id": "w0!1", "job_state": "COMPLETED_FAILED", "return_code": -1, "alloc": "0-1"},
+            9.0,
+        ),
+        wire("JOB_SUBMITTED", {"job_id": "w0!1#1", "job": json.loads(bytes(raw))}, 9.0),
+    ]
 
 
 def test_a_plain_machine_is_told_with_all_that_clients_want() -> None:

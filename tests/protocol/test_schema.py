@@ -108,7 +108,7 @@ def test_everything_is_described(schema: dict[str, Any]) -> None:
             described += [choice["description"] for choice in choices if "description" in choice]
             assert described or all("$ref" in choice for choice in choices), f"{name}.{field}"
             if any(choice.get("type") == "number" for choice in choices):
-                assert any(word in described[0] for word in ("in seconds", "share")), f"{name}.{field}"
+                assert any(word in described[0] for word in ("in seconds", "share", "a pure number")), f"{name}.{field}"
     assert not [node for node in nodes(schema) if "\n" in node.get("description", "")]
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from pipistrelle.protocol import codec
 from pipistrelle.protocol.decisions import AnyDecision, Malformed
-from pipistrelle.protocol.events import AnyEvent, JobDescription, PlatformInfo, PoolInfo, SimulationBegins
+from pipistrelle.protocol.events import AnyEvent, ClassInfo, JobDescription, PlatformInfo, PoolInfo, SimulationBegins
 from pipistrelle.protocol.fields import (
     FEATURES,
     PROTOCOL_OLDEST,
@@ -28,6 +28,7 @@ from pipistrelle.protocol.messages import HelloData, Notice, Refused, ReplyFrame
 from pipistrelle.protocol.nodeset_text import LARGEST_UNIT
 from pipistrelle.protocol.nodesets import NodeSet
 from pipistrelle.protocol.session import TRANSITIONS, SchedulerSession, ServerSession
+from pipistrelle.server.agenda import CALL, DECISION, END, FAILURE, MAINTENANCE, REPAIR, REQUEUE, SUBMISSION
 from pipistrelle.server.engine import Engine
 from pipistrelle.server.jobs import Job
 from pipistrelle.server.stalls import MAX_FRUITLESS
@@ -135,6 +136,7 @@ def documented() -> Iterator[Any]:
     yield pytest.param("The job object", 0, JobDescription, id="job")
     yield pytest.param("The platform object", 0, PlatformInfo, id="platform")
     yield pytest.param("The pool object", 0, PoolInfo, id="pool")
+    yield pytest.param("The class object", 0, ClassInfo, id="class")
     for name, struct in (EVENTS | DECISIONS).items():
         data = next(field for field in msgspec.structs.fields(struct) if field.name == "data")
         yield pytest.param(name, 0, data.type, id=name)
@@ -189,7 +191,7 @@ def test_every_code_is_explained(heading: str, head: str, literal: Any) -> None:
 
 def test_the_wake_types_are_named() -> None:
     """The section on the filter names what may be listed, and what always wakes is all other events."""
-    text = section("Wake filter")
+    text = section("Wake filter").replace("\n  ", " ")
     always = re.search(r"^- (.*?) always wake, and so do (.*?)\.", text, re.MULTILINE)
 
     assert always
@@ -210,8 +212,25 @@ def test_the_numbers_are_the_codes() -> None:
     assert f"{codec.MAX_FRAME_BYTES:,} bytes" in section("Frames")
     assert f"at most {len(str(LARGEST_UNIT))} digits" in section("Sets of units")
     assert section("The end").count(f"{MAX_FRUITLESS:,} notices in a row") == 2
+    assert f"{MAX_FRUITLESS:,} outages passed" in section("The end")
     assert f"waits {HELLO_TIMEOUT:g} s for a HELLO" in section("Liveness")
     assert f"waits {DECISION_TIMEOUT:g} s for each reply" in section("Liveness")
+
+
+def test_the_order_of_an_instant_is_the_agendas() -> None:
+    """The list names the kinds of events in the order in which the engine's agenda has their classes."""
+    places = {"Ends": END, "Failures": FAILURE, "Repairs": REPAIR, "Maintenance": MAINTENANCE, "Submissions": REQUEUE}
+    listed = re.findall(r"^\d\. (\w+):", section("Order"), re.MULTILINE)
+
+    assert listed == [*places, "Calls"]
+    assert sorted([*places.values(), SUBMISSION, CALL, DECISION]) == [*places.values(), SUBMISSION, CALL, DECISION]
+
+
+def test_features_bring_their_events() -> None:
+    """The sections on nodes and maintenance are all there, and the text on the feature names each of these events."""
+    named = set(re.findall(r"\b[A-Z]+_[A-Z]+\b", section("Failures and maintenance").split("**Without it**")[0]))
+
+    assert {name for name in EVENTS if name.startswith(("NODES_", "MAINTENANCE_"))} <= named
 
 
 def test_the_sets_of_units_are_sets_of_units() -> None:

@@ -34,7 +34,14 @@ def workload(seed: int, jobs: int = 150) -> list[tuple[float, int, float, float]
 
 def preset(name: str) -> ComposedPolicy:
     """Return a preset's policy."""
-    return compose(**library()[name].parts)
+    parts = library()[name]
+    return compose(
+        order=parts.order,
+        backfill=parts.backfill,
+        placement=parts.placement,
+        order_options=parts.order_options,
+        backfill_options=parts.backfill_options,
+    )
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -18,6 +18,7 @@ from pipistrelle.schedulers.orders import ORDERS, Fcfs
 from pipistrelle.schedulers.placement import LowestIds
 from pipistrelle.schedulers.policy import ComposedPolicy, compose
 from pipistrelle.schedulers.view import View
+from pipistrelle.schedulers.windows import Window
 
 RunPolicy = Callable[..., Any]
 MakeJob = Callable[..., SchedulerJob]
@@ -186,6 +187,21 @@ def test_a_job_far_beyond_its_walltime_is_waited_for(bench: Bench, waiting_job: 
     assert bench.at(20.0) == {}
 
     assert bench.at(25.0, ended=(late,)) == {1: "0-3"}
+
+
+def test_a_job_that_survives_maintenance_keeps_its_units(bench: Bench, waiting_job: MakeJob) -> None:
+    """It goes on without the nodes that it lost, against what was planned: nobody gets what it still holds."""
+    long, first = waiting_job(0, size=2, walltime=30.0), waiting_job(1, size=3, walltime=5.0)
+    assert bench.at(0.0, long) == {0: "0-1"}
+    bench.view.windows.add(Window("m", 8.0, 12.0, NodeSet.parse("0")))
+    assert bench.at(1.0, first) == {}
+    bench.view.withdraw(NodeSet.parse("0"), "m")
+    assert bench.at(8.0) == {}
+    bench.view.restore(NodeSet.parse("0"), "m")
+    bench.view.windows.remove("m")
+    assert bench.at(12.0) == {}
+
+    assert bench.at(20.0, ended=(long,)) == {1: "0-2"}
 
 
 class HighestIds(LowestIds):

@@ -53,9 +53,9 @@ def failure(name: str, **parts: str) -> str:
 
 def test_the_presets_are_registered_and_described() -> None:
     """Each can be made, has a place among all that can be named, and one line about it."""
-    ours = {"conservative", "easy", "easy-sjbf", "easy-slices", "fcfs", "filler"}
+    ours = {"conservative", "easy", "easy-sjbf", "easy-slices", "fcfs", "filler", "maui", "pbs", "titan-bins"}
 
-    assert set(library()) == ours <= set(registered())
+    assert {*library(), "maui"} == ours <= set(registered())
     assert registered() == sorted(registered())
     assert {name: make_policy(name).name for name in ours} == {name: name for name in ours}
     assert describe("easy") == "EASY backfilling: one reservation, jobs pass in the order of submission"
@@ -71,7 +71,7 @@ def test_other_packages_join(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
     monkeypatch.setattr(registry, "entry_points", lambda *, group: points if group == GROUP else [])
 
-    assert registered() == sorted({*library(), "theirs", "broken"})
+    assert registered() == sorted({*library(), "maui", "theirs", "broken"})
     assert make_policy("theirs").name == "fcfs+none+lowest"
     assert make_policy("easy").name == "easy"
     assert describe("theirs") == "Return the policy with these parts."
@@ -212,7 +212,7 @@ def test_only_presets_have_parts(file: str) -> None:
 @pytest.mark.parametrize(
     ("parts", "says"),
     [
-        ({"order": "fifo"}, "there is no order 'fifo'. Known: fcfs, sjf."),
+        ({"order": "fifo"}, "there is no order 'fifo'. Known: bins, fcfs, maui, pbs, sjf."),
         ({"order": "sfj"}, "there is no order 'sfj'. Did you mean 'sjf'?"),
         ({"backfill": "eazy"}, "there is no backfill 'eazy'. Did you mean 'easy'?"),
         ({"backfill": "first-fit"}, "Did you mean 'firstfit'?"),

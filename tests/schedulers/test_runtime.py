@@ -105,7 +105,7 @@ def start_all(view: View) -> None:
 
 
 def test_a_hello_names_the_policy_and_what_it_wants() -> None:
-    """The wake filter is wanted always, the policy's own features if it has any."""
+    """The wake filter and word of failures are wanted always, the policy's own features if it has any."""
 
     class Plain:
         name = "plain"
@@ -113,8 +113,8 @@ def test_a_hello_names_the_policy_and_what_it_wants() -> None:
 
         def decide(self, view: View) -> None: ...
 
-    assert Runtime(Puppet(), "1.2").hello().features == ("wake_filter", "dynamic_jobs")
-    assert Runtime(Plain()).hello().features == ("wake_filter",)
+    assert Runtime(Puppet(), "1.2").hello().features == ("wake_filter", "failures", "dynamic_jobs")
+    assert Runtime(Plain()).hello().features == ("wake_filter", "failures")
     assert (Runtime(Puppet(), "1.2").hello().name, Runtime(Puppet(), "1.2").hello().version) == ("puppet", "1.2")
 
 

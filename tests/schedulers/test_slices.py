@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipistrelle.protocol.nodesets import NodeSet
-from pipistrelle.schedulers.slices import Fit, TimeSlices, end_of
+from pipistrelle.schedulers.slices import Closure, Fit, TimeSlices, end_of
 from pipistrelle.schedulers.unit_masks import lowest, mask_of, units_of
 
 UNITS = 5
@@ -108,6 +108,43 @@ def test_slices_tell_what_is_free(steps: list[tuple[str, int, float]]) -> None:
     for place in held.places:
         slices.give_back(*place)
     assert slices.earliest(UNITS, inf) == Fit(held.now, (1 << UNITS) - 1)
+
+
+closures = st.lists(
+    st.builds(
+        lambda begin, length, units: Closure(begin, begin + length, units),
+        st.integers(0, 12).map(float),
+        st.sampled_from([1.0, 2.5, 6.0, inf]),
+        st.integers(1, (1 << UNITS) - 1),
+    ),
+    max_size=4,
+)
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.lists(st.tuples(st.integers(1, UNITS), times, closures, st.integers(0, 2)), max_size=12))
+def test_closures_keep_a_job_out(jobs: list[tuple[int, float, list[Closure], int]]) -> None:
+    """Each job is kept from units of its own closures, and only from these; a fit may begin where one ends."""
+    slices, held = TimeSlices(0.0, (1 << UNITS) - 1), Held()
+    for size, walltime, closed, wait in jobs:
+        held.now += wait
+        held.places = [place for place in held.places if place[2] > held.now]
+        slices.advance(held.now)
+        others = [(units, begin, end) for begin, end, units in closed]
+        known = held.places
+        held.places = known + others
+        fit = held.earliest(size, walltime)
+        assert slices.earliest(size, walltime, closures=closed) == fit
+        free_now = held.free(held.now, held.now + walltime)
+        assert slices.now_for(size, walltime, closed) == (free_now if free_now.bit_count() >= size else 0)
+        held.places = known
+        if fit is not None:
+            place = (lowest(fit.units, size), fit.begin, end_of(fit.begin, walltime))
+            held.places.append(place)
+            slices.take(*place)
+            if fit.begin >= held.now:
+                again = slices.earliest(size, walltime, own=place[0], own_begin=fit.begin, closures=closed)
+                assert again == fit
 
 
 def test_slices_are_joined_again() -> None:

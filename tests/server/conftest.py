@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pipistrelle.platforms.description import Platform, homogeneous
 from pipistrelle.protocol.decisions import (
     CallMeLater,
     CallMeLaterData,
@@ -33,6 +34,11 @@ from pipistrelle.protocol.events import (
     JobDescription,
     JobKilled,
     JobSubmitted,
+    MaintenanceAnnounced,
+    MaintenanceBegins,
+    MaintenanceEnds,
+    NodesFailed,
+    NodesRepaired,
     NoMoreJobs,
     RequestedCall,
     SimulationBegins,
@@ -41,9 +47,14 @@ from pipistrelle.protocol.events import (
 )
 from pipistrelle.protocol.fields import Feature, WakeType
 from pipistrelle.protocol.messages import Notice, Reply
+from pipistrelle.server.dependencies import Dependencies
+from pipistrelle.server.dependency_plan import Condition
 from pipistrelle.server.engine import Engine
+from pipistrelle.server.failures import let_fail
 from pipistrelle.server.jobs import Job
 from pipistrelle.server.observers import Observer
+from pipistrelle.server.overheads import Overheads
+from pipistrelle.server.reliability import Reliability
 
 #: (name, submit, size, runtime, walltime); times in seconds
 Row = tuple[str, float, int, float, float]
@@ -75,6 +86,16 @@ def line(event: Event) -> str:
             text = "no_more_jobs"
         case DecisionRejected():
             text = f"rejected {data.reply_to}[{data.index}] {data.code}"
+        case NodesFailed():
+            text = f"failed {data.nodes} ({data.cause})"
+        case NodesRepaired():
+            text = f"repaired {data.nodes}"
+        case MaintenanceAnnounced():
+            text = f"announced {data.id} {data.begin:g}-{data.end:g} {data.nodes}"
+        case MaintenanceBegins():
+            text = f"maintenance {data.id} begins {data.nodes}"
+        case MaintenanceEnds():
+            text = f"maintenance {data.id} ends {data.nodes}"
         case _:
             raise AssertionError(f"no such event: {event}")
     return f"{event.timestamp:g} {text.replace('w0!', '')}"
@@ -91,18 +112,30 @@ class Play:
         features: Sequence[Feature] = (),
         strict: bool = False,
         observers: Sequence[Observer] = (),
+        reliability: Reliability | None = None,
+        platform: Platform | None = None,
+        conditions: dict[str, tuple[Condition, ...]] | None = None,
     ) -> None:
         jobs = (
             Job(full(name), float(submit), size, float(walltime), float(runtime), f"p{name}")
             for name, submit, size, runtime, walltime in rows
         )
+        dependencies = Dependencies(conditions or {})
         self.engine = Engine(
             SimulationBeginsData(units, workloads={"w0": "test"}),
             jobs,
             features=features,
             strict=strict,
-            observers=observers,
+            observers=[dependencies, *observers] if conditions else observers,
         )
+        if platform is not None:
+            self.engine.overheads = Overheads.where_there_are(platform)
+        if reliability is not None:
+            aware = "failures" in features
+            machine = platform or homogeneous(units, "m")
+            let_fail(self.engine, machine, reliability, tells="reasons" if aware else "nothing", holds=not aware)
+        if conditions:
+            dependencies.attach(self.engine)
         self.notice: Notice | None = None
         #: no notice may be dated before this time
         self.not_before = 0.0
@@ -228,9 +261,9 @@ class Diary(Observer):
         tag = str(decision.__struct_config__.tag)
         self._write(now, f"decided {tag} {'done' if rejected is None else rejected.code}")
 
-    def settled(self, now: float, idle: int) -> None:
+    def settled(self, now: float, idle: int, down: int) -> None:
         """Write the line."""
-        self._write(now, f"settled {idle}")
+        self._write(now, f"settled {idle}" + (f" down {down}" if down else ""))
 
     def ends(self, now: float, reason: str, message: str) -> None:
         """Write the line."""

@@ -130,7 +130,7 @@ def test_an_observer_without_overrides_can_be_told_everything(make_job: MakeJob,
         lambda: observer.started(0.0, job),
         lambda: observer.ended(0.0, job),
         lambda: observer.decided(0.0, decision, None),
-        lambda: observer.settled(0.0, 4),
+        lambda: observer.settled(0.0, 4, 0),
         lambda: observer.ends(0.0, "completed", ""),
     ]
     for call in calls:

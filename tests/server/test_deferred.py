@@ -70,7 +70,7 @@ def test_power_states_and_availability_are_passed_on() -> None:
         def arrived(self, now: float, units: NodeSet, complete: bool) -> None:
             self.heard.append((now, str(units), "all" if complete else "some"))
 
-        def settled(self, now: float, idle: int) -> None:
+        def settled(self, now: float, idle: int, down: int) -> None:
             self.heard.append((now, idle))
 
     listener = Listener()
@@ -80,7 +80,7 @@ def test_power_states_and_availability_are_passed_on() -> None:
     assert not Deferred([Observer()]).listens("switched")
     deferred.departed(1.0, NodeSet.interval(0, 1), False)
     deferred.switched(1.0, NodeSet.interval(0, 3), -1)
-    deferred.settled(1.0, 4)
+    deferred.settled(1.0, 4, 0)
     deferred.arrived(1.5, NodeSet.interval(0, 0), False)
     deferred.availability(2.0, NodeSet.interval(2, 2), False)
     assert listener.heard == []

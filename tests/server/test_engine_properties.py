@@ -101,7 +101,7 @@ class Witness(Observer):
         assert now == decision.timestamp or (now > decision.timestamp and rejected is not None)
         self.decisions.append((now, decision, rejected))
 
-    def settled(self, now: float, idle: int) -> None:
+    def settled(self, now: float, idle: int, down: int) -> None:
         """Compare the number of free units."""
         self._at(now)
         assert idle == UNITS - sum(map(len, self.busy.values()))

@@ -108,7 +108,7 @@ def test_the_machine_is_told_by_groups() -> None:
             ),
         ),
         workloads={"w0": "trace"},
-        config={"strict": False},
+        config={"strict": False, "epoch": None, "timezone": None},
     )
 
 
@@ -169,6 +169,7 @@ def test_a_whole_run_and_its_files(tmp_path: Path) -> None:
         "dropped",
         "strict",
         "hosts_sha256",
+        "reliability",
         "batsim",
         "scheduler",
         "versions",

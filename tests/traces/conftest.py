@@ -29,7 +29,7 @@ def job_line() -> Callable[..., str]:
 def refused(tmp_path: Path) -> Callable[..., str]:
     """Return a function that loads the given content and returns the message, with FILE for the path."""
 
-    def load_it(content: bytes | str, name: str = "x.swf", **options: bool) -> str:
+    def load_it(content: bytes | str, name: str = "x.swf", **options: bool | str) -> str:
         path = tmp_path / name
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
         with pytest.raises(TraceError) as caught:

@@ -138,8 +138,8 @@ SHAPES = [
     ),
     (
         "<html>\n",
-        "FILE, line 1: too few fields: expected 18 numbers, or a comment after ';', found 1, from '<html>' to "
-        "'<html>'. Check that the file is SWF and complete.",
+        "FILE, line 1: this is no trace of leases: expected <lease-workload>, found '<html>'. "
+        "docs/workloads.md shows a trace of leases.",
     ),
     (
         "; only a header\n",

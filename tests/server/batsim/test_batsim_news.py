@@ -103,7 +103,7 @@ def test_a_job_on_a_machine_that_leaves_goes_on(play, job, say) -> None:
     assert run.job("2")["starting_time"] == "30.000000"
     early = play(jobs, {"w0!1": "0", "w0!2": "0"}, events=events)
     assert early.failure.startswith("3: ")
-    assert "units that are switched off, switching or unavailable: 0" in early.failure
+    assert "units that are down, switched off, switching or unavailable: 0" in early.failure
 
 
 def test_a_machine_can_leave_and_return_while_its_job_runs(play, job, say) -> None:

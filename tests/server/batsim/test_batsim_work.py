@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pipistrelle.platforms.description import Platform, Pool
-from pipistrelle.server.setup import SetupError
+from pipistrelle.server.errors import SetupError
 
 PROFILES: dict[str, Any] = {
     "each": {"type": "parallel_homogeneous", "cpu": 1000, "com": 0},

@@ -1,0 +1,79 @@
+"""What failures cost: a log with and without them, and a large machine with more and more of them.
+
+Prints the time of a year of a log in which nodes fail, in process, over that of the same run without failures; and for
+40,960 nodes the time of a run over the number of its outages, which shall not grow.
+
+    python benchmarks/failures.py [LOG.swf.gz] [--platform kth-sp2] [--repeat 3]
+"""
+
+import argparse
+import statistics
+import time
+
+from pipistrelle.platforms.description import Platform, homogeneous
+from pipistrelle.platforms.failure_text import parse_durations
+from pipistrelle.platforms.outage import Outages
+from pipistrelle.schedulers.registry import make_policy
+from pipistrelle.schedulers.runtime import Runtime
+from pipistrelle.server.reliability import Reliability
+from pipistrelle.server.setup import Setup
+from pipistrelle.server.simulation import Result, simulate
+from pipistrelle.server.transport import InProcessTransport
+from pipistrelle.studies.inputs import load_platform, load_workload
+from pipistrelle.studies.outages import failure_plan
+from pipistrelle.traces.generator import generate
+from pipistrelle.traces.resilience import Resilience
+from pipistrelle.traces.workload import Workload
+
+_NODES = 40_960
+
+
+def timed(machine: Platform, workload: Workload, reliability: Reliability | None, policy: str) -> tuple[float, Result]:
+    """Return the processor time (s) of a run without outputs, and its result."""
+    setup = Setup.of(machine, workload, reliability=reliability)
+    began = time.process_time()
+    result = simulate(setup, InProcessTransport(Runtime(make_policy(policy))), clock=time.perf_counter)
+    if result.failure is not None:
+        raise SystemExit(str(result.failure))
+    return time.process_time() - began, result
+
+
+def year(workload: Workload, machine: Platform, repeat: int) -> None:
+    """Print what failures of nodes once a year cost a log."""
+    plan = failure_plan(["exponential,mtbf=1y"], machine, parse_durations("1d"))
+    failing = Reliability(plan, resilience=Resilience("checkpoint", "daly", 120.0, 120.0))
+    ratios = []
+    for _ in range(repeat):
+        without, _ = timed(machine, workload, None, "easy")
+        with_them, result = timed(machine, workload, failing, "easy")
+        assert result.summary.reliability is not None
+        ratios.append(with_them / without)
+        print(f"  without {without:.2f} s, with {with_them:.2f} s, {result.summary.reliability.node_failures} failures")
+    print(f"failures / no failures: {statistics.median(ratios):.2f}, the scheduler in the same process")
+
+
+def large(repeat: int) -> None:
+    """Print the time of a run on a large machine over the number of its outages."""
+    machine = homogeneous(_NODES, "large")
+    workload = generate(jobs=20_000, seed=1, units=_NODES, load=0.7)
+    span = float(workload.submit.max())
+    plan = failure_plan([f"exponential,smtbf={span / 10_000}s"], machine, parse_durations("1h"))
+    outages = plan.outages(1, span)
+    for policy in ("fcfs", "easy"):
+        base, _ = timed(machine, workload, None, policy)
+        print(f"{policy}: {base:.2f} s without outages")
+        for share in (4, 2, 1):
+            some = Outages.of(outage for at, outage in enumerate(outages) if at % share == 0)
+            times = [timed(machine, workload, Reliability(outages=some), policy)[0] for _ in range(repeat)]
+            taken = statistics.median(times)
+            print(f"  {len(some):,} outages: {taken:.2f} s, {1e6 * (taken - base) / len(some):.0f} us an outage more")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("log", nargs="?", default="demo")
+    parser.add_argument("--platform", default="demo")
+    parser.add_argument("--repeat", type=int, default=3)
+    options = parser.parse_args()
+    year(load_workload(options.log), load_platform(options.platform), options.repeat)
+    large(1)

@@ -1,0 +1,133 @@
+"""Fairshare as PBS keeps account of it: who used how much, fading in steps, against the shares that each was given."""
+
+from collections.abc import Mapping
+from math import inf
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+#: IT4Innovations' MAX_FAIRSHARE, equation 2 of Zitzlsberger, Jansik and Martinovic (2018)
+MOST: Final = 1e6
+
+
+class FairshareTree:
+    """Usage and shares of the entities: users, or accounts, whatever jobs are charged to.
+
+    The tree has two levels. Entities with shares of their own stand under the root; all others are in one group,
+    "unknown", which stands there too, and share its shares evenly. Usage is units times seconds of running time,
+    counted until now also for jobs that still run. At each multiple of ``decay_time`` all usage is multiplied by
+    ``decay_factor``: with 0.5 the interval is a half-life.
+
+    Parameters
+    ----------
+    shares
+        {entity: its shares}, not below 0.
+    unknown_shares
+        those of the group of all other entities.
+    decay_time
+        seconds between two decays, above 0; inf: usage never fades.
+    decay_factor
+        from 0 to 1.
+    """
+
+    def __init__(
+        self,
+        shares: Mapping[str, float] | None = None,
+        *,
+        unknown_shares: float = 10.0,
+        decay_time: float = 86400.0,
+        decay_factor: float = 0.5,
+    ) -> None:
+        self._shares = dict(shares or {})
+        self._unknown_shares = unknown_shares
+        self._decay_time = decay_time
+        self._factor = decay_factor
+        self._code: dict[str, int] = {name: code for code, name in enumerate(self._shares)}
+        self._usage = np.zeros(len(self._code))
+        self._rate = np.zeros(len(self._code))
+        self._now = 0.0
+        #: number of decays until now
+        self._decays = 0
+
+    def code(self, name: str) -> int:
+        """Return the entity's number; one that is new joins the tree."""
+        code = self._code.get(name)
+        if code is None:
+            code = self._code[name] = len(self._code)
+            self._usage = np.append(self._usage, 0.0)
+            self._rate = np.append(self._rate, 0.0)
+        return code
+
+    def started(self, code: int, units: int, now: float) -> None:
+        """Charge an entity for so many units from ``now`` (s) on."""
+        self.advance(now)
+        self._rate[code] += units
+
+    def ended(self, code: int, units: int, now: float) -> None:
+        """Stop charging it for them."""
+        self.advance(now)
+        self._rate[code] -= units
+
+    def advance(self, now: float) -> None:
+        """Bring usage to ``now`` (s), not earlier than before; usage of an interval fades with the decay at its end."""
+        step = self._decay_time
+        decays = self._decays if step == inf else max(int(now // step), self._decays)
+        if decays > self._decays:
+            self._usage += self._rate * (max((self._decays + 1) * step - self._now, 0.0))
+            factor, more = self._factor, decays - self._decays - 1
+            fading = factor**more
+            # u*f for the first decay; then each whole interval adds rate*step and fades.
+            whole = more if factor == 1.0 else factor * (1.0 - fading) / (1.0 - factor)
+            self._usage = self._usage * factor * fading + self._rate * step * whole
+            self._decays = decays
+            self._now = decays * step
+        self._usage += self._rate * (now - self._now)
+        self._now = now
+
+    def usage(self, name: str) -> float:
+        """Return an entity's usage in unit-seconds, 0 for a stranger."""
+        code = self._code.get(name)
+        return 0.0 if code is None else float(self._usage[code])
+
+    def _part(self) -> Floats:
+        """Return each entity's part of all usage, 0 when nothing was used."""
+        total = self._usage.sum()
+        return self._usage / total if total > 0.0 else np.zeros(len(self._usage))
+
+    def fairshare(self) -> Floats:
+        """Return 10^6 (1 - u/U) by code: u the entity's usage, U that of all; 10^6 when nothing was used."""
+        return MOST * (1.0 - self._part())
+
+    def perc(self) -> Floats:
+        """Return the part of the machine that each entity's shares are worth, by code; all of them add up to 1."""
+        listed = len(self._shares)
+        shares = np.array([*self._shares.values()], dtype=np.float64)
+        others = len(self._usage) - listed
+        if not listed:
+            return np.full(others, 1.0 / others if others else 0.0)
+        total = shares.sum() + self._unknown_shares
+        if not total > 0.0:
+            return np.zeros(len(self._usage))
+        each = self._unknown_shares / total / others if others else 0.0
+        return np.concatenate([shares / total, np.full(others, each)])
+
+    def tree_usage(self) -> Floats:
+        """Return by code the part of all usage that counts for an entity, 0 to 1.
+
+        For one with shares of its own it is its part p. For one of n in the group "unknown", whose part is g, it is
+        p + (g - p)/n: what the group has used counts a little for each in it.
+        """
+        part = self._part()
+        listed = len(self._shares)
+        group = part[listed:]
+        if len(group) and listed:
+            part[listed:] = group + (group.sum() - group) / len(group)
+        return part
+
+    def factor(self) -> Floats:
+        """Return 2^-(tree usage / perc) by code: 1 without usage, 1/2 if it is what the shares say, 0 without any."""
+        perc = self.perc()
+        return np.where(perc > 0.0, np.exp2(-self.tree_usage() / np.where(perc > 0.0, perc, 1.0)), 0.0)

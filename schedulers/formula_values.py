@@ -1,0 +1,129 @@
+"""What the signs and functions of a formula do to columns of numbers.
+
+A value that cannot be had is NaN: it runs through everything, unless a choice leaves it aside.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+COMPARISONS: Final[Mapping[str, Callable[[Floats, Floats], NDArray[np.bool_]]]] = {
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": np.greater,
+    ">=": np.greater_equal,
+    "==": np.equal,
+    "!=": np.not_equal,
+}
+CONSTANTS: Final = {"e": float(np.e), "pi": float(np.pi)}
+
+
+def choose(if_true: Floats, condition: Floats, if_false: Floats) -> Floats:
+    """Return one or the other by line, as ``if_true if condition else if_false``; arrays that broadcast."""
+    return np.where(np.isnan(condition), np.nan, np.where(condition != 0.0, if_true, if_false))
+
+
+def compare(operator: Callable[[Floats, Floats], NDArray[np.bool_]], a: Floats, b: Floats) -> Floats:
+    """Return 1 or 0 by line."""
+    return np.where(np.isnan(a) | np.isnan(b), np.nan, operator(a, b))
+
+
+def chain(operators: list[Callable[[Floats, Floats], NDArray[np.bool_]]], values: tuple[Floats, ...]) -> Floats:
+    """Return 1 or 0 by line for ``a < b < c``; what stands behind a comparison that fails does not matter."""
+    found = compare(operators[-1], values[-2], values[-1])
+    for at in range(len(operators) - 2, -1, -1):
+        this = compare(operators[at], values[at], values[at + 1])
+        found = choose(found, this, this)
+    return found
+
+
+def _defined(value: Floats, undefined: NDArray[np.bool_] | np.bool_) -> Floats:
+    return np.where(undefined, np.nan, value) if np.any(undefined) else value
+
+
+def _divide(a: Floats, b: Floats) -> Floats:
+    return _defined(np.divide(a, b), np.equal(b, 0.0))
+
+
+def _floor_divide(a: Floats, b: Floats) -> Floats:
+    return _defined(np.floor_divide(a, b), np.equal(b, 0.0))
+
+
+def _remainder(a: Floats, b: Floats) -> Floats:
+    return _defined(np.mod(a, b), np.equal(b, 0.0))
+
+
+def _no_overflow(value: Floats, *arguments: Floats) -> Floats:
+    finite: NDArray[np.bool_] | np.bool_ = np.isinf(value)
+    for argument in arguments:
+        finite = finite & np.isfinite(argument)
+    return _defined(value, finite)
+
+
+def power(a: Floats, b: Floats) -> Floats:
+    """Return a to the power of b by line; none where it is too large or no real number."""
+    return _no_overflow(np.power(a, b), a, b)  # also 0 to a negative power
+
+
+def _positive(value: Floats, x: Floats) -> Floats:
+    return _defined(value, np.less_equal(x, 0.0))
+
+
+def _exp(x: Floats) -> Floats:
+    return _no_overflow(np.exp(x), x)
+
+
+def _log(x: Floats, base: Floats | None = None) -> Floats:
+    natural = _positive(np.log(x), x)
+    return natural if base is None else _divide(natural, _positive(np.log(base), base))
+
+
+def _log2(x: Floats) -> Floats:
+    return _positive(np.log2(x), x)
+
+
+def _log10(x: Floats) -> Floats:
+    return _positive(np.log10(x), x)
+
+
+def _max(*values: Floats) -> Floats:
+    found = values[0]
+    for value in values[1:]:
+        found = np.maximum(found, value)
+    return found
+
+
+def _min(*values: Floats) -> Floats:
+    found = values[0]
+    for value in values[1:]:
+        found = np.minimum(found, value)
+    return found
+
+
+SUMS: Final[Mapping[str, Callable[..., Floats]]] = {"+": np.add, "-": np.subtract}
+PRODUCTS: Final[Mapping[str, Callable[..., Floats]]] = {
+    "*": np.multiply,
+    "/": _divide,
+    "//": _floor_divide,
+    "%": _remainder,
+}
+#: {name: (least and greatest number of arguments, what it does)}
+FUNCTIONS: Final[Mapping[str, tuple[int, int, Callable[..., Floats]]]] = {
+    "abs": (1, 1, np.abs),
+    "ceil": (1, 1, np.ceil),
+    "exp": (1, 1, _exp),
+    "fabs": (1, 1, np.abs),
+    "floor": (1, 1, np.floor),
+    "log": (1, 2, _log),
+    "log10": (1, 1, _log10),
+    "log2": (1, 1, _log2),
+    "max": (2, 99, _max),
+    "min": (2, 99, _min),
+    "pow": (2, 2, power),
+    "sqrt": (1, 1, np.sqrt),
+    "trunc": (1, 1, np.trunc),
+}

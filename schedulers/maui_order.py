@@ -1,0 +1,71 @@
+"""Maui's priority as an order for any backfilling rule: ``order = "maui"``."""
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from pipistrelle.schedulers.jobs import SchedulerJob
+from pipistrelle.schedulers.maui_credentials import Credentials
+from pipistrelle.schedulers.maui_fairshare import Fairshare
+from pipistrelle.schedulers.maui_priority import Priorities
+from pipistrelle.schedulers.maui_queue import Floats, Ints
+from pipistrelle.schedulers.maui_settings import MauiSettings
+
+
+class _Lines(NamedTuple):
+    """The queue's table as the columns that priorities are made of."""
+
+    size: Ints
+    walltime: Floats
+    since: Floats
+    code: Ints
+    bypass: Floats
+
+
+class MauiOrder:
+    """Jobs by their Maui priority, highest first: credentials, fairshare, service, targets, resources.
+
+    Limits, reservations and everything else that is not a priority stay out; BYPASS is always 0, queue time counts from
+    submission (JOBPRIOACCRUALPOLICY ALWAYS), and a node is a unit.
+
+    Parameters
+    ----------
+    settings
+        the configuration; Maui's own defaults without.
+    """
+
+    dynamic: Literal[True] = True
+    features = ("labels",)
+
+    def __init__(self, settings: MauiSettings | None = None) -> None:
+        self._settings = settings or MauiSettings()
+        self.begin()
+
+    def begin(self) -> None:
+        """Forget everything: another simulation begins."""
+        self._credentials = Credentials()
+        self._fairshare = Fairshare(self._settings, self._credentials)
+        self._priorities = Priorities(self._settings, self._credentials, self._fairshare)
+
+    def attributes(self, job: SchedulerJob) -> Sequence[float]:
+        """Return size, walltime (s), submit time (s) and the number of the job's credentials."""
+        return (job.size, self._settings.walltime(job), job.submit, self._code(job))
+
+    def ranks(self, table: Floats, now: float) -> Floats:
+        """Return the negative priorities at ``now`` (s), one a job."""
+        size, walltime, since, code = table
+        whole = code.astype(np.int64)
+        lines = _Lines(size.astype(np.int64), walltime, since, whole, np.zeros(len(size)))
+        return -self._priorities.ranks(lines, now)
+
+    def started(self, job: SchedulerJob, now: float) -> None:
+        """Count a job's usage from ``now`` (s) on."""
+        self._fairshare.started(now, self._code(job), job.size)
+
+    def ended(self, job: SchedulerJob, now: float) -> None:
+        """Count it no more."""
+        self._fairshare.ended(now, self._code(job), job.size)
+
+    def _code(self, job: SchedulerJob) -> int:
+        return self._credentials.code(self._settings.names(job))

@@ -1,0 +1,393 @@
+"""One simulation under the Maui policy: what waits and runs, and what is started at an instant.
+
+An instant goes as in Maui (MSchedProcessJobs): jobs that meet all soft limits start in the order of priority until one
+does not fit, which gets a reservation, as do others up to RESERVATIONDEPTH; then backfilling within soft limits; then
+backfilling within hard limits.
+"""
+
+from math import inf, nextafter
+from typing import Final
+
+import numpy as np
+
+from pipistrelle.schedulers.jobs import SchedulerJob
+from pipistrelle.schedulers.maui_access import Accesses
+from pipistrelle.schedulers.maui_backfill import FILLERS, Candidates
+from pipistrelle.schedulers.maui_credentials import Credentials
+from pipistrelle.schedulers.maui_fairshare import Fairshare
+from pipistrelle.schedulers.maui_limits import Limits, Rows
+from pipistrelle.schedulers.maui_plan import Closure, Place, Plan
+from pipistrelle.schedulers.maui_priority import Breakdown, Priorities
+from pipistrelle.schedulers.maui_queue import GONE, Bools, Floats, MauiQueue
+from pipistrelle.schedulers.maui_settings import MauiSettings
+from pipistrelle.schedulers.unit_masks import units_of
+from pipistrelle.schedulers.view import View
+
+#: of how many waiting jobs it is found out when MAXPS and MAXWC will let them start
+_ASKED_FOR: Final = 64
+
+
+class MauiScheduler:
+    """Decides for one view.
+
+    Parameters
+    ----------
+    view
+        the machine.
+    settings
+        the configuration.
+    midnight
+        seconds from a Sunday's midnight, local time, to time 0: for standing reservations.
+    """
+
+    def __init__(self, view: View, settings: MauiSettings, midnight: float) -> None:
+        self.view = view
+        self._settings = settings
+        per_node = _units_per_node(view)
+        self._credentials = Credentials()
+        self.fairshare = Fairshare(settings, self._credentials)
+        self.priorities = Priorities(settings, self._credentials, self.fairshare, per_node)
+        self.limits = Limits(settings, self._credentials, per_node)
+        self.queue = MauiQueue()
+        self._accesses = Accesses(view, settings, midnight)
+        allocation, depth = settings.text("NODEALLOCATIONPOLICY"), int(settings.number("RESDEPTH"))
+        self._plan = Plan(view.units, view.now, allocation, depth)
+        self._running: dict[int, tuple[SchedulerJob, int]] = {}
+        #: {job number: its place}; what was reserved at the last instant
+        self.reserved: dict[int, Place] = {}
+        #: the rows whose queue time does not count until the next instant
+        self._blocked: Bools | None = None
+        #: when the last deferred job comes back (s)
+        self._held_until = -inf
+        #: when the last call that was asked for is due (s), and how many there were
+        self._call = -inf
+        self._calls = 0
+        self._policy = settings.text("RESERVATIONPOLICY")
+        self._fill = FILLERS[settings.text("BACKFILLPOLICY")]
+        self._fill_depth = int(settings.number("BACKFILLDEPTH"))
+        self._fill_metric = settings.text("BACKFILLMETRIC")
+        accrual = settings.text("JOBPRIOACCRUALPOLICY")
+        self._full_accrual = accrual == "FULLPOLICY"
+        self._tracks_blocked = self._full_accrual or (accrual == "QUEUEPOLICY" and self.limits.idle)
+        self._rejects_negative = settings.flag("REJECTNEGPRIOJOBS") and settings.flag("ENABLENEGJOBPRIORITY")
+        self._caps = self.fairshare.has_caps()
+        self._two_passes = self.limits.two_levels or self._fill_depth > 0
+
+    def decide(self) -> None:
+        """Start what may start now."""
+        view, queue = self.view, self.queue
+        now = view.now
+        if self._blocked is not None:
+            queue.since[self._blocked[: queue.rows]] = now
+            self._blocked = None
+        self._follow(now)
+        if not len(queue):
+            self.reserved = {}
+            return
+        if not view.free.count and not self._tracks_blocked and self._policy != "HIGHEST":
+            self.reserved = {}
+            view.wake = ("JOB_COMPLETED",)  # nothing else can help, but what wakes a scheduler anyhow
+            return
+        self._schedule(now)
+
+    def breakdown(self, job: SchedulerJob) -> Breakdown:
+        """Return why a waiting job has its priority now; KeyError if it does not wait."""
+        return self.priorities.breakdown(self.queue, self.queue.row(job), self.view.now)
+
+    def held_back_by(self, job: SchedulerJob) -> str | None:
+        """Return the hard limit that keeps a waiting job back now, None if none does."""
+        row = self.queue.row(job)
+        code, walltime = int(self.queue.code[row]), float(self.queue.walltime[row])
+        blocked = self.limits.blocked(code, job.size, walltime, self.view.now, hard=True)
+        return None if blocked is None else str(blocked)
+
+    def _follow(self, now: float) -> None:
+        """Take note of the jobs that have ended and of those that have arrived."""
+        view = self.view
+        if view.released:
+            ended = [number for number, (job, _) in self._running.items() if job.id not in view.running]
+            for number in ended:
+                job, code = self._running.pop(number)
+                self._plan.ended(number)
+                self.limits.ended(job, code)
+                self.fairshare.ended(now, code, job.size)
+        self._plan.follow(now, view.gone)
+        if self._accesses.renew():
+            for job in self.queue:
+                names = self._credentials.combinations[int(self.queue.code[self.queue.row(job)])]
+                self.queue.set_access(job, self._accesses.number(job, names))
+        while view.arrivals:  # a refusal may let others in, and looks through those that are left
+            arrivals, view.arrivals = view.arrivals, []
+            for job in arrivals:
+                self._arrive(job)
+
+    def _arrive(self, job: SchedulerJob) -> None:
+        names = self._settings.names(job)
+        code = self._credentials.code(names)
+        walltime = self._settings.walltime(job)
+        never = self.limits.never(names, code, job.size, walltime)
+        if never is not None:
+            self.view.reject(job, never)
+            return
+        self.queue.add(job, walltime=walltime, code=code, access=self._accesses.number(job, names), since=job.submit)
+
+    def _schedule(self, now: float) -> None:
+        queue, plan = self.queue, self._plan
+        ranks = self.priorities.ranks(queue, now)
+        closures = self._accesses.closures(now)
+        stacks = self._settings.stacks
+        most = 0 if self._policy == "NEVER" else sum(depth for depth, _ in stacks.values())
+        plan.begin(closures, most + len(self.reserved))
+        if self._policy == "HIGHEST":
+            self._keep_reservations(ranks, closures, now)
+        else:
+            self.reserved = {}
+        ready = self._ready(ranks, now)
+        soft = self._selected(ready, ranks, now, hard=False)
+        started = self._start_in_order(soft, ranks, now)
+        if self._fill is not None:
+            self._backfill(soft, ranks, now, hard=False, changed=started)
+        if self._two_passes and len(queue):
+            hard = soft
+            if self.limits.two_levels:
+                hard = self._selected(ready & (queue.size != GONE), ranks, now, hard=True)
+            if self._fill is not None:
+                self._backfill(hard, ranks, now, hard=True, changed=True)
+            elif self.limits.two_levels:
+                self._start_hard(hard, ranks, now)
+        if len(queue):
+            self._note_blocked(ready, ranks, now)
+            self._ask_to_be_called(closures, ready, ranks, now)
+
+    # ------------------------------------------------------------------ which jobs are looked at
+
+    def _ready(self, ranks: Floats, now: float) -> Bools:
+        """Return which rows are neither deferred nor kept back by their priority or a fairshare cap."""
+        queue = self.queue
+        ready: Bools = queue.size != GONE
+        in_service = self.view.units - len(self.view.gone)
+        if in_service < self.view.units or self._held_until > now:
+            too_large = ready & (queue.size > in_service) & (queue.held <= now)
+            if too_large.any():
+                self._held_until = now + self._settings.number("DEFERTIME")
+                queue.held[too_large] = self._held_until
+            ready &= queue.held <= now
+        if self._rejects_negative:
+            ready &= ranks >= 0
+        if self._caps:
+            rooms = np.array([self.fairshare.room(code, now) for code in range(len(self._credentials.combinations))])
+            ready &= queue.size * queue.walltime <= rooms[queue.code]
+        return ready
+
+    def _selected(self, ready: Bools, ranks: Floats, now: float, *, hard: bool) -> Bools:
+        """Return which ready rows meet the limits of running and of waiting jobs."""
+        allowed = self.limits.allowed(self.queue, now, hard=hard)
+        selected = ready.copy() if allowed is None else ready & allowed
+        return self.limits.considered(self.queue, selected, ranks, hard=hard) if self.limits.idle else selected
+
+    def _note_blocked(self, ready: Bools, ranks: Floats, now: float) -> None:
+        """Remember whose queue time does not count from now on (JOBPRIOACCRUALPOLICY)."""
+        if not self._tracks_blocked:
+            return
+        waiting: Bools = self.queue.size != GONE
+        if self._full_accrual:
+            self._blocked = waiting & ~self._selected(ready & waiting, ranks, now, hard=True)
+        else:
+            self._blocked = waiting & ~self.limits.considered(self.queue, waiting, ranks, hard=True)
+
+    # ------------------------------------------------------------------ in the order of priority
+
+    def _start_in_order(self, eligible: Bools, ranks: Floats, now: float) -> bool:
+        """Start the first by rank again and again; reserve for those that do not fit, as many as one may.
+
+        Returns whether any was started: of the rows that are still eligible some may be beyond a limit then.
+        """
+        queue, plan, stacks = self.queue, self._plan, self._settings.stacks
+        left = {stack: depth for stack, (depth, _) in stacks.items()}
+        keys = np.where(eligible, ranks, -inf)
+        started = False
+        while True:
+            row = int(np.argmax(keys))
+            if keys[row] == -inf:
+                return started
+            keys[row] = -inf
+            job, access, walltime = queue.job(row), int(queue.access[row]), float(queue.walltime[row])
+            stack = self._stack(int(queue.code[row]))
+            if job.number in self.reserved:
+                if stack is not None:
+                    left[stack] -= 1
+                continue
+            if started and self.limits.blocked(int(queue.code[row]), job.size, walltime, now, hard=False):
+                self._drop_blocked(eligible, keys, now, hard=False)
+                continue
+            if units := plan.units_now(access, job.size, walltime):
+                self._start(row, units, now)
+                eligible[row] = False
+                started = True
+                continue
+            if self._policy != "NEVER" and stack is not None and left[stack] > 0:
+                left[stack] -= 1
+                place = plan.reserve(access, job.size, walltime)
+                if place is not None:
+                    self.reserved[job.number] = place
+            if self._policy == "NEVER" or all(number <= 0 for number in left.values()):
+                return started
+            if stack is None or left[stack] <= 0:
+                same = [self._stack(code) == stack for code in range(len(self._credentials.combinations))]
+                keys[np.array(same)[queue.code]] = -inf
+
+    def _stack(self, code: int) -> str | None:
+        """Return which stack of reservations a combination of credentials belongs to, None if to none."""
+        qos = self._credentials.combinations[code].qos
+        return next(
+            (stack for stack, (_, listed) in self._settings.stacks.items() if listed is None or qos in listed), None
+        )
+
+    def _drop_blocked(self, eligible: Bools, keys: Floats, now: float, *, hard: bool) -> None:
+        """Take out what a start has put beyond a limit."""
+        allowed = self.limits.allowed(self.queue, now, hard=hard)
+        if allowed is not None:
+            eligible &= allowed
+            keys[~eligible] = -inf
+
+    def _start_hard(self, eligible: Bools, ranks: Floats, now: float) -> None:
+        """Without backfilling: start what meets the hard limits in the order of rank, until one does not fit."""
+        keys = np.where(eligible, ranks, -inf)
+        while keys[row := int(np.argmax(keys))] != -inf:
+            job = self.queue.job(row)
+            access, walltime = int(self.queue.access[row]), float(self.queue.walltime[row])
+            units = self._plan.units_now(access, job.size, walltime)
+            if not units:
+                return
+            self._start(row, units, now)
+            eligible[row] = False
+            keys[row] = -inf
+            self._drop_blocked(eligible, keys, now, hard=True)
+
+    def _keep_reservations(self, ranks: Floats, closures: list[Closure], now: float) -> None:
+        """Let reservations of earlier instants stay, each as early as it can be, none later than it was."""
+        queue, plan = self.queue, self._plan
+        jobs = [job for job in queue if job.number in self.reserved]
+        jobs.sort(key=lambda job: (-ranks[queue.row(job)], job.number))
+        places = self.reserved
+        self.reserved = {}
+        for job in jobs:
+            others = [*self.reserved.values(), *(places[other.number] for other in jobs if other is not job
+                                                 and other.number not in self.reserved)]  # fmt: skip
+            plan.begin(closures, len(jobs) + len(self._settings.stacks))
+            access, walltime = int(queue.access[queue.row(job)]), float(queue.walltime[queue.row(job)])
+            for place in others:
+                if place.begin >= now:
+                    plan.keep(place)
+            new = plan.find(access, job.size, walltime)
+            if new is not None:
+                self.reserved[job.number] = new
+        plan.begin(closures, len(jobs) + sum(depth for depth, _ in self._settings.stacks.values()))
+        for job in jobs:
+            kept = self.reserved.get(job.number)
+            row = queue.row(job)
+            code, walltime = int(queue.code[row]), float(queue.walltime[row])
+            if kept is None or not plan.is_free(int(queue.access[row]), kept):
+                self.reserved.pop(job.number, None)
+            elif kept.begin > now or self.limits.blocked(code, job.size, walltime, now, hard=False) is not None:
+                plan.keep(kept)
+            else:
+                self.reserved.pop(job.number)
+                self._start(row, kept.units, now)
+
+    def _start(self, row: int, units: int, now: float, why: str | None = None) -> None:
+        queue, view = self.queue, self.view
+        job, code, walltime = queue.job(row), int(queue.code[row]), float(queue.walltime[row])
+        alloc = units_of(units)
+        view.free.remove(alloc)
+        view.start(job, alloc, why)
+        queue.remove(job)
+        end = max(now + walltime, nextafter(now, inf))
+        self._running[job.number] = (job, code)
+        self._plan.started(job.number, units, end)
+        self.limits.started(job, code, end)
+        self.fairshare.started(now, code, job.size)
+
+    # ------------------------------------------------------------------ backfilling
+
+    def _backfill(self, eligible: Bools, ranks: Floats, now: float, *, hard: bool, changed: bool) -> None:
+        """Fill the windows of free units, the widest and shortest first."""
+        fill, queue = self._fill, self.queue
+        if fill is None or not len(queue):
+            return
+        for number in self.reserved:
+            eligible[queue.row_of(number)] = False
+        first = next(iter(self.reserved), None)
+        why = None if first is None else f"backfilled before {queue.job(queue.row_of(first)).id}"
+
+        def start(row: int) -> bool:
+            job = queue.job(row)
+            units = self._plan.units_now(int(queue.access[row]), job.size, float(queue.walltime[row]))
+            if units:
+                if self.priorities.counts_bypasses:
+                    ahead = (ranks > ranks[row]) | ((ranks == ranks[row]) & (np.arange(len(ranks)) < row))
+                    queue.bypass[ahead & (queue.size != GONE)] += 1.0
+                self._start(row, units, now, why)
+            return bool(units)
+
+        accesses = len(self._accesses)
+        candidates = Candidates(
+            queue, self.limits, self._plan, accesses, start, eligible, ranks, now, hard=hard, changed=changed
+        )
+        until = now
+        while (until := candidates.next_window(until)) > now:
+            candidates.select(until, self._fill_depth)
+            fill(candidates, self._fill_metric)
+
+    # ------------------------------------------------------------------ calls
+
+    def _ask_to_be_called(self, closures: list[Closure], ready: Bools, ranks: Floats, now: float) -> None:
+        """Ask for a call when time alone will let a job start."""
+        # At the end of a running job, or of one that will have run by then, there is an event anyhow.
+        ends = [place.end for place in self.reserved.values()]
+        begins = [place.begin for place in self.reserved.values() if place.begin not in ends]
+        times = [begin for begin in begins if not self._plan.is_end(begin)]
+        times += [closure.end for closure in closures]
+        if self._held_until > now:
+            held = self.queue.held[self.queue.held > now]
+            times += [float(held.min())] if len(held) else []
+        if self._caps or self._rejects_negative:
+            kept_back = np.flatnonzero((self.queue.size != GONE) & ~ready & (self.queue.held <= now))
+            if len(kept_back):
+                times.append(self.fairshare.next_window)
+                times += self._rising(kept_back, ranks, now)
+        if self.limits.outstanding:
+            for row in np.flatnonzero(self.queue.size != GONE)[:_ASKED_FOR].tolist():
+                code, size = int(self.queue.code[row]), int(self.queue.size[row])
+                times.append(self.limits.next_room(code, size, float(self.queue.walltime[row]), now))
+        following = min((time for time in times if now < time < inf), default=inf)
+        if following < inf and not now < self._call <= following:
+            if self._call > now:
+                self.view.cancel_call(f"maui {self._calls}")
+            self._call = following
+            self._calls += 1
+            self.view.call_me_later(following, f"maui {self._calls}")
+
+    def _rising(self, rows: Rows, ranks: Floats, now: float) -> list[float]:
+        """Return when negative priorities will have risen to 0; reject the jobs whose priority never rises."""
+        times = []
+        for row in rows.tolist():
+            if not ranks[row] < 0:
+                continue
+            job, names = self.queue.job(row), self._credentials.combinations[int(self.queue.code[row])]
+            if not self.priorities.ever_rises(names):
+                self.queue.remove(job)
+                self.view.reject(job, f"its priority is {ranks[row]:g} and never rises (REJECTNEGPRIOJOBS)")
+                continue
+            total = self.priorities.breakdown(self.queue, row, now).total
+            slope = self.priorities.breakdown(self.queue, row, now + 3600.0).total - total
+            if slope > 0:
+                times.append(nextafter(now + max((-1.0 - total) / slope * 3600.0, 1e-3), inf))
+        return times
+
+
+def _units_per_node(view: View) -> int:
+    """Return the units of a node, 1 if the pools differ or are not known."""
+    platform = view.begins.platform
+    found = {pool.units_per_node for pool in platform.pools} if platform is not None else {1}
+    return found.pop() if len(found) == 1 else 1

@@ -1,0 +1,56 @@
+"""What is known of one try of a job, where its nodes can fail."""
+
+from math import inf, nan
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from pipistrelle.protocol.nodesets import NodeSet
+from pipistrelle.traces.resilience import Resilience
+
+if TYPE_CHECKING:
+    from pipistrelle.server.course import Course
+    from pipistrelle.server.course_account import Account
+    from pipistrelle.server.rigid_course import RigidCourse
+    from pipistrelle.server.spending import Spending
+
+
+class Attempt(Struct, eq=False):
+    """A job's nth try; times in seconds of simulated time.
+
+    ``number`` counts from 0; ``root`` is the id of the first attempt, ``origin`` when that was submitted, ``asked`` its
+    walltime. ``saved`` is how much of the job's work (s on its whole allocation) earlier attempts have kept.
+    """
+
+    number: int
+    root: str
+    origin: float
+    asked: float
+    resilience: Resilience
+    saved: float = 0.0
+    #: as of when it queues; None: of now
+    queued: float | None = None
+    #: counts the starts of the run
+    serial: int = -1
+    #: when it began to work; NaN before
+    began: float = nan
+    #: when its work will be done, or its walltime over, if nothing happens any more
+    work_ends: float = inf
+    course: "Course | RigidCourse | None" = None
+    #: what became of its time, known at its end
+    account: "Account | None" = None
+    #: what its units spent their time on, once somebody has asked after its end
+    spending: "Spending | None" = None
+    #: nodes of the allocation that were lost on the way, and those whose repair it awaits before it begins
+    lost: NodeSet = NodeSet.EMPTY
+    awaited: NodeSet = NodeSet.EMPTY
+    #: all nodes that it ever awaited so
+    waited: NodeSet = NodeSet.EMPTY
+    #: what made it lose its allocation; empty if nothing did
+    cause: str = ""
+    #: whether a new attempt follows
+    retried: bool = False
+
+    def remaining(self, work: float) -> float:
+        """Return the share of a job's work (s) that earlier attempts have left, 0 to 1."""
+        return max(0.0, 1.0 - self.saved / work) if work > 0 else 1.0

@@ -1,0 +1,294 @@
+"""The jobs of a machine that can fail: how each begins, is struck, goes on or gives up, and comes back."""
+
+from math import fsum, inf
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from pipistrelle.platforms.description import Platform
+from pipistrelle.protocol.nodesets import NodeSet
+from pipistrelle.server.agenda import END, REQUEUE
+from pipistrelle.server.attempts import Attempt
+from pipistrelle.server.course import Course, interval_of
+from pipistrelle.server.jobs import Job
+from pipistrelle.server.places import Places
+from pipistrelle.server.reliability import Reliability
+from pipistrelle.server.rigid_course import RigidCourse
+from pipistrelle.traces.resilience import Resilience
+
+if TYPE_CHECKING:
+    from pipistrelle.server.engine import Engine
+
+_NOBODY: Final = -1
+#: a new attempt's walltime (s) is never less, even if all its work is saved
+_SHORTEST: Final = 1.0
+
+
+class Trials:
+    """Follows every attempt from its start to its end.
+
+    Parameters
+    ----------
+    engine
+        the engine; its jobs' ends are put on its agenda, and so are the new attempts, in class `REQUEUE`.
+    platform, places
+        the machine, and which units belong to which of its nodes.
+    reliability
+        how jobs meet failures.
+    """
+
+    def __init__(self, engine: "Engine", platform: Platform, places: Places, reliability: Reliability) -> None:
+        self._engine = engine
+        self._places = places
+        self._options = reliability
+        self._rates = reliability.rates(platform)
+        self._mean_rate = float(self._rates.mean())
+        #: whether all nodes fail alike, and the times between dumps that are known then
+        self._uniform = bool((self._rates == self._rates[0]).all())
+        self._intervals: dict[tuple[Resilience, int], float] = {}
+        #: the serial number of the attempt that holds each unit, shape (units,)
+        self._holder = np.full(platform.units, _NOBODY, dtype=np.int64)
+        #: {serial number: job} of those that hold units
+        self._jobs: dict[int, Job] = {}
+        #: {serial number: job} of those among them that wait for some nodes to be repaired
+        self._held: dict[int, Job] = {}
+        self._starts = 0
+        #: how many units jobs hold
+        self._held_units = 0
+        #: nodes that no job can work on, for whatever reason
+        self.down = NodeSet.EMPTY
+        #: how many units are free, and down but not held, as of when that was counted last; None: it has changed
+        self._counted: tuple[int, int] | None = None
+        engine.handlers[REQUEUE] = engine.queue
+
+    @property
+    def at_work(self) -> bool:
+        """Whether some job works, so that something will happen by itself."""
+        return len(self._jobs) > len(self._held)
+
+    # -- a job's way ------------------------------------------------------------------------------------------------
+
+    def admit(self, job: Job) -> None:
+        """Take note of a job that is about to queue."""
+        if job.attempt is None:
+            resilience = job.resilience or self._options.resilience
+            job.attempt = Attempt(0, job.id, job.submit, job.walltime, resilience)
+            if self._options.walltime == "extended":
+                job.walltime = self._extended(job.walltime, job.size, 0.0, resilience)
+
+    def _extended(self, walltime: float, size: int, saved: float, resilience: Resilience) -> float:
+        """Return how long so much work (s) takes with its dumps, and a read if some is saved, on average nodes."""
+        if walltime == inf:
+            return inf
+        rates = [self._mean_rate] * size if resilience.rates_matter else 0.0
+        course = Course(resilience, start=0.0, work=walltime + saved, saved=saved, nodes=range(size), rates=rates)
+        return course.finish
+
+    def started(self, job: Job) -> None:
+        """Let a job that was just given its units begin, or wait for those that are down."""
+        attempt = _attempt(job)
+        attempt.serial = self._starts
+        self._starts += 1
+        self._jobs[attempt.serial] = job
+        for low, high in job.alloc.intervals:
+            self._holder[low : high + 1] = attempt.serial
+        self._held_units += len(job.alloc)
+        self._counted = None
+        if self.down:
+            attempt.awaited = self._places.nodes_of(job.alloc) & self.down
+        if attempt.awaited:
+            self._held[attempt.serial] = job
+            attempt.waited = attempt.awaited
+        else:
+            self._set_off(job)
+
+    def _set_off(self, job: Job) -> None:
+        attempt, engine = _attempt(job), self._engine
+        attempt.began = engine.now + job.prologue
+        if job.work is not None:
+            assert engine.working is not None
+            engine.working.started(job)
+            return
+        resilience = attempt.resilience
+        if resilience.kind == "none":
+            job.in_time = job.runtime <= job.walltime
+            attempt.work_ends = attempt.began + min(job.runtime, job.walltime)
+            job.ending = engine.agenda.put(attempt.work_ends + job.epilogue, END, job)
+            return
+        attempt.course = self._course(job, attempt)
+        self._await_end(job)
+
+    def _course(self, job: Job, attempt: Attempt) -> "Course | RigidCourse":
+        resilience = attempt.resilience
+        nodes = self._places.nodes_of(job.alloc)
+        if resilience.tolerated(len(nodes)):
+            return Course(
+                resilience,
+                start=attempt.began,
+                work=job.runtime,
+                saved=attempt.saved,
+                nodes=list(nodes),
+                rates=np.concatenate([self._rates[low : high + 1] for low, high in nodes.intervals]).tolist(),
+            )
+        return RigidCourse(
+            start=attempt.began,
+            work=job.runtime,
+            saved=attempt.saved,
+            nodes=len(nodes),
+            interval=self._interval(resilience, nodes),
+            dump=resilience.dump,
+            read=resilience.read,
+        )
+
+    def _interval(self, resilience: Resilience, nodes: NodeSet) -> float:
+        """Return the time of work between two dumps (s) on these nodes, if all of them work."""
+        if not resilience.rates_matter:
+            return interval_of(resilience, resilience.dump, inf)
+        if not self._uniform:
+            rate = fsum(float(np.sum(self._rates[low : high + 1])) for low, high in nodes.intervals)
+            return interval_of(resilience, resilience.dump, 1.0 / rate if rate > 0 else inf)
+        key = (resilience, len(nodes))
+        if key not in self._intervals:
+            rate = self._mean_rate * len(nodes)
+            self._intervals[key] = interval_of(resilience, resilience.dump, 1.0 / rate if rate > 0 else inf)
+        return self._intervals[key]
+
+    def _await_end(self, job: Job) -> None:
+        """Put the end of a job on the agenda, as it will come if nothing happens any more."""
+        attempt, agenda = _attempt(job), self._engine.agenda
+        assert attempt.course is not None
+        if job.ending is not None:
+            agenda.cancel(job.ending)
+            job.ending = None
+        finish, limit = attempt.course.finish, attempt.began + job.walltime
+        job.in_time = finish <= limit
+        attempt.work_ends = finish if job.in_time else limit
+        if attempt.work_ends < inf:
+            job.ending = agenda.put(attempt.work_ends + job.epilogue, END, job)
+
+    def over(self, job: Job) -> None:
+        """Take note that a job ends now; called while it still holds its units."""
+        attempt = _attempt(job)
+        if self._jobs.pop(attempt.serial, None) is None:  # it ran elsewhere, as its scheduler had declared
+            return
+        self._held.pop(attempt.serial, None)
+        for low, high in job.alloc.intervals:
+            self._holder[low : high + 1] = _NOBODY
+        self._held_units -= len(job.alloc)
+        self._counted = None
+        if attempt.course is not None:
+            attempt.account = attempt.course.account(self._work_time(job))
+            attempt.course = None
+
+    def _work_time(self, job: Job) -> float:
+        """Return the time (s) up to which a running job has worked: neither in its prologue nor in its epilogue."""
+        attempt = _attempt(job)
+        return min(max(self._engine.now, attempt.began), attempt.work_ends)
+
+    def progress(self, job: Job) -> float:
+        """Return the share of a running job's work that is done, 0 to 1."""
+        attempt = _attempt(job)
+        done = attempt.saved
+        if attempt.course is not None:
+            account = attempt.course.account(self._work_time(job))
+            done = account.saved + account.unsaved
+        elif attempt.began == attempt.began:
+            done = self._work_time(job) - attempt.began
+        return min(done / job.runtime, 1.0) if job.runtime > 0 else 1.0
+
+    # -- the machine ------------------------------------------------------------------------------------------------
+
+    def strike(self, nodes: NodeSet, causes: dict[int, str]) -> None:
+        """Let the jobs that hold units of these nodes lose them, in the order in which they started.
+
+        ``causes`` tells of each node why it is down.
+        """
+        serials: set[int] = set()
+        for low, high in self._places.units_of(nodes).intervals:
+            serials.update(self._holder[low : high + 1].tolist())
+        serials.discard(_NOBODY)
+        for serial in sorted(serials):
+            job = self._jobs[serial]
+            attempt = _attempt(job)
+            hit = self._places.nodes_of(job.alloc) & nodes
+            if serial in self._held:
+                attempt.awaited |= hit
+                attempt.waited |= hit
+                continue
+            hit = hit - attempt.lost
+            if not hit:
+                continue
+            attempt.lost |= hit
+            self._strike(job, hit, causes[hit.first])
+
+    def _strike(self, job: Job, nodes: NodeSet, cause: str) -> None:
+        """Let a job that works lose nodes."""
+        attempt, now = _attempt(job), self._engine.now
+        course = attempt.course
+        if now >= attempt.work_ends:  # in its epilogue
+            self._engine.kill(job, "finish" if job.in_time else "reach_walltime")
+        elif course is not None and now >= attempt.began and course.strike(now, list(nodes)):
+            self._await_end(job)
+        else:
+            self._lose(job, cause)
+
+    def forsake(self, nodes: NodeSet, cause: str) -> None:
+        """Let the jobs go that await one of these nodes, which never come back."""
+        for job in list(self._held.values()):
+            if not _attempt(job).awaited.isdisjoint(nodes):
+                self._lose(job, cause)
+
+    def idle_and_down(self) -> tuple[int, int]:
+        """Return how many units are free and in service, and how many are neither free nor held by a job."""
+        if self._counted is None:
+            down = 0
+            for low, high in self._places.units_of(self.down).intervals:
+                down += int(np.count_nonzero(self._holder[low : high + 1] == _NOBODY))
+            self._counted = (self._holder.size - self._held_units - down, down)
+        return self._counted
+
+    def set_down(self, nodes: NodeSet) -> None:
+        """Take note of the nodes that no job can work on from now on."""
+        self.down = nodes
+        self._counted = None
+
+    def repaired(self, nodes: NodeSet) -> None:
+        """Let the jobs begin that awaited these nodes, and no others any more."""
+        for serial, job in list(self._held.items()):
+            attempt = _attempt(job)
+            attempt.awaited = attempt.awaited - nodes
+            if not attempt.awaited:
+                del self._held[serial]
+                self._set_off(job)
+
+    def _lose(self, job: Job, cause: str) -> None:
+        """End an attempt that has lost its allocation, and let the job come back as the options say."""
+        attempt, options, engine = _attempt(job), self._options, self._engine
+        attempt.cause = cause
+        attempt.retried = options.requeue != "never" and (
+            options.max_attempts is None or attempt.number + 1 < options.max_attempts
+        )
+        engine.kill(job, "lose_nodes")
+        if attempt.retried:
+            engine.agenda.put(engine.now, REQUEUE, self._next(job))
+
+    def _next(self, job: Job) -> Job:
+        """Return the job as it comes back."""
+        old, options = _attempt(job), self._options
+        saved = old.saved if old.account is None else old.account.saved
+        new = Attempt(old.number + 1, old.root, old.origin, old.asked, old.resilience, saved)
+        if options.requeue == "original":
+            new.queued = old.origin
+        while self._engine.cluster.knows(f"{new.root}#{new.number}"):  # a workload's own name
+            new.number += 1
+        walltime = old.asked
+        if options.restart_walltime == "rest":
+            walltime = max(walltime - saved, _SHORTEST)
+        if options.walltime == "extended":
+            walltime = self._extended(walltime, job.size, saved, old.resilience)
+        return job.again(new, self._engine.now, walltime)
+
+
+def _attempt(job: Job) -> Attempt:
+    assert job.attempt is not None, f"{job.id} was not admitted"
+    return job.attempt

@@ -1,0 +1,92 @@
+"""docs/maui.md: the parameters and attributes, as the code has them."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from pipistrelle.schedulers.maui_attributes import CREDENTIAL_ATTRIBUTES, STANDING_ATTRIBUTES
+from pipistrelle.schedulers.maui_parameters import ALIASES, PARAMETERS, Kind, Support, Value
+from pipistrelle.schedulers.maui_settings import KINDS
+
+PAGE = "docs/maui.md"
+
+
+def names(text: str) -> list[str]:
+    """Return what stands between backticks."""
+    return re.findall(r"`([^`]+)`", text)
+
+
+def shown(value: Value) -> str:
+    """Return how the page writes a default."""
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, tuple):
+        return ",".join(value)
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def supported(support: Support) -> list[str]:
+    """Return the names of the parameters of a support, in their order."""
+    return [parameter.name for parameter in PARAMETERS.values() if parameter.support is support]
+
+
+def test_every_supported_parameter_is_on_the_page(section, table) -> None:
+    """With its default, unit, meaning and choices."""
+    text = section(PAGE, "Parameters")
+    rows = {names(row[0])[0]: row for row in table(text)}
+
+    assert list(rows) == supported(Support.YES)
+    for name, (_, default, unit, meaning) in rows.items():
+        parameter = PARAMETERS[name]
+        assert (default, unit) == (shown(parameter.default), parameter.unit), name
+        assert meaning.replace("`", "").startswith(parameter.meaning), name
+        assert parameter.kind is not Kind.CHOICE or tuple(names(meaning)) == parameter.choices, name
+    aliases = re.findall(r"`(\w+)` for\s+`(\w+)`", text)
+    assert dict(aliases) == ALIASES
+
+
+def test_what_is_not_supported_is_on_the_page(section, table) -> None:
+    """Each with its reason, or in the list of what Maui itself has superseded."""
+    text = section(PAGE, "Not supported")
+    rows = {names(row[0])[0]: row[1] for row in table(text)}
+    superseded = names(text.partition("Superseded")[2])
+
+    assert sorted([*rows, *superseded]) == sorted(supported(Support.NO))
+    assert all(why == PARAMETERS[name].meaning for name, why in rows.items())
+    assert all(PARAMETERS[name].meaning.startswith("superseded by") for name in superseded)
+
+
+def test_what_belongs_to_the_daemon_is_on_the_page(section) -> None:
+    """All parameters that are passed over in silence are listed."""
+    assert names(section(PAGE, "Of the daemon")) == supported(Support.DAEMON)
+
+
+def test_every_attribute_is_on_the_page(section, table) -> None:
+    """Those that are supported in their tables, the others with a reason."""
+    credentials = {name for row in table(section(PAGE, "Attributes of credentials")) for name in names(row[0])}
+    standing = {name for row in table(section(PAGE, "Standing reservations")) for name in names(row[0])}
+    without = {(names(row[0])[0], row[1]) for row in table(section(PAGE, "Attributes that are not supported"))}
+    per_credential = {name for name in CREDENTIAL_ATTRIBUTES if name.partition("PER")[2] in KINDS}
+
+    assert credentials | {name for name, of in without if of == "credentials"} | per_credential == CREDENTIAL_ATTRIBUTES
+    assert standing | {name for name, of in without if of == "`SRCFG`"} == STANDING_ATTRIBUTES
+
+
+def test_differences_are_named_by_known_parameters(section, table) -> None:
+    """The first column has names of Maui's parameters."""
+    found = [name for row in table(section(PAGE, "Differences")) for name in names(row[0])]
+
+    assert len(found) > 20
+    assert set(found) <= PARAMETERS.keys()
+
+
+def test_the_example_runs(section, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    """It prints the warning of its last line, and all jobs complete."""
+    monkeypatch.chdir(tmp_path)
+    code = section(PAGE, "Use").partition("```python\n")[2].partition("```")[0]
+    exec(compile(code, "docs/maui.md", "exec"), {})  # noqa: S102 - the page's own example
+    printed = capsys.readouterr().out
+
+    assert printed.startswith("maui.cfg:6: parameter RMPOLLINTERVAL is not supported")
+    assert printed.endswith(" jobs completed\n")

@@ -1,0 +1,106 @@
+"""``pipistrelle convert`` and ``validate`` on centres' logs."""
+
+import pytest
+
+from pipistrelle.traces.load import load
+
+FIRST = (
+    "03/01/2017 23:00:00;Q;7.srv;queue=qprod depend=afterok:6.srv:5.srv\n"
+    "03/01/2017 23:00:10;S;7.srv;user=alice group=g project=P-1 jobname=a queue=qprod ctime=1488409200 "
+    "start=1488409210 exec_host=n1/0*24+n2/0*24 Resource_List.ncpus=48 Resource_List.nodect=2 "
+    "Resource_List.walltime=02:00:00\n"
+)
+SECOND = (
+    "03/02/2017 00:00:10;E;7.srv;user=alice group=g project=P-1 jobname=a queue=qprod ctime=1488409200 "
+    "start=1488409210 exec_host=n1/0*24+n2/0*24 Resource_List.ncpus=48 Resource_List.nodect=2 "
+    "Resource_List.walltime=02:00:00 end=1488412810 Exit_status=0\n"
+)
+NODE = (
+    "COMPUTENODE {} 1488355200 {} srv 131072 131000 1 24 1 1 1 [NONE] x86_64 {} [qprod:24] [NONE] 1.0 [NONE] [NONE] "
+    "[NONE]\n"
+)
+LEASES = (
+    '<?xml version="1.0"?>\n<lease-workload><site><nodes><node-set numnodes="4"/></nodes></site><lease-requests>'
+    '<lease-request arrival="00:00:00.00"><lease id="1"><nodes><node-set numnodes="2"/></nodes><start/>'
+    '<duration time="01:00:00"/></lease></lease-request></lease-requests></lease-workload>\n'
+)
+
+
+@pytest.fixture
+def log(shell):
+    """Return the names of the two files of a log of PBS."""
+    shell.write("20170301", FIRST)
+    shell.write("20170302", SECOND)
+    return ["20170301", "20170302"]
+
+
+def test_a_log_in_several_files(shell, log):
+    """Files of several days are one log; what the format does not keep is told."""
+    done = shell.run("convert", *log, "out.swf", "--units", "processors", "--timezone", "Europe/Prague").ok()
+    lost = "not kept, as the format has no place for it: name, account, dependency (but for the end of one job)"
+    assert done.out == f"{lost}\n1 jobs written to out.swf\n"
+    workload = load(shell.folder / "out.swf")
+    assert (workload.size.tolist(), workload.runtime.tolist()) == ([48], [3600.0])
+    assert (workload.timezone, workload.header["Queue"]) == ("Europe/Prague", "1 qprod")
+
+
+@pytest.mark.parametrize("suffix", ["sacct", "maui.gz", "json.xz", "swf"])
+def test_there_and_back(shell, log, suffix):
+    """Users, groups and queues survive each format and are read back from it."""
+    shell.run("convert", *log, f"out.{suffix}").ok()
+    shell.run("convert", f"out.{suffix}", "back.sacct").ok()
+    labels = load(shell.folder / "back.sacct").labels
+    assert (labels["user"], labels["group"], labels["queue"]) == (["alice"], ["g"], ["qprod"])
+
+
+def test_renumber(shell):
+    """New ids are 1, 2, ..., and dependencies follow."""
+    rows = "JobID|Submit|ElapsedRaw|NNodes|Dependency\n9_1|10|5|1|\n9_2|20|5|1|afterok:9_1\n"
+    shell.write("a.txt", rows)
+    assert shell.run("convert", "a.txt", "out.swf").code == 2
+    shell.run("convert", "a.txt", "out.sacct", "--renumber").ok()
+    again = load(shell.folder / "out.sacct")
+    assert (again.ids, again.labels["dependency"]) == (["1", "2"], ["", "afterok:1"])
+
+
+def test_a_machine(shell):
+    """A Maui resource trace becomes a platform that can be used."""
+    lines = [NODE.format("AVAILABLE", f"n{at}", "[mic]" if at < 2 else "[NONE]") for at in range(5)]
+    shell.write("resources", "".join(lines) + NODE.format("DRAINED", "n9", "[NONE]"))
+    done = shell.run("convert", "resources", "machine.toml").ok()
+    assert done.out == (
+        "1 nodes are down or drained in the trace; they are part of the platform\n"
+        "6 nodes in 2 pools written to machine.toml\n"
+    )
+    assert "6 nodes" in shell.run("validate", "machine.toml").ok().out
+    assert "6 nodes" in shell.run("validate", "resources").ok().out
+    assert shell.run("convert", "resources", "machine.toml", "--sort").code == 2
+    assert "name a .toml file" in shell.run("convert", "resources", "out.swf").err
+
+
+def test_validate(shell, log):
+    """Each log is told what it is."""
+    shell.write("leases.xml", LEASES)
+    out = shell.run("validate", *log, "leases.xml").ok().out
+    assert out.count("PBS accounting") == 2
+    assert "Haizea leases" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["20170301", "20170302", "out.swf", "--sort"], "--sort goes with a single SWF log"),
+        (["20170301", "missing", "out.swf"], "missing: no such file"),
+        (["20170301", "demo", "out.swf"], "demo: no such file"),
+        (["20170301", "out.toml"], "the name does not say which format to write"),
+        (["20170301", "out.swf", "--timezone", "Mars"], "there is no time zone 'Mars'"),
+        (["20170301", "out.json"], "Batsim's JSON cannot keep a job without run time"),
+        (["20170301", "20170301"], "20170301 is read by this very command"),
+        (["20170301"], "Missing argument"),
+    ],
+)
+def test_wrong_use(shell, log, words, message):
+    """What does not go is told in one message."""
+    done = shell.run("convert", *words)
+    assert done.code == 2
+    assert message in done.err

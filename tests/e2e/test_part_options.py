@@ -1,0 +1,91 @@
+"""Options of the order pbs, the rule depth and polling, as a command line has them."""
+
+from typing import Any
+
+import click
+import pytest
+
+from pipistrelle.cli.part_options import PolicySettings, part_options
+from pipistrelle.protocol.errors import PipistrelleError
+from pipistrelle.schedulers.pbs_order import PbsOptions, PbsOrder
+from pipistrelle.schedulers.polling import Polling
+
+
+@pytest.fixture
+def read() -> Any:
+    """Return a function from words to the settings that a command gets."""
+    seen: list[PolicySettings] = []
+
+    @click.command()
+    @part_options
+    def command(settings: PolicySettings) -> None:
+        seen.append(settings)
+
+    def settings_of(*words: str) -> PolicySettings:
+        command.main(list(words), standalone_mode=False)
+        return seen[-1]
+
+    return settings_of
+
+
+def test_what_is_not_given_is_not_set(read: Any) -> None:
+    """Without options there are no tables and no step."""
+    assert read() == PolicySettings({}, {}, None, ())
+
+
+def test_every_option_reaches_the_policy(read: Any) -> None:
+    """As the preset's file would have it, and as words that lead to the same settings again."""
+    words = ["--formula", "ncpus", "--queue-priority", "a=1", "--queue-priority", "b=c=-2.5"]
+    words += ["--fairshare-entity", "group", "--fairshare-shares", "ada=3", "--unknown-shares", "4"]
+    words += ["--fairshare-decay-time", "168:00:00", "--fairshare-decay-factor", "0.25"]
+    words += ["--backfill-depth", "7", "--no-strict-ordering", "--poll", "5s"]
+    settings = read(*words)
+    policy = settings.make_policy("pbs")
+
+    assert isinstance(policy, Polling)
+    assert policy.name == "pbs+poll=5s"
+    assert isinstance(policy.order, PbsOrder)
+    assert policy.order.options == PbsOptions(
+        "ncpus", {"a": 1.0, "b=c": -2.5}, "group", {"ada": 3.0}, 4.0, "168:00:00", 0.25
+    )
+    assert settings.backfill_options == {"depth": 7, "strict-ordering": False}
+    assert read(*settings.words) == settings
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--queue-priority", "qexp"], "'qexp' is not NAME=NUMBER with a finite number."),
+        (["--queue-priority", "=1"], "'=1' is not NAME=NUMBER"),
+        (["--queue-priority", "a=nan"], "'a=nan' is not NAME=NUMBER"),
+        (["--fairshare-shares", "a=-1"], "with a finite number not below 0."),
+        (["--poll", "5 parsecs"], "'5 parsecs' is no length of time: expected one of ms, s, min"),
+        (["--poll", "0:00:00"], "'0:00:00' is not above zero."),
+        (["--poll", ""], "'' is no length of time: expected a number and a unit, as 24h"),
+        (["--backfill-depth", "-1"], "-1 is not in the range x>=0"),
+    ],
+)
+def test_a_wrong_value_is_a_usage_error(read: Any, words: list[str], says: str) -> None:
+    """With the value and what was expected."""
+    with pytest.raises(click.UsageError) as caught:
+        read(*words)
+    assert says in caught.value.format_message()
+
+
+@pytest.mark.parametrize(
+    ("words", "name", "says"),
+    [
+        (["--formula", "1 +"], "pbs", "--formula, column 4: something is missing: expected a number, a name or '('"),
+        (["--formula", "1"], "easy", "the order 'fcfs' has no options: expected order = bins or maui or pbs"),
+        (["--backfill-depth", "2"], "easy", "the backfill 'easy' has no options: expected backfill = depth"),
+        (["--unknown-shares", "nan"], "pbs", "expected shares not below 0, found nan for 'unknown-shares'."),
+        (["--formula", "1"], "x.py:Y", "'x.py:Y' has no options"),
+    ],
+)
+def test_an_option_that_does_not_fit_is_refused(read: Any, words: list[str], name: str, says: str) -> None:
+    """By one message of ours."""
+    settings = read(*words)
+    with pytest.raises(PipistrelleError) as caught:
+        settings.make_policy(name)
+    assert says in str(caught.value)
+    assert caught.value.exit_code == 2

@@ -1,0 +1,302 @@
+"""``pipistrelle workload``: describe a workload, change it in steps, and what can be wrong."""
+
+import json
+import re
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import pytest
+
+from pipistrelle.cli.workload import command
+from pipistrelle.cli.workload_steps import STEPS
+from pipistrelle.studies.inputs import InputError
+from pipistrelle.studies.workload_selection import Conditions
+from pipistrelle.traces.catalogue import load_bundled
+from pipistrelle.traces.load import load
+
+DATED = """; Version: 2.2
+; MaxJobs: 6
+; UnixStartTime: 1027839845
+; TimeZoneString: Europe/Stockholm
+; MaxProcs: 16
+; Queue: 1 batch
+; Queue: 2 express
+"""
+#: id, submit, run time, size, requested time, user, queue, preceding
+ROWS = (
+    (1, 0, 100, 1, 200, 3, 1, -1),
+    (2, 3600, 200, 2, 200, 3, 2, 1),
+    (3, 7200, 300, 4, 200, 5, 1, -1),
+    (4, 90000, 400, 8, 800, 5, 2, 3),
+    (5, 93600, -1, 16, 900, 7, 1, -1),
+    (6, 200000, 600, 16, 1200, 7, 1, -1),
+)
+UNCHANGED = ("then", "filter", "--size", "0:")
+
+
+@pytest.fixture
+def log(shell):
+    """Return the name of a small log with dates, users and queues, in the test's folder."""
+    lines = [f"{j} {s} -1 {r} {n} -1 -1 {n} {w} -1 1 {u} 1 -1 {q} -1 {p} -1" for j, s, r, n, w, u, q, p in ROWS]
+    return shell.write("log.swf", DATED + "\n".join(lines) + "\n").name
+
+
+@pytest.fixture
+def made(shell, log):
+    """Return a function from the words of a step to the workload that it makes of the log."""
+
+    def make(*words):
+        shell.run("workload", words[0], log, *words[1:], "-o", "out.swf").ok()
+        return load(shell.folder / "out.swf")
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("words", "ids"),
+    [
+        (["--begin", "3600", "--end", "90000"], "23"),
+        (["--begin", "1h", "--end", "25h"], "23"),
+        (["--begin", "2002-07-29"], "456"),  # the log begins at 9:04:05 there, on the 28th
+        (["--begin", "2002-07-28 09:04:06", "--end", "2002-07-29T10:04:05"], "23"),
+        (["--begin", "2002-07-28 07:04:06", "--timezone", "UTC", "--end", "2002-07-29"], "23"),
+        (["--size", "4"], "3"),
+        (["--size", "2:8"], "234"),
+        (["--size", "8:"], "456"),
+        (["--runtime", ":5min"], "1235"),
+        (["--runtime", "200:400", "--walltime", "201:"], "4"),
+        (["--user", "3,7"], "1256"),
+        (["--user", "3", "--user", "5", "--queue", "2"], "24"),
+        (["--queue", "express"], "24"),
+        (["--queue", "express", "--invert"], "1356"),
+        (["--clean"], "12346"),
+        (["--first", "2"], "12"),
+        (["--last", "2"], "56"),
+        (["--user", "7", "--first", "1"], "5"),
+        (["--sample", "100%"], "123456"),
+        (["--size", "1:4", "then", "filter", "--user", "5"], "3"),
+    ],
+)
+def test_jobs_are_chosen(made, words, ids):
+    """By time, size, field, number; all conditions hold, and one value of several will do."""
+    assert "".join(made("filter", *words).ids) == ids
+
+
+def test_jobs_are_chosen_by_names_of_the_log():
+    """A log's own names come before numbers; who has none is nobody's."""
+    rows = load_bundled("demo").select([0, 1, 2])
+    named = replace(rows, labels={"account": ["phys", "", "chem"], "user": ["ann", "bob", "ann"]})
+
+    assert Conditions(fields={"account": ["phys", "chem"], "user": ["ann"]}).mask(named).tolist() == [True, False, True]
+    with pytest.raises(InputError, match=r"no job has the user '1'.*Known: ann, bob"):
+        Conditions(fields={"user": ["1"]}).mask(named)
+
+
+@pytest.mark.parametrize("name", ["describe", *STEPS])
+def test_help_explains_every_option(shell, name):
+    """Each with a text, and each step says that others may follow."""
+    out = shell.run("workload", name, "--help").ok().out
+
+    for parameter in command.commands[name].params:
+        for option in parameter.opts if parameter.param_type_name == "option" else []:
+            assert re.search(rf"(^|[\s,/]){re.escape(option)}([\s,/]|$)", out, re.MULTILINE), option
+            assert parameter.help, option
+    assert ("[then STEP...]" in out) == (name in STEPS)
+
+
+def test_a_part_can_begin_at_time_0(made):
+    """Dates stay, jobs no longer wait for those that are left out, and the header says what was done."""
+    part = made("filter", "--begin", "2002-07-28 9:30", "--rebase")
+
+    assert part.submit.tolist() == [0, 3600, 86400, 90000, 196400]
+    assert part.epoch == 1027839845 + 3600
+    assert part.columns["preceding"].tolist() == [-1, -1, 3, -1, -1]
+    assert part.header["MaxJobs"] == "5"
+    assert part.header["Note"] == "changed by pipistrelle: filter --begin 2002-07-28 9:30 --rebase"
+
+
+def test_times_and_sizes_are_scaled(made):
+    """Arrivals, run times, requested times, sizes, the machine: each alone and several at once."""
+    assert made("scale", "--arrivals", "50%").submit.tolist() == [0, 1800, 3600, 45000, 46800, 100000]
+    assert made("scale", "--runtimes", "2").runtime.tolist() == [200, 400, 600, 800, -1, 1200]
+    assert made("scale", "--walltime", "150%").walltime.tolist() == [150, 300, 450, 600, 900, 900]
+    assert made("scale", "--wallclock-limit", "x2").walltime.tolist() == [400, 400, 400, 1600, 1800, 2400]
+    assert set(made("scale", "--walltime", "1h").walltime) == {3600}
+    assert made("scale", "--sizes", "0.5").size.tolist() == [1, 1, 2, 4, 8, 8]
+    fitted = made("scale", "--machine", "8", "--runtimes", "2", "--walltime", "100%")
+    assert (fitted.machine_size, fitted.size.tolist()) == (8, [1, 1, 2, 4, 8, 8])
+    assert fitted.walltime.tolist() == [200, 400, 600, 800, 900, 1200]
+    limits = made("scale", "--walltime", "50%:150%", "--seed", "3").walltime
+    assert limits.tolist() == made("scale", "--walltime", "50%:150%", "--seed", "3").walltime.tolist()
+    assert set(made("scale", "--walltime", "7:8").walltime) <= {7, 8}
+
+
+def test_steps_follow_each_other(shell, log, made):
+    """One command or several with files between them: the same jobs; each step says how many there are."""
+    words = ("filter", log, "--size", ":8", "then", "copy", "--times", "2", "--every", "7d", "then", "scale")
+    outcome = shell.run("workload", *words, "--arrivals", "2", "then", "shuffle", "--within", "1d", "-o", "a.swf").ok()
+    shell.run("workload", "filter", log, "--size", ":8", "-o", "1.swf").ok()
+    shell.run("workload", "copy", "1.swf", "--times", "2", "--every", "7d", "-o", "2.swf.gz").ok()
+    shell.run("workload", "scale", "2.swf.gz", "--arrivals", "2", "-o", "3.swf").ok()
+    shell.run("workload", "shuffle", "3.swf", "--within", "1d", "-o", "a2.swf").ok()
+
+    assert outcome.out == "filter: 6 jobs become 4\ncopy: 4 jobs become 8\n8 jobs written to a.swf\n"
+    jobs = [
+        [line for line in (shell.folder / name).read_text().splitlines() if line[0] != ";"]
+        for name in ("a.swf", "a2.swf")
+    ]
+    assert jobs[0] == jobs[1]
+    note = load(shell.folder / "a.swf").header["Note"]
+    said = "filter --size :8 then copy --times 2 --every 7d then scale --arrivals 2 then shuffle --within 1d"
+    assert note == f"changed by pipistrelle: {said}"
+
+
+def test_equal_seeds_give_equal_bytes(shell, log):
+    """Other seeds give other jobs."""
+    for name, seed in (("a", "1"), ("b", "1"), ("c", "2")):
+        words = ("--submission-time", "200:exp", "--seed", seed)
+        shell.run("workload", "shuffle", log, *words, "-o", f"{name}.swf.gz").ok()
+    a, b, c = ((shell.folder / f"{name}.swf.gz").read_bytes() for name in "abc")
+
+    assert a == b != c
+
+
+def test_workloads_are_merged(shell, log):
+    """By dates if all have them; a step may merge what the steps before it made with others."""
+    shell.run("workload", "filter", log, "--begin", "1d", "-o", "late.swf").ok()
+    shell.run("workload", "filter", log, "--end", "1d", "-o", "early.swf").ok()
+    outcome = shell.run("workload", "merge", "late.swf", "early.swf", "-o", "m.swf").ok()
+
+    assert outcome.out.splitlines()[0] == "merge: equal dates are at the same time"
+    assert load(shell.folder / "m.swf").ids == list("123456")
+    words = ("filter", "early.swf", "--first", "1", "then", "merge", "late.swf", "demo", "--align", "first")
+    shell.run("workload", *words, "--apart", "-o", "m.json").failed(2, "cannot keep a job without run time")
+    shell.run("workload", *words, "then", "filter", "--clean", "-o", "m.json").ok()
+    assert len(load(shell.folder / "m.json")) == 1 + 2 + 5000
+
+
+def test_a_changed_workload_is_simulated(shell, log):
+    """What is written is a workload like any other, also in JSON."""
+    shell.run("workload", "filter", log, "--clean", "then", "copy", "--times", "3", "-o", "w.json").ok()
+    outcome = shell.run("run", "-w", "w.json", "--in-process", "--out", "out")
+
+    assert outcome.code == 0
+    assert len(shell.ended_jobs()) == 15
+
+
+def test_a_workload_is_described(shell, log):
+    """Facts, spreads, accuracy, users, sizes by run times, arrivals in the trace's zone; names of the header."""
+    out = shell.run("workload", "describe", log).ok().out
+
+    for text in (
+        "dropped              1 (run time zero or missing: 1)",
+        "dependencies         2 jobs wait for others",
+        "user: 3 in all",
+        "1: batch",
+        "Jobs by size and run time, %",
+        "Europe/Stockholm",
+        "Mon |",
+    ):
+        assert text in out
+    figures = json.loads(shell.run("workload", "describe", log, "--json").ok().out)
+    assert (figures["jobs"], figures["runnable"], figures["dependent"]) == (6, 5, 2)
+    assert figures["span"]["first_date"] == "2002-07-28 09:04"
+    assert figures["size"]["greatest"] == 16
+    assert figures["accuracy"]["over"] == 1
+    assert sum(map(sum, figures["by_size_and_runtime"]["counts"])) == 5
+    assert figures["arrivals"]["counts"][6][9:12] == [1, 1, 1]  # a Sunday
+    utc = json.loads(shell.run("workload", "describe", log, "--json", "--timezone", "UTC").ok().out)
+    assert utc["arrivals"]["counts"][6][7:10] == [1, 1, 1]
+    small = json.loads(shell.run("workload", "describe", log, "--json", "--units", "4").ok().out)
+    assert small["dropped"] == {"run time zero or missing": 1, "larger than the machine": 2}
+
+
+def test_a_workload_is_drawn(shell, log):
+    """The picture is XML, with a cell for each class of size and run time, and each hour of the week."""
+    out = shell.run("workload", "describe", log, "--picture", "p.svg").ok().out
+    root = ElementTree.fromstring((shell.folder / "p.svg").read_text())  # noqa: S314 - we wrote it
+
+    assert out.endswith("picture in p.svg\n")
+    cells = root.findall(".//{http://www.w3.org/2000/svg}title")
+    assert len(cells) == 5 * 7 + 7 * 24
+    assert sum(int(cell.text.split()[0]) for cell in cells) == 5 + 5
+
+
+def test_a_workload_without_jobs_that_can_run_is_described(shell):
+    """And one without dates, users or span: what is unknown is said to be, or left out."""
+    none = shell.swf("none.swf", [(1, 0, -1, 1, 10)])
+    shell.run("workload", "describe", none, "--picture", "none.svg").ok()
+    assert json.loads(shell.run("workload", "describe", none, "--json").ok().out)["runnable"] == 0
+    ElementTree.fromstring((shell.folder / "none.svg").read_text())  # noqa: S314
+
+    small = shell.run("workload", "describe", shell.small()).ok().out
+    assert "weekday" not in small
+    shell.write("c.json", '{"jobs":[{"id":1,"subtime":0,"res":2,"profile":"p"}],"profiles":{"p":'
+                '{"type":"parallel_homogeneous","cpu":1,"com":0}}}')  # fmt: skip
+    shell.run("workload", "describe", "c.json", "--picture", "c.svg").ok()
+    assert json.loads(shell.run("workload", "describe", "c.json", "--json").ok().out)["load"] is None
+
+
+@pytest.mark.parametrize(
+    ("words", "fragments"),
+    [
+        (["filter", "log.swf"], ["Missing option '-o'"]),
+        (["filter", "-o", "x.swf", "--first", "1"], ["Missing argument 'IN'"]),
+        (["filter", "log.swf", "-o", "x.swf"], ["give at least one condition"]),
+        (["filter", "log.swf", "-o", "log.swf", "--first", "1"], ["nothing was written over it"]),
+        (["filter", "log.swf", "-o", "x.txt", "--first", "1"], ["does not say which format"]),
+        (["filter", "log.swf", "-o", "x.swf", "--invert"], ["--invert needs a condition"]),
+        (["filter", "log.swf", "-o", "x.swf", "--timezone", "UTC", "--first", "1"], ["goes with --begin"]),
+        (["filter", "log.swf", "-o", "x.swf", "--begin", "2099-01-01"], ["no job is left", "6 jobs"]),
+        (["filter", "log.swf", "-o", "x.swf", "--begin", "2002-13-01"], ["there is no such date"]),
+        (["filter", "log.swf", "-o", "x.swf", "--begin", "soon"], ["a time cannot be read", "'soon'"]),
+        (["filter", "log.swf", "-o", "x.swf", "--begin", "2002-01-01", "--timezone", "Mars"], ["zone is not known"]),
+        (["filter", "small.swf", "-o", "x.swf", "--begin", "2002-01-01"], ["the trace has no dates", "UnixStartTime"]),
+        (["filter", "log.swf", "-o", "x.swf", "--size", "4:2"], ["the wrong way round"]),
+        (["filter", "log.swf", "-o", "x.swf", "--size", "1.5"], ["a size is no whole number"]),
+        (["filter", "log.swf", "-o", "x.swf", "--size", ":"], ["a range of sizes cannot be read"]),
+        (["filter", "log.swf", "-o", "x.swf", "--runtime", "1lightyear"], ["unknown unit"]),
+        (["filter", "log.swf", "-o", "x.swf", "--user", "4"], ["no job has the user '4'", "Known: 3, 5, 7"]),
+        (["filter", "log.swf", "-o", "x.swf", "--queue", "expres"], ["Did you mean 'express'?"]),
+        (["filter", "log.swf", "-o", "x.swf", "--account", "a"], ["does not say a job's account", "user, group"]),
+        (["filter", "log.swf", "-o", "x.swf", "--sample", "0"], ["is not above 0"]),
+        (["filter", "log.swf", "-o", "x.swf", "--sample", "101%"], ["a number of jobs cannot be read"]),
+        (["scale", "log.swf", "-o", "x.swf"], ["say what to scale"]),
+        (["scale", "log.swf", "-o", "x.swf", "--arrivals", "0"], ["a factor cannot be read"]),
+        (["scale", "log.swf", "-o", "x.swf", "--arrivals", "2", "--load", "1"], ["either --arrivals or --load"]),
+        (["scale", "log.swf", "-o", "x.swf", "--units", "4", "--sizes", "1"], ["--units goes with --load"]),
+        (["scale", "log.swf", "-o", "x.swf", "--load", "nan"], ["not a finite number"]),
+        (["scale", "log.swf", "-o", "x.swf", "--walltime", "50%:3"], ["the requested time cannot be read"]),
+        (["scale", "log.swf", "-o", "x.swf", "--walltime", "3:2"], ["the range is empty"]),
+        (["scale", "log.swf", "-o", "x.swf", "--walltime", "0%"], ["the range is empty"]),
+        (["merge", "log.swf", "-o", "x.swf"], ["name the workloads to merge"]),
+        (["merge", "log.swf", "small.swf", "--align", "date", "-o", "x.swf"], ["the workload has no dates"]),
+        (["shuffle", "log.swf", "-o", "x.swf", "--within", "0"], ["is not above zero"]),
+        (["shuffle", "log.swf", "-o", "x.swf", "--submission-time", "200:exp:s"], ["cannot be read", "--seed"]),
+        (["shuffle", "log.swf", "-o", "x.swf", "--submission-time", "0:exp"], ["a mean above 0"]),
+        (["copy", "log.swf", "-o", "x.swf"], ["Missing option '--times'"]),
+        (["copy", "log.swf", "-o", "x.swf", "--times", "1e6"], ["--times"]),
+        (["copy", "demo", "-o", "x.swf", "--times", "1000000"], ["there would be too many jobs"]),
+        (["copy", "log.swf", "-o", "x.swf", "--times", "2", "--shift", "3:"], ["needs both bounds"]),
+        (["copy", "log.swf", "-o", "x.swf", "--times", "2", "--shift", "-5"], ["before time 0"]),
+        (["copy", "log.swf", "--times", "2", "-o", "x.swf", "then"], ["a step is missing"]),
+        (["copy", "log.swf", "--times", "2", "-o", "x.swf", "then", "scal"], ["Did you mean 'scale'?"]),
+        (["copy", "log.swf", "--times", "2", "-o", "x.swf", *UNCHANGED, "-o", "y.swf"], ["the output is named twice"]),
+        (["copy", "log.swf", "--times", "2", "then", "shuffle", "log.swf", "-o", "x.swf"], ["takes no other workload"]),
+        (["describe", "log.swf", "then", "shuffle"], ["only", "describe"]),
+        (["generate", "-o", "x.swf", "then", "shuffle"], ["only", "generate"]),
+        (["describe", "log.swf", "--picture", "p.png"], ["draws SVG", "p.png"]),
+        (["describe", "log.swf", "--timezone", "../x"], ["the time zone is not known"]),
+        (["describe", "logg.swf"], ["there is no workload 'logg.swf'"]),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_what_is_wrong_is_said(shell, log, words, fragments):
+    """One message, exit code 2, and nothing is written."""
+    shell.small()
+    before = {path.name: path.read_bytes() for path in shell.folder.iterdir()}
+
+    shell.run("workload", *words).failed(2, *fragments)
+
+    assert {path.name for path in shell.folder.iterdir() if path.name[0] != "."} == {n for n in before if n[0] != "."}
+    assert (shell.folder / "log.swf").read_bytes() == before["log.swf"]

@@ -1,0 +1,97 @@
+"""Times in centres' logs: dates of a clock that may be local, and lengths of time as PBS and Slurm write them."""
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from typing import Final
+
+_ISO: Final = re.compile(r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d)(?::(\d\d)(\.\d{1,9})?)?(Z|[+-]\d\d:?\d\d)?", re.ASCII)
+_AMERICAN: Final = re.compile(r"(\d\d/\d\d/\d{4} \d\d:\d\d):(\d\d)(\.\d{1,9})?", re.ASCII)
+_NUMBER: Final = re.compile(r"\d{1,15}(?:\.\d{1,9})?", re.ASCII)
+_LENGTH: Final = re.compile(r"(?:(\d{1,9})-)?(\d{1,9}(?::\d{1,9}){0,3})(\.\d{1,9})?", re.ASCII)
+#: seconds of the parts of a length, the last part first
+_PARTS: Final = (1, 60, 3600, 86400)
+
+
+class Clock:
+    """Reads dates of one time zone as Unix times.
+
+    Where a clock that is put back shows an hour twice, the first is meant; an hour that it leaves out is counted on
+    from before.
+    """
+
+    def __init__(self, zone: tzinfo) -> None:
+        self._zone = zone
+        #: {text of a minute, and what follows it of an offset: Unix time of its begin}
+        self._minutes: dict[tuple[str, str], float | None] = {}
+
+    def iso(self, text: str) -> float | None:
+        """Return the Unix time in s of ``2024-01-31T08:00:00``, with or without offset, or of seconds since 1970.
+
+        None if the text is no such time.
+        """
+        found = _ISO.fullmatch(text)
+        if found is None:
+            return float(text) if _NUMBER.fullmatch(text) else None
+        return self._time(found[1], found[2], found[3], found[4] or "", _iso_minute)
+
+    def american(self, text: str) -> float | None:
+        """Return the Unix time in s of ``01/31/2024 08:00:00``, None if the text is no such time."""
+        found = _AMERICAN.fullmatch(text)
+        return self._time(found[1], found[2], found[3], "", _american_minute) if found else None
+
+    def _time(
+        self,
+        minute: str,
+        second: str | None,
+        fraction: str | None,
+        offset: str,
+        read: Callable[[str, tzinfo], datetime],
+    ) -> float | None:
+        key = (minute, offset)
+        if key not in self._minutes:
+            try:
+                self._minutes[key] = read(minute, _offset(offset) if offset else self._zone).timestamp()
+            except (ValueError, OverflowError):
+                self._minutes[key] = None
+        begin = self._minutes[key]
+        seconds = int(second or 0)
+        if begin is None or begin < 0 or seconds > 60:  # a leap second is one
+            return None
+        return begin + seconds + float(fraction or 0)
+
+
+def _iso_minute(text: str, zone: tzinfo) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=zone)
+
+
+def _american_minute(text: str, zone: tzinfo) -> datetime:
+    return datetime(int(text[6:10]), int(text[:2]), int(text[3:5]), int(text[11:13]), int(text[14:16]), tzinfo=zone)
+
+
+def _offset(text: str) -> tzinfo:
+    if text == "Z":
+        return UTC
+    length = timedelta(hours=int(text[1:3]), minutes=int(text[-2:]))
+    return timezone(-length if text[0] == "-" else length)
+
+
+def length(text: str, *, one: float) -> float | None:
+    """Return the seconds of a length of time, None if the text is none.
+
+    Forms: ``[[[D:]H:]M:]S`` and, with days before a hyphen, ``D-H[:M[:S]]``, the last part of each with or without a
+    fraction. A single number counts `one` s each: 1 in PBS, 60 in Slurm.
+    """
+    found = _LENGTH.fullmatch(text)
+    if found is None:
+        return None
+    parts = list(map(int, found[2].split(":")))
+    fraction = float(found[3] or 0)
+    if found[1] is not None:
+        if len(parts) > 3 or (found[3] and len(parts) < 3):
+            return None
+        parts += [0] * (3 - len(parts))
+        parts.insert(0, int(found[1]))
+    elif len(parts) == 1:
+        return (parts[0] + fraction) * one
+    return sum(number * seconds for number, seconds in zip(reversed(parts), _PARTS, strict=False)) + fraction
