@@ -85,8 +85,7 @@ def _print_tables(figures: dict[str, Any], console: Console) -> None:
             share = line["share_of_work"]
             of_jobs = f"{100 * line['jobs'] / figures['runnable']:.1f}"
             work = "-" if share is None else f"{100 * share:.1f}"
-            value = line["value"] if line["name"] is None else f"{line['value']}: {line['name']}"
-            table.add_row(_plain(value), f"{line['jobs']:,}", of_jobs, work)
+            table.add_row(_plain(line["value"]), f"{line['jobs']:,}", of_jobs, work)
         console.print(table)
     console.print(_sizes(figures["by_size_and_runtime"]))
     if figures["arrivals"] is not None:

@@ -10,7 +10,7 @@ import click
 from pipistrelle.cli.guard import FilledPath, refuse_overwriting
 from pipistrelle.protocol.errors import did_you_mean, printable
 from pipistrelle.studies.inputs import load_workload
-from pipistrelle.traces.load import save
+from pipistrelle.traces.load import not_kept, save
 from pipistrelle.traces.workload import Workload
 
 #: the word between two steps
@@ -69,6 +69,8 @@ class Step(click.Command):
             if len(workload) != before:
                 click.echo(f"{context.info_name}: {before:,} jobs become {len(workload):,}")
         save(_noted(workload, f" {THEN} ".join(words)), outputs[0])
+        if lost := not_kept(workload, outputs[0]):
+            click.echo(f"not kept, as the format has no place for it: {', '.join(lost)}")
         click.echo(f"{len(workload):,} jobs written to {outputs[0]}")
 
 
@@ -137,7 +139,7 @@ def places(function: _C) -> _C:
         "-o",
         "--output",
         type=FilledPath(path_type=Path, dir_okay=False),
-        help="File to write: .swf or .json, also with .gz or .xz.",
+        help="File to write: .swf, .json, .sacct or .maui, also with .gz or .xz.",
     )(function)
     return click.option(
         "--sort", is_flag=True, help="Accept an SWF log whose submit times are not ascending, and sort it."

@@ -129,6 +129,9 @@ class MauiScheduler:
         if never is not None:
             self.view.reject(job, never)
             return
+        # What it is planned with has its prologue and epilogue, too.
+        queue = None if job.description is None else job.description.queue
+        walltime += self.view.held_times.of(queue)
         self.queue.add(job, walltime=walltime, code=code, access=self._accesses.number(job, names), since=job.submit)
 
     def _schedule(self, now: float) -> None:

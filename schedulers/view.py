@@ -67,6 +67,8 @@ class View:
         if self.limits is not None:
             for window in self.limits.windows():
                 self.windows.add(window)
+        #: how many windows there are as classes have pools of their own
+        self._pool_windows = len(self.windows)
         self.held_times = HeldTimes(begins)
         self.running = RunningJobs()
         #: jobs submitted since the policy was last asked, in order of submission, that still wait
@@ -242,6 +244,8 @@ class View:
         They are those of the windows that do not admit it and that it would run into, if it lasts as long as it may; a
         job without a walltime runs into every later window.
         """
+        if self.limits is not None and len(self.windows) == self._pool_windows:
+            return self.limits.closed(job)  # the same at any time, without a look at each window
         return self.windows.closed(job, self.now if begin is None else begin)
 
     def open_to(self, job: SchedulerJob) -> NodeSet:

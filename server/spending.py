@@ -43,10 +43,11 @@ def _spending_of(job: Job, attempt: Attempt) -> Spending:
     began, account = attempt.began, attempt.account
     if isnan(began):
         return Spending(waiting=whole)
-    waiting = units * (began - job.start - job.prologue)
+    waiting = units * (began - job.start - job.prologue) if attempt.waited else 0.0
+    has_overhead = bool(job.prologue or job.epilogue)
     if account is None:  # without dumps: all of it is done, or nothing
         work = units * max(min(job.end, attempt.work_ends) - began, 0.0)
-        overhead = whole - waiting - work
+        overhead = whole - waiting - work if has_overhead else 0.0
         if attempt.cause:
             return Spending(lost=work, waiting=waiting, overhead=overhead)
         if job.state == "COMPLETED_SUCCESSFULLY":
@@ -63,5 +64,5 @@ def _spending_of(job: Job, attempt: Attempt) -> Spending:
         spare=each * account.node_spare,
         down=each * account.node_down,
         waiting=waiting,
-        overhead=whole - waiting - inside,
+        overhead=whole - waiting - inside if has_overhead else 0.0,
     )

@@ -1,6 +1,5 @@
 """Which jobs of a workload ``pipistrelle workload filter`` keeps."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -13,12 +12,12 @@ from pipistrelle.studies.inputs import InputError
 from pipistrelle.studies.workload_options import Range, parse_share
 from pipistrelle.traces.clean import clean
 from pipistrelle.traces.errors import shown
+from pipistrelle.traces.log_labels import named_column
 from pipistrelle.traces.transform import keep, sample
-from pipistrelle.traces.workload import Workload
+from pipistrelle.traces.workload import Workload, label_column
 
 #: fields that jobs can be chosen by: columns of numbers, or names that the log has
 FIELDS: Final = ("user", "group", "account", "queue", "qos", "partition", "application", "status", "state")
-_EXPLAINED: Final = re.compile(r"\s*([0-9]+)\s+(\S.*?)\s*")
 #: more values than these are not listed
 _MOST_NAMED: Final = 20
 
@@ -108,40 +107,21 @@ def choose(
     return chosen if share is None else sample(chosen, parse_share(share, len(chosen)), rng)
 
 
-def field_texts(workload: Workload, name: str) -> list[str] | None:
-    """Return each job's value of a field as text, "" where it has none; None if the log has no such field.
-
-    Names come before numbers.
-    """
-    if name in workload.labels:
-        return workload.labels[name]
-    if name in workload.columns:
-        return ["" if number == -1 else str(number) for number in workload.columns[name].tolist()]
-    return None
-
-
-def header_names(workload: Workload, name: str) -> dict[str, str]:
-    """Return {number: name} of a field's values, as an SWF header explains them: ``; Queue: 3 batch``."""
-    lines = (_EXPLAINED.fullmatch(line) for line in workload.header.get(name.capitalize(), "").split("\n"))
-    return {found[1]: found[2] for found in lines if found}
-
-
 def _having(workload: Workload, name: str, wanted: Sequence[str]) -> NDArray[np.bool_]:
-    texts = field_texts(workload, name)
-    if texts is None:
-        known = [other for other in FIELDS if field_texts(workload, other) is not None]
+    texts, named = label_column(workload, name), named_column(workload, name)
+    if texts is None or named is None:
+        known = [other for other in FIELDS if label_column(workload, other) is not None]
         raise InputError(f"the log does not say a job's {name}", where=workload.source, hint=did_you_mean("", known))
-    names = header_names(workload, name)
-    texts = [names.get(text, text) if text not in wanted else text for text in texts]
-    present = set(texts) - {""}
+    present = {*texts, *named} - {""}
     for value in wanted:
         if value not in present:
             many = len(present) > _MOST_NAMED
-            hint = f"'pipistrelle workload describe' shows the busiest of the {len(present):,}."
+            hint = f"'pipistrelle workload describe' shows the busiest of the {len(set(texts)):,}."
             raise InputError(
                 f"no job has the {name} {shown(value)}",
                 where=workload.source,
                 hint=hint if many else did_you_mean(value, sorted(present)),
             )
     chosen = set(wanted)
-    return np.array([text in chosen for text in texts], dtype=np.bool_)
+    rows = [text in chosen or called in chosen for text, called in zip(texts, named, strict=True)]
+    return np.array(rows, dtype=np.bool_)

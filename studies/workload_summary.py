@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipistrelle.studies.workload_options import date_text
-from pipistrelle.studies.workload_selection import FIELDS, field_texts, header_names
+from pipistrelle.studies.workload_selection import FIELDS
 from pipistrelle.traces.clean import clean, count_overruns
 from pipistrelle.traces.describe import offered_load
+from pipistrelle.traces.log_labels import dependency_column, named_column
 from pipistrelle.traces.workload import Floats, Ints, Workload
 
 WEEKDAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -167,7 +168,7 @@ def _accuracy(jobs: Workload) -> dict[str, Any] | None:
 
 def _busiest(jobs: Workload, name: str, work: Floats) -> dict[str, Any] | None:
     """Return the values of a field with most unit-seconds, and how many values there are; None without the field."""
-    texts = field_texts(jobs, name)
+    texts = named_column(jobs, name)
     if texts is None or not any(texts):
         return None
     values, place = np.unique(np.array(texts), return_inverse=True)
@@ -175,11 +176,9 @@ def _busiest(jobs: Workload, name: str, work: Floats) -> dict[str, Any] | None:
     weight = np.bincount(place, weights=np.nan_to_num(work), minlength=values.size)
     total = float(weight.sum())
     order = np.lexsort((values, -count, -weight))
-    names = header_names(jobs, name)
     top = [
         {
             "value": str(values[at]),
-            "name": names.get(str(values[at])),
             "jobs": int(count[at]),
             "share_of_work": float(weight[at]) / total if total > 0 else None,
         }
@@ -191,10 +190,7 @@ def _busiest(jobs: Workload, name: str, work: Floats) -> dict[str, Any] | None:
 
 def _dependent(workload: Workload) -> int:
     """Return how many jobs wait for others."""
-    if "dependency" in workload.labels:
-        return sum(map(bool, workload.labels["dependency"]))
-    preceding = workload.columns.get("preceding")
-    return 0 if preceding is None else int((preceding > 0).sum())
+    return sum(map(bool, dependency_column(workload) or []))
 
 
 def _finite(value: float) -> float | None:

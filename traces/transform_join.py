@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from pipistrelle.traces.dependencies import rename_jobs
 from pipistrelle.traces.errors import TraceError, shown
+from pipistrelle.traces.log_labels import DIRECTIVES, named_column
 from pipistrelle.traces.transform import changed, from_zero, recounted, resubmitted
 from pipistrelle.traces.transform_arrivals import Gaps
 from pipistrelle.traces.transform_profiles import united_profiles
-from pipistrelle.traces.workload import LARGEST, Floats, Workload
+from pipistrelle.traces.workload import LARGEST, Floats, Workload, label_column
 
 Align = Literal["date", "zero", "first"]
 Draw = Literal["job", "copy", "once"]
@@ -30,7 +31,8 @@ def merge(workloads: Sequence[Workload], align: Align = "zero", *, apart: bool =
     """Return the jobs of several workloads as those of one, by submit time, equal ones in the order of `workloads`.
 
     If an id occurs in two of them, all jobs are numbered 1, 2, ... in their new order, and dependencies follow; else
-    ids stay. The machine is as large as the largest. Time zone and header lines stay where all workloads have the same.
+    ids stay. Where headers explain numbers differently, as ``Queue: 1 batch``, names take the place of the numbers. The
+    machine is as large as the largest. Time zone and header lines stay where all workloads have the same.
 
     Parameters
     ----------
@@ -53,6 +55,7 @@ def merge(workloads: Sequence[Workload], align: Align = "zero", *, apart: bool =
     first = workloads[0]
     zones = {workload.timezone for workload in workloads}
     parts, epoch = _aligned(list(workloads), align)
+    parts = _named(parts, apart)
     if apart:
         parts = _apart(parts)
     if any(part.profiles is not None for part in parts):
@@ -61,7 +64,7 @@ def merge(workloads: Sequence[Workload], align: Align = "zero", *, apart: bool =
     if len({job for part in parts for job in part.ids}) < rows:
         parts = _numbered(parts)
     joined = _joined(parts)
-    header = {key: text for key, text in first.header.items() if all(w.header.get(key) == text for w in workloads)}
+    header = {key: text for key, text in parts[0].header.items() if all(p.header.get(key) == text for p in parts)}
     sizes = [workload.machine_size for workload in workloads if workload.machine_size is not None]
     joined = changed(
         joined,
@@ -71,6 +74,7 @@ def merge(workloads: Sequence[Workload], align: Align = "zero", *, apart: bool =
         epoch=epoch,
         timezone=first.timezone if len(zones) == 1 else None,
         header=header,
+        format=first.format if all(workload.format == first.format for workload in workloads) else "",
     )
     return recounted(joined, moved=True)
 
@@ -200,6 +204,29 @@ def _aligned(workloads: list[Workload], align: Align) -> tuple[list[Workload], f
         for workload, epoch in zip(workloads, known, strict=True)
     ]
     return moved, earliest
+
+
+def _named(workloads: list[Workload], apart: bool) -> list[Workload]:
+    """Return the workloads with names in place of numbers that headers explain, where these would mean different things.
+
+    That is, where the headers explain them differently, or those of different workloads are to be kept `apart`.
+    """
+    result = workloads
+    for name, directive in DIRECTIVES.items():
+        lines = {workload.header.get(directive) for workload in workloads}
+        explained = any(named_column(one, name) != label_column(one, name) for one in workloads)
+        if explained and (apart or len(lines) > 1):
+            result = [_with_names(workload, name, directive) for workload in result]
+    return result
+
+
+def _with_names(workload: Workload, name: str, directive: str) -> Workload:
+    texts = named_column(workload, name)
+    if texts is None:
+        return workload
+    columns = {key: column for key, column in workload.columns.items() if key != name}
+    header = {key: text for key, text in workload.header.items() if key != directive}
+    return replace(workload, columns=columns, labels={**workload.labels, name: texts}, header=header)
 
 
 def _apart(workloads: list[Workload]) -> list[Workload]:

@@ -30,7 +30,7 @@ def read() -> Any:
 
 def test_what_is_not_given_is_not_set(read: Any) -> None:
     """Without options there are no tables and no step."""
-    assert read() == PolicySettings({}, {}, None, ())
+    assert read() == PolicySettings()
 
 
 def test_every_option_reaches_the_policy(read: Any) -> None:

@@ -192,7 +192,7 @@ def test_a_workload_is_described(shell, log):
         "dropped              1 (run time zero or missing: 1)",
         "dependencies         2 jobs wait for others",
         "user: 3 in all",
-        "1: batch",
+        "batch",
         "Jobs by size and run time, %",
         "Europe/Stockholm",
         "Mon |",

@@ -301,7 +301,7 @@ def test_all_jobs_can_come_at_once():
     [
         (lambda w: scale_arrivals(w, 0), "out of range"),
         (lambda w: scale_arrivals(w, nan), "out of range"),
-        (lambda w: scale_arrivals(w, 1e15), "a submit time would be too large"),
+        (lambda w: scale_arrivals(w, 9e15), "a submit time would be too large"),
         (lambda w: scale_runtimes(w, 1e15), "a run time would be too large"),
         (lambda w: scale_walltimes(w, 1e15), "a requested time would be too large"),
         (lambda w: scale_sizes(w, 9e15), "a size would be too large"),
@@ -324,7 +324,7 @@ def test_all_jobs_can_come_at_once():
 def test_what_makes_no_sense_is_refused(change, message):
     """Each with a message of its own, and as an error of the user's."""
     with pytest.raises(TraceError, match=message):
-        change(make([(0, 1, 10, 10), (9, 1, 10, 10)]))
+        change(make([(0, 2, 10, 10), (9, 2, 10, 10)]))
 
 
 def test_jobs_that_compute_have_no_run_time_to_scale():

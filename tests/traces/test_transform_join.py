@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pipistrelle.traces.batsim_json import parse_batsim
 from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.load import load, save
+from pipistrelle.traces.log_labels import named_column
 from pipistrelle.traces.transform_arrivals import Gaps
 from pipistrelle.traces.transform_join import copies, copy_ids, merge
 from pipistrelle.traces.workload import Workload
@@ -124,6 +125,41 @@ def test_the_machine_and_the_header_of_several():
 
     assert (whole.name, whole.source) == ("t+u", "t.swf u.swf")
     assert (whole.machine_size, whole.timezone, whole.header) == (16, None, {"Version": "2"})
+
+
+def test_numbers_that_headers_explain_differently_become_names(tmp_path):
+    """What was queue 1 here and is another's queue 1 there stays apart, also in a file of numbers."""
+
+    def one(first: int, line: str) -> Workload:
+        return make([0, 1], first, columns={"queue": np.array([1, 2])}, header={"Queue": line})
+
+    whole = merge([one(1, "1 batch\n2 fast"), one(3, "1 fast")])
+    save(whole, tmp_path / "m.swf")
+    again = load(tmp_path / "m.swf")
+
+    named = dict(zip(whole.ids, whole.labels["queue"], strict=True))
+    assert named == {"1": "batch", "2": "fast", "3": "fast", "4": "2"}
+    assert dict(zip(again.ids, named_column(again, "queue"), strict=True)) == named
+    same = merge([one(1, "1 batch"), one(3, "1 batch")])
+    assert (same.columns["queue"].tolist(), same.header) == ([1, 1, 2, 2], {"Queue": "1 batch"})
+    apart = merge([one(1, "1 batch"), one(3, "1 batch")], apart=True)
+    assert apart.labels["queue"] == ["batch", "batch@2", "2", "2@2"]
+    assert "Queue" not in apart.header
+
+
+def test_dependencies_of_copies_survive_writing(tmp_path):
+    """In Batsim's JSON too, whose jobs' own objects name the originals."""
+    text = {
+        "jobs": [
+            {"id": "1", "subtime": 0, "res": 1, "profile": "d"},
+            {"id": "2", "subtime": 1, "res": 1, "profile": "d", "dependency": "afterok:1"},
+        ],
+        "profiles": {"d": {"type": "delay", "delay": 5}},
+    }
+    several = copies(parse_batsim(json.dumps(text).encode(), "w.json"), 2, rng(), every=10)
+    save(several, tmp_path / "c.json")
+
+    assert load(tmp_path / "c.json").labels["dependency"] == ["", "afterok:1", "", "afterok:11"]
 
 
 def test_users_of_different_workloads_are_kept_apart():
