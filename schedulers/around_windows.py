@@ -76,25 +76,33 @@ class OpenUnits:
         view = self._view
         shadow: float | None = None
         reserved = NodeSet.EMPTY
+        #: {identity of a set of open units, which lives until the next start: how many of them are not reserved}
+        beside_count: dict[int, int] = {}
         for job in jobs:
             units = self.to(job)
             if job is first or len(units) < job.size:
                 continue
             if shadow is None:  # not before somebody asks
                 shadow, reserved = reserve(view, first)
+            late = view.now + job.occupies > shadow
+            extra = len(reserved) - first.size
+            if late:  # most do not pass: find out without looking at single units again and again
+                found = beside_count.get(id(units))
+                if found is None:
+                    found = beside_count[id(units)] = len(units - reserved)
+                if job.size - found > extra:
+                    continue
             alloc = self.pick(units, job.size)
-            if view.now + job.occupies > shadow:
-                extra = len(reserved) - first.size
+            if late:
                 if len(alloc & reserved) > extra:
                     beside = units - reserved
                     missing = job.size - len(beside)
-                    if missing > extra:
-                        continue
                     alloc = self.pick(beside, job.size) if missing <= 0 else beside
                     if missing > 0:
                         alloc |= self.pick(units & reserved, missing)
                 reserved -= alloc
             self.start(job, alloc, f"backfilled before {first.id}")
+            beside_count.clear()
 
 
 def _before_windows(view: View, job: SchedulerJob) -> UnitReservation | None:

@@ -90,7 +90,7 @@ class Course:
         dump = self._resilience.dump * slower
         interval = self._interval(dump)
         work = work * slower
-        return work + (np.zeros_like(work) if isinf(interval) else np.maximum(np.ceil(work / interval) - 1, 0) * dump)
+        return work + (np.zeros_like(work) if isinf(interval) else np.maximum(np.ceil(work / interval * (1 - 1e-12)) - 1, 0) * dump)
 
     # -- who works --------------------------------------------------------------------------------------------------
 

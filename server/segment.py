@@ -1,7 +1,11 @@
 """A stretch of an attempt between two failures: a read, then work and dumps in turn, worked out at any time at once."""
 
 from math import ceil, inf, isinf
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+
+#: work that exceeds a number of intervals by rounding alone needs no dump more
+_NEARLY: Final = 1 - 1e-12
 
 
 class Phase(NamedTuple):
@@ -46,9 +50,7 @@ class Segment:
         self._dump = dump
         self._cycle = interval + dump
         #: how many dumps there will be until the work is done
-        self._dumps = 0 if isinf(interval) or work <= interval else ceil(work / interval) - 1
-        if self._dumps and self._dumps * interval >= work:  # the quotient was rounded up
-            self._dumps -= 1
+        self._dumps = 0 if isinf(interval) else max(ceil(work / interval * _NEARLY) - 1, 0)
         #: when the work will be done (s)
         self.finish = start + (read + (work + self._dumps * dump)) if work < inf else inf
 

@@ -207,7 +207,7 @@ def _aligned(workloads: list[Workload], align: Align) -> tuple[list[Workload], f
 
 
 def _named(workloads: list[Workload], apart: bool) -> list[Workload]:
-    """Return the workloads with names in place of numbers that headers explain, where these would mean different things.
+    """Return the workloads with names in place of the numbers that headers explain, where these differ in meaning.
 
     That is, where the headers explain them differently, or those of different workloads are to be kept `apart`.
     """

@@ -1,0 +1,182 @@
+"""What a long-lasting application really gets of its allocations: lifetimes drawn at random, lived by the server's code.
+
+Each allocation is a `pipistrelle.server.course.Course`, as in a run of the server, with failures that follow each other
+at the rate of all nodes that are up, and each of these as likely to be hit. What comes out is compared with the closed
+forms of `pipistrelle.platforms.yield_model`.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipistrelle.platforms.yield_model import Allocation, Shape, YieldError
+from pipistrelle.server.course import Course
+from pipistrelle.traces.resilience import Kind, Resilience
+
+Floats = NDArray[np.float64]
+
+_KINDS: Final[dict[Shape, Kind]] = {"rigid": "spares", "moldable": "moldable", "grid": "grid"}
+#: seconds of work on the whole allocation: no application of this length ends
+_ENDLESS: Final = 1e15
+#: seconds of work that the application has behind it, so that its first allocation begins with a read, as all others
+_BEFORE: Final = 1.0
+#: attempts of one job: with more, it will not end
+_MOST_ATTEMPTS: Final = 1_000_000
+
+
+class Estimate(NamedTuple):
+    """A mean of a sample, and the interval that holds the true one as often as was asked for."""
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def half(self) -> float:
+        """Half the width of the interval."""
+        return (self.high - self.low) / 2
+
+    @classmethod
+    def of(cls, values: Floats, confidence: float = 0.95) -> "Estimate":
+        """Return the estimate of the mean of independent values, shape (n,), n at least 2, by the normal law."""
+        value = float(values.mean())
+        half = _normal(confidence) * float(values.std(ddof=1)) / math.sqrt(values.size)
+        return cls(value, value - half, value + half)
+
+
+@dataclass(frozen=True)
+class Lifetimes:
+    """What was got of allocations, one after the other.
+
+    Parameters
+    ----------
+    nodes
+        of each allocation.
+    length
+        how long each lived, from its start to the failure that ended it, in seconds, shape (n,).
+    work
+        the work that was kept of it, in node-seconds, shape (n,).
+    """
+
+    nodes: int
+    length: Floats
+    work: Floats
+
+    def yield_after(self, wait: float, confidence: float = 0.95) -> Estimate:
+        """Return the yield if each allocation is waited for so long (s): all work over all time of all nodes.
+
+        The interval is that of a ratio of two means of independent pairs (delta method), by the normal law.
+        """
+        time = self.nodes * (self.length + wait)
+        value = float(self.work.sum() / time.sum())
+        spread = float((self.work - value * time).std(ddof=1)) / float(time.mean())
+        half = _normal(confidence) * spread / math.sqrt(self.length.size)
+        return Estimate(value, value - half, value + half)
+
+
+def resilience_of_shape(shape: Shape, allocation: Allocation, failures: int) -> Resilience:
+    """Return how a job of this shape meets failures and gives its allocation up after F + 1 of them."""
+    return Resilience(
+        _KINDS[shape], allocation.optimum, dump=allocation.dump, read=allocation.read, spares=failures
+    )
+
+
+def live(
+    shape: Shape, allocation: Allocation, *, failures: int, lifetimes: int, generator: np.random.Generator
+) -> Lifetimes:
+    """Return what becomes of allocations, each of which is given up at failure F + 1.
+
+    Parameters
+    ----------
+    failures
+        F, fewer than the allocation's nodes.
+    lifetimes
+        how many allocations, at least 2.
+    generator
+        where chance comes from.
+
+    Raises
+    ------
+    YieldError
+        if F or the number of allocations is out of range.
+    """
+    nodes = allocation.nodes
+    if not 0 <= failures < nodes:
+        raise YieldError(f"{failures} failures cannot be tolerated", expected=f"0 to {nodes - 1}, fewer than the nodes")
+    if lifetimes < 2:
+        raise YieldError("one allocation tells nothing of the others", expected="at least 2", found=str(lifetimes))
+    resilience = resilience_of_shape(shape, allocation, failures)
+    rate = 1.0 / allocation.mtbf
+    numbers = range(nodes)
+    rates: Sequence[float] | float = [rate] * nodes if failures else rate * nodes
+    means = allocation.mtbf / (nodes - np.arange(failures + 1))
+    length, work = np.empty(lifetimes), np.empty(lifetimes)
+    saved = _BEFORE
+    for number in range(lifetimes):
+        times = np.cumsum(generator.exponential(means)).tolist()
+        victims = generator.choice(nodes, failures + 1, replace=False).tolist()
+        course = Course(resilience, start=0.0, work=_ENDLESS, saved=saved, nodes=numbers, rates=rates)
+        for now, victim in zip(times, victims, strict=True):
+            if not course.strike(now, (victim,)):
+                break
+        account = course.account(now)
+        saved = account.saved
+        length[number], work[number] = now, account.node_useful
+    return Lifetimes(nodes, length, work)
+
+
+def completion_times(
+    resilience: Resilience, *, work: float, mtbf: float, runs: int, generator: np.random.Generator
+) -> Floats:
+    """Return how long a job takes whose allocation fails as a whole and is had again at once, in seconds, shape (runs,).
+
+    Parameters
+    ----------
+    resilience
+        of kind "checkpoint", or of another that tolerates no failure.
+    work
+        how long it takes without dumps and failures, in seconds.
+    mtbf
+        of the allocation, in seconds.
+    runs
+        how many times.
+    generator
+        where chance comes from.
+
+    Raises
+    ------
+    YieldError
+        if it has not ended after a million failures.
+    """
+    taken = np.empty(runs)
+    for run in range(runs):
+        now = saved = 0.0
+        for gap in _gaps(mtbf, generator):
+            course = Course(resilience, start=now, work=work, saved=saved, nodes=_ONE, rates=1.0 / mtbf)
+            if course.finish <= now + gap:
+                taken[run] = course.finish
+                break
+            now += gap
+            course.strike(now, _ONE)
+            saved = course.account(now).saved
+        else:
+            raise YieldError(
+                "a job does not end", found=f"{_MOST_ATTEMPTS:,} failures, one in {mtbf:g} s, in {work:g} s of work"
+            )
+    return taken
+
+
+_ONE: Final = range(1)
+
+
+def _gaps(mtbf: float, generator: np.random.Generator) -> "map[float]":
+    return map(lambda _: float(generator.exponential(mtbf)), range(_MOST_ATTEMPTS))
+
+
+def _normal(confidence: float) -> float:
+    return NormalDist().inv_cdf((1 + confidence) / 2)
