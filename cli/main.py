@@ -23,8 +23,10 @@ COMMANDS: Final = {
     "validate": "pipistrelle.cli.validate",
     "workload": "pipistrelle.cli.workload",
     "convert": "pipistrelle.cli.convert",
+    "explain": "pipistrelle.cli.explain",
     "batsim": "pipistrelle.cli.batsim",
     "outages": "pipistrelle.cli.outages",
+    "yield": "pipistrelle.cli.yields",
 }
 #: an output cannot be written, as `OutputFailed` has it
 _NOT_WRITTEN: Final = 6

@@ -13,8 +13,6 @@ from loguru import logger
 from pipistrelle.cli.guard import FilledPath
 from pipistrelle.protocol.errors import printable
 from pipistrelle.schedulers.formula import Formula
-from pipistrelle.schedulers.maui_config import read_maui_config
-from pipistrelle.schedulers.maui_policy import load_maui
 from pipistrelle.schedulers.parts import PolicyError
 from pipistrelle.schedulers.pbs_order import UNKNOWN, VARIABLES
 from pipistrelle.schedulers.policy import Policy
@@ -170,6 +168,8 @@ class PolicySettings:
             if name != MAUI:
                 options["config"] = self.config
         if name == MAUI and self.config is not None and not any(parts.values()) and not options:
+            from pipistrelle.schedulers.maui_policy import load_maui  # most runs start without it
+
             policy: Policy = load_maui(Path(self.config))[0]
         else:
             made = {"order_options": options, "backfill_options": self.backfill_options}
@@ -184,6 +184,8 @@ class PolicySettings:
             raise PolicyError(
                 f"'{printable(name)}' reads no maui.cfg", where="--config", expected="the scheduler or the order maui"
             )
+        from pipistrelle.schedulers.maui_config import read_maui_config
+
         for warning in read_maui_config(Path(self.config), strict=self.strict_config)[1]:
             if warn:
                 logger.warning("{}", warning)

@@ -10,6 +10,7 @@ from typing import Any, Final
 import click
 from click.core import ParameterSource
 
+from pipistrelle.cli.asked import Asked
 from pipistrelle.cli.console import relax_collector
 from pipistrelle.cli.execute import progress_observers, report
 from pipistrelle.cli.guard import FilledPath, output_files, refuse_overwriting
@@ -131,6 +132,18 @@ def command(
     own_files = [scheduler if words is None else None, settings.config, *reliability.files]
     refuse_overwriting([platform, workload, *own_files], [*(output_files(out) if out is not None else ()), timings])
     setup = make_setup(platform, workload, sort=sort, strict=strict, dialect=dialect, reliability=reliability)
+    asked = Asked.of(
+        platform,
+        workload,
+        sort=sort,
+        strict=strict,
+        dialect=dialect,
+        reliability=reliability,
+        scheduler=scheduler if words is None else None,
+        program=words,
+        parts=parts,
+        settings=settings,
+    ).to_json()
     folder = prepare_folder(out) if out is not None else _new_folder(setup, _short_name(scheduler, words))
     observers = progress_observers(setup, progress)
     relax_collector()
@@ -138,7 +151,7 @@ def command(
         runtime = Runtime(policy, package_version())
         with deferred_interrupts() as interrupted:
             transport = InProcessTransport(runtime, interrupted)
-            result = simulate(setup, transport, clock=time.perf_counter, out=folder, observers=observers)
+            result = simulate(setup, transport, clock=time.perf_counter, out=folder, observers=observers, asked=asked)
     else:
         verbose: int = ctx.find_root().params["verbose"]
         if words is None:
@@ -149,7 +162,9 @@ def command(
             child = words
         name = _short_name(scheduler, words) if policy is None else policy.name
         try:
-            result = run_with_child(setup, child, out=folder, observers=observers, name=name, **connection)
+            result = run_with_child(
+                setup, child, out=folder, observers=observers, name=name, asked=asked, **connection
+            )
         except (PipistrelleError, KeyboardInterrupt):
             if out is None:  # the scheduler never came: the folder that was made for the run is of no use
                 with suppress(OSError):

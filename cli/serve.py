@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from pipistrelle.cli.asked import Asked
 from pipistrelle.cli.console import relax_collector
 from pipistrelle.cli.execute import progress_observers, report
 from pipistrelle.cli.guard import FilledPath, output_files, refuse_overwriting
@@ -76,6 +77,7 @@ def command(
         raise click.UsageError("--allow-remote goes with --endpoint: a private socket is never remote.")
     refuse_overwriting([platform, workload, *reliability.files], [*output_files(out), timings])
     setup = make_setup(platform, workload, sort=sort, strict=strict, dialect=dialect, reliability=reliability)
+    asked = Asked.of(platform, workload, sort=sort, strict=strict, dialect=dialect, reliability=reliability)
     prepare_folder(out)
     relax_collector()
     with ExitStack() as stack:
@@ -92,7 +94,12 @@ def command(
             stack.enter_context(_connection_file(out, transport.endpoint))
             click.echo(f"listening at {transport.endpoint}; waiting for a scheduler")
         result = simulate(
-            setup, transport, clock=time.perf_counter, out=out, observers=progress_observers(setup, progress)
+            setup,
+            transport,
+            clock=time.perf_counter,
+            out=out,
+            observers=progress_observers(setup, progress),
+            asked=asked.to_json(),
         )
     report(result, setup, out, timings)
 

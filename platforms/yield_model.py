@@ -22,7 +22,6 @@ from pipistrelle.platforms.checkpointing import daly_interval, young_interval
 from pipistrelle.platforms.errors import PlatformError
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 #: F spares stand by for N - F nodes that work; all nodes that are up work; the largest grid of them works
 Shape = Literal["rigid", "moldable", "grid"]
@@ -34,7 +33,7 @@ SHAPES: Final[tuple[Shape, ...]] = ("rigid", "moldable", "grid")
 _SHORTEST: Final = 1.0
 _LONGEST: Final = 1e12
 #: nodes: more than any machine has, and all F at once still fit into memory
-MOST_NODES: Final = 10_000_000
+MOST_NODES: Final = 1_000_000
 
 
 class YieldError(PlatformError):
@@ -97,14 +96,13 @@ class Allocation:
         return max(formula(self.dump, self.mtbf_of_all), _SHORTEST)
 
     @property
-    def paper_loss(self) -> float:
-        """What a failure costs by the slides, in node-seconds: a read and half an interval."""
-        return self.nodes * (self.read + self.interval / 2)
+    def paper_period(self) -> float:
+        """The work saved between two failures of nodes that all work by the slides, in node-seconds.
 
-    @property
-    def paper_share(self) -> float:
-        """The share of work in the time of work and dumps."""
-        return self.interval / (self.interval + self.dump)
+        A failure costs a read and half an interval; of the rest, work is W / (W + C).
+        """
+        rest = max(self.mtbf_of_all - self.read - self.interval / 2, 0.0)
+        return self.nodes * rest * self.interval / (self.interval + self.dump)
 
     @property
     def exact_period(self) -> float:
@@ -125,7 +123,7 @@ _HOPELESS: Final = 600.0
 
 
 class Optimum(NamedTuple):
-    """The number of failures to tolerate, F, and the yield that it gives; for a target, the wait that it bears (s)."""
+    """The number of failures to tolerate, F, the yield (0 to 1) that it gives, and the wait (s) that this is for."""
 
     failures: int
     share: float
@@ -143,10 +141,10 @@ class YieldModel:
     allocation
         its nodes.
     form
-        "paper": the sums of the slides, to the first order, in which each failure costs a read and half an interval,
-        also that of an idle spare. "exact": the expectation of what is simulated (`pipistrelle.studies.yield_study`):
-        failures come during dumps and reads, too, and that of a spare costs nothing. Of a grid it leaves out that the
-        last failure of an allocation, if it is that of a spare, costs an interval.
+        "paper": the sums of the slides, to the first order, in which each failure of a node that works costs a read
+        and half an interval. "exact": the expectation of what is simulated (`pipistrelle.studies.yield_study`), with
+        failures during dumps and reads. Of a grid it leaves out that the last failure of an allocation, if it is that
+        of a spare, costs what was not saved.
     most
         the greatest F; None: all nodes but one.
 
@@ -156,14 +154,10 @@ class YieldModel:
         if ``most`` is negative or leaves no node.
     """
 
-    def __init__(
-        self, shape: Shape, allocation: Allocation, *, form: Form = "paper", most: int | None = None
-    ) -> None:
+    def __init__(self, shape: Shape, allocation: Allocation, *, form: Form = "paper", most: int | None = None) -> None:
         last = allocation.nodes - 1
         if most is not None and not 0 <= most <= last:
-            raise YieldError(
-                f"{most} failures cannot be tolerated", expected=f"0 to {last}, one less than the nodes"
-            )
+            raise YieldError(f"{most} failures cannot be tolerated", expected=f"0 to {last}, one less than the nodes")
         self.shape = shape
         self.allocation = allocation
         self.form = form
@@ -181,15 +175,25 @@ class YieldModel:
     def work(self) -> Floats:
         """The work that is kept of an allocation's life, for each F, in node-seconds, shape (most + 1,).
 
-        Slides "Rigid Applications - Work" and "Moldable Applications - Work"; there is none on the grid's, whose sum is
-        the moldable one's with the nodes of the grid that stands after each failure. A first-order sum that is
-        negative counts as 0: there are failures before anything is done.
+        With c_i = 1 / (1 + C_i / sqrt(2 C_i mu_i)), the share of work in work and dumps, and
+        l_i = R_i + sqrt(2 C_i mu_i) / 2, what a failure costs (slides "... - Work"):
+
+        - rigid: (N - F) c_(N-F) times the sum of mu_i - l_(N-F) (N - F) / i, i = N ... N - F; a failure is that of a
+          node that works with probability (N - F) / i, else that of a spare, and costs nothing;
+        - moldable: the sum of i c_i (mu_i - l_i);
+        - grid: there is no slide; the sum of p c_p (mu_i - l_p p / i), with p the nodes of the grid that stands while i
+          are up.
+
+        As l_p and mu_p are those of N nodes times N / p, each sum is that of p / i times what N nodes keep of mu_N: the
+        number of failures of nodes that work, times the work of one period. A period that costs more than it gives
+        counts as 0.
         """
-        if self.shape == "rigid":
-            teams = self.allocation.nodes - np.arange(self.most + 1)
-            return self._kept(teams * np.cumsum(1.0 / self._up), np.arange(1, self.most + 2))
         teams = self._up if self.shape == "moldable" else grid_teams(self.allocation.nodes, self.most)
-        return self._kept(np.cumsum(teams / self._up), np.arange(1, self.most + 2))
+        working = np.cumsum(teams / self._up)
+        if self.shape == "rigid":
+            working = self._up * np.cumsum(1.0 / self._up)
+        one = self.allocation
+        return working * (one.exact_period if self.form == "exact" else one.paper_period)
 
     def between_restarts(self, wait: float) -> Floats:
         """Return the expected time between two allocations' starts, for each F, in seconds: T_R = T_M of the slides.
@@ -208,10 +212,10 @@ class YieldModel:
         best = int(np.argmax(yields))
         return Optimum(best, float(yields[best]), wait)
 
-    def largest_wait(self, target: float) -> Optimum | None:
+    def largest_wait(self, target: float, failures: int | None = None) -> Optimum | None:
         """Return the longest wait that still allows a yield (0 to 1), with its F; None if no wait is short enough.
 
-        W / (N (T + D)) = y solved for D: the greatest of W / (N y) - T over all F.
+        W / (N (T + D)) = y solved for D: the greatest of W / (N y) - T over all F, or that of the F given.
 
         Raises
         ------
@@ -221,20 +225,13 @@ class YieldModel:
         if not 0 < target < 1:
             raise YieldError("a target is no yield", expected="a number between 0 and 1", found=f"{target:g}")
         waits = self.work / (self.allocation.nodes * target) - self.life
-        best = int(np.argmax(waits))
+        best = int(np.argmax(waits)) if failures is None else failures
         return Optimum(best, target, float(waits[best])) if waits[best] >= 0 else None
 
     @property
     def _up(self) -> Floats:
         """How many nodes are up before each failure, shape (most + 1,)."""
         return self.allocation.nodes - np.arange(self.most + 1, dtype=np.float64)
-
-    def _kept(self, periods: Floats, failures: Ints) -> Floats:
-        """Return the work kept of so many periods of nodes that work, in which there are so many failures."""
-        one = self.allocation
-        if self.form == "exact":
-            return one.exact_period * periods
-        return np.maximum(one.mtbf * periods - one.paper_loss * failures, 0.0) * one.paper_share
 
 
 def grid_teams(nodes: int, most: int) -> Floats:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from math import inf
 from typing import Protocol
 
-from pipistrelle.schedulers.around_windows import OpenUnits
+from pipistrelle.schedulers.around_windows import OpenUnits, reserve
 from pipistrelle.schedulers.conservative import Conservative
 from pipistrelle.schedulers.easy_slices import EasySlices
 from pipistrelle.schedulers.jobs import SchedulerJob
@@ -94,12 +94,23 @@ class Easy:
         self._reserved_for: SchedulerJob | None = None
         self._shadow = inf
         self._extra = 0
+        #: where the first job's reservation is by single units
+        self._by_units: View | None = None
+
+    def reservation(self, job: SchedulerJob) -> float | None:
+        """Return by when (s) the first job will start, inf if no one can tell; None for any other job."""
+        view = self._by_units
+        if view is not None:
+            return reserve(view, job).shadow if job is view.waiting.first else None
+        return self._shadow if job is self._reserved_for else None
 
     def schedule(self, view: View, placement: Placement) -> None:
         """Start from the front, then backfill behind the first job that does not fit."""
         if not view.plain:
+            self._by_units = view
             self._schedule_by_units(view, placement)
             return
+        self._by_units = None
         started = start_in_order(view, placement)
         if not view.free.count:
             # An arrival cannot start; if it becomes the first, the next release will find it there.

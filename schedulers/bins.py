@@ -77,6 +77,11 @@ class Bins:
         at = bisect_right(self._begins, job.size)
         return job.submit - self._boosts[at - 1] if at else job.submit
 
+    def terms(self, job: SchedulerJob, now: float) -> dict[str, float]:
+        """Return what ranks a job at ``now``, as ``priority``, and its parts: time waited and boost (s)."""
+        waited, boost = now - job.submit, job.submit - self.rank(job)
+        return {"priority": waited + boost, "waited": waited, "boost": boost}
+
     def refusal(self, job: SchedulerJob) -> str | None:
         """Return why the job cannot be accepted, None if it can."""
         found = self.bin_of(job)

@@ -19,6 +19,10 @@ class EasySlices:
         self._reserved_for: SchedulerJob | None = None
         self._place: Place | None = None
 
+    def reservation(self, job: SchedulerJob) -> float | None:
+        """Return by when (s) the first job will start, None for any other job."""
+        return self._place.begin if self._place is not None and job is self._reserved_for else None
+
     def schedule(self, view: View, placement: Placement) -> None:
         """Start from the front, then backfill around the first job's place."""
         plan = self._plan

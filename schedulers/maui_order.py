@@ -59,6 +59,12 @@ class MauiOrder:
         lines = _Lines(size.astype(np.int64), walltime, since, whole, np.zeros(len(size)))
         return -self._priorities.ranks(lines, now)
 
+    def terms(self, job: SchedulerJob, now: float) -> dict[str, float]:
+        """Return a job's priority at ``now`` (s), as ``priority``, and each of its terms."""
+        size, walltime, since, code = np.array([self.attributes(job)], dtype=np.float64).T
+        lines = _Lines(size.astype(np.int64), walltime, since, code.astype(np.int64), np.zeros(1))
+        return self._priorities.breakdown(lines, 0, now).values()
+
     def started(self, job: SchedulerJob, now: float) -> None:
         """Count a job's usage from ``now`` (s) on."""
         self._fairshare.started(now, self._code(job), job.size)

@@ -7,9 +7,12 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import numpy as np
+
 from pipistrelle.schedulers.jobs import SchedulerJob
 from pipistrelle.schedulers.maui_config import ConfigWarning, read_maui_config
 from pipistrelle.schedulers.maui_priority import Breakdown
+from pipistrelle.schedulers.maui_queue import GONE
 from pipistrelle.schedulers.maui_scheduler import MauiScheduler
 from pipistrelle.schedulers.maui_settings import MauiSettings
 from pipistrelle.schedulers.orders import Fcfs, Order
@@ -53,6 +56,17 @@ class MauiPolicy:
         """Return why a job has its priority now, None unless it waits."""
         scheduler = self._scheduler
         return scheduler.breakdown(job) if scheduler is not None and job in scheduler.queue else None
+
+    def ahead(self, job: SchedulerJob) -> tuple[int, SchedulerJob] | None:
+        """Return how many waiting jobs have a higher priority now, and who is first; None unless the job waits."""
+        scheduler = self._scheduler
+        if scheduler is None or job not in scheduler.queue:
+            return None
+        queue = scheduler.queue
+        ranks = np.where(queue.size != GONE, scheduler.priorities.ranks(queue, scheduler.view.now), -np.inf)
+        row = queue.row(job)
+        before = int((ranks > ranks[row]).sum() + (ranks[:row] == ranks[row]).sum())
+        return before, queue.job(int(np.argmax(ranks)))
 
     def reservation(self, job: SchedulerJob) -> float | None:
         """Return when (s) a waiting job is planned to start, None if it has no reservation."""

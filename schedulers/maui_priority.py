@@ -47,6 +47,10 @@ class Breakdown(NamedTuple):
     total: float
     rank: float
 
+    def values(self) -> dict[str, float]:
+        """Return the rank as ``priority``, and the terms' values, as ``SERV.QUEUETIME``."""
+        return {"priority": self.rank} | {f"{term.component}.{term.subcomponent}": term.value for term in self.terms}
+
 
 class Columns(Protocol):
     """Waiting jobs as columns; `MauiQueue` is such a thing, and says what they are."""

@@ -3,19 +3,20 @@
 import re
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 
 import msgspec
 
 from pipistrelle.protocol.errors import PipistrelleError, did_you_mean, printable
 from pipistrelle.schedulers.backfill import BACKFILLS, Backfill
 from pipistrelle.schedulers.bins import Bins, BinsOptions
-from pipistrelle.schedulers.maui_config import read_maui_config
-from pipistrelle.schedulers.maui_order import MauiOrder
 from pipistrelle.schedulers.orders import ORDERS, Order
 from pipistrelle.schedulers.pbs_backfill import Depth, DepthOptions
 from pipistrelle.schedulers.pbs_order import PbsOptions, PbsOrder
 from pipistrelle.schedulers.placement import PLACEMENTS
+
+if TYPE_CHECKING:
+    from pipistrelle.schedulers.maui_order import MauiOrder
 
 #: how much of a value a message shows
 _SHOWN: Final = 60
@@ -35,7 +36,10 @@ class MauiOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     config: str | None = None
 
 
-def _maui_order(options: MauiOptions) -> MauiOrder:
+def _maui_order(options: MauiOptions) -> "MauiOrder":
+    from pipistrelle.schedulers.maui_config import read_maui_config  # most runs start without these
+    from pipistrelle.schedulers.maui_order import MauiOrder
+
     return MauiOrder() if options.config is None else MauiOrder(read_maui_config(Path(options.config))[0])
 
 

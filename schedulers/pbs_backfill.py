@@ -46,9 +46,16 @@ class Depth:
         self._depth = options.depth
         self._strict: NoBackfill | None = NoBackfill() if options.strict_ordering and not options.depth else None
         self._liberal: FirstFit | None = None if options.strict_ordering else FirstFit()
+        #: {job's number: when it is to start (s)}, of the reservations made last
+        self._begins: dict[int, float] = {}
+
+    def reservation(self, job: SchedulerJob) -> float | None:
+        """Return by when (s) a waiting job will start, inf if no one can tell; None if it has no reservation."""
+        return self._begins.get(job.number)
 
     def schedule(self, view: View, placement: Placement) -> None:
         """Start from the front, reserve for the first that do not fit, then backfill."""
+        self._begins = {}
         rule = self._liberal or self._strict
         if rule is not None:
             rule.schedule(view, placement)
@@ -71,6 +78,8 @@ class Depth:
             profile.take(job, begin)
             if begin == view.now:
                 view.start(job, placement.take(view.free, job.size), why)
+            else:
+                self._begins[job.number] = begin
 
         def start(job: SchedulerJob) -> Staircase:
             profile.take(job, view.now)
@@ -85,12 +94,14 @@ class Depth:
         for job in self._top(view):
             fit = plan.slices.earliest(job.size, job.occupies, closures=plan.closures(job))
             if fit is None:
+                self._begins[job.number] = inf
                 continue
             units = pick(placement, fit.units, job.size)
             if fit.begin == view.now:
                 plan.start(job, units)
             else:
                 plan.take(job, fit.begin, units)
+                self._begins[job.number] = fit.begin
         for job in view.waiting:
             if job.size <= view.free.count:
                 units = plan.slices.now_for(job.size, job.occupies, plan.closures(job))

@@ -96,6 +96,16 @@ class PbsOrder:
 
     def values(self, table: Floats, now: float) -> Floats:
         """Return the values of the formula at ``now`` (s), one a job; ``table`` as the queue keeps it."""
+        return self._formula.values(self._columns(table, now), table.shape[1])
+
+    def terms(self, job: SchedulerJob, now: float) -> dict[str, float]:
+        """Return the value of the formula for a job at ``now`` (s), as ``priority``, and of each variable in it."""
+        columns = self._columns(np.array([self.attributes(job)], dtype=np.float64).T, now)
+        value = float(self._formula.values(columns, 1)[0])
+        return {"priority": value} | {name: float(np.ravel(column)[0]) for name, column in columns.items()}
+
+    def _columns(self, table: Floats, now: float) -> dict[str, Floats | float]:
+        """Return the values of the formula's variables at ``now`` (s)."""
         self._tree.advance(now)
         submit, size, walltime, priority, entity = table
         columns: dict[str, Floats | float] = {}
@@ -115,7 +125,7 @@ class PbsOrder:
                 if code is None:
                     code = entity.astype(np.intp)
                 columns[name] = _OF_ENTITY[name](self._tree)[code]
-        return self._formula.values(columns, len(submit))
+        return columns
 
     def started(self, job: SchedulerJob, now: float) -> None:
         """Charge the job's entity from ``now`` (s) on."""

@@ -56,6 +56,12 @@ class ComposedPolicy:
         if self._usage is not None:
             self._tell_starts(view, self._usage)
 
+    def reservation(self, job: SchedulerJob) -> float | None:
+        """Return by when (s) a waiting job will start, as the backfilling rule tells; None if it does not tell."""
+        tell = getattr(self._backfill, "reservation", None)
+        when: float | None = None if tell is None else tell(job)
+        return when
+
     @staticmethod
     def _refuse(view: View, choosy: ChoosyOrder) -> None:
         asked: set[int] = set()

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from pipistrelle.protocol.errors import did_you_mean, printable
-from pipistrelle.schedulers.maui_policy import make_maui
 from pipistrelle.schedulers.policy import Policy, PolicyError, compose
 from pipistrelle.schedulers.presets import SUFFIX, Preset, library, read_preset
 
@@ -98,6 +97,8 @@ def make_policy(
             expected=f"a TOML file or one of {', '.join(library())}",
         )
     if name in _OWN:
+        from pipistrelle.schedulers.maui_policy import make_maui  # most runs start without it
+
         return make_maui()
     entries = _entries()
     if name in entries:

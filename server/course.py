@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pipistrelle.platforms.checkpointing import allocation_mtbf, daly_interval, young_interval
 from pipistrelle.protocol.nodesets import NodeSet
 from pipistrelle.server.course_account import NOTHING, Account
-from pipistrelle.server.segment import Segment
+from pipistrelle.server.segment import NEARLY, Segment
 from pipistrelle.traces.resilience import Resilience
 
 Floats = NDArray[np.float64]
@@ -55,9 +55,13 @@ class Course:
         self._saved = saved
         self._tolerated = resilience.tolerated(len(nodes))
         self._rate = 0.0
+        #: what each node's rate is if all have the same: their sum, correctly rounded, is then a product
+        self._each = 0.0
         self._rates: dict[int, float] = {}
         if isinstance(rates, float | int):
             self._rate = rates
+        elif resilience.rates_matter and len(rates) == len(nodes) == rates.count(next(iter(rates), 0.0)):
+            self._each = rates[0]
         elif resilience.rates_matter:
             self._rates = dict(zip(nodes, rates, strict=True))
         self._down: set[int] = set()
@@ -90,7 +94,9 @@ class Course:
         dump = self._resilience.dump * slower
         interval = self._interval(dump)
         work = work * slower
-        return work + (np.zeros_like(work) if isinf(interval) else np.maximum(np.ceil(work / interval * (1 - 1e-12)) - 1, 0) * dump)
+        if isinf(interval):
+            return work
+        return work + np.maximum(np.ceil(work / interval * NEARLY) - 1, 0) * dump
 
     # -- who works --------------------------------------------------------------------------------------------------
 
@@ -145,10 +151,11 @@ class Course:
 
     def _interval(self, dump: float) -> float:
         """Return the time of work between two dumps, in seconds."""
-        if self._rates:
-            mtbf = allocation_mtbf(self._rates[node] for node in sorted(self._active) or self._rates)
+        if self._rates:  # in any order: their sum is correctly rounded
+            mtbf = allocation_mtbf(self._rates[node] for node in self._active or self._rates)
         else:
-            mtbf = 1.0 / self._rate if self._rate > 0 else inf
+            rate = self._rate + self._each * self._team
+            mtbf = 1.0 / rate if rate > 0 else inf
         return interval_of(self._resilience, dump, mtbf)
 
     # -- what happens -----------------------------------------------------------------------------------------------
@@ -157,13 +164,16 @@ class Course:
         """Let nodes of the allocation fail at ``now`` (s), together; each fails once.
 
         Returns whether the job goes on, from its last dump if one of them worked; if not, the allocation must be given
-        up now, with all that was not saved.
+        up now, with all that was not saved. Work that is done by then stays done.
         """
+        if now >= self._segment.finish:
+            return True
         self._pass_time(now)
         struck = [node for node in nodes if node not in self._down]
         rolls_back = not self._tolerated or not self._active.isdisjoint(struck)
         self._down.update(struck)
-        self._spare = [node for node in self._spare if node not in self._down]
+        if self._tolerated and not self._active.issuperset(struck):
+            self._spare = [node for node in self._spare if node not in self._down]
         goes_on = len(self._down) <= self._tolerated and all(map(self._replace, struck))
         if rolls_back or not goes_on:
             self._roll_back(now)
@@ -228,7 +238,7 @@ def begin(
     work: float,
     saved: float,
     nodes: Sequence[int] | NodeSet,
-    rates: Sequence[float],
+    rates: Sequence[float] | float,
 ) -> Course:
     """Return the course of an attempt that begins now; see `Course`."""
     return Course(resilience, start=start, work=work, saved=saved, nodes=nodes, rates=rates)

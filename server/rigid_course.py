@@ -36,7 +36,12 @@ class RigidCourse:
         self.finish = self._segment.finish
 
     def strike(self, now: float, nodes: Sequence[int]) -> bool:
-        """Let nodes of the allocation fail; returns False: it must be given up now, with all that was not saved."""
+        """Let nodes of the allocation fail at ``now`` (s).
+
+        Returns False: it must be given up now, with all that was not saved; True only if the work is done by then.
+        """
+        if now >= self.finish:
+            return True
         self._given_up = len(nodes)
         return False
 

@@ -3,9 +3,8 @@
 from math import ceil, inf, isinf
 from typing import Final, NamedTuple
 
-
 #: work that exceeds a number of intervals by rounding alone needs no dump more
-_NEARLY: Final = 1 - 1e-12
+NEARLY: Final = 1 - 1e-12
 
 
 class Phase(NamedTuple):
@@ -50,7 +49,7 @@ class Segment:
         self._dump = dump
         self._cycle = interval + dump
         #: how many dumps there will be until the work is done
-        self._dumps = 0 if isinf(interval) else max(ceil(work / interval * _NEARLY) - 1, 0)
+        self._dumps = 0 if isinf(interval) else max(ceil(work / interval * NEARLY) - 1, 0)
         #: when the work will be done (s)
         self.finish = start + (read + (work + self._dumps * dump)) if work < inf else inf
 

@@ -1,7 +1,7 @@
 """One whole run: platform and workload in, a scheduler at the other end of a transport, figures and files out."""
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -45,6 +45,7 @@ def simulate(
     out: Path | None = None,
     outputs: Outputs | None = None,
     observers: Sequence[Observer] = (),
+    asked: Mapping[str, Any] | None = None,
 ) -> Result:
     """Run a simulation to its end, whatever the end is, and write its outputs.
 
@@ -58,6 +59,8 @@ def simulate(
         existing folder for the usual outputs; None for none.
     outputs
         other outputs than those.
+    asked
+        what the user asked for, JSON values, for the outputs: with it the run can be repeated.
 
     Raises
     ------
@@ -83,7 +86,7 @@ def simulate(
     try:
         if outputs is not None:
             try:
-                outputs.before(_whole_config(config, digest, hello, welcome))
+                outputs.before(_whole_config(config, digest, hello, welcome, asked))
             except OutputFailed as error:
                 give_up(engine, transport, error)
         run(engine, transport, clock, times, deferred.relieve)
@@ -100,7 +103,9 @@ def simulate(
     return Result(summary, times, hello, failure)
 
 
-def _whole_config(config: dict[str, Any], run_id: str, hello: HelloData, welcome: WelcomeData) -> dict[str, Any]:
+def _whole_config(
+    config: dict[str, Any], run_id: str, hello: HelloData, welcome: WelcomeData, asked: Mapping[str, Any] | None
+) -> dict[str, Any]:
     return {
         "run_id": run_id,
         **config,
@@ -112,4 +117,5 @@ def _whole_config(config: dict[str, Any], run_id: str, hello: HelloData, welcome
             "msgspec": version("msgspec"),
             "numpy": version("numpy"),
         },
+        "command": asked,
     }

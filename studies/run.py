@@ -6,11 +6,11 @@ import socket
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Final
+from typing import Any, Final
 
 from pipistrelle.platforms.description import Platform
 from pipistrelle.protocol.version import package_version
@@ -107,6 +107,7 @@ def run_with_child(
     hello_timeout: float = HELLO_TIMEOUT,
     decision_timeout: float = DECISION_TIMEOUT,
     name: str = UNNAMED,
+    asked: Mapping[str, Any] | None = None,
 ) -> Result:
     """Simulate with a scheduler that is started as a child process and reached over ZeroMQ.
 
@@ -122,6 +123,8 @@ def run_with_child(
         whether the endpoint may be reachable from other machines.
     name
         what to call the scheduler in the batsim dialect, where it cannot say it itself.
+    asked
+        what the user asked for, as with `simulate`.
 
     Raises
     ------
@@ -159,7 +162,7 @@ def run_with_child(
         try:
             with Child(command, transport.endpoint) as child:
                 children.append(child)
-                return simulate(setup, transport, clock=time.perf_counter, out=out, observers=observers)
+                return simulate(setup, transport, clock=time.perf_counter, out=out, observers=observers, asked=asked)
         finally:
             transport.close()
 

@@ -1,4 +1,4 @@
-"""What a long-lasting application really gets of its allocations: lifetimes drawn at random, lived by the server's code.
+"""What a long-lasting application gets of its allocations: lifetimes drawn at random, lived by the server's code.
 
 Each allocation is a `pipistrelle.server.course.Course`, as in a run of the server, with failures that follow each other
 at the rate of all nodes that are up, and each of these as likely to be hit. What comes out is compared with the closed
@@ -6,7 +6,7 @@ forms of `pipistrelle.platforms.yield_model`.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Final, NamedTuple
@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pipistrelle.platforms.yield_model import Allocation, Shape, YieldError
+from pipistrelle.platforms.yield_model import SHAPES, Allocation, Form, Optimum, Shape, YieldError, YieldModel
 from pipistrelle.server.course import Course
 from pipistrelle.traces.resilience import Kind, Resilience
 
@@ -79,11 +79,94 @@ class Lifetimes:
         return Estimate(value, value - half, value + half)
 
 
+class YieldRow(NamedTuple):
+    """A yield for a wait (s) with F, and what was simulated; ``shape`` None: each allocation ends with one failure."""
+
+    wait: float
+    shape: Shape | None
+    failures: int
+    share: float
+    simulated: Estimate | None
+
+
+class WaitRow(NamedTuple):
+    """The largest wait for a target yield; ``best`` None: there is none."""
+
+    target: float
+    shape: Shape | None
+    best: Optimum | None
+
+
+#: no spares, then the shapes
+_ROWS: Final[tuple[Shape | None, ...]] = (None, *SHAPES)
+#: so many times the lifetimes are simulated where each ends with its first failure
+SINGLE_FAILURES: Final = 100
+
+
+def yield_rows(
+    allocation: Allocation,
+    waits: Sequence[float],
+    *,
+    failures: int | None = None,
+    form: Form = "paper",
+    lifetimes: int = 0,
+    seed: int = 1,
+) -> list[YieldRow]:
+    """Return the yields without spares and of each shape, wait by wait.
+
+    Parameters
+    ----------
+    waits
+        seconds.
+    failures
+        F; None: the best for each shape and wait.
+    lifetimes
+        how many allocations are simulated for each row, `SINGLE_FAILURES` times as many without spares; 0: none.
+    seed
+        of the simulations; each shape and F has random numbers of its own.
+    """
+    models = {shape: _model(shape, allocation, form) for shape in _ROWS}
+    lived: dict[tuple[Shape | None, int], Lifetimes] = {}
+    rows = []
+    for wait in waits:
+        for number, shape in enumerate(_ROWS):
+            model = models[shape]
+            chosen = failures if shape is not None and failures is not None else model.optimum(wait).failures
+            key = (shape, chosen)
+            if lifetimes and key not in lived:
+                lived[key] = live(
+                    shape or "rigid",
+                    allocation,
+                    failures=chosen,
+                    lifetimes=lifetimes * (SINGLE_FAILURES if shape is None else 1),
+                    generator=np.random.Generator(
+                        np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(number, chosen)))
+                    ),
+                )
+            simulated = lived[key].yield_after(wait) if lifetimes else None
+            rows.append(YieldRow(wait, shape, chosen, float(model.yields(wait)[chosen]), simulated))
+    return rows
+
+
+def wait_rows(
+    allocation: Allocation, targets: Sequence[float], *, failures: int | None = None, form: Form = "paper"
+) -> list[WaitRow]:
+    """Return the largest waits that still allow yields (0 to 1), without spares and for each shape."""
+    models = {shape: _model(shape, allocation, form) for shape in _ROWS}
+    return [
+        WaitRow(target, shape, models[shape].largest_wait(target, None if shape is None else failures))
+        for target in targets
+        for shape in _ROWS
+    ]
+
+
+def _model(shape: Shape | None, allocation: Allocation, form: Form) -> YieldModel:
+    return YieldModel(shape or "rigid", allocation, form=form, most=0 if shape is None else None)
+
+
 def resilience_of_shape(shape: Shape, allocation: Allocation, failures: int) -> Resilience:
     """Return how a job of this shape meets failures and gives its allocation up after F + 1 of them."""
-    return Resilience(
-        _KINDS[shape], allocation.optimum, dump=allocation.dump, read=allocation.read, spares=failures
-    )
+    return Resilience(_KINDS[shape], allocation.optimum, dump=allocation.dump, read=allocation.read, spares=failures)
 
 
 def live(
@@ -133,7 +216,7 @@ def live(
 def completion_times(
     resilience: Resilience, *, work: float, mtbf: float, runs: int, generator: np.random.Generator
 ) -> Floats:
-    """Return how long a job takes whose allocation fails as a whole and is had again at once, in seconds, shape (runs,).
+    """Return how long a job takes that has its allocation again at once when it fails, in seconds, shape (runs,).
 
     Parameters
     ----------
@@ -174,8 +257,8 @@ def completion_times(
 _ONE: Final = range(1)
 
 
-def _gaps(mtbf: float, generator: np.random.Generator) -> "map[float]":
-    return map(lambda _: float(generator.exponential(mtbf)), range(_MOST_ATTEMPTS))
+def _gaps(mtbf: float, generator: np.random.Generator) -> Iterator[float]:
+    return (float(generator.exponential(mtbf)) for _ in range(_MOST_ATTEMPTS))
 
 
 def _normal(confidence: float) -> float:

@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any, Final, Literal
 
 from msgspec import Struct
@@ -18,6 +19,8 @@ _LONGEST: Final = 1e9
 _TIME: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([a-z]*)", re.ASCII)
 #: seconds in a unit, as in the language of failures
 _UNITS: Final = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+#: digits enough for any machine
+_COUNT: Final = re.compile(r"\d{1,9}", re.ASCII)
 _SHARE: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*%", re.ASCII)
 #: members of a job's JSON object ``resilience``; each is a text or number as on the command line
 MEMBERS: Final = ("checkpoint", "dump", "read", "spares", "resilience")
@@ -68,10 +71,11 @@ class Resilience(Struct, frozen=True):
             return min(max(1, math.floor(self.share * nodes * (1 + 1e-12))), most)
         return most if self.spares is None else min(self.spares, most)
 
-    def complaint(self, nodes: int, walltime: float) -> str | None:
-        """Return why a job on so many nodes with this walltime (s) is not as it was meant, None if it is.
+    def check(self, nodes: int, walltime: float) -> str | None:
+        """Return why a job on so many nodes with this walltime (s) cannot go as it was meant, None if it can.
 
-        A job whose walltime ends before its first dump does, has a fixed interval for nothing.
+        With as many spares as nodes it can never run. If its walltime ends before its first dump of a fixed interval
+        does, nothing is ever saved: it can finish only in an attempt that meets no failure, as if there were no dumps.
         """
         if self.kind == "spares" and self.spares is not None and self.spares >= nodes:
             return f"{self.spares} spares leave none of its {nodes} nodes to work"
@@ -164,7 +168,7 @@ def resilience_of(members: Mapping[str, Any], where: str) -> Resilience:
             raise ResilienceError(
                 f"'{name}' of a job's resilience is neither text nor number", where=where, found=shown(value)
             )
-        texts[name] = str(value)
+        texts[name] = value if isinstance(value, str) else _plain(value)
     try:
         return parse_resilience(**texts)
     except ResilienceError as error:
@@ -172,6 +176,13 @@ def resilience_of(members: Mapping[str, Any], where: str) -> Resilience:
         raise ResilienceError(
             error.what, where=place, expected=error.expected, found=error.found, hint=error.hint
         ) from None
+
+
+def _plain(value: float) -> str:
+    """Return a number without an exponent."""
+    if not abs(value) <= _LONGEST * 10:  # it will be refused; its digits would be many
+        return f"{value:g}"
+    return format(Decimal(repr(value)), "f")
 
 
 def _interval(text: str, dump: float) -> float | Optimum:
@@ -210,7 +221,7 @@ def _spares(text: str) -> tuple[int | None, float | None]:
     share = _SHARE.fullmatch(text.strip())
     if share is not None and 0 < float(share[1]) < 100:
         return None, float(share[1]) / 100
-    if text.strip().isascii() and text.strip().isdigit() and 0 < int(text) < 10**9:
+    if _COUNT.fullmatch(text.strip()) and int(text) > 0:
         return int(text), None
     raise ResilienceError(
         "spares cannot be read",

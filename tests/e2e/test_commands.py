@@ -12,7 +12,8 @@ import pytest
 
 from pipistrelle.cli.main import cli
 
-COMMANDS = ["run", "serve", "schedule", "list", "validate", "workload", "workload generate", "convert", "batsim"]
+COMMANDS = ["run", "serve", "schedule", "list", "validate", "workload", "convert", "batsim", "outages"]
+COMMANDS += [f"workload {name}" for name in ("generate", "describe", "filter", "scale", "merge", "shuffle", "copy")]
 
 
 def find(path):

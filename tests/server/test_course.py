@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipistrelle.platforms.checkpointing import daly_interval, young_interval
+from pipistrelle.platforms.checkpointing import allocation_mtbf, daly_interval, young_interval
 from pipistrelle.server.course import Course
 from pipistrelle.server.rigid_course import RigidCourse
 from pipistrelle.traces.resilience import NONE, Resilience
@@ -297,3 +297,16 @@ def test_optimal_intervals_know_the_allocations_own_nodes(wanted: Any, formula: 
 
     assert course.finish == pytest.approx(1e5 + dumps * 60.0)
     assert Course(resilience, start=0.0, work=1e5, saved=0.0, nodes=[3], rates=[0.0]).finish == 1e5
+
+
+@pytest.mark.parametrize("rate", [1 / 6.3e8, 1e-7 / 3, 3e-9])
+def test_equal_rates_are_added_up_to_the_last_bit(rate: float) -> None:
+    """A product stands for the correctly rounded sum of equal rates, before and after a failure."""
+    resilience = Resilience("moldable", "daly", 60.0, 60.0)
+    nodes = 1001
+    course = course_of(resilience, nodes, work=1e9, saved=0.0, rate=rate)
+    for number in range(5):
+        mtbf = allocation_mtbf([rate] * (nodes - number))
+        dump = 60.0 * (nodes / (nodes - number))
+        assert course._interval(dump) == daly_interval(dump, mtbf)
+        course.strike(6.0 + number, [number])

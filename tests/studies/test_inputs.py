@@ -74,7 +74,7 @@ def test_an_unknown_workload_brings_the_closest(name: str, hint: str) -> None:
     text = refused(lambda: load_workload(name))
 
     assert f"there is no workload '{name}'" in text
-    assert "SWF or Batsim's JSON" in text
+    assert "SWF, Batsim's JSON, a centre's log" in text
     assert hint in text
 
 

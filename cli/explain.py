@@ -1,0 +1,122 @@
+"""``pipistrelle explain``: why a job of a run waited."""
+
+import json
+from math import inf
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from pipistrelle.cli.asked import Asked, read_asked
+from pipistrelle.cli.console import relax_collector
+from pipistrelle.cli.explain_text import print_explanation
+from pipistrelle.cli.guard import FilledPath
+from pipistrelle.schedulers.spans import seconds_of
+from pipistrelle.server.setup import Setup
+from pipistrelle.studies.explain import Explanation, as_json, explain, look_at
+from pipistrelle.studies.explain_files import ExplainError, JobLine, RunFiles, find_job, read_run
+from pipistrelle.studies.explain_replay import Look, Seen, replay
+
+
+def _moment(ctx: click.Context, param: click.Parameter, text: str | None) -> float | None:
+    if text is None:
+        return None
+    try:
+        return seconds_of(text.removesuffix(" s"))
+    except ValueError as error:
+        raise click.BadParameter(f"'{text}' is no time: {error}.", ctx, param) from None
+
+
+@click.command()
+@click.argument("run", type=FilledPath(path_type=Path))
+@click.argument("job")
+@click.option(
+    "--at", callback=_moment, metavar="TIME", help="Show one moment: seconds since time 0, or as 36h or 12:30:00."
+)
+@click.option("--json", "as_json_", is_flag=True, help="Write JSON, all of it.")
+@click.option(
+    "--replay/--no-replay",
+    "repeat",
+    default=True,
+    show_default=True,
+    help="Repeat the run to see what its scheduler saw; without, explain from the outputs alone.",
+)
+def command(run: Path, job: str, at: float | None, as_json_: bool, repeat: bool) -> None:
+    """Explain why a job of a run waited.
+
+    RUN is the folder of a run's outputs, JOB an id as in out_decisions.csv, or without its prefix.
+
+    \b
+    pipistrelle explain pipistrelle-out/demo-easy-1 w0!17
+    """
+    relax_collector()
+    files = read_run(run)
+    explanation, look = _explain(files, job, at, repeat=repeat)
+    if as_json_:
+        click.echo(json.dumps(as_json(explanation, look), indent=2, allow_nan=False))
+    else:
+        print_explanation(explanation, at, look, Console(highlight=False, emoji=False))
+
+
+def _explain(files: RunFiles, job: str, at: float | None, *, repeat: bool) -> tuple[Explanation, Look | None]:
+    asked = read_asked(files)
+    reason = _why_not(asked, repeat=repeat)
+    setup = asked.setup(files) if asked is not None and reason is None else None
+    name = _find(files, job, setup)
+    line = files.jobs.get(name)
+    if line is not None and (line.state == "REJECTED" or (line.start is not None and line.start <= line.submit)):
+        if at is not None:
+            raise _not_then(f"{name} never waited", at, None)
+        return explain(files, line, None), None
+    seen: Seen | None = None
+    if asked is not None and setup is not None:
+        until = inf if name in files.starts else files.until
+        seen = replay(setup, asked.policy(), files, name, poll=asked.settings.poll, until=until)
+    line = line or _unfinished(files, name, seen)
+    end = files.until if line.start is None else line.start
+    if at is not None and not line.submit <= at < end:
+        raise _not_then(f"{name} did not wait then", at, f"a time from {line.submit:.10g} s to before {end:.10g} s")
+    conditions = () if setup is None else setup.conditions.get(name.partition("#")[0], ())
+    explanation = explain(
+        files,
+        line,
+        seen,
+        not_replayed=reason,
+        depends_on=" ".join(f"{one.kind}:{one.job_id}" for one in conditions),
+        polls=asked is not None and asked.settings.poll is not None,
+    )
+    return explanation, None if at is None or seen is None else look_at(seen, at)
+
+
+def _why_not(asked: Asked | None, *, repeat: bool) -> str | None:
+    """Return why a run cannot be repeated, None if it can."""
+    if not repeat:
+        return "--no-replay was given"
+    if asked is None:
+        return "its out_config.json does not say with which options it was made"
+    return asked.foreign
+
+
+def _find(files: RunFiles, job: str, setup: Setup | None) -> str:
+    """Return the job's id; ExplainError if there is none."""
+    known = dict.fromkeys([*files.jobs, *files.starts])
+    if setup is not None:
+        known |= {f"{prefix}!{one}": None for prefix, workload in setup.workloads.items() for one in workload.ids}
+    return find_job(job, list(known), str(files.folder))
+
+
+def _unfinished(files: RunFiles, name: str, seen: Seen | None) -> JobLine:
+    """Return what is known of a job that had not ended when the run did."""
+    if seen is None or name not in seen.submitted:
+        raise ExplainError(
+            f"{name} had not {'ended' if seen is None else 'joined the queue'} when the run ended",
+            where=str(files.folder),
+            hint="Nothing tells when it was submitted." if seen is None else None,
+        )
+    submit, size, walltime = seen.submitted[name]
+    start = files.starts.get(name)
+    return JobLine(name, size, submit, submit, walltime, "SUBMITTED" if start is None else "RUNNING", start, None)
+
+
+def _not_then(what: str, at: float, expected: str | None) -> ExplainError:
+    return ExplainError(what, where="--at", expected=expected, found=f"{at:.10g} s")

@@ -1,0 +1,188 @@
+"""``pipistrelle yield``: what spares, or going on with fewer nodes, give an application that waits for its nodes."""
+
+import json
+import re
+from typing import Any, Final
+
+import click
+
+from pipistrelle.platforms.failure_text import parse_seconds
+from pipistrelle.platforms.yield_model import MOST_NODES, Allocation, YieldError
+from pipistrelle.protocol.errors import printable
+from pipistrelle.studies.yield_study import Estimate, WaitRow, YieldRow, wait_rows, yield_rows
+from pipistrelle.traces.resilience import parse_resilience
+
+_HOUR: Final = 3600.0
+_SHARE: Final = re.compile(r"(\d{1,3}(?:\.\d*)?|\.\d+)\s*(%?)", re.ASCII)
+
+
+@click.command()
+@click.option("--nodes", required=True, type=click.IntRange(1, MOST_NODES), help="Nodes of the allocation.")
+@click.option("--mtbf", required=True, metavar="TIME", help="Mean time between failures of one node: '20y'.")
+@click.option("--dump", required=True, metavar="TIME", help="How long a dump takes on all its nodes: '2min'.")
+@click.option("--read", metavar="TIME", help="How long a restart takes to read a dump; default: as long as a dump.")
+@click.option(
+    "--checkpoint",
+    "optimum",
+    type=click.Choice(["young", "daly"]),
+    default="young",
+    show_default=True,
+    help="Whose formula gives the work between two dumps.",
+)
+@click.option(
+    "--spares", metavar="N|SHARE%", help="Failures that an allocation survives; default: the best for each wait."
+)
+@click.option(
+    "--waits",
+    metavar="TIMES",
+    default="0.1h,1h,10h,24h,100h",
+    show_default=True,
+    help="How long a new allocation is waited for; several, separated by commas.",
+)
+@click.option("--target", "targets", multiple=True, metavar="SHARE", help="Tell the largest wait for a yield: '89%'.")
+@click.option("--exact", is_flag=True, help="Take the exact expectation, not the sums of first order.")
+@click.option(
+    "--simulate", metavar="N", type=click.IntRange(10, 1_000_000), help="Simulate N allocations beside each yield."
+)
+@click.option(
+    "--seed", type=click.IntRange(min=0), help="Of the simulation; equal seeds give equal figures; default: 1."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables; times in seconds.")
+def command(
+    nodes: int,
+    mtbf: str,
+    dump: str,
+    read: str | None,
+    optimum: Any,
+    spares: str | None,
+    waits: str,
+    targets: tuple[str, ...],
+    exact: bool,
+    simulate: int | None,
+    seed: int | None,
+    as_json: bool,
+) -> None:
+    """Tell the yield of a long-lasting application: its useful share of its nodes' time, with the wait for them.
+
+    A failure costs it a node, and the work since its last dump; after some of them it gives its allocation up and waits
+    for another. It keeps spares (rigid), or works on all nodes that are up (moldable), or on a grid of them.
+    """
+    if seed is not None and simulate is None:
+        raise click.UsageError("--seed without --simulate: nothing is drawn.")
+    dumping = _time(dump, "--dump")
+    allocation = Allocation(
+        nodes, _time(mtbf, "--mtbf"), dumping, dumping if read is None else _time(read, "--read"), optimum
+    )
+    failures = None if spares is None else _failures(spares, nodes)
+    form: Any = "exact" if exact else "paper"
+    times = [_time(wait, "--waits") for wait in waits.split(",")]
+    bounds = wait_rows(allocation, [_share(target) for target in targets], failures=failures, form=form)
+    rows = yield_rows(
+        allocation, times, failures=failures, form=form, lifetimes=simulate or 0, seed=1 if seed is None else seed
+    )
+    if as_json:
+        click.echo(json.dumps(_document(allocation, form, rows, bounds), indent=2, allow_nan=False))
+    else:
+        _print(allocation, exact, rows, bounds)
+
+
+def _print(allocation: Allocation, exact: bool, rows: list[YieldRow], bounds: list[WaitRow]) -> None:
+    click.echo(
+        f"{allocation.nodes:,} nodes, a failure in {_hours(allocation.mtbf_of_all)}; "
+        f"dump {allocation.dump:g} s, read {allocation.read:g} s, every {allocation.interval:.0f} s of work"
+    )
+    click.echo(f"\nyield, {'exact' if exact else 'to the first order'}")
+    head = ["wait", "application", "spares", "% of nodes", "yield %"]
+    lines = [head + (["simulated %"] if rows and rows[0].simulated else [])]
+    for row in rows:
+        line = [
+            _hours(row.wait),
+            row.shape or "no spares",
+            f"{row.failures:,}",
+            f"{100 * row.failures / allocation.nodes:.2f}",
+            f"{100 * row.share:.2f}",
+        ]
+        lines.append(line + ([_around(row.simulated)] if row.simulated else []))
+    _print_columns(lines)
+    if bounds:
+        click.echo("\nlargest wait for a yield")
+        lines = [["yield", "application", "spares", "wait"]]
+        for bound in bounds:
+            best = bound.best
+            figures = ["-", "none"] if best is None else [f"{best.failures:,}", _hours(best.wait)]
+            lines.append([f"{100 * bound.target:g} %", bound.shape or "no spares", *figures])
+        _print_columns(lines)
+
+
+def _print_columns(lines: list[list[str]]) -> None:
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        cells = [
+            text.ljust(width) if number == 1 else text.rjust(width)
+            for number, (text, width) in enumerate(zip(line, widths, strict=True))
+        ]
+        click.echo("  ".join(cells).rstrip())
+
+
+def _document(allocation: Allocation, form: str, rows: list[YieldRow], bounds: list[WaitRow]) -> dict[str, Any]:
+    return {
+        "nodes": allocation.nodes,
+        "mtbf": allocation.mtbf,
+        "dump": allocation.dump,
+        "read": allocation.read,
+        "checkpoint": allocation.optimum,
+        "interval": allocation.interval,
+        "form": form,
+        "yields": [
+            {
+                "wait": row.wait,
+                "application": row.shape or "no spares",
+                "spares": row.failures,
+                "yield": row.share,
+                "simulated": row.simulated and row.simulated._asdict(),
+            }
+            for row in rows
+        ],
+        "largest_waits": [
+            {
+                "target": bound.target,
+                "application": bound.shape or "no spares",
+                "spares": bound.best and bound.best.failures,
+                "wait": bound.best and bound.best.wait,
+            }
+            for bound in bounds
+        ],
+    }
+
+
+def _hours(seconds: float) -> str:
+    return f"{seconds / _HOUR:.4g} h"
+
+
+def _around(estimate: Estimate) -> str:
+    return f"{100 * estimate.value:.2f} +- {100 * estimate.half:.2f}"
+
+
+def _time(text: str, option: str) -> float:
+    """Return a time in seconds, which may be 0; the error names the option."""
+    return 0.0 if text.strip() == "0" else parse_seconds(text, f"time of {option}")
+
+
+def _share(text: str) -> float:
+    found = _SHARE.fullmatch(text.strip())
+    if found is None:
+        raise YieldError(
+            "a yield cannot be read", where="--target", expected="a share, as 89% or 0.89", found=repr(printable(text))
+        )
+    return float(found[1]) / (100 if found[2] else 1)
+
+
+def _failures(text: str, nodes: int) -> int:
+    wanted = parse_resilience(spares=text)
+    if wanted.spares is not None and wanted.spares >= nodes:
+        raise YieldError(
+            f"{wanted.spares:,} spares leave none of {nodes:,} nodes to work",
+            where="--spares",
+            expected="fewer spares than nodes",
+        )
+    return wanted.tolerated(nodes)
