@@ -41,7 +41,7 @@ def print_explanation(explanation: Explanation, at: float | None, look: Look | N
     walltime = "no walltime" if explanation.requested is None else f"walltime {duration(explanation.requested)}"
     started = "" if explanation.started is None else f", started {explanation.started:.10g} s"
     say(
-        f"{explanation.size:,} units, {walltime}, submitted {explanation.submitted:.10g} s{started}, "
+        f"{explanation.size:,} {'unit' if explanation.size == 1 else 'units'}, {walltime}, submitted {explanation.submitted:.10g} s{started}, "
         f"scheduler {explanation.scheduler}"
     )
     for remark in explanation.remarks:
@@ -127,14 +127,14 @@ def _promises(explanation: Explanation) -> list[str]:
     if not promises:
         return []
     texts = [
-        f"at {one.time:.10g} s: {'no one could tell' if one.start is None else f'to start by {one.start:.10g} s'}"
+        f"at {one.time:.10g} s: {'none' if one.start is None else f'to start by {one.start:.10g} s'}"
         for one in _few(promises)
     ]
     first = next((one.start for one in promises if one.start is not None), None)
     if first is not None and explanation.started is not None:
         early = first - explanation.started
-        kept = "just then" if not early else f"{duration(abs(early))} {'before' if early > 0 else 'after'} the first"
-        texts.append(f"started at {explanation.started:.10g} s, {kept}")
+        kept = "as reserved" if not early else f"{duration(abs(early))} {'earlier' if early > 0 else 'later'}"
+        texts.append(f"started at {explanation.started:.10g} s, {kept}{' than reserved first' if early else ''}")
     return [f"Reservation, {len(promises)} in all" if len(promises) > 1 else "Reservation", *texts]
 
 

@@ -58,7 +58,7 @@ _SIMULATION = (
         metavar="NAME|FILE",
         default="demo",
         show_default=True,
-        help="Jobs: a bundled workload ('list workloads') or a file: SWF, Batsim's JSON or a centre's log, also packed.",
+        help="Jobs: a bundled workload ('list workloads') or a file: SWF, Batsim's JSON, a centre's log; also packed.",
     ),
     click.option("--sort", is_flag=True, help="Accept an SWF log whose submit times are not ascending, and sort it."),
     click.option("--strict", is_flag=True, help="End the run, with exit code 3, at the first illegal decision."),

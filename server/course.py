@@ -96,7 +96,8 @@ class Course:
         work = work * slower
         if isinf(interval):
             return work
-        return work + np.maximum(np.ceil(work / interval * NEARLY) - 1, 0) * dump
+        dumps = np.maximum(np.ceil(work / interval * NEARLY) - 1, 0)
+        return np.asarray(work + dumps * dump, dtype=np.float64)
 
     # -- who works --------------------------------------------------------------------------------------------------
 

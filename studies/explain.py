@@ -71,7 +71,7 @@ class Sample(Struct):
 
 
 class Promise(Struct):
-    """From ``time`` (s) on the job was to start by ``start`` (s; None: no one could tell)."""
+    """From ``time`` (s) on the job was to start by ``start`` (s; None: it had no reservation, or no one could tell)."""
 
     time: float
     start: float | None
@@ -233,7 +233,7 @@ def _fill(found: list[Stretch], files: RunFiles, line: JobLine, begin: float, en
         until = float(states.times[row + 1]) if row + 1 < last else end
         since = max(float(states.times[row]), begin) if row > at else begin
         _join(
-            found, Stretch(since, until, limit, f"{down} units out of service" if limit == "down" else "", (free, free))
+            found, Stretch(since, until, limit, f"{down:,} out" if limit == "down" else "", (free, free))
         )
 
 
@@ -275,7 +275,8 @@ def _promises(looks: Sequence[Look]) -> list[Promise]:
     found: list[Promise] = []
     for look in looks:
         start = _known(look.reservation)
-        if look.reservation is None and look.place is None:  # nothing was free, so that the scheduler did not reckon
+        # A scheduler does not reckon where nothing is free, or nobody waits whom a reservation would keep back.
+        if look.reservation is None and look.place in (None, 1):
             continue
         if (found and found[-1].start != start) or (not found and start is not None):
             found.append(Promise(look.time, start))
@@ -298,9 +299,13 @@ def _passed_by(
     files: RunFiles, line: JobLine, seen: Seen | None, begin: float, end: float, promises: Sequence[Promise]
 ) -> list[Passing]:
     times = [promise.time for promise in promises]
+    # Those that were submitted at the same instant queue in the order of the workload, which the outputs do not tell.
+    order = {} if seen is None else {name: number for number, name in enumerate(seen.submitted)}
+    mine = (line.queued, order.get(line.id, inf))
     found = []
     for other in _others(files, seen):
-        if other.queued <= line.queued or other.start is None or not begin <= other.start < end:
+        is_later = (other.queued, order.get(other.id, -inf)) > mine
+        if not is_later or other.start is None or not begin <= other.start < end:
             continue
         at = bisect_right(times, other.start)
         promised = promises[at - 1].start if at else None
@@ -376,7 +381,7 @@ def _answer(
     for limit, seconds in limits.items():
         words = WORDS[limit]
         if limit == "units":
-            words = f"fewer units were free than the {line.size:,} it needs"
+            words = "no unit was free" if line.size == 1 else f"fewer units were free than the {line.size:,} it needs"
         parts.append(f"for {duration(seconds)} {words}")
     parts.append(_passed_words(passed_by))
     still = "" if line.start is not None else ", and still did when the run ended"

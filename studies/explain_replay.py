@@ -173,7 +173,7 @@ def _limit(view: View, job: SchedulerJob, held_back: str | None) -> tuple[Limit,
         return "limit", held_back, count
     if count < job.size:
         out = len(view.unavailable) - view.lost
-        return ("down", f"{out} units out of service", count) if count + out >= job.size else ("units", "", count)
+        return ("down", f"{out:,} out", count) if count + out >= job.size else ("units", "", count)
     maintenance = [window for window in windows if window.admits is None]
     for window in maintenance:
         free -= window.units

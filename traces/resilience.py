@@ -168,7 +168,14 @@ def resilience_of(members: Mapping[str, Any], where: str) -> Resilience:
             raise ResilienceError(
                 f"'{name}' of a job's resilience is neither text nor number", where=where, found=shown(value)
             )
-        texts[name] = value if isinstance(value, str) else _plain(value)
+        if isinstance(value, str):
+            texts[name] = value
+        else:
+            if not abs(value) <= _LONGEST:
+                raise ResilienceError(
+                    f"'{name}' of a job's resilience is out of range", where=where, expected=f"at most {_LONGEST:g}"
+                )
+            texts[name] = format(Decimal(repr(value)), "f")
     try:
         return parse_resilience(**texts)
     except ResilienceError as error:
@@ -176,13 +183,6 @@ def resilience_of(members: Mapping[str, Any], where: str) -> Resilience:
         raise ResilienceError(
             error.what, where=place, expected=error.expected, found=error.found, hint=error.hint
         ) from None
-
-
-def _plain(value: float) -> str:
-    """Return a number without an exponent."""
-    if not abs(value) <= _LONGEST * 10:  # it will be refused; its digits would be many
-        return f"{value:g}"
-    return format(Decimal(repr(value)), "f")
 
 
 def _interval(text: str, dump: float) -> float | Optimum:

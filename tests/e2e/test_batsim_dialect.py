@@ -32,7 +32,8 @@ def listen(shell, fault, *options, endpoint="{endpoint}"):
 
 def apart_from_names(config):
     """Return a configuration without what the dialects say differently of scheduler and run."""
-    return {key: value for key, value in json.loads(config).items() if key not in {"run_id", "scheduler", "batsim"}}
+    said = {"run_id", "scheduler", "batsim", "command"}
+    return {key: value for key, value in json.loads(config).items() if key not in said}
 
 
 @pytest.mark.parametrize("policy", POLICIES)

@@ -14,7 +14,8 @@ LIVING = ("--checkpoint", "daly", "--dump", "60", "--read", "60", "--checkpoint-
 def centre(shell):
     """Return a shell with a platform of eight nodes and a workload of some hundred jobs on it."""
     shell.write("m.toml", MACHINE)
-    shell.run("workload", "generate", "--jobs", "300", "--units", "8", "--seed", "1", "--load", "0.6", "-o", "w.swf").ok()
+    size = ("--jobs", "300", "--units", "8", "--load", "0.6")
+    shell.run("workload", "generate", *size, "--seed", "1", "-o", "w.swf").ok()
     return shell
 
 
@@ -57,7 +58,7 @@ def test_every_transport_gives_the_same_bytes(centre):
 
 
 def test_every_scheduler_meets_the_same_failures(centre):
-    """FCFS, EASY, Maui and a foreign program, in either dialect: the same nodes at the same times, as far as all ran."""
+    """FCFS, EASY, Maui and a foreign program, in either dialect: the same nodes fail, as far as all ran."""
     simulate(centre, "base", *FAILING, "--scheduler", "fcfs").ok()
     peer = centre.peer("good")
     seen = {}

@@ -1,5 +1,7 @@
 """Equal inputs give equal bytes: over each transport, in each repetition, whatever the environment."""
 
+import json
+
 import pytest
 
 
@@ -22,13 +24,18 @@ def test_every_transport_gives_the_same_bytes(shell, policy):
 
 
 def test_two_terminals_give_the_same_bytes(shell):
-    """`serve` and `schedule` write what `run` writes."""
+    """`serve` and `schedule` write what `run` writes, but for what `serve` cannot know of the command."""
     shell.run("workload", "generate", "--jobs", "400", "--units", "32", "--seed", "7", "-o", "generated.swf").ok()
     server = shell.start("serve", "-w", "generated.swf", "--out", "served")
     shell.run("schedule", "easy", "--connect", "served").ok()
     server.finish().ok()
 
-    assert shell.files("served") == outputs(shell, "ran")
+    served, ran = shell.files("served"), outputs(shell, "ran")
+    configs = [json.loads(files.pop("out_config.json")) for files in (served, ran)]
+    commands = [config.pop("command") for config in configs]
+    assert served == ran
+    assert configs[0] == configs[1]
+    assert {name for name in commands[1] if commands[0][name] != commands[1][name]} == {"scheduler", "parts"}
 
 
 def test_repetitions_give_the_same_bytes(shell):

@@ -235,6 +235,59 @@ def test_a_dump_that_is_complete_at_the_failure_counts(now: float, saved: float)
     assert course.account(now).saved == saved
 
 
+@given(
+    resilience=st.builds(
+        Resilience,
+        kind=st.just("spares"),
+        interval=st.integers(1, 8).map(float),
+        dump=st.integers(0, 4).map(float),
+        read=st.integers(0, 4).map(float),
+        spares=st.just(4),
+    ),
+    work=st.integers(1, 40).map(float),
+    saved=st.integers(0, 8).map(float),
+    strikes=st.lists(st.tuples(st.integers(0, 20), st.integers(1, 3)), max_size=4),
+    together=st.booleans(),
+)
+@settings(max_examples=400, deadline=None)
+def test_failures_to_the_very_instant(
+    resilience: Resilience, work: float, saved: float, strikes: list[tuple[int, int]], together: bool
+) -> None:
+    """Whole seconds: at the ends of reads, dumps and the work, which win; several nodes, in one call or one by one."""
+    saved = min(saved, work)
+    course = course_of(resilience, 8, work=work, saved=saved)
+    slow = StepByStep(resilience, 8, work, saved, 5.0)
+    now, alive, goes_on = 5.0, list(range(8)), True
+    for gap, number in strikes:
+        if now + gap >= course.finish or not goes_on:
+            break
+        now += gap
+        for _ in range(number):
+            goes_on = goes_on and slow.strike(now, idle=False)
+        nodes = sorted(alive, key=lambda node: node not in course._active)[:number]
+        for hit in [nodes] if together else [[node] for node in nodes]:
+            if not course.strike(now, hit):
+                break
+        alive = [node for node in alive if node not in nodes]
+    slow.until(now)
+    account = course.account(now)
+
+    assert (account.saved, account.dumps, account.node_lost) == (slow.saved, slow.dumps, slow.lost)
+    assert account.node_dumping == slow.times["dump"]
+    assert account.node_reading == slow.times["read"]
+    assert account.node_seconds == 8 * (now - 5.0)
+
+
+def test_work_that_is_done_at_the_failure_is_done() -> None:
+    """Completion wins, for either kind of course: nothing is rolled back."""
+    general = course_of(Resilience("spares", 10.0, 2.0, 3.0, spares=1), 2, work=10.0, saved=0.0)
+    quick = RigidCourse(start=5.0, work=10.0, saved=0.0, nodes=2, interval=10.0, dump=2.0, read=3.0)
+    for course in (general, quick):
+        assert course.strike(course.finish, [0, 1])
+        account = course.account(course.finish)
+        assert (account.saved, account.unsaved, account.node_lost, account.nodes_lost) == (10.0, 0.0, 0.0, 0)
+
+
 def test_spares_take_the_place_of_nodes_that_fail() -> None:
     """Work goes on from the last dump, as fast as before, until no spare is left; several nodes may fail at once."""
     resilience = Resilience("spares", 8.0, 0.0, 0.0, spares=3)
