@@ -10,6 +10,8 @@ import argparse
 import statistics
 import time
 
+import numpy as np
+
 from pipistrelle.platforms.description import Platform, homogeneous
 from pipistrelle.platforms.failure_text import parse_durations
 from pipistrelle.platforms.outage import Outages
@@ -26,6 +28,7 @@ from pipistrelle.traces.resilience import Resilience
 from pipistrelle.traces.workload import Workload
 
 _NODES = 40_960
+_JOBS = 20_000
 
 
 def timed(machine: Platform, workload: Workload, reliability: Reliability | None, policy: str) -> tuple[float, Result]:
@@ -52,21 +55,41 @@ def year(workload: Workload, machine: Platform, repeat: int) -> None:
     print(f"failures / no failures: {statistics.median(ratios):.2f}, the scheduler in the same process")
 
 
-def large(repeat: int) -> None:
-    """Print the time of a run on a large machine over the number of its outages."""
+def large() -> None:
+    """Print the time of a run on a large machine over the number of its outages: a longer run, and more failures."""
     machine = homogeneous(_NODES, "large")
-    workload = generate(jobs=20_000, seed=1, units=_NODES, load=0.7)
+    workload = generate(jobs=_JOBS, seed=1, units=_NODES, load=0.7)
     span = float(workload.submit.max())
     plan = failure_plan([f"exponential,smtbf={span / 10_000}s"], machine, parse_durations("1h"))
     outages = plan.outages(1, span)
-    for policy in ("fcfs", "easy"):
-        base, _ = timed(machine, workload, None, policy)
-        print(f"{policy}: {base:.2f} s without outages")
-        for share in (4, 2, 1):
-            some = Outages.of(outage for at, outage in enumerate(outages) if at % share == 0)
-            times = [timed(machine, workload, Reliability(outages=some), policy)[0] for _ in range(repeat)]
-            taken = statistics.median(times)
-            print(f"  {len(some):,} outages: {taken:.2f} s, {1e6 * (taken - base) / len(some):.0f} us an outage more")
+    print(f"{_NODES:,} nodes, {len(workload):,} jobs in {span / 86400:.0f} days")
+    for dumps in (Resilience("checkpoint", "daly", 60.0, 60.0), Resilience()):
+        print("jobs with dumps" if dumps.kind == "checkpoint" else "jobs without dumps")
+        for policy in ("fcfs", "easy"):
+            for share in (4, 2, 1):
+                part = workload.select(np.arange(len(workload)) < len(workload) // share)
+                some = outages.between(0.0, float(part.submit.max()))
+                report(f"{policy}, 1/{share} of the days", machine, part, Reliability(outages=some, resilience=dumps))
+            for share in (4, 2):
+                some = Outages.of(outage for at, outage in enumerate(outages) if at % share == 0)
+                report(
+                    f"{policy}, 1/{share} of the rate", machine, workload, Reliability(outages=some, resilience=dumps)
+                )
+
+
+def report(what: str, machine: Platform, workload: Workload, reliability: Reliability) -> None:
+    """Print what outages cost one run."""
+    policy = what.split(",", maxsplit=1)[0]
+    base, _ = timed(machine, workload, None, policy)
+    taken, result = timed(machine, workload, reliability, policy)
+    assert result.summary.reliability is not None
+    assert reliability.outages is not None
+    count, attempts = len(reliability.outages), result.summary.reliability.attempts
+    print(
+        f"  {what}: {count:,} outages, {attempts:,} attempts, {base:.2f} s without them, {taken:.2f} s with them, "
+        f"{1e6 * (taken - base) / count:.0f} us an outage more",
+        flush=True,
+    )
 
 
 if __name__ == "__main__":
@@ -76,4 +99,4 @@ if __name__ == "__main__":
     parser.add_argument("--repeat", type=int, default=3)
     options = parser.parse_args()
     year(load_workload(options.log), load_platform(options.platform), options.repeat)
-    large(1)
+    large()

@@ -144,6 +144,8 @@ class FreeUnits:
     def missing(self, units: NodeSet) -> NodeSet:
         """Return those of `units` that are not in the set."""
         starts, ends = self._starts, self._ends
+        if len(starts) < len(units.intervals):
+            return units - self.snapshot()
         gaps = []
         count = 0
         for lo, hi in units.intervals:

@@ -13,6 +13,8 @@ LARGEST_UNIT: Final = 10**15 - 1
 
 #: matches one interval, ``lo`` or ``lo-hi``, as groups 1 and 2
 match_interval: Final = re.compile(r"(0|[1-9][0-9]{0,14})(?:-(0|[1-9][0-9]{0,14}))?").fullmatch
+#: matches a whole set of units
+match_set: Final = re.compile(PATTERN.replace("(", "(?:")).fullmatch
 _match_digits: Final = re.compile(r"[0-9]+(?:-[0-9]+)?").fullmatch
 _SHOWN: Final = 40
 

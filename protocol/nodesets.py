@@ -14,6 +14,7 @@ from pipistrelle.protocol.nodeset_text import (
     LARGEST_UNIT,
     NodeSetError,
     match_interval,
+    match_set,
     overlap_error,
     piece_error,
 )
@@ -89,28 +90,32 @@ class NodeSet:
                 made = cls._make(((lo, hi),), hi - lo + 1)
                 made._text = text
                 return made
-        # Nearly every other text is canonical too; one comparison with the text that the result would have tells.
-        intervals = []
-        high = -2
-        count = 0
-        try:
+        if not text:
+            return cls.EMPTY
+        # Nearly every other text is canonical too: well-formed, in ascending order, neighbours merged.
+        if match_set(text) is not None:
+            intervals = []
+            high = -2
+            count = 0
             for piece in text.split(" "):
                 first, dash, second = piece.partition("-")
                 lo = int(first)
-                hi = int(second) if dash else lo
-                if not high + 1 < lo <= hi <= LARGEST_UNIT:
-                    break
+                if dash:
+                    hi = int(second)
+                    if not high + 1 < lo < hi:
+                        break
+                    count += hi - lo + 1
+                else:
+                    hi = lo
+                    if high + 1 >= lo:
+                        break
+                    count += 1
                 intervals.append((lo, hi))
                 high = hi
-                count += hi - lo + 1
             else:
                 made = cls._make(tuple(intervals), count)
-                if str(made) == text:
-                    return made
-        except ValueError:  # no number: what is wrong is found below
-            pass
-        if not text:
-            return cls.EMPTY
+                made._text = text
+                return made
         pairs = []
         position = 1
         for number, piece in enumerate(text.split(" "), 1):
@@ -288,6 +293,8 @@ class NodeSet:
         ours, theirs = self._intervals, other._intervals
         if not ours or not theirs:
             return self
+        if len(ours) < len(theirs):
+            return self._without(theirs)
         rest: list[tuple[int, int]] = []
         count = self._count
         done = 0  # ours[:done] is dealt with, save low..high, what is left of the last of them
@@ -315,7 +322,24 @@ class NodeSet:
         if low <= high:
             rest.append((low, high))
         rest.extend(ours[done:])
-        return self._make(tuple(rest), count)
+        return self if count == self._count else self._make(tuple(rest), count)
+
+    def _without(self, theirs: tuple[tuple[int, int], ...]) -> "NodeSet":
+        """Return what is left without many intervals: each of ours looks for those that it meets."""
+        rest: list[tuple[int, int]] = []
+        count = 0
+        for lo, high in self._intervals:
+            at = _after(theirs, lo)
+            low = max(lo, theirs[at - 1][1] + 1) if at else lo
+            while at < len(theirs) and theirs[at][0] <= high:
+                rest.append((low, theirs[at][0] - 1))
+                count += theirs[at][0] - low
+                low = theirs[at][1] + 1
+                at += 1
+            if low <= high:
+                rest.append((low, high))
+                count += high - low + 1
+        return self if count == self._count else self._make(tuple(rest), count)
 
     def __str__(self) -> str:
         text = self._text

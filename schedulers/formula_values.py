@@ -66,7 +66,9 @@ def _no_overflow(value: Floats, *arguments: Floats) -> Floats:
 
 def power(a: Floats, b: Floats) -> Floats:
     """Return a to the power of b by line; none where it is too large or no real number."""
-    return _no_overflow(np.power(a, b), a, b)  # also 0 to a negative power
+    # 1 to no value, and no value to the 0, would be 1.
+    value = _defined(np.power(a, b), np.isnan(a) | np.isnan(b))
+    return _no_overflow(value, a, b)  # also 0 to a negative power
 
 
 def _positive(value: Floats, x: Floats) -> Floats:

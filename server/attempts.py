@@ -1,5 +1,6 @@
 """What is known of one try of a job, where its nodes can fail."""
 
+from collections.abc import Sequence
 from math import inf, nan
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,9 @@ from pipistrelle.protocol.nodesets import NodeSet
 from pipistrelle.traces.resilience import Resilience
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from pipistrelle.server.course import Course
     from pipistrelle.server.course_account import Account
     from pipistrelle.server.rigid_course import RigidCourse
@@ -36,9 +40,12 @@ class Attempt(Struct, eq=False):
     began: float = nan
     #: when its work will be done, or its walltime over, if nothing happens any more
     work_ends: float = inf
+    #: how its units are found in arrays, from its start on
+    parts: Sequence["slice | NDArray[np.intp]"] = ()
     course: "Course | RigidCourse | None" = None
-    #: what became of its time, known at its end
-    account: "Account | None" = None
+    #: up to when it has worked, known at its end; NaN before
+    stopped: float = nan
+    _account: "Account | None" = None
     #: what its units spent their time on, once somebody has asked after its end
     spending: "Spending | None" = None
     #: nodes of the allocation that were lost on the way, and those whose repair it awaits before it begins
@@ -50,6 +57,15 @@ class Attempt(Struct, eq=False):
     cause: str = ""
     #: whether a new attempt follows
     retried: bool = False
+
+    @property
+    def account(self) -> "Account | None":
+        """What became of its time, known at its end; None without a course."""
+        # Worked out when somebody asks, which is seldom while the scheduler waits.
+        if self._account is None and self.course is not None and self.stopped == self.stopped:
+            self._account = self.course.account(self.stopped)
+            self.course = None
+        return self._account
 
     def remaining(self, work: float) -> float:
         """Return the share of a job's work (s) that earlier attempts have left, 0 to 1."""

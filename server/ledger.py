@@ -3,13 +3,18 @@
 from collections.abc import Iterable
 from typing import Final
 
+import numpy as np
+
 from pipistrelle.protocol.fields import RejectionCode
 from pipistrelle.protocol.nodeset_text import NodeSetError
 from pipistrelle.protocol.nodesets import NodeSet
 from pipistrelle.server.jobs import Job
+from pipistrelle.server.pieces import numbers
 from pipistrelle.traces.profiles import Composed, ParallelHomogeneousTotal, Profile
 
 _NONE: Final = NodeSet.EMPTY
+#: with more intervals than this, one look at an array is faster than one at each interval's bytes
+_MANY: Final = 32
 
 
 class IllegalAllocation(Exception):
@@ -27,7 +32,7 @@ class Ledger:
     length.
     """
 
-    __slots__ = ("_held", "_held_blocked", "blocked", "idle", "units")
+    __slots__ = ("_bytes", "_held", "_held_blocked", "blocked", "idle", "units")
 
     def __init__(self, units: int) -> None:
         self.units = units
@@ -36,6 +41,8 @@ class Ledger:
         #: the units that no job can be started on; jobs that ran there before go on
         self.blocked = _NONE
         self._held = bytearray(units)
+        #: the same bytes, shape (units,)
+        self._bytes = np.frombuffer(self._held, np.uint8)
         self._held_blocked = _NONE
 
     def take(self, job: Job, text: str) -> NodeSet:
@@ -59,12 +66,18 @@ class Ledger:
             raise IllegalAllocation(
                 "unknown_unit", f"'alloc' of {job.id} names unit {alloc.last}; the machine has 0-{self.units - 1}"
             )
-        held = self._held
-        for low, high in intervals:
-            if held.find(1, low, high + 1) >= 0:
+        if len(intervals) > _MANY:
+            places = numbers(alloc)
+            if self._bytes[places].any():
                 raise self._busy(job, alloc)
-        for low, high in intervals:
-            held[low : high + 1] = b"\1" * (high + 1 - low)
+            self._bytes[places] = 1
+        else:
+            held = self._held
+            for low, high in intervals:
+                if held.find(1, low, high + 1) >= 0:
+                    raise self._busy(job, alloc)
+            for low, high in intervals:
+                held[low : high + 1] = b"\1" * (high + 1 - low)
         self.idle -= size
         return alloc
 
@@ -74,9 +87,12 @@ class Ledger:
         if self.blocked is not _NONE:
             self._held_blocked -= alloc
             alloc -= self.blocked
-        held = self._held
-        for low, high in alloc.intervals:
-            held[low : high + 1] = bytes(high + 1 - low)
+        if len(alloc.intervals) > _MANY:
+            self._bytes[numbers(alloc)] = 0
+        else:
+            held = self._held
+            for low, high in alloc.intervals:
+                held[low : high + 1] = bytes(high + 1 - low)
         self.idle += len(alloc)
 
     def is_used(self, units: NodeSet) -> bool:

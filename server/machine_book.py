@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipistrelle.protocol.nodesets import NodeSet
+from pipistrelle.server.pieces import numbers
 
 SLEEPING: Final = 0
 SWITCHING_ON: Final = 1
@@ -45,23 +46,23 @@ class MachineBook:
 
     def job_begins(self, now: float, units: NodeSet) -> None:
         """Note that a job starts on units, perhaps beside others."""
-        places = _places(units)
+        places = numbers(units)
         self._jobs[places] += 1
         self._set(now, places, COMPUTING)
 
     def job_ends(self, now: float, units: NodeSet) -> None:
         """Note that one of the jobs on units is over; a unit without jobs is idle unless it is unavailable."""
-        places = _places(units)
+        places = numbers(units)
         self._jobs[places] -= 1
         self._set(now, places[(self._jobs[places] == 0) & (self._state[places] != UNAVAILABLE)], IDLE)
 
     def switch_begins(self, now: float, units: NodeSet, *, on: bool) -> None:
         """Note that units begin to be switched on, or off."""
-        self._set(now, _places(units), SWITCHING_ON if on else SWITCHING_OFF)
+        self._set(now, numbers(units), SWITCHING_ON if on else SWITCHING_OFF)
 
     def switch_ends(self, now: float, units: NodeSet) -> None:
         """Note that units have reached the state they were being switched to, those that are not unavailable."""
-        places = _places(units)
+        places = numbers(units)
         states = self._state[places]
         on, off = places[states == SWITCHING_ON], places[states == SWITCHING_OFF]
         self._set(now, on, IDLE)
@@ -69,11 +70,11 @@ class MachineBook:
 
     def leave(self, now: float, units: NodeSet) -> None:
         """Note that units are unavailable from now on."""
-        self._set(now, _places(units), UNAVAILABLE)
+        self._set(now, numbers(units), UNAVAILABLE)
 
     def come_back(self, now: float, units: NodeSet) -> None:
         """Note that unavailable units are available again: computing if jobs still run there, else idle."""
-        places = _places(units)
+        places = numbers(units)
         places = places[self._state[places] == UNAVAILABLE]
         busy = self._jobs[places] > 0
         self._set(now, places[busy], COMPUTING)
@@ -90,9 +91,3 @@ class MachineBook:
         for old, count in enumerate(np.bincount(before, minlength=len(STATES)).tolist()):
             counts[old] -= count
         counts[state] += len(places)
-
-
-def _places(units: NodeSet) -> NDArray[np.intp]:
-    """Return the numbers of the units, ascending."""
-    pieces = [np.arange(low, high + 1, dtype=np.intp) for low, high in units.intervals]
-    return pieces[0] if len(pieces) == 1 else np.concatenate([np.empty(0, dtype=np.intp), *pieces])

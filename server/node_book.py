@@ -10,6 +10,7 @@ from pipistrelle.protocol.fields import EndReason
 from pipistrelle.protocol.nodesets import NodeSet
 from pipistrelle.server.jobs import Job
 from pipistrelle.server.observers import Observer
+from pipistrelle.server.pieces import pieces
 from pipistrelle.server.places import Places
 
 NODE_COLUMNS = "node,pool,failures,maintenances,time_up,time_down,time_in_maintenance,time_busy,time_idle,availability"
@@ -52,8 +53,8 @@ class NodeBook(Observer):
 
     def _add(self, job: Job, end: float) -> None:
         """Add the time that a job has held its units to their busy times."""
-        for low, high in job.alloc.intervals:
-            self._busy[low : high + 1] += end - job.start
+        for part in pieces(job.alloc) if job.attempt is None else job.attempt.parts:
+            self._busy[part] += end - job.start
         attempt = job.attempt
         if attempt is None:
             return

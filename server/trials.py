@@ -11,6 +11,7 @@ from pipistrelle.server.agenda import END, REQUEUE
 from pipistrelle.server.attempts import Attempt
 from pipistrelle.server.course import Course, interval_of
 from pipistrelle.server.jobs import Job
+from pipistrelle.server.pieces import numbers, pieces
 from pipistrelle.server.places import Places
 from pipistrelle.server.reliability import Reliability
 from pipistrelle.server.rigid_course import RigidCourse
@@ -57,8 +58,8 @@ class Trials:
         self._held_units = 0
         #: nodes that no job can work on, for whatever reason
         self.down = NodeSet.EMPTY
-        #: how many units are free, and down but not held, as of when that was counted last; None: it has changed
-        self._counted: tuple[int, int] | None = None
+        #: how many units are down and not held; None: that is to be counted anew
+        self._down_units: int | None = 0
         engine.handlers[REQUEUE] = engine.queue
 
     @property
@@ -90,13 +91,14 @@ class Trials:
         attempt.serial = self._starts
         self._starts += 1
         self._jobs[attempt.serial] = job
-        for low, high in job.alloc.intervals:
-            self._holder[low : high + 1] = attempt.serial
+        attempt.parts = pieces(job.alloc)
+        for part in attempt.parts:
+            self._holder[part] = attempt.serial
         self._held_units += len(job.alloc)
-        self._counted = None
         if self.down:
             attempt.awaited = self._places.nodes_of(job.alloc) & self.down
         if attempt.awaited:
+            self._down_units = None
             self._held[attempt.serial] = job
             attempt.waited = attempt.awaited
         else:
@@ -128,7 +130,7 @@ class Trials:
                 work=job.runtime,
                 saved=attempt.saved,
                 nodes=list(nodes),
-                rates=np.concatenate([self._rates[low : high + 1] for low, high in nodes.intervals]).tolist(),
+                rates=self._rates[numbers(nodes)].tolist(),
             )
         return RigidCourse(
             start=attempt.began,
@@ -172,13 +174,12 @@ class Trials:
         if self._jobs.pop(attempt.serial, None) is None:  # it ran elsewhere, as its scheduler had declared
             return
         self._held.pop(attempt.serial, None)
-        for low, high in job.alloc.intervals:
-            self._holder[low : high + 1] = _NOBODY
+        for part in attempt.parts:
+            self._holder[part] = _NOBODY
         self._held_units -= len(job.alloc)
-        self._counted = None
-        if attempt.course is not None:
-            attempt.account = attempt.course.account(self._work_time(job))
-            attempt.course = None
+        if self.down:
+            self._down_units = None
+        attempt.stopped = self._work_time(job)
 
     def _work_time(self, job: Job) -> float:
         """Return the time (s) up to which a running job has worked: neither in its prologue nor in its epilogue."""
@@ -204,8 +205,8 @@ class Trials:
         ``causes`` tells of each node why it is down.
         """
         serials: set[int] = set()
-        for low, high in self._places.units_of(nodes).intervals:
-            serials.update(self._holder[low : high + 1].tolist())
+        for part in pieces(self._places.units_of(nodes)):
+            serials.update(self._holder[part].tolist())
         serials.discard(_NOBODY)
         for serial in sorted(serials):
             job = self._jobs[serial]
@@ -240,17 +241,18 @@ class Trials:
 
     def idle_and_down(self) -> tuple[int, int]:
         """Return how many units are free and in service, and how many are neither free nor held by a job."""
-        if self._counted is None:
+        down = self._down_units
+        if down is None:
             down = 0
-            for low, high in self._places.units_of(self.down).intervals:
-                down += int(np.count_nonzero(self._holder[low : high + 1] == _NOBODY))
-            self._counted = (self._holder.size - self._held_units - down, down)
-        return self._counted
+            for part in pieces(self._places.units_of(self.down)):
+                down += int(np.count_nonzero(self._holder[part] == _NOBODY))
+            self._down_units = down
+        return self._holder.size - self._held_units - down, down
 
     def set_down(self, nodes: NodeSet) -> None:
         """Take note of the nodes that no job can work on from now on."""
         self.down = nodes
-        self._counted = None
+        self._down_units = None
 
     def repaired(self, nodes: NodeSet) -> None:
         """Let the jobs begin that awaited these nodes, and no others any more."""
