@@ -1,7 +1,8 @@
 """How much a run costs beyond the bare round trips that it consists of.
 
 Simulates a log with server and scheduler as two processes, and replays the very same payload sizes between two bare
-Python processes on the same kind of sockets (ROUTER and REQ), alternately and in the same run.  Prints
+Python processes on the same kind of sockets (ROUTER and REQ, both libzmq's, as a program written with pyzmq would have
+them), alternately and in the same run.  Prints
 
     wall time of the run / wall time of the bare echo of its round trips
 

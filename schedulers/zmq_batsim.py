@@ -12,10 +12,14 @@ from zmq.utils.monitor import parse_monitor_message
 from pipistrelle.protocol.batsim_session import BatsimSchedulerSession
 from pipistrelle.schedulers.batsim_runtime import BatsimRuntime
 from pipistrelle.schedulers.errors import ServerGone
-from pipistrelle.schedulers.zmq_client import LINGER_MS, TICK_MS, AddressError
+from pipistrelle.schedulers.zmtp import AddressError
 
 _raw_send: Final = RawSocket.send
 _SNDMORE: Final = int(zmq.SNDMORE)
+#: how often a waiting scheduler looks at whether the server is still there
+_TICK_MS: Final = 100
+#: how long the last message may take to leave the socket
+_LINGER_MS: Final = 500
 #: what a second server gets; it is no message of Batsim's, so that the server ends at once instead of waiting
 _BUSY: Final = b"this scheduler serves another simulation"
 
@@ -47,7 +51,7 @@ def serve_batsim(runtime: BatsimRuntime, endpoint: str, *, hello_timeout: float,
     context = zmq.Context(io_threads=1)
     sock = context.socket(zmq.ROUTER)
     sock.setsockopt(zmq.LINGER, 0)
-    sock.setsockopt(zmq.RCVTIMEO, TICK_MS)
+    sock.setsockopt(zmq.RCVTIMEO, _TICK_MS)
     sock.setsockopt(zmq.IPV6, int("[" in endpoint))
     monitor = sock.get_monitor_socket(zmq.EVENT_ACCEPTED | zmq.EVENT_DISCONNECTED)
     try:
@@ -63,7 +67,7 @@ def serve_batsim(runtime: BatsimRuntime, endpoint: str, *, hello_timeout: float,
         endpoint = sock.getsockopt_string(zmq.LAST_ENDPOINT)
         report(f"listening at {endpoint}; waiting for Batsim or 'pipistrelle serve --dialect batsim'")
         _Conversation(runtime, sock, monitor, endpoint).hold(hello_timeout, report)
-        sock.setsockopt(zmq.LINGER, LINGER_MS)
+        sock.setsockopt(zmq.LINGER, _LINGER_MS)
     finally:
         sock.disable_monitor()
         monitor.close(0)

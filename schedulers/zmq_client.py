@@ -1,36 +1,25 @@
-"""The scheduler's socket: a REQ that connects to a server and serves one simulation."""
+"""A scheduler that connects to a server and serves one simulation."""
 
 import json
 import os
 import re
 import time
 from collections.abc import Callable
+from math import inf
 from pathlib import Path
 from typing import Final
 
-import zmq
-from zmq.backend import Socket as RawSocket
-from zmq.utils.monitor import parse_monitor_message
-
-from pipistrelle.protocol.errors import PipistrelleError
-from pipistrelle.protocol.messages import Refused, Reply
+from pipistrelle.protocol.messages import Refused, Reply, Welcome
 from pipistrelle.protocol.session import SchedulerSession
 from pipistrelle.schedulers.errors import ServerGone
 from pipistrelle.schedulers.runtime import Runtime
+from pipistrelle.schedulers.zmtp import RETRY_S, AddressError, Connection, ConnectionLost
 
-#: the compiled class beneath pyzmq's own, whose `send` costs as much again before it sends
-_raw_send: Final = RawSocket.send
-#: how often a waiting scheduler looks at whether the server is still there
-TICK_MS: Final = 100
-#: how long the last message may take to leave the socket
-LINGER_MS: Final = 500
+#: how often a connection file is looked for, in seconds
+_TICK_S: Final = 0.1
 _HOST_AND_PORT: Final = re.compile(r"[A-Za-z0-9.-]+:[0-9]+|\[[0-9a-fA-F:]+\]:[0-9]+")
 #: the empty reply to WELCOME, which is message 0
 _FIRST_REPLY: Final = Reply(0, 0.0)
-
-
-class AddressError(PipistrelleError):
-    """What shall lead to the server is neither an endpoint nor a connection file."""
 
 
 def resolve_endpoint(connect: str, *, timeout: float) -> str:
@@ -62,7 +51,7 @@ def resolve_endpoint(connect: str, *, timeout: float) -> str:
                 where=str(_connection_file(connect)),
                 hint="Start 'pipistrelle serve --out DIR' and give its DIR/connection.json, or an endpoint (tcp://..., ipc://...).",
             )
-        time.sleep(TICK_MS / 1000)
+        time.sleep(_TICK_S)
     return endpoint
 
 
@@ -117,71 +106,31 @@ def serve_simulation(runtime: Runtime, endpoint: str, *, hello_timeout: float, r
     AddressError
         when the endpoint is none.
     """
-    context = zmq.Context(io_threads=1)
-    sock = context.socket(zmq.REQ)
-    sock.setsockopt(zmq.LINGER, 0)
-    sock.setsockopt(zmq.RCVTIMEO, TICK_MS)
-    sock.setsockopt(zmq.IPV6, int("[" in endpoint))
-    monitor = sock.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED)
+    connection = Connection(endpoint)
     try:
-        try:
-            sock.connect(endpoint)
-        except zmq.ZMQError as error:
-            raise AddressError(
-                f"cannot connect ({error})", where=endpoint, expected="tcp://HOST:PORT or ipc://PATH"
-            ) from None
-        _converse(runtime, sock, monitor, endpoint, hello_timeout, report)
-        sock.setsockopt(zmq.LINGER, LINGER_MS)
+        _converse(runtime, connection, hello_timeout, report)
     finally:
-        sock.disable_monitor()
-        monitor.close(0)
-        sock.close()
-        context.term()
+        connection.close()
 
 
-def _converse(
-    runtime: Runtime,
-    sock: "zmq.Socket[bytes]",
-    monitor: "zmq.Socket[bytes]",
-    endpoint: str,
-    hello_timeout: float,
-    report: Callable[[str], None],
-) -> None:
-    session = SchedulerSession()
-    deadline = time.monotonic() + hello_timeout
-    gone = False
-
-    def receive(waiting_for: str) -> bytes:
-        nonlocal gone
-        while True:
-            try:
-                return sock.recv()
-            except zmq.Again:
-                pass
-            if session.welcome is None:
-                if time.monotonic() >= deadline:
-                    raise ServerGone(
-                        f"no server answered within {hello_timeout:g} s",
-                        where=endpoint,
-                        hint="Start 'pipistrelle serve' with this endpoint, or raise --hello-timeout.",
-                    )
-                continue
-            gone = gone or zmq.EVENT_DISCONNECTED in _connection_events(monitor)
-            if gone and not sock.poll(0):  # what it sent with its last breath counts
-                raise ServerGone(f"the server disconnected while {waiting_for} was awaited", where=endpoint)
-
-    sock.send(session.send_hello(runtime.hello()))
-    greeting = session.receive_greeting(receive("its greeting"))
+def _converse(runtime: Runtime, connection: Connection, hello_timeout: float, report: Callable[[str], None]) -> None:
+    endpoint = connection.endpoint
+    session, greeting = _agree(runtime, connection, hello_timeout)
     if isinstance(greeting, Refused):
         raise _refused(greeting, endpoint)
-    if _connection_events(monitor)[-1:] == [zmq.EVENT_DISCONNECTED]:  # earlier ones were attempts
-        raise ServerGone("the server disconnected after its greeting", where=endpoint)
     runtime.welcome(greeting.data)
     report(f"connected to {greeting.data.server or 'the server'} at {endpoint}")
+    connection.limit(inf)
     reply = session.send_reply(_FIRST_REPLY)
     while True:
-        _raw_send(sock, reply)
-        notice = session.receive_notice(receive(f"notice {session.seq + 1}"))
+        connection.send(reply)
+        try:
+            frame = connection.receive()
+        except ConnectionLost as lost:
+            raise ServerGone(
+                f"the server disconnected while notice {session.seq + 1} was awaited", where=endpoint, found=str(lost)
+            ) from None
+        notice = session.receive_notice(frame)
         if isinstance(notice, Refused):
             raise _refused(notice, endpoint)
         answer = runtime.answer(notice)
@@ -190,14 +139,26 @@ def _converse(
         reply = session.send_reply(answer)
 
 
-def _connection_events(monitor: "zmq.Socket[bytes]") -> list[int]:
-    """Return what has become of the connection since the last look."""
-    events = []
+def _agree(
+    runtime: Runtime, connection: Connection, hello_timeout: float
+) -> tuple[SchedulerSession, Welcome | Refused]:
+    """Say HELLO to whoever listens until somebody answers; a server may go and another come until then."""
+    deadline = time.monotonic() + hello_timeout
     while True:
+        session = SchedulerSession()
         try:
-            events.append(int(parse_monitor_message(monitor.recv_multipart(zmq.NOBLOCK))["event"]))
-        except zmq.Again:
-            return events
+            connection.connect(deadline)
+            connection.send(session.send_hello(runtime.hello()))
+            return session, session.receive_greeting(connection.receive())
+        except (ConnectionLost, TimeoutError) as error:
+            if time.monotonic() + RETRY_S >= deadline:
+                raise ServerGone(
+                    f"no server answered within {hello_timeout:g} s",
+                    where=connection.endpoint,
+                    found=str(error),
+                    hint="Start 'pipistrelle serve' with this endpoint, or raise --hello-timeout.",
+                ) from None
+            time.sleep(RETRY_S)
 
 
 def _refused(refused: Refused, endpoint: str) -> ServerGone:

@@ -72,7 +72,6 @@ ZMQ_MODULES = {
     "server/zmq_peer.py",
     "server/zmq_transport.py",
     "server/zmq_batsim.py",
-    "schedulers/zmq_client.py",
     "schedulers/zmq_batsim.py",
 }
 #: from every layer: what would make runs differ, or run what a file or a peer says
