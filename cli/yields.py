@@ -6,13 +6,14 @@ from typing import Any, Final
 
 import click
 
-from pipistrelle.platforms.failure_text import parse_seconds
+from pipistrelle.platforms.failure_text import UNITS, parse_seconds
 from pipistrelle.platforms.yield_model import MOST_NODES, Allocation, YieldError
 from pipistrelle.protocol.errors import printable
 from pipistrelle.studies.yield_study import Estimate, WaitRow, YieldRow, wait_rows, yield_rows
 from pipistrelle.traces.resilience import parse_resilience
 
 _HOUR: Final = 3600.0
+_ZERO: Final = re.compile(r"0+(?:\.0*)?\s*([a-z]*)", re.ASCII)
 _SHARE: Final = re.compile(r"(\d{1,3}(?:\.\d*)?|\.\d+)\s*(%?)", re.ASCII)
 
 
@@ -42,7 +43,7 @@ _SHARE: Final = re.compile(r"(\d{1,3}(?:\.\d*)?|\.\d+)\s*(%?)", re.ASCII)
 @click.option("--target", "targets", multiple=True, metavar="SHARE", help="Tell the largest wait for a yield: '89%'.")
 @click.option("--exact", is_flag=True, help="Take the exact expectation, not the sums of first order.")
 @click.option(
-    "--simulate", metavar="N", type=click.IntRange(10, 1_000_000), help="Simulate N allocations beside each yield."
+    "--simulate", metavar="N", type=click.IntRange(10, 100_000), help="Simulate N allocations beside each yield."
 )
 @click.option(
     "--seed", type=click.IntRange(min=0), help="Of the simulation; equal seeds give equal figures; default: 1."
@@ -164,8 +165,9 @@ def _around(estimate: Estimate) -> str:
 
 
 def _time(text: str, option: str) -> float:
-    """Return a time in seconds, which may be 0; the error names the option."""
-    return 0.0 if text.strip() == "0" else parse_seconds(text, f"time of {option}")
+    """Return a time in seconds, which may be 0 in any unit; the error names the option."""
+    zero = _ZERO.fullmatch(text.strip())
+    return 0.0 if zero and (zero[1] or "s") in UNITS else parse_seconds(text, f"time of {option}")
 
 
 def _share(text: str) -> float:
@@ -181,8 +183,9 @@ def _failures(text: str, nodes: int) -> int:
     wanted = parse_resilience(spares=text)
     if wanted.spares is not None and wanted.spares >= nodes:
         raise YieldError(
-            f"{wanted.spares:,} spares leave none of {nodes:,} nodes to work",
+            "no node is left to work",
             where="--spares",
-            expected="fewer spares than nodes",
+            expected=f"fewer spares than nodes, 1 to {nodes - 1:,}" if nodes > 1 else "2 nodes or more",
+            found=f"{wanted.spares:,} of {nodes:,}",
         )
     return wanted.tolerated(nodes)

@@ -32,6 +32,9 @@ SHAPES: Final[tuple[Shape, ...]] = ("rigid", "moldable", "grid")
 #: seconds of work between two dumps at least, even if dumps take no time
 _SHORTEST: Final = 1.0
 _LONGEST: Final = 1e12
+_LEAST_MTBF: Final = 1e-6
+#: what takes so many times the time between failures never ends; beyond, exponentials overflow
+_HOPELESS: Final = 600.0
 #: nodes: more than any machine has, and all F at once still fit into memory
 MOST_NODES: Final = 1_000_000
 
@@ -70,10 +73,10 @@ class Allocation:
     def __post_init__(self) -> None:
         if not 1 <= self.nodes <= MOST_NODES:
             raise YieldError("no allocation has so many nodes", expected=f"1 to {MOST_NODES:,}", found=str(self.nodes))
-        if not 0 < self.mtbf <= _LONGEST:
+        if not _LEAST_MTBF <= self.mtbf <= _LONGEST:
             raise YieldError(
                 "a mean time between failures is out of range",
-                expected=f"above 0, at most {_LONGEST:g} s",
+                expected=f"{_LEAST_MTBF:g} to {_LONGEST:g} s",
                 found=f"{self.mtbf:g} s",
             )
         for name, seconds in (("dump", self.dump), ("read", self.read)):
@@ -116,10 +119,6 @@ class Allocation:
         if cycle > _HOPELESS or self.read / mtbf > _HOPELESS:
             return 0.0
         return self.nodes * self.interval * math.exp(-self.read / mtbf) / math.expm1(cycle)
-
-
-#: a dump that takes so many times the time between failures never ends; beyond, exponentials overflow
-_HOPELESS: Final = 600.0
 
 
 class Optimum(NamedTuple):
@@ -220,10 +219,12 @@ class YieldModel:
         Raises
         ------
         YieldError
-            if the target is not between 0 and 1.
+            if the target is not between 0 and 1, or F not between 0 and ``most``.
         """
         if not 0 < target < 1:
             raise YieldError("a target is no yield", expected="a number between 0 and 1", found=f"{target:g}")
+        if failures is not None and not 0 <= failures <= self.most:
+            raise YieldError(f"{failures} failures are not in the model", expected=f"0 to {self.most}")
         waits = self.work / (self.allocation.nodes * target) - self.life
         best = int(np.argmax(waits)) if failures is None else failures
         return Optimum(best, target, float(waits[best])) if waits[best] >= 0 else None
@@ -265,8 +266,10 @@ def completion_time(work: float, interval: float, dump: float, read: float, mtbf
     work, interval, dump, read
         T, tau, C and R in seconds.
     mtbf
-        M, of the whole allocation, in seconds.
+        M, of the whole allocation, in seconds; if it is hundreds of times shorter than an interval, the time is inf.
     """
+    if max(min(interval + dump, work), read) > _HOPELESS * mtbf:
+        return math.inf
     dumps = max(math.ceil(work / interval) - 1, 0)
     last = mtbf * math.expm1((work - dumps * interval) / mtbf)
     if not dumps:

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pipistrelle.platforms.checkpointing import daly_interval
 from pipistrelle.platforms.yield_model import SHAPES, Allocation, Form, Optimum, Shape, YieldError, YieldModel
 from pipistrelle.server.course import Course
 from pipistrelle.traces.resilience import Kind, Resilience
@@ -124,7 +125,13 @@ def yield_rows(
         how many allocations are simulated for each row, `SINGLE_FAILURES` times as many without spares; 0: none.
     seed
         of the simulations; each shape and F has random numbers of its own.
+
+    Raises
+    ------
+    YieldError
+        if F is not below the number of nodes, or a wait out of range.
     """
+    _check_failures(failures or 0, allocation.nodes)
     models = {shape: _model(shape, allocation, form) for shape in _ROWS}
     lived: dict[tuple[Shape | None, int], Lifetimes] = {}
     rows = []
@@ -160,6 +167,11 @@ def wait_rows(
     ]
 
 
+def _check_failures(failures: int, nodes: int) -> None:
+    if not 0 <= failures < nodes:
+        raise YieldError(f"{failures} failures cannot be tolerated", expected=f"0 to {nodes - 1}, fewer than the nodes")
+
+
 def _model(shape: Shape | None, allocation: Allocation, form: Form) -> YieldModel:
     return YieldModel(shape or "rigid", allocation, form=form, most=0 if shape is None else None)
 
@@ -189,8 +201,7 @@ def live(
         if F or the number of allocations is out of range.
     """
     nodes = allocation.nodes
-    if not 0 <= failures < nodes:
-        raise YieldError(f"{failures} failures cannot be tolerated", expected=f"0 to {nodes - 1}, fewer than the nodes")
+    _check_failures(failures, nodes)
     if lifetimes < 2:
         raise YieldError("one allocation tells nothing of the others", expected="at least 2", found=str(lifetimes))
     resilience = resilience_of_shape(shape, allocation, failures)
@@ -254,6 +265,43 @@ def completion_times(
     return taken
 
 
+def best_interval(dump: float, read: float, mtbf: float, *, runs: int, seed: int) -> Estimate:
+    """Return the time of work (s) between two dumps with which a job is done soonest, as simulated.
+
+    Each run takes a job of `_DUMPS` of Daly's intervals through the same failures with five intervals around it. The
+    least value of the parabola through their mean times, over the logarithm of the interval, is where the best interval
+    is; the parabola itself is wrong by less than 0.7 % if failures are at least five times as rare as dumps take.
+
+    Parameters
+    ----------
+    dump, read
+        C and R, in seconds.
+    mtbf
+        of the allocation, in seconds.
+    runs
+        how many jobs, at least 2.
+    seed
+        each run has random numbers of its own.
+    """
+    centre = daly_interval(dump, mtbf)
+    work = _DUMPS * centre
+    parts = np.rint(_DUMPS * np.exp(np.linspace(-_AROUND, _AROUND, 5)))  # whole intervals: no odd one at the end
+    times = np.empty((runs, parts.size))
+    for run in range(runs):
+        for column, interval in enumerate((work / parts).tolist()):
+            way = Resilience("checkpoint", interval, dump, read)
+            chance = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(run,))))
+            times[run, column] = completion_times(way, work=work, mtbf=mtbf, runs=1, generator=chance)[0]
+    bent, slope, _ = np.linalg.pinv(np.vander(np.log(_DUMPS / parts), 3)) @ times.T
+    best = -float(slope.mean() / bent.mean()) / 2
+    spread = float((slope + 2 * best * bent).std(ddof=1)) / abs(2 * float(bent.mean()))
+    half = _normal(0.95) * spread / math.sqrt(runs)
+    return Estimate(*(centre * math.exp(value) for value in (best, best - half, best + half)))
+
+
+#: Daly's intervals of a job of `best_interval`, and how far around them it looks, as a logarithm
+_DUMPS: Final = 300
+_AROUND: Final = 0.3
 _ONE: Final = range(1)
 
 

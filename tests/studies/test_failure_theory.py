@@ -66,11 +66,14 @@ def test_availability_of_other_distributions(uptime: Weibull | Lognormal, repair
 
 @pytest.mark.parametrize("shape", [0.6, 1.0, 1.8])
 def test_weibull_parameters_come_back_from_streams(shape: float, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Of the fits of 20 streams, read back from files, 17 or more of the 95 % intervals hold shape and scale."""
+    """Of the 95 % intervals of 20 streams, read back from files, 15 or more hold shape and scale, as 99.97 % of samples
+    do; the means of what is fitted are the true values within two intervals of confidence and 1 %.
+    """
     pytest.importorskip("scipy")
     law = Weibull.of_mean(300 * HOUR, shape)
     model = FailureModel(law, Exponential(HOUR))
     held = {"shape": 0, "scale": 0}
+    fitted: dict[str, list[float]] = {"shape": [], "scale": []}
     path = tmp_path_factory.mktemp("streams") / "stream.csv"
     for seed in range(20):
         outages = model.outages(range(40), seed, 4000 * HOUR)
@@ -79,8 +82,12 @@ def test_weibull_parameters_come_back_from_streams(shape: float, tmp_path_factor
         for name, truth in (("shape", shape), ("scale", law.scale)):
             low, high = getattr(fit, f"{name}_interval")
             held[name] += low < truth < high
+            fitted[name].append(getattr(fit, name) / truth)
 
-    assert min(held.values()) >= 17
+    assert min(held.values()) >= 15
+    for ratios in fitted.values():
+        mean = Estimate.of(np.array(ratios))
+        assert abs(mean.value - 1) < 0.01 + 2 * mean.half
 
 
 def test_an_exponential_mean_comes_back(tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -1,0 +1,190 @@
+"""Theory and simulation side by side: yields of spares, moldable and grid-shaped applications, checkpoints, failures.
+
+Prints for the setting of the paper (22,500 nodes, one failure in 20 years each, dump and read of two minutes) the
+yields by closed form and by simulation, with 95 % intervals; whether 1 % of spares keeps the yield above 89 % with a
+day's wait; how long checkpointed jobs take, beside Daly's prediction; and what generated outages are like.
+
+    python benchmarks/yield_models.py [--failures 20000] [--runs 1000] [--seed 1]
+"""
+
+import argparse
+import math
+import tempfile
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from pipistrelle.platforms.checkpointing import daly_interval, daly_time
+from pipistrelle.platforms.durations import Exponential, Fixed, Weibull
+from pipistrelle.platforms.failures import FailureModel
+from pipistrelle.platforms.outage_csv import csv_chunks
+from pipistrelle.platforms.yield_model import SHAPES, Allocation, Form, Shape, YieldModel, completion_time
+from pipistrelle.studies.fit_failures import fit_weibull
+from pipistrelle.studies.yield_study import Estimate, Lifetimes, best_interval, completion_times, live
+from pipistrelle.traces.outage_logs import load_outage_log
+from pipistrelle.traces.resilience import Resilience
+
+_HOUR, _YEAR = 3600.0, 365.25 * 86400.0
+_PAPER = Allocation(nodes=150 * 150, mtbf=20 * _YEAR, dump=120.0, read=120.0)
+_WAITS = (0.1, 0.3, 1.0, 3.0, 10.0, 24.0, 100.0)
+
+
+def generator(*key: int) -> np.random.Generator:
+    """Return a generator of its own for each key."""
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(key)))
+
+
+def percent(estimate: Estimate) -> str:
+    """Return a share with its interval, in percent."""
+    return f"{100 * estimate.value:6.2f} [{100 * estimate.low:.2f}, {100 * estimate.high:.2f}]"
+
+
+@cache
+def lived(shape: Shape, spares: int, failures: int, seed: int) -> Lifetimes:
+    """Return as many lifetimes as have so many failures together, at least 50."""
+    count = max(failures // (spares + 1), 50)
+    return live(shape, _PAPER, failures=spares, lifetimes=count, generator=generator(seed, len(shape), spares))
+
+
+def yields(failures: int, seed: int) -> None:
+    """Print yields by wait and application."""
+    print(f"interval {_PAPER.interval:.0f} s, a failure in {_PAPER.mtbf_of_all / _HOUR:.3f} h")
+    print("wait h  application  spares  % of N  paper %  exact %  simulated %               paper - simulated, points")
+    worst = 0.0
+    for wait in _WAITS:
+        for shape in (None, *SHAPES):
+            paper = YieldModel(shape or "rigid", _PAPER, most=0 if shape is None else None)
+            exact = YieldModel(paper.shape, _PAPER, form="exact", most=paper.most)
+            best = paper.optimum(wait * _HOUR)
+            simulated = lived(paper.shape, best.failures, failures, seed).yield_after(wait * _HOUR)
+            apart = 100 * (best.share - simulated.value)
+            worst = max(worst, abs(apart))
+            print(
+                f"{wait:6g}  {shape or 'no spares':11}  {best.failures:6}  {100 * best.failures / _PAPER.nodes:6.2f}"
+                f"  {100 * best.share:7.2f}  {100 * exact.yields(wait * _HOUR)[best.failures]:7.2f}"
+                f"  {percent(simulated)}  {apart:6.2f}"
+            )
+    print(f"greatest difference: {worst:.2f} points")
+    print("\nlargest wait with fewer than 2 % of N as the best number of spares, and for yields of 89 % and 80 %")
+    for shape in SHAPES:
+        model = YieldModel(shape, _PAPER)
+        hours = [wait for wait in np.arange(1.0, 120.0, 0.5) if model.optimum(wait * _HOUR).failures < 450]
+        targets = [model.largest_wait(target) for target in (0.89, 0.8)]
+        told = ", ".join(f"{one.wait / _HOUR:.1f} h with {one.failures}" for one in targets if one)
+        print(f"{shape:8}  {max(hours):.1f} h; {told}")
+
+
+def claim(failures: int, seed: int) -> None:
+    """Print the yields of 1 % of spares with a day's wait, and what they are with other readings of the setting."""
+    day, few = 24 * _HOUR, _PAPER.nodes // 100
+    print("\n1 % of spares and a day's wait: 89 %?  yield % by application; ceiling: the yield without any wait")
+    settings: dict[str, tuple[Allocation, Form]] = {
+        "as told": (_PAPER, "paper"),
+        "as told, exact": (_PAPER, "exact"),
+        "Daly's interval": (replace(_PAPER, optimum="daly"), "paper"),
+        "no reads": (replace(_PAPER, read=0.0), "paper"),
+        "MTBF 24 years": (replace(_PAPER, mtbf=24 * _YEAR), "paper"),
+        "18,688 nodes": (replace(_PAPER, nodes=18_688), "paper"),
+    }
+    print(f"{'':16}" + "".join(f"{shape:>10}" for shape in SHAPES) + "   ceiling")
+    for name, (one, form) in settings.items():
+        shares = [YieldModel(shape, one, form=form).yields(day)[one.nodes // 100] for shape in SHAPES]
+        ceiling = YieldModel("rigid", one, form=form, most=0).yields(0.0)[0]
+        told = "".join(f"{100 * share:10.2f}" for share in (*shares, ceiling))
+        print(f"{name:16}{told}")
+    for shape in SHAPES:
+        model = YieldModel(shape, _PAPER)
+        wait = model.largest_wait(0.89, few)
+        best = model.optimum(day)
+        print(
+            f"{shape:8}  simulated {percent(lived(shape, few, failures, seed).yield_after(day))}; 89 % up to a wait of "
+            f"{wait.wait / _HOUR if wait else 0:.1f} h; best {100 * best.share:.2f} % with {best.failures}"
+        )
+    years = np.arange(18.0, 24.0, 0.05)
+    enough = [
+        year
+        for year in years.tolist()
+        if min(YieldModel(shape, replace(_PAPER, mtbf=year * _YEAR)).yields(day)[few] for shape in SHAPES) > 0.89
+    ]
+    print(f"all three are above 89 % from a node MTBF of {min(enough):.2f} years on")
+
+
+def completion(runs: int, seed: int) -> None:
+    """Print how long jobs of a hundred intervals take, and which interval is the best."""
+    print("\njobs of 100 of Daly's intervals; M the MTBF, C dump and read; times in M")
+    print("M / C  interval   Daly's     exact  simulated                    simulated / Daly's")
+    mtbf = 1e5
+    for ratio in (5, 10, 20, 50, 100, 200, 500, 1000):
+        dump = mtbf / ratio
+        interval = daly_interval(dump, mtbf)
+        work = 100 * interval
+        way = Resilience("checkpoint", interval, dump, dump)
+        mean = Estimate.of(completion_times(way, work=work, mtbf=mtbf, runs=runs, generator=generator(seed, ratio)))
+        exact = completion_time(work, interval, dump, dump, mtbf)
+        told = daly_time(work, interval, dump, dump, mtbf)
+        print(
+            f"{ratio:5}  {interval / mtbf:8.4f}  {told / mtbf:7.3f}  {exact / mtbf:8.3f}"
+            f"  {mean.value / mtbf:7.3f} [{mean.low / mtbf:.3f}, {mean.high / mtbf:.3f}]"
+            f"  {mean.value / told:.4f} [{mean.low / told:.4f}, {mean.high / told:.4f}]"
+        )
+    print("\nbest interval / Daly's: by equation 20, and as simulated; cost of Daly's interval over the best, %")
+    for ratio, jobs in ((5, 200), (20, 400), (100, 600), (1000, 2000)):
+        dump = mtbf / ratio
+        interval = daly_interval(dump, mtbf)
+        grid = interval * np.geomspace(0.5, 2.0, 20_001)
+        times = np.array([daly_time(1.0, one, dump, dump, mtbf) for one in grid.tolist()])
+        found = best_interval(dump, dump, mtbf, runs=jobs * runs // 1000, seed=seed)
+        print(
+            f"{ratio:5}  {grid[times.argmin()] / interval:.4f}"
+            f"  {found.value / interval:.4f} [{found.low / interval:.4f}, {found.high / interval:.4f}]"
+            f"  {100 * (daly_time(1.0, interval, dump, dump, mtbf) / times.min() - 1):.4f}"
+        )
+
+
+def outages(seed: int) -> None:
+    """Print counts, availability and fitted Weibull parameters of generated outages."""
+    print("\nfailures of a node, and share of time that it is up: 1,000 nodes, MTBF 60 h, MTTR 12 h")
+    up, down, horizon, nodes = 60 * _HOUR, 12 * _HOUR, 6000 * _HOUR, 1000
+    both = 1 / up + 1 / down
+    expected = horizon / (up + down) + (1 / up / both) ** 2 * -math.expm1(-both * horizon)
+    made = FailureModel(Exponential(up), Exponential(down)).outages(range(nodes), seed, horizon)
+    counts = Estimate.of(np.bincount(made.node, minlength=nodes).astype(np.float64))
+    late = np.clip(made.up, horizon / 2, horizon) - np.clip(made.down, horizon / 2, horizon)
+    share = Estimate.of(np.bincount(made.node, weights=late, minlength=nodes) / (horizon / 2))
+    print(
+        f"failures      theory {expected:7.3f}    generated {counts.value:.3f} [{counts.low:.3f}, {counts.high:.3f}]"
+        f", ratio {counts.value / expected:.4f}"
+    )
+    up_share = Estimate(1 - share.value, 1 - share.high, 1 - share.low)
+    print(f"availability  theory {100 * up / (up + down):7.3f} %  generated {percent(up_share)} %")
+    print("\nWeibull of mean 300 h: shape and scale (h), fitted")
+    for number, shape in enumerate((0.6, 0.7, 1.0, 1.8)):
+        law = Weibull.of_mean(300 * _HOUR, shape)
+        stream = FailureModel(law, Fixed(_HOUR)).outages(range(100), seed + number, 8000 * _HOUR)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "stream.csv"
+            path.write_bytes(b"".join(csv_chunks(stream)))
+            log = load_outage_log(path)
+        fit = fit_weibull(log.within(None, 8000 * _HOUR).watched())
+        assert fit is not None
+        assert fit.shape_interval is not None
+        assert fit.scale_interval is not None
+        low, high = (value / _HOUR for value in fit.scale_interval)
+        print(
+            f"{shape:g}: {fit.shape:.4f} [{fit.shape_interval[0]:.4f}, {fit.shape_interval[1]:.4f}]; "
+            f"{law.scale / _HOUR:.2f}: {(fit.scale or math.nan) / _HOUR:.2f} [{low:.2f}, {high:.2f}]"
+        )
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--failures", type=int, default=20_000, help="failures simulated for each yield")
+    parser.add_argument("--runs", type=int, default=1000, help="jobs of each completion time")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    yields(options.failures, options.seed)
+    claim(options.failures, options.seed)
+    completion(options.runs, options.seed)
+    outages(options.seed)

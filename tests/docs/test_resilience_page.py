@@ -1,0 +1,156 @@
+"""docs/resilience.md: the options and members as the code understands them, the figures as its formulas have them."""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipistrelle.platforms.checkpointing import daly_interval, daly_time
+from pipistrelle.platforms.yield_model import SHAPES, Allocation, YieldModel
+from pipistrelle.traces.resilience import MEMBERS, Kind, parse_resilience, resilience_of
+
+PAGE = "docs/resilience.md"
+ROOT = Path(__file__).resolve().parent.parent.parent
+#: what the page has the options' values stand for
+EXAMPLES = {"daly|young|TIME": "daly", "TIME": "2min", "N|SHARE%": "1%"}
+
+HOUR, YEAR = 3600.0, 365.25 * 86400.0
+PAPER = Allocation(nodes=22_500, mtbf=20 * YEAR, dump=120.0, read=120.0)
+
+
+def estimate(cell: str) -> tuple[float, float, float]:
+    """Return a value, and the ends of its interval, of a cell such as ``0.50 [0.48, 0.52]``."""
+    value, low, high = (float(number) for number in re.findall(r"[\d.]+", cell))
+    assert low < value < high
+    return value, low, high
+
+
+def options_of(cell: str) -> dict[str, str]:
+    """Return {option: value} of the first column, with an example for each placeholder."""
+    words = cell.strip("`").split()
+    names = (word.removeprefix("--") for word in words[::2])
+    return dict(zip(names, (EXAMPLES.get(word, word) for word in words[1::2]), strict=True))
+
+
+def test_each_row_of_options_is_a_way_to_meet_failures(
+    section: Callable[[str, str], str], table: Callable[[str], list[list[str]]]
+) -> None:
+    """In the table's order: all ways that there are, each given by the options of its row."""
+    rows = [row[0] for row in table(section(PAGE, "Resilience"))]
+    kinds = [parse_resilience(**({} if row == "none" else options_of(row))).kind for row in rows]
+
+    assert kinds == list(Kind.__args__)  # type: ignore[attr-defined]
+    named = {name for row in rows if row != "none" for name in options_of(row)}
+    assert named == set(MEMBERS)
+
+
+def test_the_job_of_the_example_can_be_read(
+    section: Callable[[str, str], str], json_values: Callable[[str], list[Any]]
+) -> None:
+    """Its resilience has the names and values of the options."""
+    block = re.search(r"```json\n(.*?)```", section(PAGE, "Resilience"), flags=re.DOTALL)
+    assert block is not None
+    (workload,) = json_values(block[1])
+    (job,) = workload["jobs"]
+
+    assert resilience_of(job["resilience"], "the page").kind == "spares"
+
+
+@pytest.mark.parametrize(
+    ("nodes", "failures"), [(400, 4), (250, 2), (60, 1)], ids=["exact", "rounded down", "at least one"]
+)
+def test_how_a_share_is_rounded(nodes: int, failures: int) -> None:
+    """As the page says: down, but at least 1."""
+    text = " ".join((ROOT / PAGE).read_text(encoding="utf-8").split())
+
+    assert "a share of the allocation, rounded down, but at least 1" in text
+    assert parse_resilience(checkpoint="daly", spares="1%").tolerated(nodes) == failures
+
+
+def test_the_yields_of_the_table(section: Callable[[str, str], str], table: Callable[[str], list[list[str]]]) -> None:
+    """The best F and both closed forms come out as shown; what was simulated holds to them as the page says."""
+    rows = table(section(PAGE, "As measured"))
+    names = ["no spares", *SHAPES]
+    assert [row[:2] for row in rows] == [
+        [f"{hours} h", name] for hours in ("0.1", "1", "10", "24", "100") for name in names
+    ]
+
+    for wait, name, *figures, simulated in rows:
+        seconds = float(wait.split()[0]) * HOUR
+        paper, exact = (
+            YieldModel(
+                "rigid" if name == "no spares" else name, PAPER, form=form, most=0 if name == "no spares" else None
+            )
+            for form in ("paper", "exact")
+        )
+        best = paper.optimum(seconds)
+        truth = 100 * float(exact.yields(seconds)[best.failures])
+        share = 100 * best.failures / PAPER.nodes
+        assert figures == [str(best.failures), f"{share:.2f}", f"{100 * best.share:.2f}", f"{truth:.2f}"]
+        value, low, high = estimate(simulated)
+        assert abs(value - 100 * best.share) < 0.15
+        assert low < truth < high
+
+
+def test_the_claim_of_the_slides(section: Callable[[str, str], str], table: Callable[[str], list[list[str]]]) -> None:
+    """The yields of 1 % of spares with a day's wait, setting by setting, are as shown."""
+    text = section(PAGE, "1 % of spares and a day's wait")
+    settings = [
+        (PAPER, "paper"),
+        (PAPER, "exact"),
+        (replace(PAPER, optimum="daly"), "paper"),
+        (replace(PAPER, read=0.0), "paper"),
+        (replace(PAPER, mtbf=24 * YEAR), "paper"),
+        (replace(PAPER, nodes=18_688), "paper"),
+    ]
+    expected = []
+    for one, form in settings:
+        models = [YieldModel(shape, one, form=form) for shape in SHAPES]
+        shares = [model.yields(24 * HOUR)[one.nodes // 100] for model in models]
+        expected.append([f"{100 * share:.2f}" for share in (*shares, models[0].yields(0.0)[0])])
+
+    assert [row[1:] for row in table(text)] == expected
+    simulated = re.findall(r"(?:rigid|moldable|grid) ([\d.]+ \[[\d., ]+\])", text)
+    for cell, exact in zip(simulated, expected[1], strict=False):
+        _, low, high = estimate(cell)
+        assert low < float(exact) < high
+    assert len(simulated) == len(SHAPES)
+    enough = [
+        min(YieldModel(s, replace(PAPER, mtbf=years * YEAR)).yields(24 * HOUR)[225] for s in SHAPES)
+        for years in (21.3, 21.35)
+    ]
+    assert enough[0] < 0.89 < enough[1]
+
+
+def test_completion_times_and_best_intervals(
+    section: Callable[[str, str], str], table: Callable[[str], list[list[str]]]
+) -> None:
+    """Daly's figures come out as shown; simulated times are within 1 % of his, simulated best intervals within 2 %."""
+    rows = table(section(PAGE, "Completion times"))
+    assert [row[0] for row in rows] == ["5", "10", "20", "50", "100", "200", "500", "1000"]
+
+    for ratio, interval, time, simulated, to_daly, *best in rows:
+        dump = 1 / float(ratio)
+        daly = daly_interval(dump, 1.0)
+        told = daly_time(100 * daly, daly, dump, dump, 1.0)
+        assert [interval, time] == [f"{daly:.4f}", f"{told:.3f}"]
+        assert estimate(simulated)[0] / told == pytest.approx(estimate(to_daly)[0], abs=2e-4)
+        _, low, high = estimate(to_daly)
+        assert 0.99 < low < high < 1.01
+        if best[0]:
+            assert 0.98 < estimate(best[1])[1] < estimate(best[1])[2] < 1.02
+
+
+def test_generated_failures_are_as_theory_has_them(
+    section: Callable[[str, str], str], table: Callable[[str], list[list[str]]]
+) -> None:
+    """Each interval of what was generated holds the true value."""
+    rows = table(section(PAGE, "Generated failures"))
+
+    assert len(rows) == 10
+    for _, truth, generated in rows:
+        _, low, high = estimate(generated)
+        assert low < float(truth) < high
