@@ -1,4 +1,4 @@
-"""What a user asked `run` or `serve` for, as out_config.json keeps it, so that the run can be repeated."""
+"""What a user asked `run` or `serve` for, as out_command.json keeps it, so that the run can be repeated."""
 
 import hashlib
 import os
@@ -14,8 +14,9 @@ from pipistrelle.protocol.errors import printable
 from pipistrelle.schedulers.policy import Policy
 from pipistrelle.schedulers.presets import SUFFIX
 from pipistrelle.server.begin import describe_run
+from pipistrelle.server.native_outputs import COMMAND_FILE
 from pipistrelle.server.setup import Setup
-from pipistrelle.studies.explain_files import ExplainError, RunFiles
+from pipistrelle.studies.explain_files import ExplainError, RunFiles, read_command
 from pipistrelle.studies.reliability import ReliabilityOptions
 
 #: what else decides a run, and what to call it
@@ -27,10 +28,18 @@ _REST: Final = (
 )
 
 
-class Asked(msgspec.Struct, frozen=True):
+class Parts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The parts that replace those of a scheduler of ours, None for its own."""
+
+    order: str | None = None
+    backfill: str | None = None
+    placement: str | None = None
+
+
+class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The options that decide a run, names of files as the user gave them.
 
-    ``scheduler`` is the name of one of ours, with ``parts`` {axis: part} replaced and ``settings``; ``program`` the
+    ``scheduler`` is the name of one of ours, with ``parts`` replaced and ``settings``; ``program`` the
     words of another; both None where the scheduler was started elsewhere. ``files`` are {name: SHA-256} of the files
     that the scheduler was read from, and of those of failures and maintenance.
     """
@@ -43,7 +52,7 @@ class Asked(msgspec.Struct, frozen=True):
     reliability: ReliabilityOptions
     scheduler: str | None = None
     program: Sequence[str] | None = None
-    parts: dict[str, str | None] = {}
+    parts: Parts = Parts()
     settings: PolicySettings = PolicySettings()
     files: dict[str, str] = {}
 
@@ -69,8 +78,6 @@ class Asked(msgspec.Struct, frozen=True):
             own = scheduler if scheduler.endswith(SUFFIX) else scheduler.rpartition(":")[0]
             names.append(own)
         files = {name: digest for name in names if (digest := _digest(name)) is not None}
-        if scheduler is None:
-            parts = {}
         return cls(
             platform,
             workload,
@@ -80,7 +87,7 @@ class Asked(msgspec.Struct, frozen=True):
             reliability,
             scheduler,
             program,
-            parts or {},
+            Parts(**(parts or {})),
             settings,
             dict(sorted(files.items())),
         )
@@ -129,19 +136,23 @@ class Asked(msgspec.Struct, frozen=True):
     def policy(self) -> Policy:
         """Return the run's policy once more, but without polling; PipistrelleError if there is none."""
         assert self.scheduler is not None, "a foreign scheduler"
-        return replace(self.settings, poll=None).make_policy(self.scheduler, warn=False, **self.parts)
+        return replace(self.settings, poll=None).make_policy(
+            self.scheduler, warn=False, **msgspec.structs.asdict(self.parts)
+        )
 
 
 def read_asked(files: RunFiles) -> Asked | None:
-    """Return what a run was asked for, None if its outputs do not say; ExplainError if they make no sense."""
-    command = files.config.get("command")
+    """Return what a run was asked for, None if nothing tells; ExplainError if what tells makes no sense."""
+    command = read_command(files.folder)
     if command is None:
         return None
     try:
         return msgspec.convert(command, Asked)
     except msgspec.ValidationError as error:
         raise ExplainError(
-            f"its out_config.json names a command that is none ({printable(str(error))[:200]})", where=str(files.folder)
+            f"this does not say how a run was called ({printable(str(error))[:200]})",
+            where=str(files.folder / COMMAND_FILE),
+            hint="--no-replay explains what the outputs alone tell.",
         ) from None
 
 

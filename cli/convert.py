@@ -1,6 +1,5 @@
 """``pipistrelle convert``: a workload or a centre's log from one format to another, a Maui machine to a platform."""
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
@@ -11,12 +10,12 @@ from pipistrelle.cli.guard import FilledPath, refuse_overwriting
 from pipistrelle.platforms.read import to_toml
 from pipistrelle.studies.inputs import load_workload, require_text
 from pipistrelle.studies.maui_machine import maui_platform
-from pipistrelle.traces import catalogue
 from pipistrelle.traces.clean import clean
 from pipistrelle.traces.dependencies import renumber as renumbered
+from pipistrelle.traces.errors import counted
 from pipistrelle.traces.files import trace_name, write_trace
 from pipistrelle.traces.job_table import Units
-from pipistrelle.traces.load import load, load_parts, not_kept, save
+from pipistrelle.traces.load import load_parts, not_kept, save
 from pipistrelle.traces.maui_resources import is_resource_trace, read_maui_resources
 from pipistrelle.traces.workload import Workload
 
@@ -60,14 +59,14 @@ def command(
     if cleaned:
         workload, dropped = clean(workload, workload.machine_size)
         for reason, count in dropped.items():
-            click.echo(f"{count:,} jobs left out: {reason}")
+            click.echo(f"{counted(count, 'job')} left out: {reason}")
     if renumber:
         workload = renumbered(workload)
     save(workload, target)
     lost = not_kept(workload, target)
     if lost:
         click.echo(f"not kept, as the format has no place for it: {', '.join(lost)}")
-    click.echo(f"{len(workload):,} jobs written to {target}")
+    click.echo(f"{counted(len(workload), 'job')} written to {target}")
 
 
 def _read(sources: Sequence[str], *, sort: bool, units: Units, timezone: str | None) -> Workload:
@@ -77,11 +76,7 @@ def _read(sources: Sequence[str], *, sort: bool, units: Units, timezone: str | N
         for name in sources:
             require_text(name)
         return load_parts([Path(name) for name in sources], units=units, timezone=timezone)
-    name = sources[0]
-    if name in catalogue.names() or not os.path.exists(name):
-        return load_workload(name, sort=sort)  # it says what there is
-    require_text(name)
-    return load(Path(name), sort=sort, units=units, timezone=timezone)
+    return load_workload(sources[0], sort=sort, units=units, timezone=timezone)
 
 
 def _convert_machine(source: str, target: Path, units: Units) -> None:
@@ -91,5 +86,5 @@ def _convert_machine(source: str, target: Path, units: Units) -> None:
     write_trace(target, [to_toml(platform).encode()])
     away = sum(node.state != "AVAILABLE" for node in nodes)
     if away:
-        click.echo(f"{away:,} nodes are down or drained in the trace; they are part of the platform")
-    click.echo(f"{len(nodes):,} nodes in {len(platform.pools):,} pools written to {target}")
+        click.echo(f"down or drained in the trace, and part of the platform all the same: {counted(away, 'node')}")
+    click.echo(f"{counted(len(nodes), 'node')} in {counted(len(platform.pools), 'pool')} written to {target}")

@@ -1,6 +1,7 @@
 """``pipistrelle explain``: why a job of a run waited."""
 
 import json
+from contextlib import suppress
 from math import inf
 from pathlib import Path
 
@@ -21,6 +22,9 @@ from pipistrelle.studies.explain_replay import Look, Seen, replay
 def _moment(ctx: click.Context, param: click.Parameter, text: str | None) -> float | None:
     if text is None:
         return None
+    with suppress(ValueError):
+        if float(text) == 0:  # a time, if no length of time
+            return 0.0
     try:
         return seconds_of(text.removesuffix(" s"))
     except ValueError as error:
@@ -35,13 +39,11 @@ def _moment(ctx: click.Context, param: click.Parameter, text: str | None) -> flo
 )
 @click.option("--json", "as_json_", is_flag=True, help="Write JSON, all of it.")
 @click.option(
-    "--replay/--no-replay",
-    "repeat",
-    default=True,
-    show_default=True,
-    help="Repeat the run to see what its scheduler saw; without, explain from the outputs alone.",
+    "--no-replay",
+    is_flag=True,
+    help="Explain from the outputs alone, without repeating the run to see what its scheduler saw.",
 )
-def command(run: Path, job: str, at: float | None, as_json_: bool, repeat: bool) -> None:
+def command(run: Path, job: str, at: float | None, as_json_: bool, no_replay: bool) -> None:
     """Explain why a job of a run waited.
 
     RUN is the folder of a run's outputs, JOB an id as in out_decisions.csv, or without its prefix.
@@ -51,7 +53,7 @@ def command(run: Path, job: str, at: float | None, as_json_: bool, repeat: bool)
     """
     relax_collector()
     files = read_run(run)
-    explanation, look = _explain(files, job, at, repeat=repeat)
+    explanation, look = _explain(files, job, at, repeat=not no_replay)
     if as_json_:
         click.echo(json.dumps(as_json(explanation, look), indent=2, allow_nan=False))
     else:
@@ -59,21 +61,24 @@ def command(run: Path, job: str, at: float | None, as_json_: bool, repeat: bool)
 
 
 def _explain(files: RunFiles, job: str, at: float | None, *, repeat: bool) -> tuple[Explanation, Look | None]:
-    asked = read_asked(files)
+    asked = read_asked(files) if repeat else None
     reason = _why_not(asked, repeat=repeat)
     setup = asked.setup(files) if asked is not None and reason is None else None
     name = _find(files, job, setup)
     line = files.jobs.get(name)
-    if line is not None and (line.state == "REJECTED" or (line.start is not None and line.start <= line.submit)):
+    by_server = line is not None and line.state == "REJECTED" and name not in files.rejections
+    if line is not None and files.wait_ends(line) <= line.submit and (setup is None or not by_server):
         if at is not None:
             raise _not_then(f"{name} never waited", at, None)
         return explain(files, line, None), None
     seen: Seen | None = None
     if asked is not None and setup is not None:
-        until = inf if name in files.starts else files.until
+        until = inf if line is not None or name in files.starts else files.until
         seen = replay(setup, asked.policy(), files, name, poll=asked.settings.poll, until=until)
+        if seen.rejected is not None:
+            files.rejections[name] = seen.rejected
     line = line or _unfinished(files, name, seen)
-    end = files.until if line.start is None else line.start
+    end = files.wait_ends(line)
     if at is not None and not line.submit <= at < end:
         raise _not_then(f"{name} did not wait then", at, f"a time from {line.submit:.10g} s to before {end:.10g} s")
     conditions = () if setup is None else setup.conditions.get(name.partition("#")[0], ())
@@ -93,7 +98,7 @@ def _why_not(asked: Asked | None, *, repeat: bool) -> str | None:
     if not repeat:
         return "--no-replay was given"
     if asked is None:
-        return "its out_config.json does not say with which options it was made"
+        return "its folder has no out_command.json, which says how it was called"
     return asked.foreign
 
 
@@ -102,7 +107,7 @@ def _find(files: RunFiles, job: str, setup: Setup | None) -> str:
     known = dict.fromkeys([*files.jobs, *files.starts])
     if setup is not None:
         known |= {f"{prefix}!{one}": None for prefix, workload in setup.workloads.items() for one in workload.ids}
-    return find_job(job, list(known), str(files.folder))
+    return find_job(job, list(known), str(files.folder), files.left_out)
 
 
 def _unfinished(files: RunFiles, name: str, seen: Seen | None) -> JobLine:
@@ -113,9 +118,9 @@ def _unfinished(files: RunFiles, name: str, seen: Seen | None) -> JobLine:
             where=str(files.folder),
             hint="Nothing tells when it was submitted." if seen is None else None,
         )
-    submit, size, walltime = seen.submitted[name]
-    start = files.starts.get(name)
-    return JobLine(name, size, submit, submit, walltime, "SUBMITTED" if start is None else "RUNNING", start, None)
+    job, start = seen.submitted[name], files.starts.get(name)
+    state = "SUBMITTED" if start is None else "RUNNING"
+    return JobLine(name, job.size, job.submit, job.submit, job.walltime, state, start, None)
 
 
 def _not_then(what: str, at: float, expected: str | None) -> ExplainError:

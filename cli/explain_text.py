@@ -4,18 +4,22 @@ from collections.abc import Callable, Sequence
 from math import inf
 from typing import Final, TypeVar
 
-from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from pipistrelle.protocol.errors import printable
-from pipistrelle.studies.explain import WORDS, Explanation, Passing, Sample, Stretch, duration
+from pipistrelle.studies.explain import Explanation, Sample
+from pipistrelle.studies.explain_limits import Stretch
+from pipistrelle.studies.explain_passing import Passing
 from pipistrelle.studies.explain_replay import Look
+from pipistrelle.studies.explain_words import WORDS, duration
 
 #: rows of a table; the rest is in the JSON
 _MOST_ROWS: Final = 30
 _MOST_SAMPLES: Final = 8
+#: columns that a text keeps on a narrow terminal
+_LEAST_TEXT: Final = 12
 _SHORT: Final = {
     "dependency": "kept back by its dependency",
     "class": "limit of its class",
@@ -40,10 +44,8 @@ def print_explanation(explanation: Explanation, at: float | None, look: Look | N
     say(explanation.answer, "bold")
     walltime = "no walltime" if explanation.requested is None else f"walltime {duration(explanation.requested)}"
     started = "" if explanation.started is None else f", started {explanation.started:.10g} s"
-    say(
-        f"{explanation.size:,} {'unit' if explanation.size == 1 else 'units'}, {walltime}, submitted {explanation.submitted:.10g} s{started}, "
-        f"scheduler {explanation.scheduler}"
-    )
+    times = f"submitted {explanation.submitted:.10g} s{started}"
+    say(f"{_units(explanation.size)}, {walltime}, {times}, scheduler {explanation.scheduler}")
     for remark in explanation.remarks:
         say(remark)
     if explanation.not_replayed is not None:
@@ -56,16 +58,16 @@ def print_explanation(explanation: Explanation, at: float | None, look: Look | N
         return
     if not explanation.timeline:
         return
-    console.print(_timeline(explanation.timeline))
+    _print_timeline(explanation.timeline, console)
     for number, text in enumerate(_promises(explanation)):
         say(f"  {text}" if number else text, "" if number else "bold")
     if explanation.priorities:
-        console.print(_priorities(explanation.priorities))
+        _print_priorities(explanation.priorities, console)
     if explanation.passed_by:
-        console.print(_passed_by(explanation.passed_by))
+        _print_passed_by(explanation.passed_by, console)
     for one in _ends(explanation.meanwhile, _MOST_ROWS):
         what = {"failed": "failed", "maintenance": "went into maintenance", "repaired": "came back"}
-        say("..." if one is None else f"{one.time:.10g} s: nodes {one.nodes} ({one.units:,} units) {what[one.what]}")
+        say("..." if one is None else f"{one.time:.10g} s: nodes {one.nodes} {what[one.what]}, {_units(one.units)}")
 
 
 def _print_moment(explanation: Explanation, at: float, look: Look | None, console: Console) -> None:
@@ -75,12 +77,12 @@ def _print_moment(explanation: Explanation, at: float, look: Look | None, consol
         if stretch is not None:
             lines.append(WORDS[stretch.limit] + _in_brackets(stretch.detail))
             if stretch.free is not None:
-                lines.append(f"free: {stretch.free[0]:,} of the {explanation.size:,} units that it needs")
+                lines.append(f"free: {_units(stretch.free[0])}, it needs {explanation.size:,}")
         if explanation.not_replayed is None:
             lines.append("the scheduler had not decided since it was submitted")
     else:
         lines.append(WORDS[look.limit] + _in_brackets(look.detail))
-        lines.append(f"free: {look.free:,} of the {explanation.size:,} units that it needs")
+        lines.append(f"free: {_units(look.free)}, it needs {explanation.size:,}")
         if look.place is not None:
             lines.append(f"place in the queue: {look.place:,} of {look.waiting:,}, first is {look.first}")
         if look.reservation is not None:
@@ -93,8 +95,8 @@ def _print_moment(explanation: Explanation, at: float, look: Look | None, consol
         console.print(_plain(f"  {line}"), soft_wrap=True)
 
 
-def _timeline(rows: Sequence[Stretch]) -> Table:
-    """Return what limited the job when, without the columns of which nothing is known."""
+def _print_timeline(stretches: Sequence[Stretch], console: Console) -> None:
+    """Print what limited the job when, without the columns of which nothing is known."""
     columns: dict[str, Callable[[Stretch], str]] = {
         "from, s": lambda one: f"{one.begin:.10g}",
         "for": lambda one: duration(one.end - one.begin),
@@ -104,21 +106,14 @@ def _timeline(rows: Sequence[Stretch]) -> Table:
         "to start by, s": lambda one: _range(one.reservation, " > "),
         "priority": lambda one: _range(one.priority, " > "),
     }
-    columns = {name: cell for name, cell in columns.items() if any(map(cell, rows))}
-    table = _table("What limited it", *columns)
-    table.columns[2].justify = "left"
-    for one in _ends(rows, _MOST_ROWS):
-        if one is None:
-            table.add_row("...", "", f"{len(rows) - _MOST_ROWS} more (--json)")
-        else:
-            table.add_row(*(_plain(cell(one)) for cell in columns.values()))
-    return table
+    columns = {name: cell for name, cell in columns.items() if any(map(cell, stretches))}
+    rows = [None if one is None else [cell(one) for cell in columns.values()] for one in _ends(stretches, _MOST_ROWS)]
+    _print_table("What limited it", list(columns), rows, len(stretches), "limited by", console)
 
 
 def _limited_by(one: Stretch) -> str:
-    if one.limit == "order" and one.first is not None:
-        return f"{one.first} first"
-    return one.detail
+    others = one.limit == "order" or (one.limit == "units" and one.place is not None and one.place[1] > 1)
+    return f"{one.first} first" if others and one.first is not None else one.detail
 
 
 def _promises(explanation: Explanation) -> list[str]:
@@ -138,36 +133,45 @@ def _promises(explanation: Explanation) -> list[str]:
     return [f"Reservation, {len(promises)} in all" if len(promises) > 1 else "Reservation", *texts]
 
 
-def _priorities(samples: Sequence[Sample]) -> Table:
-    """Return places and terms over time."""
-    shown = _few(samples)
-    names = list(dict.fromkeys(name for one in shown for name in one.terms))
-    table = _table("Priority", "at, s", "place", *names)
-    for one in shown:
+def _print_priorities(samples: Sequence[Sample], console: Console) -> None:
+    """Print places and terms over time; terms that are always 0 are named below."""
+    names = list(dict.fromkeys(name for one in samples for name in one.terms))
+    idle = [name for name in names if name != "priority" and not any(one.terms.get(name) for one in samples)]
+    names = [name for name in names if name not in idle]
+    rows = []
+    for one in _few(samples):
         values = [f"{one.terms[name]:.8g}" if name in one.terms else "" for name in names]
-        table.add_row(f"{one.time:.10g}", "" if one.place is None else f"{one.place:,}", *values)
-    return table
+        rows.append([f"{one.time:.10g}", "" if one.place is None else f"{one.place:,}", *values])
+    _print_table("Priority", ["at, s", "place", *names], rows, len(samples), None, console)
+    if idle:
+        console.print(_plain(f"  always 0: {', '.join(idle)}"), soft_wrap=True)
 
 
-def _passed_by(passed_by: Sequence[Passing]) -> Table:
-    """Return who passed the job."""
-    table = _table("Passed by", "job", "units", "walltime", "submitted, s", "started, s", "ended, s", "delay?", "why")
-    table.columns[-1].justify = "left"
+def _print_passed_by(passed_by: Sequence[Passing], console: Console) -> None:
+    """Print who passed the job, first those that may have delayed it."""
+    rows: list[list[str] | None] = []
     for one in _ends(sorted(passed_by, key=lambda one: not one.may_delay), _MOST_ROWS):
         if one is None:
-            table.add_row("...", f"{len(passed_by) - _MOST_ROWS} more (--json)", "", "", "", "", "", "")
+            rows.append(None)
             continue
-        table.add_row(
-            _plain(one.job),
-            f"{one.size:,}",
-            "none" if one.requested is None else duration(one.requested),
-            f"{one.submitted:.10g}",
-            f"{one.started:.10g}",
-            "" if one.ended is None else f"{one.ended:.10g}",
-            "may be" if one.may_delay else "no",
-            _plain(one.why),
+        rows.append(
+            [
+                one.job,
+                f"{one.size:,}",
+                "none" if one.requested is None else duration(one.requested),
+                f"{one.submitted:.10g}",
+                f"{one.started:.10g}",
+                "" if one.ended is None else f"{one.ended:.10g}",
+                "maybe" if one.may_delay else "no",
+                one.why,
+            ]
         )
-    return table
+    columns = ["job", "units", "walltime", "submitted, s", "started, s", "ended, s", "delay", "why"]
+    _print_table("Passed by", columns, rows, len(passed_by), "why", console)
+
+
+def _units(count: int) -> str:
+    return "1 unit" if count == 1 else f"{count:,} units"
 
 
 def _by(time: float) -> str:
@@ -199,11 +203,40 @@ def _in_brackets(text: str) -> str:
     return f" ({text})" if text else ""
 
 
-def _table(title: str, *columns: str) -> Table:
-    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
-    for number, column in enumerate(columns):
-        table.add_column(column, justify="right" if number else "left", no_wrap=True)
-    return table
+def _print_table(
+    title: str,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str] | None],
+    whole: int,
+    text: str | None,
+    console: Console,
+) -> None:
+    """Print rows below each other; no cell is ever shortened but the last, on a terminal that is too narrow.
+
+    Names stand on the left, as does column ``text``, numbers on the right. A row None stands for those left out of
+    ``whole``.
+    """
+    cells = [list(columns), *([printable(cell) for cell in row] for row in rows if row is not None)]
+    widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
+    room = console.width - sum(widths[:-1]) - 2 * len(widths)
+    if console.is_terminal and columns[-1] == text:
+        widths[-1] = min(widths[-1], max(room, _LEAST_TEXT))
+
+    def say(row: Sequence[str], style: str = "") -> None:
+        line = ""
+        for name, cell, width in zip(columns, row, widths, strict=True):
+            shown = cell if cell_len(cell) <= width else set_cell_size(cell, width - 1) + "\N{HORIZONTAL ELLIPSIS}"
+            gap = " " * (width - cell_len(shown))
+            line += f"  {shown}{gap}" if name in (text, "job") else f"  {gap}{shown}"
+        console.print(_plain(line.rstrip(), style), soft_wrap=True)
+
+    console.print(_plain(title, "bold"), soft_wrap=True)
+    say(columns, "dim")
+    for row in rows:
+        if row is None:
+            console.print(f"  ... {whole - _MOST_ROWS:,} more (--json)", soft_wrap=True)
+        else:
+            say([printable(cell) for cell in row])
 
 
 def _plain(text: str, style: str = "") -> Text:

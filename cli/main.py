@@ -10,23 +10,31 @@ from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 from types import FrameType
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn
 
 import click
 
-#: {command: module that defines it as `command`}; a module is imported when its command is used, to start fast
+
+class Place(NamedTuple):
+    """The module that defines a command as `command`, and what `pipistrelle --help` says of the command."""
+
+    module: str
+    purpose: str
+
+
+#: {command: its place}; a module is imported when its command is used, to start fast
 COMMANDS: Final = {
-    "run": "pipistrelle.cli.run",
-    "serve": "pipistrelle.cli.serve",
-    "schedule": "pipistrelle.cli.schedule",
-    "list": "pipistrelle.cli.listing",
-    "validate": "pipistrelle.cli.validate",
-    "workload": "pipistrelle.cli.workload",
-    "convert": "pipistrelle.cli.convert",
-    "explain": "pipistrelle.cli.explain",
-    "batsim": "pipistrelle.cli.batsim",
-    "outages": "pipistrelle.cli.outages",
-    "yield": "pipistrelle.cli.yields",
+    "run": Place("run", "Simulate a workload: server and scheduler as two processes."),
+    "serve": Place("serve", "Serve one simulation to one scheduler."),
+    "schedule": Place("schedule", "Take the decisions for one simulation."),
+    "list": Place("listing", "List the schedulers, platforms or workloads there are."),
+    "validate": Place("validate", "Say what a file is, what is in it, what is wrong with it."),
+    "workload": Place("workload", "Make workloads, describe them, change them."),
+    "convert": Place("convert", "Convert a workload or a centre's log to another format."),
+    "explain": Place("explain", "Explain why a job of a run waited."),
+    "batsim": Place("batsim", "Simulate as Batsim 4 does, from its command line."),
+    "outages": Place("outages", "Make, describe and fit streams of failures."),
+    "yield": Place("yields", "Tell the yield of a long-lasting application."),
 }
 #: an output cannot be written, as `OutputFailed` has it
 _NOT_WRITTEN: Final = 6
@@ -48,8 +56,13 @@ class LazyGroup(click.Group):
         """Import and return a command."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(COMMANDS[cmd_name]).command
+        command: click.Command = import_module(f"pipistrelle.cli.{COMMANDS[cmd_name].module}").command
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands as the table has them: none need be imported."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, place.purpose) for name, place in COMMANDS.items()])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -9,7 +9,6 @@ import click
 from loguru import logger
 
 from pipistrelle.cli.guard import FilledPath
-from pipistrelle.platforms.simgrid import SimGridPlatform
 from pipistrelle.schedulers.parts import PARTS
 from pipistrelle.server.batsim_setup import BatsimOptions
 from pipistrelle.server.setup import Setup
@@ -134,8 +133,7 @@ def make_setup(
     trace = load_workload(workload, sort=sort)
     machine = platform_for(trace, workload) if platform is None else load_machine(platform)
     batsim = BatsimOptions() if dialect == "batsim" else None
-    plain = machine.to_platform() if isinstance(machine, SimGridPlatform) else machine
-    happens = (reliability or ReliabilityOptions()).load(plain, trace)
+    happens = (reliability or ReliabilityOptions()).load(machine, trace)
     setup = Setup.of(machine, trace, strict=strict, batsim=batsim, reliability=happens)
     for remark in setup.remarks:
         logger.warning("{}", remark)

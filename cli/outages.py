@@ -1,6 +1,8 @@
 """``pipistrelle outages``: making, describing and fitting streams of failures."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import click
 
@@ -10,15 +12,17 @@ from pipistrelle.platforms.description import homogeneous
 from pipistrelle.platforms.failure_text import parse_durations, parse_seconds
 from pipistrelle.platforms.failure_toml import to_toml
 from pipistrelle.platforms.outage_csv import csv_chunks
-from pipistrelle.protocol.errors import printable
+from pipistrelle.protocol.errors import PipistrelleError, printable
 from pipistrelle.protocol.nodesets import NodeSet
 from pipistrelle.studies.fit_failures import MODELS, fit_log
-from pipistrelle.studies.inputs import load_platform
+from pipistrelle.studies.inputs import InputError, load_platform
 from pipistrelle.studies.outage_summary import clock_text, summarise
 from pipistrelle.studies.outages import clock_time, failure_plan
 from pipistrelle.traces.files import write_trace
 from pipistrelle.traces.outage_log import OutageLog
 from pipistrelle.traces.outage_logs import load_outage_log
+
+_T = TypeVar("_T")
 
 _CLASS = click.option("--class", "only", metavar="NAME", help="Take one class of nodes: a system of LANL's, ...")
 _BEGIN = click.option("--begin", metavar="TIME", help="Take what begins from then on: a date, or a time after time 0.")
@@ -156,7 +160,7 @@ def fit_command(
         source=_source(log, only, numbers),
         model=model,
         confidence=confidence,
-        age=parse_seconds(age, "age") if age is not None else 0.0,
+        age=_of_option("--age", lambda: parse_seconds(age, "node's age")) if age is not None else 0.0,
     )
     text = to_toml(fitted)
     if output is None:
@@ -174,11 +178,24 @@ def _part(log: OutageLog, only: str | None, numbers: str | None, begin: str | No
     if only is not None:
         log = log.only(only)
     if numbers is not None:
-        log = log.numbered(NodeSet.parse(numbers))
+        log = log.numbered(_of_option("--numbers", lambda: NodeSet.parse(numbers)))
     if begin is None and end is None:
         return log
-    first, last = (None if text is None else clock_time(log, text) for text in (begin, end))
+    first = None if begin is None else _of_option("--begin", lambda: clock_time(log, begin))
+    last = None if end is None else _of_option("--end", lambda: clock_time(log, end))
+    if first is not None and last is not None and last <= first:
+        raise InputError("the end is not after the begin", where="--end", expected=f"after {begin}", found=end)
     return log.within(first, last)
+
+
+def _of_option(option: str, read: Callable[[], _T]) -> _T:
+    """Return what ``read`` does; its errors say which option they are about."""
+    try:
+        return read()
+    except PipistrelleError as error:
+        raise InputError(
+            error.what, where=option, expected=error.expected, found=error.found, hint=error.hint
+        ) from None
 
 
 def _source(log: OutageLog, only: str | None, numbers: str | None) -> str:

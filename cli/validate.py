@@ -13,6 +13,7 @@ from pipistrelle.platforms.simgrid import SimGridPlatform
 from pipistrelle.protocol.errors import PipistrelleError
 from pipistrelle.studies.inputs import is_platform, read_platform
 from pipistrelle.studies.maui_machine import maui_platform
+from pipistrelle.studies.reliability import platform_failures
 from pipistrelle.traces.describe import describe as describe_workload
 from pipistrelle.traces.files import trace_name
 from pipistrelle.traces.haizea import is_lease_trace
@@ -58,7 +59,10 @@ def _facts(path: Path, *, sort: bool, units: Units, timezone: str | None) -> lis
         return describe_workload(load(path, units=units, timezone=timezone))
     if is_platform(str(path)):
         machine = read_platform(str(path))
-        return describe_simgrid(machine) if isinstance(machine, SimGridPlatform) else describe_platform(machine)
+        if isinstance(machine, SimGridPlatform):
+            return describe_simgrid(machine)
+        platform_failures(machine)
+        return describe_platform(machine)
     if is_resource_trace(path):
         return describe_platform(maui_platform(read_maui_resources(path), trace_name(path), units=units))
     return describe_workload(load(path, sort=sort, units=units, timezone=timezone))

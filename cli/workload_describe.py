@@ -64,8 +64,6 @@ def describe_command(
     width = max(len(heading) for heading, _ in facts)
     for heading, text in facts:
         console.print(_plain(f"{heading:<{width}}  {text}"), soft_wrap=True)
-    if figures["dependent"]:
-        console.print(_plain(f"{'dependencies':<{width}}  {figures['dependent']:,} jobs wait for others"))
     if figures["runnable"]:
         _print_tables(figures, console)
     if picture is not None:

@@ -10,6 +10,7 @@ import click
 from pipistrelle.cli.guard import FilledPath, refuse_overwriting
 from pipistrelle.protocol.errors import did_you_mean, printable
 from pipistrelle.studies.inputs import load_workload
+from pipistrelle.traces.errors import counted
 from pipistrelle.traces.load import not_kept, save
 from pipistrelle.traces.workload import Workload
 
@@ -67,11 +68,11 @@ class Step(click.Command):
             workload = _carry_out(workload, context, others if context is ctx else _sources(context))
             words.append(_words(context))
             if len(workload) != before:
-                click.echo(f"{context.info_name}: {before:,} jobs become {len(workload):,}")
+                click.echo(f"{context.info_name}: {counted(before, 'job')} become {len(workload):,}")
         save(_noted(workload, f" {THEN} ".join(words)), outputs[0])
         if lost := not_kept(workload, outputs[0]):
             click.echo(f"not kept, as the format has no place for it: {', '.join(lost)}")
-        click.echo(f"{len(workload):,} jobs written to {outputs[0]}")
+        click.echo(f"{counted(len(workload), 'job')} written to {outputs[0]}")
 
 
 def _split(words: list[str]) -> list[list[str]]:

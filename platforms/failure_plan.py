@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pipistrelle.platforms.description import Platform
 from pipistrelle.platforms.domains import Domain, expand
 from pipistrelle.platforms.failures import FailureModel, Stream
 from pipistrelle.platforms.outage import Floats, Outage, Outages
@@ -56,6 +57,28 @@ class FailurePlan:
             for part in (domain.nodes for domain in source.domains) if source.domains else (source.nodes,):
                 rates[list(part)] += each
         return rates
+
+    def units_up(self, platform: Platform) -> tuple[float, float]:
+        """Return how many of a machine's units are up in the long run: their mean and their standard deviation.
+
+        A node is up a share A = 1 / (1 + rate x mean repair) of the time for each source that acts on it, independent
+        of all others but those of its domain.
+        """
+        shares = np.ones(platform.nodes)
+        together = np.ones(platform.nodes)
+        for source in self.sources:
+            acting = len(source.domains) or len(source.nodes)
+            share = source.model.availability(acting)
+            for part in (domain.nodes for domain in source.domains) if source.domains else (source.nodes,):
+                places = list(part)
+                shares[places] *= share
+                if source.domains:
+                    together[places] = np.maximum(together[places], len(places))
+        units = np.repeat(
+            [float(pool.units_per_node) for pool in platform.pools], [pool.nodes for pool in platform.pools]
+        )
+        spread = float(np.sqrt((units**2 * together * shares * (1.0 - shares)).sum()))
+        return float((units * shares).sum()), spread
 
 
 class _PlanStream:

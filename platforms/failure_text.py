@@ -232,6 +232,8 @@ def _with_options(spec: FailureSpec, parameters: dict[str, str]) -> FailureSpec:
 
 def _split(text: str, names: list[str], what: str) -> tuple[str, dict[str, str]]:
     name, *rest = (part.strip() for part in text.split(","))
+    if name not in names and name.endswith(".toml"):
+        raise OutageError(f"there is no file {shown(name)}", expected=f"a {what}, or a file of one", hint=_MANUAL)
     if name not in names:
         raise OutageError(f"there is no {what} {shown(name)}", hint=f"{did_you_mean(name, names)} {_MANUAL}")
     parameters: dict[str, str] = {}
@@ -257,7 +259,7 @@ def _distribution(name: str, parameters: dict[str, str], mean_key: str) -> Durat
         other = {"weibull": " or scale", "lognormal": " or median"}.get(name, "")
         raise OutageError(
             f"'{name}' needs one length of time",
-            expected=f"{mean_key}{other}" + (", or smtbf" if mean_key == "mtbf" else ""),
+            expected=f"{mean_key}{other}" if mean_key == "mttr" else f"mtbf{other}, or smtbf",
             found=", ".join(sorted({*keys, *(key for key in _MEANS if key in parameters)})) or "none",
         )
     key = keys[0]
@@ -324,11 +326,11 @@ def _numbered(platform: Platform, nodes: tuple[int, int]) -> range:
 
 
 def _placed(where: str, parse: Callable[[], _T]) -> _T:
-    """Return what `parse` does; its errors say which text they are about."""
+    """Return what `parse` does; its errors say which text they are about, and where in a file."""
     try:
         return parse()
     except OutageError as error:
-        _place(where, error)
+        _place(where if error.where is None else f"{where} {error.where}", error)
 
 
 def _place(where: str, error: OutageError) -> NoReturn:

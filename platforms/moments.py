@@ -152,6 +152,8 @@ class Clock:
 
 def length_or_zero(text: str, what: str) -> float:
     """Return a length of time in seconds that may be 0, else as `parse_seconds` does."""
+    if text.startswith("-"):
+        raise MomentError(f"a {what} is below zero", expected="a time of at least 0", found=shown(text))
     return 0.0 if _ZERO.fullmatch(text) else parse_seconds(text, what)
 
 

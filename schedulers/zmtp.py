@@ -9,7 +9,7 @@ import re
 import socket
 import time
 from math import inf
-from typing import Final
+from typing import Any, Final
 
 from pipistrelle.protocol.errors import PipistrelleError
 
@@ -100,9 +100,11 @@ class Connection:
     def _open(self, deadline: float) -> None:
         self.close()
         self._left = b""
-        family, address = self._family, self._address
-        if isinstance(address, tuple):
-            family, _, _, _, address = socket.getaddrinfo(*address, family, socket.SOCK_STREAM)[0]
+        family: int = self._family
+        address: Any = self._address
+        if family != socket.AF_UNIX:
+            host, port = address
+            family, _, _, _, address = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM)[0]
         self._socket = socket.socket(family, socket.SOCK_STREAM)
         self.limit(deadline)
         self._socket.connect(address)

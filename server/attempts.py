@@ -32,6 +32,8 @@ class Attempt(Struct, eq=False):
     asked: float
     resilience: Resilience
     saved: float = 0.0
+    #: how many attempts before this one, in succession, have kept nothing
+    fruitless: int = 0
     #: as of when it queues; None: of now
     queued: float | None = None
     #: counts the starts of the run

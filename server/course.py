@@ -88,9 +88,14 @@ class Course:
         """When the work will be done if nothing fails any more, in seconds of simulated time; inf if never."""
         return self._segment.finish
 
+    @property
+    def slower(self) -> float:
+        """How many times as long work, dumps and reads take as on the whole allocation."""
+        return self._nodes / self._team
+
     def duration(self, work: Floats) -> Floats:
         """Return how long work (s on the whole allocation, shape (n,)) takes with its dumps, if nothing fails."""
-        slower = self._nodes / self._team
+        slower = self.slower
         dump = self._resilience.dump * slower
         interval = self._interval(dump)
         work = work * slower
@@ -142,7 +147,7 @@ class Course:
     def _begin(self, start: float) -> Segment:
         """Return the segment that begins now with the nodes that work now, with a read if something is saved."""
         # Each node writes and reads at a rate of its own: fewer of them take longer, for work and state alike.
-        slower = self._nodes / self._team
+        slower = self.slower
         dump = self._resilience.dump * slower
         read = 0.0
         if self._saved > 0:

@@ -124,7 +124,7 @@ class Engine:
         self._busy_until = 0.0
         self._ended: tuple[EndReason, str] = ("error", "")
         self.verdicts = Verdicts(self)
-        self._stalls = StallDetector()
+        self.stalls = StallDetector()
 
     # -- phase 1: absorb --------------------------------------------------------------------------------------------
 
@@ -149,7 +149,7 @@ class Engine:
             if entry is None:
                 if self._outbox:  # the wake filter held these back, but nothing else is to come
                     return self._notice()
-                self._stalls.nothing_to_come(self.now, self.cluster, registering=self.registering and self._news_apart)
+                self.stalls.nothing_to_come(self.now, self.cluster, registering=self.registering and self._news_apart)
                 return None
             if entry[0] != self.now:
                 if self.cluster.ledger.idle != self._settled or self.trials is not None:
@@ -241,10 +241,10 @@ class Engine:
     def _notice(self) -> Notice:
         now = self.now
         if now == self._told_at:
-            self._stalls.same_instant(now, self.cluster)
+            self.stalls.same_instant(now, self.cluster)
         self._told_at = now
         if self.exhausted and not self.cluster.running:
-            self._stalls.idle(now, self.cluster, fails=self.trials is not None)
+            self.stalls.idle(now, self.cluster)
         events, self._outbox = self._outbox, []
         self._must_wake = False
         if self._news:

@@ -40,6 +40,7 @@ def let_fail(engine: "Engine", platform: Platform, reliability: Reliability, *, 
     """Let the nodes of an engine fail and be repaired, and its jobs live with it; see `Failures`."""
     places = Places.of(platform)
     engine.trials = Trials(engine, platform, places, reliability)
+    engine.stalls.fails = True
     Failures(engine, places, reliability, engine.trials, tells=tells, holds=holds)
 
 

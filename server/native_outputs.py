@@ -1,6 +1,6 @@
 """The files of a run in its output folder: which there are, what is written when."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 #: every output's name begins with this, as with Batsim's ``-e DIR/out``
 OUTPUT_PREFIX: Final = "out_"
-#: names of all the outputs; the last two are of runs in which nodes can fail
+#: how a run was called, beside the outputs: it is no part of the result
+COMMAND_FILE: Final = f"{OUTPUT_PREFIX}command.json"
+#: names of all that may be written; before the command's are two of runs in which nodes can fail
 OUTPUT_FILES: Final = tuple(
     f"{OUTPUT_PREFIX}{name}"
     for name in (
@@ -29,6 +31,7 @@ OUTPUT_FILES: Final = tuple(
         "summary.json",
         "attempts.csv",
         "nodes.csv",
+        "command.json",
     )
 )
 
@@ -64,11 +67,14 @@ class FolderOutputs:
         where they are written.
     nodes
         where nodes can fail, what keeps account of them, and is told of everything before these outputs are.
+    asked
+        how the run was called, JSON values, for a file of its own; None: without that file.
     """
 
-    def __init__(self, folder: Path, nodes: NodeBook | None = None) -> None:
+    def __init__(self, folder: Path, nodes: NodeBook | None = None, asked: Mapping[str, Any] | None = None) -> None:
         self._folder = folder
         self._nodes = nodes
+        self._asked = asked
 
     def observers(self) -> Sequence[Observer]:
         """Return the recorders."""
@@ -82,8 +88,10 @@ class FolderOutputs:
         return None
 
     def before(self, config: dict[str, Any]) -> None:
-        """Write the configuration."""
+        """Write the configuration, and how the run was called."""
         write_output(self._folder / f"{OUTPUT_PREFIX}config.json", to_json(config))
+        if self._asked is not None:
+            write_output(self._folder / COMMAND_FILE, to_json(self._asked))
 
     def after(self, summary: Summary) -> None:
         """Write aggregates and summary."""

@@ -71,17 +71,21 @@ def check_resilience(
                 hint="Give spares as a share of the allocation, such as 1%.",
             )
         walltime, runtime = workload.walltime[rows], workload.runtime[rows]
+        course = Course(kind, start=0.0, work=0.0, saved=0.0, nodes=range(nodes), rates=[mean] * nodes)
         early = np.zeros(rows.size, dtype=np.bool_)
         if isinstance(kind.interval, float):
-            early = kind.interval + kind.dump > walltime
-        _note(complaints, "have walltimes that end before their first dump", names, early)
+            if reliability.walltime == "asked":
+                early = kind.interval + kind.dump * course.slower > walltime
+            else:  # there is room for every dump; work that is done within an interval needs none
+                early = walltime * course.slower <= kind.interval
+        _note(complaints, "with a walltime that ends before the first dump", names, early)
         if reliability.walltime == "asked":
-            course = Course(kind, start=0.0, work=0.0, saved=0.0, nodes=range(nodes), rates=[mean] * nodes)
             late = (runtime <= walltime) & (course.duration(runtime) > walltime) & ~early
-            what = "will reach their walltimes because of dumps or spares (--checkpoint-walltime extended)"
+            what = "that will reach the walltime because of dumps or spares (--checkpoint-walltime extended)"
             _note(complaints, what, names, late)
     return [
-        f"{len(names):,} jobs {what}: {', '.join(names[:3])}{' and others' if len(names) > 3 else ''}"
+        f"{len(names):,} job{'s' * (len(names) > 1)} {what}: {', '.join(names[:3])}"
+        f"{' and others' if len(names) > 3 else ''}"
         for what, names in complaints.items()
     ]
 

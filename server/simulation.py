@@ -60,7 +60,7 @@ def simulate(
     outputs
         other outputs than those.
     asked
-        what the user asked for, JSON values, for the outputs: with it the run can be repeated.
+        what the user asked for, JSON values, for a file beside the outputs: with it the run can be repeated.
 
     Raises
     ------
@@ -76,7 +76,7 @@ def simulate(
     shared = setup.batsim is not None and setup.batsim.compute_sharing
     metrics = Metrics(setup.dropped, shared=shared, reliability=reliability)
     if outputs is None and out is not None:
-        outputs = FolderOutputs(out, nodes)
+        outputs = FolderOutputs(out, nodes, asked)
     books = [book for book in (nodes, reliability) if book is not None]
     watching = [*books, metrics, *observers, *(() if outputs is None else outputs.observers())]
     deferred = Deferred(watching)
@@ -86,7 +86,7 @@ def simulate(
     try:
         if outputs is not None:
             try:
-                outputs.before(_whole_config(config, digest, hello, welcome, asked))
+                outputs.before(_whole_config(config, digest, hello, welcome))
             except OutputFailed as error:
                 give_up(engine, transport, error)
         run(engine, transport, clock, times, deferred.relieve)
@@ -103,9 +103,7 @@ def simulate(
     return Result(summary, times, hello, failure)
 
 
-def _whole_config(
-    config: dict[str, Any], run_id: str, hello: HelloData, welcome: WelcomeData, asked: Mapping[str, Any] | None
-) -> dict[str, Any]:
+def _whole_config(config: dict[str, Any], run_id: str, hello: HelloData, welcome: WelcomeData) -> dict[str, Any]:
     return {
         "run_id": run_id,
         **config,
@@ -117,5 +115,4 @@ def _whole_config(
             "msgspec": version("msgspec"),
             "numpy": version("numpy"),
         },
-        "command": asked,
     }

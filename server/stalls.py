@@ -14,9 +14,11 @@ _NAMED: Final = 3
 class StallDetector:
     """Counts notices that led to nothing."""
 
-    __slots__ = ("_fruitless", "_instant", "_notices", "_steps")
+    __slots__ = ("_fruitless", "_instant", "_notices", "_steps", "fails")
 
     def __init__(self) -> None:
+        #: whether nodes of the machine fail
+        self.fails = False
         self._instant = -1.0
         self._notices = 0
         self._steps = -1
@@ -35,11 +37,8 @@ class StallDetector:
                 hint="The scheduler repeats a decision that is rejected, or asks to be called at once, endlessly.",
             )
 
-    def idle(self, now: float, cluster: Cluster, *, fails: bool = False) -> None:
-        """Count a notice while nothing runs and no workload has jobs left; Stalled if too many had no effect.
-
-        ``fails`` tells that the machine's nodes fail.
-        """
+    def idle(self, now: float, cluster: Cluster) -> None:
+        """Count a notice while nothing runs and no workload has jobs left; Stalled if too many had no effect."""
         if cluster.steps != self._steps:
             self._steps = cluster.steps
             self._fruitless = 0
@@ -49,13 +48,13 @@ class StallDetector:
                 f"{MAX_FRUITLESS:,} notices had no effect while the machine is idle",
                 where=f"simulated time {now!r}",
                 found=describe_waiting(cluster),
-                hint="The jobs need more units than are ever up together, or the scheduler starts nothing."
-                if fails
+                hint="The jobs need more units than are ever up together, or more time than there is between "
+                "maintenances, or the scheduler starts nothing."
+                if self.fails
                 else "The scheduler asks to be called again and again, but starts and rejects nothing.",
             )
 
-    @staticmethod
-    def nothing_to_come(now: float, cluster: Cluster, *, registering: bool = False) -> None:
+    def nothing_to_come(self, now: float, cluster: Cluster, *, registering: bool = False) -> None:
         """Raise Stalled if jobs wait or run although nothing is left on the agenda, or a promised word never came.
 
         ``registering`` tells that the scheduler owes the word that it will register no more jobs.
@@ -66,7 +65,8 @@ class StallDetector:
                 where=f"simulated time {now!r}",
                 expected="the scheduler to start or reject every job",
                 found=describe_waiting(cluster),
-                hint="The scheduler answered the last notice without a decision for them.",
+                hint="The scheduler answered the last notice without a decision for them"
+                + (", or the nodes that they need never come back." if self.fails else "."),
             )
         if cluster.running:
             raise Stalled(

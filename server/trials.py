@@ -10,6 +10,7 @@ from pipistrelle.protocol.nodesets import NodeSet
 from pipistrelle.server.agenda import END, REQUEUE
 from pipistrelle.server.attempts import Attempt
 from pipistrelle.server.course import Course, interval_of
+from pipistrelle.server.errors import Stalled
 from pipistrelle.server.jobs import Job
 from pipistrelle.server.pieces import numbers, pieces
 from pipistrelle.server.places import Places
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 _NOBODY: Final = -1
 #: a new attempt's walltime (s) is never less, even if all its work is saved
 _SHORTEST: Final = 1.0
+#: a job that has lost so many attempts one after the other, and with them all that they did, will never be done
+_MOST_FRUITLESS: Final = 10_000
 
 
 class Trials:
@@ -270,6 +273,12 @@ class Trials:
         attempt.retried = options.requeue != "never" and (
             options.max_attempts is None or attempt.number + 1 < options.max_attempts
         )
+        if attempt.retried and attempt.fruitless + 1 >= _MOST_FRUITLESS and options.max_attempts is None:
+            raise Stalled(
+                f"{attempt.root} has lost its nodes {_MOST_FRUITLESS:,} times, and has saved none of its work",
+                where=f"simulated time {engine.now!r}",
+                hint="It works longer than its nodes stay up together: give --checkpoint or --max-attempts.",
+            )
         engine.kill(job, "lose_nodes")
         if attempt.retried:
             engine.agenda.put(engine.now, REQUEUE, self._next(job))
@@ -279,6 +288,7 @@ class Trials:
         old, options = _attempt(job), self._options
         saved = old.saved if old.account is None else old.account.saved
         new = Attempt(old.number + 1, old.root, old.origin, old.asked, old.resilience, saved)
+        new.fruitless = old.fruitless + 1 if saved == old.saved else 0
         if options.requeue == "original":
             new.queued = old.origin
         while self._engine.cluster.knows(f"{new.root}#{new.number}"):  # a workload's own name

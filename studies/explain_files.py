@@ -3,6 +3,8 @@
 import csv
 import json
 from collections.abc import Iterator
+from contextlib import suppress
+from math import isfinite
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,7 +13,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from pipistrelle.protocol.errors import PipistrelleError, did_you_mean, printable
-from pipistrelle.server.native_outputs import OUTPUT_PREFIX
+from pipistrelle.server.native_outputs import COMMAND_FILE, OUTPUT_PREFIX
 
 Floats = NDArray[np.float64]
 #: ids among which the closest is looked for
@@ -58,11 +60,30 @@ class RunFiles(Struct):
     jobs: dict[str, JobLine]
     #: {job id: when it was started (s)}, in the order of the starts
     starts: dict[str, float]
+    #: {job id: when it was rejected (s)}
+    rejections: dict[str, float]
     #: {job id: what the scheduler gave as its reason for starting or rejecting it}
     whys: dict[str, str]
     states: MachineStates
     #: the last instant of which the outputs tell (s)
     until: float
+
+    def wait_ends(self, line: JobLine) -> float:
+        """Return until when (s) a job waited: its start, or its rejection, else the end of the outputs."""
+        if line.start is not None:
+            return line.start
+        if line.state == "REJECTED":
+            return max(self.rejections.get(line.id, line.submit), line.submit)
+        return self.until
+
+    @property
+    def left_out(self) -> str | None:
+        """Which jobs of the workload the run left out before it began, in words; None if it had them all."""
+        dropped = self.config.get("dropped")
+        if not isinstance(dropped, dict) or not dropped:
+            return None
+        reasons = ", ".join(f"{printable(str(reason))}: {count}" for reason, count in dropped.items())
+        return f"The run left out jobs before it began ({reasons})."
 
     @property
     def scheduler(self) -> str:
@@ -70,13 +91,13 @@ class RunFiles(Struct):
         return printable(str(self.config["scheduler"].get("name", "")))
 
 
-def find_job(name: str, known: list[str], where: str) -> str:
+def find_job(name: str, known: list[str], where: str, left_out: str | None = None) -> str:
     """Return which of the known ids is meant by ``name``: ``w0!17``, or ``17`` where that is clear.
 
     Raises
     ------
     ExplainError
-        when it is none of them, or several; ``where`` is the run's folder.
+        when it is none of them, or several; ``where`` is the run's folder, ``left_out`` which jobs it had not.
     """
     if name in known:
         return name
@@ -92,7 +113,8 @@ def find_job(name: str, known: list[str], where: str) -> str:
     raise ExplainError(
         f"there is no job '{printable(name)}' in the outputs of this run",
         where=where,
-        hint=did_you_mean(name, near[:_MOST_NAMES]) if near else None,
+        hint=" ".join([*([left_out] if left_out else []), *([did_you_mean(name, near[:_MOST_NAMES])] if near else [])])
+        or None,
     )
 
 
@@ -118,19 +140,27 @@ def read_run(folder: Path) -> RunFiles:
     summary = _json(folder / f"{OUTPUT_PREFIX}summary.json")
     jobs = dict(_jobs(folder, _origins(folder, config)))
     starts: dict[str, float] = {}
+    rejections: dict[str, float] = {}
     whys: dict[str, str] = {}
     until = 0.0
     for row in _rows(folder, "decisions.csv", "time", "decision", "job_id", "verdict", "why"):
         until = _number(row["time"])
         if row["verdict"] == "carried_out" and row["decision"] in ("EXECUTE_JOB", "REJECT_JOB"):
-            if row["decision"] == "EXECUTE_JOB":
-                starts[row["job_id"]] = until
+            (starts if row["decision"] == "EXECUTE_JOB" else rejections)[row["job_id"]] = until
             if row["why"]:
                 whys[row["job_id"]] = printable(row["why"])
+    for name, start in starts.items():
+        if name in jobs and jobs[name].start is not None:
+            jobs[name].start = start  # to the last digit: that file has six decimals
     states = _states(folder)
     if len(states.times):
         until = max(until, float(states.times[-1]))
-    return RunFiles(folder, config, summary, jobs, starts, whys, states, until)
+    return RunFiles(folder, config, summary, jobs, starts, rejections, whys, states, until)
+
+
+def read_command(folder: Path) -> dict[str, Any] | None:
+    """Return how a run was called, None where nothing tells; ExplainError if the file cannot be read."""
+    return _json(folder / COMMAND_FILE)
 
 
 def _json(path: Path) -> dict[str, Any] | None:
@@ -152,7 +182,7 @@ def _rows(folder: Path, name: str, *columns: str, needed: bool = True) -> Iterat
     path = folder / f"{OUTPUT_PREFIX}{name}"
     try:
         with path.open(encoding="utf-8", newline="") as file:
-            lines = csv.reader(file, strict=True)
+            lines = csv.reader((line for line in file if line.endswith("\n")), strict=True)
             header = next(lines, [])
             missing = [column for column in columns if column not in header]
             if missing:
@@ -174,10 +204,11 @@ def _rows(folder: Path, name: str, *columns: str, needed: bool = True) -> Iterat
 
 
 def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise ExplainError("a value in the outputs is no number", found=f"'{printable(text)[:60]}'") from None
+    with suppress(ValueError):
+        number = float(text)
+        if isfinite(number):
+            return number
+    raise ExplainError("a value in the outputs is no number", found=f"'{printable(text)[:60]}'")
 
 
 def _origins(folder: Path, config: dict[str, Any]) -> dict[str, float]:

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from pipistrelle.protocol.decisions import Decision, ExecuteJob
+from pipistrelle.protocol.decisions import Decision, ExecuteJob, RejectJob
 from pipistrelle.protocol.errors import printable
 from pipistrelle.protocol.events import DecisionRejectedData
 from pipistrelle.protocol.nodesets import NodeSet
@@ -20,7 +20,7 @@ from pipistrelle.schedulers.runtime import Runtime
 from pipistrelle.schedulers.slices import end_of
 from pipistrelle.schedulers.view import View
 from pipistrelle.server.errors import Interrupted
-from pipistrelle.server.jobs import Job
+from pipistrelle.server.jobs import Job, Labels
 from pipistrelle.server.observers import Observer
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.simulation import simulate
@@ -29,6 +29,7 @@ from pipistrelle.studies.explain_files import ExplainError, RunFiles
 from pipistrelle.studies.run import deferred_interrupts
 
 Limit = Literal["dependency", "class", "limit", "units", "down", "window", "order", "poll", "other", "unknown"]
+_NAMELESS: Final[Labels] = (None, None, None, None, None)
 _DONE: Final = "what was to be explained is known"
 
 
@@ -61,18 +62,28 @@ class Happening(Struct, frozen=True):
     units: int
 
 
+class Submitted(Struct, frozen=True):
+    """A job that joined the queue: submit time and walltime (s; None without one), and names as with `Job.labels`."""
+
+    submit: float
+    size: int
+    walltime: float | None
+    labels: Labels
+
+
 class Seen(Struct):
     """What came out of a replay.
 
     ``queued`` is when the job joined the queue (s), later than its submission where it waited for others before; None:
-    it never did. ``submitted`` are all jobs that joined the queue until the replay ended, by id: submit time (s), size,
-    walltime (s; None without one).
+    it never did. ``rejected`` is when it was rejected (s), None if it was not. ``submitted`` are all jobs that joined
+    the queue until the replay ended, by id.
     """
 
     looks: list[Look]
     queued: float | None
+    rejected: float | None
     happenings: list[Happening]
-    submitted: dict[str, tuple[float, int, float | None]]
+    submitted: dict[str, Submitted]
 
 
 class Witness:
@@ -189,16 +200,23 @@ class _Book(Observer):
         self._job_id = job_id
         self._expected = iter(starts.items())
         self.queued: float | None = None
-        self.jobs: dict[str, tuple[float, int, float | None]] = {}
+        self.rejected: float | None = None
+        self.jobs: dict[str, Submitted] = {}
         self.happenings: list[Happening] = []
         #: the first start that the run did not have
         self.astray: str | None = None
 
     def submitted(self, now: float, job: Job) -> None:
         """Note it."""
-        self.jobs[job.id] = (job.submit, job.size, None if job.walltime == inf else job.walltime)
+        walltime = None if job.walltime == inf else job.walltime
+        self.jobs[job.id] = Submitted(job.submit, job.size, walltime, job.labels or _NAMELESS)
         if job.id == self._job_id:
             self.queued = now
+
+    def ended(self, now: float, job: Job) -> None:
+        """Note a rejection, be it the scheduler's or the server's."""
+        if job.id == self._job_id and job.state == "REJECTED":
+            self.rejected = now
 
     def decided(self, now: float, decision: Decision, rejected: DecisionRejectedData | None) -> None:
         """Compare a start."""
@@ -207,6 +225,16 @@ class _Book(Observer):
             expected = next(self._expected, found)
             if found != expected:
                 self.astray = f"{found[0]} at {found[1]:.10g} s, in the run {expected[0]} at {expected[1]:.10g} s"
+            elif found[0] == self._job_id:
+                self._expected = iter(())  # what comes after is not repeated
+        elif type(decision) is RejectJob and rejected is None and decision.data.job_id == self._job_id:
+            self._expected = iter(())
+
+    def miss(self) -> None:
+        """Note a start that the run had, and this one has not, now that it is over."""
+        missed = next(self._expected, None)
+        if self.astray is None and missed is not None:
+            self.astray = f"no start of {missed[0]}, in the run at {missed[1]:.10g} s"
 
     def went_down(self, now: float, nodes: NodeSet, units: NodeSet, planned: bool) -> None:
         """Note it."""
@@ -240,6 +268,7 @@ def replay(setup: Setup, policy: Policy, files: RunFiles, job_id: str, *, poll: 
         result = simulate(setup, transport, clock=time.perf_counter, observers=[book])
     if isinstance(result.failure, Interrupted):
         raise KeyboardInterrupt from result.failure
+    book.miss()
     if book.astray is not None:
         made = files.config.get("versions")
         version = made.get("pipistrelle") if isinstance(made, dict) else None
@@ -250,4 +279,4 @@ def replay(setup: Setup, policy: Policy, files: RunFiles, job_id: str, *, poll: 
             hint=f"The run was made by pipistrelle {printable(str(version))}, this is {package_version()}; --no-replay "
             "explains what the outputs alone tell.",
         )
-    return Seen(witness.looks, book.queued, book.happenings, book.jobs)
+    return Seen(witness.looks, book.queued, book.rejected, book.happenings, book.jobs)

@@ -10,6 +10,7 @@ from pipistrelle.platforms.read import parse_platform
 from pipistrelle.platforms.simgrid import SimGridPlatform, is_xml, parse_simgrid
 from pipistrelle.protocol.errors import PipistrelleError, did_you_mean
 from pipistrelle.traces import catalogue as workloads
+from pipistrelle.traces.job_table import Units
 from pipistrelle.traces.load import load
 from pipistrelle.traces.workload import Workload
 
@@ -100,10 +101,11 @@ def is_platform(name: str) -> bool:
         return False
 
 
-def load_workload(name: str, *, sort: bool = False) -> Workload:
+def load_workload(name: str, *, sort: bool = False, units: Units = "nodes", timezone: str | None = None) -> Workload:
     """Return the bundled workload of this name, or the one in a file, of any format that `pipistrelle convert` reads.
 
-    ``sort`` accepts a log whose submit times are not ascending.
+    ``sort`` accepts a log whose submit times are not ascending; ``units`` and ``timezone`` say how a centre's log is to
+    be read, as with `pipistrelle.traces.load.load`.
 
     Raises
     ------
@@ -119,7 +121,7 @@ def load_workload(name: str, *, sort: bool = False) -> Workload:
             hint=did_you_mean(name, list(workloads.names())),
         )
     require_text(name)
-    return load(Path(name), sort=sort)
+    return load(Path(name), sort=sort, units=units, timezone=timezone)
 
 
 def require_text(name: str) -> None:
@@ -150,9 +152,18 @@ def platform_for(workload: Workload, name: str = "") -> Platform:
             where=workload.source,
             expected=f"MaxProcs or MaxNodes in its header (SWF), nb_res (JSON), 1 to {MOST_UNITS:,}",
             found=", ".join(said) or (None if size is None else f"{size:,}"),
-            hint="Name a platform with --platform.",
+            hint=_platform_hint(workload),
         )
     return homogeneous(size, f"{workload.name}-machine")
+
+
+def _platform_hint(workload: Workload) -> str:
+    if workload.format in ("", "SWF", "Batsim JSON"):
+        return "Name a platform with --platform."
+    return (
+        f"{workload.format} never says it: name a platform with --platform. Sizes count nodes; 'pipistrelle convert "
+        "--units processors' makes a workload whose sizes count processors."
+    )
 
 
 def read_text(path: Path) -> str:

@@ -2,15 +2,19 @@
 
 import hashlib
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+import numpy as np
+from loguru import logger
+from numpy.typing import NDArray
 
 from pipistrelle.platforms.description import Platform
 from pipistrelle.platforms.durations import Durations
-from pipistrelle.platforms.failure_plan import FailurePlan
+from pipistrelle.platforms.failure_plan import FailurePlan, Source
 from pipistrelle.platforms.failure_text import parse_durations
 from pipistrelle.platforms.maintenance import (
     MaintenancePlan,
@@ -20,9 +24,13 @@ from pipistrelle.platforms.maintenance import (
 )
 from pipistrelle.platforms.outage import Outages
 from pipistrelle.platforms.outage_csv import csv_chunks
+from pipistrelle.platforms.simgrid import SimGridPlatform
+from pipistrelle.protocol.errors import PipistrelleError
 from pipistrelle.server.reliability import Reliability, Requeue, RestartWalltime, Walltime
 from pipistrelle.studies.inputs import InputError, read_text
+from pipistrelle.studies.outage_summary import clock_text
 from pipistrelle.studies.outages import clock_time, failure_plan, on_machine
+from pipistrelle.traces.outage_log import OutageLog
 from pipistrelle.traces.outage_logs import load_outage_log
 from pipistrelle.traces.resilience import NONE, Resilience
 from pipistrelle.traces.workload import Workload
@@ -73,22 +81,33 @@ class ReliabilityOptions:
         models = [text.partition(",")[0] for text in self.failures]
         return [*models, *self.maintenance, *([] if self.outages is None else [self.outages])]
 
-    def load(self, platform: Platform, workload: Workload) -> Reliability | None:
+    def load(self, machine: Platform | SimGridPlatform, workload: Workload) -> Reliability | None:
         """Return what happens on a machine during a workload; None if nothing ever fails or is maintained.
+
+        Failures with which a workload can hardly end are warned of. A file of outages can name the hosts of a machine
+        that has names for them.
 
         Raises
         ------
         PipistrelleError
-            if a text is wrong, a file cannot be read, or they do not suit the machine.
+            if a text is wrong, a file cannot be read, they do not suit the machine, or one has no effect.
         """
         repair = None if self.repair is None else parse_durations(self.repair)
+        platform = machine.to_platform() if isinstance(machine, SimGridPlatform) else machine
+        hosts = [host.name for host in machine.hosts] if isinstance(machine, SimGridPlatform) else []
         plan, said = self._plan(platform, repair)
-        outages, log = self._outages(platform, workload, repair)
+        outages, log, drawn = self._outages(platform, hosts, repair)
         maintenance, rules = self._maintenance(platform, workload)
-        if plan is None and outages is None and maintenance is None:
-            self._refuse_idle_options()
-            if self.resilience == NONE:
-                return None
+        interrupts = not (plan is None and outages is None and maintenance is None)
+        self._refuse_idle_options(models=plan is not None, drawn=drawn or plan is not None, interrupts=interrupts)
+        if not interrupts and self.resilience == NONE:
+            return None
+        for remark in [
+            *([] if plan is None else [*_remarks(plan, platform, workload), *self._endless(plan, platform, workload)]),
+            *([] if outages is None else _losses(outages, platform, workload)),
+            *([] if maintenance is None else _squeezes(maintenance, platform, workload)),
+        ]:
+            logger.warning("{}", remark)
         described: dict[str, Any] = {
             "failures": said,
             "repair": self.repair,
@@ -114,35 +133,45 @@ class ReliabilityOptions:
         """Return the failures, and what the run's configuration says of them."""
         if self.failures == (NO_FAILURES,):
             return None, []
+        if NO_FAILURES in self.failures:
+            raise InputError("--failures none goes with no other model", found=", ".join(self.failures))
         if self.failures:
-            plan = failure_plan(self.failures, platform, repair, self.factor)
-            return plan, [{"model": text, "repair": self.repair} for text in self.failures]
-        parts: list[FailurePlan] = []
-        for number, failing in enumerate(platform.failures):
-            own = repair
-            if own is None and failing.repair is not None:
-                own = parse_durations(failing.repair, f"{platform.name}: failures[{number}].repair")
-            parts.append(failure_plan([failing.model], platform, own, self.factor, where=f"{platform.name}: failures"))
-        if not parts:
-            return None, []
-        plan = FailurePlan(tuple(source for part in parts for source in part.sources))
-        return plan, [msgspec.to_builtins(failing) for failing in platform.failures]
+            named = failure_plan(self.failures, platform, repair, self.factor)
+            return named, [{"model": text, "repair": self.repair, **_digest(text)} for text in self.failures]
+        plan = platform_failures(platform, repair, self.factor)
+        return plan, [{**msgspec.to_builtins(failing), **_digest(failing.model)} for failing in platform.failures]
 
     def _outages(
-        self, platform: Platform, workload: Workload, repair: Durations | None
-    ) -> tuple[Outages | None, dict[str, Any] | None]:
+        self, platform: Platform, hosts: Sequence[str], repair: Durations | None
+    ) -> tuple[Outages | None, dict[str, Any] | None, bool]:
+        """Return the outages of the file, what the run's configuration says of them, and whether ends are drawn."""
         if self.outages is None:
             if self.outages_class is not None or self.outages_start is not None:
                 raise InputError("--outages-class and --outages-start choose a part of --outages FILE")
-            return None, None
+            return None, None, False
         log = load_outage_log(self.outages)
         if self.outages_class is not None:
             log = log.only(self.outages_class)
-        start = None if self.outages_start is None else clock_time(log, self.outages_start)
-        outages = on_machine(log, platform, start=start, repair=repair, seed=self.seed)
+        start = None if self.outages_start is None else _start(log, self.outages_start)
+        outages = on_machine(
+            log,
+            platform,
+            start=start,
+            repair=repair,
+            seed=self.seed,
+            hosts=hosts if _names_hosts(log, hosts) else None,
+        )
         outages.check_nodes(platform.nodes)
+        if start is not None and len(log) and not len(outages):
+            raise InputError(
+                "all outages of the file are over by then",
+                where="--outages-start",
+                expected=f"before {clock_text(log, float(np.nanmax(log.down)))}",
+                found=self.outages_start,
+            )
         digest = hashlib.sha256(b"".join(csv_chunks(outages))).hexdigest()
-        return outages, {"source": log.source, "outages": len(outages), "sha256": digest}
+        said = {"source": log.source, "outages": len(outages), "sha256": digest}
+        return outages, said, bool(np.isnan(log.up).any())
 
     def _maintenance(self, platform: Platform, workload: Workload) -> tuple[MaintenancePlan | None, list[str]]:
         rules: list[MaintenanceRule] = []
@@ -154,17 +183,189 @@ class ReliabilityOptions:
                 if not found:
                     raise InputError("there is no maintenance in the file", where=text, expected="a rule a line")
                 rules += found
+            elif len(text.split()) == 1:  # a rule has three words at least
+                raise InputError(
+                    "this is neither a rule of maintenance nor a file of them",
+                    where="--maintenance",
+                    expected="as '2017-01-29 08:00 +8h all', or a file's name",
+                    found=f"'{text}', and there is no such file",
+                    hint="docs/failures.md has the language.",
+                )
             else:
                 rules.append(parse_maintenance(text, platform, where="--maintenance", epoch=epoch, timezone=zone))
         return (MaintenancePlan(tuple(rules)), [rule.text for rule in rules]) if rules else (None, [])
 
-    def _refuse_idle_options(self) -> None:
-        """Raise InputError if something is said of failures that never come."""
-        default = ReliabilityOptions(failures=self.failures)
-        for name in ("repair", "requeue", "max_attempts", "restart_walltime", "walltime"):
-            if getattr(self, name) != getattr(default, name):
-                option = "checkpoint-walltime" if name == "walltime" else name.replace("_", "-")
-                raise InputError(
-                    f"--{option} has no effect: nothing fails",
-                    expected="--failures, --outages or --maintenance, or a platform with failures",
-                )
+    def _endless(self, plan: FailurePlan, platform: Platform, workload: Workload) -> list[str]:
+        """Return what is to be said of jobs that fail again and again before they have saved or done anything.
+
+        With a rate L of failures together, e^(L t) attempts are to be expected until one works for a time t. Domains,
+        whose nodes fail together, and jobs that can go on with fewer nodes are left out.
+        """
+        way = self.resilience
+        limited = self.requeue == "never" or self.max_attempts is not None
+        own = any(b'"resilience"' in raw for raw in workload.job_json or ())
+        if limited or own or isinstance(way.interval, str) or way.kind not in ("none", "checkpoint"):
+            return []
+        if any(source.domains for source in plan.sources):
+            return []
+        needed = np.minimum(workload.runtime, workload.walltime)
+        if way.interval is not None:
+            needed = np.minimum(needed, way.interval + way.dump + way.read)
+        nodes = np.ceil(workload.size / max(pool.units_per_node for pool in platform.pools))
+        rate = float(plan.rates(platform.nodes).mean())
+        rows = np.flatnonzero((nodes * rate * needed > np.log(_MANY)) & (workload.size <= platform.units))
+        if not rows.size:
+            return []
+        return [f"{_named(rows, workload)} will hardly ever be over: more than {_MANY:,} attempts are to be expected"]
+
+    def _refuse_idle_options(self, *, models: bool, drawn: bool, interrupts: bool) -> None:
+        """Raise InputError if something is said of what never comes.
+
+        ``models`` tells whether there are models of failures, ``drawn`` whether something is random, ``interrupts``
+        whether jobs can lose nodes at all.
+        """
+        default = ReliabilityOptions()
+        nothing = ("nothing fails", "--failures, --outages or --maintenance, or a platform with failures")
+        ends = "the file says when its outages end" if self.outages is not None else "nothing fails"
+        drawing = (ends, "--failures, or a platform with failures")
+        without_models = ("there are no models of failures", "--failures, or a platform with failures")
+        for name, works, (why, expected) in (
+            ("repair", drawn, drawing),
+            ("factor", models, without_models),
+            ("seed", drawn, drawing if self.repair is not None else without_models),
+            ("requeue", interrupts, nothing),
+            ("max_attempts", interrupts, nothing),
+            ("restart_walltime", interrupts, nothing),
+            ("walltime", interrupts, nothing),
+            ("max_attempts", self.requeue != "never", ("jobs do not come back", "another --requeue than never")),
+            ("restart_walltime", self.requeue != "never", ("jobs do not come back", "another --requeue than never")),
+        ):
+            if not works and getattr(self, name) != getattr(default, name):
+                option = _OPTION_OF.get(name, name.replace("_", "-"))
+                raise InputError(f"--{option} has no effect: {why}", expected=expected)
+
+
+def platform_failures(platform: Platform, repair: Durations | None = None, factor: float = 1.0) -> FailurePlan | None:
+    """Return the plan of the failures that a platform's own file names; None if it names none.
+
+    ``repair`` replaces that of each model, ``factor`` multiplies all rates.
+
+    Raises
+    ------
+    PipistrelleError
+        if one of its texts is wrong, or does not suit the machine.
+    """
+    sources: list[Source] = []
+    for number, failing in enumerate(platform.failures):
+        own = repair
+        if own is None and failing.repair is not None:
+            own = parse_durations(failing.repair, f"{platform.name}: failures[{number}].repair")
+        sources += failure_plan([failing.model], platform, own, factor, where=f"{platform.name}: failures").sources
+    return FailurePlan(tuple(sources)) if sources else None
+
+
+#: options whose names on the command line are longer
+_OPTION_OF: Final = {"walltime": "checkpoint-walltime", "factor": "reliability-factor"}
+_DAY: Final = 86400.0
+#: by so much (s) a gap between two dates can be longer than the days between them
+_CLOCK_CHANGE: Final = 3600.0
+#: attempts of one job
+_MANY: Final = 1000
+#: so many standard deviations above the mean are hardly ever seen
+_NEVER: Final = 4.0
+
+
+def _digest(text: str) -> dict[str, str]:
+    """Return the digest of the file that a model's text names, none if it names no file: its name alone says little."""
+    name = text.partition(",")[0].strip()
+    if not name.endswith(".toml"):
+        return {}
+    return {"sha256": hashlib.sha256(read_text(Path(name)).encode()).hexdigest()}
+
+
+def _names_hosts(log: OutageLog, hosts: Sequence[str]) -> bool:
+    """Return whether a log's nodes are these hosts: some of its names are, or it is a list for people with names."""
+    if not hosts:
+        return False
+    known = set(hosts)
+    by_hand = log.format == "CSV" and not all(name.isdecimal() for name in log.nodes)
+    return by_hand or any(name in known for name in log.nodes)
+
+
+def _start(log: OutageLog, text: str) -> float:
+    try:
+        return clock_time(log, text)
+    except PipistrelleError as error:
+        raise InputError(
+            error.what, where="--outages-start", expected=error.expected, found=error.found, hint=error.hint
+        ) from None
+
+
+def _remarks(plan: FailurePlan, platform: Platform, workload: Workload) -> list[str]:
+    """Return what is to be said of failures with which a workload can hardly end."""
+    if not len(workload):
+        return []
+    remarks = []
+    span = float(workload.submit.max() - workload.submit.min() + np.nanmax(workload.runtime, initial=0.0))
+    repair = max(source.model.repair.mean for source in plan.sources)
+    if repair > span:
+        remarks.append(
+            f"a repair takes {repair:,.6g} s on average, longer than all jobs of {workload.name} take to be submitted "
+            f"and run ({span:,.6g} s): a node that fails will hardly be back by then"
+        )
+    up, spread = plan.units_up(platform)
+    largest = workload.size <= platform.units
+    row = int(np.argmax(np.where(largest, workload.size, 0)))
+    size = int(workload.size[row])
+    if largest[row] and size > up + _NEVER * spread:
+        remarks.append(
+            f"{up:,.6g} of {platform.units:,} units are up on average: job {workload.ids[row]} of {size:,} units "
+            "will hardly ever find as many"
+        )
+    return remarks
+
+
+def _losses(outages: Outages, platform: Platform, workload: Workload) -> list[str]:
+    """Return what is to be said of jobs for which too many units are gone for good when they are submitted."""
+    gone = np.isinf(outages.up)
+    if not gone.any():
+        return []
+    each = np.repeat([pool.units_per_node for pool in platform.pools], [pool.nodes for pool in platform.pools])
+    order = np.argsort(outages.down[gone], kind="stable")
+    times = outages.down[gone][order]
+    left = platform.units - np.concatenate([[0], np.cumsum(each[outages.node[gone][order]])])
+    rows = np.flatnonzero(
+        (workload.size > left[np.searchsorted(times, workload.submit, side="right")])
+        & (workload.size <= platform.units)
+    )
+    if not rows.size:
+        return []
+    return [f"{_named(rows, workload)} can never start, for nodes that never come back"]
+
+
+def _squeezes(plan: MaintenancePlan, platform: Platform, workload: Workload) -> list[str]:
+    """Return what is to be said of jobs whose walltimes fit between no two occurrences of what recurs for ever."""
+    remarks = []
+    each = np.repeat([pool.units_per_node for pool in platform.pools], [pool.nodes for pool in platform.pools])
+    for rule in plan.rules:
+        if not rule.endless:
+            continue
+        gap = rule.days * _DAY - rule.length + (0.0 if rule.first.date is None else _CLOCK_CHANGE)
+        beside = platform.units - int(sum(each[low : high + 1].sum() for low, high in rule.nodes.intervals))
+        rows = np.flatnonzero(
+            (workload.size > beside)
+            & (workload.size <= platform.units)
+            & (workload.walltime > gap)
+            & (workload.submit + workload.walltime > rule.first.seconds)
+        )
+        if rows.size:
+            remarks.append(f"{_named(rows, workload)} can hardly be over between two occurrences of '{rule.text}'")
+    return remarks
+
+
+def _named(rows: NDArray[np.intp], workload: Workload) -> str:
+    """Return how many jobs these are, and which, as far as that is short."""
+    names = ", ".join(workload.ids[row] for row in rows[:3].tolist())
+    if rows.size == 1:
+        return f"job {names}"
+    return f"{rows.size:,} jobs ({names}{' and others' if rows.size > 3 else ''})"

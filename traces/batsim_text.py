@@ -1,6 +1,6 @@
 """Batsim's JSON of workloads: the whole file, and the objects of single jobs and profiles that schedulers get."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from math import inf, isnan
 
 import msgspec
@@ -10,6 +10,7 @@ from pipistrelle.traces.batsim_json import label_text
 from pipistrelle.traces.errors import TraceError, shown
 from pipistrelle.traces.log_labels import written_labels
 from pipistrelle.traces.profiles import Composed, Delay, Profile, UsageTrace, delay_json, leaves, runtime_of
+from pipistrelle.traces.runnable import and_more
 from pipistrelle.traces.workload import LABELS, Workload, decimal_text
 
 _KNOWN = frozenset({"id", "subtime", "walltime", "res", "profile"})
@@ -19,10 +20,14 @@ _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 def job_text(workload: Workload, row: int, job_id: str) -> bytes:
     """Return the JSON object of job `row` for schedulers: its ``id`` is `job_id`, such as ``w0!7``.
 
-    It is the file's own object, with every field that stands there; for a log it is made of the job's properties.
+    It is the file's own object, with every field that stands there, but for labels that have changed since it was
+    read; for a log it is made of the job's properties.
     """
     if workload.job_json is not None:
-        return with_id(workload.job_json[row], job_id)
+        members = _MEMBERS.decode(workload.job_json[row])
+        members["id"] = msgspec.Raw(msgspec.json.encode(job_id))
+        _relabel(members, {name: texts[row] for name, texts in workload.labels.items()})
+        return msgspec.json.encode(members)
     walltime = float(workload.walltime[row])
     limit = "" if walltime == inf else f',"walltime":{decimal_text(walltime)}'
     text = (
@@ -87,7 +92,7 @@ def batsim_chunks(workload: Workload) -> Iterator[bytes]:
                 f"Batsim's JSON cannot keep a job without {what}",
                 where=f"{workload.name}, job {shown(workload.ids[int(bad[0])])}",
                 expected="a positive number",
-                found=f"{decimal_text(float(values[bad[0]]))} (and {bad.size - 1} more such jobs)",
+                found=f"{decimal_text(float(values[bad[0]]))}{and_more(bad.size - 1)}",
                 hint="Such jobs cannot be simulated: leave them out with 'convert --clean'.",
             )
     return _chunks(workload, _Profiles(workload).texts())
@@ -191,6 +196,13 @@ def _further(workload: Workload, labels: dict[str, list[str]], row: int) -> str:
     wanted = {name: texts[row] for name, texts in labels.items() if texts[row]}
     if not wanted and members.keys() <= _KNOWN:
         return ""
+    _relabel(members, wanted)
+    texts = ((key, msgspec.json.format(raw, indent=-1).decode()) for key, raw in members.items() if key not in _KNOWN)
+    return "".join(f", {_json(key)}: {text}" for key, text in texts)
+
+
+def _relabel(members: dict[str, msgspec.Raw], wanted: Mapping[str, str]) -> None:
+    """Make the members for labels say what is ``wanted``; one that does already stays as it stood."""
     for name in LABELS:
         old = label_text(members[name]) if name in members else ""
         new = wanted.get(name, "")
@@ -198,8 +210,6 @@ def _further(workload: Workload, labels: dict[str, list[str]], row: int) -> str:
             members.pop(name, None)
             if new:
                 members[name] = msgspec.Raw(msgspec.json.encode(new))
-    texts = ((key, msgspec.json.format(raw, indent=-1).decode()) for key, raw in members.items() if key not in _KNOWN)
-    return "".join(f", {_json(key)}: {text}" for key, text in texts)
 
 
 def _json(value: object) -> str:

@@ -47,7 +47,9 @@ def describe(workload: Workload) -> list[tuple[str, str]]:
         if texts is not None:
             facts.append((heading, _count_text(texts)))
     dependent = sum(map(bool, dependency_column(kept) or ()))
-    return [*facts, ("dependent", f"{dependent:,} jobs wait for others")] if dependent else facts
+    if not dependent:
+        return facts
+    return [*facts, ("dependent", f"{dependent:,} jobs wait for others" if dependent > 1 else "1 job waits for others")]
 
 
 def _count_text(texts: list[str] | None) -> str:

@@ -19,3 +19,8 @@ def shown(text: object) -> str:
     """Return text from a file for a message: printable, quoted, and cut if it is long."""
     quoted = repr(str(text))
     return quoted if len(quoted) <= _SHOWN else f"{quoted[:_SHOWN]}...'"
+
+
+def counted(count: int, thing: str) -> str:
+    """Return a count with its noun: ``1 job``, ``2,000 jobs``."""
+    return f"{count:,} {thing}" + ("" if count == 1 else "s")

@@ -1,34 +1,46 @@
 """Reading and writing a workload without saying in which format: content decides on reading, the suffix on writing."""
 
-import io
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
 from pipistrelle.protocol.errors import did_you_mean
-from pipistrelle.traces import haizea, maui_resources, maui_trace, pbs_accounting, sacct
-from pipistrelle.traces.batsim_json import parse_batsim
-from pipistrelle.traces.batsim_text import batsim_chunks
 from pipistrelle.traces.errors import TraceError, shown
 from pipistrelle.traces.files import PathText, open_trace, write_trace
 from pipistrelle.traces.job_table import LogOptions, Units
-from pipistrelle.traces.log_labels import written_labels
-from pipistrelle.traces.maui_text import maui_chunks
-from pipistrelle.traces.sacct_text import sacct_chunks
-from pipistrelle.traces.swf import parse_swf, swf_chunks
-from pipistrelle.traces.swf_numbers import loses_dependencies
+from pipistrelle.traces.log_signs import kind_of
 from pipistrelle.traces.workload import LABELS, Workload
 
-Parser = Callable[[io.BufferedReader, PathText, LogOptions], Workload]
+if TYPE_CHECKING:
+    from pipistrelle.traces.pbs_accounting import PbsLog
+    from pipistrelle.traces.sacct import SacctLog
 
-_WRITERS = {
-    f"{suffix}{packing}": chunks
-    for suffix, chunks in (
-        (".swf", swf_chunks),
-        (".json", batsim_chunks),
-        (".sacct", sacct_chunks),
-        (".maui", maui_chunks),
+#: {kind of log: module and function that read it}; a module is imported when its format is met, to start fast
+_READERS: Final = {
+    "haizea": ("haizea", "parse_haizea"),
+    "maui": ("maui_trace", "parse_maui"),
+    "pbs": ("pbs_accounting", "parse_pbs_accounting"),
+    "sacct": ("sacct", "parse_sacct"),
+}
+#: {suffix: module and function that write the format}
+_WRITERS: Final = {
+    f"{suffix}{packing}": place
+    for suffix, place in (
+        (".swf", ("swf", "swf_chunks")),
+        (".json", ("batsim_text", "batsim_chunks")),
+        (".sacct", ("sacct_text", "sacct_chunks")),
+        (".maui", ("maui_text", "maui_chunks")),
     )
     for packing in ("", ".gz", ".xz")
+}
+
+#: {suffix that a user may try: why it is not written}
+_ONLY_READ: Final = {
+    ".pbs": "PBS accounting is read, but not written.",
+    ".xml": "Haizea's leases are read, but not written.",
+    ".lwf": "Haizea's leases are read, but not written.",
+    ".toml": "A .toml file is a platform, which 'convert' makes of a Maui resource trace.",
 }
 
 #: Names that `save` understands end in one of these.
@@ -65,13 +77,24 @@ def load(path: PathText, *, sort: bool = False, units: Units = "nodes", timezone
     options = LogOptions(units, timezone)
     options.zone()
     with open_trace(path) as stream:
-        head = stream.peek().removeprefix(b"\xef\xbb\xbf").lstrip()
-        if head[:1] in (b"{", b"["):
+        kind = kind_of(stream.peek())
+        if kind == "batsim":
+            from pipistrelle.traces.batsim_json import parse_batsim
+
             return parse_batsim(stream.read(), path)
-        parser = _log_parser(head, path)
-        if parser is not None:
-            return parser(stream, path, options)
-        return parse_swf(stream, path, sort=sort)
+        if kind == "swf":
+            from pipistrelle.traces.swf import parse_swf
+
+            return parse_swf(stream, path, sort=sort)
+        if kind == "maui resources":
+            raise TraceError(
+                "is a Maui resource trace: a machine, not its jobs",
+                where=os.fspath(path),
+                expected="a workload",
+                hint="'pipistrelle convert' makes a platform of it: name a .toml file to write.",
+            )
+        workload: Workload = _function(_READERS[kind])(stream, path, options)
+        return workload
 
 
 def load_parts(paths: Sequence[PathText], *, units: Units = "nodes", timezone: str | None = None) -> Workload:
@@ -86,18 +109,15 @@ def load_parts(paths: Sequence[PathText], *, units: Units = "nodes", timezone: s
         if a file cannot be read or breaks a rule of its format, or is of another one.
     """
     options = LogOptions(units, timezone)
-    first: Parser | None = None
-    log: pbs_accounting.PbsLog | sacct.SacctLog | None = None
+    first = ""
+    log: PbsLog | SacctLog | None = None
     for path in paths:
         with open_trace(path) as stream:
-            parser = _log_parser(stream.peek().removeprefix(b"\xef\xbb\xbf").lstrip(), path)
-            if first is None:
-                first = parser
-                if parser is pbs_accounting.parse_pbs_accounting:
-                    log = pbs_accounting.PbsLog(options)
-                elif parser is sacct.parse_sacct:
-                    log = sacct.SacctLog(options)
-            if log is None or parser is not first:
+            kind = kind_of(stream.peek())
+            if not first:
+                first = kind
+                log = _log(kind, options)
+            if log is None or kind != first:
                 raise TraceError(
                     "the file is no part of a log in several files",
                     where=os.fspath(path),
@@ -110,26 +130,23 @@ def load_parts(paths: Sequence[PathText], *, units: Units = "nodes", timezone: s
     return log.workload(paths[0])
 
 
-def _log_parser(head: bytes, path: PathText) -> Parser | None:
-    """Return the reader of the centre's log that begins so, None if it is none of those known."""
-    if head.startswith(b"<"):
-        return haizea.parse_haizea
-    if pbs_accounting.SIGN.match(head):
-        return pbs_accounting.parse_pbs_accounting
-    lines = head.decode("utf-8", "replace").splitlines()
-    first = next((line for line in lines if line.strip() and not line.lstrip().startswith("#")), "")
-    if sacct.is_header(first):
-        return sacct.parse_sacct
-    if maui_trace.is_trace_line(first):
-        return maui_trace.parse_maui
-    if maui_resources.is_resource_line(first):
-        raise TraceError(
-            "is a Maui resource trace: a machine, not its jobs",
-            where=os.fspath(path),
-            expected="a workload",
-            hint="'pipistrelle convert' makes a platform of it: name a .toml file to write.",
-        )
+def _log(kind: str, options: LogOptions) -> "PbsLog | SacctLog | None":
+    """Return what gathers a log in several files; None if logs of this kind are in one."""
+    if kind == "pbs":
+        from pipistrelle.traces.pbs_accounting import PbsLog
+
+        return PbsLog(options)
+    if kind == "sacct":
+        from pipistrelle.traces.sacct import SacctLog
+
+        return SacctLog(options)
     return None
+
+
+def _function(place: tuple[str, str]) -> Callable[..., Any]:
+    module, name = place
+    function: Callable[..., Any] = getattr(import_module(f"pipistrelle.traces.{module}"), name)
+    return function
 
 
 def save(workload: Workload, path: PathText) -> None:
@@ -145,32 +162,48 @@ def save(workload: Workload, path: PathText) -> None:
     where = os.fspath(path)
     suffix = _suffix(where)
     if suffix is not None:
-        write_trace(path, _WRITERS[suffix](workload))
+        chunks: Iterator[bytes] = _function(_WRITERS[suffix])(workload)
+        write_trace(path, chunks)
         return
     name = os.path.basename(where)
+    ending = os.path.splitext(name)[1]
     raise TraceError(
         "the name does not say which format to write",
         where=where,
         expected=f"a name that ends in one of {', '.join(SUFFIXES)}",
         found=shown(name),
-        hint=did_you_mean(os.path.splitext(name)[1] or name, list(SUFFIXES)),
+        hint=_ONLY_READ.get(ending) or did_you_mean(ending or name, list(SUFFIXES)),
     )
 
 
 def not_kept(workload: Workload, path: PathText) -> list[str]:
     """Return what of a workload's labels, columns and measures the format that the suffix names has no place for.
 
-    They are names such as ``account``, in the order of `LABELS`, the others by name after them.
+    They are names such as ``account``, in the order of `LABELS`, the others by name after them, and the machine's size.
     """
+    from pipistrelle.traces.log_labels import written_labels
+
     suffix = _suffix(os.fspath(path)) or ""
     ending, kept = next(((ending, kept) for ending, kept in _KEPT.items() if suffix.startswith(ending)), ("", set()))
     lost = [label for label in written_labels(workload) if label not in kept]
     if ending == ".swf":
+        from pipistrelle.traces.swf_numbers import loses_dependencies, loses_states
+
         if loses_dependencies(workload):
             lost.append("dependency (but for the end of one job)")
+        if loses_states(workload):
+            lost.append("state (but for success, failure and cancellation)")
         return lost
+    if ending == ".maui":
+        from pipistrelle.traces.maui_text import loses_states as loses_failures
+
+        if loses_failures(workload):
+            lost.append("state (but for removed jobs and those that never ran)")
     numbers = {_STANDS_FOR.get(name, name) for name in (*workload.columns, *workload.measures)}
-    return lost + sorted(numbers - kept - set(lost))
+    lost += sorted(numbers - kept - set(lost))
+    if ending in (".sacct", ".maui") and workload.machine_size is not None:
+        lost.append("the machine's size")
+    return lost
 
 
 def _suffix(where: str) -> str | None:

@@ -11,10 +11,10 @@ from typing import Final
 from pipistrelle.traces.errors import TraceError, shown
 from pipistrelle.traces.files import PathText, open_trace
 from pipistrelle.traces.job_table import Names, numbered_lines, whole_number
-from pipistrelle.traces.maui_trace import NONE, is_remark
+from pipistrelle.traces.log_signs import NODE_SIGN, is_remark, kind_of
+from pipistrelle.traces.maui_trace import NONE
 
 WIDTH: Final = 21
-_KIND: Final = "COMPUTENODE"
 _EVENTS: Final = ("AVAILABLE", "DEFINED", "DRAINED")
 _LISTED: Final = re.compile(r"\[([^\]:]*)(?::[^\]]*)?\]")
 
@@ -52,21 +52,15 @@ class MauiNode:
     classes: tuple[str, ...]
 
 
-def is_resource_line(line: str) -> bool:
-    """Tell whether a line describes a node."""
-    return line.split()[:1] == [_KIND]
-
-
 def is_resource_trace(path: PathText) -> bool:
     """Tell whether a file begins as a resource trace does; one that cannot be read does not."""
     if not os.path.isfile(path):  # bytes of a pipe would be gone once looked at
         return False
     try:
         with open_trace(path) as stream:
-            text = stream.peek().decode("utf-8-sig", "replace")
+            return kind_of(stream.peek()) == "maui resources"
     except TraceError:
         return False
-    return is_resource_line(next((line for line in text.splitlines() if line.strip() and not is_remark(line)), ""))
 
 
 def read_maui_resources(path: PathText) -> tuple[MauiNode, ...]:
@@ -97,16 +91,16 @@ def read_maui_resources(path: PathText) -> tuple[MauiNode, ...]:
             places[node.name] = place
             nodes.append(node)
     if not nodes:
-        raise TraceError("has no nodes", where=where, expected=f"lines that begin with {_KIND}")
+        raise TraceError("has no nodes", where=where, expected=f"lines that begin with {NODE_SIGN}")
     return tuple(nodes)
 
 
 def _node(fields: list[str], place: str, names: Names) -> MauiNode:
-    if fields[0] != _KIND or len(fields) != WIDTH or fields[1] not in _EVENTS:
+    if fields[0] != NODE_SIGN or len(fields) != WIDTH or fields[1] not in _EVENTS:
         raise TraceError(
             "the line is no node of a resource trace",
             where=place,
-            expected=f"{WIDTH} fields, the first {_KIND}, the second one of {', '.join(_EVENTS)}",
+            expected=f"{WIDTH} fields, the first {NODE_SIGN}, the second one of {', '.join(_EVENTS)}",
             found=f"{len(fields)}, the first {shown(fields[0])}",
             hint="Check that the file is complete.",
         )

@@ -6,13 +6,15 @@ from typing import Final
 
 import numpy as np
 
-from pipistrelle.traces.log_labels import written_labels
-from pipistrelle.traces.maui_trace import CLASS, NONE, WIDTH, is_remark
+from pipistrelle.traces.log_labels import state_column, written_labels
+from pipistrelle.traces.log_signs import is_remark
+from pipistrelle.traces.maui_trace import CLASS, NONE, WIDTH
 from pipistrelle.traces.runnable import require_ids, require_runtimes
 from pipistrelle.traces.workload import Workload
 
 _BLOCK: Final = 4096
 _REMOVED: Final = frozenset(("CANCELLED", "REMOVED"))
+_TOLD: Final = _REMOVED | {"COMPLETED"}
 #: {label: the signs that divide its field}
 _SIGNS: Final = {"queue": re.compile(r"[\[\]:]"), "qos": re.compile(":")}
 _LEAST: Final = 1  # Unix time: 0 is Maui's word for no time
@@ -33,6 +35,15 @@ def maui_chunks(workload: Workload) -> Iterator[bytes]:
     require_runtimes(workload, "Maui's workload trace")
     require_ids(workload, "Maui's workload trace", _has_no_blank, "a word that does not begin with '#'")
     return _chunks(workload)
+
+
+def loses_states(workload: Workload) -> bool:
+    """Tell whether a job that ran ended otherwise than by completing or being removed."""
+    texts = state_column(workload)
+    if texts is None:
+        return False
+    ran = (workload.runtime >= 0).tolist()
+    return any(did and text and text.upper() not in _TOLD for text, did in zip(texts, ran, strict=True))
 
 
 def _chunks(workload: Workload) -> Iterator[bytes]:

@@ -22,6 +22,7 @@ from pipistrelle.traces.job_table import (
     numbered_lines,
     whole_number,
 )
+from pipistrelle.traces.log_signs import is_remark
 from pipistrelle.traces.workload import Workload
 
 FORMAT: Final = "Maui workload trace"
@@ -54,18 +55,6 @@ FIELDS: Final = {
 }
 #: a class in the list of those that a job asks for: ``[batch:1]``
 CLASS: Final = re.compile(r"\[([^\]:]*)(?::[^\]]*)?\]")
-_LEAST_FIELDS: Final = 30  # a line that is cut off is still one of such a trace
-_VERSION: Final = re.compile(r"VERSION[ \t=]", re.IGNORECASE)
-
-
-def is_trace_line(line: str) -> bool:
-    """Tell whether a line is a job of such a trace; SWF has 18 fields, resource traces have 21."""
-    return bool(_VERSION.match(line)) or len(line.split()) >= _LEAST_FIELDS
-
-
-def is_remark(line: str) -> bool:
-    """Tell whether a line is a remark or names the trace's version."""
-    return line.lstrip().startswith("#") or bool(_VERSION.match(line))
 
 
 def parse_maui(stream: io.BufferedReader, path: PathText, options: LogOptions | None = None) -> Workload:

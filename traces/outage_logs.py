@@ -30,8 +30,10 @@ def load_outage_log(path: PathText) -> OutageLog:
     TraceError
         if the file cannot be read, its format is not known, or a row is malformed; the message says where.
     """
-    with open_trace(path) as stream:
+    with open_trace(path, may_be_empty=True) as stream:
         head = stream.peek()
+        if not head:
+            raise TraceError("is empty", where=str(path), expected=_EXPECTED)
         if not head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{"):
             return _parser(head, path)(stream, path)
     return read_batsim_outages(path)

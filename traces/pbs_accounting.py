@@ -29,9 +29,6 @@ from pipistrelle.traces.workload import Workload
 
 FORMAT: Final = "PBS accounting"
 
-#: what tells this log from others: its first line
-SIGN: Final = re.compile(rb"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d(?:\.\d+)?;[A-Za-z];")
-
 _SERVER: Final = re.compile(r"(\d+(?:\[\d*\])?)\.[\w.-]+", re.ASCII)
 _MOVED: Final = re.compile(r"@[\w.-]+", re.ASCII)
 #: records that tell of a job's way: queued, started, run again (R, T), ended

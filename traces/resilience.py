@@ -71,18 +71,6 @@ class Resilience(Struct, frozen=True):
             return min(max(1, math.floor(self.share * nodes * (1 + 1e-12))), most)
         return most if self.spares is None else min(self.spares, most)
 
-    def check(self, nodes: int, walltime: float) -> str | None:
-        """Return why a job on so many nodes with this walltime (s) cannot go as it was meant, None if it can.
-
-        With as many spares as nodes it can never run. If its walltime ends before its first dump of a fixed interval
-        does, nothing is ever saved: it can finish only in an attempt that meets no failure, as if there were no dumps.
-        """
-        if self.kind == "spares" and self.spares is not None and self.spares >= nodes:
-            return f"{self.spares} spares leave none of its {nodes} nodes to work"
-        if isinstance(self.interval, float) and self.interval + self.dump > walltime:
-            return f"its walltime of {walltime:g} s ends before its first dump, after {self.interval + self.dump:g} s"
-        return None
-
 
 #: a job that loses its allocation and all its work
 NONE: Final = Resilience()
@@ -180,8 +168,9 @@ def resilience_of(members: Mapping[str, Any], where: str) -> Resilience:
         return parse_resilience(**texts)
     except ResilienceError as error:
         place = where if error.where is None else f"{where}, {error.where.removeprefix('--')}"
+        what, expected = error.what.replace("--", ""), (error.expected or "").replace("--", "")  # members, not options
         raise ResilienceError(
-            error.what, where=place, expected=error.expected, found=error.found, hint=error.hint
+            what, where=place, expected=expected or None, found=error.found, hint=error.hint
         ) from None
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pipistrelle.traces.errors import TraceError, shown
+from pipistrelle.traces.errors import TraceError, counted, shown
 from pipistrelle.traces.workload import Workload
 
 
@@ -19,9 +19,14 @@ def require_runtimes(workload: Workload, format: str) -> None:
             f"{format} cannot keep a job that computes",
             where=f"{workload.name}, job {shown(workload.ids[row])}",
             expected="a profile of delays",
-            found=f"profile {shown(workload.profile_of(row))} (and {unknown.size - 1} more such jobs)",
+            found=f"profile {shown(workload.profile_of(row))}{and_more(unknown.size - 1)}",
             hint="Its hosts decide how long it takes: keep the workload in Batsim's JSON.",
         )
+
+
+def and_more(count: int) -> str:
+    """Return what a message about one job says of `count` others with the same fault; nothing if there are none."""
+    return f" (and {counted(count, 'more such job')})" if count else ""
 
 
 def require_ids(workload: Workload, format: str, fits: Callable[[str], bool], expected: str) -> None:

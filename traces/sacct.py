@@ -24,11 +24,11 @@ from pipistrelle.traces.job_table import (
     numbered_lines,
     whole_number,
 )
+from pipistrelle.traces.log_signs import IDS
 from pipistrelle.traces.log_times import Clock, length
 from pipistrelle.traces.workload import Workload
 
 FORMAT: Final = "Slurm sacct"
-IDS: Final = ("JobID", "JobIDRaw")
 
 #: {label: the column that gives it}
 LABEL_COLUMNS: Final = {
@@ -51,12 +51,6 @@ _SCALES: Final = {"K": 1000, "M": 1_000_000}
 _FREE: Final = ("JobName", "SubmitLine", "Comment", "AdminComment", "SystemComment", "Reason", "WorkDir")
 _DEPENDENCY: Final = re.compile(r"\s(?:--dependency[= ]|-d ?)['\"]?((?:after|singleton)[^\s'\"]*)")
 _ENDS: Final = {"COMPLETED": COMPLETED, "CANCELLED": CANCELLED}
-
-
-def is_header(line: str) -> bool:
-    """Tell whether a line names columns as ``sacct --parsable2`` and ``--parsable`` do."""
-    cells = [cell.strip() for cell in line.split("|")]
-    return len(cells) > 1 and any(name in cells for name in IDS)
 
 
 def parse_sacct(stream: io.BufferedReader, path: PathText, options: LogOptions | None = None) -> Workload:

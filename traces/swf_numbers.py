@@ -55,6 +55,12 @@ def loses_dependencies(workload: Workload) -> bool:
     return False
 
 
+def loses_states(workload: Workload) -> bool:
+    """Tell whether a job ended otherwise than in the few ways that SWF has numbers for, as by a timeout."""
+    texts = {text.upper() for text in workload.labels.get("state", ())}
+    return any(text not in _STATUS and text not in GOING_ON and text != "FAILED" for text in texts)
+
+
 def _numbers(texts: list[str]) -> tuple[Ints, list[str]]:
     """Return numbers, shape (n,), and the names of 1, 2, ...; no names if the texts are numbers themselves."""
     if all(not text or _is_number(text) for text in texts):

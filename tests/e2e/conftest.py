@@ -187,8 +187,9 @@ class Shell:
             return list(csv.reader(file))[1:]
 
     def files(self, out: str) -> dict[str, bytes]:
-        """Return the names and the bytes of all files of an outputs' folder."""
-        return {path.name: path.read_bytes() for path in sorted((self.folder / out).iterdir())}
+        """Return the names and the bytes of a run's results: all its files but that which tells how it was called."""
+        paths = sorted((self.folder / out).iterdir())
+        return {path.name: path.read_bytes() for path in paths if path.name != "out_command.json"}
 
     def survivors(self) -> list[str]:
         """Return the command lines of the processes that this test started, however indirectly, and that live."""

@@ -32,7 +32,7 @@ def listen(shell, fault, *options, endpoint="{endpoint}"):
 
 def apart_from_names(config):
     """Return a configuration without what the dialects say differently of scheduler and run."""
-    said = {"run_id", "scheduler", "batsim", "command"}
+    said = {"run_id", "scheduler", "batsim"}
     return {key: value for key, value in json.loads(config).items() if key not in said}
 
 

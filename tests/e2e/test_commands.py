@@ -5,14 +5,17 @@ import os
 import pty
 import re
 import subprocess
+import sys
 from importlib.metadata import version
 
 import click
 import pytest
 
+from pipistrelle.cli.main import COMMANDS as PLACES
 from pipistrelle.cli.main import cli
+from pipistrelle.traces import generate, save
 
-COMMANDS = ["run", "serve", "schedule", "list", "validate", "workload", "convert", "batsim", "outages"]
+COMMANDS = [*PLACES]
 COMMANDS += [f"workload {name}" for name in ("generate", "describe", "filter", "scale", "merge", "shuffle", "copy")]
 
 
@@ -25,28 +28,63 @@ def find(path):
     return command
 
 
+@pytest.fixture
+def answer(monkeypatch, capsys):
+    """Return a function that gives what a command prints when it is called here, without a process of its own."""
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def call(path, *words):
+        code = find(path).main([*words], prog_name=f"pipistrelle {path}".strip(), standalone_mode=False)
+        assert not code
+        return capsys.readouterr().out
+
+    return call
+
+
 @pytest.mark.parametrize("path", ["", *COMMANDS])
-def test_help_names_every_option(shell, path):
-    """Each command explains itself, with every option and every argument, and exits with 0."""
-    outcome = shell.run(*path.split(), "-h" if path == "run" else "--help").ok()
+def test_help_names_every_option(answer, path):
+    """Each command explains itself, with every option and every argument."""
+    out = answer(path, "--help")
 
     for parameter in find(path).params:
         for option in [*parameter.opts, *parameter.secondary_opts]:
             if isinstance(parameter, click.Option):
-                assert re.search(rf"(^|[\s,/]){re.escape(option)}([\s,/]|$)", outcome.out, re.MULTILINE), option
+                assert re.search(rf"(^|[\s,/]){re.escape(option)}([\s,/]|$)", out, re.MULTILINE), option
                 assert parameter.help, option
-    assert "Usage: pipistrelle" in outcome.out
+    assert f"Usage: pipistrelle {path}".strip() in out
 
 
 def test_the_list_of_commands_is_whole(shell):
     """The group names each command with what it does, and without arguments shows its help."""
     outcome = shell.run("--help").ok()
 
-    for name in {path.split()[0] for path in COMMANDS}:
+    for name in PLACES:
         assert re.search(rf"^  {name}  +[A-Z]", outcome.out, re.MULTILINE)
+    assert shell.run("list", "-h").ok().out.startswith("Usage: pipistrelle list ")
     bare = shell.run()
     assert bare.code in (0, 2)
     assert "Usage: pipistrelle" in bare.out + bare.err
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_the_list_of_commands_says_what_they_say_of_themselves(name):
+    """What `pipistrelle --help` says without importing a command begins as the command's own help does."""
+    first, *_ = find(name).help.split()
+
+    assert PLACES[name].purpose.startswith(f"{first} ")
+    assert len(PLACES[name].purpose) <= 66
+    assert PLACES[name].purpose.endswith(".")
+
+
+def test_the_list_of_commands_needs_no_command(shell):
+    """`pipistrelle --help` imports neither arrays nor tables, nor any part of the simulator."""
+    script = "import sys\nfrom pipistrelle.cli.main import main\nmain(['--help'])"
+    outcome = shell.spawn(sys.executable, "-X", "importtime", "-c", script).finish()
+    imported = {line.rpartition("|")[2].strip() for line in outcome.err.splitlines()}
+
+    assert outcome.code == 0
+    assert "pipistrelle.cli.main" in imported
+    assert not imported & {"numpy", "rich", "loguru", "zmq", "pipistrelle.server", "pipistrelle.traces"}
 
 
 def test_the_version_is_that_of_package_and_protocol(shell):
@@ -62,9 +100,9 @@ def test_the_version_is_that_of_package_and_protocol(shell):
         ("workloads", ["demo", "seven-jobs"]),
     ],
 )
-def test_list_names_what_there_is(shell, kind, names):
+def test_list_names_what_there_is(answer, kind, names):
     """One line each: the name and what it is."""
-    lines = shell.run("list", kind).ok().out.splitlines()
+    lines = answer("list", kind).splitlines()
 
     for name in names:
         assert any(re.match(rf"{name}  +\S", line) for line in lines)
@@ -73,8 +111,8 @@ def test_list_names_what_there_is(shell, kind, names):
 
 def test_validate_describes_each_kind_of_file(shell):
     """What a file is, and what is in it; nothing is complained of."""
-    shell.run("workload", "generate", "--jobs", "50", "--units", "16", "-o", "w.swf.xz").ok()
-    shell.run("convert", "w.swf.xz", "w.json").ok()
+    for name in ("w.swf.xz", "w.json"):
+        save(generate(jobs=50, units=16, seed=1), shell.folder / name)
     shell.write("p.toml", 'name = "mine"\n[[pools]]\nname = "cpu"\nnodes = 3\n')
     out = shell.run("validate", "w.swf.xz", "w.json", "p.toml").ok().out
 
@@ -96,7 +134,7 @@ def test_validate_goes_on_after_a_wrong_file(shell):
 
 def test_parts_of_a_preset_can_be_replaced(shell):
     """`schedule easy --order sjf` and `run` with the same parts make the same decisions, other than plain EASY."""
-    shell.run("workload", "generate", "--jobs", "400", "--units", "32", "--seed", "7", "-o", "w.swf").ok()
+    save(generate(jobs=150, units=32, seed=7), shell.folder / "w.swf")
     server = shell.start("serve", "-w", "w.swf", "--out", "served")
     shell.run("schedule", "easy", "--order", "sjf", "--connect", "served").ok()
     server.finish().ok()

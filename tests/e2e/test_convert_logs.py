@@ -38,7 +38,7 @@ def test_a_log_in_several_files(shell, log):
     """Files of several days are one log; what the format does not keep is told."""
     done = shell.run("convert", *log, "out.swf", "--units", "processors", "--timezone", "Europe/Prague").ok()
     lost = "not kept, as the format has no place for it: name, account, dependency (but for the end of one job)"
-    assert done.out == f"{lost}\n1 jobs written to out.swf\n"
+    assert done.out == f"{lost}\n1 job written to out.swf\n"
     workload = load(shell.folder / "out.swf")
     assert (workload.size.tolist(), workload.runtime.tolist()) == ([48], [3600.0])
     assert (workload.timezone, workload.header["Queue"]) == ("Europe/Prague", "1 qprod")
@@ -69,7 +69,7 @@ def test_a_machine(shell):
     shell.write("resources", "".join(lines) + NODE.format("DRAINED", "n9", "[NONE]"))
     done = shell.run("convert", "resources", "machine.toml").ok()
     assert done.out == (
-        "1 nodes are down or drained in the trace; they are part of the platform\n"
+        "down or drained in the trace, and part of the platform all the same: 1 node\n"
         "6 nodes in 2 pools written to machine.toml\n"
     )
     assert "6 nodes" in shell.run("validate", "machine.toml").ok().out
@@ -104,3 +104,10 @@ def test_wrong_use(shell, log, words, message):
     done = shell.run("convert", *words)
     assert done.code == 2
     assert message in done.err
+
+
+def test_a_log_that_says_no_machine_needs_a_platform(shell, log):
+    """`run` and `serve` take a log as it is; the message tells how to name the machine, and to count processors."""
+    shell.run("run", "-w", log[0], "--in-process").failed(
+        2, "does not say how large its machine was", "PBS accounting never says it", "--platform", "--units processors"
+    )

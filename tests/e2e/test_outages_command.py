@@ -56,8 +56,14 @@ def test_a_model_of_the_library_on_a_platform(shell):
         (["outages", "show", "absent.csv"], ["absent.csv", "no such file"]),
         (["outages", "show", "bad.csv"], ["bad.csv, line 3", "ends no later than it begins"]),
         (["outages", "show", "good.csv", "--class", "x"], ["no class of nodes 'x'", "Did you mean", "all"][:1]),
-        (["outages", "show", "good.csv", "--numbers", "4-1"], ["runs backwards"]),
-        (["outages", "show", "good.csv", "--begin", "x"], ["a time cannot be read"]),
+        (["outages", "show", "good.csv", "--numbers", "4-1"], ["--numbers", "runs backwards"]),
+        (["outages", "show", "good.csv", "--begin", "x"], ["--begin: a time cannot be read"]),
+        (
+            ["outages", "show", "good.csv", "--begin", "3h", "--end", "2h"],
+            ["--end: the end is not after the begin", "3h"],
+        ),
+        (["outages", "show", "empty.csv"], ["empty.csv: is empty", "node,down,up,cause"]),
+        (["outages", "fit", "good.csv", "--age", "-1d"], ["--age: a node's age is not above zero", "'-1d'"]),
         (["outages", "fit", "good.csv"], ["too few failures"]),
         (["outages", "fit", "good.csv", "--model", "weibul"], ["Did you mean 'weibull'"]),
         (["outages", "fit", "good.csv", "-o", "good.csv"], ["good.csv is read by this very command"]),
@@ -68,6 +74,7 @@ def test_wrong_input(shell, words, fragments):
     """Exit code 2 and one message that says what and where; no file is written."""
     shell.write("bad.csv", "node,down,up\n1,2,3\n1,9,4\n")
     shell.write("good.csv", "node,down,up,cause,announced\n1,2,3,work,1\n2,2,3,work,1\n")
+    shell.write("empty.csv", "")
     shell.run(*words).failed(2, *fragments)
 
     assert not (shell.folder / "x.csv").exists()

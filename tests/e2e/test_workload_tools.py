@@ -190,7 +190,7 @@ def test_a_workload_is_described(shell, log):
 
     for text in (
         "dropped              1 (run time zero or missing: 1)",
-        "dependencies         2 jobs wait for others",
+        "dependent            2 jobs wait for others",
         "user: 3 in all",
         "batch",
         "Jobs by size and run time, %",

@@ -192,6 +192,25 @@ def test_what_hits_a_node_that_is_down_is_dropped():
     assert {row.cause for row in both if row.node == 0} == {"failure", "domain 0: failure"}
 
 
+def test_how_many_units_are_up_in_the_long_run():
+    """By MTBF / (MTBF + MTTR) of all that acts on a node, as counted from a long stream; cabinets spread more."""
+    fat = Pool(name="b", nodes=4, unit="core", units_per_node=4)
+    machine = Platform(name="m", pools=(Pool(name="a", nodes=8), fat))
+    often = FailureModel(Exponential(9 * HOUR), Exponential(HOUR))
+    alone = FailurePlan((Source(often, range(12)),))
+    cabinets = FailurePlan((Source(often, range(8), blocks(range(8), 4)),))
+    mean, spread = alone.units_up(machine)
+    horizon = 100_000 * HOUR
+    down = sum(
+        (min(row.up, horizon) - row.down) * (1 if row.node < 8 else 4) for row in alone.outages(seed=1, horizon=horizon)
+    )
+
+    assert mean == pytest.approx(24 * 0.9)
+    assert machine.units - down / horizon == pytest.approx(mean, rel=0.002)
+    assert spread == pytest.approx(math.sqrt((8 + 4 * 16) * 0.09))
+    assert cabinets.units_up(machine) == pytest.approx((16 + 8 * 0.9, math.sqrt(8 * 4 * 0.09)))
+
+
 def test_pools_have_their_own_nodes():
     """A model of a pool acts on the numbers of that pool's nodes."""
     machine = Platform(name="m", pools=(Pool(name="cpu", nodes=3), Pool(name="gpu", nodes=2)))

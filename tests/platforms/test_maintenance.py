@@ -200,7 +200,7 @@ def test_files():
         ("tomorrow +1h all", "the begin of maintenance cannot be read.*'tomorrow'"),
         ("3600 +1h all", "cannot be read.*Write '@3600' for a time after time 0"),
         ("2017-2-1 +1h all", "cannot be read"),
-        ("@-5 +1h all", "not above zero.*'-5'"),
+        ("@-5 +1h all", "below zero.*'-5'"),
         ("@ +1h all", "cannot be read"),
         ("@nan +1h all", "cannot be read"),
         ("@1e400 +1h all", "finite"),

@@ -180,3 +180,14 @@ def test_states_of_the_machine_add_up(failing: Any, diary: Any) -> None:
     settled = [text for text in diary.lines if "settled" in text]
 
     assert settled == ["0 settled 2", "10 settled 1 down 2"]
+
+
+def test_a_job_that_will_never_be_done_ends_the_run(failing: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job that loses attempt after attempt with nothing saved is found out, and named."""
+    monkeypatch.setattr("pipistrelle.server.trials._MOST_FRUITLESS", 5)
+    game = failing(1, [("1", 0, 1, 50, 60)], [(0, at, at + 1) for at in range(10, 400, 10)])
+    game.begin()
+    with pytest.raises(Stalled, match="1 has lost its nodes 5 times, and has saved none of its work"):
+        for attempt in ("1", "1#1", "1#2", "1#3", "1#4"):
+            game.say(game.execute(attempt, "0"))
+            game.say()

@@ -173,9 +173,7 @@ def test_a_whole_run_and_its_files(tmp_path: Path) -> None:
         "batsim",
         "scheduler",
         "versions",
-        "command",
     ]
-    assert config["command"] is None
     assert config["run_id"] == clerk.agreed.run_id
     assert config["scheduler"] == {"name": "greedy", "version": "7", "features": ["dynamic_jobs"]}
     assert config["workloads"].keys() == {"w0"}

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pipistrelle.traces.batsim_text import job_text, profile_texts, with_id
+from pipistrelle.traces.dependencies import renumber
 from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.load import load, save
 from pipistrelle.traces.profiles import Delay, Parallel
@@ -149,7 +150,7 @@ def test_writer_refuses_what_batsim_refuses(tmp_path, job_line, changes, what, f
         save(load(path), tmp_path / "x.json")
     assert str(caught.value) == (
         f"x, job '2': Batsim's JSON cannot keep a job without {what}: expected a positive number, "
-        f"found {found} (and 1 more such jobs). Such jobs cannot be simulated: leave them out with 'convert --clean'."
+        f"found {found} (and 1 more such job). Such jobs cannot be simulated: leave them out with 'convert --clean'."
     )
     assert not (tmp_path / "x.json").exists()
 
@@ -206,3 +207,23 @@ def test_any_object_gets_its_id(members, job_id, indent):
     """Whatever else stands in a job's object is unchanged."""
     raw = json.dumps({**members, "id": 1}, indent=indent).encode()
     assert json.loads(with_id(raw, job_id)) == {**members, "id": job_id}
+
+
+def test_schedulers_get_labels_that_have_changed(tmp_path):
+    """Schedulers get a renamed job, and what waits for it, by its new name; all else as it stood."""
+    jobs = (
+        '{"id": "a", "subtime": 0, "res": 1, "walltime": 9, "profile": "p", "user": 7, "x": [1]}, '
+        '{"id": "b", "subtime": 1, "res": 1, "walltime": 9, "profile": "p", "dependency": "afterok:a", "y": null}'
+    )
+    path = tmp_path / "w.json"
+    path.write_text(f'{{"jobs": [{jobs}], "profiles": {{"p": {{"type": "delay", "delay": 5}}}}}}')
+    renamed = renumber(load(path))
+    save(renamed, tmp_path / "again.json")
+
+    for workload in (renamed, load(tmp_path / "again.json")):
+        texts = [json.loads(job_text(workload, row, f"w0!{row + 1}")) for row in range(2)]
+        assert texts[0] == {
+            "id": "w0!1", "subtime": 0, "res": 1, "walltime": 9, "profile": "p", "user": 7, "x": [1],
+        }  # fmt: skip
+        assert texts[1]["dependency"] == "afterok:1"
+        assert texts[1]["y"] is None

@@ -173,6 +173,8 @@ def test_written_bytes_depend_on_the_jobs_only(tmp_path, suffix):
         ("x.jsn", "Did you mean '.json'?"),
         ("x.swf.bz2", f"Known: {KNOWN}."),
         ("x", f"Known: {KNOWN}."),
+        ("x.pbs", "PBS accounting is read, but not written."),
+        ("x.xml", "Haizea's leases are read, but not written."),
     ],
 )
 def test_unknown_suffix(tmp_path, name, hint):

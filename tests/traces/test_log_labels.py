@@ -132,10 +132,18 @@ def test_labels_to_maui_and_back(log, through):
 
 def test_what_a_format_does_not_keep(log, through):
     """Each label that gets lost is told."""
-    assert not_kept(log, "x.swf") == ["name", "account", "qos", "dependency (but for the end of one job)"]
-    assert not_kept(log.select([0, 1]), "x.swf.gz") == ["name", "account", "qos"]
-    assert not_kept(log, "x.maui") == ["dependency", "allocated"]
+    ends = "state (but for success, failure and cancellation)"
+    assert not_kept(log, "x.swf") == ["name", "account", "qos", "dependency (but for the end of one job)", ends]
+    assert not_kept(log.select([0, 1]), "x.swf.gz") == ["name", "account", "qos", ends]
+    assert not_kept(log.select([0, 2]), "x.swf")[3:] == ["dependency (but for the end of one job)"]
+    assert not_kept(log, "x.maui") == [
+        "dependency",
+        "state (but for removed jobs and those that never ran)",
+        "allocated",
+    ]
+    assert not_kept(log.select([0, 2]), "x.maui") == ["dependency", "allocated"]
     assert not_kept(log, "x.sacct.xz") == ["allocated"]
+    assert not_kept(replace(log, machine_size=4), "x.sacct") == ["allocated", "the machine's size"]
     assert not_kept(log, "x.json") == ["allocated", "wait"]
     assert not_kept(through(log, ".json"), "x.json") == []
 

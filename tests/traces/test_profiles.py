@@ -241,11 +241,11 @@ def chain(length):
 def test_nesting_has_a_limit():
     """Fifty composed profiles in each other are read, more are refused; their inner ones stay usable."""
     assert parse_batsim(file_of(chain(50), "c0"), "w.json").runtime.tolist() == [1]
-    for length in (51, 60, 5000):
+    for length in (51, 60, 1500):  # the last is deeper than Python's own limit
         with pytest.raises(TraceError, match="nested too deeply: expected at most 50 in each other"):
             parse_batsim(file_of(chain(length), "c0"), "w.json")
-    usable = parse_batsim(file_of(chain(5000), "c5000"), "w.json").table
-    assert list(usable) == [f"c{place}" for place in range(4950, 5001)]
+    usable = parse_batsim(file_of(chain(200), "c200"), "w.json").table
+    assert list(usable) == [f"c{place}" for place in range(150, 201)]
 
 
 def test_composed_profiles_cannot_explode():

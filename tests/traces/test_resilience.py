@@ -1,6 +1,5 @@
 """How jobs meet failures, as texts and JSON say it."""
 
-import math
 from contextlib import suppress
 
 import msgspec
@@ -98,6 +97,15 @@ def test_any_object_is_understood_or_refused(members: dict[str, object]) -> None
         assert found.read >= 0
 
 
+def test_a_jobs_members_are_not_called_options() -> None:
+    """What is wrong with a job's JSON is said in the words of the JSON."""
+    with pytest.raises(ResilienceError) as caught:
+        resilience_of({"dump": 60}, "w.json, job 7")
+
+    assert str(caught.value).startswith("w.json, job 7: dump without checkpoint: there are no dumps")
+    assert "--" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("resilience", "nodes", "tolerated"),
     [
@@ -116,14 +124,3 @@ def test_any_object_is_understood_or_refused(members: dict[str, object]) -> None
 def test_how_many_failures_an_allocation_survives(resilience: Resilience, nodes: int, tolerated: int) -> None:
     """A share is rounded down, but one node at least; one node always stays."""
     assert resilience.tolerated(nodes) == tolerated
-
-
-def test_what_cannot_go_as_it_was_meant() -> None:
-    """As many spares as nodes; a walltime that ends before the first dump of a fixed interval does."""
-    dumped = Resilience("checkpoint", 3600.0, 120.0)
-
-    assert "leave none of its 4 nodes" in str(Resilience("spares", "daly", spares=4).check(4, math.inf))
-    assert "ends before its first dump, after 3720 s" in str(dumped.check(4, 3719.0))
-    assert dumped.check(4, 3720.0) is None
-    assert Resilience("checkpoint", "daly", 120.0).check(4, 60.0) is None
-    assert NONE.check(4, 60.0) is None

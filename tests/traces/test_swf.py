@@ -305,8 +305,8 @@ def test_writer_refuses_jobs_that_compute(tmp_path, job_line):
     with pytest.raises(TraceError) as caught:
         save(replace(load(path), runtime=np.array([1, np.nan]), profiles=["a", "b"]), path)
     assert str(caught.value) == (
-        "x, job '2': SWF cannot keep a job that computes: expected a profile of delays, found profile 'b' "
-        "(and 0 more such jobs). Its hosts decide how long it takes: keep the workload in Batsim's JSON."
+        "x, job '2': SWF cannot keep a job that computes: expected a profile of delays, found profile 'b'. "
+        "Its hosts decide how long it takes: keep the workload in Batsim's JSON."
     )
 
 

@@ -1,0 +1,296 @@
+"""`pipistrelle explain`: an account of a job's wait for every kind of run, or one clear message."""
+
+import json
+import os
+import pty
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+#: who waits: 2 for all nodes, which 3 passes; 4 behind it; see tests/studies/test_explain.py
+ROWS = ((1, 0, 100, 3, 100), (2, 1, 50, 4, 50), (3, 2, 60, 1, 90), (4, 3, 100, 1, 200), (5, 4, 10, 9, 10))
+CLASSES = """
+name = "classy"
+[[pools]]
+name = "all"
+nodes = 4
+[[classes]]
+name = "q"
+max_nodes = 2
+"""
+JOBS = {
+    "nb_res": 4,
+    "jobs": [
+        {"id": "1", "subtime": 0, "res": 2, "walltime": 100, "profile": "d", "queue": "q", "user": "ann"},
+        {"id": "2", "subtime": 1, "res": 1, "walltime": 100, "profile": "d", "queue": "q", "user": "bob"},
+        {"id": "3", "subtime": 2, "res": 1, "walltime": 100, "profile": "d", "dependency": "afterok:1"},
+        {"id": "4", "subtime": 3, "res": 1, "walltime": 20, "profile": "d", "user": "cid"},
+        {"id": "5", "subtime": 4, "res": 1, "walltime": 100, "profile": "d", "dependency": "afterok:4"},
+    ],
+    "profiles": {"d": {"type": "delay", "delay": 50}},
+}
+
+
+#: runs many command lines in one process, which would be slow one by one
+DRIVER = """
+import contextlib, io, json, sys
+from pipistrelle.cli.main import main
+told = []
+for words in json.loads(sys.argv[1]):
+    out, err, code = io.StringIO(), io.StringIO(), 0
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            main(["explain", *words])
+        except SystemExit as end:
+            code = end.code or 0
+    told.append([code, out.getvalue(), err.getvalue()])
+print(json.dumps(told))
+"""
+
+
+def explained(shell, *calls):
+    """Return what `explain` writes for each call, and assert that all goes well."""
+    told = json.loads(shell.spawn(sys.executable, "-c", DRIVER, json.dumps(calls)).finish().ok().out)
+    assert [(code, err) for code, _, err in told] == [(0, "")] * len(calls), told
+    return [out for _, out, _ in told]
+
+
+def refused(shell, calls):
+    """Assert that each call ends with exit code 2 and one message, which holds the fragments that belong to it."""
+    words = [call for call, *_ in calls]
+    told = json.loads(shell.spawn(sys.executable, "-c", DRIVER, json.dumps(words)).finish().ok().out)
+    for (call, *fragments), (code, out, err) in zip(calls, told, strict=True):
+        assert (code, out) == (2, ""), (call, out, err)
+        assert err.startswith("pipistrelle:")
+        assert err.count("\n") == 1, (call, err)
+        for fragment in fragments:
+            assert fragment in err, call
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """Return a folder for what need not be run again for each test."""
+    return tmp_path_factory.mktemp("kept")
+
+
+@pytest.fixture
+def ran(shell, kept):
+    """Return the shell with the small workload run under EASY, into `out`."""
+    shell.swf("w.swf", ROWS)
+    if not (kept / "out").exists():
+        shell.run("run", "-p", "tiny", "-w", "w.swf", "--in-process", "--out", "out").ok()
+        shutil.copytree(shell.folder / "out", kept / "out")
+    else:
+        shutil.copytree(kept / "out", shell.folder / "out")
+    return shell
+
+
+def test_an_account_on_a_narrow_page(ran):
+    """Neither a pipe nor 40 columns squeeze a name or a number; no line ends with blanks."""
+    ran.environment["COLUMNS"] = "40"
+
+    out = ran.run("explain", "out", "2").ok().out
+
+    assert out == (
+        "w0!2 waited 1 min 39 s: for 1 min 39 s fewer units were free than the 4 it needs; it was passed by 1 job that "
+        "came later, which did not delay it.\n"
+        "4 units, walltime 50 s, submitted 1 s, started 100 s, scheduler easy\n"
+        "What limited it\n"
+        "  from, s         for  limited by          free  place  to start by, s\n"
+        "        1  1 min 39 s  fewer units free  0 to 1      1             100\n"
+        "Reservation\n"
+        "  at 1 s: to start by 100 s\n"
+        "  started at 100 s, as reserved\n"
+        "Passed by\n"
+        "  job   units    walltime  submitted, s  started, s  ended, s  delay  why\n"
+        "  w0!3      1  1 min 30 s             2           2        62     no  backfilled before w0!2\n"
+    )
+
+
+def test_an_account_on_a_narrow_terminal(ran):
+    """There only the text at a line's end is cut, to fit."""
+    master, slave = pty.openpty()
+    words = [*ran.command, "explain", "out", "2"]
+    environment = ran.environment | {"COLUMNS": "84", "TERM": "xterm"}
+    with os.fdopen(slave, "wb") as terminal:
+        done = subprocess.run(words, cwd=ran.folder, env=environment, stdout=terminal, check=False, timeout=30)
+    assert done.returncode == 0
+    out = os.read(master, 65536).decode()
+    os.close(master)
+
+    last = re.sub(r"\x1b\[[0-9;]*m", "", out).splitlines()[-1]
+    assert last.startswith("  w0!3      1  1 min 30 s             2           2        62     no  backfilled")
+    assert last.endswith("\N{HORIZONTAL ELLIPSIS}")
+    assert len(last) == 84
+
+
+def test_one_moment(ran):
+    """`--at` shows what held then, as the scheduler had left it before."""
+    out = ran.run("explain", "out", "w0!4", "--at", "70").ok().out
+
+    assert "At 70 s, as the scheduler left it at 62 s:\n" in out
+    assert "  enough units were free, but they were kept for jobs before it in the queue\n" in out
+    assert "  free: 1 unit, it needs 1\n" in out
+    assert "  place in the queue: 2 of 2, first is w0!2\n" in out
+
+
+def test_the_json(ran):
+    """It holds the same, for programs."""
+    found = json.loads(ran.run("explain", "out", "4", "--json", "--at", "70").ok().out)
+
+    assert found["limits"] == {"units": 109.0, "order": 38.0}
+    assert [(one["begin"], one["end"], one["limit"]) for one in found["timeline"]] == [
+        (3.0, 62.0, "units"),
+        (62.0, 100.0, "order"),
+        (100.0, 150.0, "units"),
+    ]
+    assert found["moment"]["limit"] == "order"
+
+
+def test_what_is_no_job_of_a_run_or_no_run(ran):
+    """One message that says what is wrong, and exit code 2."""
+    (ran.folder / "empty").mkdir()
+    refused(
+        ran,
+        [
+            (["out", "17"], "no job '17'", "out: ", "Did you mean '1'"),
+            (["out", "5"], "no job '5'", "left out jobs before it began (larger than the machine: 1)"),
+            (["nowhere", "1"], "nowhere", "there is no such folder"),
+            (["w.swf", "1"], "w.swf", "there is no such folder"),
+            (["empty", "1"], "empty", "out_config.json"),
+            (["out", "2", "--at", "100"], "--at", "did not wait then", "1 s to before 100 s"),
+            (["out", "1", "--at", "0"], "--at", "never waited"),
+            (["out", "2", "--at", "soon"], "--at", "soon"),
+        ],
+    )
+
+
+def test_an_input_that_has_changed(ran):
+    """A workload that is another now, or is gone, is named; the outputs alone still tell something."""
+    ran.swf("w.swf", ROWS[:3])
+    refused(ran, [(["out", "2"], "w.swf", "an input has changed since", "--no-replay")])
+    (ran.folder / "w.swf").unlink()
+    refused(ran, [(["out", "2"], "w.swf")])
+
+    (out,) = explained(ran, ["out", "2", "--no-replay"])
+    assert "for 1 min 39 s fewer units were free than the 4 it needs" in out
+    assert "Not known, as --no-replay was given" in out
+    assert "w0!3" in out
+
+
+def test_a_call_that_was_edited(ran):
+    """What says how the run was called is not trusted: each mistake is one message."""
+    called = json.loads((ran.folder / "out" / "out_command.json").read_bytes())
+    cases = []
+    for number, (changed, text) in enumerate(
+        (
+            ({"scheduler": "fcfs"}, "decides otherwise now"),
+            ({"scheduler": "no-such"}, "no-such"),
+            ({"scheduler": 7}, "does not say how a run was called"),
+            ({"parts": {"colour": "red"}}, "does not say how a run was called"),
+            ({"surprise": 1}, "does not say how a run was called"),
+            (None, "this is no JSON"),
+        )
+    ):
+        folder = ran.folder / f"edited-{number}"
+        shutil.copytree(ran.folder / "out", folder)
+        (folder / "out_command.json").write_text("{" if changed is None else json.dumps(called | changed))
+        cases.append(([folder.name, "2"], text))
+    refused(ran, cases)
+    (ran.folder / "edited-0" / "out_command.json").unlink()
+
+    outs = explained(ran, ["edited-5", "2", "--no-replay"], ["edited-0", "2"])
+
+    assert "Not known, as --no-replay was given" in outs[0]
+    assert "Not known, as its folder has no out_command.json" in outs[1]
+
+
+def test_the_keys_of_how_a_run_was_called_are_documented(ran):
+    """docs/outputs.md names those that are written."""
+    page = Path(__file__).resolve().parents[2] / "docs" / "outputs.md"
+    section = page.read_text(encoding="utf-8").partition("## out_command.json\n")[2].partition("\n## ")[0]
+    rows = [row.split("|")[1] for row in section.splitlines() if row.startswith("| `")]
+
+    assert [name for row in rows for name in re.findall(r"`(\w+)`", row)] == list(
+        json.loads((ran.folder / "out" / "out_command.json").read_bytes())
+    )
+
+
+def test_limits_dependencies_and_rejections(shell):
+    """A class, another job, and one that can never be satisfied keep jobs back under every scheduler."""
+    shell.write("classy.toml", CLASSES)
+    shell.write("jobs.json", json.dumps(JOBS))
+    shell.run(
+        "run", "-p", "classy.toml", "-w", "jobs.json", "--scheduler", "conservative", "--in-process", "--out", "out"
+    ).ok()
+
+    told = explained(shell, *(["out", str(number)] for number in range(1, 6)), ["out", "5", "--no-replay"])
+
+    assert told[0].startswith("w0!1 did not wait: it started when it was submitted, at 0 s.\n")
+    assert "for 49 s its class or its user had reached a limit" in told[1]
+    assert "for 48 s it was kept back, as a job that it depends on had not come so far" in told[2]
+    assert "did not wait" in told[3]
+    assert "waited 19 s, then was rejected (dependency never satisfied: afterok:w0!4)" in told[4]
+    assert told[5].startswith("w0!5 was rejected: dependency never satisfied: afterok:w0!4.\n")
+
+
+def test_priorities_under_a_maui_cfg(shell):
+    """The terms stand in a table; a maui.cfg that was edited since is named."""
+    shell.write("jobs.json", json.dumps(JOBS))
+    shell.write("maui.cfg", "USERWEIGHT 10\nCREDWEIGHT 1\nQUEUETIMEWEIGHT 1\nUSERCFG[bob] PRIORITY=3 MAXPROC=1\n")
+    command = ("run", "-p", "tiny", "-w", "jobs.json", "--scheduler", "maui", "--config", "maui.cfg", "--poll", "30s")
+    shell.run(*command, "--in-process", "--out", "out").ok()
+
+    (out,) = explained(shell, ["out", "2"])
+    assert "for 29 s nothing kept it back, but the scheduler looks only now and then" in out
+
+    shell.write("maui.cfg", "USERWEIGHT 20\n")
+    refused(shell, [(["out", "2"], "maui.cfg", "an input has changed since")])
+
+
+def test_failures(shell):
+    """A job that lost its nodes is explained attempt by attempt, with what failed while it waited."""
+    shell.swf("w.swf", ((1, 0, 100, 4, 200), (2, 1, 10, 1, 20)))
+    shell.write("outages.csv", "node,down,up\n0,50,70\n")
+    shell.run("run", "-p", "tiny", "-w", "w.swf", "--outages", "outages.csv", "--in-process", "--out", "out").ok()
+
+    first, second = explained(shell, ["out", "1"], ["out", "1#1"])
+    assert "It lost its nodes and had 1 more attempt after this one: w0!1#1." in first
+    assert "It is attempt 1 of w0!1, which lost its nodes and was submitted again." in second
+    assert "for 10 s enough units would have been free, but some were out of service" in second
+    assert "50 s: nodes 0 failed, 1 unit\n" in second
+
+
+@pytest.mark.parametrize("kind", ["program", "serve", "batsim"])
+def test_schedulers_out_of_reach(shell, kind):
+    """Of a run with another's scheduler the outputs tell what they can, and it is said why not more."""
+    shell.swf("w.swf", ROWS)
+    run = ("-p", "tiny", "-w", "w.swf", "--out", "out")
+    if kind == "program":
+        shell.run("run", *run, "--scheduler", *shell.peer("good")).ok()
+    elif kind == "batsim":
+        shell.run("run", *run, "--dialect", "batsim").ok()
+    else:
+        server = shell.start("serve", *run)
+        shell.run("schedule", "easy", "--connect", "out").ok()
+        server.finish().ok()
+
+    out = shell.run("explain", "out", "2").ok().out
+
+    why = {
+        "program": "its scheduler was a program",
+        "serve": "its scheduler was started elsewhere",
+        "batsim": "it spoke the batsim dialect",
+    }
+    assert f"Not known, as {why[kind]}" in out
+    assert "fewer units were free than the 4 it needs" in out
+
+
+def test_a_run_in_another_folder(ran):
+    """The outputs can be moved; names of inputs are looked up from where the user is."""
+    shutil.move(ran.folder / "out", ran.folder / "moved")
+    assert "as reserved" in ran.run("explain", "moved", "2").ok().out
