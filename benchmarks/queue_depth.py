@@ -1,18 +1,84 @@
-"""What a deep queue costs: the same number of jobs at an offered load above 1 and at one below.
+"""What a deep queue costs.
 
-Simulates generated workloads in process and prints the ratio of their times, and the depth of the queue.
+Without --burst: simulates the same number of generated jobs at each offered load in process, and prints the ratio of
+their times to the first's and the depth of the queue.
+
+With --burst: how much longer an event takes with so many jobs waiting than with an empty queue, for one scheduler or
+for the Maui policy under each of the configurations below. The same stream of jobs is simulated twice, with the burst
+before it and without; the time of an event is that from one decision to the next, server and scheduler together.
 
     python benchmarks/queue_depth.py [--jobs 130000] [--units 1490] [--loads 0.85 1.05] [--scheduler easy]
+    python benchmarks/queue_depth.py --burst 60000 --units 240 [--events 1500] [--scheduler maui] [--only NAME ...]
 """
 
 import argparse
 import time
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
 
 from pipistrelle.platforms.description import homogeneous
+from pipistrelle.protocol.errors import PipistrelleError
+from pipistrelle.schedulers.maui_config import parse_maui_config
+from pipistrelle.schedulers.maui_policy import make_maui
+from pipistrelle.schedulers.orders import Order
+from pipistrelle.schedulers.policy import Policy
+from pipistrelle.schedulers.registry import make_policy
+from pipistrelle.schedulers.view import View
 from pipistrelle.server.jobs import Job
 from pipistrelle.server.observers import Observer
+from pipistrelle.studies.reliability import ReliabilityOptions
 from pipistrelle.studies.run import run_in_process
 from pipistrelle.traces.generator import generate
+from pipistrelle.traces.workload import Workload
+
+#: {what is measured: maui.cfg}; users are u1 ... u2000, groups g0 ... g5, classes c0 ... c7, accounts a0 ... a39
+CONFIGURATIONS: Final = {
+    "defaults": "",
+    "credentials": "CREDWEIGHT 10\nCLASSWEIGHT 1000\nUSERWEIGHT 5\nCLASSCFG[c1] PRIORITY=10\nUSERCFG[u3] PRIORITY=7",
+    "xfactor": "XFACTORWEIGHT 100\nQUEUETIMEWEIGHT 2",
+    "resources": "RESWEIGHT 1\nPROCWEIGHT 10\nPSWEIGHT 1\nWALLTIMEWEIGHT 1",
+    "targets": "TARGWEIGHT 100\nTARGETQUEUETIMEWEIGHT 9\nTARGETXFACTORWEIGHT 1\n"
+    "QOSCFG[DEFAULT] QTTARGET=24:00:00 XFTARGET=9",
+    "fairshare": "FSPOLICY DEDICATEDPS\nFSWEIGHT 100\nFSUSERWEIGHT 10\nFSACCOUNTWEIGHT 5\nFSDECAY 0.8\n"
+    "USERCFG[DEFAULT] FSTARGET=2\nACCOUNTCFG[DEFAULT] FSTARGET=10-",
+    "fairshare caps": "FSPOLICY DEDICATEDPS\nUSERCFG[DEFAULT] FSTARGET=30%\nACCOUNTCFG[a1] FSTARGET=9000000^",
+    "bypass": "BYPASSWEIGHT 5",
+    "negative": "ENABLENEGJOBPRIORITY TRUE\nREJECTNEGPRIOJOBS TRUE\nUSERWEIGHT 1\nUSERCFG[u3] PRIORITY=-30000",
+    "no backfilling": "BACKFILLPOLICY NONE",
+    "BESTFIT": "BACKFILLPOLICY BESTFIT\nBACKFILLMETRIC PROCS",
+    "BESTFIT PROCSECONDS": "BACKFILLPOLICY BESTFIT\nBACKFILLMETRIC PROCSECONDS",
+    "GREEDY": "BACKFILLPOLICY GREEDY\nBACKFILLMETRIC PROCS",
+    "GREEDY SECONDS": "BACKFILLPOLICY GREEDY\nBACKFILLMETRIC SECONDS",
+    "GREEDY, depth 100": "BACKFILLPOLICY GREEDY\nBACKFILLDEPTH 100",
+    "BACKFILLDEPTH 10": "BACKFILLDEPTH 10",
+    "BACKFILLDEPTH 100": "BACKFILLDEPTH 100",
+    "MAXIJOB per user": "USERCFG[DEFAULT] MAXIJOB=4",
+    "MAXIJOB in all": "SYSCFG MAXIJOB=200",
+    "MAXIJOB per user, accrual always": "USERCFG[DEFAULT] MAXIJOB=4\nJOBPRIOACCRUALPOLICY ALWAYS",
+    "FULLPOLICY": "USERCFG[DEFAULT] MAXJOB=4\nJOBPRIOACCRUALPOLICY FULLPOLICY",
+    "MAXJOB hard": "USERCFG[DEFAULT] MAXJOB=4",
+    "MAXPROC soft and hard": "USERCFG[DEFAULT] MAXPROC=16,64\nCLASSCFG[c1] MAXNODE=32,64",
+    "MAXJOB, MAXPROC, per user in class": "USERCFG[DEFAULT] MAXPROC=32,64 MAXJOB=4,8\nCLASSCFG[c1] MAXPROC[USER]=8,16",
+    "MAXPS": "USERCFG[DEFAULT] MAXPS=4000000\nACCOUNTCFG[DEFAULT] MAXWC=9000000",
+    "NEVER": "RESERVATIONPOLICY NEVER",
+    "RESERVATIONDEPTH 8": "RESERVATIONDEPTH 8",
+    "HIGHEST": "RESERVATIONPOLICY HIGHEST",
+    "HIGHEST, depth 8": "RESERVATIONPOLICY HIGHEST\nRESERVATIONDEPTH 8",
+    "stacks": "RESERVATIONDEPTH[0] 2\nRESERVATIONQOSLIST[0] high\nRESERVATIONDEPTH[1] 2\nRESERVATIONQOSLIST[1] DEFAULT",
+    "standing": "SRCFG[a] HOSTLIST=0-31 STARTTIME=8:00:00 ENDTIME=18:00:00 CLASSLIST=c1 TIMELIMIT=600\n"
+    "SRCFG[b] HOSTLIST=32-47 PERIOD=INFINITY USERLIST=u3",
+    "MAXIJOB per user, limited classes": "USERCFG[DEFAULT] MAXIJOB=8\nCLASSCFG[DEFAULT] MAXPROC=64",
+    "MAXIJOB per user and per class": "USERCFG[DEFAULT] MAXIJOB=4\nCLASSCFG[DEFAULT] MAXIJOB=200",
+    "a whole centre": "CREDWEIGHT 10\nCLASSWEIGHT 100\nCLASSCFG[c1] PRIORITY=10 MAXPROC=64\nXFACTORWEIGHT 10\n"
+    "FSPOLICY DEDICATEDPS\nFSWEIGHT 10\nFSUSERWEIGHT 10\nUSERCFG[DEFAULT] FSTARGET=2 MAXPROC=64,128 MAXIJOB=8\n"
+    "RESERVATIONDEPTH 4\nSRCFG[a] HOSTLIST=0-31 STARTTIME=8:00:00 ENDTIME=18:00:00 CLASSLIST=c1 TIMELIMIT=600",
+}
+#: under which nodes fail as well
+FAILING: Final = ("defaults", "a whole centre")
+#: how many there are of each; a user has one group and one account
+USERS, GROUPS, ACCOUNTS, CLASSES = 2000, 6, 40, 8
 
 
 class Depth(Observer):
@@ -39,14 +105,119 @@ class Depth(Observer):
         self._change(-1)
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--jobs", type=int, default=130_000)
-    parser.add_argument("--units", type=int, default=1490)
-    parser.add_argument("--loads", type=float, nargs="+", default=[0.85, 1.05])
-    parser.add_argument("--scheduler", default="easy")
-    arguments = parser.parse_args()
+class Timed:
+    """A policy with a stop watch that ends the run after some decisions.
+
+    ``whole`` are the seconds from one decision to the next, ``decisions`` those in the policy itself. The first
+    decisions, with the burst and what it starts at once, do not count.
+    """
+
+    def __init__(self, inner: Policy, events: int, skipped: int) -> None:
+        self._inner = inner
+        self.name: str = inner.name
+        self.order: Order = inner.order
+        self.features: tuple[str, ...] = tuple(getattr(inner, "features", ()))
+        self.whole: list[float] = []
+        self.decisions: list[float] = []
+        self.waiting = 0
+        self._skip = skipped
+        self._events = events
+        self._before = 0.0
+
+    def decide(self, view: View) -> None:
+        """Let the policy decide, and take the time."""
+        began = time.process_time()
+        if self._skip > 0:
+            self._skip -= 1
+            self._inner.decide(view)
+        else:
+            if self._before:
+                self.whole.append(began - self._before)
+            self._inner.decide(view)
+            self._before = began
+            self.decisions.append(time.process_time() - began)
+            self.waiting += len(view.waiting)
+            if len(self.decisions) > self._events:
+                view.stop("measured")
+
+
+def stream(burst: int, events: int, units: int, load: float) -> Workload:
+    """Return jobs of many users that arrive one by one, and before them as many at once as ``burst`` says."""
+    late = generate(jobs=2 * events, units=units, seed=1, load=load)
+    early = generate(jobs=burst or 1, units=units, seed=2, load=load)
+    count, first = len(late.ids) + burst, burst
+    random = np.random.Generator(np.random.PCG64(3))
+    user, queue = random.integers(0, USERS, count).tolist(), random.integers(0, CLASSES, count).tolist()
+    labels = {
+        "user": [f"u{number}" for number in user],
+        "group": [f"g{number % GROUPS}" for number in user],
+        "account": [f"a{number % ACCOUNTS}" for number in user],
+        "queue": [f"c{number}" for number in queue],
+    }
+
+    def joined(name: str) -> Any:
+        return np.concatenate([getattr(early, name)[:first], getattr(late, name)])
+
+    return Workload(
+        name="burst",
+        source="benchmark",
+        ids=[str(number) for number in range(count)],
+        submit=np.concatenate([np.ones(first), late.submit - late.submit[0] + 2.0]),
+        size=joined("size"),
+        walltime=joined("walltime"),
+        runtime=joined("runtime"),
+        labels=labels,
+        machine_size=units,
+    )
+
+
+def measure(policy: Policy, workload: Workload, units: int, events: int, *, failing: bool = False) -> Timed:
+    """Simulate until so many events are measured."""
+    timed = Timed(policy, events, skipped=20)
+    machine = homogeneous(units, "machine")
+    options = ReliabilityOptions(failures=("exponential,mtbf=20d",), repair="4h") if failing else ReliabilityOptions()
+    reliability = options.load(machine, workload)
+    run_in_process(workload, timed, platform=machine, reliability=reliability)
+    return timed
+
+
+def compare(name: str, policies: Sequence[Policy], arguments: argparse.Namespace, *, failing: bool = False) -> None:
+    """Measure with an empty queue and with a deep one, and print."""
+    units, events = arguments.units, arguments.events
+    found = []
+    for policy, burst in zip(policies, (0, arguments.burst), strict=True):
+        workload = stream(burst, events, units, 0.3)
+        found.append(measure(policy, workload, units, events, failing=failing))
+    empty, deep = found
+    whole, median, inside = (
+        reduce(getattr(deep, what)) / reduce(getattr(empty, what))
+        for reduce, what in ((np.mean, "whole"), (np.median, "whole"), (np.mean, "decisions"))
+    )
+    waited = [timed.waiting / len(timed.decisions) for timed in found]
+    print(
+        f"{name:36} mean {whole:5.1f} x  median {median:5.1f} x  "
+        f"({1e6 * np.mean(empty.whole):4.0f} -> {1e6 * np.mean(deep.whole):5.0f} us; in the policy {inside:5.1f} x; "
+        f"queue {waited[0]:.1f} -> {waited[1]:,.0f})",
+        flush=True,
+    )
+
+
+def bursts(arguments: argparse.Namespace) -> None:
+    """Compare for the configurations that were asked for."""
+    if arguments.scheduler != "maui":
+        compare(arguments.scheduler, [make_policy(arguments.scheduler) for _ in range(2)], arguments)
+        return
+    chosen = arguments.only or [*CONFIGURATIONS, *(f"{name}, failures" for name in FAILING)]
+    for name in chosen:
+        plain = name.removesuffix(", failures")
+        settings, warnings = parse_maui_config(CONFIGURATIONS[plain])
+        if warnings:
+            raise SystemExit(f"{name}: {warnings[0]}")
+        compare(name, [make_maui(settings) for _ in range(2)], arguments, failing=plain != name)
+
+
+def loads(arguments: argparse.Namespace) -> None:
+    """Compare offered loads."""
     base = None
     for load in arguments.loads:
         workload = generate(jobs=arguments.jobs, units=arguments.units, seed=1, load=load)
@@ -62,6 +233,26 @@ def main() -> None:
             f"{1e6 * seconds / result.times.round_trips:.0f} us a round trip), "
             f"queue {depth.total / depth.events:,.0f} on average, {depth.most:,} at most"
         )
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--jobs", type=int, default=130_000)
+    parser.add_argument("--units", type=int, default=1490)
+    parser.add_argument("--loads", type=float, nargs="+", default=[0.85, 1.05])
+    parser.add_argument("--scheduler", default="easy")
+    parser.add_argument("--burst", type=int, help="how many jobs wait")
+    parser.add_argument("--events", type=int, default=1500, help="how many are measured, with --burst")
+    parser.add_argument("--only", nargs="+", choices=[*CONFIGURATIONS, *(f"{name}, failures" for name in FAILING)])
+    arguments = parser.parse_args()
+    try:
+        if arguments.burst is None:
+            loads(arguments)
+        else:
+            bursts(arguments)
+    except PipistrelleError as error:
+        parser.exit(error.exit_code, f"{error}\n")
 
 
 if __name__ == "__main__":

@@ -16,8 +16,12 @@ from pipistrelle.schedulers.maui_queue import Bools, Floats, MauiQueue
 
 #: how often GREEDY asks whether a job fits beside others
 _MOST_QUESTIONS: Final = 10000
-#: a depth up to which the first by rank are found one by one
-_SHALLOW: Final = 16
+
+
+def only(rows: Rows, mask: Bools) -> Rows:
+    """Return the rows for which the mask is true, several times faster than `rows[mask]`."""
+    found: Rows = rows[np.flatnonzero(mask)]
+    return found
 
 
 class Candidates:
@@ -68,71 +72,101 @@ class Candidates:
         self._hard = hard
         self._widths: NDArray[np.int64] = np.zeros(accesses, dtype=np.int64)
         self._changed = changed
+        #: rows that fit some window that is left, in the order of submission; None before the second window
+        self._fitting: Rows | None = None
+        self._windows = 0
         #: rows that fit the window, in the order of submission
         self.rows: Rows = np.zeros(0, dtype=np.intp)
 
     def next_window(self, after: float) -> float:
-        """Return until when (s) the next longer window of free units lasts, -inf if there is none."""
+        """Return until when (s) the next longer window of free units lasts, -inf if there is none for any job."""
+        if self._windows == 1:
+            widest = self._widest()
+            self._fitting = np.flatnonzero((self._queue.size <= widest) & self._eligible) if widest else self.rows[:0]
+            if self._changed and len(self._fitting):
+                self._fitting = only(self._fitting, self._allowed(self._fitting))
+            self._fitting = only(self._fitting, self._has_room(self._fitting))
+        self._windows += 1
+        if self._fitting is not None and not len(self._fitting):
+            return -inf
         ends = (step.end for access in self._accesses for step in self._plan.steps(access) if step.end > after)
         return min(ends, default=-inf)
 
+    def _widest(self) -> int:
+        """Return how many units the largest job may have that starts now."""
+        return max((step.width for access in self._accesses for step in self._plan.steps(access)), default=0)
+
     def select(self, until: float, depth: int) -> None:
         """Take the jobs that fit a window that lasts until then (s); of these the ``depth`` first by rank, 0: all."""
-        queue = self._queue
+        queue, rows = self._queue, self._fitting
         for access in self._accesses:
             lasting = (step.width for step in self._plan.steps(access) if step.end >= until)
             self._widths[access] = next(lasting, 0)
-        fit = queue.size <= (self._widths[queue.access] if len(self._widths) > 1 else self._widths[0])
-        fit &= self._eligible
-        if until != inf:
-            fit &= queue.walltime <= until - self._now
-        self.rows = np.flatnonzero(fit)
-        if self._changed:  # limits as they are by now
-            self.rows = self.rows[self._allowed()]
-        if depth and len(self.rows) > depth:
+        widest = int(self._widths.max(initial=0))
+        if rows is None:
+            fit = (queue.size <= widest) & self._eligible
+            if until != inf:
+                fit &= queue.walltime <= until - self._now
+            rows = np.flatnonzero(fit)
+            if self._changed and len(rows):  # limits as they are by now
+                rows = only(rows, self._allowed(rows))
+        else:
+            rows = only(rows, (queue.size[rows] <= widest) & (queue.walltime[rows] <= until - self._now))
+        if len(self._widths) > 1:
+            rows = only(rows, queue.size[rows] <= self._widths[queue.access[rows]])
+        self.rows = rows
+        if depth and len(rows) > depth:
             self.rows = self._first(depth)
 
     def _first(self, depth: int) -> Rows:
-        if depth > _SHALLOW:
-            return np.sort(self.in_order()[:depth])
+        """Return the first rows by rank, ties in the order of submission; in the order of submission."""
         keys = self._ranks[self.rows]
-        found = []
-        for _ in range(depth):
-            at = int(np.argmax(keys))
-            found.append(at)
-            keys[at] = -inf
-        first: Rows = self.rows[np.sort(np.array(found))]
+        least = np.partition(keys, len(keys) - depth)[len(keys) - depth]
+        above = np.flatnonzero(keys > least)
+        ties = np.flatnonzero(keys == least)[: depth - len(above)]
+        first: Rows = self.rows[np.sort(np.concatenate([above, ties]))]
         return first
 
     def in_order(self) -> Rows:
         """Return the rows in the order of rank, ties in the order of submission."""
         return self.rows[np.argsort(-self._ranks[self.rows], kind="stable")]
 
-    def _allowed(self) -> Bools:
+    def _allowed(self, rows: Rows) -> Bools:
         """Return which of the rows may still be started, by the limits."""
-        rows = self.rows
         allowed = self._limits.allowed(self._queue, self._now, hard=self._hard, rows=rows)
         eligible: Bools = self._eligible[rows]
         return eligible if allowed is None else eligible & allowed
 
+    def _has_room(self, rows: Rows) -> Bools:
+        """Return which of the rows have room in some window; none of them is larger than the widest."""
+        queue = self._queue
+        if not len(rows):
+            return np.ones(0, dtype=np.bool_)
+        # For each access and size the end of the longest step that is wide enough: by then the job must have ended.
+        most = self._widest() + 1
+        last: Floats = np.full(most * len(self._accesses), -inf)
+        for access in self._accesses:
+            for step in self._plan.steps(access):  # each has a later end than the one before, and fewer units
+                last[access * most : access * most + step.width + 1] = step.end
+        keys = queue.size[rows]
+        if len(self._accesses) > 1:
+            keys = keys + queue.access[rows] * most
+        fits: Bools = last[keys] >= self._now + queue.walltime[rows]
+        return fits
+
     def _narrow(self) -> None:
         """Drop the jobs that have no room, or are beyond a limit, by now."""
-        queue = self._queue
-        most = max((step.width for access in self._accesses for step in self._plan.steps(access)), default=0)
-        self.rows = self.rows[queue.size[self.rows] <= most]
-        if not len(self.rows):
-            return
-        self.rows = rows = self.rows[self._allowed()]
-        accesses, sizes = queue.access[rows], queue.size[rows]
-        ends = self._now + queue.walltime[rows]
-        keep: Bools = np.ones(len(rows), dtype=np.bool_)
-        for access in self._accesses:
-            steps = self._plan.steps(access)
-            widths = np.array([step.width for step in steps] + [0])
-            room = widths[np.searchsorted(np.array([step.end for step in steps]), ends, side="left")]
-            fits = sizes <= room
-            keep &= fits if len(self._accesses) == 1 else fits | (accesses != access)
-        self.rows = rows[keep]
+        widest = self._widest()
+        self.rows = self._left(self.rows, widest)
+        if self._fitting is not None:
+            self._fitting = self._left(self._fitting, widest)
+
+    def _left(self, rows: Rows, widest: int) -> Rows:
+        if not widest:
+            return rows[:0]
+        rows = only(rows, self._queue.size[rows] <= widest)
+        rows = only(rows, self._allowed(rows)) if len(rows) else rows
+        return only(rows, self._has_room(rows))
 
     def start(self, row: int) -> None:
         """Start the job of one of the rows, if there is room, and drop what has none any more."""
@@ -141,11 +175,14 @@ class Candidates:
             self._changed = True
             self._narrow()
         else:
-            self.rows = self.rows[self.rows != row]
+            self.rows = only(self.rows, self.rows != row)
+            if self._fitting is not None:
+                self._fitting = only(self._fitting, self._fitting != row)
 
-    def best_by_rank(self) -> int:
-        """Return the first row by rank."""
-        return int(self.rows[np.argmax(self._ranks[self.rows])])
+    def best_by_rank(self, places: Rows | None = None) -> int:
+        """Return the first row by rank, of all or of those at these places."""
+        rows = self.rows if places is None else self.rows[places]
+        return int(rows[np.argmax(self._ranks[rows])])
 
     def values(self, rows: Rows, metric: str) -> Floats:
         """Return BACKFILLMETRIC of rows: units, seconds of walltime, or their product."""
@@ -157,9 +194,26 @@ class Candidates:
             return sizes * queue.walltime[rows]
         return sizes
 
-    def fits_beside(self, taken: int, row: int) -> bool:
-        """Tell whether a job fits the window beside others that take so many units."""
-        return taken + int(self._queue.size[row]) <= int(self._widths[self._queue.access[row]])
+    def descend(self, most: int) -> list[int]:
+        """Return the first rows by rank that fit beside each other, of the ``most`` first by rank, in that order."""
+        rows, keys = self.rows, self._ranks[self.rows]
+        sizes, slack = self._queue.size[rows], self.slack(rows)
+        left, taken = keys.copy(), 0
+        found: list[int] = []
+        while len(fits := np.flatnonzero((slack >= taken) & (left > -inf))):
+            at = int(fits[np.argmax(left[fits])])
+            if np.count_nonzero(keys > keys[at]) + np.count_nonzero(keys[:at] == keys[at]) >= most:
+                break
+            found.append(int(rows[at]))
+            taken += int(sizes[at])
+            left[at] = -inf
+        return found
+
+    def slack(self, rows: Rows) -> NDArray[np.int64]:
+        """Return how many units others in the window may take at most if these jobs are to fit beside them."""
+        queue = self._queue
+        slack: NDArray[np.int64] = self._widths[queue.access[rows]] - queue.size[rows]
+        return slack
 
 
 def first_fit(candidates: Candidates, metric: str) -> None:
@@ -171,8 +225,8 @@ def first_fit(candidates: Candidates, metric: str) -> None:
 def best_fit(candidates: Candidates, metric: str) -> None:
     """Start the job of the highest metric, ties by rank, as long as one fits."""
     while len(candidates.rows):
-        rows = candidates.in_order()
-        candidates.start(int(rows[np.argmax(candidates.values(rows, metric))]))
+        values = candidates.values(candidates.rows, metric)
+        candidates.start(candidates.best_by_rank(np.flatnonzero(values == values.max())))
 
 
 def greedy(candidates: Candidates, metric: str) -> None:
@@ -181,20 +235,37 @@ def greedy(candidates: Candidates, metric: str) -> None:
     Sets are gone through depth first in the order of rank: each is filled as far as it goes, then its last job is
     given up for a later one, until the questions are used up.
     """
-    rows = candidates.in_order()[:_MOST_QUESTIONS].tolist()
-    values = candidates.values(np.array(rows, dtype=np.intp), metric).tolist()
-    sizes = candidates.values(np.array(rows, dtype=np.intp), "PROCS").astype(np.int64).tolist()
+    if len(candidates.rows) >= _MOST_QUESTIONS:  # the first set takes all questions
+        for row in candidates.descend(_MOST_QUESTIONS):
+            if row in candidates.rows:
+                candidates.start(row)
+        return
+    order = candidates.in_order()
+    if not len(order):
+        return
+    sizes, slacks = candidates.values(order, "PROCS").astype(np.int64).tolist(), candidates.slack(order)
+    values = candidates.values(order, metric).tolist()
+    #: the largest slack from a position on: where more is taken, nothing more fits
+    ahead = np.maximum.accumulate(slacks[::-1])[::-1].tolist()
+    slack = slacks.tolist()
+    rows = order.tolist()
+    count = len(rows)
     best: list[int] = []
     best_value = 0.0
     chosen: list[int] = []
     taken, value, at, questions = 0, 0.0, 0, 0
     while questions < _MOST_QUESTIONS:
-        for position in range(at, len(rows)):
+        position = at
+        while position < count:
+            if ahead[position] < taken:  # all the other answers are no
+                questions += count - position
+                break
             questions += 1
-            if candidates.fits_beside(taken, rows[position]):
+            if slack[position] >= taken:
                 chosen.append(position)
                 taken += sizes[position]
                 value += values[position]
+            position += 1
         if value > best_value:
             best, best_value = list(chosen), value
         if not chosen:

@@ -1,6 +1,11 @@
 """Credentials as numbers: every name, and every combination of a job's five names, once."""
 
+import numpy as np
+from numpy.typing import NDArray
+
 from pipistrelle.schedulers.maui_settings import KINDS, Names
+
+_ROOM = 64
 
 
 class Credentials:
@@ -14,6 +19,7 @@ class Credentials:
         self.names: list[list[str]] = [[] for _ in KINDS]
         self.combinations: list[Names] = []
         self.parts: list[tuple[int, ...]] = []
+        self._table: NDArray[np.int64] = np.full((_ROOM, len(KINDS)), -1, dtype=np.int64)
         self._numbers: list[dict[str, int]] = [{} for _ in KINDS]
         self._codes: dict[Names, int] = {}
 
@@ -24,7 +30,15 @@ class Credentials:
             code = self._codes[names] = len(self.combinations)
             self.combinations.append(names)
             self.parts.append(tuple(self._number(kind, name) for kind, name in enumerate(names)))
+            if code == len(self._table):
+                self._table = np.concatenate([self._table, np.full_like(self._table, -1)])
+            self._table[code] = self.parts[code]
         return code
+
+    @property
+    def table(self) -> NDArray[np.int64]:
+        """``parts`` as an array, a row a combination, a column a kind."""
+        return self._table[: len(self.parts)]
 
     def _number(self, kind: int, name: str | None) -> int:
         if name is None:

@@ -26,6 +26,8 @@ class _Counters:
         self.modes: list[TargetMode] = []
         #: which names have a floor, which a ceiling, and which nothing that a priority could depend on
         self.masks: tuple[Bools, Bools, Bools] = (np.zeros(0, dtype=np.bool_),) * 3
+        #: which names have a cap, in unit x s or in percent
+        self.caps: tuple[Bools, Bools] = (np.zeros(0, dtype=np.bool_),) * 2
 
     def grow(self, names: int) -> None:
         """Make room for so many names."""
@@ -143,18 +145,22 @@ class Fairshare:
         self.advance(now)
         return float(self._total[0]) + self._total_older
 
-    def factors(self, kind: str, now: float) -> Floats:
+    def factors(self, kind: str, now: float, ahead: float = 0.0) -> Floats:
         """Return, for each name of a kind, how far its usage in percent is from its target, with the target's mark.
+
+        With ``ahead`` (s) as it will be so much later, if no job starts or ends and no window begins before.
 
         0 for a name without target, and for all as long as nothing was used (source: MJobGetStartPriority, Maui 3.2).
         """
         index = KINDS.index(kind)
         names = self._credentials.names[index]
-        total = self.total(now)
+        total = self.total(now) + self._total_rate * ahead
         if not self.active or not total > 0.0:
             return np.zeros(len(names))
         counters = self._ready(index)
         usage = counters.usage[0, : len(names)] + counters.older[: len(names)]
+        if ahead:
+            usage += counters.rates[: len(names)] * ahead
         targets = counters.targets
         share = usage / total * 100.0
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -179,6 +185,10 @@ class Fairshare:
             counters.targets = np.append(counters.targets, 0.0 if found is None else found.target)
             counters.modes.append(TargetMode.TARGET if found is None else found.mode)
         modes = counters.modes
+        counters.caps = (
+            np.array([mode is TargetMode.ABSOLUTE_CAP for mode in modes]) & (counters.targets > 0.0),
+            np.array([mode is TargetMode.CAP for mode in modes]) & (counters.targets > 0.0),
+        )
         caps = [mode in (TargetMode.CAP, TargetMode.ABSOLUTE_CAP) for mode in modes]
         counters.masks = (
             np.array([mode is TargetMode.FLOOR for mode in modes]),
@@ -195,21 +205,37 @@ class Fairshare:
             for credential in names.values()
         )
 
-    def room(self, code: int, now: float) -> float:
-        """Return how many unit x s a new job of this combination may have, by the caps; inf without any.
+    def rooms(self, now: float) -> list[tuple[Floats, Floats]]:
+        """Return how many unit x s a new job may have by the caps, and how many more each second, for each kind.
 
-        Source: MFSCheckCap, Maui 3.2: the job's walltime counts in full.
+        Each with a value a name of the kind, inf without a cap, and one more at the end for jobs without such a name.
+        Source: MFSCheckCap, Maui 3.2: the job's walltime counts in full. The growth holds until a job starts or ends or
+        the next window begins.
         """
         total = self.total(now)
-        room = inf
-        for index, number in enumerate(self._credentials.parts[code]):
-            if number < 0:
-                continue
+        found = []
+        for index, names in enumerate(self._credentials.names):
             counters = self._ready(index)
-            target, mode = float(counters.targets[number]), counters.modes[number]
-            usage = float(counters.usage[0, number] + counters.older[number])
-            if target > 0.0 and mode is TargetMode.ABSOLUTE_CAP:
-                room = min(room, target - usage)
-            elif target > 0.0 and mode is TargetMode.CAP and total > 0.0:
-                room = min(room, target / 100.0 * total - usage)
-        return room
+            count = len(names)
+            usage = counters.usage[0, :count] + counters.older[:count]
+            rates = counters.rates[:count]
+            room, growth = np.full(count + 1, inf), np.zeros(count + 1)
+            absolute, percent = counters.caps
+            room[:count][absolute] = counters.targets[absolute] - usage[absolute]
+            growth[:count][absolute] = -rates[absolute]
+            if total > 0.0:
+                parts = counters.targets[percent] / 100.0
+                room[:count][percent] = parts * total - usage[percent]
+                growth[:count][percent] = parts * self._total_rate - rates[percent]
+            found.append((room, growth))
+        return found
+
+    def numbers(self, kind: int, codes: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the numbers of the names of a kind that combinations of credentials have, -1 for none."""
+        numbers: NDArray[np.int64] = self._credentials.table[codes, kind]
+        return numbers
+
+    def room(self, code: int, now: float) -> float:
+        """Return how many unit x s a new job of this combination may have, by the caps; inf without any."""
+        numbers = self._credentials.parts[code]
+        return min(float(room[number]) for (room, _), number in zip(self.rooms(now), numbers, strict=True))

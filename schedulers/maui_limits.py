@@ -5,8 +5,7 @@ DEFAULT; all limits of all credentials of a job must hold. Running jobs never ex
 nothing else can run.
 """
 
-from collections.abc import Iterator
-from heapq import heapify, heappop, heappush
+from collections.abc import Iterator, Mapping
 from math import inf
 from typing import Final, NamedTuple
 
@@ -15,7 +14,9 @@ from numpy.typing import NDArray
 
 from pipistrelle.schedulers.jobs import SchedulerJob
 from pipistrelle.schedulers.maui_credentials import Credentials
-from pipistrelle.schedulers.maui_queue import Bools, Floats, Ints, MauiQueue
+from pipistrelle.schedulers.maui_idle import IdleRows
+from pipistrelle.schedulers.maui_limit_arrays import JOB, NODES, UNITS, AllowedRows, OutstandingRooms
+from pipistrelle.schedulers.maui_queue import Bools, Floats, MauiQueue
 from pipistrelle.schedulers.maui_settings import KINDS, Credential, Limit, MauiSettings, Names
 
 Rows = NDArray[np.intp]
@@ -24,28 +25,15 @@ Counter = tuple[str, str, str | None, str | None]
 
 
 class _Usage:
-    """What the running jobs of one counter have."""
+    """What the running jobs of one counter have; ``number`` counts from 1."""
 
-    __slots__ = ("jobs", "nodes", "number", "running", "units")
+    __slots__ = ("jobs", "nodes", "number", "units")
 
     def __init__(self, number: int) -> None:
         self.number = number
         self.jobs = 0
         self.units = 0
         self.nodes = 0
-        #: {job number: (units, end in seconds)}, for the limits of what is outstanding
-        self.running: dict[int, tuple[int, float]] = {}
-
-    def of(self, metric: str, now: float) -> float:
-        """Return the usage in a metric at an instant."""
-        if metric == "JOB":
-            return self.jobs
-        if metric == "PROC":
-            return self.units
-        if metric == "NODE":
-            return self.nodes
-        left = [(units, max(end - now, 0.0)) for units, end in self.running.values()]
-        return sum(units * time for units, time in left) if metric == "PS" else sum(time for _, time in left)
 
 
 class _Entry(NamedTuple):
@@ -60,45 +48,10 @@ class _Entry(NamedTuple):
         return self.hard if hard else self.soft
 
 
-class _Flat:
-    """The limits of jobs, units and nodes of all combinations, one after the other, for array operations."""
-
-    def __init__(self, entries: list[tuple[_Entry, ...]], usage: dict[Counter, _Usage]) -> None:
-        every = [(code, entry) for code, mine in enumerate(entries) for entry in mine if entry.metric in _METRIC_ROWS]
-        self.codes: Ints
-        self.starts: Ints
-        self.codes, self.starts = np.unique(np.array([code for code, _ in every], dtype=np.int64), return_index=True)
-        self.counters: Ints = np.array([usage[entry.counter].number for _, entry in every], dtype=np.int64)
-        self.metrics: Ints = np.array([_METRIC_ROWS[entry.metric] for _, entry in every], dtype=np.int64)
-        self.limits = [np.array([entry.limit(hard) for _, entry in every]) for hard in (False, True)]
-        self.count = len(entries)
-        #: usage: a row a metric, a column a counter
-        self.usage: Floats = (
-            np.array([[found.jobs, found.units, found.nodes] for found in usage.values()], dtype=np.float64)
-            .reshape(-1, 3)
-            .T.copy()
-        )
-
-    def set_usage(self, usage: _Usage) -> None:
-        """Take note of a counter's usage; one that the arrays do not have yet is read when they are made anew."""
-        if usage.number < self.usage.shape[1]:
-            self.usage[:, usage.number] = (usage.jobs, usage.units, usage.nodes)
-
-    def largest(self, hard: bool, units_per_node: int) -> Ints:
-        """Return, for each combination, how many units its largest job may have now; -1 for none at all."""
-        room = self.limits[hard] - self.usage[self.metrics, self.counters]
-        jobs, nodes = self.metrics == 0, self.metrics == 2
-        sizes = np.where(jobs, np.where(room >= 1, inf, -1.0), np.where(nodes, room * units_per_node, room))
-        found = np.full(self.count, _UNLIMITED, dtype=np.int64)
-        if len(sizes):
-            smallest = np.minimum.reduceat(np.minimum(sizes, _UNLIMITED), self.starts)
-            found[self.codes] = np.floor(smallest).astype(np.int64)
-        return found
-
-
-#: more units than any job has, and fewer than an empty row
-_UNLIMITED: Final = 2**53
-_METRIC_ROWS: Final = {"JOB": 0, "PROC": 1, "NODE": 2}
+_METRIC_ROWS: Final = {"JOB": JOB, "PROC": UNITS, "NODE": NODES}
+_OUTSTANDING: Final = {"PS": 0, "WC": 1}
+#: what limits all jobs together
+_SYSTEM: Final[Counter] = ("SYS", "", None, None)
 
 
 class Blocked(NamedTuple):
@@ -146,23 +99,36 @@ class Limits:
         self.two_levels = any(limit.soft != limit.hard for limit in limits)
         #: whether anything limits what is outstanding, which shrinks as time goes on
         self.outstanding = any(limit.metric in ("PS", "WC") for limit in limits)
-        self._flat = _Flat([], {})
-        #: whether there are combinations that the arrays do not have yet
-        self._stale = False
+        self._allowed = AllowedRows(units_per_node, two_levels=self.two_levels)
+        self._outstanding = OutstandingRooms()
+        self._system = [limit for limit in settings.system.limits if limit.metric in _METRIC_ROWS and not limit.per]
+        self._idle_rows = IdleRows()
 
     def _extend(self) -> None:
         if len(self._entries) == len(self._credentials.combinations):
             return
-        for names in self._credentials.combinations[len(self._entries) :]:
+        for code, names in enumerate(self._credentials.combinations[len(self._entries) :], len(self._entries)):
             entries = tuple(self._find(names))
             self._entries.append(tuple(entry for entry in entries if entry.metric != "IJOB"))
             self._idle.append(tuple(entry for entry in entries if entry.metric == "IJOB"))
             counters = tuple(dict.fromkeys(entry.counter for entry in self._entries[-1]))
             self._counters.append(counters)
             for counter in counters:
-                self._usage.setdefault(counter, _Usage(len(self._usage)))
+                self._usage.setdefault(counter, _Usage(len(self._usage) + 1))
             self._most.append(self._bounds(names, entries))
-            self._stale = True
+            self._allowed.add_code(code, self._numbered(entries, _METRIC_ROWS))
+            if self.outstanding:
+                self._outstanding.add_code(code, self._numbered(entries, _OUTSTANDING))
+            if self.idle:
+                self._idle_rows.add_code(code, [(e.counter, e.soft, e.hard) for e in self._idle[-1]])
+
+    def _numbered(self, entries: tuple[_Entry, ...], metrics: Mapping[str, int]) -> list[tuple[int, int, float, float]]:
+        """Return the limits of these metrics for arrays; those of all jobs together are looked at apart."""
+        return [
+            (self._usage[entry.counter].number, metrics[entry.metric], entry.soft, entry.hard)
+            for entry in entries
+            if entry.metric in metrics and (entry.counter != _SYSTEM or metrics is _OUTSTANDING)
+        ]
 
     def _bounds(self, names: Names, entries: tuple[_Entry, ...]) -> tuple[float, float, float]:
         """Return the most units, seconds and unit x s that a job may have at all; which limit it is, `never` finds."""
@@ -215,9 +181,9 @@ class Limits:
             usage.jobs += 1
             usage.units += job.size
             usage.nodes += self._nodes(job.size)
-            self._flat.set_usage(usage)
+            self._count(counter, usage)
             if self.outstanding:
-                usage.running[job.number] = (job.size, end)
+                self._outstanding.started(usage.number, job.number, job.size, end)
 
     def ended(self, job: SchedulerJob, code: int) -> None:
         """Count a job no more."""
@@ -226,8 +192,20 @@ class Limits:
             usage.jobs -= 1
             usage.units -= job.size
             usage.nodes -= self._nodes(job.size)
-            usage.running.pop(job.number, None)
-            self._flat.set_usage(usage)
+            self._count(counter, usage)
+            if self.outstanding:
+                self._outstanding.ended(usage.number, job.number)
+
+    def _count(self, counter: Counter, usage: _Usage) -> None:
+        if counter != _SYSTEM:
+            self._allowed.set_usage(usage.number, usage.jobs, usage.units, usage.nodes)
+
+    def _used(self, entry: _Entry, now: float) -> float:
+        """Return what a counter has in the metric of a limit."""
+        usage = self._usage[entry.counter]
+        if entry.metric in _OUTSTANDING:
+            return self._outstanding.of(usage.number, _OUTSTANDING[entry.metric], now)
+        return {"JOB": usage.jobs, "PROC": usage.units, "NODE": usage.nodes}[entry.metric]
 
     def _nodes(self, units: int) -> int:
         return -(-units // self._units_per_node)
@@ -240,7 +218,7 @@ class Limits:
         """Return the first limit that a job of these credentials would exceed now, None if it may start."""
         self._extend()
         for entry in self._entries[code]:
-            usage = self._usage[entry.counter].of(entry.metric, now)
+            usage = self._used(entry, now)
             limit = entry.limit(hard)
             if usage + self._need(entry.metric, size, walltime) > limit:
                 return Blocked(entry.counter, entry.metric, limit, usage)
@@ -284,68 +262,44 @@ class Limits:
         if not self.active:
             return None
         self._extend()
-        if self._stale:
-            self._flat, self._stale = _Flat(self._entries, self._usage), False
-        largest = self._flat.largest(hard, self._units_per_node)
-        size, code = (queue.size, queue.code) if rows is None else (queue.size[rows], queue.code[rows])
-        may: Bools = size <= largest[code]
+        allowed = self._allowed.allowed(queue, hard=hard)
+        size, code = queue.size, queue.code
+        if rows is not None:
+            allowed, size, code = allowed[rows], size[rows], code[rows]
+        if self._system:
+            allowed = allowed & (size <= self._system_room(hard))
         if self.outstanding:
             walltime = queue.walltime if rows is None else queue.walltime[rows]
-            units_seconds, seconds = (np.full(len(self._entries), inf) for _ in range(2))
-            for combination, entries in enumerate(self._entries):
-                for entry in entries:
-                    if entry.metric in ("PS", "WC"):
-                        room = entry.limit(hard) - self._usage[entry.counter].of(entry.metric, now)
-                        rooms = units_seconds if entry.metric == "PS" else seconds
-                        rooms[combination] = min(rooms[combination], room)
-            may &= size * walltime <= units_seconds[code]
-            may &= walltime <= seconds[code]
-        return may
+            allowed = allowed & self._outstanding.allowed(size, walltime, code, now, int(hard))
+        return allowed
 
-    def considered(self, queue: MauiQueue, eligible: Bools, ranks: Floats, *, hard: bool) -> Bools:
-        """Return which of the eligible rows are looked at by MAXIJOB: of each credential the first by rank."""
-        self._extend()
-        limited = np.array([bool(entries) for entries in self._idle])
-        rows = np.flatnonzero(eligible & limited[queue.code])
-        if not len(rows):
-            return eligible
-        kept = eligible.copy()
-        kept[rows] = False
-        # Of each combination the rows in order; the heap has the next row of each combination that is not full yet.
-        order = rows[np.lexsort((rows, -ranks[rows], queue.code[rows]))]
-        codes, starts = np.unique(queue.code[order], return_index=True)
-        ends = [*starts[1:].tolist(), len(order)]
-        heap = [
-            (-float(ranks[order[at]]), int(order[at]), int(code), at, end)
-            for code, at, end in zip(codes.tolist(), starts.tolist(), ends, strict=True)
-        ]
-        heapify(heap)
-        idle: dict[Counter, int] = {}
-        while heap:
-            _, row, code, at, end = heappop(heap)
-            entries = self._idle[code]
-            if any(idle.get(entry.counter, 0) + 1 > entry.limit(hard) for entry in entries):
-                continue
-            for entry in entries:
-                idle[entry.counter] = idle.get(entry.counter, 0) + 1
-            kept[row] = True
-            if at + 1 < end:
-                following = int(order[at + 1])
-                heappush(heap, (-float(ranks[following]), following, code, at + 1, end))
-        return kept
+    def _system_room(self, hard: bool) -> float:
+        """Return how many units a job may have by the limits of all jobs together, -1 for none at all."""
+        usage = self._usage.get(_SYSTEM)
+        room = inf
+        for limit in self._system:
+            most = limit.hard if hard else limit.soft
+            if limit.metric == "JOB":
+                room = min(room, inf if usage is None or usage.jobs < most else -1.0)
+            elif limit.metric == "PROC":
+                room = min(room, most - (0 if usage is None else usage.units))
+            else:
+                room = min(room, (most - (0 if usage is None else usage.nodes)) * self._units_per_node)
+        return min(room, 2.0**53)  # an empty row is larger still
 
-    def next_room(self, code: int, size: int, walltime: float, now: float) -> float:
-        """Return when (s) a job may start at the earliest by MAXPS and MAXWC, if no job ends before; inf if unknown.
+    def considered(self, queue: MauiQueue, eligible: Bools, ranks: Floats, *, hard: bool, use: str = "") -> Bools:
+        """Return which of the eligible rows are looked at by MAXIJOB: of each credential the first by rank.
 
-        What is outstanding shrinks while jobs run, so that a limit may leave room without any event.
+        What was found for the last instant helps if ``use``, a name for what is asked, is the same.
         """
-        later = now
-        for entry in self._entries[code]:
-            if entry.metric not in ("PS", "WC"):
-                continue
-            usage = self._usage[entry.counter]
-            rate = usage.units if entry.metric == "PS" else usage.jobs
-            excess = usage.of(entry.metric, now) + self._need(entry.metric, size, walltime) - entry.hard
-            if excess > 0.0:
-                later = max(later, now + excess / rate) if rate else inf
-        return later if later > now else inf
+        self._extend()
+        return self._idle_rows.considered(queue, eligible, ranks, int(hard), use)
+
+    def next_room(self, queue: MauiQueue, rows: Rows, now: float) -> float:
+        """Return when (s) the first of these rows may start by MAXPS and MAXWC, if no job ends before; inf if unknown.
+
+        What is outstanding shrinks while jobs run, so that a limit may leave room without any event. Rows that may
+        start now do not count.
+        """
+        self._extend()
+        return self._outstanding.next_room(queue.size[rows], queue.walltime[rows], queue.code[rows], now)

@@ -1,6 +1,6 @@
 """Maui's priority as an order for any backfilling rule: ``order = "maui"``."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -21,6 +21,8 @@ class _Lines(NamedTuple):
     since: Floats
     code: Ints
     bypass: Floats
+    #: the rows are not those of the last time
+    generation: int | None = None
 
 
 class MauiOrder:
@@ -47,6 +49,10 @@ class MauiOrder:
         self._credentials = Credentials()
         self._fairshare = Fairshare(self._settings, self._credentials)
         self._priorities = Priorities(self._settings, self._credentials, self._fairshare)
+
+    def learn_classes(self, priorities: Mapping[str, float]) -> None:
+        """Take the priorities of the machine's classes for those of which CLASSCFG says nothing."""
+        self._priorities.class_priorities = priorities
 
     def attributes(self, job: SchedulerJob) -> Sequence[float]:
         """Return size, walltime (s), submit time (s) and the number of the job's credentials."""

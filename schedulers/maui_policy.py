@@ -12,7 +12,6 @@ import numpy as np
 from pipistrelle.schedulers.jobs import SchedulerJob
 from pipistrelle.schedulers.maui_config import ConfigWarning, read_maui_config
 from pipistrelle.schedulers.maui_priority import Breakdown
-from pipistrelle.schedulers.maui_queue import GONE
 from pipistrelle.schedulers.maui_scheduler import MauiScheduler
 from pipistrelle.schedulers.maui_settings import MauiSettings
 from pipistrelle.schedulers.orders import Fcfs, Order
@@ -63,7 +62,7 @@ class MauiPolicy:
         if scheduler is None or job not in scheduler.queue:
             return None
         queue = scheduler.queue
-        ranks = np.where(queue.size != GONE, scheduler.priorities.ranks(queue, scheduler.view.now), -np.inf)
+        ranks = np.where(queue.live, scheduler.priorities.ranks(queue, scheduler.view.now), -np.inf)
         row = queue.row(job)
         before = int((ranks > ranks[row]).sum() + (ranks[:row] == ranks[row]).sum())
         return before, queue.job(int(np.argmax(ranks)))

@@ -3,6 +3,7 @@
 Source: admin manual of Maui, 5.1.2, and MJobGetStartPriority of Maui 3.2; differences are in docs/maui.md.
 """
 
+from collections.abc import Mapping
 from math import inf
 from typing import Final, NamedTuple, Protocol
 
@@ -11,14 +12,16 @@ from numpy.typing import NDArray
 
 from pipistrelle.schedulers.maui_credentials import Credentials
 from pipistrelle.schedulers.maui_fairshare import Fairshare
+from pipistrelle.schedulers.maui_fixed import FixedValues
 from pipistrelle.schedulers.maui_parameters import COMPONENTS, SUBCOMPONENTS
 from pipistrelle.schedulers.maui_queue import Floats, Ints
-from pipistrelle.schedulers.maui_settings import KINDS, Credential, MauiSettings, Names
+from pipistrelle.schedulers.maui_settings import KINDS, Credential, MauiSettings
 
 #: nearer than this to a target counts as this
 _NEAREST: Final = 0.0001
 
 
+_ROOM: Final = 64
 #: components whose factors depend on the credentials alone
 _BY_CODE: Final = ("CRED", "FS")
 #: (factors, weights)
@@ -75,6 +78,10 @@ class Columns(Protocol):
     def bypass(self) -> Floats:
         """How often a job was passed by backfilling."""
 
+    @property
+    def generation(self) -> int | None:
+        """How often the rows were numbered anew; in between they do not change but for ``since`` and ``bypass``."""
+
 
 class _Rows(NamedTuple):
     """What the priority of some jobs depends on, a column each."""
@@ -126,8 +133,11 @@ class Priorities:
         self._min_walltime = settings.number("XFMINWCLIMIT")
         qos = settings.credentials.get("QOS", {}).values()
         self._qos_weights = any(found.queue_time_weight or found.xfactor_weight for found in qos)
-        self._table = _Table(np.zeros((0, len(KINDS))), *(np.zeros(0) for _ in range(4)))
-        self._parts: NDArray[np.int64] = np.zeros((0, len(KINDS)), dtype=np.int64)
+        self._table = _Table(np.zeros((_ROOM, len(KINDS))), *(np.zeros(_ROOM) for _ in range(4)))
+        self._known = 0
+        #: {class: its priority on the machine}, for those that have none in the configuration
+        self.class_priorities: Mapping[str, float] = {}
+        self._resources, self._by_credentials = FixedValues(), FixedValues()
         #: component -> its subcomponents that can contribute
         self._active = {
             component: [
@@ -152,8 +162,74 @@ class Priorities:
         """
         self._extend()
         rows = self._rows(queue, now)
-        values = {name: self._component_value(name, found) for name, found in self._factors(rows, now).items()}
-        return self._rank(self._total(values, rows.code))
+        if queue.generation is None:
+            values = {name: self._component_value(name, found) for name, found in self._factors(rows, now).items()}
+            return self._rank(self._total(values, rows.code))
+        # The same sums in the same order; what does not change is kept, the arrays are used again.
+        total: Floats | None = None
+        for name in self._active:
+            if name in _BY_CODE or not self._active[name]:
+                continue
+            if name == "RES":
+                value = self._fixed_resources(rows, queue.generation)
+            else:
+                value = self._component_value(name, self._job_factors(self._active[name], rows))
+            if total is not None:
+                total += value
+            else:
+                total = value if value.base is None else value.copy()  # not a column, but what was made of one
+        by_code = self._credential_values(rows.code, queue.generation, now)
+        if by_code is not None:
+            if total is None:
+                total = by_code.copy()
+            else:
+                total += by_code
+        if total is None:
+            total = np.zeros(len(rows.code))
+        np.trunc(total, out=total)
+        return total if self._negative else np.maximum(total, 1.0, out=total)
+
+    @property
+    def grow_alike(self) -> bool:
+        """Whether all priorities grow at the same pace as time goes on, so that jobs do not pass each other."""
+        service = all(name == "QUEUETIME" for name in self._active["SERV"]) and not self._qos_weights
+        capped = self._cap["QUEUETIME"] != inf or self._component_cap["SERV"] != inf
+        moving = self._active["TARG"] or (self._active["FS"] and self._fairshare.active)
+        return service and not capped and not moving
+
+    def _fixed_resources(self, rows: _Rows, generation: int) -> Floats:
+        fresh = self._resources.follow(generation, len(rows.size))
+        if fresh.start < fresh.stop:
+            new = _Rows(*(column[fresh] for column in rows))  # type: ignore[arg-type]
+            value = self._component_value("RES", self._job_factors(self._active["RES"], new))
+            self._resources.known(fresh, value)
+        return self._resources.values()
+
+    def _credential_values(self, code: Ints, generation: int, now: float) -> Floats | None:
+        """Return what the credentials contribute, one value a row; None if nothing does."""
+        values: Floats | None = None
+        for component in _BY_CODE:
+            if self._active[component]:
+                value = self._component_value(component, self._credential_factors(component, now))
+                values = value if values is None else values + value
+        if values is None or self._active["FS"]:
+            return None if values is None else values.take(code)
+        fresh = self._by_credentials.follow(generation, len(code))
+        if fresh.start < fresh.stop:
+            self._by_credentials.known(fresh, values[code[fresh]])
+        return self._by_credentials.values()
+
+    def totals(self, queue: Columns, chosen: NDArray[np.intp], now: float, at: float) -> Floats:
+        """Return the priorities of some rows, not cut to whole numbers, as they will be at a time ``at`` (s).
+
+        It is ``now`` (s); no job starts or ends before and no window of fairshare begins.
+        """
+        self._extend()
+        waited = np.maximum(at - queue.since[chosen], 0.0)
+        rows = _Rows(queue.size[chosen], queue.walltime[chosen], waited, queue.code[chosen], queue.bypass[chosen])
+        factors = self._factors(rows, now, at - now)
+        values = {name: self._component_value(name, found) for name, found in factors.items()}
+        return self._total(values, rows.code)
 
     def breakdown(self, queue: Columns, row: int, now: float) -> Breakdown:
         """Return the terms of the priority of the job in a row; bit by bit what `ranks` is made of."""
@@ -176,8 +252,9 @@ class Priorities:
         total = self._total(values, rows.code)
         return Breakdown(tuple(terms), components, float(total[0]), float(self._rank(total)[0]))
 
-    def ever_rises(self, names: Names) -> bool:
-        """Tell whether a job's priority may rise while it waits."""
+    def ever_rises(self, code: int) -> bool:
+        """Tell whether the priority of a job of these credentials may rise while it waits."""
+        names = self._credentials.combinations[code]
         qos = self._settings.own("QOS", names.qos)
         queue_time, xfactor = self._weight["QUEUETIME"], self._weight["XFACTOR"]
         if qos is not None:
@@ -191,14 +268,15 @@ class Priorities:
 
     @staticmethod
     def _rows(queue: Columns, now: float) -> _Rows:
-        return _Rows(queue.size, queue.walltime, np.maximum(now - queue.since, 0.0), queue.code, queue.bypass)
+        queue_time = now - queue.since
+        return _Rows(queue.size, queue.walltime, np.maximum(queue_time, 0.0, out=queue_time), queue.code, queue.bypass)
 
-    def _factors(self, rows: _Rows, now: float) -> dict[str, dict[str, _Factor]]:
+    def _factors(self, rows: _Rows, now: float, ahead: float = 0.0) -> dict[str, dict[str, _Factor]]:
         """Return {component: {subcomponent: (factors, weights)}}; of CRED and FS a factor a combination, else a row."""
         found = {}
         for component, names in self._active.items():
             if names and component in _BY_CODE:
-                found[component] = self._credential_factors(component, now)
+                found[component] = self._credential_factors(component, now, ahead)
             elif names:
                 found[component] = self._job_factors(names, rows)
         return found
@@ -220,27 +298,28 @@ class Priorities:
     def _component_value(self, component: str, factors: dict[str, _Factor]) -> Floats:
         total: Floats | None = None
         for factor, weight in factors.values():
-            term = weight * factor
+            term = factor if len(weight) == 1 and weight[0] == 1.0 else weight * factor
             total = term if total is None else total + term
         if total is None:
             raise AssertionError("a component without subcomponents")
         if self._component_cap[component] != inf:
             total = np.minimum(total, self._component_cap[component])
-        return self._component[component] * total
+        scale = self._component[component]
+        return total if scale == 1.0 else scale * total
 
     def _capped(self, name: str, factor: Floats) -> Floats:
         return np.minimum(factor, self._cap[name]) if self._cap[name] != inf else factor
 
-    def _credential_factors(self, component: str, now: float) -> dict[str, _Factor]:
+    def _credential_factors(self, component: str, now: float, ahead: float = 0.0) -> dict[str, _Factor]:
         """Return the factors of CRED or FS, a row a combination of credentials."""
         found = {}
         for name in self._active[component]:
             kind = KINDS.index(name.removeprefix("FS") if component == "FS" else name)
             if component == "CRED":
-                factor = self._table.priorities[:, kind]
+                factor = self._table.priorities[: self._known, kind]
             else:
-                by_name = self._fairshare.factors(KINDS[kind], now)
-                parts = self._parts[:, kind]
+                by_name = self._fairshare.factors(KINDS[kind], now, ahead)
+                parts = self._credentials.table[:, kind]
                 factor = np.append(by_name, 0.0)[parts]  # -1, no such credential, is the last
             found[name] = (self._capped(name, factor), np.full(1, self._weight[name]))
         return found
@@ -251,7 +330,8 @@ class Priorities:
         xfactor = None
         if "XFACTOR" in names or "TARGETXFACTOR" in names:
             base = np.maximum(rows.walltime, self._min_walltime) if self._min_walltime > 0 else rows.walltime
-            xfactor = 1.0 + rows.queue_time / base
+            xfactor = rows.queue_time / base
+            xfactor += 1.0
         for name in names:
             weight: Floats = np.full(1, self._weight[name])
             if name == "QUEUETIME":
@@ -263,16 +343,25 @@ class Priorities:
             elif name == "BYPASS":
                 factor = rows.bypass
             elif name == "TARGETQUEUETIME":
-                target = table.queue_time_target[code]
-                distance = np.maximum(target - rows.queue_time, _NEAREST)
-                factor = np.where(target > 0.0, distance**-2.0, 0.0)
+                factor = self._nearness(table.queue_time_target, rows.queue_time, code)
             elif name == "TARGETXFACTOR" and xfactor is not None:
-                target = table.xfactor_target[code]
-                factor = np.where(target > 0.0, np.maximum(target - xfactor, _NEAREST) ** -2.0, 0.0)
+                factor = self._nearness(table.xfactor_target, xfactor, code)
             else:
                 factor = self._resource_factor(name, rows)
             found[name] = (self._capped(name, factor), weight)
         return found
+
+    def _nearness(self, targets: Floats, reached: Floats, code: Ints) -> Floats:
+        """Return (target - reached)^-2 for each job, 0 without a target."""
+        known = targets[: self._known]
+        if len(known) and (known == known[0]).all():  # mostly there is one target for all
+            if known[0] <= 0.0:
+                return np.zeros(len(code))
+            distance = np.maximum(known[0] - reached, _NEAREST)
+            near: Floats = 1.0 / (distance * distance)
+            return near
+        distance = np.maximum(known[code] - reached, _NEAREST)
+        return np.where(known[code] > 0.0, 1.0 / (distance * distance), 0.0)
 
     def _resource_factor(self, name: str, rows: _Rows) -> Floats:
         if name == "WALLTIME":
@@ -284,29 +373,28 @@ class Priorities:
 
     def _extend(self) -> None:
         """Let the table have a row for each combination of credentials."""
-        known = len(self._table.queue_time_weight)
-        fresh = self._credentials.combinations[known:]
-        if not fresh:
+        combinations = self._credentials.combinations
+        if self._known == len(combinations):
             return
-        columns: list[list[float]] = [[], [], [], []]
-        priorities = []
-        for names in fresh:
-            priorities.append([self._priority(kind, name) for kind, name in zip(KINDS, names, strict=True)])
-            qos = self._settings.own("QOS", names.qos) or Credential()
-            values = (qos.queue_time_weight, qos.xfactor_weight, qos.queue_time_target, qos.xfactor_target)
-            for column, value in zip(columns, values, strict=True):
-                column.append(value)
+        missing = len(combinations) - len(self._table.queue_time_weight)
+        if missing > 0:
+            more = max(missing, len(self._table.queue_time_weight))
+            longer = (np.concatenate([column, np.zeros((more, *column.shape[1:]))]) for column in self._table)
+            self._table = _Table(*longer)
         table = self._table
-        self._table = _Table(
-            np.concatenate([table.priorities, np.array(priorities)]),
-            *(np.append(old, new) for old, new in zip(table[1:], columns, strict=True)),
-        )
-        self._parts = np.array(self._credentials.parts, dtype=np.int64)
+        for code in range(self._known, len(combinations)):
+            names = combinations[code]
+            table.priorities[code] = [self._priority(kind, name) for kind, name in zip(KINDS, names, strict=True)]
+            qos = self._settings.own("QOS", names.qos) or Credential()
+            table.queue_time_weight[code], table.xfactor_weight[code] = qos.queue_time_weight, qos.xfactor_weight
+            table.queue_time_target[code], table.xfactor_target[code] = qos.queue_time_target, qos.xfactor_target
+        self._known = len(combinations)
 
     def _priority(self, kind: str, name: str | None) -> float:
-        """Return the PRIORITY of a credential; DEFAULT's, if it has none, except for a QOS."""
-        own = self._settings.own(kind, name)
-        if own is not None and own.priority != 0.0:
+        """Return the PRIORITY of a credential, else that of the machine's class, else DEFAULT's, except for a QOS."""
+        if (own := self._settings.own(kind, name)) is not None and own.priority != 0.0:
             return own.priority
+        if kind == "CLASS" and (told := self.class_priorities.get(name or "", 0.0)) != 0.0:
+            return told
         default = self._settings.default(kind)
         return 0.0 if default is None or kind == "QOS" else default.priority

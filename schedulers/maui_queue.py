@@ -1,7 +1,7 @@
 """The waiting jobs of the Maui policy, a column an attribute, so that a look at 60,000 of them is a few operations."""
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,11 +22,13 @@ class MauiQueue:
     Row numbers hold until the next `add`. The columns have ``rows`` rows that count: ``size`` (units; `GONE` in an
     empty row), ``walltime`` (s), ``since`` (s: queue time counts from here), ``code`` (combination of credentials),
     ``access`` (which standing reservations let the job in, a number), ``bypass`` (how often a job of lower priority was
-    backfilled), ``held`` (s: deferred until then).
+    backfilled), ``held`` (s: deferred until then), ``live`` (whether there is a job).
     """
 
     def __init__(self) -> None:
         self.rows = 0
+        #: how often the rows were numbered anew
+        self.generation = 0
         self.count = 0
         self.jobs: list[SchedulerJob | None] = []
         self._row_of: dict[int, int] = {}
@@ -40,13 +42,14 @@ class MauiQueue:
         self._since: Floats = np.zeros(room)
         self._bypass: Floats = np.zeros(room)
         self._held: Floats = np.zeros(room)
+        self._live: Bools = np.zeros(room, dtype=np.bool_)
         self._narrow()
 
     def _narrow(self) -> None:
         rows = self.rows
         self.size, self.code, self.access = self._size[:rows], self._code[:rows], self._access[:rows]
         self.walltime, self.since = self._walltime[:rows], self._since[:rows]
-        self.bypass, self.held = self._bypass[:rows], self._held[:rows]
+        self.bypass, self.held, self.live = self._bypass[:rows], self._held[:rows], self._live[:rows]
 
     def __len__(self) -> int:
         return self.count
@@ -61,6 +64,10 @@ class MauiQueue:
     def row(self, job: SchedulerJob) -> int:
         """Return a job's row; KeyError if it does not wait here."""
         return self._row_of[job.number]
+
+    def waits(self, number: int) -> bool:
+        """Tell whether the job of a number waits here."""
+        return number in self._row_of
 
     def row_of(self, number: int) -> int:
         """Return the row of the job of a number; KeyError if it does not wait here."""
@@ -79,12 +86,14 @@ class MauiQueue:
             self.jobs.clear()
             self._size[: self.rows] = GONE
             self.rows = 0
+            self.generation += 1
         if self.rows == len(self._size):
             self._make_room()
         row = self.rows
         self._size[row], self._code[row], self._access[row] = job.size, code, access
         self._walltime[row], self._since[row] = walltime, since
         self._bypass[row] = self._held[row] = 0.0
+        self._live[row] = True
         self.jobs.append(job)
         self._row_of[job.number] = row
         self.rows += 1
@@ -100,17 +109,22 @@ class MauiQueue:
         row = self._row_of.pop(job.number)
         self.jobs[row] = None
         self._size[row] = GONE
+        self._live[row] = False
         self.count -= 1
 
     def _make_room(self) -> None:
         """Close the gaps, and double the room if more than half of it is still taken."""
-        kept = np.flatnonzero(self._size != GONE)
-        old = (self._size, self._code, self._access, self._walltime, self._since, self._bypass, self._held)
+        kept = np.flatnonzero(self._live)
+        old = self._columns()
         room = len(self._size)
         self.rows = len(kept)
+        self.generation += 1
         self._allot(2 * room if 2 * len(kept) > room else room)
-        new = (self._size, self._code, self._access, self._walltime, self._since, self._bypass, self._held)
-        for before, after in zip(old, new, strict=True):
+        for before, after in zip(old, self._columns(), strict=True):
             after[: len(kept)] = before[kept]
         self.jobs = [self.jobs[row] for row in kept.tolist()]
         self._row_of = {job.number: row for row, job in enumerate(self.jobs) if job is not None}
+
+    def _columns(self) -> tuple[NDArray[Any], ...]:
+        columns = (self._size, self._code, self._access, self._walltime, self._since, self._bypass, self._held)
+        return (*columns, self._live)

@@ -5,26 +5,25 @@ does not fit, which gets a reservation, as do others up to RESERVATIONDEPTH; the
 backfilling within hard limits.
 """
 
+from collections.abc import Iterable
 from math import inf, nextafter
-from typing import Final
 
 import numpy as np
 
 from pipistrelle.schedulers.jobs import SchedulerJob
 from pipistrelle.schedulers.maui_access import Accesses
 from pipistrelle.schedulers.maui_backfill import FILLERS, Candidates
+from pipistrelle.schedulers.maui_calls import Calls
 from pipistrelle.schedulers.maui_credentials import Credentials
 from pipistrelle.schedulers.maui_fairshare import Fairshare
+from pipistrelle.schedulers.maui_limit_arrays import GrowingInts
 from pipistrelle.schedulers.maui_limits import Limits, Rows
 from pipistrelle.schedulers.maui_plan import Closure, Place, Plan
 from pipistrelle.schedulers.maui_priority import Breakdown, Priorities
-from pipistrelle.schedulers.maui_queue import GONE, Bools, Floats, MauiQueue
+from pipistrelle.schedulers.maui_queue import Bools, Floats, Ints, MauiQueue
 from pipistrelle.schedulers.maui_settings import MauiSettings
 from pipistrelle.schedulers.unit_masks import units_of
 from pipistrelle.schedulers.view import View
-
-#: of how many waiting jobs it is found out when MAXPS and MAXWC will let them start
-_ASKED_FOR: Final = 64
 
 
 class MauiScheduler:
@@ -47,6 +46,9 @@ class MauiScheduler:
         self._credentials = Credentials()
         self.fairshare = Fairshare(settings, self._credentials)
         self.priorities = Priorities(settings, self._credentials, self.fairshare, per_node)
+        platform = view.begins.platform
+        if platform is not None:
+            self.priorities.class_priorities = {found.name: found.priority for found in platform.classes}
         self.limits = Limits(settings, self._credentials, per_node)
         self.queue = MauiQueue()
         self._accesses = Accesses(view, settings, midnight)
@@ -59,9 +61,9 @@ class MauiScheduler:
         self._blocked: Bools | None = None
         #: when the last deferred job comes back (s)
         self._held_until = -inf
-        #: when the last call that was asked for is due (s), and how many there were
-        self._call = -inf
-        self._calls = 0
+        self._calls = Calls(view, self.queue, self.priorities, self.limits, self.fairshare, settings)
+        #: of each combination of credentials the number of its stack of reservations, -1 for none
+        self._stack_numbers = GrowingInts()
         self._policy = settings.text("RESERVATIONPOLICY")
         self._fill = FILLERS[settings.text("BACKFILLPOLICY")]
         self._fill_depth = int(settings.number("BACKFILLDEPTH"))
@@ -99,6 +101,9 @@ class MauiScheduler:
         row = self.queue.row(job)
         code, walltime = int(self.queue.code[row]), float(self.queue.walltime[row])
         blocked = self.limits.blocked(code, job.size, walltime, self.view.now, hard=True)
+        if blocked is None and self._caps:
+            room, need = self.fairshare.room(code, self.view.now), job.size * walltime
+            return f"FSTARGET leaves {max(room, 0.0):g} unit x s, the job needs {need:g}" if need > room else None
         return None if blocked is None else str(blocked)
 
     def _follow(self, now: float) -> None:
@@ -146,57 +151,72 @@ class MauiScheduler:
         else:
             self.reserved = {}
         ready = self._ready(ranks, now)
-        soft = self._selected(ready, ranks, now, hard=False)
+        soft = self._selected(ready, ranks, now, hard=False, use="order")
         started = self._start_in_order(soft, ranks, now)
         if self._fill is not None:
             self._backfill(soft, ranks, now, hard=False, changed=started)
         if self._two_passes and len(queue):
             hard = soft
             if self.limits.two_levels:
-                hard = self._selected(ready & (queue.size != GONE), ranks, now, hard=True)
+                hard = self._selected(ready & queue.live, ranks, now, hard=True, use="order")
             if self._fill is not None:
                 self._backfill(hard, ranks, now, hard=True, changed=True)
             elif self.limits.two_levels:
                 self._start_hard(hard, ranks, now)
         if len(queue):
             self._note_blocked(ready, ranks, now)
-            self._ask_to_be_called(closures, ready, ranks, now)
+            begins = self._unforeseen_begins()
+            self._calls.ask(now, [*begins, *(closure.end for closure in closures)], self.reserved, ready, ranks)
+
+    def _unforeseen_begins(self) -> Iterable[float]:
+        """Yield when reservations begin (s) at whose time nothing else happens."""
+        ends = {place.end for place in self.reserved.values()}
+        for place in self.reserved.values():
+            # At the end of a running job, or of one that will have run by then, there is an event anyhow.
+            if place.begin not in ends and not self._plan.is_end(place.begin):
+                yield place.begin
 
     # ------------------------------------------------------------------ which jobs are looked at
 
     def _ready(self, ranks: Floats, now: float) -> Bools:
         """Return which rows are neither deferred nor kept back by their priority or a fairshare cap."""
         queue = self.queue
-        ready: Bools = queue.size != GONE
+        ready: Bools = queue.live.copy()
         in_service = self.view.units - len(self.view.gone)
         if in_service < self.view.units or self._held_until > now:
             too_large = ready & (queue.size > in_service) & (queue.held <= now)
             if too_large.any():
                 self._held_until = now + self._settings.number("DEFERTIME")
                 queue.held[too_large] = self._held_until
+                self._calls.held_until = self._held_until
             ready &= queue.held <= now
         if self._rejects_negative:
             ready &= ranks >= 0
         if self._caps:
-            rooms = np.array([self.fairshare.room(code, now) for code in range(len(self._credentials.combinations))])
+            rooms: Floats = np.full(len(self._credentials.table), inf)
+            for kind, (room, _) in enumerate(self.fairshare.rooms(now)):
+                if room.min() < inf:  # -1, no such name, is the last
+                    np.minimum(rooms, room[self._credentials.table[:, kind]], out=rooms)
             ready &= queue.size * queue.walltime <= rooms[queue.code]
         return ready
 
-    def _selected(self, ready: Bools, ranks: Floats, now: float, *, hard: bool) -> Bools:
+    def _selected(self, ready: Bools, ranks: Floats, now: float, *, hard: bool, use: str) -> Bools:
         """Return which ready rows meet the limits of running and of waiting jobs."""
         allowed = self.limits.allowed(self.queue, now, hard=hard)
         selected = ready.copy() if allowed is None else ready & allowed
-        return self.limits.considered(self.queue, selected, ranks, hard=hard) if self.limits.idle else selected
+        if self.limits.idle:
+            selected = self.limits.considered(self.queue, selected, ranks, hard=hard, use=use)
+        return selected
 
     def _note_blocked(self, ready: Bools, ranks: Floats, now: float) -> None:
         """Remember whose queue time does not count from now on (JOBPRIOACCRUALPOLICY)."""
         if not self._tracks_blocked:
             return
-        waiting: Bools = self.queue.size != GONE
+        waiting = self.queue.live
         if self._full_accrual:
-            self._blocked = waiting & ~self._selected(ready & waiting, ranks, now, hard=True)
+            self._blocked = waiting & ~self._selected(ready & waiting, ranks, now, hard=True, use="accrual")
         else:
-            self._blocked = waiting & ~self.limits.considered(self.queue, waiting, ranks, hard=True)
+            self._blocked = waiting & ~self.limits.considered(self.queue, waiting, ranks, hard=True, use="accrual")
 
     # ------------------------------------------------------------------ in the order of priority
 
@@ -205,58 +225,65 @@ class MauiScheduler:
 
         Returns whether any was started: of the rows that are still eligible some may be beyond a limit then.
         """
-        queue, plan, stacks = self.queue, self._plan, self._settings.stacks
-        left = {stack: depth for stack, (depth, _) in stacks.items()}
-        keys = np.where(eligible, ranks, -inf)
+        queue, plan = self.queue, self._plan
+        left = [depth for depth, _ in self._settings.stacks.values()]
+        rows = np.flatnonzero(eligible)
+        keys = ranks[rows]
         started = False
-        while True:
-            row = int(np.argmax(keys))
-            if keys[row] == -inf:
-                return started
-            keys[row] = -inf
+        while len(rows):
+            at = int(np.argmax(keys))
+            if keys[at] == -inf:
+                break
+            keys[at] = -inf
+            row = int(rows[at])
             job, access, walltime = queue.job(row), int(queue.access[row]), float(queue.walltime[row])
-            stack = self._stack(int(queue.code[row]))
+            stack = int(self._stacks()[queue.code[row]])
             if job.number in self.reserved:
-                if stack is not None:
+                if stack >= 0:
                     left[stack] -= 1
                 continue
             if started and self.limits.blocked(int(queue.code[row]), job.size, walltime, now, hard=False):
-                self._drop_blocked(eligible, keys, now, hard=False)
+                eligible[row] = False
+                self._drop_blocked(eligible, rows, keys, now, hard=False)
                 continue
             if units := plan.units_now(access, job.size, walltime):
                 self._start(row, units, now)
                 eligible[row] = False
                 started = True
                 continue
-            if self._policy != "NEVER" and stack is not None and left[stack] > 0:
+            if self._policy != "NEVER" and stack >= 0 and left[stack] > 0:
                 left[stack] -= 1
                 place = plan.reserve(access, job.size, walltime)
                 if place is not None:
                     self.reserved[job.number] = place
-            if self._policy == "NEVER" or all(number <= 0 for number in left.values()):
-                return started
-            if stack is None or left[stack] <= 0:
-                same = [self._stack(code) == stack for code in range(len(self._credentials.combinations))]
-                keys[np.array(same)[queue.code]] = -inf
+            if self._policy == "NEVER" or all(number <= 0 for number in left):
+                break
+            if stack < 0 or left[stack] <= 0:
+                keys[np.flatnonzero(self._stacks()[queue.code[rows]] == stack)] = -inf
+        return started
 
-    def _stack(self, code: int) -> str | None:
-        """Return which stack of reservations a combination of credentials belongs to, None if to none."""
-        qos = self._credentials.combinations[code].qos
-        return next(
-            (stack for stack, (_, listed) in self._settings.stacks.items() if listed is None or qos in listed), None
-        )
+    def _stacks(self) -> Ints:
+        """Return the number of each combination's stack of reservations, -1 if it has none."""
+        numbers = self._stack_numbers
+        for names in self._credentials.combinations[len(numbers.array()) :]:
+            stacks = self._settings.stacks.values()
+            numbers.append(next((n for n, (_, of) in enumerate(stacks) if of is None or names.qos in of), -1))
+        return numbers.array()
 
-    def _drop_blocked(self, eligible: Bools, keys: Floats, now: float, *, hard: bool) -> None:
-        """Take out what a start has put beyond a limit."""
-        allowed = self.limits.allowed(self.queue, now, hard=hard)
+    def _drop_blocked(self, eligible: Bools, rows: Rows, keys: Floats, now: float, *, hard: bool) -> None:
+        """Take out of the eligible ``rows`` what a start has put beyond a limit."""
+        allowed = self.limits.allowed(self.queue, now, hard=hard, rows=rows)
         if allowed is not None:
-            eligible &= allowed
-            keys[~eligible] = -inf
+            beyond = np.flatnonzero(~allowed)
+            eligible[rows[beyond]] = False
+            keys[beyond] = -inf
 
     def _start_hard(self, eligible: Bools, ranks: Floats, now: float) -> None:
         """Without backfilling: start what meets the hard limits in the order of rank, until one does not fit."""
-        keys = np.where(eligible, ranks, -inf)
-        while keys[row := int(np.argmax(keys))] != -inf:
+        rows = np.flatnonzero(eligible)
+        keys = ranks[rows]
+        while len(rows) and keys[at := int(np.argmax(keys))] != -inf:
+            row = int(rows[at])
             job = self.queue.job(row)
             access, walltime = int(self.queue.access[row]), float(self.queue.walltime[row])
             units = self._plan.units_now(access, job.size, walltime)
@@ -264,13 +291,13 @@ class MauiScheduler:
                 return
             self._start(row, units, now)
             eligible[row] = False
-            keys[row] = -inf
-            self._drop_blocked(eligible, keys, now, hard=True)
+            keys[at] = -inf
+            self._drop_blocked(eligible, rows, keys, now, hard=True)
 
     def _keep_reservations(self, ranks: Floats, closures: list[Closure], now: float) -> None:
         """Let reservations of earlier instants stay, each as early as it can be, none later than it was."""
         queue, plan = self.queue, self._plan
-        jobs = [job for job in queue if job.number in self.reserved]
+        jobs = [queue.job(queue.row_of(number)) for number in self.reserved if queue.waits(number)]
         jobs.sort(key=lambda job: (-ranks[queue.row(job)], job.number))
         places = self.reserved
         self.reserved = {}
@@ -329,7 +356,7 @@ class MauiScheduler:
             if units:
                 if self.priorities.counts_bypasses:
                     ahead = (ranks > ranks[row]) | ((ranks == ranks[row]) & (np.arange(len(ranks)) < row))
-                    queue.bypass[ahead & (queue.size != GONE)] += 1.0
+                    queue.bypass[ahead & queue.live] += 1.0
                 self._start(row, units, now, why)
             return bool(units)
 
@@ -341,52 +368,6 @@ class MauiScheduler:
         while (until := candidates.next_window(until)) > now:
             candidates.select(until, self._fill_depth)
             fill(candidates, self._fill_metric)
-
-    # ------------------------------------------------------------------ calls
-
-    def _ask_to_be_called(self, closures: list[Closure], ready: Bools, ranks: Floats, now: float) -> None:
-        """Ask for a call when time alone will let a job start."""
-        # At the end of a running job, or of one that will have run by then, there is an event anyhow.
-        ends = [place.end for place in self.reserved.values()]
-        begins = [place.begin for place in self.reserved.values() if place.begin not in ends]
-        times = [begin for begin in begins if not self._plan.is_end(begin)]
-        times += [closure.end for closure in closures]
-        if self._held_until > now:
-            held = self.queue.held[self.queue.held > now]
-            times += [float(held.min())] if len(held) else []
-        if self._caps or self._rejects_negative:
-            kept_back = np.flatnonzero((self.queue.size != GONE) & ~ready & (self.queue.held <= now))
-            if len(kept_back):
-                times.append(self.fairshare.next_window)
-                times += self._rising(kept_back, ranks, now)
-        if self.limits.outstanding:
-            for row in np.flatnonzero(self.queue.size != GONE)[:_ASKED_FOR].tolist():
-                code, size = int(self.queue.code[row]), int(self.queue.size[row])
-                times.append(self.limits.next_room(code, size, float(self.queue.walltime[row]), now))
-        following = min((time for time in times if now < time < inf), default=inf)
-        if following < inf and not now < self._call <= following:
-            if self._call > now:
-                self.view.cancel_call(f"maui {self._calls}")
-            self._call = following
-            self._calls += 1
-            self.view.call_me_later(following, f"maui {self._calls}")
-
-    def _rising(self, rows: Rows, ranks: Floats, now: float) -> list[float]:
-        """Return when negative priorities will have risen to 0; reject the jobs whose priority never rises."""
-        times = []
-        for row in rows.tolist():
-            if not ranks[row] < 0:
-                continue
-            job, names = self.queue.job(row), self._credentials.combinations[int(self.queue.code[row])]
-            if not self.priorities.ever_rises(names):
-                self.queue.remove(job)
-                self.view.reject(job, f"its priority is {ranks[row]:g} and never rises (REJECTNEGPRIOJOBS)")
-                continue
-            total = self.priorities.breakdown(self.queue, row, now).total
-            slope = self.priorities.breakdown(self.queue, row, now + 3600.0).total - total
-            if slope > 0:
-                times.append(nextafter(now + max((-1.0 - total) / slope * 3600.0, 1e-3), inf))
-        return times
 
 
 def _units_per_node(view: View) -> int:

@@ -1,6 +1,6 @@
 """Jobs in the order of a formula, as PBS Professional sorts them (``job_sort_formula``)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from typing import Final, Literal
 
@@ -76,6 +76,7 @@ class PbsOrder:
     def begin(self) -> None:
         """Forget everything: another simulation begins."""
         options = self.options
+        self._priorities: Mapping[str, float] = options.queue_priorities
         self._tree = FairshareTree(
             options.fairshare_shares,
             unknown_shares=options.unknown_shares,
@@ -83,10 +84,14 @@ class PbsOrder:
             decay_factor=options.decay_factor,
         )
 
+    def learn_classes(self, priorities: Mapping[str, float]) -> None:
+        """Take the priorities of the machine's classes for queues of which the options say nothing."""
+        self._priorities = {**priorities, **self.options.queue_priorities}
+
     def attributes(self, job: SchedulerJob) -> Sequence[float]:
         """Return submit time (s), size, walltime (s), the queue's priority and the number of the entity."""
         queue = job.description.queue if job.description is not None else None
-        priority = self.options.queue_priorities.get(queue or "", 0.0)
+        priority = self._priorities.get(queue or "", 0.0)
         return (job.submit, job.size, job.walltime, priority, self._entity(job))
 
     def ranks(self, table: Floats, now: float) -> Floats:

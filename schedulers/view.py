@@ -1,6 +1,8 @@
 """What a policy sees and does: the machine as the events tell it, and the decisions taken so far."""
 
+from collections.abc import Mapping
 from math import inf
+from typing import Protocol, runtime_checkable
 
 from pipistrelle.protocol.decisions import (
     CallMeLater,
@@ -35,6 +37,14 @@ from pipistrelle.schedulers.waiting import WaitingQueue
 from pipistrelle.schedulers.windows import Windows
 
 
+@runtime_checkable
+class ClassOrder(Protocol):
+    """An order that looks at the priorities of the machine's classes."""
+
+    def learn_classes(self, priorities: Mapping[str, float]) -> None:
+        """Take note of {class: its priority}, as a simulation begins."""
+
+
 class View:
     """State of the simulated cluster, kept up to date by the runtime, and the means to act on it.
 
@@ -62,6 +72,9 @@ class View:
         #: maintenance that was announced or is in force, and whatever else keeps jobs from units for some time
         self.windows = Windows()
         self.waiting = WaitingQueue(order)
+        if isinstance(order, ClassOrder):
+            classes = () if begins.platform is None else begins.platform.classes
+            order.learn_classes({one.name: one.priority for one in classes})
         #: who of the limited classes is in the queue and who is set aside; None on a machine without classes
         self.limits = ClassLimits.where_there_are(begins, order)
         if self.limits is not None:
@@ -256,8 +269,9 @@ class View:
         """Let the units of a job that ended be free again, except those that are out of service."""
         if self._out:
             up = self._out.up(units)
-            self._kept.remove(units - up)
-            units = up
+            if len(up) < len(units):
+                self._kept.remove(units - up)
+                units = up
         self.free.add(units)
         self.released = True
 

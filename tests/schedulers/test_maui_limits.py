@@ -96,11 +96,11 @@ def test_outstanding_work_shrinks_while_jobs_run(make) -> None:
     limits.started(job(2, 1), ann, 100.0)
 
     assert limits.allowed(queue, 0.0, hard=True).tolist() == [False]
-    assert limits.next_room(shared, 4, 100.0, 0.0) == 25.0
+    assert limits.next_room(queue, np.array([0]), 0.0) == 25.0
     assert limits.allowed(queue, 25.0, hard=True).tolist() == [True]
     assert limits.blocked(ann, 1, 100.0, 0.0, hard=True) is not None
     assert limits.blocked(ann, 1, 100.0, 20.0, hard=True) is None
-    assert limits.next_room(ann, 1, 20.0, 0.0) == inf
+    assert limits.next_room(queue, np.array([0]), 25.0) == inf
 
 
 def test_nodes_are_counted_from_units(make) -> None:
