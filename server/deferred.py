@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any
 
 from pipistrelle.protocol.decisions import Decision
 from pipistrelle.protocol.events import DecisionRejectedData
@@ -11,9 +11,6 @@ from pipistrelle.protocol.nodesets import NodeSet
 from pipistrelle.server.hooks import Hooks
 from pipistrelle.server.jobs import Job
 from pipistrelle.server.observers import Observer
-
-#: entries that are kept before the observers are told
-_MANY: Final = 1000
 
 
 class Deferred(Observer):
@@ -31,11 +28,6 @@ class Deferred(Observer):
     def listens(self, hook: str) -> bool:
         """Tell whether one of the observers behind wants to be told."""
         return bool(getattr(self._hooks, hook))
-
-    def relieve(self) -> None:
-        """Flush if much was noted; rarely, so that most round trips are not held up at all."""
-        if len(self._journal) > _MANY:
-            self.flush()
 
     def flush(self) -> None:
         """Tell the observers all that was noted; what one of them raises comes out of here."""

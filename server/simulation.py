@@ -89,7 +89,7 @@ def simulate(
                 outputs.before(_whole_config(config, digest, hello, welcome))
             except OutputFailed as error:
                 give_up(engine, transport, error)
-        run(engine, transport, clock, times, deferred.relieve)
+        run(engine, transport, clock, times, deferred.flush)
     except RunError as error:
         failure = error
     except KeyboardInterrupt:  # a second one, while the scheduler was being told of the first
