@@ -53,7 +53,7 @@ def test_a_full_disk_ends_the_run(shell, name, jobs, mode):
     outcome.failed(6, f"out/out_{name}", NO_SPACE, "--out")
 
     files = {path.name: path for path in (shell.folder / "out").iterdir()}
-    assert len(files) == 6
+    assert {"out_jobs.csv", "out_decisions.csv", "out_machine_states.csv", "out_config.json"} <= files.keys()
     for other, path in files.items():
         if other != f"out_{name}":
             assert path.read_text().endswith("\n")
