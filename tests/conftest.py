@@ -2,10 +2,28 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.hookimpl(optionalhook=True)  # there is no such hook without pytest-xdist
+def pytest_xdist_auto_num_workers() -> int:
+    """Return how many workers ``-n auto`` stands for: three for two cores, as a third of the time tests only wait."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return cores + (cores + 1) // 2
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Let idle workers take over tests of busy ones: the slow ones come first, and would all be one worker's."""
+    if config.getoption("dist") != "load":  # somebody has asked for another way
+        return None
+    from xdist.scheduler import WorkStealingScheduling  # type: ignore[import-untyped]  # not there without xdist
+
+    return WorkStealingScheduling(config, log)
 
 
 @pytest.fixture(scope="session")
