@@ -4,20 +4,23 @@ import hashlib
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from pipistrelle.cli.options import make_setup
 from pipistrelle.cli.part_options import PolicySettings
 from pipistrelle.protocol.errors import printable
-from pipistrelle.schedulers.policy import Policy
-from pipistrelle.schedulers.presets import SUFFIX
+from pipistrelle.schedulers.names import SUFFIX
 from pipistrelle.server.begin import describe_run
 from pipistrelle.server.native_outputs import COMMAND_FILE
-from pipistrelle.server.setup import Setup
-from pipistrelle.studies.explain_files import ExplainError, RunFiles, read_command
 from pipistrelle.studies.reliability import ReliabilityOptions
+from pipistrelle.traces.size_units import Units
+
+if TYPE_CHECKING:
+    from pipistrelle.schedulers.policy import Policy
+    from pipistrelle.server.setup import Setup
+    from pipistrelle.studies.explain_files import ExplainError, RunFiles
 
 #: what else decides a run, and what to call it
 _REST: Final = (
@@ -36,7 +39,7 @@ class Parts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     placement: str | None = None
 
 
-class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The options that decide a run, names of files as the user gave them.
 
     ``scheduler`` is the name of one of ours, with ``parts`` replaced and ``settings``; ``program`` the
@@ -47,6 +50,8 @@ class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     platform: str | None
     workload: str
     sort: bool
+    units: Units = "nodes"
+    timezone: str | None = None
     strict: bool
     dialect: str
     reliability: ReliabilityOptions
@@ -63,6 +68,8 @@ class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         workload: str,
         *,
         sort: bool,
+        units: Units,
+        timezone: str | None,
         strict: bool,
         dialect: str,
         reliability: ReliabilityOptions,
@@ -79,17 +86,19 @@ class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             names.append(own)
         files = {name: digest for name in names if (digest := _digest(name)) is not None}
         return cls(
-            platform,
-            workload,
-            sort,
-            strict,
-            dialect,
-            reliability,
-            scheduler,
-            program,
-            Parts(**(parts or {})),
-            settings,
-            dict(sorted(files.items())),
+            platform=platform,
+            workload=workload,
+            sort=sort,
+            units=units,
+            timezone=timezone,
+            strict=strict,
+            dialect=dialect,
+            reliability=reliability,
+            scheduler=scheduler,
+            program=program,
+            parts=Parts(**(parts or {})),
+            settings=settings,
+            files=dict(sorted(files.items())),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -106,7 +115,7 @@ class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             return "its scheduler was started elsewhere"
         return "it spoke the batsim dialect" if self.dialect == "batsim" else None
 
-    def setup(self, files: RunFiles) -> Setup:
+    def setup(self, files: "RunFiles") -> "Setup":
         """Return the run's setup once more.
 
         Raises
@@ -123,6 +132,8 @@ class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             self.platform,
             self.workload,
             sort=self.sort,
+            units=self.units,
+            timezone=self.timezone,
             strict=self.strict,
             dialect=self.dialect,
             reliability=self.reliability,
@@ -133,7 +144,7 @@ class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 raise _changed(name, "its content is not that of the run")
         return setup
 
-    def policy(self) -> Policy:
+    def policy(self) -> "Policy":
         """Return the run's policy once more, but without polling; PipistrelleError if there is none."""
         assert self.scheduler is not None, "a foreign scheduler"
         return replace(self.settings, poll=None).make_policy(
@@ -141,8 +152,10 @@ class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         )
 
 
-def read_asked(files: RunFiles) -> Asked | None:
+def read_asked(files: "RunFiles") -> Asked | None:
     """Return what a run was asked for, None if nothing tells; ExplainError if what tells makes no sense."""
+    from pipistrelle.studies.explain_files import ExplainError, read_command
+
     command = read_command(files.folder)
     if command is None:
         return None
@@ -166,7 +179,9 @@ def _digest(name: str) -> str | None:
         return None
 
 
-def _changed(name: str, found: str) -> ExplainError:
+def _changed(name: str, found: str) -> "ExplainError":
+    from pipistrelle.studies.explain_files import ExplainError
+
     return ExplainError(
         "the run cannot be repeated: an input has changed since",
         where=printable(name),

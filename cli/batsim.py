@@ -4,25 +4,12 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
-import msgspec
 from click.core import ParameterSource
 
-from pipistrelle.cli.console import configure_log, relax_collector
-from pipistrelle.cli.execute import progress_observers, report
+from pipistrelle.cli.console import configure_log, import_numpy, relax_collector
 from pipistrelle.cli.guard import FilledPath, refuse_overwriting
 from pipistrelle.cli.options import PositiveNumber
-from pipistrelle.protocol.version import package_version
-from pipistrelle.server.batsim_setup import BatsimOptions
-from pipistrelle.studies.batsim import (
-    BatsimInputs,
-    make_batsim_setup,
-    output_paths,
-    parse_roles,
-    prepare_prefix,
-    run_batsim,
-)
-from pipistrelle.studies.inputs import read_text
-from pipistrelle.studies.run import DECISION_TIMEOUT, HELLO_TIMEOUT
+from pipistrelle.studies.timeouts import DECISION_TIMEOUT, HELLO_TIMEOUT
 
 #: {option that cannot be honoured: why}, Batsim 4's first, then those that it has no more
 REFUSED: Final = {
@@ -92,6 +79,8 @@ class BatsimCommand(click.Command):
 
 def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     if value and not ctx.resilient_parsing:
+        from pipistrelle.protocol.version import package_version
+
         click.echo(f"pipistrelle {package_version()} (command line of Batsim 4)")
         ctx.exit()
 
@@ -212,6 +201,8 @@ def _execution_context(options: dict[str, Any]) -> str:
         "export_prefix": options["export"],
         "external_scheduler": not options["no_sched"],
     }
+    import msgspec
+
     return msgspec.json.encode(context).decode()
 
 
@@ -228,6 +219,20 @@ def _check(ctx: click.Context, options: dict[str, Any]) -> None:
 
 
 def _run(verbosity: str, options: dict[str, Any]) -> None:
+    import_numpy()
+    # Here, not above: help, and what tools ask for with --dump-execution-context, need none of these.
+    from pipistrelle.cli.execute import progress_observers, report
+    from pipistrelle.server.batsim_setup import BatsimOptions
+    from pipistrelle.studies.batsim import (
+        BatsimInputs,
+        make_batsim_setup,
+        output_paths,
+        parse_roles,
+        prepare_prefix,
+        run_batsim,
+    )
+    from pipistrelle.studies.inputs import read_text
+
     logs_messages = verbosity in ("network-only", "debug")
     if logs_messages:
         configure_log(1 if verbosity == "network-only" else 2)

@@ -1,13 +1,17 @@
 """What the command line says besides its results: errors, and the log."""
 
 import gc
+import os
 import sys
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
-from loguru import logger
 
 from pipistrelle.protocol.errors import PipistrelleError
+from pipistrelle.protocol.log import logger, prepare_log
+
+if TYPE_CHECKING:
+    from loguru import Logger
 
 _LEVELS: Final = ("WARNING", "INFO", "DEBUG")
 
@@ -18,11 +22,32 @@ def relax_collector() -> None:
     gc.set_threshold(50_000, 20, 50)
 
 
+def import_numpy() -> None:
+    """Import numpy without threads for linear algebra, unless the user asks for some: starting them costs a third.
+
+    Nothing of ours has matrices large enough to be worth a thread. Child processes do not inherit this.
+    """
+    wish = "OPENBLAS_NUM_THREADS"
+    if wish in os.environ:
+        return
+    os.environ[wish] = "1"
+    try:
+        import numpy  # noqa: F401 - it looks at the wish when it is imported for the first time
+    finally:
+        del os.environ[wish]
+
+
 def configure_log(verbose: int) -> None:
     """Send the log to standard error, from warnings (0) to debugging (2)."""
     level = _LEVELS[min(verbose, len(_LEVELS) - 1)]
-    logger.remove()
-    logger.add(sys.stderr, level=level, format="{level.name}: {message}", diagnose=False)
+
+    def set_up(log: "Logger") -> None:
+        log.remove()
+        log.add(sys.stderr, level=level, format="{level.name}: {message}", diagnose=False)
+
+    prepare_log(set_up)
+    if "loguru" in sys.modules:  # somebody else in this process may log, too
+        logger()
 
 
 def say(text: str) -> None:
@@ -45,7 +70,7 @@ def print_usage_error(error: click.ClickException) -> None:
 
 def print_bug(error: Exception) -> None:
     """Say that the program itself is wrong; the traceback is for the log."""
-    logger.opt(exception=error).debug("unexpected exception")
+    logger().opt(exception=error).debug("unexpected exception")
     say(
         f"a bug in pipistrelle itself, please report it: {type(error).__name__}: {error}. "
         "'pipistrelle -vv ...' shows the traceback."

@@ -2,22 +2,16 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 import click
 
+from pipistrelle.cli.console import import_numpy
 from pipistrelle.cli.guard import FilledPath, refuse_overwriting
-from pipistrelle.platforms.read import to_toml
-from pipistrelle.studies.inputs import load_workload, require_text
-from pipistrelle.studies.maui_machine import maui_platform
-from pipistrelle.traces.clean import clean
-from pipistrelle.traces.dependencies import renumber as renumbered
-from pipistrelle.traces.errors import counted
-from pipistrelle.traces.files import trace_name, write_trace
-from pipistrelle.traces.job_table import Units
-from pipistrelle.traces.load import load_parts, not_kept, save
-from pipistrelle.traces.maui_resources import is_resource_trace, read_maui_resources
-from pipistrelle.traces.workload import Workload
+from pipistrelle.traces.size_units import Units
+
+if TYPE_CHECKING:
+    from pipistrelle.traces.workload import Workload
 
 
 @click.command()
@@ -49,6 +43,12 @@ def command(
     workload trace, Haizea's leases. Several are one log in several files, in the order of time. A Maui resource trace
     becomes a platform: OUT is a .toml file.
     """
+    import_numpy()
+    # Here and below, not above: help needs none of these.
+    from pipistrelle.traces.errors import counted
+    from pipistrelle.traces.load import not_kept, save
+    from pipistrelle.traces.maui_resources import is_resource_trace
+
     refuse_overwriting(sources, [target])
     if len(sources) == 1 and target.suffix == ".toml" and is_resource_trace(sources[0]):
         if sort or cleaned or renumber or timezone is not None:
@@ -57,10 +57,14 @@ def command(
         return
     workload = _read(sources, sort=sort, units=units, timezone=timezone)
     if cleaned:
+        from pipistrelle.traces.clean import clean
+
         workload, dropped = clean(workload, workload.machine_size)
         for reason, count in dropped.items():
             click.echo(f"{counted(count, 'job')} left out: {reason}")
     if renumber:
+        from pipistrelle.traces.dependencies import renumber as renumbered
+
         workload = renumbered(workload)
     save(workload, target)
     lost = not_kept(workload, target)
@@ -69,7 +73,10 @@ def command(
     click.echo(f"{counted(len(workload), 'job')} written to {target}")
 
 
-def _read(sources: Sequence[str], *, sort: bool, units: Units, timezone: str | None) -> Workload:
+def _read(sources: Sequence[str], *, sort: bool, units: Units, timezone: str | None) -> "Workload":
+    from pipistrelle.studies.inputs import load_workload, require_text
+    from pipistrelle.traces.load import load_parts
+
     if len(sources) > 1:
         if sort:
             raise click.UsageError("--sort goes with a single SWF log.")
@@ -80,6 +87,13 @@ def _read(sources: Sequence[str], *, sort: bool, units: Units, timezone: str | N
 
 
 def _convert_machine(source: str, target: Path, units: Units) -> None:
+    from pipistrelle.platforms.read import to_toml
+    from pipistrelle.studies.inputs import require_text
+    from pipistrelle.studies.maui_machine import maui_platform
+    from pipistrelle.traces.errors import counted
+    from pipistrelle.traces.files import trace_name, write_trace
+    from pipistrelle.traces.maui_resources import read_maui_resources
+
     require_text(source)
     nodes = read_maui_resources(source)
     platform = maui_platform(nodes, trace_name(source), units=units)

@@ -3,10 +3,6 @@
 import sys
 from pathlib import Path
 
-from rich.console import Console
-
-from pipistrelle.cli.progress import ProgressBar
-from pipistrelle.cli.summary import print_summary, timings
 from pipistrelle.server.errors import OutputFailed
 from pipistrelle.server.observers import Observer
 from pipistrelle.server.outputs import to_json, write_output
@@ -18,12 +14,20 @@ def progress_observers(setup: Setup, wanted: bool | None) -> list[Observer]:
     """Return the progress bar, if it is wanted (None: if standard error is a terminal)."""
     if wanted is False or (wanted is None and not sys.stderr.isatty()):
         return []
+    from rich.console import Console
+
+    from pipistrelle.cli.progress import ProgressBar
+
     console = Console(stderr=True, force_terminal=wanted)  # asked for, it is drawn wherever standard error leads
     return [ProgressBar(setup.jobs, setup.epoch, console)]
 
 
 def report(result: Result, setup: Setup, out: Path | None, timings_file: Path | None) -> None:
     """Print the summary and write the timings; raise what ended the run early, if anything did."""
+    from rich.console import Console  # not needed before there is something to show
+
+    from pipistrelle.cli.summary import print_summary, timings
+
     print_summary(result, setup, out, Console())
     if timings_file is not None:
         try:

@@ -4,19 +4,20 @@ import json
 from contextlib import suppress
 from math import inf
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
 
-from pipistrelle.cli.asked import Asked, read_asked
 from pipistrelle.cli.console import relax_collector
-from pipistrelle.cli.explain_text import print_explanation
 from pipistrelle.cli.guard import FilledPath
 from pipistrelle.schedulers.spans import seconds_of
-from pipistrelle.server.setup import Setup
-from pipistrelle.studies.explain import Explanation, as_json, explain, look_at
-from pipistrelle.studies.explain_files import ExplainError, JobLine, RunFiles, find_job, read_run
-from pipistrelle.studies.explain_replay import Look, Seen, replay
+
+if TYPE_CHECKING:
+    from pipistrelle.cli.asked import Asked
+    from pipistrelle.server.setup import Setup
+    from pipistrelle.studies.explain import Explanation
+    from pipistrelle.studies.explain_files import ExplainError, JobLine, RunFiles
+    from pipistrelle.studies.explain_replay import Look, Seen
 
 
 def _moment(ctx: click.Context, param: click.Parameter, text: str | None) -> float | None:
@@ -51,16 +52,28 @@ def command(run: Path, job: str, at: float | None, as_json_: bool, no_replay: bo
     \b
     pipistrelle explain pipistrelle-out/demo-easy-1 w0!17
     """
+    # Here and below, not above: help needs none of these, and an explanation without a replay not all.
+    from pipistrelle.studies.explain import as_json
+    from pipistrelle.studies.explain_files import read_run
+
     relax_collector()
     files = read_run(run)
     explanation, look = _explain(files, job, at, repeat=not no_replay)
     if as_json_:
         click.echo(json.dumps(as_json(explanation, look), indent=2, allow_nan=False))
     else:
+        from rich.console import Console
+
+        from pipistrelle.cli.explain_text import print_explanation
+
         print_explanation(explanation, at, look, Console(highlight=False, emoji=False))
 
 
-def _explain(files: RunFiles, job: str, at: float | None, *, repeat: bool) -> tuple[Explanation, Look | None]:
+def _explain(files: "RunFiles", job: str, at: float | None, *, repeat: bool) -> "tuple[Explanation, Look | None]":
+    from pipistrelle.cli.asked import read_asked
+    from pipistrelle.studies.explain import explain, look_at
+    from pipistrelle.studies.explain_replay import replay
+
     asked = read_asked(files) if repeat else None
     reason = _why_not(asked, repeat=repeat)
     setup = asked.setup(files) if asked is not None and reason is None else None
@@ -93,7 +106,7 @@ def _explain(files: RunFiles, job: str, at: float | None, *, repeat: bool) -> tu
     return explanation, None if at is None or seen is None else look_at(seen, at)
 
 
-def _why_not(asked: Asked | None, *, repeat: bool) -> str | None:
+def _why_not(asked: "Asked | None", *, repeat: bool) -> str | None:
     """Return why a run cannot be repeated, None if it can."""
     if not repeat:
         return "--no-replay was given"
@@ -102,16 +115,20 @@ def _why_not(asked: Asked | None, *, repeat: bool) -> str | None:
     return asked.foreign
 
 
-def _find(files: RunFiles, job: str, setup: Setup | None) -> str:
+def _find(files: "RunFiles", job: str, setup: "Setup | None") -> str:
     """Return the job's id; ExplainError if there is none."""
+    from pipistrelle.studies.explain_files import find_job
+
     known = dict.fromkeys([*files.jobs, *files.starts])
     if setup is not None:
         known |= {f"{prefix}!{one}": None for prefix, workload in setup.workloads.items() for one in workload.ids}
     return find_job(job, list(known), str(files.folder), files.left_out)
 
 
-def _unfinished(files: RunFiles, name: str, seen: Seen | None) -> JobLine:
+def _unfinished(files: "RunFiles", name: str, seen: "Seen | None") -> "JobLine":
     """Return what is known of a job that had not ended when the run did."""
+    from pipistrelle.studies.explain_files import ExplainError, JobLine
+
     if seen is None or name not in seen.submitted:
         raise ExplainError(
             f"{name} had not {'ended' if seen is None else 'joined the queue'} when the run ended",
@@ -123,5 +140,7 @@ def _unfinished(files: RunFiles, name: str, seen: Seen | None) -> JobLine:
     return JobLine(name, job.size, job.submit, job.submit, job.walltime, state, start, None)
 
 
-def _not_then(what: str, at: float, expected: str | None) -> ExplainError:
+def _not_then(what: str, at: float, expected: str | None) -> "ExplainError":
+    from pipistrelle.studies.explain_files import ExplainError
+
     return ExplainError(what, where="--at", expected=expected, found=f"{at:.10g} s")

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import click
 
-from pipistrelle.server.native_outputs import OUTPUT_FILES
-
 
 class FilledPath(click.Path):
     """A path that is not the empty text, as an unset variable of a shell gives it."""
@@ -23,6 +21,8 @@ class FilledPath(click.Path):
 
 def output_files(out: Path) -> list[Path]:
     """Return every file that a run may write into its folder."""
+    from pipistrelle.server.native_outputs import OUTPUT_FILES
+
     return [out / name for name in (*OUTPUT_FILES, "connection.json")]
 
 

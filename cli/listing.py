@@ -8,9 +8,10 @@ from pipistrelle.protocol.errors import did_you_mean
 
 
 def _schedulers() -> Iterable[tuple[str, str]]:
-    from pipistrelle.schedulers import registry
+    from pipistrelle.schedulers.names import registered
+    from pipistrelle.schedulers.registry import describe
 
-    return [(name, registry.describe(name)) for name in registry.registered()]
+    return [(name, describe(name)) for name in registered()]
 
 
 def _platforms() -> Iterable[tuple[str, str]]:

@@ -3,18 +3,20 @@
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import click
-from loguru import logger
 
 from pipistrelle.cli.guard import FilledPath
-from pipistrelle.schedulers.parts import PARTS
-from pipistrelle.server.batsim_setup import BatsimOptions
-from pipistrelle.server.setup import Setup
-from pipistrelle.studies.inputs import load_machine, load_workload, platform_for
-from pipistrelle.studies.reliability import ReliabilityOptions
-from pipistrelle.studies.run import DECISION_TIMEOUT, HELLO_TIMEOUT
+from pipistrelle.protocol.log import logger
+from pipistrelle.schedulers.names import PARTS
+from pipistrelle.studies.timeouts import DECISION_TIMEOUT, HELLO_TIMEOUT
+from pipistrelle.traces.size_units import Units
+
+# What the commands do is imported when they do it: help, and a scheduler's process, need little of it.
+if TYPE_CHECKING:
+    from pipistrelle.server.setup import Setup
+    from pipistrelle.studies.reliability import ReliabilityOptions
 
 _C = TypeVar("_C", bound=Callable[..., Any])
 
@@ -60,6 +62,14 @@ _SIMULATION = (
         help="Jobs: a bundled workload ('list workloads') or a file: SWF, Batsim's JSON, a centre's log; also packed.",
     ),
     click.option("--sort", is_flag=True, help="Accept an SWF log whose submit times are not ascending, and sort it."),
+    click.option(
+        "--units",
+        type=click.Choice(get_args(Units)),
+        default="nodes",
+        show_default=True,
+        help="What sizes count in a log of PBS, Slurm or Maui.",
+    ),
+    click.option("--timezone", metavar="ZONE", help="Zone of a centre's log, as Europe/Prague; default: UTC."),
     click.option("--strict", is_flag=True, help="End the run, with exit code 3, at the first illegal decision."),
     DIALECT,
     click.option(
@@ -125,18 +135,29 @@ def make_setup(
     workload: str,
     *,
     sort: bool,
+    units: Units = "nodes",
+    timezone: str | None = None,
     strict: bool,
     dialect: str,
-    reliability: ReliabilityOptions | None = None,
-) -> Setup:
+    reliability: "ReliabilityOptions | None" = None,
+) -> "Setup":
     """Return the setup that the options name."""
-    trace = load_workload(workload, sort=sort)
+    from pipistrelle.server.setup import Setup
+    from pipistrelle.studies.inputs import load_machine, load_workload, platform_for, units_remark
+    from pipistrelle.studies.reliability import ReliabilityOptions
+
+    trace = load_workload(workload, sort=sort, units=units, timezone=timezone)
     machine = platform_for(trace, workload) if platform is None else load_machine(platform)
-    batsim = BatsimOptions() if dialect == "batsim" else None
+    batsim = None
+    if dialect == "batsim":
+        from pipistrelle.server.batsim_setup import BatsimOptions
+
+        batsim = BatsimOptions()
     happens = (reliability or ReliabilityOptions()).load(machine, trace)
     setup = Setup.of(machine, trace, strict=strict, batsim=batsim, reliability=happens)
-    for remark in setup.remarks:
-        logger.warning("{}", remark)
+    other_units = units_remark(trace, setup.platform, units)
+    for remark in [*([] if other_units is None else [other_units]), *setup.remarks]:
+        logger().warning("{}", remark)
     if not setup.jobs:
-        logger.warning("no job of {} can run on {}", trace.name, setup.platform.name)
+        logger().warning("no job of {} can run on {}", trace.name, setup.platform.name)
     return setup

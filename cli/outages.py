@@ -2,25 +2,17 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from pipistrelle.cli.console import import_numpy
 from pipistrelle.cli.guard import FilledPath, refuse_overwriting
 from pipistrelle.cli.options import PositiveNumber
-from pipistrelle.platforms.description import homogeneous
-from pipistrelle.platforms.failure_text import parse_durations, parse_seconds
-from pipistrelle.platforms.failure_toml import to_toml
-from pipistrelle.platforms.outage_csv import csv_chunks
-from pipistrelle.protocol.errors import PipistrelleError, printable
-from pipistrelle.protocol.nodesets import NodeSet
-from pipistrelle.studies.fit_failures import MODELS, fit_log
-from pipistrelle.studies.inputs import InputError, load_platform
-from pipistrelle.studies.outage_summary import clock_text, summarise
-from pipistrelle.studies.outages import clock_time, failure_plan
-from pipistrelle.traces.files import write_trace
-from pipistrelle.traces.outage_log import OutageLog
-from pipistrelle.traces.outage_logs import load_outage_log
+from pipistrelle.studies.fitted_models import MODELS
+
+if TYPE_CHECKING:
+    from pipistrelle.traces.outage_log import OutageLog
 
 _T = TypeVar("_T")
 
@@ -77,6 +69,16 @@ def generate_command(
     """Write the outages of failure models as CSV: node, down, up, cause; times in seconds."""
     if (platform is None) == (nodes is None):
         raise click.UsageError("give the machine: either --platform or --nodes.")
+    import_numpy()
+    # Here and below, not above: help needs none of these.
+    from pipistrelle.platforms.description import homogeneous
+    from pipistrelle.platforms.failure_text import parse_durations
+    from pipistrelle.platforms.lengths import parse_seconds
+    from pipistrelle.platforms.outage_csv import csv_chunks
+    from pipistrelle.studies.inputs import load_platform
+    from pipistrelle.studies.outages import failure_plan
+    from pipistrelle.traces.files import write_trace
+
     refuse_overwriting([platform, *(text.partition(",")[0] for text in failures)], [output])
     machine = load_platform(platform) if platform is not None else homogeneous(nodes or 1, "nodes")
     seconds = parse_seconds(horizon, "horizon")
@@ -98,6 +100,11 @@ def show_command(file: str, only: str | None, numbers: str | None, begin: str | 
     Formats: node,down,up,cause CSV, LANL's LA-UR-05-7318, Titan's GPU lives, Batsim's events, 'sacctmgr show event',
     'scontrol show node', PBS's server log; also compressed.
     """
+    import_numpy()
+    from pipistrelle.protocol.errors import printable
+    from pipistrelle.studies.outage_summary import summarise
+    from pipistrelle.traces.outage_logs import load_outage_log
+
     facts = summarise(_part(load_outage_log(file), only, numbers, begin, end))
     width = max(len(heading) for heading, _ in facts)
     for heading, text in facts:
@@ -149,6 +156,13 @@ def fit_command(
     output: Path | None,
 ) -> None:
     """Fit a failure model to the outages in FILE, by maximum likelihood, and write it as TOML for --failures."""
+    import_numpy()
+    from pipistrelle.platforms.failure_toml import to_toml
+    from pipistrelle.platforms.lengths import parse_seconds
+    from pipistrelle.studies.fit_failures import fit_log
+    from pipistrelle.traces.files import write_trace
+    from pipistrelle.traces.outage_logs import load_outage_log
+
     refuse_overwriting([file], [output])
     log = _part(load_outage_log(file), only, numbers, begin, end)
     if nodes is not None:
@@ -174,7 +188,11 @@ def fit_command(
     )
 
 
-def _part(log: OutageLog, only: str | None, numbers: str | None, begin: str | None, end: str | None) -> OutageLog:
+def _part(log: "OutageLog", only: str | None, numbers: str | None, begin: str | None, end: str | None) -> "OutageLog":
+    from pipistrelle.protocol.nodesets import NodeSet
+    from pipistrelle.studies.inputs import InputError
+    from pipistrelle.studies.outages import clock_time
+
     if only is not None:
         log = log.only(only)
     if numbers is not None:
@@ -190,15 +208,21 @@ def _part(log: OutageLog, only: str | None, numbers: str | None, begin: str | No
 
 def _of_option(option: str, read: Callable[[], _T]) -> _T:
     """Return what ``read`` does; its errors say which option they are about."""
+    from pipistrelle.protocol.errors import PipistrelleError
+
     try:
         return read()
     except PipistrelleError as error:
+        from pipistrelle.studies.inputs import InputError
+
         raise InputError(
             error.what, where=option, expected=error.expected, found=error.found, hint=error.hint
         ) from None
 
 
-def _source(log: OutageLog, only: str | None, numbers: str | None) -> str:
+def _source(log: "OutageLog", only: str | None, numbers: str | None) -> str:
+    from pipistrelle.studies.outage_summary import clock_text
+
     part = f", class {only}" if only is not None else ""
     part += f", numbers {numbers}" if numbers is not None else ""
     begin, end = (clock_text(log, float(time)) for time in (log.begin.min(), log.end.max())) if log.nodes else ("", "")

@@ -5,20 +5,17 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
-from loguru import logger
 
 from pipistrelle.cli.guard import FilledPath
 from pipistrelle.protocol.errors import printable
-from pipistrelle.schedulers.formula import Formula
-from pipistrelle.schedulers.parts import PolicyError
-from pipistrelle.schedulers.pbs_order import UNKNOWN, VARIABLES
-from pipistrelle.schedulers.policy import Policy
-from pipistrelle.schedulers.polling import Polling
-from pipistrelle.schedulers.registry import make_policy
+from pipistrelle.protocol.log import logger
 from pipistrelle.schedulers.spans import seconds_of
+
+if TYPE_CHECKING:
+    from pipistrelle.schedulers.policy import Policy
 
 MAUI: Final = "maui"
 _C = TypeVar("_C", bound=Callable[..., Any])
@@ -149,7 +146,7 @@ class PolicySettings:
     strict_config: bool = False
     words: tuple[str, ...] = ()
 
-    def make_policy(self, name: str, *, warn: bool = True, **parts: Any) -> Policy:
+    def make_policy(self, name: str, *, warn: bool = True, **parts: Any) -> "Policy":
         """Return the policy of this name with these parts replaced, and these options.
 
         What of a maui.cfg has no effect is logged as warnings if ``warn`` is true.
@@ -159,8 +156,13 @@ class PolicySettings:
         PipistrelleError
             as `make_policy` does.
         """
+        from pipistrelle.schedulers.registry import make_policy  # help needs none of these modules
+
         formula = self.order_options.get("formula")
         if formula is not None:
+            from pipistrelle.schedulers.formula import Formula
+            from pipistrelle.schedulers.pbs_order import UNKNOWN, VARIABLES
+
             Formula(formula, VARIABLES, "--formula", UNKNOWN)  # so that a message names the option
         options = dict(self.order_options)
         if self.config is not None or self.strict_config:
@@ -174,10 +176,16 @@ class PolicySettings:
         else:
             made = {"order_options": options, "backfill_options": self.backfill_options}
             policy = make_policy(name, **parts, **made)  # type: ignore[arg-type]
-        return policy if self.poll is None else Polling(policy, self.poll)
+        if self.poll is None:
+            return policy
+        from pipistrelle.schedulers.polling import Polling
+
+        return Polling(policy, self.poll)
 
     def _read_config(self, name: str, order: str | None, *, warn: bool) -> None:
         """Read the maui.cfg once, for its warnings; raise PolicyError if nobody else would."""
+        from pipistrelle.schedulers.parts import PolicyError
+
         if self.config is None:
             raise PolicyError("--strict-config goes with --config FILE")
         if MAUI not in (name, order):
@@ -188,7 +196,7 @@ class PolicySettings:
 
         for warning in read_maui_config(Path(self.config), strict=self.strict_config)[1]:
             if warn:
-                logger.warning("{}", warning)
+                logger().warning("{}", warning)
 
 
 def part_options(function: _C) -> _C:

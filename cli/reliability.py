@@ -1,15 +1,16 @@
 """Options of a run in which nodes fail, are repaired and are maintained."""
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from pipistrelle.cli.guard import FilledPath
 from pipistrelle.cli.options import PositiveNumber
-from pipistrelle.server.reliability import REQUEUES, RESTART_WALLTIMES, WALLTIMES
-from pipistrelle.studies.reliability import ReliabilityOptions
-from pipistrelle.traces.resilience import parse_resilience
+from pipistrelle.server.reliability_words import REQUEUES, RESTART_WALLTIMES, WALLTIMES
+
+if TYPE_CHECKING:
+    from pipistrelle.studies.reliability import ReliabilityOptions
 
 _C = TypeVar("_C", bound=Callable[..., Any])
 
@@ -95,7 +96,7 @@ def reliability_options(function: _C) -> _C:
     return function
 
 
-def take_reliability(options: dict[str, Any]) -> ReliabilityOptions:
+def take_reliability(options: dict[str, Any]) -> "ReliabilityOptions":
     """Remove the options of `reliability_options` from a command's and return what they say.
 
     Raises
@@ -103,6 +104,9 @@ def take_reliability(options: dict[str, Any]) -> ReliabilityOptions:
     PipistrelleError
         when those on checkpoints and spares make no sense.
     """
+    from pipistrelle.studies.reliability import ReliabilityOptions
+    from pipistrelle.traces.resilience import parse_resilience
+
     texts = {name: options.pop(name) for name in ("checkpoint", "dump", "read", "spares", "resilience")}
     names = [name for name in ReliabilityOptions.__dataclass_fields__ if name != "resilience"]
     return ReliabilityOptions(resilience=parse_resilience(**texts), **{name: options.pop(name) for name in names})

@@ -5,29 +5,25 @@ import time
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 from click.core import ParameterSource
 
-from pipistrelle.cli.asked import Asked
-from pipistrelle.cli.console import relax_collector
-from pipistrelle.cli.execute import progress_observers, report
+from pipistrelle.cli.console import import_numpy, relax_collector
 from pipistrelle.cli.guard import FilledPath, output_files, refuse_overwriting
 from pipistrelle.cli.options import make_setup, policy_options, policy_words, simulation_options
 from pipistrelle.cli.part_options import PolicySettings, part_options
 from pipistrelle.cli.reliability import reliability_options, take_reliability
 from pipistrelle.protocol.errors import PipistrelleError, did_you_mean
-from pipistrelle.protocol.version import package_version
-from pipistrelle.schedulers.registry import is_policy_name, registered
-from pipistrelle.schedulers.runtime import Runtime
-from pipistrelle.server.outputs import prepare_folder
-from pipistrelle.server.recorder import unwritable
-from pipistrelle.server.setup import Setup
-from pipistrelle.server.simulation import simulate
-from pipistrelle.server.transport import InProcessTransport
+from pipistrelle.schedulers.names import is_ours, is_policy_name, registered
 from pipistrelle.studies.child import PLACEHOLDER, own_command
-from pipistrelle.studies.run import deferred_interrupts, run_with_child
+from pipistrelle.traces.size_units import Units
+
+if TYPE_CHECKING:
+    from pipistrelle.schedulers.policy import Policy
+    from pipistrelle.server.setup import Setup
+    from pipistrelle.server.simulation import Result
 
 _OUTPUTS: Final = "pipistrelle-out"
 #: characters of a name that go into a folder's name
@@ -85,6 +81,8 @@ def command(
     platform: str | None,
     workload: str,
     sort: bool,
+    units: Units,
+    timezone: str | None,
     strict: bool,
     dialect: str,
     scheduler: str,
@@ -107,20 +105,19 @@ def command(
     pipistrelle run --scheduler ./my_scheduler {endpoint}
     """
     words: list[str] | None = ctx.obj
+    if not in_process or words is not None or is_ours(scheduler):  # a policy of the user's own may want threads
+        import_numpy()
+    # Here, not above: help needs none of these.
+    from pipistrelle.cli.asked import Asked
+    from pipistrelle.cli.execute import progress_observers, report
+    from pipistrelle.server.outputs import prepare_folder
+    from pipistrelle.studies.run import run_with_child
+
     reliability = take_reliability(connection)
     if words is not None and not any(PLACEHOLDER in word for word in words):
-        raise click.UsageError(
-            f"there is no scheduler '{words[0]}'. {did_you_mean(words[0], list(registered()))} "
-            f"A program needs {PLACEHOLDER} among its arguments, and takes the rest of the line."
-        )
+        raise _unknown(words[0])
     if in_process:
-        if words is not None:
-            raise click.UsageError("a program cannot run inside the server: leave out --in-process.")
-        for name in connection:
-            if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-                raise click.UsageError(f"--in-process uses no --{name.replace('_', '-')}: leave one of the two out.")
-        if dialect == "batsim":
-            raise click.UsageError("--in-process speaks no dialect at all: leave out --dialect batsim.")
+        _check_in_process(ctx, words, dialect, connection)
     parts: dict[str, Any] = {"order": order, "backfill": backfill, "placement": placement}
     if words is not None and any(parts.values()):
         raise click.UsageError("--order, --backfill and --placement go with a scheduler of ours, not with a program.")
@@ -131,11 +128,12 @@ def command(
         raise click.UsageError("--allow-remote goes with --endpoint: a private socket is never remote.")
     own_files = [scheduler if words is None else None, settings.config, *reliability.files]
     refuse_overwriting([platform, workload, *own_files], [*(output_files(out) if out is not None else ()), timings])
-    setup = make_setup(platform, workload, sort=sort, strict=strict, dialect=dialect, reliability=reliability)
+    reading: dict[str, Any] = {"sort": sort, "units": units, "timezone": timezone}
+    setup = make_setup(platform, workload, **reading, strict=strict, dialect=dialect, reliability=reliability)
     asked = Asked.of(
         platform,
         workload,
-        sort=sort,
+        **reading,
         strict=strict,
         dialect=dialect,
         reliability=reliability,
@@ -148,29 +146,60 @@ def command(
     observers = progress_observers(setup, progress)
     relax_collector()
     if in_process and policy is not None:
-        runtime = Runtime(policy, package_version())
-        with deferred_interrupts() as interrupted:
-            transport = InProcessTransport(runtime, interrupted)
-            result = simulate(setup, transport, clock=time.perf_counter, out=folder, observers=observers, asked=asked)
+        result = _in_process(setup, policy, out=folder, observers=observers, asked=asked)
     else:
-        verbose: int = ctx.find_root().params["verbose"]
         if words is None:
-            remote = ["--allow-remote"] if dialect == "batsim" and connection["allow_remote"] else []
-            more = [*policy_words(parts), *settings.words, *remote]
-            child = own_command(scheduler, *more, verbose=verbose, batsim=dialect == "batsim")
+            batsim = dialect == "batsim"
+            more = ["--allow-remote"] if batsim and connection["allow_remote"] else []
+            child = own_command(
+                scheduler,
+                *policy_words(parts),
+                *settings.words,
+                *more,
+                verbose=ctx.find_root().params["verbose"],
+                batsim=batsim,
+            )
         else:
             child = words
         name = _short_name(scheduler, words) if policy is None else policy.name
         try:
-            result = run_with_child(
-                setup, child, out=folder, observers=observers, name=name, asked=asked, **connection
-            )
+            result = run_with_child(setup, child, out=folder, observers=observers, name=name, asked=asked, **connection)
         except (PipistrelleError, KeyboardInterrupt):
             if out is None:  # the scheduler never came: the folder that was made for the run is of no use
                 with suppress(OSError):
                     folder.rmdir()
             raise
     report(result, setup, folder, timings)
+
+
+def _check_in_process(ctx: click.Context, words: list[str] | None, dialect: str, connection: dict[str, Any]) -> None:
+    """Raise a usage error for options that a run in one process has no use for."""
+    if words is not None:
+        raise click.UsageError("a program cannot run inside the server: leave out --in-process.")
+    for name in connection:
+        if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"--in-process uses no --{name.replace('_', '-')}: leave one of the two out.")
+    if dialect == "batsim":
+        raise click.UsageError("--in-process speaks no dialect at all: leave out --dialect batsim.")
+
+
+def _unknown(scheduler: str) -> click.UsageError:
+    return click.UsageError(
+        f"there is no scheduler '{scheduler}'. {did_you_mean(scheduler, list(registered()))} "
+        f"A program needs {PLACEHOLDER} among its arguments, and takes the rest of the line."
+    )
+
+
+def _in_process(setup: "Setup", policy: "Policy", **outputs: Any) -> "Result":
+    from pipistrelle.protocol.version import package_version
+    from pipistrelle.schedulers.runtime import Runtime
+    from pipistrelle.server.simulation import simulate
+    from pipistrelle.server.transport import InProcessTransport
+    from pipistrelle.studies.run import deferred_interrupts
+
+    runtime = Runtime(policy, package_version())
+    with deferred_interrupts() as interrupted:
+        return simulate(setup, InProcessTransport(runtime, interrupted), clock=time.perf_counter, **outputs)
 
 
 def _short_name(scheduler: str, words: list[str] | None) -> str:
@@ -181,8 +210,11 @@ def _short_name(scheduler: str, words: list[str] | None) -> str:
     return Path(scripts[0] if scripts else words[0]).stem
 
 
-def _new_folder(setup: Setup, scheduler: str) -> Path:
+def _new_folder(setup: "Setup", scheduler: str) -> Path:
     """Make a new folder named after the run; numbers, not times, tell runs apart."""
+    from pipistrelle.server.outputs import prepare_folder
+    from pipistrelle.server.recorder import unwritable
+
     name = f"{setup.name[:_NAME_PART]}-{Path(scheduler).name[:_NAME_PART]}".replace(":", "-")
     prepare_folder(Path(_OUTPUTS))
     for number in count(1):

@@ -6,18 +6,12 @@ from typing import Any, Final
 
 import click
 
-from pipistrelle.cli.console import relax_collector
+from pipistrelle.cli.console import import_numpy, relax_collector
 from pipistrelle.cli.main import INTERRUPTED
 from pipistrelle.cli.options import DIALECT, PositiveNumber, policy_options
 from pipistrelle.cli.part_options import PolicySettings, part_options
-from pipistrelle.protocol.version import package_version
-from pipistrelle.schedulers.batsim_runtime import BatsimRuntime
-from pipistrelle.schedulers.runtime import Runtime
-from pipistrelle.schedulers.zmq_batsim import serve_batsim
-from pipistrelle.schedulers.zmq_client import resolve_endpoint, serve_simulation
-from pipistrelle.server.endpoint import check_endpoint
-from pipistrelle.server.ipc_path import free_ipc_path
-from pipistrelle.studies.run import HELLO_TIMEOUT
+from pipistrelle.schedulers.names import is_ours
+from pipistrelle.studies.timeouts import HELLO_TIMEOUT
 
 _ANYWHERE: Final = "tcp://*:"
 
@@ -86,16 +80,27 @@ def command(
         raise click.UsageError(
             "--bind and --allow-remote go with --dialect batsim; else --connect leads to the server."
         )
+    if is_ours(name):  # a policy of the user's own may want threads
+        import_numpy()
+    # Only what the way to the server needs is imported: each run starts this command once more.
+    from pipistrelle.protocol.version import package_version
+    from pipistrelle.schedulers.runtime import Runtime
+
     policy = settings.make_policy(name, warn=not quiet, order=order, backfill=backfill, placement=placement)
     report: Callable[[str], Any] = (lambda text: None) if quiet else click.echo
     relax_collector()
     serve: Callable[[], None]
     if bind is not None:
+        from pipistrelle.schedulers.batsim_runtime import BatsimRuntime
+        from pipistrelle.schedulers.zmq_batsim import serve_batsim
+
         address = listening_address(bind, allow_remote=allow_remote, report=report)
         listening = BatsimRuntime(policy, package_version())
         runtime: Runtime = listening
         serve = partial(serve_batsim, listening, address, hello_timeout=hello_timeout, report=report)
     elif connect is not None:
+        from pipistrelle.schedulers.zmq_client import resolve_endpoint, serve_simulation
+
         endpoint = resolve_endpoint(connect, timeout=hello_timeout)
         runtime = Runtime(policy, package_version())
         serve = partial(serve_simulation, runtime, endpoint, hello_timeout=hello_timeout, report=report)
@@ -122,6 +127,9 @@ def listening_address(bind: str, *, allow_remote: bool, report: Callable[[str], 
     EndpointError
         when it is none, somebody listens there, or other machines could reach it and may not.
     """
+    from pipistrelle.server.endpoint import check_endpoint
+    from pipistrelle.server.ipc_path import free_ipc_path
+
     if bind.startswith(_ANYWHERE) and not allow_remote:
         bind = f"tcp://127.0.0.1:{bind.removeprefix(_ANYWHERE)}"
         report("* is taken as 127.0.0.1: this machine alone can connect (--allow-remote lets others)")

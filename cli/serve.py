@@ -4,23 +4,18 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipistrelle.cli.asked import Asked
-from pipistrelle.cli.console import relax_collector
-from pipistrelle.cli.execute import progress_observers, report
+from pipistrelle.cli.console import import_numpy, relax_collector
 from pipistrelle.cli.guard import FilledPath, output_files, refuse_overwriting
 from pipistrelle.cli.options import make_setup, simulation_options
 from pipistrelle.cli.reliability import reliability_options, take_reliability
-from pipistrelle.protocol.fields import PROTOCOL_VERSION
-from pipistrelle.server.outputs import prepare_folder, to_json, write_output
-from pipistrelle.server.recorder import unwritable
-from pipistrelle.server.simulation import simulate
-from pipistrelle.server.zmq_batsim import BatsimTransport
-from pipistrelle.server.zmq_transport import ZmqTransport
-from pipistrelle.studies.run import deferred_interrupts, private_endpoint
+from pipistrelle.traces.size_units import Units
+
+if TYPE_CHECKING:
+    from pipistrelle.server.zmq_peer import ZmqPeer
 
 
 @click.command()
@@ -44,6 +39,8 @@ def command(
     platform: str | None,
     workload: str,
     sort: bool,
+    units: Units,
+    timezone: str | None,
     strict: bool,
     dialect: str,
     out: Path,
@@ -62,6 +59,14 @@ def command(
 
     With --dialect batsim it is the scheduler that listens, and the server that connects.
     """
+    import_numpy()
+    # Here, not above: help needs none of these.
+    from pipistrelle.cli.asked import Asked
+    from pipistrelle.cli.execute import progress_observers, report
+    from pipistrelle.server.outputs import prepare_folder
+    from pipistrelle.server.simulation import simulate
+    from pipistrelle.studies.run import deferred_interrupts, private_endpoint
+
     reliability = take_reliability(limits)
     allow_remote = limits.pop("allow_remote")
     if dialect == "batsim":
@@ -76,18 +81,23 @@ def command(
     elif allow_remote and endpoint is None:
         raise click.UsageError("--allow-remote goes with --endpoint: a private socket is never remote.")
     refuse_overwriting([platform, workload, *reliability.files], [*output_files(out), timings])
-    setup = make_setup(platform, workload, sort=sort, strict=strict, dialect=dialect, reliability=reliability)
-    asked = Asked.of(platform, workload, sort=sort, strict=strict, dialect=dialect, reliability=reliability)
+    reading: dict[str, Any] = {"sort": sort, "units": units, "timezone": timezone}
+    setup = make_setup(platform, workload, **reading, strict=strict, dialect=dialect, reliability=reliability)
+    asked = Asked.of(platform, workload, **reading, strict=strict, dialect=dialect, reliability=reliability)
     prepare_folder(out)
     relax_collector()
     with ExitStack() as stack:
         interrupted = stack.enter_context(deferred_interrupts())
-        transport: ZmqTransport | BatsimTransport
+        transport: ZmqPeer[Any]
         if connect is not None:
+            from pipistrelle.server.zmq_batsim import BatsimTransport
+
             transport = BatsimTransport(connect, interrupted=interrupted, **limits)
             stack.callback(transport.close)
             click.echo(f"connecting to {connect}; waiting for a scheduler")
         else:
+            from pipistrelle.server.zmq_transport import ZmqTransport
+
             address = endpoint if endpoint is not None else stack.enter_context(private_endpoint())
             transport = ZmqTransport(address, interrupted=interrupted, allow_remote=allow_remote, **limits)
             stack.callback(transport.close)
@@ -107,6 +117,10 @@ def command(
 @contextmanager
 def _connection_file(out: Path, endpoint: str) -> Iterator[None]:
     """Write where to connect, as long as there is something to connect to."""
+    from pipistrelle.protocol.fields import PROTOCOL_VERSION
+    from pipistrelle.server.outputs import to_json, write_output
+    from pipistrelle.server.recorder import unwritable
+
     path = out / "connection.json"
     text = to_json({"endpoint": endpoint, "protocol": PROTOCOL_VERSION})
     part = out / ".connection.json.part"

@@ -1,5 +1,6 @@
-"""``pipistrelle validate``: what a file is, what is in it, what is wrong with it."""
+"""``pipistrelle validate``: what a file or a bundled name is, what is in it, what is wrong with it."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
@@ -7,23 +8,28 @@ from typing import get_args
 import click
 
 from pipistrelle.cli.console import print_error
-from pipistrelle.platforms.describe import describe as describe_platform
+from pipistrelle.platforms import catalogue as platforms
+from pipistrelle.platforms.classes import JobClass
+from pipistrelle.platforms.describe import describe as describe_pools
 from pipistrelle.platforms.describe import describe_simgrid
+from pipistrelle.platforms.description import Platform
 from pipistrelle.platforms.simgrid import SimGridPlatform
-from pipistrelle.protocol.errors import PipistrelleError
-from pipistrelle.studies.inputs import is_platform, read_platform
+from pipistrelle.protocol.errors import PipistrelleError, did_you_mean
+from pipistrelle.studies.inputs import InputError, is_log, is_platform, read_platform
 from pipistrelle.studies.maui_machine import maui_platform
 from pipistrelle.studies.reliability import platform_failures
+from pipistrelle.traces import catalogue as workloads
 from pipistrelle.traces.describe import describe as describe_workload
 from pipistrelle.traces.files import trace_name
 from pipistrelle.traces.haizea import is_lease_trace
-from pipistrelle.traces.job_table import Units
 from pipistrelle.traces.load import load
 from pipistrelle.traces.maui_resources import is_resource_trace, read_maui_resources
+from pipistrelle.traces.size_units import Units
+from pipistrelle.traces.workload import decimal_text
 
 
 @click.command()
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.argument("files", nargs=-1, required=True, metavar="FILE|NAME...")
 @click.option("--sort", is_flag=True, help="Accept a log whose submit times are not ascending.")
 @click.option(
     "--units",
@@ -37,32 +43,95 @@ def command(files: Sequence[str], sort: bool, units: Units, timezone: str | None
     """Say what each FILE is, what is in it, and what is wrong with it.
 
     Knows platforms (TOML, SimGrid's XML, Maui's resource traces) and workloads (SWF, Batsim's JSON, logs of PBS, Slurm
-    and Maui, Haizea's leases; also compressed). Exit code 2 if any file is wrong.
+    and Maui, Haizea's leases; also compressed), and what is bundled, by NAME. Exit code 2 if any file is wrong.
     """
-    wrong = 0
+    wrong = logs = 0
     for name in files:
         try:
-            facts = _facts(Path(name), sort=sort, units=units, timezone=timezone)
+            facts, read_as_log = _bundled(name), False
+            if not facts:
+                facts, read_as_log = _facts(Path(name), sort=sort, units=units, timezone=timezone)
         except PipistrelleError as error:
             wrong += 1
             print_error(error)
             continue
+        logs += read_as_log
         click.echo(f"{name}: valid")
         width = max(len(key) for key, _ in facts)
         for key, value in facts:
             click.echo(f"  {key:<{width}}  {value}")
+    if (units != "nodes" or timezone is not None) and not logs and not wrong:
+        raise click.UsageError("--units and --timezone say how to read a centre's log, and none is there.")
     return PipistrelleError.exit_code if wrong else 0
 
 
-def _facts(path: Path, *, sort: bool, units: Units, timezone: str | None) -> list[tuple[str, str]]:
-    if is_lease_trace(path):  # XML, but no platform
-        return describe_workload(load(path, units=units, timezone=timezone))
-    if is_platform(str(path)):
+def _bundled(name: str) -> list[tuple[str, str]]:
+    """Return what there is to say of the bundled platform of this name and of the workload, of both if both are."""
+    machine = describe_platform(platforms.get(name)) if name in platforms.names() else []
+    jobs = describe_workload(workloads.load_bundled(name)) if name in workloads.names() else []
+    if not (machine or jobs or Path(name).suffix or os.sep in name or os.path.exists(name)):
+        known = sorted({*platforms.names(), *workloads.names()})
+        raise InputError(
+            f"there is neither a file nor anything bundled that is called '{name}'", hint=did_you_mean(name, known)
+        )
+    return [*machine, *jobs]
+
+
+def _facts(path: Path, *, sort: bool, units: Units, timezone: str | None) -> tuple[list[tuple[str, str]], bool]:
+    """Return what there is to say of a file, and whether it is a centre's log."""
+    if is_platform(str(path)) and not is_lease_trace(path):  # these are XML, too
         machine = read_platform(str(path))
         if isinstance(machine, SimGridPlatform):
-            return describe_simgrid(machine)
-        platform_failures(machine)
-        return describe_platform(machine)
+            return describe_simgrid(machine), False
+        return describe_platform(machine), False
     if is_resource_trace(path):
-        return describe_platform(maui_platform(read_maui_resources(path), trace_name(path), units=units))
-    return describe_workload(load(path, sort=sort, units=units, timezone=timezone))
+        return describe_platform(maui_platform(read_maui_resources(path), trace_name(path), units=units)), True
+    workload = load(path, sort=sort, units=units, timezone=timezone)
+    return describe_workload(workload), is_log(workload)
+
+
+def describe_platform(platform: Platform) -> list[tuple[str, str]]:
+    """Return facts about a machine: its pools, its classes and how its nodes fail.
+
+    Raises
+    ------
+    PipistrelleError
+        when a text on its failures is wrong, or does not suit it.
+    """
+    platform_failures(platform)
+    return [
+        *describe_pools(platform),
+        *((f"class {one.name}", _class_text(one)) for one in platform.classes),
+        *(
+            ("failures", failing.model + ("" if failing.repair is None else f"; repair {failing.repair}"))
+            for failing in platform.failures
+        ),
+    ]
+
+
+def _class_text(one: JobClass) -> str:
+    """Return what the jobs of a queue may have."""
+    texts = [f"pools {', '.join(one.pools)}"] if one.pools else []
+    for limit, whose in (
+        (one.max_nodes, "in all"),
+        (one.max_nodes_per_user, "a user"),
+        (one.max_nodes_per_job, "a job"),
+    ):
+        if limit is not None:
+            texts.append(f"at most {limit:,} node{'s' * (limit > 1)} {whose}")
+    if one.max_walltime is not None:
+        texts.append(f"walltime up to {_time_text(one.max_walltime)}")
+    if one.priority:
+        texts.append(f"priority {one.priority:g}")
+    for name, time in (("prologue", one.prologue), ("epilogue", one.epilogue)):
+        if time:
+            texts.append(f"{name} {_time_text(time)}")
+    return "; ".join(texts) or "no limits"
+
+
+def _time_text(seconds: float) -> str:
+    """Return a length of time exactly, in the largest unit of which it is a multiple."""
+    for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds % length == 0:
+            return f"{seconds / length:,.0f} {unit}"
+    return f"{decimal_text(seconds)} s"

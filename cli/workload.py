@@ -9,9 +9,6 @@ from pipistrelle.cli.options import PositiveNumber
 from pipistrelle.cli.workload_describe import describe_command
 from pipistrelle.cli.workload_edit import copy_step, filter_step, merge_step, scale_step, shuffle_step
 from pipistrelle.cli.workload_steps import StepGroup
-from pipistrelle.traces.errors import counted
-from pipistrelle.traces.generator import generate
-from pipistrelle.traces.load import save
 
 
 @click.group(cls=StepGroup)
@@ -52,5 +49,9 @@ for _command in (describe_command, filter_step, scale_step, merge_step, shuffle_
 )
 def generate_command(jobs: int, units: int, seed: int, load: float, output: Path) -> None:
     """Generate a workload with daily and weekly cycles, and write it."""
+    from pipistrelle.traces.errors import counted
+    from pipistrelle.traces.generator import generate
+    from pipistrelle.traces.load import save
+
     save(generate(jobs=jobs, units=units, seed=seed, load=load), output)
     click.echo(f"{counted(jobs, 'job')} written to {output}")

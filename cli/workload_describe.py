@@ -3,24 +3,18 @@
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from pipistrelle.cli.guard import FilledPath, refuse_overwriting
 from pipistrelle.protocol.errors import printable
-from pipistrelle.studies.inputs import load_workload
-from pipistrelle.studies.outage_summary import time_text
-from pipistrelle.studies.workload_options import zone_of
-from pipistrelle.studies.workload_pictures import arrivals_text, svg
-from pipistrelle.studies.workload_summary import shares, summarise
-from pipistrelle.traces.describe import describe
-from pipistrelle.traces.files import write_trace
+
+# The steps of `pipistrelle workload`, and help, need none of these.
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
 
 _QUANTITIES = (("size", "size, units"), ("runtime", "run time"), ("walltime", "requested time"))
 _SPREAD = (
@@ -46,6 +40,13 @@ def describe_command(
     source: str, sort: bool, units: int | None, timezone: str | None, as_json: bool, picture: Path | None
 ) -> None:
     """Describe the workload IN, a bundled name or a file: jobs, sizes, times, load, users, arrivals."""
+    from pipistrelle.studies.inputs import load_workload
+    from pipistrelle.studies.workload_options import zone_of
+    from pipistrelle.studies.workload_pictures import svg
+    from pipistrelle.studies.workload_summary import summarise
+    from pipistrelle.traces.describe import describe
+    from pipistrelle.traces.files import write_trace
+
     if picture is not None:
         if picture.suffix != ".svg":
             raise click.UsageError(f"--picture draws SVG: name an .svg file, not '{picture.name}'.")
@@ -59,6 +60,8 @@ def describe_command(
     if as_json:
         click.echo(json.dumps(figures, indent=2, allow_nan=False))
         return
+    from rich.console import Console
+
     console = Console(highlight=False, emoji=False)
     facts = describe(workload)
     width = max(len(heading) for heading, _ in facts)
@@ -70,7 +73,9 @@ def describe_command(
         console.print(_plain(f"picture in {picture}"), soft_wrap=True)
 
 
-def _print_tables(figures: dict[str, Any], console: Console) -> None:
+def _print_tables(figures: dict[str, Any], console: "Console") -> None:
+    from pipistrelle.studies.workload_pictures import arrivals_text
+
     table = _table("Spread of the jobs that can run", "", *(name for _, name in _QUANTITIES))
     for row, name in _SPREAD:
         table.add_row(name, *(_value(figures[key][row], key) for key, _ in _QUANTITIES))
@@ -92,7 +97,7 @@ def _print_tables(figures: dict[str, Any], console: Console) -> None:
             console.print(_plain(line), soft_wrap=True)
 
 
-def _accuracy(accuracy: dict[str, Any]) -> Table:
+def _accuracy(accuracy: dict[str, Any]) -> "Table":
     """Return how much of their requested time jobs use."""
     table = _table("Run time over requested time", "up to", "jobs", "%")
     classes = accuracy["classes"]
@@ -104,8 +109,12 @@ def _accuracy(accuracy: dict[str, Any]) -> Table:
     return table
 
 
-def _sizes(grid: dict[str, Any]) -> Table:
+def _sizes(grid: dict[str, Any]) -> "Table":
     """Return the jobs by size and run time, in percent."""
+    import numpy as np
+
+    from pipistrelle.studies.workload_summary import shares
+
     share = shares(np.array(grid["counts"], dtype=np.int64))
     table = _table("Jobs by size and run time, %", "units", *(_below(name) for name in grid["runtimes_below"]), "all")
     for name, line in zip(grid["sizes"], share, strict=True):
@@ -126,17 +135,24 @@ def _value(value: float | None, key: str) -> str:
     if value is None:
         return "-"
     if key != "size":
+        from pipistrelle.studies.outage_summary import time_text
+
         return time_text(value)
     return f"{value:,.0f}" if value.is_integer() else f"{value:,.2f}"
 
 
-def _table(title: str, *columns: str) -> Table:
+def _table(title: str, *columns: str) -> "Table":
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
     table = Table(title=title, title_justify="left", title_style="bold", caption_justify="left", box=SIMPLE_HEAD)
     for number, column in enumerate(columns):
         table.add_column(column, justify="right" if number else "left", no_wrap=True)
     return table
 
 
-def _plain(text: str, style: str = "") -> Text:
+def _plain(text: str, style: str = "") -> "Text":
     """Return what may quote a file: no markup, no control of the terminal."""
+    from rich.text import Text
+
     return Text(printable(text), style)

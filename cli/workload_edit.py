@@ -8,7 +8,7 @@ import numpy as np
 
 from pipistrelle.cli.options import PositiveNumber
 from pipistrelle.cli.workload_steps import Step, one_source, places
-from pipistrelle.platforms.failure_text import parse_seconds
+from pipistrelle.platforms.lengths import parse_seconds
 from pipistrelle.studies.workload_options import (
     parse_factor,
     parse_gaps,

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import click
 
-from pipistrelle.platforms.failure_text import UNITS, parse_seconds
+from pipistrelle.platforms.lengths import UNITS, parse_seconds
 from pipistrelle.platforms.yield_model import MOST_NODES, Allocation, YieldError
 from pipistrelle.protocol.errors import printable
 from pipistrelle.studies.yield_study import Estimate, WaitRow, YieldRow, wait_rows, yield_rows

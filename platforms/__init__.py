@@ -1,11 +1,16 @@
 """Descriptions of machines: what nodes there are, how they are numbered, and a library of known ones."""
 
-from pipistrelle.platforms import catalogue
-from pipistrelle.platforms.description import MOST_UNITS, Group, Platform, Pool, Property, Unit, homogeneous
-from pipistrelle.platforms.errors import PlatformError
-from pipistrelle.platforms.read import parse_platform, to_toml
-from pipistrelle.platforms.simgrid import Host, SimGridPlatform, parse_simgrid
-from pipistrelle.platforms.simgrid_units import SleepPstate, Watts
+from typing import TYPE_CHECKING
+
+from pipistrelle.protocol.first_use import import_on_first_use
+
+if TYPE_CHECKING:
+    from pipistrelle.platforms import catalogue
+    from pipistrelle.platforms.description import MOST_UNITS, Group, Platform, Pool, Property, Unit, homogeneous
+    from pipistrelle.platforms.errors import PlatformError
+    from pipistrelle.platforms.read import parse_platform, to_toml
+    from pipistrelle.platforms.simgrid import Host, SimGridPlatform, parse_simgrid
+    from pipistrelle.platforms.simgrid_units import SleepPstate, Watts
 
 __all__ = [
     "MOST_UNITS",
@@ -25,3 +30,15 @@ __all__ = [
     "parse_simgrid",
     "to_toml",
 ]
+
+import_on_first_use(
+    __name__,
+    {
+        "catalogue": "",
+        "description": "MOST_UNITS Group Platform Pool Property Unit homogeneous",
+        "errors": "PlatformError",
+        "read": "parse_platform to_toml",
+        "simgrid": "Host SimGridPlatform parse_simgrid",
+        "simgrid_units": "SleepPstate Watts",
+    },
+)

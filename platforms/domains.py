@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipistrelle.platforms.outage import OutageError, Outages
+from pipistrelle.platforms.errors import OutageError
+from pipistrelle.platforms.outage import Outages
 from pipistrelle.protocol.nodesets import NodeSet
 
 

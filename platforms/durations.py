@@ -7,7 +7,7 @@ from typing import Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from pipistrelle.platforms.outage import OutageError
+from pipistrelle.platforms.errors import OutageError
 from pipistrelle.platforms.outage_csv import seconds_text
 from pipistrelle.platforms.portable_math import cos_turns, exp, log
 

@@ -1,4 +1,4 @@
-"""The error of this layer, and how a value of a file is shown in it."""
+"""The errors of this layer, and how a value of a file is shown in it."""
 
 from pipistrelle.protocol.errors import PipistrelleError
 
@@ -7,6 +7,10 @@ _SHOWN = 60  # characters: a message stays one line, whatever the file holds
 
 class PlatformError(PipistrelleError):
     """A machine's description is wrong, or a machine or pool is asked for that does not exist."""
+
+
+class OutageError(PlatformError):
+    """Outages, a failure model, a repair time or another length of time make no sense."""
 
 
 def shown(value: object) -> str:

@@ -3,10 +3,9 @@
 from collections.abc import Callable
 from importlib.resources import files
 
-from pipistrelle.platforms.errors import shown
+from pipistrelle.platforms.errors import OutageError, shown
 from pipistrelle.platforms.failure_text import FailureSpec
 from pipistrelle.platforms.failure_toml import FittedModel, parse_model
-from pipistrelle.platforms.outage import OutageError
 from pipistrelle.protocol.errors import did_you_mean
 
 _FOLDER = "failure_library"

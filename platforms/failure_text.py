@@ -1,6 +1,5 @@
 """The little language of failures and repairs on the command line: ``weibull,mtbf=10250h,shape=0.7``, ``5d``."""
 
-import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -9,27 +8,16 @@ from typing import Final, NoReturn, TypeVar, cast
 from pipistrelle.platforms.description import Platform
 from pipistrelle.platforms.domains import blocks
 from pipistrelle.platforms.durations import Durations, Exponential, Fixed, Lognormal, Weibull
-from pipistrelle.platforms.errors import shown
+from pipistrelle.platforms.errors import OutageError, shown
 from pipistrelle.platforms.failure_plan import Source
 from pipistrelle.platforms.failures import FailureModel, Scope
-from pipistrelle.platforms.outage import FAILURE, OutageError
+from pipistrelle.platforms.lengths import QUANTITY, parse_seconds
+from pipistrelle.platforms.outage import FAILURE
 from pipistrelle.protocol.errors import did_you_mean
 
 _T = TypeVar("_T")
 
 _MANUAL: Final = "docs/outages.md has the language."
-#: {unit: seconds}; a year is 365.25 days
-UNITS: Final = {
-    "ms": 0.001,
-    "s": 1.0,
-    "min": 60.0,
-    "m": 60.0,
-    "h": 3600.0,
-    "d": 86400.0,
-    "w": 604800.0,
-    "y": 31557600.0,
-}
-_QUANTITY: Final = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z]*)")
 _PARAMETERS: Final = {
     "fixed": ("mean",),
     "exponential": ("mean",),
@@ -119,27 +107,6 @@ class FailureSpec:
         return Source(model, nodes, domains)
 
 
-def parse_seconds(text: str, what: str = "length of time") -> float:
-    """Return a length of time in seconds: a number and one of `UNITS`, seconds if there is none.
-
-    Raises
-    ------
-    OutageError
-        if it is none, or not above 0.
-    """
-    found = _QUANTITY.fullmatch(text.strip())
-    if found is None:
-        raise OutageError(f"a {what} cannot be read", expected="a number and a unit, as 24h", found=shown(text))
-    number, unit = found.groups()
-    if unit and unit not in UNITS:
-        known = list(UNITS)
-        raise OutageError(f"a {what} has an unknown unit", expected=f"one of {', '.join(known)}", found=shown(unit))
-    seconds = float(number) * UNITS[unit or "s"]
-    if not seconds > 0 or not math.isfinite(seconds):
-        raise OutageError(f"a {what} is not above zero", expected="a finite time above 0", found=shown(text))
-    return seconds
-
-
 def parse_durations(text: str, where: str = "--repair") -> Durations:
     """Return the distribution that a text such as ``5d`` or ``lognormal,median=1h,sigma=1.2`` names.
 
@@ -176,7 +143,7 @@ def parse_failures(
 
 
 def _repair(text: str) -> Durations:
-    if _QUANTITY.fullmatch(text.strip()):
+    if QUANTITY.fullmatch(text.strip()):
         return Fixed(parse_seconds(text, "repair time"))
     name, parameters = _split(text, list(_PARAMETERS), "repair time")
     _check_keys(parameters, [*_PARAMETERS[name], "mttr"], name)
@@ -213,7 +180,7 @@ def _with_options(spec: FailureSpec, parameters: dict[str, str]) -> FailureSpec:
         spec = replace(spec, scope=cast(Scope, scope), age=0.0 if scope == "system" else spec.age)
     if "age" in parameters:
         text = parameters["age"].strip()
-        zero = (found := _QUANTITY.fullmatch(text)) is not None and float(found[1]) == 0
+        zero = (found := QUANTITY.fullmatch(text)) is not None and float(found[1]) == 0
         spec = replace(spec, age=0.0 if zero else parse_seconds(text, "age"))
     if "domain" in parameters:
         label, colon, size = parameters["domain"].rpartition(":")
@@ -280,7 +247,7 @@ def _needed(parameters: dict[str, str], key: str, name: str) -> str:
 
 
 def _number(text: str, key: str) -> float:
-    found = _QUANTITY.fullmatch(text)
+    found = QUANTITY.fullmatch(text)
     if found is None or found[2]:
         raise OutageError(f"the parameter '{key}' is no number", found=shown(text))
     return float(found[1])

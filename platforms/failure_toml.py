@@ -7,9 +7,8 @@ from typing import Final, Literal
 import msgspec
 
 from pipistrelle.platforms.durations import Durations, Exponential, Lognormal, Weibull
-from pipistrelle.platforms.errors import shown
+from pipistrelle.platforms.errors import OutageError, shown
 from pipistrelle.platforms.failure_text import FailureSpec
-from pipistrelle.platforms.outage import OutageError
 
 Interval = tuple[float, float]
 _MANUAL: Final = "docs/outages.md lists every key."

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipistrelle.platforms.durations import LONGEST, Durations
-from pipistrelle.platforms.outage import FAILURE, OutageError, Outages
+from pipistrelle.platforms.errors import OutageError
+from pipistrelle.platforms.outage import FAILURE, Outages
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -13,7 +13,7 @@ A rule is one line of words between blanks (docs/failures.md has the same with e
     recurrence = period ["until" time | NUMBER "times"]
     period     = "daily" | "weekly" | "every" [NUMBER] ("day" | "days" | "week" | "weeks")
 
-Lengths are those of `pipistrelle.platforms.failure_text.parse_seconds`. A date without an offset is one of the given
+Lengths are those of `pipistrelle.platforms.lengths.parse_seconds`. A date without an offset is one of the given
 zone. Occurrences that recur from a date keep their time of the day, also where the zone sets its clock; from ``@`` on,
 a day has 86400 s. A date alone is its midnight; behind ``until`` it is its last moment. Clauses come in any order, each
 once; ``cause`` takes the rest of the line. A pool whose name is a word or number of this language needs "pool" before.
@@ -28,7 +28,7 @@ from typing import Final, NoReturn
 
 from pipistrelle.platforms.description import Platform
 from pipistrelle.platforms.errors import PlatformError, shown
-from pipistrelle.platforms.failure_text import parse_seconds
+from pipistrelle.platforms.lengths import parse_seconds
 from pipistrelle.platforms.moments import Clock, Moment, length_or_zero
 from pipistrelle.protocol.errors import did_you_mean
 from pipistrelle.protocol.fields import LONGEST

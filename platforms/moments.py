@@ -8,7 +8,7 @@ from typing import Final, NoReturn
 from zoneinfo import ZoneInfo
 
 from pipistrelle.platforms.errors import PlatformError, shown
-from pipistrelle.platforms.failure_text import parse_seconds
+from pipistrelle.platforms.lengths import parse_seconds
 
 _DAY: Final = 86400.0
 _UNIX: Final = datetime(1970, 1, 1, tzinfo=UTC)

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pipistrelle.platforms.errors import PlatformError, shown
+from pipistrelle.platforms.errors import OutageError, shown
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -19,10 +19,6 @@ Ints = NDArray[np.int64]
 FAILURE: Final = "failure"
 _LONGEST_CAUSE: Final = 200
 _LATEST: Final = 1e18
-
-
-class OutageError(PlatformError):
-    """Outages, a failure model or a repair time make no sense."""
 
 
 class Outage(NamedTuple):

@@ -2,7 +2,6 @@
 
 import json
 import re
-import tomllib
 from typing import Any, Final
 
 import msgspec
@@ -53,6 +52,8 @@ def parse_platform(text: str, where: str) -> Platform:
         if the text is no TOML (with line and column where the parser gives them), has an unknown, missing or repeated
         key, a value of the wrong type or out of range, or describes no valid machine (with the value's path).
     """
+    import tomllib  # for many runs no file is read
+
     try:
         text.encode()
         raw = tomllib.loads(text)

@@ -125,11 +125,6 @@ class SimGridPlatform(msgspec.Struct, frozen=True, kw_only=True):
         return Platform(name=self.name, description="hosts of a SimGrid platform", pools=pools)
 
 
-def is_xml(text: str) -> bool:
-    """Tell whether a text can only be XML, not TOML: its first visible character is a ``<``."""
-    return text.lstrip("\ufeff \t\r\n").startswith("<")
-
-
 def parse_simgrid(
     text: str, where: str, *, master: str = "master_host", roles: Mapping[str, str] | None = None
 ) -> SimGridPlatform:

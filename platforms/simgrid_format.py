@@ -49,3 +49,8 @@ ATTRIBUTES: Final = {
         ("prop", "id value", ""),
     )
 }
+
+
+def is_xml(text: str) -> bool:
+    """Tell whether a text can only be XML, not TOML: its first visible character is a ``<``."""
+    return text.lstrip("\ufeff \t\r\n").startswith("<")

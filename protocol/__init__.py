@@ -4,126 +4,131 @@ SPEC.md in this folder is the text for those who write a scheduler in another la
 have the native codec's names and stay in `batsim_codec`.
 """
 
-from pipistrelle.protocol.batsim_messages import (
-    Answer,
-    AnswerServer,
-    BatsimBeginsData,
-    BatsimExecuteJob,
-    BatsimExecuteJobData,
-    BatsimJob,
-    BatsimRegisterJob,
-    BatsimRegisterJobData,
-    BatsimSubmittedData,
-    ChangeJobState,
-    ChangeJobStateData,
-    Notify,
-    NotifyServer,
-    Query,
-    QueryServer,
-    RegisterProfile,
-    RegisterProfileData,
-    ResourceStateChanged,
-    ResourceStateChangedData,
-    SetResourceState,
-    SetResourceStateData,
-    TaskProgress,
-)
-from pipistrelle.protocol.batsim_session import (
-    BATSIM_TRANSITIONS,
-    BatsimKind,
-    BatsimSchedulerSession,
-    BatsimServerSession,
-    BatsimState,
-)
-from pipistrelle.protocol.codec import (
-    MAX_FRAME_BYTES,
-    decode_greeting,
-    decode_hello,
-    decode_notice,
-    decode_reply,
-    encode,
-)
-from pipistrelle.protocol.decisions import (
-    AnyDecision,
-    CallMeLater,
-    CallMeLaterData,
-    CancelCall,
-    CancelCallData,
-    Decision,
-    ExecuteJob,
-    ExecuteJobData,
-    KillJob,
-    KillJobData,
-    RegisterJob,
-    RegisterJobData,
-    RejectJob,
-    RejectJobData,
-    SetJobMetadata,
-    SetJobMetadataData,
-    Stop,
-    StopData,
-)
-from pipistrelle.protocol.errors import LocalProtocolError, PipistrelleError, ProtocolError, RemoteProtocolError
-from pipistrelle.protocol.events import (
-    AnyEvent,
-    ClassInfo,
-    DecisionRejected,
-    DecisionRejectedData,
-    Event,
-    JobCompleted,
-    JobCompletedData,
-    JobDescription,
-    JobKilled,
-    JobKilledData,
-    JobSubmitted,
-    JobSubmittedData,
-    MaintenanceAnnounced,
-    MaintenanceAnnouncedData,
-    MaintenanceBegins,
-    MaintenanceBeginsData,
-    MaintenanceEnds,
-    MaintenanceEndsData,
-    NodesFailed,
-    NodesFailedData,
-    NodesRepaired,
-    NodesRepairedData,
-    NoMoreJobs,
-    NoMoreJobsData,
-    PlatformInfo,
-    PoolInfo,
-    Progress,
-    RequestedCall,
-    RequestedCallData,
-    SimulationBegins,
-    SimulationBeginsData,
-    SimulationEnds,
-    SimulationEndsData,
-)
-from pipistrelle.protocol.fields import (
-    FEATURES,
-    PROTOCOL_OLDEST,
-    PROTOCOL_VERSION,
-    EndReason,
-    Feature,
-    JobState,
-    RefusalCode,
-    RejectionCode,
-    WakeType,
-)
-from pipistrelle.protocol.intervals import FreeUnits
-from pipistrelle.protocol.messages import (
-    Hello,
-    HelloData,
-    Notice,
-    Refused,
-    RefusedData,
-    Reply,
-    Welcome,
-    WelcomeData,
-)
-from pipistrelle.protocol.nodeset_text import NodeSetError
-from pipistrelle.protocol.nodesets import NodeSet
-from pipistrelle.protocol.session import TRANSITIONS, Kind, SchedulerSession, ServerSession, State, negotiate
+from typing import TYPE_CHECKING
+
+from pipistrelle.protocol.first_use import import_on_first_use
+
+if TYPE_CHECKING:
+    from pipistrelle.protocol.batsim_messages import (
+        Answer,
+        AnswerServer,
+        BatsimBeginsData,
+        BatsimExecuteJob,
+        BatsimExecuteJobData,
+        BatsimJob,
+        BatsimRegisterJob,
+        BatsimRegisterJobData,
+        BatsimSubmittedData,
+        ChangeJobState,
+        ChangeJobStateData,
+        Notify,
+        NotifyServer,
+        Query,
+        QueryServer,
+        RegisterProfile,
+        RegisterProfileData,
+        ResourceStateChanged,
+        ResourceStateChangedData,
+        SetResourceState,
+        SetResourceStateData,
+        TaskProgress,
+    )
+    from pipistrelle.protocol.batsim_session import (
+        BATSIM_TRANSITIONS,
+        BatsimKind,
+        BatsimSchedulerSession,
+        BatsimServerSession,
+        BatsimState,
+    )
+    from pipistrelle.protocol.codec import (
+        MAX_FRAME_BYTES,
+        decode_greeting,
+        decode_hello,
+        decode_notice,
+        decode_reply,
+        encode,
+    )
+    from pipistrelle.protocol.decisions import (
+        AnyDecision,
+        CallMeLater,
+        CallMeLaterData,
+        CancelCall,
+        CancelCallData,
+        Decision,
+        ExecuteJob,
+        ExecuteJobData,
+        KillJob,
+        KillJobData,
+        RegisterJob,
+        RegisterJobData,
+        RejectJob,
+        RejectJobData,
+        SetJobMetadata,
+        SetJobMetadataData,
+        Stop,
+        StopData,
+    )
+    from pipistrelle.protocol.errors import LocalProtocolError, PipistrelleError, ProtocolError, RemoteProtocolError
+    from pipistrelle.protocol.events import (
+        AnyEvent,
+        ClassInfo,
+        DecisionRejected,
+        DecisionRejectedData,
+        Event,
+        JobCompleted,
+        JobCompletedData,
+        JobDescription,
+        JobKilled,
+        JobKilledData,
+        JobSubmitted,
+        JobSubmittedData,
+        MaintenanceAnnounced,
+        MaintenanceAnnouncedData,
+        MaintenanceBegins,
+        MaintenanceBeginsData,
+        MaintenanceEnds,
+        MaintenanceEndsData,
+        NodesFailed,
+        NodesFailedData,
+        NodesRepaired,
+        NodesRepairedData,
+        NoMoreJobs,
+        NoMoreJobsData,
+        PlatformInfo,
+        PoolInfo,
+        Progress,
+        RequestedCall,
+        RequestedCallData,
+        SimulationBegins,
+        SimulationBeginsData,
+        SimulationEnds,
+        SimulationEndsData,
+    )
+    from pipistrelle.protocol.fields import (
+        FEATURES,
+        PROTOCOL_OLDEST,
+        PROTOCOL_VERSION,
+        EndReason,
+        Feature,
+        JobState,
+        RefusalCode,
+        RejectionCode,
+        WakeType,
+    )
+    from pipistrelle.protocol.intervals import FreeUnits
+    from pipistrelle.protocol.messages import (
+        Hello,
+        HelloData,
+        Notice,
+        Refused,
+        RefusedData,
+        Reply,
+        Welcome,
+        WelcomeData,
+    )
+    from pipistrelle.protocol.nodeset_text import NodeSetError
+    from pipistrelle.protocol.nodesets import NodeSet
+    from pipistrelle.protocol.session import TRANSITIONS, Kind, SchedulerSession, ServerSession, State, negotiate
 
 __all__ = [
     "BATSIM_TRANSITIONS",
@@ -241,3 +246,39 @@ __all__ = [
     "encode",
     "negotiate",
 ]
+
+import_on_first_use(
+    __name__,
+    {
+        "batsim_messages": (
+            "Answer AnswerServer BatsimBeginsData BatsimExecuteJob BatsimExecuteJobData BatsimJob "
+            "BatsimRegisterJob BatsimRegisterJobData BatsimSubmittedData ChangeJobState ChangeJobStateData Notify "
+            "NotifyServer Query QueryServer RegisterProfile RegisterProfileData ResourceStateChanged "
+            "ResourceStateChangedData SetResourceState SetResourceStateData TaskProgress"
+        ),
+        "batsim_session": "BATSIM_TRANSITIONS BatsimKind BatsimSchedulerSession BatsimServerSession BatsimState",
+        "codec": "MAX_FRAME_BYTES decode_greeting decode_hello decode_notice decode_reply encode",
+        "decisions": (
+            "AnyDecision CallMeLater CallMeLaterData CancelCall CancelCallData Decision ExecuteJob ExecuteJobData "
+            "KillJob KillJobData RegisterJob RegisterJobData RejectJob RejectJobData SetJobMetadata "
+            "SetJobMetadataData Stop StopData"
+        ),
+        "errors": "LocalProtocolError PipistrelleError ProtocolError RemoteProtocolError",
+        "events": (
+            "AnyEvent ClassInfo DecisionRejected DecisionRejectedData Event JobCompleted JobCompletedData "
+            "JobDescription JobKilled JobKilledData JobSubmitted JobSubmittedData MaintenanceAnnounced "
+            "MaintenanceAnnouncedData MaintenanceBegins MaintenanceBeginsData MaintenanceEnds MaintenanceEndsData "
+            "NodesFailed NodesFailedData NodesRepaired NodesRepairedData NoMoreJobs NoMoreJobsData PlatformInfo "
+            "PoolInfo Progress RequestedCall RequestedCallData SimulationBegins SimulationBeginsData "
+            "SimulationEnds SimulationEndsData"
+        ),
+        "fields": (
+            "FEATURES PROTOCOL_OLDEST PROTOCOL_VERSION EndReason Feature JobState RefusalCode RejectionCode WakeType"
+        ),
+        "intervals": "FreeUnits",
+        "messages": "Hello HelloData Notice Refused RefusedData Reply Welcome WelcomeData",
+        "nodeset_text": "NodeSetError",
+        "nodesets": "NodeSet",
+        "session": "TRANSITIONS Kind SchedulerSession ServerSession State negotiate",
+    },
+)

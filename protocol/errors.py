@@ -4,7 +4,6 @@ The base class lives in the lowest layer so that each layer can derive its own; 
 into text on the terminal and an exit code.
 """
 
-from difflib import get_close_matches
 from typing import ClassVar
 
 
@@ -78,6 +77,8 @@ _MOST_NAMED = 40
 
 def did_you_mean(name: str, known: list[str]) -> str:
     """Return a sentence that names the closest known name, or all the known ones; nothing if these are too many."""
+    from difflib import get_close_matches  # for errors alone
+
     close = get_close_matches(name, known, n=1)
     if close:
         return f"Did you mean '{close[0]}'?"

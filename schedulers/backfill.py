@@ -5,8 +5,6 @@ from math import inf
 from typing import Protocol
 
 from pipistrelle.schedulers.around_windows import OpenUnits, reserve
-from pipistrelle.schedulers.conservative import Conservative
-from pipistrelle.schedulers.easy_slices import EasySlices
 from pipistrelle.schedulers.jobs import SchedulerJob
 from pipistrelle.schedulers.placement import Placement
 from pipistrelle.schedulers.running import Reservation
@@ -178,12 +176,25 @@ class Easy:
         view.start(job, placement.take(view.free, job.size), f"backfilled before {first.id}")
 
 
+# Most runs need neither of these modules.
+def _easy_slices() -> Backfill:
+    from pipistrelle.schedulers.easy_slices import EasySlices
+
+    return EasySlices()
+
+
+def _conservative() -> Backfill:
+    from pipistrelle.schedulers.conservative import Conservative
+
+    return Conservative()
+
+
 #: {name: what makes one}
 BACKFILLS: dict[str, Callable[[], Backfill]] = {
     "none": NoBackfill,
     "firstfit": FirstFit,
     "easy": Easy,
     "easy-sjbf": lambda: Easy(shortest_first=True),
-    "easy-slices": EasySlices,
-    "conservative": Conservative,
+    "easy-slices": _easy_slices,
+    "conservative": _conservative,
 }

@@ -6,7 +6,6 @@ from itertools import count
 from math import inf
 from typing import Final
 
-from loguru import logger
 from msgspec import Struct
 
 from pipistrelle.protocol.batsim_messages import Answer, AnswerServer, Notify, NotifyServer, Query, ResourceStateChanged
@@ -14,6 +13,7 @@ from pipistrelle.protocol.decisions import CallMeLater, CancelCall, Decision, Re
 from pipistrelle.protocol.errors import RemoteProtocolError
 from pipistrelle.protocol.events import JobSubmitted, JobSubmittedData, NoMoreJobs, RequestedCall, SimulationBegins
 from pipistrelle.protocol.fields import LONGEST
+from pipistrelle.protocol.log import logger
 from pipistrelle.protocol.messages import HelloData, Notice, Reply
 from pipistrelle.protocol.nodeset_text import NodeSetError
 from pipistrelle.protocol.nodesets import NodeSet
@@ -191,7 +191,7 @@ class BatsimRuntime(Runtime):
         requests = event.data.get("requests")
         for what, about in (requests if isinstance(requests, dict) else {}).items():
             if what != "estimate_waiting_time":
-                logger.warning("Batsim asks for '{}', which nobody here knows", what)
+                logger().warning("Batsim asks for '{}', which nobody here knows", what)
                 continue
             try:
                 job_id, size = about["job_id"], int(about["job"]["res"])

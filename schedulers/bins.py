@@ -26,9 +26,9 @@ class Bin(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
         """Raise ValueError for a number that is out of range."""
         if self.smallest < 1:
             raise ValueError(f"expected a smallest size of at least 1, found {self.smallest!r}")
-        if not -inf < seconds_of(self.boost) < inf:
+        if not -inf < seconds_of(self.boost, "boost") < inf:
             raise ValueError(f"expected a finite boost, found {self.boost!r}")
-        if not seconds_of(self.longest_walltime) > 0.0:
+        if not seconds_of(self.longest_walltime, "longest-walltime") > 0.0:
             raise ValueError(f"expected a longest-walltime above 0, found {self.longest_walltime!r}")
 
 

@@ -44,6 +44,8 @@ _TOKEN: Final = re.compile(
     r"(?P<space>\s+)|(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)|(?P<name>[A-Za-z_][A-Za-z_0-9]*)"
     r"|(?P<sign>\*\*|//|<=|>=|==|!=|[-+*/%()<>,])"
 )
+#: {sign that other languages have: what stands for it here}
+_INSTEAD: Final = {"=": "'==' compares.", "^": "'**' is a power.", "&": "Write 'and'.", "|": "Write 'or'."}
 _WORDS: Final = ("if", "else", "or", "and", "not")
 
 
@@ -158,6 +160,7 @@ class _Reader:
                     "a character that has no meaning",
                     where=f"{self._where}, column {at + 1}",
                     found=f"'{printable(text[at])}'",
+                    hint=_INSTEAD.get(text[at]),
                 )
             kind = found.lastgroup or ""
             if kind != "space":
@@ -295,11 +298,11 @@ class _Reader:
             raise self._error("a name without a value here", token, hint=self._unknown[token.text])
         else:
             known = sorted({*self._variables, *CONSTANTS})
-            raise self._error("an unknown name", token, hint=did_you_mean(token.text, known))
+            raise self._error("an unknown name", token, hint=did_you_mean(token.text.lower(), known))
 
     def _call(self, token: _Token) -> None:
         if token.text not in FUNCTIONS:
-            raise self._error("an unknown function", token, hint=did_you_mean(token.text, sorted(FUNCTIONS)))
+            raise self._error("an unknown function", token, hint=did_you_mean(token.text.lower(), sorted(FUNCTIONS)))
         least, most, function = FUNCTIONS[token.text]
         count = 0
         if not self._take(")"):

@@ -49,8 +49,10 @@ def read_number(text: str, *, whole: bool = False) -> float:
         value = float(text) if text.isascii() and "_" not in text else inf
     except ValueError:
         raise BadValue(expected) from None
-    if not isfinite(value) or abs(value) > _LARGEST or (whole and value != int(value)):
+    if not isfinite(value) or (whole and value != int(value)):
         raise BadValue(expected)
+    if abs(value) > _LARGEST:
+        raise BadValue(f"{expected} from {-_LARGEST:g} to {_LARGEST:g}")
     return value
 
 
@@ -104,7 +106,7 @@ _RANGES: Final = {
     "BACKFILLDEPTH": (0, inf),
     "RESERVATIONDEPTH": (0, inf),
     "RESDEPTH": (1, inf),
-    "DEFERTIME": (1, _LARGEST),
+    "DEFERTIME": (0, _LARGEST),
     "SYSTEMDEFAULTJOBWALLTIME": (1, _LARGEST),
 }
 

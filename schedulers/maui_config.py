@@ -1,7 +1,7 @@
 """Reading a maui.cfg as it is: lines, indices, comments, continuations; what is not known is named with its line."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -16,10 +16,13 @@ from pipistrelle.schedulers.maui_attributes import (
     standing_attribute,
 )
 from pipistrelle.schedulers.maui_parameters import ALIASES, OLD_QOS, PARAMETERS, Kind, Parameter, Support, Value
-from pipistrelle.schedulers.maui_settings import KINDS, Credential, MauiSettings, Standing
+from pipistrelle.schedulers.maui_settings import KINDS, PERIODS, Credential, MauiSettings, Standing
 
 _LINE: Final = re.compile(r"([^\s\[\]=]+)\s*(?:\[([^\]]*)\])?(?:\s+(.*)|)$")
 _ATTRIBUTE: Final = re.compile(r"([^\s=]+)\s*=\s*(?:'([^']*)'|\"([^\"]*)\"|(\S*))")
+#: what says nothing of a standing reservation that comes every week, and of one that is always there
+_OF_DAYS: Final = ("DAYS",)
+_OF_PERIODS: Final = ("STARTTIME", "ENDTIME", "DAYS", "DEPTH")
 _CFG: Final = {f"{kind}CFG": kind for kind in KINDS}
 #: parameters that index stacks, not partitions
 _STACKED: Final = ("RESERVATIONDEPTH", "RESERVATIONQOSLIST")
@@ -68,6 +71,7 @@ def parse_maui_config(
     reader = _Reader(where)
     for number, line in _logical_lines(text):
         reader.line(number, line)
+    reader.check_standing()
     if strict and reader.warnings:
         first = reader.warnings[0]
         more = len(reader.warnings) - 1
@@ -118,6 +122,8 @@ class _Reader:
         self._credentials: dict[str, dict[str, Credential]] = {kind: {} for kind in KINDS}
         self._system = Credential()
         self._standing: dict[str, Standing] = {}
+        #: {standing reservation: {attribute: its last line}}
+        self._standing_lines: dict[str, dict[str, int]] = {}
         self._depths: dict[str, int] = {}
         self._lists: dict[str, frozenset[str] | None] = {}
 
@@ -138,7 +144,7 @@ class _Reader:
         name = ALIASES.get(raw.upper(), raw.upper())
         parameter = PARAMETERS.get(name)
         if parameter is None:
-            self._warn(number, raw, f"parameter '{printable(raw)}' is not known. {did_you_mean(name, [*PARAMETERS])}")
+            self._warn(number, raw, _unknown(f"parameter '{printable(raw)}'", name, [*PARAMETERS]))
         elif parameter.support is Support.NO:
             self._warn(number, raw, f"parameter {name} is not supported: {parameter.meaning}")
         elif parameter.support is Support.YES:
@@ -146,10 +152,31 @@ class _Reader:
                 raise self._wrong(number, f"{name} has no value", None, None)
             self._supported(number, parameter, index, rest)
 
+    def check_standing(self) -> None:
+        """Look at each standing reservation as a whole, when all lines are read."""
+        for index, lines in self._standing_lines.items():
+            standing, name = self._standing[index], f"SRCFG[{printable(index)}]"
+            length = PERIODS.get(standing.period)
+            for attribute in _OF_DAYS if standing.period == "WEEK" else _OF_PERIODS if length is None else ():
+                if attribute in lines:
+                    why = f"attribute {attribute} of {name} has no effect with PERIOD={standing.period}"
+                    self._warn(lines[attribute], attribute, why)
+            for attribute, time in (("STARTTIME", standing.start), ("ENDTIME", standing.end)):
+                # A reservation ends at the end of its period at the latest, unless it goes over it: 24:00:00 is right.
+                if (
+                    length is not None
+                    and time is not None
+                    and (time > length or (time, attribute) == (length, "STARTTIME"))
+                ):
+                    what = f"the value of {attribute} of {name} is wrong"
+                    expected = f"a time within the {standing.period.lower()}, from 0 to {length:g} s"
+                    raise self._wrong(lines[attribute], what, expected, f"{time:g} s")
+        self.warnings.sort(key=lambda warning: warning.line)
+
     def _supported(self, number: int, parameter: Parameter, index: str | None, rest: str) -> None:
         name = parameter.name
         if parameter.kind is Kind.ATTRIBUTES:
-            if index is None and name != "SYSCFG":
+            if not (index or "").strip() and name != "SYSCFG":
                 raise self._wrong(number, f"{name} needs a name", f"{name}[NAME] ATTRIBUTE=VALUE ...", rest)
             self._attributes(number, name, index or "", rest)
         elif name in OLD_QOS:
@@ -160,6 +187,11 @@ class _Reader:
                 self._lists[index or "0"] = None if "ALL" in value else frozenset(value)
             else:
                 self._depths[index or "0"] = int(value)
+        elif name == "FSPOLICY" and rest.endswith("%"):
+            counted = rest.removesuffix("%")
+            self._values[name] = self._value(number, parameter, counted)
+            why = "usage is counted in percent of what is used, not of what there is"
+            self._warn(number, name, f"{name} {printable(rest)} is not supported: {why}; {counted} is taken")
         elif index not in (None, "0"):
             self._warn(number, name, f"{name}[{printable(index or '')}]: the machine is one partition, index 0")
         else:
@@ -194,6 +226,7 @@ class _Reader:
             if name == "SRCFG":
                 standing = self._standing.get(index, Standing(index))
                 self._standing[index] = standing_attribute(standing, attribute, value)
+                self._standing_lines.setdefault(index, {})[attribute] = number
             elif name == "SYSCFG":
                 self._system = credential_attribute(self._system, "SYS", attribute, value)
             else:
@@ -201,10 +234,7 @@ class _Reader:
                 credential = self._credentials[kind].get(index, Credential())
                 self._credentials[kind][index] = credential_attribute(credential, kind, attribute, value)
         except KeyError:
-            self._warn(
-                number, attribute, f"attribute {printable(attribute)} of {where} is not known. "
-                f"{did_you_mean(attribute, sorted(known))}",
-            )  # fmt: skip
+            self._warn(number, attribute, _unknown(f"attribute {printable(attribute)} of {where}", attribute, known))
         except NotSupported as error:
             self._warn(number, attribute, f"attribute {printable(attribute)} of {where} is not supported: {error}")
         except BadValue as error:
@@ -217,3 +247,7 @@ class _Reader:
     def _wrong(self, number: int, what: str, expected: str | None, found: str | None) -> MauiConfigError:
         shown = None if found is None else f"'{printable(found)}'"
         return MauiConfigError(what, where=f"{self._where}:{number}", expected=expected, found=shown)
+
+
+def _unknown(what: str, name: str, known: Collection[str]) -> str:
+    return f"{what} is not known. {did_you_mean(name, sorted(known)) or ''}".rstrip()

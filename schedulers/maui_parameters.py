@@ -153,7 +153,11 @@ _DECISIONS = (
         lacking=("PRIORITY", "LOCAL", "CONTIGUOUS"),
     ),
     Parameter(
-        "DEFERTIME", Kind.TIME, 3600.0, "s", "how long a job waits aside that needs more units than are in service"
+        "DEFERTIME",
+        Kind.TIME,
+        3600.0,
+        "s",
+        "how long a job waits aside that needs more units than are in service; 0: until they are back",
     ),
     Parameter("XFMINWCLIMIT", Kind.TIME, -1.0, "s", "least walltime in the expansion factor"),
     Parameter("SYSTEMDEFAULTJOBWALLTIME", Kind.TIME, 864000.0, "s", "walltime that a job without one is planned with"),

@@ -185,8 +185,11 @@ class MauiScheduler:
         in_service = self.view.units - len(self.view.gone)
         if in_service < self.view.units or self._held_until > now:
             too_large = ready & (queue.size > in_service) & (queue.held <= now)
-            if too_large.any():
-                self._held_until = now + self._settings.number("DEFERTIME")
+            deferred = self._settings.number("DEFERTIME")
+            if not deferred:  # aside until the units are back, which wakes the scheduler
+                ready &= ~too_large
+            elif too_large.any():
+                self._held_until = now + deferred
                 queue.held[too_large] = self._held_until
                 self._calls.held_until = self._held_until
             ready &= queue.held <= now

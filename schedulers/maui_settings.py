@@ -13,6 +13,10 @@ from pipistrelle.schedulers.maui_parameters import PARAMETERS, Value
 #: the credentials of a job, in Maui's order; a class is the queue of a job
 KINDS: Final = ("USER", "GROUP", "ACCOUNT", "CLASS", "QOS")
 DEFAULT: Final = "DEFAULT"
+DAY: Final = 86400.0
+WEEK: Final = 7 * DAY
+#: {period of a standing reservation: its length (s)}; there is one more, INFINITY
+PERIODS: Final = {"DAY": DAY, "WEEK": WEEK}
 
 
 class TargetMode(Enum):

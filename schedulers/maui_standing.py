@@ -2,14 +2,11 @@
 
 from collections.abc import Iterator
 from math import floor, inf
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from pipistrelle.schedulers.jobs import SchedulerJob
-from pipistrelle.schedulers.maui_settings import KINDS, MauiSettings, Names, Standing
+from pipistrelle.schedulers.maui_settings import DAY, KINDS, PERIODS, MauiSettings, Names, Standing
 from pipistrelle.schedulers.unit_masks import lowest
-
-DAY: Final = 86400.0
-WEEK: Final = 7 * DAY
 
 
 class Closed(NamedTuple):
@@ -86,7 +83,7 @@ class StandingReservations:
         standing, units = self._all[number], self._units[number]
         if not units:
             return
-        length = {"DAY": DAY, "WEEK": WEEK}.get(standing.period)
+        length = PERIODS.get(standing.period)
         if length is None:
             yield Closed(number, 0.0, inf, units)
             return

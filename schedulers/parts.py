@@ -9,11 +9,8 @@ import msgspec
 
 from pipistrelle.protocol.errors import PipistrelleError, did_you_mean, printable
 from pipistrelle.schedulers.backfill import BACKFILLS, Backfill
-from pipistrelle.schedulers.bins import Bins, BinsOptions
+from pipistrelle.schedulers.names import PARTS
 from pipistrelle.schedulers.orders import ORDERS, Order
-from pipistrelle.schedulers.pbs_backfill import Depth, DepthOptions
-from pipistrelle.schedulers.pbs_order import PbsOptions, PbsOrder
-from pipistrelle.schedulers.placement import PLACEMENTS
 
 if TYPE_CHECKING:
     from pipistrelle.schedulers.maui_order import MauiOrder
@@ -24,6 +21,15 @@ _WRONG: Final = re.compile(r"(?:expected|Expected) (.*), (?:got|found) (.*?)(?: 
 _UNKNOWN: Final = re.compile(r"Object contains unknown field `(.*?)`(?: - at `\$\.?(.*)`)?", re.DOTALL)
 _NO_CHOICE: Final = re.compile(r"Invalid enum value '(.*?)'(?: - at `\$\.?(.*)`)?", re.DOTALL)
 _MISSING: Final = re.compile(r"Object missing required field `(.*?)`(?: - at `\$\.?(.*)`)?", re.DOTALL)
+#: {msgspec's name of a type: what users call it}
+_TYPES: Final = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "a text",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a table",
+}
 
 
 class PolicyError(PipistrelleError):
@@ -50,18 +56,31 @@ class _Part(NamedTuple):
     make: Callable[[Any, str], Any]
 
 
-_ORDERS: Final[Mapping[str, _Part]] = {
-    "bins": _Part(BinsOptions, lambda options, where: Bins(options)),
-    "maui": _Part(MauiOptions, lambda options, where: _maui_order(options)),
-    "pbs": _Part(PbsOptions, lambda options, where: PbsOrder(options, f"{where}formula")),
+# Most runs need none of these modules.
+def _bins() -> _Part:
+    from pipistrelle.schedulers.bins import Bins, BinsOptions
+
+    return _Part(BinsOptions, lambda options, where: Bins(options))
+
+
+def _pbs() -> _Part:
+    from pipistrelle.schedulers.pbs_order import PbsOptions, PbsOrder
+
+    return _Part(PbsOptions, lambda options, where: PbsOrder(options, f"{where}formula"))
+
+
+def _depth() -> _Part:
+    from pipistrelle.schedulers.pbs_backfill import Depth, DepthOptions
+
+    return _Part(DepthOptions, lambda options, where: Depth(options))
+
+
+_ORDERS: Final[Mapping[str, Callable[[], _Part]]] = {
+    "bins": _bins,
+    "maui": lambda: _Part(MauiOptions, lambda options, where: _maui_order(options)),
+    "pbs": _pbs,
 }
-_BACKFILLS: Final[Mapping[str, _Part]] = {"depth": _Part(DepthOptions, lambda options, where: Depth(options))}
-#: {axis: the parts that there are}
-PARTS: Final[Mapping[str, Collection[str]]] = {
-    "order": (*ORDERS, *_ORDERS),
-    "backfill": (*BACKFILLS, *_BACKFILLS),
-    "placement": tuple(PLACEMENTS),
-}
+_BACKFILLS: Final[Mapping[str, Callable[[], _Part]]] = {"depth": _depth}
 
 
 def check_part(axis: str, part: str, where: str | None = None) -> None:
@@ -87,7 +106,7 @@ def make_order(name: str, options: Mapping[str, Any] | None = None, where: str |
         when a formula cannot be read.
     """
     if name in _ORDERS:
-        order: Order = _make(_ORDERS[name], "order", name, options, where)
+        order: Order = _make(_ORDERS[name](), "order", name, options, where)
         return order
     _refuse("order", name, options, where, _ORDERS)
     return ORDERS[name]()
@@ -96,7 +115,7 @@ def make_order(name: str, options: Mapping[str, Any] | None = None, where: str |
 def make_backfill(name: str, options: Mapping[str, Any] | None = None, where: str | None = None) -> Backfill:
     """Return a new backfilling rule of this name, which is known; PolicyError as `make_order`."""
     if name in _BACKFILLS:
-        backfill: Backfill = _make(_BACKFILLS[name], "backfill", name, options, where)
+        backfill: Backfill = _make(_BACKFILLS[name](), "backfill", name, options, where)
         return backfill
     _refuse("backfill", name, options, where, _BACKFILLS)
     return BACKFILLS[name]()
@@ -129,9 +148,10 @@ def _explain(complaint: str, part: _Part, axis: str, name: str, prefix: str) -> 
     if unknown is not None:
         key, path = unknown.groups()
         place = f"{prefix}{path}" if path else prefix
-        known = [field.encode_name for field in msgspec.structs.fields(part.options)]
+        table = _table_at(part.options, path or "")
+        known = [field.encode_name for field in msgspec.structs.fields(table)]
         what = f"the {axis} '{name}' has no option '{printable(key)[:_SHOWN]}'"
-        return PolicyError(what, where=place.removesuffix("."), hint=None if path else did_you_mean(key, known))
+        return PolicyError(what, where=place.removesuffix("."), hint=did_you_mean(key, known))
     missing = _MISSING.fullmatch(complaint)
     if missing is not None:
         key, path = missing.groups()
@@ -151,6 +171,17 @@ def _explain(complaint: str, part: _Part, axis: str, name: str, prefix: str) -> 
     if wrong is None:
         return PolicyError(printable(complaint)[:200], where=prefix.removesuffix("."))
     expected, found, path = (printable(text or "").replace("`", "")[:_SHOWN] for text in wrong.groups())
+    expected, found = (" or ".join(_TYPES.get(word, word) for word in text.split(" | ")) for text in (expected, found))
     return PolicyError(
         "a value that cannot be", where=f"{prefix}{path}".removesuffix("."), expected=expected, found=found
     )
+
+
+def _table_at(options: type[msgspec.Struct], path: str) -> type[msgspec.Struct]:
+    """Return the table that stands at a path such as ``bins[0]`` in a part's options."""
+    table = options
+    for step in path.split(".") if path else ():
+        key = step.partition("[")[0]
+        kind = next(field.type for field in msgspec.structs.fields(table) if field.encode_name == key)
+        table = next((one for one in get_args(kind) if isinstance(one, type) and issubclass(one, msgspec.Struct)), kind)
+    return table

@@ -50,7 +50,7 @@ class PbsOptions(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"
         for name, priority in self.queue_priorities.items():
             if not -inf < priority < inf:
                 raise ValueError(f"expected a finite queue priority, found {priority!r} for '{name}'")
-        if not 0.0 <= seconds_of(self.decay_time) < inf:
+        if not 0.0 <= seconds_of(self.decay_time, "decay-time") < inf:
             raise ValueError(f"expected a decay-time not below 0, found {self.decay_time!r}")
         if not 0.0 <= self.decay_factor <= 1.0:
             raise ValueError(f"expected a decay-factor from 0 to 1, found {self.decay_factor!r}")

@@ -1,7 +1,6 @@
 """Policies as files: an order, a backfilling rule and a placement in TOML; those of the library have names."""
 
 import re
-import tomllib
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -11,9 +10,9 @@ from msgspec import Struct, field
 from msgspec.structs import fields
 
 from pipistrelle.protocol.errors import did_you_mean, printable
+from pipistrelle.schedulers.names import SUFFIX, library_names
 from pipistrelle.schedulers.parts import PolicyError, check_part, make_backfill, make_order
 
-SUFFIX: Final = ".toml"
 _MANUAL: Final = "docs/scheduling.md lists every key."
 #: how much of a value a message shows
 _SHOWN: Final = 60
@@ -42,12 +41,14 @@ class Preset(Struct, frozen=True, rename="kebab"):
 @cache
 def library() -> dict[str, Preset]:
     """Return {name: preset} of those that come with the package, by name."""
-    folder = files("pipistrelle.schedulers") / "library"
-    names = sorted(entry.name.removesuffix(SUFFIX) for entry in folder.iterdir() if entry.name.endswith(SUFFIX))
-    return {
-        name: parse_preset((folder / f"{name}{SUFFIX}").read_text(encoding="utf-8"), f"{name}{SUFFIX}")
-        for name in names
-    }
+    return {name: library_preset(name) for name in library_names()}
+
+
+@cache
+def library_preset(name: str) -> Preset:
+    """Return one that comes with the package; most runs need no other."""
+    file = files("pipistrelle.schedulers") / "library" / f"{name}{SUFFIX}"
+    return parse_preset(file.read_text(encoding="utf-8"), f"{name}{SUFFIX}")
 
 
 def read_preset(path: Path) -> Preset:
@@ -91,6 +92,8 @@ def parse_preset(text: str, where: str) -> Preset:
     FormulaError
         if a formula in it cannot be read.
     """
+    import tomllib  # many processes read none
+
     try:
         raw: dict[str, Any] = tomllib.loads(text)
     except RecursionError:

@@ -1,49 +1,29 @@
 """Schedulers by name: the library's, those that other packages register, and a user's own file or module."""
 
 import importlib
-import importlib.util
 import sys
 from collections.abc import Mapping
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any
 
 from pipistrelle.protocol.errors import did_you_mean, printable
+from pipistrelle.protocol.log import logger
+from pipistrelle.schedulers.names import OWN, SUFFIX, entries, library_names, registered
 from pipistrelle.schedulers.policy import Policy, PolicyError, compose
-from pipistrelle.schedulers.presets import SUFFIX, Preset, library, read_preset
+from pipistrelle.schedulers.presets import Preset, library_preset, read_preset
 
-GROUP: Final = "pipistrelle.schedulers"
-#: {scheduler that is more than a composition: what it is}
-_OWN: Final = {"maui": "A centre's own maui.cfg: priorities, fairshare, limits, reservations, backfilling"}
-
-
-def registered() -> list[str]:
-    """Return the names of the library's schedulers and of those of other packages, sorted."""
-    return sorted({*library(), *_OWN, *_entries()})
-
-
-def _entries() -> dict[str, EntryPoint]:
-    """Return {name: entry point} of the schedulers of other packages; none of them takes a name of the library."""
-    return {point.name: point for point in entry_points(group=GROUP) if point.name not in {*library(), *_OWN}}
-
-
-def is_policy_name(text: str) -> bool:
-    """Tell whether a text names a scheduler: registered, a TOML file, or a Python object (``module:name``)."""
-    return (
-        text in registered()
-        or text.endswith(SUFFIX)
-        or (":" in text and "://" not in text and not any(c.isspace() for c in text))
-    )
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 
 def describe(name: str) -> str:
     """Return one line on a registered scheduler: the preset's description, or the first line of documentation."""
-    if name in library():
-        return library()[name].description
-    if name in _OWN:
-        return _OWN[name]
+    if name in library_names():
+        return library_preset(name).description
+    if name in OWN:
+        return OWN[name]
     try:
-        text = getattr(_load_entry(_entries()[name]), "__doc__", None) or ""
+        text = getattr(_load_entry(entries()[name]), "__doc__", None) or ""
     except PolicyError as error:
         return f"cannot be had: {error.what}"
     return text.strip().partition("\n")[0]
@@ -89,20 +69,22 @@ def make_policy(
     if order_options or backfill_options:
         named = ", ".join([*(order_options or {}), *(backfill_options or {})])
         raise PolicyError(
-            f"'{printable(name)}' has no options", expected=f"a TOML file or one of {', '.join(library())}", found=named
+            f"'{printable(name)}' has no options",
+            expected=f"a TOML file or one of {', '.join(library_names())}",
+            found=named,
         )
     if parts:
         raise PolicyError(
             f"'{name}' has no parts that could be replaced by --{' --'.join(parts)}",
-            expected=f"a TOML file or one of {', '.join(library())}",
+            expected=f"a TOML file or one of {', '.join(library_names())}",
         )
-    if name in _OWN:
+    if name in OWN:
         from pipistrelle.schedulers.maui_policy import make_maui  # most runs start without it
 
         return make_maui()
-    entries = _entries()
-    if name in entries:
-        made = _call(_load_entry(entries[name]), name)
+    others = entries()
+    if name in others:
+        made = _call(_load_entry(others[name]), name)
     elif ":" in name:
         made = _call(_load_object(name), name)
     else:
@@ -133,12 +115,13 @@ def _options(own: Mapping[str, Any], given: Mapping[str, Any] | None) -> dict[st
 
 def _preset(name: str) -> Preset | None:
     """Return the preset of this name or in this file, None if the name is that of something else."""
-    if name in library():
-        return library()[name]
+    if name in library_names():
+        return library_preset(name)
     return read_preset(Path(name)) if name.endswith(SUFFIX) else None
 
 
-def _load_entry(point: EntryPoint) -> Any:
+def _load_entry(point: "EntryPoint") -> Any:
+    logger()  # the other package's code may use loguru: by then it must be set up
     try:
         return point.load()
     except Exception as error:  # another package's code
@@ -148,6 +131,7 @@ def _load_entry(point: EntryPoint) -> Any:
 
 
 def _load_object(name: str) -> Any:
+    logger()  # the user's code may use loguru: by then it must be set up
     module_name, _, attribute = name.rpartition(":")
     try:
         module = _load_file(Path(module_name)) if module_name.endswith(".py") else importlib.import_module(module_name)
@@ -167,10 +151,12 @@ def _load_object(name: str) -> Any:
 def _load_file(path: Path) -> Any:
     if not path.is_file():
         raise PolicyError("there is no such file", where=str(path))
-    spec = importlib.util.spec_from_file_location(f"pipistrelle_user_{path.stem}", path)
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    spec = spec_from_file_location(f"pipistrelle_user_{path.stem}", path)
     if spec is None or spec.loader is None:
         raise PolicyError("this is no Python file", where=str(path))
-    module = importlib.util.module_from_spec(spec)
+    module = module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     return module

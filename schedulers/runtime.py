@@ -5,8 +5,6 @@ from collections.abc import Callable
 from math import inf
 from typing import Any
 
-from loguru import logger
-
 from pipistrelle.protocol.errors import PipistrelleError, RemoteProtocolError
 from pipistrelle.protocol.events import (
     DecisionRejected,
@@ -25,6 +23,7 @@ from pipistrelle.protocol.events import (
     SimulationEnds,
     SimulationEndsData,
 )
+from pipistrelle.protocol.log import logger
 from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
 from pipistrelle.protocol.nodesets import NodeSet
 from pipistrelle.schedulers.errors import PolicyFailed
@@ -91,7 +90,7 @@ class Runtime:
         except PipistrelleError:
             raise
         except Exception as error:  # a policy is its user's own code: anything may come out of it
-            logger.opt(exception=error).debug("policy '{}' failed", self._policy.name)
+            logger().opt(exception=error).debug("policy '{}' failed", self._policy.name)
             place = traceback.extract_tb(error.__traceback__)[-1]
             raise PolicyFailed(
                 f"policy '{self._policy.name}' raised {type(error).__name__}: {error}",

@@ -5,11 +5,11 @@ from collections.abc import Callable
 from typing import Final
 
 import zmq
-from loguru import logger
 from zmq.backend import Socket as RawSocket
-from zmq.utils.monitor import parse_monitor_message
 
 from pipistrelle.protocol.batsim_session import BatsimSchedulerSession
+from pipistrelle.protocol.log import logger
+from pipistrelle.protocol.socket_events import socket_event
 from pipistrelle.schedulers.batsim_runtime import BatsimRuntime
 from pipistrelle.schedulers.errors import ServerGone
 from pipistrelle.schedulers.zmtp import AddressError
@@ -149,7 +149,7 @@ class _Conversation:
             parts = [part]
             while self._sock.getsockopt(zmq.RCVMORE):
                 parts.append(receive())
-            logger.warning("turned a second server away")
+            logger().warning("turned a second server away")
             self._sock.send_multipart([*parts[:-1], _BUSY])
 
     def _require_connection(self) -> None:
@@ -161,11 +161,10 @@ class _Conversation:
     def _note_connections(self) -> None:
         while True:
             try:
-                event = parse_monitor_message(self._monitor.recv_multipart(zmq.NOBLOCK))
+                event, connection = socket_event(self._monitor.recv_multipart(zmq.NOBLOCK))
             except zmq.Again:
                 return
-            connection = int(event["value"])
-            if event["event"] == zmq.EVENT_ACCEPTED:
+            if event == zmq.EVENT_ACCEPTED:
                 self._closed.discard(connection)
             else:
                 self._closed.add(connection)

@@ -123,8 +123,8 @@ def _converse(runtime: Runtime, connection: Connection, hello_timeout: float, re
     connection.limit(inf)
     reply = session.send_reply(_FIRST_REPLY)
     while True:
-        connection.send(reply)
         try:
+            connection.send(reply)
             frame = connection.receive()
         except ConnectionLost as lost:
             raise ServerGone(

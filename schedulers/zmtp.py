@@ -8,6 +8,7 @@ end of the server's process is seen at once. What is on the wire is the same: ht
 import re
 import socket
 import time
+from contextlib import suppress
 from math import inf
 from typing import Any, Final
 
@@ -29,6 +30,13 @@ _READY: Final = b"\x05READY\x0bSocket-Type\x00\x00\x00\x03REQ\x08Identity\x00\x0
 _DELIMITER: Final = b"\x01\x00"
 #: commands of a peer are this long at most, in bytes
 _LONGEST_COMMAND: Final = 65536
+#: and its messages: what claims to be longer never comes, or would fill the memory
+_LONGEST_MESSAGE: Final = 1 << 30
+#: of the greeting: what comes before the version's minor number
+_SIGNATURE_BYTES: Final = 11
+_NO_PEER: Final = "what listens there does not speak ZeroMQ's protocol (ZMTP 3, mechanism NULL)"
+#: socket types that answer a REQ
+_ANSWERING: Final = (b"ROUTER", b"REP")
 
 
 class AddressError(PipistrelleError):
@@ -53,14 +61,17 @@ class Connection:
         when the endpoint is none.
     """
 
-    __slots__ = ("_address", "_family", "_left", "_socket", "endpoint")
+    __slots__ = ("_deadline", "_family", "_left", "_path", "_place", "_socket", "endpoint")
 
     def __init__(self, endpoint: str) -> None:
         self.endpoint = endpoint
-        self._family, self._address = _address(endpoint)
+        #: where to connect to: the path of a Unix socket, else host and port
+        self._path, self._place = _address(endpoint)
+        self._family = socket.AF_UNIX if self._path else socket.AF_UNSPEC
         self._socket = socket.socket()
         #: what came after the message that was read last
         self._left = b""
+        self._deadline = inf
         self._socket.close()
 
     def connect(self, deadline: float) -> None:
@@ -86,8 +97,7 @@ class Connection:
                 reason = str(error)
             except (OSError, UnicodeError) as error:
                 reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
-                # A file that is not there may come; a name that is too long, or that may not be used, will not do.
-                if self._family == socket.AF_UNIX and not isinstance(error, (ConnectionError, FileNotFoundError)):
+                if _hopeless(error, self._family):
                     self.close()
                     raise AddressError(
                         f"cannot connect ({reason})", where=self.endpoint, expected="tcp://HOST:PORT or ipc://PATH"
@@ -98,33 +108,64 @@ class Connection:
             time.sleep(RETRY_S)
 
     def _open(self, deadline: float) -> None:
+        if self._family == socket.AF_UNIX:
+            self._reach(socket.AF_UNIX, self._path, deadline)
+        else:
+            host, port = self._place
+            places = socket.getaddrinfo(host, port, self._family, socket.SOCK_STREAM)
+            left = len(places)
+            for family, _, _, _, address in places:  # a name can have several, and nobody listen at some
+                now = time.monotonic()
+                try:
+                    self._reach(family, address, now + (deadline - now) / left)
+                    break
+                except OSError:
+                    left -= 1
+                    if not left:
+                        raise
+            self.limit(deadline)
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._shake_hands()
+
+    def _reach(self, family: int, address: Any, deadline: float) -> None:
         self.close()
         self._left = b""
-        family: int = self._family
-        address: Any = self._address
-        if family != socket.AF_UNIX:
-            host, port = address
-            family, _, _, _, address = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM)[0]
         self._socket = socket.socket(family, socket.SOCK_STREAM)
         self.limit(deadline)
         self._socket.connect(address)
-        if family != socket.AF_UNIX:
-            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def _shake_hands(self) -> None:
         self._socket.sendall(_GREETING)
-        greeting = self._exactly(len(_GREETING))
-        if greeting[0] != 0xFF or not greeting[9] & 1 or greeting[10] < 3 or greeting[12:32].rstrip(b"\0") != b"NULL":
-            raise ConnectionLost("what listens there does not speak ZeroMQ's protocol (ZMTP 3, mechanism NULL)")
+        # Piece by piece: what is no peer may say less than a greeting, and then wait.
+        if self._exactly(1)[0] != _GREETING[0]:
+            raise ConnectionLost(_NO_PEER)
+        signature = self._exactly(_SIGNATURE_BYTES - 1)
+        if not signature[8] & 1 or signature[9] < _GREETING[10]:
+            raise ConnectionLost(_NO_PEER)
+        if self._exactly(len(_GREETING) - _SIGNATURE_BYTES)[1:21].rstrip(b"\0") != b"NULL":
+            raise ConnectionLost(_NO_PEER)
         self._socket.sendall(_framed(_READY, _COMMAND))
         flags, body = self._frame()
         if not flags & _COMMAND or not body.startswith(b"\x05READY"):
             raise ConnectionLost("what listens there refuses the connection")
+        kind = _socket_type(body[6:])
+        if kind and kind not in _ANSWERING:
+            name = kind.decode("ascii", "replace")
+            raise ConnectionLost(f"what listens there is no server: a socket of type {name!r}, not ROUTER or REP")
 
     def limit(self, deadline: float) -> None:
         """Let what waits from now on raise `TimeoutError` at this time of `time.monotonic`; inf: never."""
+        self._deadline = deadline
         self._socket.settimeout(None if deadline == inf else max(deadline - time.monotonic(), 1e-3))
 
     def send(self, message: bytes) -> None:
-        """Send a message; one that does not arrive shows when the answer is awaited."""
+        """Send a message; one that does not arrive shows when the answer is awaited.
+
+        Raises
+        ------
+        ConnectionLost
+            when it cannot even be tried.
+        """
         size = len(message)
         try:
             if size < _SHORTEST_LONG:
@@ -133,6 +174,8 @@ class Connection:
                 self._socket.sendall(b"\x01\x00\x02%b%b" % (size.to_bytes(8, "big"), message))
         except (ConnectionError, TimeoutError):  # what it has sent before can still be read
             pass
+        except OSError as error:
+            raise _broken(error) from None
 
     def receive(self) -> bytes:
         """Return the next message.
@@ -146,16 +189,11 @@ class Connection:
         """
         if not self._left:
             # Nearly every message comes in one piece.
-            try:
-                data = self._socket.recv(_RECEIVED_BYTES)
-            except ConnectionError:
-                raise ConnectionLost("the connection was closed") from None
-            if data[:3] == b"\x01\x00\x00" and len(data) == data[3] + 4:
+            data = self._some(_RECEIVED_BYTES)
+            if data[:3] == b"\x01\x00\x00" and len(data) > 3 and len(data) == data[3] + 4:
                 return data[4:]
             if data[:3] == b"\x01\x00\x02" and len(data) == int.from_bytes(data[3:11], "big") + 11:
                 return data[11:]
-            if not data:
-                raise ConnectionLost("the connection was closed")
             self._left = data
         flags, body = self._part()
         if flags & ~_LONG == _MORE and not body:
@@ -171,13 +209,17 @@ class Connection:
             if not flags & _COMMAND:
                 return flags, body
             if body.startswith(b"\x04PING"):
-                self._socket.sendall(_framed(b"\x04PONG" + body[7:], _COMMAND))
+                with suppress(OSError):  # it shows when more is read
+                    self._socket.sendall(_framed(b"\x04PONG" + body[7:], _COMMAND))
+            self._check_time()
 
     def _frame(self) -> tuple[int, bytes]:
         flags = self._exactly(1)[0]
         size = int.from_bytes(self._exactly(8 if flags & _LONG else 1), "big")
         if flags & _COMMAND and size > _LONGEST_COMMAND:
             raise ConnectionLost("what listens there does not speak ZeroMQ's protocol")
+        if size > _LONGEST_MESSAGE:
+            raise ConnectionLost(f"a message of {size:,} bytes was announced; {_LONGEST_MESSAGE:,} are the most")
         return flags, self._exactly(size)
 
     def _exactly(self, size: int) -> bytes:
@@ -186,33 +228,75 @@ class Connection:
         if len(data) < size:
             pieces, missing = [data], size - len(data)
             while missing > 0:
-                try:
-                    piece = self._socket.recv(min(max(missing, _RECEIVED_BYTES), 1 << 20))
-                except ConnectionError:
-                    piece = b""
-                if not piece:
-                    raise ConnectionLost("the connection was closed")
+                piece = self._some(min(max(missing, _RECEIVED_BYTES), 1 << 20))
                 pieces.append(piece)
                 missing -= len(piece)
+                if missing > 0:
+                    self._check_time()
             data = b"".join(pieces)
         self._left = data[size:]
         return data[:size]
+
+    def _some(self, most: int) -> bytes:
+        """Return what has come, at least one byte."""
+        try:
+            data = self._socket.recv(most)
+        except OSError as error:
+            if isinstance(error, TimeoutError) and error.errno is None:  # ours, not that of a network that is gone
+                raise
+            raise _broken(error) from None
+        if not data:
+            raise ConnectionLost("the connection was closed")
+        return data
+
+    def _check_time(self) -> None:
+        """Raise TimeoutError if the limit is over, however little each piece was late."""
+        if self._deadline < inf:
+            if time.monotonic() >= self._deadline:
+                raise TimeoutError("timed out")
+            self.limit(self._deadline)
 
     def close(self) -> None:
         """Close the connection; what was sent still leaves."""
         self._socket.close()
 
 
-def _address(endpoint: str) -> "tuple[socket.AddressFamily, str | tuple[str, int]]":
-    """Return what a socket is told to connect to."""
+def _address(endpoint: str) -> tuple[str, tuple[str, int]]:
+    """Return the path of a Unix socket, empty if it is none, and the host and port else."""
     if endpoint.startswith("ipc://"):
         path = endpoint.removeprefix("ipc://")
         if path and "\0" not in path:
-            return socket.AF_UNIX, path
+            return path, ("", 0)
     match = _TCP.fullmatch(endpoint)
     if match is None or not 0 < int(match["port"]) <= _MAX_PORT:
         raise AddressError("cannot connect to this", where=endpoint, expected="tcp://HOST:PORT or ipc://PATH")
-    return socket.AF_UNSPEC, (match["host"].strip("[]"), int(match["port"]))
+    return "", (match["host"].strip("[]"), int(match["port"]))
+
+
+def _broken(error: OSError) -> ConnectionLost:
+    what = "was closed" if isinstance(error, ConnectionError) else f"is broken: {error.strerror or error}"
+    return ConnectionLost(f"the connection {what}")
+
+
+def _hopeless(error: OSError | UnicodeError, family: int) -> bool:
+    """Tell whether connecting will never do: for a name that none can have, or a file that may not be used.
+
+    A file that is not there yet may come; so may room in the queue of a server that is busy.
+    """
+    if family != socket.AF_UNIX:
+        return isinstance(error, UnicodeError)
+    return not isinstance(error, ConnectionError | FileNotFoundError | BlockingIOError)
+
+
+def _socket_type(properties: bytes) -> bytes:
+    """Return the Socket-Type among the properties of a READY; empty if it tells none."""
+    while properties:
+        name, rest = properties[1 : 1 + properties[0]], properties[1 + properties[0] :]
+        size = int.from_bytes(rest[:4], "big")
+        if name.lower() == b"socket-type":
+            return rest[4 : 4 + size]
+        properties = rest[4 + size :]
+    return b""
 
 
 def _framed(body: bytes, flags: int) -> bytes:

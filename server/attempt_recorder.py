@@ -10,7 +10,7 @@ from pipistrelle.server.jobs import Job
 from pipistrelle.server.node_book import NODE_COLUMNS, NodeBook
 from pipistrelle.server.observers import Observer
 from pipistrelle.server.recorder import CsvFiles, csv_text
-from pipistrelle.server.spending import Spending, spending_of
+from pipistrelle.server.spending import Spending, has_worked, spending_of
 
 _KINDS: Final = tuple(Spending.__struct_fields__)
 _ZERO: Final = f"{0.0:.6f}"
@@ -61,17 +61,17 @@ def attempt_line(job: Job) -> str:
     workload, _, name = job.id.partition("!")
     account = attempt.account
     if account is None:
-        lost, survived, dumps, reads, dumping, reading = len(attempt.lost), 0, 0, 0, 0.0, 0.0
-        saved = job.runtime if job.state == "COMPLETED_SUCCESSFULLY" else attempt.saved
+        survived, dumps, reads, dumping, reading = 0, 0, 0, 0.0, 0.0
+        saved = job.runtime if has_worked(job, attempt) else attempt.saved
     else:
-        lost, survived, dumps, reads = account.nodes_lost, account.survived, account.dumps, account.reads
+        survived, dumps, reads = account.survived, account.dumps, account.reads
         dumping, reading, saved = account.dumping, account.reading, account.saved
     # Most of it is zero: half of the time for the same text.
     unit_seconds = ",".join([f"{value:.6f}" if value else _ZERO for value in astuple(spending_of(job))])
     return (
         f"{csv_text(name)},{csv_text(workload)},{csv_text(attempt.root.partition('!')[2])},{attempt.number},"
         f"{attempt.origin:.6f},{job.submit:.6f},{job.start:.6f},{_known(attempt.began)},{job.end:.6f},{job.state},"
-        f"{csv_text(attempt.cause)},{int(attempt.retried)},{lost},{survived},{dumps},{reads},{attempt.saved:.6f},"
+        f"{csv_text(attempt.cause)},{int(attempt.retried)},{len(attempt.lost)},{survived},{dumps},{reads},{attempt.saved:.6f},"
         f"{_known(saved)},{dumping:.6f},{reading:.6f},{unit_seconds}\n"
     )
 

@@ -4,8 +4,6 @@ from collections.abc import Callable
 from math import inf
 from typing import Any, Final
 
-from loguru import logger
-
 from pipistrelle.protocol.batsim_codec import ROUNDING
 from pipistrelle.protocol.batsim_messages import (
     Answer,
@@ -21,6 +19,7 @@ from pipistrelle.protocol.batsim_messages import (
 from pipistrelle.protocol.decisions import Decision, ExecuteJob, KillJob
 from pipistrelle.protocol.errors import PipistrelleError
 from pipistrelle.protocol.events import JobKilled, JobKilledData, Progress
+from pipistrelle.protocol.log import logger
 from pipistrelle.protocol.nodeset_text import NodeSetError
 from pipistrelle.protocol.nodesets import NodeSet
 from pipistrelle.server.batsim_registry import Registry
@@ -133,7 +132,7 @@ class BatsimVerdicts:
         except PipistrelleError as error:
             raise Illegal("malformed", str(error)) from None
         if not new:
-            logger.debug("profile {}!{} is there already: the old one is kept", data.workload_name, data.profile_name)
+            logger().debug("profile {}!{} is there already: the old one is kept", data.workload_name, data.profile_name)
 
     def _register_job(self, decision: BatsimRegisterJob) -> None:
         self._require_dynamic("REGISTER_JOB")

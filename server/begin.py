@@ -68,6 +68,8 @@ def describe_run(setup: Setup) -> dict[str, Any]:
                 "name": workload.name,
                 "source": workload.source,
                 "jobs": len(workload),
+                "epoch": workload.epoch,
+                "timezone": workload.timezone,
                 "sha256": _workload_digest(workload),
             }
             for prefix, workload in setup.workloads.items()
@@ -85,6 +87,12 @@ def _workload_digest(workload: Workload) -> str:
     digest = hashlib.sha256("\n".join(workload.ids).encode())
     for column in (workload.submit, workload.size, workload.walltime, workload.runtime):
         digest.update(column.astype(column.dtype.newbyteorder("<")).tobytes())
+    for name, numbers in sorted(workload.columns.items()):
+        digest.update(name.encode() + numbers.astype(numbers.dtype.newbyteorder("<")).tobytes())
+    for name, texts in sorted(workload.labels.items()):
+        digest.update("\n".join([name, *texts]).encode())
+    if workload.job_json is not None:
+        digest.update(b"\n".join(workload.job_json))
     if workload.profiles is not None:
         digest.update("\n".join(workload.profiles).encode())
     if workload.profile_json is not None:

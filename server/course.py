@@ -79,7 +79,7 @@ class Course:
         self._node_spare = self._node_down = self._dumping = self._reading = 0.0
         self._dumps = self._reads = self._survived = 0
         #: up to when the time of idle and dead nodes is added up
-        self._changed = start
+        self._changed = self._start = start
         self._given_up = False
         self._segment = self._begin(start)
 
@@ -221,7 +221,7 @@ class Course:
             saved=self._work if done else self._saved + phase.saved * (team / self._nodes),
             unsaved=unsaved * (team / self._nodes),
             dumps=self._dumps + phase.dumps,
-            reads=self._reads,
+            reads=self._reads if now > self._start else 0,
             survived=self._survived,
             nodes_lost=len(self._down),
             node_useful=self._useful + phase.saved * team,

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from pipistrelle.protocol.decisions import Decision
 from pipistrelle.protocol.events import DecisionRejectedData
@@ -11,6 +11,9 @@ from pipistrelle.protocol.nodesets import NodeSet
 from pipistrelle.server.hooks import Hooks
 from pipistrelle.server.jobs import Job
 from pipistrelle.server.observers import Observer
+
+#: with more than so many things noted, what comes without a word to the scheduler is not put off any more
+_MANY: Final = 65536
 
 
 class Deferred(Observer):
@@ -81,6 +84,9 @@ class Deferred(Observer):
     def went_down(self, now: float, nodes: NodeSet, units: NodeSet, planned: bool) -> None:
         """Note it."""
         self._journal.append((self._hooks.went_down, now, (nodes, units, planned)))
+        # A scheduler that is not told of nodes may not be asked for years of them.
+        if len(self._journal) > _MANY:
+            self.flush()
 
     def came_up(self, now: float, nodes: NodeSet, units: NodeSet) -> None:
         """Note it."""

@@ -1,8 +1,11 @@
 """What the jobs of a run wait for, read from their workloads."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
+import numpy as np
+
+from pipistrelle.protocol.errors import printable
 from pipistrelle.server.errors import SetupError
 from pipistrelle.traces.dependencies import parse_dependency
 from pipistrelle.traces.workload import Workload
@@ -38,33 +41,71 @@ def conditions_of(workloads: Mapping[str, Workload]) -> dict[str, tuple[Conditio
     found: dict[str, tuple[Condition, ...]] = {}
     for prefix, workload in workloads.items():
         known = set(workload.ids)
-        texts = workload.labels.get("dependency")
-        preceding = workload.columns.get("preceding")
-        if texts is None and preceding is None:
-            continue
-        think = workload.measures.get("think_time")
-        for row, name in enumerate(workload.ids):
-            text = "" if texts is None else texts[row]
-            some: list[Condition] = []
-            if text:
-                some = _conditions(text, known)
-            elif preceding is not None and preceding[row] > 0 and str(preceding[row]) in known:
-                delay = 0.0 if think is None else max(0.0, float(think[row]))
-                some = [Condition("afterany", str(preceding[row]), delay)]
-            _add(found, prefix, name, [condition for condition in some if condition.job_id != name])
+        for row, some in _wishes(workload):
+            name = workload.ids[row]
+            kept = [wish for wish in some if wish.kind in KINDS and wish.job_id in known and wish.job_id != name]
+            if kept:
+                found[f"{prefix}!{name}"] = tuple(wish._replace(job_id=f"{prefix}!{wish.job_id}") for wish in kept)
     _refuse_circles(found)
     return found
 
 
-def _conditions(text: str, known: set[str]) -> list[Condition]:
-    return [
-        Condition(kind, job) for kind, jobs in parse_dependency(text) if kind in KINDS for job in jobs if job in known
-    ]
+def dependency_remarks(workloads: Mapping[str, Workload]) -> list[str]:
+    """Return what is to be said of jobs that will not wait as they were meant to, with the first three of them."""
+    absent: list[str] = []
+    strange: list[str] = []
+    kinds: dict[str, None] = {}  # in order
+    for prefix, workload in workloads.items():
+        known = set(workload.ids)
+        for row, some in _wishes(workload):
+            name = f"{prefix}!{workload.ids[row]}"
+            others = [wish.kind for wish in some if wish.kind not in KINDS]
+            missing = [wish.job_id for wish in some if wish.kind in KINDS and wish.job_id not in known]
+            if others:
+                strange.append(name)
+                kinds.update(dict.fromkeys(others))
+            if missing:
+                absent.append(f"{name} (on {missing[0]})")
+    remarks = []
+    if absent:
+        verb = "jobs depend" if len(absent) > 1 else "job depends"
+        remarks.append(
+            f"{len(absent):,} {verb} on jobs that are not in the workload, or cannot run, and will not wait for them: "
+            f"{first_of(absent)}"
+        )
+    if strange:
+        verb = "jobs have" if len(strange) > 1 else "job has"
+        remarks.append(
+            f"{len(strange):,} {verb} dependencies that are not simulated ({first_of(list(kinds))}), and will "
+            f"not wait for them: {first_of(strange)}"
+        )
+    return remarks
 
 
-def _add(found: dict[str, tuple[Condition, ...]], prefix: str, name: str, some: list[Condition]) -> None:
-    if some:
-        found[f"{prefix}!{name}"] = tuple(Condition(c.kind, f"{prefix}!{c.job_id}", c.delay) for c in some)
+def _wishes(workload: Workload) -> Iterator[tuple[int, list[Condition]]]:
+    """Yield (row, what the log says it waits for), of any kind and with ids as the log has them, if it is something."""
+    texts = workload.labels.get("dependency")
+    preceding = workload.columns.get("preceding")
+    think = workload.measures.get("think_time")
+    follows = np.zeros(len(workload), dtype=np.bool_) if preceding is None else preceding > 0
+    if texts is not None:
+        follows = follows | np.array([bool(text) for text in texts], dtype=np.bool_)
+    for row in np.flatnonzero(follows).tolist():
+        if texts is not None and texts[row]:
+            yield row, [Condition(kind, job) for kind, jobs in parse_dependency(texts[row]) for job in jobs or [""]]
+        elif preceding is not None:
+            delay = 0.0 if think is None else max(0.0, float(think[row]))
+            yield row, [Condition("afterany", str(preceding[row]), delay)]
+
+
+def first_of(names: list[str]) -> str:
+    """Return the first three of these names, as a message has them."""
+    return ", ".join(map(_cut, names[:_NAMED])) + (" and others" if len(names) > _NAMED else "")
+
+
+def _cut(text: str) -> str:
+    text = printable(text)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
 def _refuse_circles(conditions: Mapping[str, tuple[Condition, ...]]) -> None:
@@ -93,4 +134,7 @@ def _refuse_circles(conditions: Mapping[str, tuple[Condition, ...]]) -> None:
             stack += [(condition.job_id, False) for condition in conditions[job_id]]
 
 
+#: how many jobs of a circle are shown, how many jobs of a remark, and how many characters of what a log says
 _SHOWN: Final = 6
+_NAMED: Final = 3
+_LONGEST: Final = 40

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from math import inf
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from pipistrelle.platforms.description import Platform
 from pipistrelle.platforms.maintenance import Maintenance
@@ -42,6 +42,10 @@ def let_fail(engine: "Engine", platform: Platform, reliability: Reliability, *, 
     engine.trials = Trials(engine, platform, places, reliability)
     engine.stalls.fails = True
     Failures(engine, places, reliability, engine.trials, tells=tells, holds=holds)
+
+
+#: so many times as many outages pass before a run has stalled in which jobs are kept back for others
+_PATIENCE: Final = 10
 
 
 class _Down:
@@ -175,13 +179,15 @@ class Failures:
         """Raise Stalled if outages go on for ever, but nothing that a job does."""
         engine = self._engine
         cluster = engine.cluster
-        if cluster.steps != self._steps or not engine.exhausted:
+        if cluster.steps != self._steps or not (engine.exhausted or engine.held):
             self._steps = cluster.steps
             self._fruitless = 0
         self._fruitless += 1
-        if self._fruitless > MAX_FRUITLESS and not self._trials.at_work:
+        # Jobs that are kept back may wait for nothing but time, and others may be to come.
+        most = MAX_FRUITLESS if engine.exhausted else MAX_FRUITLESS * _PATIENCE
+        if self._fruitless > most and not self._trials.at_work:
             raise Stalled(
-                f"{MAX_FRUITLESS:,} outages passed, and no job made a step",
+                f"{most:,} outages passed, and no job made a step",
                 where=f"simulated time {engine.now!r}",
                 found=describe_waiting(cluster),
                 hint="The scheduler starts nothing on the nodes that are up, or jobs wait for nodes that stay down.",

@@ -59,7 +59,9 @@ class NodeBook(Observer):
         if attempt is None:
             return
         for node in attempt.lost | attempt.waited:
-            for down, up in self._down_times.get(node, ()):
+            for down, up in reversed(self._down_times.get(node, ())):
+                if up <= job.start:
+                    break
                 overlap = min(up, end) - max(down, job.start)
                 if overlap > 0:
                     for low, high in (job.alloc & self._places.units_of(NodeSet.interval(node, node))).intervals:

@@ -2,28 +2,21 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from pipistrelle.platforms.description import Platform
-from pipistrelle.platforms.failure_plan import FailurePlan
-from pipistrelle.platforms.failures import LONGEST_HORIZON, Stream
-from pipistrelle.platforms.maintenance import Maintenance, MaintenancePlan
-from pipistrelle.platforms.outage import Outages
+from pipistrelle.server.reliability_words import Requeue, RestartWalltime, Walltime
 from pipistrelle.traces.resilience import NONE, Resilience
 
-#: where a job that has lost its nodes queues again: at its original submit time, as submitted now, or not at all
-Requeue = Literal["original", "back", "never"]
-#: what a new attempt's walltime is: what was asked for, or that less the work that is saved
-RestartWalltime = Literal["full", "rest"]
-#: whether dumps and reads take of the walltime that a user asked for, or it is extended by what they are expected to be
-Walltime = Literal["asked", "extended"]
-REQUEUES: Final[tuple[Requeue, ...]] = ("original", "back", "never")
-RESTART_WALLTIMES: Final[tuple[RestartWalltime, ...]] = ("full", "rest")
-WALLTIMES: Final[tuple[Walltime, ...]] = ("asked", "extended")
+if TYPE_CHECKING:  # most runs need none of these
+    from pipistrelle.platforms.description import Platform
+    from pipistrelle.platforms.failure_plan import FailurePlan
+    from pipistrelle.platforms.failures import Stream
+    from pipistrelle.platforms.maintenance import Maintenance, MaintenancePlan
+    from pipistrelle.platforms.outage import Outages
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +45,10 @@ class Reliability:
         what the run's configuration says of all this, JSON values only.
     """
 
-    failures: FailurePlan | None = None
+    failures: "FailurePlan | None" = None
     seed: int = 1
-    outages: Outages | None = None
-    maintenance: MaintenancePlan | None = None
+    outages: "Outages | None" = None
+    maintenance: "MaintenancePlan | None" = None
     resilience: Resilience = NONE
     requeue: Requeue = "original"
     max_attempts: int | None = None
@@ -63,7 +56,7 @@ class Reliability:
     walltime: Walltime = "asked"
     described: dict[str, Any] = field(default_factory=dict)
 
-    def streams(self) -> list[Stream]:
+    def streams(self) -> "list[Stream]":
         """Return what makes the unannounced outages, from time 0 on."""
         made: list[Stream] = []
         if self.failures is not None:
@@ -72,11 +65,11 @@ class Reliability:
             made.append(_Recorded(self.outages))
         return made
 
-    def planned(self) -> Iterator[Maintenance]:
+    def planned(self) -> "Iterator[Maintenance]":
         """Return what is planned, by the time of its announcement."""
         return iter(()) if self.maintenance is None else self.maintenance.occurrences()
 
-    def rates(self, platform: Platform) -> NDArray[np.float64]:
+    def rates(self, platform: "Platform") -> NDArray[np.float64]:
         """Return how often each node fails on average, in failures per second of its time, shape (nodes,).
 
         Of a log it is the mean over all nodes, from time 0 to the last outage's begin: it does not say which node will
@@ -106,12 +99,14 @@ class Reliability:
 class _Recorded:
     """Outages that are known already, as a stream."""
 
-    def __init__(self, outages: Outages) -> None:
+    def __init__(self, outages: "Outages") -> None:
         self._outages = outages
         self._done = 0
 
-    def extend(self, horizon: float) -> Outages:
+    def extend(self, horizon: float) -> "Outages":
         """Return the outages that go down from the last horizon to before this one."""
+        from pipistrelle.platforms.failures import LONGEST_HORIZON
+
         end = int(np.searchsorted(self._outages.down, horizon if horizon < LONGEST_HORIZON else np.inf, side="left"))
         keep = np.zeros(len(self._outages), dtype=np.bool_)
         keep[self._done : end] = True

@@ -1,7 +1,7 @@
 """The figures of a run in which nodes can fail, gathered while it goes on."""
 
 from array import array
-from math import fsum
+from math import fsum, isnan
 from typing import Final
 
 from msgspec import Struct
@@ -62,7 +62,7 @@ class ReliabilityBook(Observer):
         self._held = array("d")
         self._sizes = array("q")
         self._interruptions = array("q")
-        self._lost = self._given_up = 0
+        self._lost = self._given_up = self._survived = 0
 
     def ended(self, now: float, job: Job) -> None:
         """Count an attempt that had units."""
@@ -73,12 +73,13 @@ class ReliabilityBook(Observer):
         self._held.append(job.end - job.start)
         self._sizes.append(job.size)
         survived = 0 if attempt.account is None else attempt.account.survived
+        interruptions = survived
         if attempt.cause:
-            self._interruptions.append(survived + 1)
+            interruptions += not isnan(attempt.began)  # else it has waited, in vain
             self._lost += 1
             self._given_up += not attempt.retried
-        else:
-            self._interruptions.append(survived)
+        self._survived += survived
+        self._interruptions.append(interruptions)
 
     def _by_size(self) -> tuple[SizeClass, ...]:
         """Return the attempts by powers of two of their sizes."""
@@ -112,7 +113,7 @@ class ReliabilityBook(Observer):
             node_seconds=seconds,
             attempts=len(self._sizes),
             interrupted_attempts=self._lost,
-            survived_failures=sum(self._interruptions) - self._lost,
+            survived_failures=self._survived,
             given_up=self._given_up,
             unavailable=self._nodes.unavailable,
             unit_seconds={kind: fsum(self._spent[at :: len(_KINDS)]) for at, kind in enumerate(_KINDS)},

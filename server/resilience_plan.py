@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipistrelle.platforms.description import Platform
-from pipistrelle.server.course import Course
 from pipistrelle.server.errors import SetupError
 from pipistrelle.server.reliability import Reliability
 from pipistrelle.traces.resilience import NONE, Resilience, resilience_of
@@ -44,8 +43,12 @@ def check_resilience(
     Raises
     ------
     SetupError
-        when dumps are to depend on failures and there are none, or a job has no node to work beside its spares.
+        when dumps are to depend on failures and there are none, a job has no node to work beside its spares, or it is
+        called as another's later attempts are.
     """
+    happens = (reliability.failures, reliability.outages, reliability.maintenance)
+    if reliability.requeue != "never" and happens != (None, None, None):
+        _refuse_attempts(workloads)
     rates = reliability.rates(platform)
     mean = float(rates.mean())
     kinds = {reliability.resilience, *own.values()}
@@ -56,6 +59,8 @@ def check_resilience(
         )
     if kinds == {NONE}:
         return []
+    from pipistrelle.server.course import Course
+
     each = max(pool.units_per_node for pool in platform.pools)
     complaints: dict[str, list[str]] = {}
     for kind, workload, prefix, rows in _alike(reliability.resilience, own, workloads):
@@ -66,7 +71,7 @@ def check_resilience(
         if kind.kind == "spares" and kind.spares is not None and kind.spares >= nodes:
             raise SetupError(
                 f"job {names[0]} has no node to work beside its spares",
-                expected=f"fewer spares than its {nodes} nodes",
+                expected=f"fewer spares than its {nodes} nodes" if nodes > 1 else "no spares, as it has one node only",
                 found=f"{kind.spares} spares",
                 hint="Give spares as a share of the allocation, such as 1%.",
             )
@@ -88,6 +93,21 @@ def check_resilience(
         f"{' and others' if len(names) > 3 else ''}"
         for what, names in complaints.items()
     ]
+
+
+def _refuse_attempts(workloads: Mapping[str, Workload]) -> None:
+    """Refuse a job whose name is that of another's later attempt: one of them would get lost."""
+    for prefix, workload in workloads.items():
+        marked = [name for name in workload.ids if "#" in name]
+        names = frozenset(workload.ids) if marked else frozenset()
+        for name in marked:
+            root, _, number = name.rpartition("#")
+            if root in names and number.isdecimal():
+                raise SetupError(
+                    f"job {prefix}!{name} has the name of an attempt of job {prefix}!{root}",
+                    where=workload.source,
+                    hint="Give it another name, or use --requeue never.",
+                )
 
 
 def _note(complaints: dict[str, list[str]], what: str, names: list[str], which: NDArray[np.bool_]) -> None:

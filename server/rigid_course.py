@@ -55,7 +55,7 @@ class RigidCourse:
             self._work if now >= self.finish else self._saved + phase.saved,
             0.0 if lost else phase.working - phase.saved,
             phase.dumps,
-            int(self._saved > 0),
+            int(self._saved > 0 and now > self._start),
             0,
             self._given_up,
             phase.saved * nodes,

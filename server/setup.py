@@ -1,20 +1,26 @@
 """What a run consists of, before a scheduler is there."""
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pipistrelle.platforms.description import Platform
-from pipistrelle.platforms.simgrid import SimGridPlatform
-from pipistrelle.server.batsim_setup import BatsimOptions
-from pipistrelle.server.dependency_plan import Condition, conditions_of
+from pipistrelle.server.dependency_plan import Condition, conditions_of, dependency_remarks, first_of
 from pipistrelle.server.errors import SetupError
 from pipistrelle.server.reliability import Reliability
 from pipistrelle.server.resilience_plan import check_resilience, resiliences_of
 from pipistrelle.traces.clean import clean
+from pipistrelle.traces.log_labels import named_column
 from pipistrelle.traces.profiles import Composed, communicates
 from pipistrelle.traces.resilience import NONE, Resilience
 from pipistrelle.traces.workload import Workload
+
+if TYPE_CHECKING:
+    from pipistrelle.platforms.simgrid import SimGridPlatform
+    from pipistrelle.server.batsim_setup import BatsimOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +55,8 @@ class Setup:
     workloads: dict[str, Workload]
     dropped: dict[str, int]
     strict: bool = False
-    machine: SimGridPlatform | None = None
-    batsim: BatsimOptions | None = None
+    machine: "SimGridPlatform | None" = None
+    batsim: "BatsimOptions | None" = None
     reliability: Reliability | None = None
     conditions: dict[str, tuple[Condition, ...]] = field(default_factory=dict)
     resiliences: dict[str, Resilience] = field(default_factory=dict)
@@ -59,10 +65,10 @@ class Setup:
     @classmethod
     def of(
         cls,
-        machine: Platform | SimGridPlatform,
+        machine: "Platform | SimGridPlatform",
         *workloads: Workload,
         strict: bool = False,
-        batsim: BatsimOptions | None = None,
+        batsim: "BatsimOptions | None" = None,
         reliability: Reliability | None = None,
     ) -> "Setup":
         """Return the setup of traces as they were read: jobs that cannot run are dropped and counted.
@@ -75,8 +81,8 @@ class Setup:
         SetupError
             when jobs need to know what the machine does not say.
         """
-        hosts = machine if isinstance(machine, SimGridPlatform) else None
-        platform = machine.to_platform() if isinstance(machine, SimGridPlatform) else machine
+        hosts = None if isinstance(machine, Platform) else machine
+        platform = machine if isinstance(machine, Platform) else machine.to_platform()
         kept: dict[str, Workload] = {}
         dropped: dict[str, int] = {}
         for number, workload in enumerate(workloads):
@@ -90,7 +96,9 @@ class Setup:
         resiliences = resiliences_of(kept)
         if resiliences and reliability is None:
             reliability = Reliability()
-        remarks = [] if reliability is None else check_resilience(reliability, resiliences, platform, kept)
+        remarks = [*([] if batsim is not None else _class_remarks(platform, kept)), *dependency_remarks(kept)]
+        if reliability is not None:
+            remarks += check_resilience(reliability, resiliences, platform, kept)
         setup = cls(
             platform,
             kept,
@@ -169,6 +177,27 @@ class Setup:
                 "jobs whose hosts decide how long they take have no dumps and no spares",
                 hint="They lose all their work with their nodes: leave out --checkpoint, --spares and --resilience.",
             )
+
+
+def _class_remarks(platform: Platform, workloads: Mapping[str, Workload]) -> list[str]:
+    """Return what is to be said of jobs that a machine's classes grant nothing and limit nothing."""
+    classes = [one.name for one in platform.classes]
+    counts: Counter[str] = Counter()
+    for workload in workloads.values():
+        counts.update(named_column(workload, "queue") or [""] * len(workload))
+    if not classes or not counts:
+        return []
+    others = sorted(counts.keys() - {"", *classes})
+    if counts.keys().isdisjoint(classes):
+        queues = f"their queues are {first_of(others)}" if others else "they name no queue"
+        return [f"no job is of a class of {platform.name} ({first_of(classes)}), so its limits hold for none: {queues}"]
+    if not others:
+        return []
+    count = sum(counts[name] for name in others)
+    return [
+        f"{count:,} job{'s are' if count > 1 else ' is'} of queues that are no class of {platform.name}, so without "
+        f"its limits: {first_of(others)}"
+    ]
 
 
 def _as_batsim(workload: Workload) -> Workload:

@@ -37,6 +37,15 @@ def spending_of(job: Job) -> Spending:
     return attempt.spending
 
 
+def has_worked(job: Job, attempt: Attempt) -> bool:
+    """Tell whether a job that has ended had done all its work: even if it returned a failure, or in its epilogue."""
+    if job.state == "COMPLETED_SUCCESSFULLY":
+        return True
+    if job.state == "COMPLETED_FAILED":
+        return not attempt.cause
+    return job.in_time and job.end >= attempt.work_ends
+
+
 def _spending_of(job: Job, attempt: Attempt) -> Spending:
     units = len(job.alloc)
     whole = units * (job.end - job.start)
@@ -50,7 +59,7 @@ def _spending_of(job: Job, attempt: Attempt) -> Spending:
         overhead = whole - waiting - work if has_overhead else 0.0
         if attempt.cause:
             return Spending(lost=work, waiting=waiting, overhead=overhead)
-        if job.state == "COMPLETED_SUCCESSFULLY":
+        if has_worked(job, attempt):
             return Spending(useful=work, waiting=waiting, overhead=overhead)
         return Spending(unsaved=work, waiting=waiting, overhead=overhead)
     each = units / account.nodes

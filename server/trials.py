@@ -1,6 +1,6 @@
 """The jobs of a machine that can fail: how each begins, is struck, goes on or gives up, and comes back."""
 
-from math import fsum, inf
+from math import fsum, inf, nan
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -47,6 +47,8 @@ class Trials:
         self._options = reliability
         self._rates = reliability.rates(platform)
         self._mean_rate = float(self._rates.mean())
+        #: units of a node, of those that have most
+        self._each = max(pool.units_per_node for pool in platform.pools)
         #: whether all nodes fail alike, and the times between dumps that are known then
         self._uniform = bool((self._rates == self._rates[0]).all())
         self._intervals: dict[tuple[Resilience, int], float] = {}
@@ -81,11 +83,15 @@ class Trials:
                 job.walltime = self._extended(job.walltime, job.size, 0.0, resilience)
 
     def _extended(self, walltime: float, size: int, saved: float, resilience: Resilience) -> float:
-        """Return how long so much work (s) takes with its dumps, and a read if some is saved, on average nodes."""
+        """Return how long so much work (s) takes with its dumps, and a read if some is saved, on average nodes.
+
+        ``size`` is in units, which are taken to be on as few nodes as can be.
+        """
         if walltime == inf:
             return inf
-        rates = [self._mean_rate] * size if resilience.rates_matter else 0.0
-        course = Course(resilience, start=0.0, work=walltime + saved, saved=saved, nodes=range(size), rates=rates)
+        nodes = -(-size // self._each)
+        rates = [self._mean_rate] * nodes if resilience.rates_matter else 0.0
+        course = Course(resilience, start=0.0, work=walltime + saved, saved=saved, nodes=range(nodes), rates=rates)
         return course.finish
 
     def started(self, job: Job) -> None:
@@ -215,6 +221,8 @@ class Trials:
             job = self._jobs[serial]
             attempt = _attempt(job)
             hit = self._places.nodes_of(job.alloc) & nodes
+            if attempt.waited and attempt.began == self._engine.now + job.prologue:
+                self._hold_again(job)
             if serial in self._held:
                 attempt.awaited |= hit
                 attempt.waited |= hit
@@ -224,6 +232,18 @@ class Trials:
                 continue
             attempt.lost |= hit
             self._strike(job, hit, causes[hit.first])
+
+    def _hold_again(self, job: Job) -> None:
+        """Let a job wait on that was set off at this very instant, as if it had not been: it has done nothing yet."""
+        attempt, engine = _attempt(job), self._engine
+        if job.work is not None:
+            assert engine.working is not None
+            engine.working.over(job)
+        if job.ending is not None:
+            engine.agenda.cancel(job.ending)
+            job.ending = None
+        attempt.began, attempt.work_ends, attempt.course = nan, inf, None
+        self._held[attempt.serial] = job
 
     def _strike(self, job: Job, nodes: NodeSet, cause: str) -> None:
         """Let a job that works lose nodes."""
@@ -291,14 +311,17 @@ class Trials:
         new.fruitless = old.fruitless + 1 if saved == old.saved else 0
         if options.requeue == "original":
             new.queued = old.origin
-        while self._engine.cluster.knows(f"{new.root}#{new.number}"):  # a workload's own name
-            new.number += 1
+        suffix = new.number
+        while self._engine.cluster.knows(f"{new.root}#{suffix}"):  # so a scheduler may have called a job of its own
+            suffix += 1
         walltime = old.asked
         if options.restart_walltime == "rest":
             walltime = max(walltime - saved, _SHORTEST)
         if options.walltime == "extended":
             walltime = self._extended(walltime, job.size, saved, old.resilience)
-        return job.again(new, self._engine.now, walltime)
+        again = job.again(new, self._engine.now, walltime)
+        again.id = f"{new.root}#{suffix}"
+        return again
 
 
 def _attempt(job: Job) -> Attempt:

@@ -8,13 +8,13 @@ from typing import Final
 
 import zmq
 from zmq.backend import Socket as RawSocket
-from zmq.utils.monitor import parse_monitor_message
 
 from pipistrelle.protocol.batsim_codec import encode_notice
 from pipistrelle.protocol.batsim_session import BatsimServerSession
 from pipistrelle.protocol.errors import ProtocolError, RemoteProtocolError
 from pipistrelle.protocol.fields import PROTOCOL_VERSION
 from pipistrelle.protocol.messages import HelloData, Notice, WelcomeData
+from pipistrelle.protocol.socket_events import socket_event
 from pipistrelle.server.endpoint import check_endpoint
 from pipistrelle.server.errors import EndpointError, SchedulerFailed
 from pipistrelle.server.zmq_peer import GRACE_S, TICK_MS, ZmqPeer, scheduler_named
@@ -130,7 +130,7 @@ class BatsimTransport(ZmqPeer[BatsimServerSession]):
     def _next_event(self, patience_ms: int) -> int | None:
         if not self._monitor.poll(patience_ms):
             return None
-        return int(parse_monitor_message(self._monitor.recv_multipart())["event"])
+        return socket_event(self._monitor.recv_multipart())[0]
 
     def _nobody_there(self) -> SchedulerFailed:
         return SchedulerFailed(

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Final
 
 import zmq
-from loguru import logger
 from zmq.backend import Socket as RawSocket
-from zmq.utils.monitor import parse_monitor_message
 
 from pipistrelle.protocol.errors import ProtocolError, RemoteProtocolError
 from pipistrelle.protocol.fields import RefusalCode
+from pipistrelle.protocol.log import logger
 from pipistrelle.protocol.messages import HelloData, Notice, Refused, RefusedData, Welcome, WelcomeData
 from pipistrelle.protocol.session import ServerSession, negotiate
+from pipistrelle.protocol.socket_events import socket_event
 from pipistrelle.server.endpoint import check_endpoint
 from pipistrelle.server.errors import EndpointError, SchedulerFailed
 from pipistrelle.server.ipc_path import free_ipc_path, in_use
@@ -187,11 +187,10 @@ class ZmqTransport(ZmqPeer[ServerSession]):
         """
         while True:
             try:
-                event = parse_monitor_message(self._monitor.recv_multipart(zmq.NOBLOCK))
+                event, connection = socket_event(self._monitor.recv_multipart(zmq.NOBLOCK))
             except zmq.Again:
                 return
-            connection = int(event["value"])
-            if event["event"] == zmq.EVENT_ACCEPTED:
+            if event == zmq.EVENT_ACCEPTED:
                 self._closed.discard(connection)
             else:
                 self._closed.add(connection)
@@ -234,7 +233,7 @@ class ZmqTransport(ZmqPeer[ServerSession]):
     def _refused(self, message: str) -> None:
         self._refusals += 1
         self._last_refusal = shown(message, _SHOWN_REFUSAL)
-        logger.warning("refused a scheduler: {}", self._last_refusal)
+        logger().warning("refused a scheduler: {}", self._last_refusal)
 
     # -- the end ----------------------------------------------------------------------------------------------------
 

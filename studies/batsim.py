@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-from loguru import logger
 
 from pipistrelle.platforms.simgrid import SimGridPlatform
 from pipistrelle.protocol.batsim_codec import encode_notice, encode_reply
 from pipistrelle.protocol.decisions import ExecuteJob, ExecuteJobData
 from pipistrelle.protocol.errors import PipistrelleError, printable
 from pipistrelle.protocol.events import JobSubmitted
+from pipistrelle.protocol.log import logger
 from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
 from pipistrelle.protocol.nodesets import NodeSet
 from pipistrelle.protocol.version import package_version
@@ -30,7 +30,8 @@ from pipistrelle.server.simulation import Result, simulate
 from pipistrelle.server.transport import InProcessTransport, Transport
 from pipistrelle.server.zmq_batsim import BatsimTransport
 from pipistrelle.studies.inputs import InputError, load_hosts, load_workload, require_text
-from pipistrelle.studies.run import DECISION_TIMEOUT, HELLO_TIMEOUT, deferred_interrupts
+from pipistrelle.studies.run import deferred_interrupts
+from pipistrelle.studies.timeouts import DECISION_TIMEOUT, HELLO_TIMEOUT
 from pipistrelle.traces.batsim_events import ExternalEvent, read_events
 from pipistrelle.traces.workload import Workload
 
@@ -295,19 +296,19 @@ class LoggedTransport:
 
     def send(self, notice: Notice) -> None:
         """Log and send a notice."""
-        logger.info("sends {}", printable(encode_notice(notice).decode()))
+        logger().info("sends {}", printable(encode_notice(notice).decode()))
         self._transport.send(notice)
 
     def receive(self) -> Reply:
         """Return the reply, after it was logged."""
         reply = self._transport.receive()
-        logger.info("received {}", printable(_reply_text(reply)))
+        logger().info("received {}", printable(_reply_text(reply)))
         return reply
 
     def farewell(self, notice: Notice) -> None:
         """Log and send the last notice."""
         with suppress(PipistrelleError):  # what cannot be told is not sent either
-            logger.info("sends {}", printable(encode_notice(notice).decode()))
+            logger().info("sends {}", printable(encode_notice(notice).decode()))
         self._transport.farewell(notice)
 
     def close(self) -> None:

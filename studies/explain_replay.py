@@ -144,7 +144,18 @@ class Witness:
         if limit == "order" and place == 1:
             limit = "other"
         reservation = self._ask("reservation", job)
+        if limit == "other" and reservation is not None:
+            detail = self._reserved_before(view, job, reservation)
         return Look(view.now, limit, detail, free, place, waiting, first, reservation, terms)
+
+    def _reserved_before(self, view: View, job: SchedulerJob, begin: float) -> str:
+        """Return who of those behind a job has the first of all reservations before ``begin`` (s), in words."""
+        found = [
+            (theirs, other.number, other.id)
+            for other in view.waiting
+            if other is not job and (theirs := self._ask("reservation", other)) is not None and theirs < begin
+        ]
+        return f"{min(found)[2]}, behind it, has an earlier reservation" if found else ""
 
     def _ask(self, question: str, job: SchedulerJob) -> Any:
         answer = getattr(self._policy, question, None)

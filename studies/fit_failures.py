@@ -6,19 +6,19 @@ High-Performance Computing Systems", 2006 (Weibull and lognormal for LANL's syst
 """
 
 import math
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipistrelle.platforms.failure_toml import Fitted, FittedModel
 from pipistrelle.protocol.errors import PipistrelleError, did_you_mean
+from pipistrelle.studies.fitted_models import MODELS
 from pipistrelle.traces.outage_log import Lives, OutageLog
 
 Floats = NDArray[np.float64]
 Interval = tuple[float, float]
 
-MODELS: Final = ("auto", "exponential", "weibull")
 _LEAST_SHAPE, _MOST_SHAPE = 0.05, 50.0
 
 

@@ -3,16 +3,24 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from pipistrelle.platforms import catalogue as platforms
 from pipistrelle.platforms.description import MOST_UNITS, Platform, homogeneous
 from pipistrelle.platforms.read import parse_platform
-from pipistrelle.platforms.simgrid import SimGridPlatform, is_xml, parse_simgrid
+from pipistrelle.platforms.simgrid_format import is_xml
 from pipistrelle.protocol.errors import PipistrelleError, did_you_mean
 from pipistrelle.traces import catalogue as workloads
-from pipistrelle.traces.job_table import Units
 from pipistrelle.traces.load import load
+from pipistrelle.traces.size_units import Units
 from pipistrelle.traces.workload import Workload
+
+if TYPE_CHECKING:
+    from pipistrelle.platforms.simgrid import SimGridPlatform
+
+#: formats that are not a centre's own: their sizes and times mean what they say
+_NO_LOGS: Final = ("", "SWF", "Batsim JSON")
+_HAIZEA: Final = "Haizea leases"
 
 
 class InputError(PipistrelleError):
@@ -28,10 +36,10 @@ def load_platform(name: str) -> Platform:
         when there is neither, or the file is wrong.
     """
     machine = load_machine(name)
-    return machine.to_platform() if isinstance(machine, SimGridPlatform) else machine
+    return machine if isinstance(machine, Platform) else machine.to_platform()
 
 
-def load_machine(name: str) -> Platform | SimGridPlatform:
+def load_machine(name: str) -> "Platform | SimGridPlatform":
     """Return what `load_platform` does, but a file in SimGrid's XML as its single hosts.
 
     Jobs whose hosts decide how long they take can run on those alone.
@@ -53,7 +61,7 @@ def load_machine(name: str) -> Platform | SimGridPlatform:
     return read_platform(name)
 
 
-def load_hosts(name: str, *, master: str = "master_host", roles: Mapping[str, str] | None = None) -> SimGridPlatform:
+def load_hosts(name: str, *, master: str = "master_host", roles: Mapping[str, str] | None = None) -> "SimGridPlatform":
     """Return the hosts of a platform file in SimGrid's XML, as `pipistrelle batsim` needs them.
 
     Parameters
@@ -70,11 +78,13 @@ def load_hosts(name: str, *, master: str = "master_host", roles: Mapping[str, st
     """
     if not os.path.isfile(name):
         raise InputError(f"there is no platform file '{name}'", expected="a file in SimGrid's XML")
+    from pipistrelle.platforms.simgrid import parse_simgrid
+
     require_text(name)
     return parse_simgrid(read_text(Path(name)), name, master=master, roles=roles)
 
 
-def read_platform(name: str) -> Platform | SimGridPlatform:
+def read_platform(name: str) -> "Platform | SimGridPlatform":
     """Return what the platform file of this name describes; XML is SimGrid's, anything else our TOML.
 
     Raises
@@ -84,6 +94,8 @@ def read_platform(name: str) -> Platform | SimGridPlatform:
     """
     text = read_text(Path(name))
     if is_xml(text) or name.endswith(".xml"):
+        from pipistrelle.platforms.simgrid import parse_simgrid  # most machines are no single hosts
+
         return parse_simgrid(text, name)
     return parse_platform(text, name)
 
@@ -113,7 +125,9 @@ def load_workload(name: str, *, sort: bool = False, units: Units = "nodes", time
         when there is neither, or the file is wrong.
     """
     if name in workloads.names():
-        return workloads.load_bundled(name)
+        bundled = workloads.load_bundled(name)
+        _refuse_idle_options(bundled, units, timezone)
+        return bundled
     if not os.path.exists(name):
         raise InputError(
             f"there is no workload '{name}'",
@@ -121,7 +135,46 @@ def load_workload(name: str, *, sort: bool = False, units: Units = "nodes", time
             hint=did_you_mean(name, list(workloads.names())),
         )
     require_text(name)
-    return load(Path(name), sort=sort, units=units, timezone=timezone)
+    workload = load(Path(name), sort=sort, units=units, timezone=timezone)
+    _refuse_idle_options(workload, units, timezone)
+    return workload
+
+
+def is_log(workload: Workload) -> bool:
+    """Tell whether a workload was read from a centre's log, where units and a time zone say how."""
+    return workload.format not in _NO_LOGS
+
+
+def _refuse_idle_options(workload: Workload, units: Units, timezone: str | None) -> None:
+    """Raise InputError if it is said how to read a centre's log, and the workload is none."""
+    said = [*(["--units"] if units != "nodes" else []), *(["--timezone"] if timezone is not None else [])]
+    if said and not is_log(workload):
+        raise InputError(
+            f"{' and '.join(said)} {'say' if len(said) > 1 else 'says'} how to read a centre's log, and this is none",
+            where=workload.source,
+            expected="a log of PBS, Slurm, Maui or Haizea",
+            found=workload.format or None,
+            hint="Leave the option out." if len(said) == 1 else "Leave them out.",
+        )
+
+
+def units_remark(workload: Workload, platform: Platform, units: Units) -> str | None:
+    """Return what is to be said where sizes of a centre's log, read as ``units``, count other things than a machine's.
+
+    It is None where they count the same, and for all other workloads.
+    """
+    found = {pool.unit for pool in platform.pools}
+    if not is_log(workload) or len(found) > 1:
+        return None
+    unit = found.pop()
+    if units == "processors" and unit == "node":
+        advice = "leave out --units processors, or describe the machine by its cores"
+    elif units == "nodes" and unit != "node":
+        can = unit == "core" and workload.format != _HAIZEA
+        advice = "count processors with --units processors" if can else "name a machine of nodes"
+    else:
+        return None
+    return f"sizes in {workload.source} count {units}, but {platform.name} hands out {unit}s: {advice}"
 
 
 def require_text(name: str) -> None:
@@ -150,19 +203,26 @@ def platform_for(workload: Workload, name: str = "") -> Platform:
         raise InputError(
             "the workload does not say how large its machine was",
             where=workload.source,
-            expected=f"MaxProcs or MaxNodes in its header (SWF), nb_res (JSON), 1 to {MOST_UNITS:,}",
+            expected=_size_text(workload),
             found=", ".join(said) or (None if size is None else f"{size:,}"),
             hint=_platform_hint(workload),
         )
     return homogeneous(size, f"{workload.name}-machine")
 
 
+def _size_text(workload: Workload) -> str | None:
+    """Return where a workload says how large its machine was; None for logs that never do."""
+    if not is_log(workload):
+        return f"MaxProcs or MaxNodes in its header (SWF), nb_res (JSON), 1 to {MOST_UNITS:,}"
+    return f"a site of 1 to {MOST_UNITS:,} nodes" if workload.format == _HAIZEA else None
+
+
 def _platform_hint(workload: Workload) -> str:
-    if workload.format in ("", "SWF", "Batsim JSON"):
+    if not is_log(workload) or workload.format == _HAIZEA:
         return "Name a platform with --platform."
     return (
-        f"{workload.format} never says it: name a platform with --platform. Sizes count nodes; 'pipistrelle convert "
-        "--units processors' makes a workload whose sizes count processors."
+        f"{workload.format} never says it: name a platform with --platform, whose units are what sizes count: nodes, "
+        "or processors with --units processors."
     )
 
 

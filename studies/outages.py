@@ -11,12 +11,13 @@ import numpy as np
 from pipistrelle.platforms import failure_catalogue
 from pipistrelle.platforms.description import Platform
 from pipistrelle.platforms.durations import Durations
-from pipistrelle.platforms.errors import shown
+from pipistrelle.platforms.errors import OutageError, shown
 from pipistrelle.platforms.failure_plan import FailurePlan
-from pipistrelle.platforms.failure_text import FailureSpec, parse_failures, parse_seconds
+from pipistrelle.platforms.failure_text import FailureSpec, parse_failures
 from pipistrelle.platforms.failure_toml import parse_model
 from pipistrelle.platforms.failures import draw_lengths
-from pipistrelle.platforms.outage import Outage, OutageError, Outages, merge
+from pipistrelle.platforms.lengths import parse_seconds
+from pipistrelle.platforms.outage import Outage, Outages, merge
 from pipistrelle.protocol.errors import did_you_mean
 from pipistrelle.studies.inputs import read_text
 from pipistrelle.traces.outage_log import OutageLog

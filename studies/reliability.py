@@ -5,35 +5,29 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import numpy as np
-from loguru import logger
 from numpy.typing import NDArray
 
 from pipistrelle.platforms.description import Platform
-from pipistrelle.platforms.durations import Durations
-from pipistrelle.platforms.failure_plan import FailurePlan, Source
-from pipistrelle.platforms.failure_text import parse_durations
-from pipistrelle.platforms.maintenance import (
-    MaintenancePlan,
-    MaintenanceRule,
-    parse_maintenance,
-    parse_maintenance_lines,
-)
-from pipistrelle.platforms.outage import Outages
-from pipistrelle.platforms.outage_csv import csv_chunks
-from pipistrelle.platforms.simgrid import SimGridPlatform
 from pipistrelle.protocol.errors import PipistrelleError
-from pipistrelle.server.reliability import Reliability, Requeue, RestartWalltime, Walltime
+from pipistrelle.protocol.log import logger
+from pipistrelle.server.reliability import Reliability
+from pipistrelle.server.reliability_words import Requeue, RestartWalltime, Walltime
 from pipistrelle.studies.inputs import InputError, read_text
-from pipistrelle.studies.outage_summary import clock_text
-from pipistrelle.studies.outages import clock_time, failure_plan, on_machine
-from pipistrelle.traces.outage_log import OutageLog
-from pipistrelle.traces.outage_logs import load_outage_log
 from pipistrelle.traces.resilience import NONE, Resilience
 from pipistrelle.traces.workload import Workload
+
+# Most runs have no failures: what deals with them is imported when there are some.
+if TYPE_CHECKING:
+    from pipistrelle.platforms.durations import Durations
+    from pipistrelle.platforms.failure_plan import FailurePlan
+    from pipistrelle.platforms.maintenance import MaintenancePlan, MaintenanceRule
+    from pipistrelle.platforms.outage import Outages
+    from pipistrelle.platforms.simgrid import SimGridPlatform
+    from pipistrelle.traces.outage_log import OutageLog
 
 #: in place of a model: the platform's own failures are left out
 NO_FAILURES: Final = "none"
@@ -81,7 +75,7 @@ class ReliabilityOptions:
         models = [text.partition(",")[0] for text in self.failures]
         return [*models, *self.maintenance, *([] if self.outages is None else [self.outages])]
 
-    def load(self, machine: Platform | SimGridPlatform, workload: Workload) -> Reliability | None:
+    def load(self, machine: "Platform | SimGridPlatform", workload: Workload) -> Reliability | None:
         """Return what happens on a machine during a workload; None if nothing ever fails or is maintained.
 
         Failures with which a workload can hardly end are warned of. A file of outages can name the hosts of a machine
@@ -92,9 +86,13 @@ class ReliabilityOptions:
         PipistrelleError
             if a text is wrong, a file cannot be read, they do not suit the machine, or one has no effect.
         """
-        repair = None if self.repair is None else parse_durations(self.repair)
-        platform = machine.to_platform() if isinstance(machine, SimGridPlatform) else machine
-        hosts = [host.name for host in machine.hosts] if isinstance(machine, SimGridPlatform) else []
+        repair = None
+        if self.repair is not None:
+            from pipistrelle.platforms.failure_text import parse_durations
+
+            repair = parse_durations(self.repair)
+        platform = machine if isinstance(machine, Platform) else machine.to_platform()
+        hosts = [] if isinstance(machine, Platform) else [host.name for host in machine.hosts]
         plan, said = self._plan(platform, repair)
         outages, log, drawn = self._outages(platform, hosts, repair)
         maintenance, rules = self._maintenance(platform, workload)
@@ -107,7 +105,7 @@ class ReliabilityOptions:
             *([] if outages is None else _losses(outages, platform, workload)),
             *([] if maintenance is None else _squeezes(maintenance, platform, workload)),
         ]:
-            logger.warning("{}", remark)
+            logger().warning("{}", remark)
         described: dict[str, Any] = {
             "failures": said,
             "repair": self.repair,
@@ -129,26 +127,35 @@ class ReliabilityOptions:
             described,
         )
 
-    def _plan(self, platform: Platform, repair: Durations | None) -> tuple[FailurePlan | None, list[dict[str, Any]]]:
+    def _plan(
+        self, platform: Platform, repair: "Durations | None"
+    ) -> "tuple[FailurePlan | None, list[dict[str, Any]]]":
         """Return the failures, and what the run's configuration says of them."""
         if self.failures == (NO_FAILURES,):
             return None, []
         if NO_FAILURES in self.failures:
             raise InputError("--failures none goes with no other model", found=", ".join(self.failures))
         if self.failures:
+            from pipistrelle.studies.outages import failure_plan
+
             named = failure_plan(self.failures, platform, repair, self.factor)
             return named, [{"model": text, "repair": self.repair, **_digest(text)} for text in self.failures]
         plan = platform_failures(platform, repair, self.factor)
         return plan, [{**msgspec.to_builtins(failing), **_digest(failing.model)} for failing in platform.failures]
 
     def _outages(
-        self, platform: Platform, hosts: Sequence[str], repair: Durations | None
-    ) -> tuple[Outages | None, dict[str, Any] | None, bool]:
+        self, platform: Platform, hosts: Sequence[str], repair: "Durations | None"
+    ) -> "tuple[Outages | None, dict[str, Any] | None, bool]":
         """Return the outages of the file, what the run's configuration says of them, and whether ends are drawn."""
         if self.outages is None:
             if self.outages_class is not None or self.outages_start is not None:
                 raise InputError("--outages-class and --outages-start choose a part of --outages FILE")
             return None, None, False
+        from pipistrelle.platforms.outage_csv import csv_chunks
+        from pipistrelle.studies.outage_summary import clock_text
+        from pipistrelle.studies.outages import on_machine
+        from pipistrelle.traces.outage_logs import load_outage_log
+
         log = load_outage_log(self.outages)
         if self.outages_class is not None:
             log = log.only(self.outages_class)
@@ -173,7 +180,11 @@ class ReliabilityOptions:
         said = {"source": log.source, "outages": len(outages), "sha256": digest}
         return outages, said, bool(np.isnan(log.up).any())
 
-    def _maintenance(self, platform: Platform, workload: Workload) -> tuple[MaintenancePlan | None, list[str]]:
+    def _maintenance(self, platform: Platform, workload: Workload) -> "tuple[MaintenancePlan | None, list[str]]":
+        if not self.maintenance:
+            return None, []
+        from pipistrelle.platforms.maintenance import MaintenancePlan, parse_maintenance, parse_maintenance_lines
+
         rules: list[MaintenanceRule] = []
         epoch, zone = workload.epoch, workload.timezone
         for text in self.maintenance:
@@ -193,9 +204,9 @@ class ReliabilityOptions:
                 )
             else:
                 rules.append(parse_maintenance(text, platform, where="--maintenance", epoch=epoch, timezone=zone))
-        return (MaintenancePlan(tuple(rules)), [rule.text for rule in rules]) if rules else (None, [])
+        return MaintenancePlan(tuple(rules)), [rule.text for rule in rules]
 
-    def _endless(self, plan: FailurePlan, platform: Platform, workload: Workload) -> list[str]:
+    def _endless(self, plan: "FailurePlan", platform: Platform, workload: Workload) -> list[str]:
         """Return what is to be said of jobs that fail again and again before they have saved or done anything.
 
         With a rate L of failures together, e^(L t) attempts are to be expected until one works for a time t. Domains,
@@ -245,7 +256,9 @@ class ReliabilityOptions:
                 raise InputError(f"--{option} has no effect: {why}", expected=expected)
 
 
-def platform_failures(platform: Platform, repair: Durations | None = None, factor: float = 1.0) -> FailurePlan | None:
+def platform_failures(
+    platform: Platform, repair: "Durations | None" = None, factor: float = 1.0
+) -> "FailurePlan | None":
     """Return the plan of the failures that a platform's own file names; None if it names none.
 
     ``repair`` replaces that of each model, ``factor`` multiplies all rates.
@@ -255,13 +268,19 @@ def platform_failures(platform: Platform, repair: Durations | None = None, facto
     PipistrelleError
         if one of its texts is wrong, or does not suit the machine.
     """
+    if not platform.failures:
+        return None
+    from pipistrelle.platforms.failure_plan import FailurePlan, Source
+    from pipistrelle.platforms.failure_text import parse_durations
+    from pipistrelle.studies.outages import failure_plan
+
     sources: list[Source] = []
     for number, failing in enumerate(platform.failures):
         own = repair
         if own is None and failing.repair is not None:
             own = parse_durations(failing.repair, f"{platform.name}: failures[{number}].repair")
         sources += failure_plan([failing.model], platform, own, factor, where=f"{platform.name}: failures").sources
-    return FailurePlan(tuple(sources)) if sources else None
+    return FailurePlan(tuple(sources))
 
 
 #: options whose names on the command line are longer
@@ -283,7 +302,7 @@ def _digest(text: str) -> dict[str, str]:
     return {"sha256": hashlib.sha256(read_text(Path(name)).encode()).hexdigest()}
 
 
-def _names_hosts(log: OutageLog, hosts: Sequence[str]) -> bool:
+def _names_hosts(log: "OutageLog", hosts: Sequence[str]) -> bool:
     """Return whether a log's nodes are these hosts: some of its names are, or it is a list for people with names."""
     if not hosts:
         return False
@@ -292,7 +311,9 @@ def _names_hosts(log: OutageLog, hosts: Sequence[str]) -> bool:
     return by_hand or any(name in known for name in log.nodes)
 
 
-def _start(log: OutageLog, text: str) -> float:
+def _start(log: "OutageLog", text: str) -> float:
+    from pipistrelle.studies.outages import clock_time
+
     try:
         return clock_time(log, text)
     except PipistrelleError as error:
@@ -301,7 +322,7 @@ def _start(log: OutageLog, text: str) -> float:
         ) from None
 
 
-def _remarks(plan: FailurePlan, platform: Platform, workload: Workload) -> list[str]:
+def _remarks(plan: "FailurePlan", platform: Platform, workload: Workload) -> list[str]:
     """Return what is to be said of failures with which a workload can hardly end."""
     if not len(workload):
         return []
@@ -325,7 +346,7 @@ def _remarks(plan: FailurePlan, platform: Platform, workload: Workload) -> list[
     return remarks
 
 
-def _losses(outages: Outages, platform: Platform, workload: Workload) -> list[str]:
+def _losses(outages: "Outages", platform: Platform, workload: Workload) -> list[str]:
     """Return what is to be said of jobs for which too many units are gone for good when they are submitted."""
     gone = np.isinf(outages.up)
     if not gone.any():
@@ -343,7 +364,7 @@ def _losses(outages: Outages, platform: Platform, workload: Workload) -> list[st
     return [f"{_named(rows, workload)} can never start, for nodes that never come back"]
 
 
-def _squeezes(plan: MaintenancePlan, platform: Platform, workload: Workload) -> list[str]:
+def _squeezes(plan: "MaintenancePlan", platform: Platform, workload: Workload) -> list[str]:
     """Return what is to be said of jobs whose walltimes fit between no two occurrences of what recurs for ever."""
     remarks = []
     each = np.repeat([pool.units_per_node for pool in platform.pools], [pool.nodes for pool in platform.pools])

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pipistrelle.platforms.description import Platform
 from pipistrelle.protocol.version import package_version
@@ -25,16 +25,15 @@ from pipistrelle.server.reliability import Reliability
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.simulation import Result, simulate
 from pipistrelle.server.transport import InProcessTransport
-from pipistrelle.server.zmq_batsim import UNNAMED, BatsimTransport
-from pipistrelle.server.zmq_transport import ZmqTransport
 from pipistrelle.studies.child import Child, check_command
 from pipistrelle.studies.inputs import InputError, load_platform, load_workload, platform_for
 from pipistrelle.studies.reliability import ReliabilityOptions
+from pipistrelle.studies.timeouts import DECISION_TIMEOUT, HELLO_TIMEOUT
 from pipistrelle.traces.workload import Workload
 
-#: time limits in seconds of the wall clock
-HELLO_TIMEOUT: Final = 60.0
-DECISION_TIMEOUT: Final = 300.0
+if TYPE_CHECKING:
+    from pipistrelle.server.zmq_peer import ZmqPeer
+
 #: the path of a Unix socket has at most 107 bytes; a batch system's folder for temporary files can be longer
 _LONGEST_HOME: Final = 80
 _SHORT_HOME: Final = "/tmp"  # noqa: S108 - the folder made in it is private
@@ -106,7 +105,7 @@ def run_with_child(
     observers: Sequence[Observer] = (),
     hello_timeout: float = HELLO_TIMEOUT,
     decision_timeout: float = DECISION_TIMEOUT,
-    name: str = UNNAMED,
+    name: str | None = None,
     asked: Mapping[str, Any] | None = None,
 ) -> Result:
     """Simulate with a scheduler that is started as a child process and reached over ZeroMQ.
@@ -122,7 +121,7 @@ def run_with_child(
     allow_remote
         whether the endpoint may be reachable from other machines.
     name
-        what to call the scheduler in the batsim dialect, where it cannot say it itself.
+        what to call the scheduler in the batsim dialect, where it cannot say it itself; None: it has no name.
     asked
         what the user asked for, as with `simulate`.
 
@@ -140,8 +139,10 @@ def run_with_child(
         return children[0].fate() if children else None
 
     with deferred_interrupts() as interrupted, _endpoint_or_private(endpoint) as address:
-        transport: ZmqTransport | BatsimTransport
+        transport: ZmqPeer[Any]
         if setup.batsim is None:
+            from pipistrelle.server.zmq_transport import ZmqTransport  # a run in one process needs no ZeroMQ
+
             transport = ZmqTransport(
                 address,
                 hello_timeout=hello_timeout,
@@ -151,13 +152,15 @@ def run_with_child(
                 allow_remote=allow_remote,
             )
         else:
+            from pipistrelle.server.zmq_batsim import UNNAMED, BatsimTransport
+
             transport = BatsimTransport(
                 _with_port(check_endpoint(address, allow_remote=allow_remote)),
                 hello_timeout=hello_timeout,
                 decision_timeout=decision_timeout,
                 alive=fate,
                 interrupted=interrupted,
-                name=name,
+                name=UNNAMED if name is None else name,
             )
         try:
             with Child(command, transport.endpoint) as child:

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from pipistrelle.platforms.failure_text import parse_seconds
+from pipistrelle.platforms.lengths import parse_seconds
 from pipistrelle.studies.inputs import InputError
 from pipistrelle.traces.errors import shown
 from pipistrelle.traces.transform_arrivals import Gaps

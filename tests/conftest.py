@@ -8,6 +8,10 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 
+# Many hundred processes are started: where Python is told to keep no bytecode, each would compile all that it imports.
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
+    os.environ["PYTHONPYCACHEPREFIX"] = str(ROOT / ".pytest_cache" / "bytecode")
+
 
 @pytest.hookimpl(optionalhook=True)  # there is no such hook without pytest-xdist
 def pytest_xdist_auto_num_workers() -> int:

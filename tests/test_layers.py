@@ -41,6 +41,7 @@ HARMLESS = {
     "json",
     "math",
     "re",
+    "struct",
     "tomllib",
     "typing",
 }
@@ -56,15 +57,16 @@ CORE = {
 #: modules that deal with the world outside, and with what of it: everything else in these layers is the core
 WORLDLY = {
     "platforms/moments.py": {"datetime", "zoneinfo"},  # the calendar and the rules of zones; no clock is read
+    "protocol/first_use.py": {"importlib", "types"},  # of modules of the package alone
+    "protocol/log.py": {"loguru"},  # all layers say something now and then
     "protocol/schema.py": {"sys"},  # run as a program it writes the schema to standard output
-    "server/batsim_verdicts.py": {"loguru"},  # of what is let pass without a word to the scheduler
     "server/native_outputs.py": {"pathlib"},
     "server/outputs.py": {"pathlib"},
     "server/recorder.py": {"pathlib", "open"},
     "server/simulation.py": {"pathlib", "platform"},  # where outputs go; Python's version for out_config.json
     "server/zmq_peer.py": {"zmq", "time"},
     "server/ipc_path.py": {"socket", "pathlib"},
-    "server/zmq_transport.py": {"zmq", "loguru", "time", "errno", "pathlib"},
+    "server/zmq_transport.py": {"zmq", "time", "errno", "pathlib"},
     "server/zmq_batsim.py": {"zmq", "time"},
 }
 

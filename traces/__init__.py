@@ -3,13 +3,18 @@
 The bundled workloads' names and descriptions are in `pipistrelle.traces.catalogue`.
 """
 
-from pipistrelle.traces.catalogue import load_bundled
-from pipistrelle.traces.clean import REASONS, clean, count_overruns
-from pipistrelle.traces.describe import describe, offered_load
-from pipistrelle.traces.errors import TraceError
-from pipistrelle.traces.generator import generate
-from pipistrelle.traces.load import SUFFIXES, load, save
-from pipistrelle.traces.workload import Workload
+from typing import TYPE_CHECKING
+
+from pipistrelle.protocol.first_use import import_on_first_use
+
+if TYPE_CHECKING:
+    from pipistrelle.traces.catalogue import load_bundled
+    from pipistrelle.traces.clean import REASONS, clean, count_overruns
+    from pipistrelle.traces.describe import describe, offered_load
+    from pipistrelle.traces.errors import TraceError
+    from pipistrelle.traces.generator import generate
+    from pipistrelle.traces.load import SUFFIXES, load, save
+    from pipistrelle.traces.workload import Workload
 
 __all__ = [
     "REASONS",
@@ -25,3 +30,16 @@ __all__ = [
     "offered_load",
     "save",
 ]
+
+import_on_first_use(
+    __name__,
+    {
+        "catalogue": "load_bundled",
+        "clean": "REASONS clean count_overruns",
+        "describe": "describe offered_load",
+        "errors": "TraceError",
+        "generator": "generate",
+        "load": "SUFFIXES load save",
+        "workload": "Workload",
+    },
+)

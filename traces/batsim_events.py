@@ -58,7 +58,7 @@ def read_events(path: PathText, *, unknown: bool = True) -> tuple[ExternalEvent,
         if the file cannot be read or a line is wrong; the message has file and line.
     """
     events: list[ExternalEvent] = []
-    with open_trace(path, may_be_empty=True) as stream:
+    with open_trace(path, may_be_empty=True, what="a file of events") as stream:
         for number, line in enumerate(stream, start=1):
             text = line.removeprefix(b"\xef\xbb\xbf").strip()
             if text:

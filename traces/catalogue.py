@@ -7,7 +7,6 @@ import numpy as np
 
 from pipistrelle.protocol.errors import did_you_mean
 from pipistrelle.traces.errors import TraceError
-from pipistrelle.traces.generator import EPOCH, generate
 from pipistrelle.traces.load import load
 from pipistrelle.traces.workload import Workload
 
@@ -21,11 +20,12 @@ class Recipe:
     units: int
     seed: int
     load: float
-    epoch: float = EPOCH
 
     def make(self, name: str) -> Workload:
         """Generate the workload anew."""
-        return generate(jobs=self.jobs, units=self.units, seed=self.seed, load=self.load, name=name, epoch=self.epoch)
+        from pipistrelle.traces.generator import generate
+
+        return generate(jobs=self.jobs, units=self.units, seed=self.seed, load=self.load, name=name)
 
     def describe(self) -> str:
         """Return one line about the workload."""

@@ -19,13 +19,15 @@ _BUFFER = 1 << 16
 _GZIP, _XZ, _BZIP2 = b"\x1f\x8b", b"\xfd7zXZ\x00", b"BZh"
 _NOT_READ = {b"PK\x03\x04": "a zip archive", b"\x28\xb5\x2f\xfd": "a zstd file", b"7z\xbc\xaf": "a 7z archive"}
 _AGAIN = "Copy or download the file again."
+_TRACE = "a workload file"
 
 
 @contextmanager
-def open_trace(path: PathText, *, may_be_empty: bool = False) -> Iterator[io.BufferedReader]:
+def open_trace(path: PathText, *, may_be_empty: bool = False, what: str = _TRACE) -> Iterator[io.BufferedReader]:
     """Open a trace for reading as uncompressed bytes; gzip, xz and bzip2 are known by their first bytes.
 
-    Whatever fails while the body reads is turned into a `TraceError` that names the file.
+    ``what`` says, in messages, which kind of file is expected. Whatever fails while the body reads is turned into a
+    `TraceError` that names the file.
 
     Raises
     ------
@@ -33,19 +35,20 @@ def open_trace(path: PathText, *, may_be_empty: bool = False) -> Iterator[io.Buf
         if the file is missing, a folder, unreadable, empty (unless it may be), binary, truncated or corrupt.
     """
     where = _checked_name(path)
+    expected = None if what == _TRACE else what  # that a workload is one need not be said
     try:
         with open(path, "rb") as raw:
-            stream = _uncompressed(raw, where)
+            stream = _uncompressed(raw, where, what)
             head = stream.peek(_BUFFER)
             if not head and not may_be_empty:
                 raise TraceError("is empty", where=where, hint="A trace has at least one job.")
             if b"\0" in head:
-                raise binary_file(where)
+                raise binary_file(where, what)
             yield stream
     except FileNotFoundError as error:
-        raise TraceError("no such file", where=where, hint="Check the path.") from error
+        raise TraceError("no such file", where=where, expected=expected, hint="Check the path.") from error
     except IsADirectoryError as error:
-        raise TraceError("is a folder", where=where, expected="a workload file", hint="Name a file in it.") from error
+        raise TraceError("is a folder", where=where, expected=what, hint="Name a file in it.") from error
     except EOFError as error:
         raise TraceError(
             "the compressed data end too early: the file is truncated", where=where, hint=_AGAIN
@@ -56,7 +59,7 @@ def open_trace(path: PathText, *, may_be_empty: bool = False) -> Iterator[io.Buf
         if error.errno is None:  # bz2 reports corrupt data this way
             raise TraceError("the compressed data are corrupt", where=where, found=str(error), hint=_AGAIN) from error
         raise TraceError(
-            "cannot be read", where=where, found=error.strerror, hint="Check the file's rights."
+            "cannot be read", where=where, expected=expected, found=error.strerror, hint="Check the file's rights."
         ) from error
 
 
@@ -72,24 +75,24 @@ def _checked_name(path: PathText) -> str:
     return where
 
 
-def binary_file(where: str) -> TraceError:
+def binary_file(where: str, what: str = _TRACE) -> TraceError:
     """Return the error for a file that is no text."""
     return TraceError(
         "is a binary file (it has NUL bytes)",
         where=where,
-        expected="a workload or a log, plain or compressed with gzip, xz or bzip2",
+        expected=f"{what}, plain or compressed with gzip, xz or bzip2",
         hint="Check that it is the right file.",
     )
 
 
-def _uncompressed(raw: io.BufferedReader, where: str) -> io.BufferedReader:
+def _uncompressed(raw: io.BufferedReader, where: str, what: str) -> io.BufferedReader:
     head = raw.peek(len(_XZ))
     for magic, kind in _NOT_READ.items():
         if head.startswith(magic):
             raise TraceError(
                 f"is {kind}, which is not read",
                 where=where,
-                expected="a workload or a log, plain or compressed with gzip, xz or bzip2",
+                expected=f"{what}, plain or compressed with gzip, xz or bzip2",
                 hint="Unpack it first.",
             )
     opened: gzip.GzipFile | lzma.LZMAFile | bz2.BZ2File

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from pathlib import PurePath
-from typing import Final, Literal, NamedTuple, get_args
+from typing import Final, NamedTuple, get_args
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
@@ -13,9 +13,8 @@ import numpy as np
 from pipistrelle.protocol.errors import did_you_mean, printable
 from pipistrelle.traces.errors import TraceError, shown
 from pipistrelle.traces.files import PathText, binary_file, trace_name
+from pipistrelle.traces.size_units import Units
 from pipistrelle.traces.workload import LABELS, LARGEST, Floats, Ints, Workload, decimal_text
-
-Units = Literal["nodes", "processors"]
 
 #: the numbers of SWF's field 11, status
 FAILED: Final = 0

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 from pipistrelle.protocol.errors import did_you_mean
 from pipistrelle.traces.errors import TraceError, shown
 from pipistrelle.traces.files import PathText, open_trace, write_trace
-from pipistrelle.traces.job_table import LogOptions, Units
+from pipistrelle.traces.job_table import LogOptions
 from pipistrelle.traces.log_signs import kind_of
+from pipistrelle.traces.size_units import Units
 from pipistrelle.traces.workload import LABELS, Workload
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ def load_outage_log(path: PathText) -> OutageLog:
     TraceError
         if the file cannot be read, its format is not known, or a row is malformed; the message says where.
     """
-    with open_trace(path, may_be_empty=True) as stream:
+    with open_trace(path, may_be_empty=True, what="a file of outages") as stream:
         head = stream.peek()
         if not head:
             raise TraceError("is empty", where=str(path), expected=_EXPECTED)

@@ -17,7 +17,6 @@ from pipistrelle.traces.job_table import (
     LogOptions,
     Names,
     Record,
-    Units,
     assemble,
     fault,
     numbered_lines,
@@ -25,6 +24,7 @@ from pipistrelle.traces.job_table import (
 )
 from pipistrelle.traces.log_times import Clock, length
 from pipistrelle.traces.pbs_resources import ASKING, allocated_units, requested_units
+from pipistrelle.traces.size_units import Units
 from pipistrelle.traces.workload import Workload
 
 FORMAT: Final = "PBS accounting"

@@ -4,7 +4,8 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from pipistrelle.traces.job_table import Units, fault, whole_number
+from pipistrelle.traces.job_table import fault, whole_number
+from pipistrelle.traces.size_units import Units
 
 _MOST_CHUNKS: Final = 1_000_000
 _SLOTS: Final = re.compile(r"(\d{1,9})-(\d{1,9})")

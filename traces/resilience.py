@@ -215,6 +215,6 @@ def _spares(text: str) -> tuple[int | None, float | None]:
     raise ResilienceError(
         "spares cannot be read",
         where="--spares",
-        expected="a number of nodes, or a share such as 1%",
+        expected="a number of nodes, 1 or more, or a share such as 1%",
         found=shown(text),
     )

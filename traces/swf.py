@@ -182,12 +182,18 @@ class _Reader:
     def _wrong_count(self, fields: list[bytes], number: int) -> TraceError:
         what = "too few fields" if len(fields) < len(FIELDS) else "too many fields"
         where = f"{self.where}, line {number}"
-        return _not_text(where, b" ".join(fields)) or TraceError(
+        line = b" ".join(fields)
+        hint = "Check that the file is SWF and complete."
+        if line.count(b"|") > 1:
+            hint = (
+                "Slurm's accounting is read as 'sacct --parsable2' writes it, with its header, JobID among the columns."
+            )
+        return _not_text(where, line) or TraceError(
             what,
             where=where,
             expected=f"{len(FIELDS)} numbers, or a comment after ';'",
             found=f"{len(fields)}, from {_quoted(fields[0])} to {_quoted(fields[-1])}",
-            hint="Check that the file is SWF and complete.",
+            hint=hint,
         )
 
     def _take(self, index: int) -> Floats:

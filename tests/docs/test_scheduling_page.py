@@ -2,9 +2,9 @@
 
 from msgspec.structs import fields
 
+from pipistrelle.schedulers.names import registered
 from pipistrelle.schedulers.parts import PARTS
 from pipistrelle.schedulers.presets import Preset, library
-from pipistrelle.schedulers.registry import registered
 from pipistrelle.schedulers.view import View
 from pipistrelle.server import agenda
 

@@ -123,6 +123,36 @@ def test_validate_describes_each_kind_of_file(shell):
     assert re.search(r"platform +mine$", out, re.MULTILINE)
 
 
+def test_validate_shows_classes_and_failures(shell):
+    """Limits are exact, and what limits nothing says so."""
+    shell.write(
+        "p.toml",
+        'name = "mine"\n[[pools]]\nname = "cpu"\nnodes = 3\n[[pools]]\nname = "gpu"\nnodes = 1\n'
+        '[[failures]]\nmodel = "exponential,mtbf=10h,pool=gpu"\nrepair = "1h"\n'
+        '[[classes]]\nname = "short"\npools = ["cpu"]\nmax_nodes = 2\nmax_nodes_per_user = 1\nmax_nodes_per_job = 2\n'
+        'max_walltime = 5400\npriority = -2.5\nprologue = 30\nepilogue = 1.5\n[[classes]]\nname = "any"\n',
+    )
+    lines = [line.strip() for line in shell.run("validate", "p.toml").ok().out.splitlines()]
+
+    assert lines[-3:] == [
+        "class short        pools cpu; at most 2 nodes in all; at most 1 node a user; at most 2 nodes a job; "
+        "walltime up to 90 min; priority -2.5; prologue 30 s; epilogue 1.5 s",
+        "class any          no limits",
+        "failures           exponential,mtbf=10h,pool=gpu; repair 1h",
+    ]
+
+
+def test_validate_knows_what_is_bundled(shell, answer):
+    """A name means the platform, the workload, or both; one that means nothing brings the closest."""
+    assert "class qlong        pools plain; at most 256 nodes in all; walltime up to 6 d" in answer(
+        "validate", "salomon"
+    )
+    both = answer("validate", "demo")
+    assert re.search(r"platform +demo$", both, re.MULTILINE)
+    assert re.search(r"jobs +5,000$", both, re.MULTILINE)
+    shell.run("validate", "salmon").failed(2, "'salmon'", "Did you mean 'salomon'?")
+
+
 def test_validate_goes_on_after_a_wrong_file(shell):
     """Exit code 2 if any is wrong; the others are described all the same."""
     shell.write("bad.swf", "1 2 3\n")

@@ -1,5 +1,7 @@
 """``pipistrelle convert`` and ``validate`` on centres' logs."""
 
+import json
+
 import pytest
 
 from pipistrelle.traces.load import load
@@ -111,3 +113,55 @@ def test_a_log_that_says_no_machine_needs_a_platform(shell, log):
     shell.run("run", "-w", log[0], "--in-process").failed(
         2, "does not say how large its machine was", "PBS accounting never says it", "--platform", "--units processors"
     )
+
+
+def test_how_a_log_is_read_is_part_of_a_run(shell):
+    """`run` counts processors and knows the zone; both are kept, and `explain` reads the log so again."""
+    rows = "".join(f"{n}|2024-01-01T08:00:0{n}|100|1|24|00:05:00\n" for n in (1, 2))
+    shell.write("jobs.txt", f"JobID|Submit|ElapsedRaw|NNodes|NCPUS|Timelimit\n{rows}")
+    shell.write("m.toml", 'name = "m"\n[[pools]]\nname = "p"\nnodes = 1\nunits_per_node = 24\nunit = "core"\n')
+    words = ["-w", "jobs.txt", "-p", "m.toml", "--units", "processors", "--timezone", "Europe/Prague"]
+    shell.run("run", *words, "--in-process", "--out", "out").ok()
+
+    assert [line[14] for line in shell.ended_jobs()] == ["0-23", "0-23"]
+    kept = json.loads((shell.folder / "out" / "out_command.json").read_text())
+    assert (kept["units"], kept["timezone"]) == ("processors", "Europe/Prague")
+    assert "24 units" in shell.run("explain", "out", "2").ok().out
+
+    server = shell.start("serve", *words, "--out", "served", "--hello-timeout", "8").until("listening at")
+    shell.run("schedule", "easy", "--connect", "served").ok()
+    server.finish().ok()
+    assert shell.files("served")["out_jobs.csv"] == shell.files("out")["out_jobs.csv"]
+    assert json.loads((shell.folder / "served" / "out_command.json").read_text())["units"] == "processors"
+
+
+@pytest.mark.parametrize("command", ["run", "serve"])
+def test_how_to_read_a_log_goes_with_logs_alone(shell, command):
+    """Nothing is written for a workload that is none."""
+    shell.run(command, "--timezone", "Europe/Prague", "--out", "out").failed(2, "--timezone says how to read", "SWF")
+    assert not (shell.folder / "out").exists()
+
+
+def test_validate_needs_a_log_for_how_to_read_it(shell, log):
+    """One log among the files is enough, a resource trace too; without any the options are refused."""
+    shell.write("resources", NODE.format("AVAILABLE", "n1", "[NONE]"))
+    shell.run("validate", log[0], "demo", "--timezone", "Europe/Prague").ok()
+    assert "24 cores" in shell.run("validate", "resources", "--units", "processors").ok().out
+    shell.run("validate", "demo", "salomon", "--units", "processors").failed(2, "and none is there")
+
+
+@pytest.mark.parametrize(
+    ("platform", "warning"),
+    [
+        ("tiny", "1 job depends on jobs that are not in the workload, or cannot run, and will not wait for them: w0!7"),
+        ("hpc2n", "hpc2n hands out cores: count processors with --units processors"),
+    ],
+)
+def test_a_log_is_told_of_before_its_run(shell, platform, warning):
+    """Once, as a warning; the run goes on."""
+    shell.write("log", SECOND.replace("Exit_status=0", "Exit_status=0 depend=afterok:6.srv"))
+    done = shell.run("run", "-w", "log", "-p", platform, "--in-process", "--out", "out")
+
+    assert done.code == 0
+    assert done.err.count(warning) == 1
+    assert len(shell.ended_jobs()) == 1

@@ -318,7 +318,6 @@ def test_outages_name_hosts(centre):
     assert [row["node"] for row in centre.rows("hosts", "nodes") if row["failures"] == "1"] == ["3"]
 
 
-
 def test_failures_with_which_a_workload_can_hardly_end_are_reported(centre):
     """A repair that is longer than the workload; a machine that is hardly ever up as a whole; nodes that are gone."""
     assert "a repair takes 3.15576e+07 s on average, longer than all jobs of w take" in centre.said["slow"][2]

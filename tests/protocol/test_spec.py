@@ -32,7 +32,7 @@ from pipistrelle.server.agenda import CALL, DECISION, END, FAILURE, MAINTENANCE,
 from pipistrelle.server.engine import Engine
 from pipistrelle.server.jobs import Job
 from pipistrelle.server.stalls import MAX_FRUITLESS
-from pipistrelle.studies.run import DECISION_TIMEOUT, HELLO_TIMEOUT
+from pipistrelle.studies.timeouts import DECISION_TIMEOUT, HELLO_TIMEOUT
 
 SPEC = (Path(__file__).parents[2] / "protocol" / "SPEC.md").read_text(encoding="utf-8")
 #: (kind, text, line) of every JSON example

@@ -1,11 +1,16 @@
 """Fixtures of the tests of the schedulers: small workloads, and a policy's starts on them."""
 
-from collections.abc import Callable, Sequence
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from math import inf
 from typing import Any
 
 import numpy as np
 import pytest
+import zmq
 from loguru import logger
 
 from pipistrelle.platforms.description import homogeneous
@@ -13,6 +18,7 @@ from pipistrelle.protocol.messages import HelloData
 from pipistrelle.schedulers.jobs import SchedulerJob
 from pipistrelle.schedulers.policy import Policy
 from pipistrelle.schedulers.runtime import Runtime
+from pipistrelle.schedulers.zmtp import Connection
 from pipistrelle.server.jobs import Job
 from pipistrelle.server.observers import Observer
 from pipistrelle.server.setup import Setup
@@ -102,3 +108,62 @@ def waiting_job() -> Callable[..., SchedulerJob]:
         return SchedulerJob(f"w0!{number}", number, size, walltime, submit, **more)
 
     return make
+
+
+@pytest.fixture
+def router() -> Iterator["zmq.Socket[bytes]"]:
+    """Return a ROUTER that is not bound yet."""
+    context = zmq.Context()
+    router = context.socket(zmq.ROUTER)
+    router.setsockopt(zmq.RCVTIMEO, 10_000)
+    router.setsockopt(zmq.LINGER, 0)
+    router.setsockopt(zmq.IPV6, 1)
+    yield router
+    router.close()
+    context.term()
+
+
+@contextmanager
+def _connected(endpoint: str) -> Iterator[Connection]:
+    """Connect, and close at the end; nothing is waited for longer than ten seconds."""
+    connection = Connection(endpoint)
+    connection.connect(time.monotonic() + 10)
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+@contextmanager
+def _peer(serve: Callable[[socket.socket], None]) -> Iterator[str]:
+    """Listen, and let ``serve`` do with each connection what it likes."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def accept() -> None:
+        while True:
+            try:
+                taken, _ = listener.accept()
+            except OSError:
+                return
+            with taken, suppress(OSError):
+                serve(taken)
+
+    thread = threading.Thread(target=accept, daemon=True)
+    thread.start()
+    yield f"tcp://127.0.0.1:{listener.getsockname()[1]}"
+    listener.shutdown(socket.SHUT_RDWR)
+    listener.close()
+    thread.join(10)
+    assert not thread.is_alive()
+
+
+@pytest.fixture(scope="session")
+def connected() -> Callable[[str], AbstractContextManager[Connection]]:
+    """Return what connects to an endpoint."""
+    return _connected
+
+
+@pytest.fixture(scope="session")
+def peer() -> Callable[[Callable[[socket.socket], None]], AbstractContextManager[str]]:
+    """Return what listens as somebody else does."""
+    return _peer

@@ -69,3 +69,32 @@ def test_every_simulation_of_an_order_has_its_own_machines_priorities() -> None:
     assert order_under(make_maui(configured)) == [0, 1, 3, 2]
     assert order_under(make_maui()) == [0, 1, 2, 3]  # CLASSWEIGHT is 0 then
     assert order_under(make_policy("easy")) == [0, 1, 2, 3]
+
+
+def test_jobs_that_a_class_has_set_aside_are_ranked_when_there_is_room() -> None:
+    """A dynamic order lets in who is the first then, not who was when it was set aside."""
+    machine = Platform(
+        name="m", pools=(Pool(name="p", nodes=8),), classes=(JobClass(name="small", max_nodes=2, priority=0.0),)
+    )
+    jobs = Workload(
+        name="t",
+        source="t",
+        ids=["0", "1", "2"],
+        submit=np.array([0.0, 10.0, 20.0]),
+        size=np.array([2, 1, 2]),
+        walltime=np.array([100.0, 10.0, 10.0]),
+        runtime=np.array([100.0, 10.0, 10.0]),
+        labels={"queue": ["small"] * 3},
+    )
+    # At 20 s job 1 has 10 points and job 2 none; at 100 s they have 90 and 160.
+    policy = make_policy("pbs", order_options={"formula": "eligible_time*ncpus"})
+    begun = Begun()
+    result = simulate(
+        Setup.of(machine, jobs, strict=True),
+        InProcessTransport(Runtime(policy)),
+        clock=lambda: 0.0,
+        observers=[begun],
+    )
+
+    assert result.failure is None
+    assert begun.numbers == [0, 2, 1]

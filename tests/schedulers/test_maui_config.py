@@ -144,6 +144,9 @@ def test_standing_reservations_and_stacks_are_indexed() -> None:
         ("SRCFG[a] FLAGS=BYNAME", 1, "there are no flags"),
         ("SRCFG[a] HOSTLIST=node0[1-4]$", 1, "by number"),
         ("USERCFG[a] QTWEIGHT=3", 1, "QOSCFG"),
+        ("FSPOLICY DEDICATEDPS%", 1, "FSPOLICY DEDICATEDPS% is not supported"),
+        ("SRCFG[a] PERIOD=WEEK\nSRCFG[a] DAYS=Mon", 2, "DAYS of SRCFG[a] has no effect with PERIOD=WEEK"),
+        ("SRCFG[a] ENDTIME=8\nSRCFG[a] PERIOD=INFINITY", 1, "ENDTIME of SRCFG[a] has no effect with PERIOD=INFINITY"),
     ],
 )
 def test_what_is_unknown_or_unsupported_is_named_with_its_line(text: str, line: int, part: str) -> None:
@@ -178,6 +181,14 @@ def test_what_is_unknown_or_unsupported_is_named_with_its_line(text: str, line: 
         ("SRCFG[a] PERIOD=MONTH", "DAY, WEEK or INFINITY"),
         ("SRCFG[a] DAYS=Someday", "Mon,Tue"),
         ("SRCFG[a] HOSTLIST=5-3", "intervals"),
+        (
+            "SRCFG[a] STARTTIME=24:00:00",
+            "STARTTIME of SRCFG[a] is wrong: expected a time within the day, from 0 to 86400",
+        ),
+        ("SRCFG[a] ENDTIME=24:00:01", "ENDTIME of SRCFG[a] is wrong"),
+        ("SRCFG[a] PERIOD=WEEK ENDTIME=7:00:00:01", "within the week, from 0 to 604800 s, found '604801 s'"),
+        ("CLASSCFG[ ] PRIORITY=1", "needs a name"),
+        ("CREDWEIGHT 1e30", "a number from -1e+15 to 1e+15, found '1e30'"),
         ("= 5", "no line of a maui.cfg"),
     ],
 )
@@ -186,6 +197,24 @@ def test_a_wrong_value_is_one_clear_message(text: str, part: str) -> None:
     with pytest.raises(MauiConfigError, match=r"^maui\.cfg:2: ") as caught:
         parse_maui_config("\n" + text)
     assert part in str(caught.value)
+
+
+def test_fairshare_goes_on_without_the_mark_that_is_not_supported() -> None:
+    """FSPOLICY DEDICATEDPS% counts usage all the same, as DEDICATEDPS."""
+    found, warnings = parse_maui_config("FSPOLICY dedicatedps%")
+
+    assert found.text("FSPOLICY") == "DEDICATEDPS"
+    assert str(warnings[0]).endswith("dedicatedps is taken")
+
+
+def test_standing_reservations_may_end_with_their_period() -> None:
+    """ENDTIME=24:00:00 is the end of the day; warnings of whole reservations stand among the others by their lines."""
+    text = "SRCFG[a] STARTTIME=8:00:00 ENDTIME=24:00:00\nSRCFG[b] PERIOD=INFINITY DEPTH=3\nFOO 1\n"
+    found, warnings = parse_maui_config(text + "SRCFG[c] PERIOD=WEEK STARTTIME=6:00:00:00 ENDTIME=7:00:00:00")
+
+    assert [standing.end for standing in found.standing] == [86400.0, None, 604800.0]
+    assert [(warning.line, warning.name) for warning in warnings] == [(2, "DEPTH"), (3, "FOO")]
+    assert not str(warnings[1]).endswith(" ")
 
 
 def test_comments_quotes_and_continuations(tmp_path: Path) -> None:

@@ -201,3 +201,20 @@ def test_jobs_without_walltime_wait_without_a_promise(run_policy: RunPolicy) -> 
     run = run_policy(compose(backfill="depth", backfill_options={"depth": 2}), 16, jobs)
 
     assert run.start_of == {0: 0.0, 2: 2.0, 1: 502.0, 3: 100.0}
+
+
+@pytest.mark.parametrize("never", [0, "0", "0h", "0:00:00"])
+def test_a_decay_time_of_0_means_that_usage_never_fades(never: float | str) -> None:
+    """However the 0 is written; the other formulas of these tests see it fade."""
+    order = PbsOrder(PbsOptions(formula="fairshare", fairshare_shares={"a": 1.0, "b": 1.0}, decay_time=never))
+    first, second = (
+        SchedulerJob(
+            f"w0!{number}", number, 1, 10.0, 0.0, description=JobDescription(id=f"w0!{number}", res=1, user=user)
+        )
+        for number, user in enumerate("ab")
+    )
+    order.started(first, 0.0)
+    order.ended(first, 100.0)
+    order.started(second, 1e6)
+
+    assert order.terms(first, 1e6 + 300.0)["priority"] == pytest.approx(1e6 * (1 - 100 / 400))

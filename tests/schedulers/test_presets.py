@@ -80,7 +80,7 @@ def test_an_empty_file_has_the_defaults(tmp_path: Path) -> None:
             f"{PBS}formla = '1'",
             "mine.toml: order-options: the order 'pbs' has no option 'formla'. Did you mean 'formula'?",
         ),
-        (f"{PBS}formula = 1", "order-options.formula: a value that cannot be: expected str, found int."),
+        (f"{PBS}formula = 1", "order-options.formula: a value that cannot be: expected a text, found a whole number."),
         (
             f"{PBS}formula = 'ncpu'",
             "order-options.formula, column 1: an unknown name: found 'ncpu'. Did you mean 'ncpus'?",
@@ -105,10 +105,18 @@ def test_an_empty_file_has_the_defaults(tmp_path: Path) -> None:
             f"{BINS}name = 'a'\nsmallest = 0",
             "order-options.bins[0]: a value that cannot be: expected a smallest size of at",
         ),
-        (f"{BINS}name = 'a'\nsmallest = 1\nbost = 1", "order-options.bins[0]: the order 'bins' has no option 'bost'"),
+        (
+            f"{BINS}name = 'a'\nsmallest = 1\nbost = 1",
+            "order-options.bins[0]: the order 'bins' has no option 'bost'. Did you mean 'boost'?",
+        ),
+        (
+            f"{BINS}name = 'a'\nsmallest = '1'",
+            "bins[0].smallest: a value that cannot be: expected a whole number, found",
+        ),
+        ("order = 'bins'\n[order-options]\nbins = 3", "order-options.bins: a value that cannot be: expected a list"),
         (
             f"{BINS}name = 'a'\nsmallest = 1\nboost = 'x'",
-            "bins[0]: a value that cannot be: expected a number and a unit",
+            "bins[0]: a value that cannot be: expected a number and a unit, as 24h, for 'boost', found 'x'.",
         ),
         (f"{BINS}name = 'a'\nsmallest = 1\nlongest-walltime = 0", "expected a longest-walltime above 0, found 0"),
         (

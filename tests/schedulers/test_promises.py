@@ -15,11 +15,13 @@ from pipistrelle.schedulers.conservative import Conservative
 from pipistrelle.schedulers.easy_slices import EasySlices
 from pipistrelle.schedulers.jobs import SchedulerJob
 from pipistrelle.schedulers.orders import ORDERS, Fcfs
+from pipistrelle.schedulers.pbs_backfill import Depth
 from pipistrelle.schedulers.placement import LowestIds
 from pipistrelle.schedulers.policy import ComposedPolicy, compose
 from pipistrelle.schedulers.view import View
 from pipistrelle.schedulers.windows import Window
 
+RULES: dict[str, Callable[[], Any]] = {**BACKFILLS, "depth": Depth}
 RunPolicy = Callable[..., Any]
 MakeJob = Callable[..., SchedulerJob]
 Row = tuple[float, int, float, float]
@@ -39,7 +41,7 @@ rows: st.SearchStrategy[list[Row]] = st.lists(
 
 
 @pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("backfill", BACKFILLS)
+@pytest.mark.parametrize("backfill", RULES)
 def test_every_accepted_job_runs(run_policy: RunPolicy, order: str, backfill: str) -> None:
     """Each job starts once, not before its submission, on as many units as it asks for, which nobody else holds."""
 
@@ -97,7 +99,7 @@ class FirstOnes(ComposedPolicy):
     """A policy that writes down, when a job becomes the first in the queue, by when it can start at the latest."""
 
     def __init__(self, backfill: str) -> None:
-        super().__init__("first-ones", Fcfs(), BACKFILLS[backfill](), LowestIds())
+        super().__init__("first-ones", Fcfs(), RULES[backfill](), LowestIds())
         self.promised: dict[int, float] = {}
 
     def decide(self, view: View) -> None:
@@ -113,7 +115,7 @@ class FirstOnes(ComposedPolicy):
                     break
 
 
-@pytest.mark.parametrize("backfill", ["easy", "easy-sjbf", "easy-slices"])
+@pytest.mark.parametrize("backfill", ["easy", "easy-sjbf", "easy-slices", "depth"])
 def test_the_first_is_never_delayed_by_a_backfill(run_policy: RunPolicy, backfill: str) -> None:
     """When a job has become the first, nothing that starts later delays it beyond the walltimes of what runs."""
 
@@ -217,7 +219,7 @@ class HighestIds(LowestIds):
 @pytest.mark.parametrize("backfill", ["conservative", "easy-slices"])
 def test_any_placement_chooses_among_the_units_that_stay_free(run_policy: RunPolicy, backfill: str) -> None:
     """Reservations and starts are on units that the placement picks."""
-    policy = ComposedPolicy("high", Fcfs(), BACKFILLS[backfill](), HighestIds())
+    policy = ComposedPolicy("high", Fcfs(), RULES[backfill](), HighestIds())
     run = run_policy(policy, 4, [(0.0, 3, 10.0, 10.0), (1.0, 2, 5.0, 5.0), (2.0, 1, 20.0, 20.0)])
 
     assert run.starts == [(0, 0.0, "1-3"), (2, 2.0, "0"), (1, 10.0, "2-3")]

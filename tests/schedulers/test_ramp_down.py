@@ -18,6 +18,7 @@ from pipistrelle.schedulers.backfill import BACKFILLS
 from pipistrelle.schedulers.conservative import Conservative
 from pipistrelle.schedulers.jobs import SchedulerJob
 from pipistrelle.schedulers.orders import Fcfs, Sjf
+from pipistrelle.schedulers.pbs_backfill import Depth
 from pipistrelle.schedulers.placement import LowestIds
 from pipistrelle.schedulers.policy import ComposedPolicy, compose
 from pipistrelle.schedulers.runtime import Runtime
@@ -32,6 +33,7 @@ from pipistrelle.server.simulation import simulate
 from pipistrelle.server.transport import InProcessTransport
 from pipistrelle.traces.workload import Workload
 
+RULES: dict[str, Callable[[], Any]] = {**BACKFILLS, "depth": Depth}
 RunPolicy = Callable[..., Any]
 Row = tuple[float, int, float, float]
 #: announced, begin, length (s), units
@@ -158,7 +160,7 @@ def overlaps(downs: Sequence[Down], start: float, end: float, units: frozenset[i
 
 
 @pytest.mark.parametrize("order", ["fcfs", "sjf"])
-@pytest.mark.parametrize("backfill", BACKFILLS)
+@pytest.mark.parametrize("backfill", RULES)
 def test_no_job_runs_into_maintenance_that_was_announced(order: str, backfill: str) -> None:
     """Whatever is planned: none starts where it would not end in time, none is ended, and all run."""
 
@@ -176,7 +178,7 @@ def test_no_job_runs_into_maintenance_that_was_announced(order: str, backfill: s
 
 
 @pytest.mark.parametrize("order", ["fcfs", "sjf"])
-@pytest.mark.parametrize("backfill", BACKFILLS)
+@pytest.mark.parametrize("backfill", RULES)
 def test_every_job_runs_in_the_end(order: str, backfill: str) -> None:
     """Nodes fail, maintenance is announced late, jobs lose their nodes and come back: none starves, none is lost."""
 
@@ -228,7 +230,7 @@ class FirstOnes(ComposedPolicy):
     """A policy that writes down, when a job becomes the first in the queue, by when it can start at the latest."""
 
     def __init__(self, backfill: str, downs: list[Down]) -> None:
-        super().__init__("first-ones", Fcfs(), BACKFILLS[backfill](), LowestIds())
+        super().__init__("first-ones", Fcfs(), RULES[backfill](), LowestIds())
         self.downs = downs
         self.promised: dict[str, float] = {}
 
@@ -240,7 +242,7 @@ class FirstOnes(ComposedPolicy):
             self.promised.setdefault(first.id.partition("!")[2], promise(view, first, self.downs))
 
 
-@pytest.mark.parametrize("backfill", ["easy", "easy-sjbf", "easy-slices"])
+@pytest.mark.parametrize("backfill", ["easy", "easy-sjbf", "easy-slices", "depth"])
 def test_the_first_is_never_delayed_by_a_backfill(backfill: str) -> None:
     """Between windows, too, it starts as soon as what ran when it became the first lets it."""
 
@@ -289,7 +291,7 @@ class Windowed(ComposedPolicy):
     """A policy with windows of its own, at whose begins and ends it asks to be called."""
 
     def __init__(self, order: str, backfill: str, windows: list[Window]) -> None:
-        super().__init__("windowed", Fcfs() if order == "fcfs" else Sjf(), BACKFILLS[backfill](), LowestIds())
+        super().__init__("windowed", Fcfs() if order == "fcfs" else Sjf(), RULES[backfill](), LowestIds())
         self._own: list[Window] | None = windows
 
     def decide(self, view: View) -> None:
@@ -305,7 +307,7 @@ class Windowed(ComposedPolicy):
 
 
 @pytest.mark.parametrize("order", ["fcfs", "sjf"])
-@pytest.mark.parametrize("backfill", BACKFILLS)
+@pytest.mark.parametrize("backfill", BACKFILLS)  # `depth` reserves single units then, other ones than by numbers
 def test_a_window_that_admits_everybody_changes_nothing(run_policy: RunPolicy, order: str, backfill: str) -> None:
     """The rule by single units is the rule by numbers where all units are alike."""
 
@@ -321,7 +323,7 @@ def test_a_window_that_admits_everybody_changes_nothing(run_policy: RunPolicy, o
     check()
 
 
-@pytest.mark.parametrize("backfill", BACKFILLS)
+@pytest.mark.parametrize("backfill", RULES)
 def test_windows_that_admit_some(run_policy: RunPolicy, backfill: str) -> None:
     """Standing reservations, in force or to come, keep others out; everybody runs when they are over."""
 
@@ -342,7 +344,7 @@ def test_windows_that_admit_some(run_policy: RunPolicy, backfill: str) -> None:
     check()
 
 
-@pytest.mark.parametrize("backfill", BACKFILLS)
+@pytest.mark.parametrize("backfill", RULES)
 def test_a_first_that_can_never_start_crashes_nothing(run_policy: RunPolicy, backfill: str) -> None:
     """Without a walltime it runs into a window that never ends: it waits; others run unless the order forbids it."""
     jobs = [(0.0, 4, 1.0, inf), (0.0, 1, 1.0, 2.0), (3.0, 3, 1.0, 2.0)]
@@ -359,7 +361,7 @@ def test_a_first_that_can_never_start_crashes_nothing(run_policy: RunPolicy, bac
     assert starts == ([] if backfill == "none" else ["w0!1", "w0!2"])
 
 
-@pytest.mark.parametrize("backfill", BACKFILLS)
+@pytest.mark.parametrize("backfill", RULES)
 def test_ramp_down(backfill: str) -> None:
     """Before maintenance of half of the machine, what ends in time starts there; the rest goes elsewhere or waits."""
     jobs = [(0.0, 3, 8.0, 10.0), (0.0, 3, 8.0, 10.0), (1.0, 1, 4.0, 4.0), (1.0, 2, 2.0, 2.0)]

@@ -1,17 +1,18 @@
 """Schedulers by name, from files and modules, and policies put together from parts."""
 
+import importlib.metadata
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
 
-from pipistrelle.schedulers import registry
 from pipistrelle.schedulers.backfill import BACKFILLS
+from pipistrelle.schedulers.names import GROUP, PARTS, is_policy_name, registered
 from pipistrelle.schedulers.orders import ORDERS
 from pipistrelle.schedulers.placement import PLACEMENTS
 from pipistrelle.schedulers.policy import ComposedPolicy, PolicyError, compose
 from pipistrelle.schedulers.presets import library
-from pipistrelle.schedulers.registry import GROUP, describe, is_policy_name, make_policy, registered
+from pipistrelle.schedulers.registry import describe, make_policy
 
 POLICY = """
 class Mine:
@@ -69,7 +70,7 @@ def test_other_packages_join(monkeypatch: pytest.MonkeyPatch) -> None:
         EntryPoint("easy", "absent_module_of_theirs:easy", GROUP),
         EntryPoint("broken", "absent_module_of_theirs:broken", GROUP),
     ]
-    monkeypatch.setattr(registry, "entry_points", lambda *, group: points if group == GROUP else [])
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda *, group: points if group == GROUP else [])
 
     assert registered() == sorted({*library(), "maui", "theirs", "broken"})
     assert make_policy("theirs").name == "fcfs+none+lowest"
@@ -226,6 +227,16 @@ def test_an_unknown_part_brings_the_closest(parts: dict[str, str], says: str) ->
 
     assert says in str(caught.value)
     assert says in failure("easy", **parts)
+
+
+def test_what_can_be_named_can_be_made() -> None:
+    """The names that the command line lists are those of the tables that parts are made of."""
+    for axis, parts in PARTS.items():
+        assert all(compose(**{axis: part}) for part in parts)
+
+    assert {*ORDERS} <= {*PARTS["order"]}
+    assert {*BACKFILLS} <= {*PARTS["backfill"]}
+    assert {*PLACEMENTS} == {*PARTS["placement"]}
 
 
 def test_any_order_goes_with_any_backfilling_and_placement() -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from math import inf
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -12,10 +13,13 @@ from pipistrelle.protocol.nodesets import NodeSet
 from pipistrelle.schedulers.backfill import BACKFILLS
 from pipistrelle.schedulers.jobs import SchedulerJob
 from pipistrelle.schedulers.orders import Fcfs
+from pipistrelle.schedulers.pbs_backfill import Depth, DepthOptions
 from pipistrelle.schedulers.placement import LowestIds
 from pipistrelle.schedulers.view import View
 from pipistrelle.schedulers.windows import Window, Windows
 
+#: {backfilling rule: what makes one}
+RULES: dict[str, Callable[[], Any]] = {**BACKFILLS, "depth": Depth}
 MakeJob = Callable[..., SchedulerJob]
 UNITS = 8
 REASONS = ["", "m1", "m2", "m3"]
@@ -150,10 +154,10 @@ def test_maintenance_ends_what_still_runs_there(waiting_job: MakeJob) -> None:
     assert (killed("0-1", 5.0), killed("0-1", 6.0)) == (inf, 5.0)
 
 
-@pytest.mark.parametrize("backfill", sorted({*BACKFILLS} - {"none"}))
+@pytest.mark.parametrize("backfill", sorted({*RULES} - {"none"}))
 def test_a_window_that_is_removed_keeps_nobody_back(waiting_job: MakeJob, backfill: str) -> None:
     """Whoever passes the first may start as soon as the policy is asked again, though no unit was freed since."""
-    view, rule = view_of(4), BACKFILLS[backfill]()
+    view, rule = view_of(4), RULES[backfill]()
     view.windows.add(Window("own", 5.0, 9.0, NodeSet.parse("1-3"), lambda job: False))
     jobs = [waiting_job(0, walltime=50.0), waiting_job(1, size=4, walltime=9.0), waiting_job(2, size=2, walltime=10.0)]
     for job in jobs:
@@ -166,3 +170,55 @@ def test_a_window_that_is_removed_keeps_nobody_back(waiting_job: MakeJob, backfi
     view.windows.remove("own")
     rule.schedule(view, LowestIds())
     assert [(job.number, str(job.alloc)) for job in view.running] == [(0, "0"), (2, "1-2")]
+
+
+def wait_in(view: View, waiting_job: MakeJob, rows: list[tuple[int, float]]) -> list[SchedulerJob]:
+    """Let jobs of (size, walltime) join the queue, and return them."""
+    jobs = [waiting_job(number, size=size, walltime=walltime) for number, (size, walltime) in enumerate(rows)]
+    for job in jobs:
+        view.waiting.add(job)
+    view.arrivals = jobs
+    return jobs
+
+
+@pytest.mark.parametrize("backfill", sorted({*RULES} - {"none", "firstfit"}))
+def test_a_reservation_that_would_run_into_a_window_is_none(waiting_job: MakeJob, backfill: str) -> None:
+    """By numbers the first could begin at 10, but would run into the window; at 15 it can, on units of its own.
+
+    Job 3 has room beside the first reservation, and none beside the second.
+    """
+    view, rule = view_of(6), RULES[backfill]()
+    view.windows.add(Window("pumps", 20.0, 100.0, NodeSet.parse("0-2")))
+    lasts = [(3, 10.0), (2, 15.0), (3, 30.0), (1, 100.0)]
+    jobs = wait_in(view, waiting_job, lasts)
+    rule.schedule(view, LowestIds())
+
+    assert [(job.number, str(job.alloc)) for job in view.running] == [(0, "0-2"), (1, "3-4")]
+    assert rule.reservation(jobs[2]) == 15.0
+
+
+@pytest.mark.parametrize("windows", [False, True])
+def test_several_reservations(waiting_job: MakeJob, windows: bool) -> None:
+    """Under `depth` 2 nobody passes who would delay the second, be it by numbers of units or by single ones."""
+    for depth, begun in ((1, [0, 3]), (2, [0])):
+        view, rule = view_of(6), Depth(DepthOptions(depth))
+        if windows:
+            view.windows.add(Window("pumps", 5000.0, 5100.0, NodeSet.parse("0")))
+        jobs = wait_in(view, waiting_job, [(4, 100.0), (4, 50.0), (6, 60.0), (1, 1000.0)])
+        rule.schedule(view, LowestIds())
+
+        assert [job.number for job in view.running] == begun
+        assert [rule.reservation(job) for job in jobs[1:3]] == [100.0, None if depth == 1 else 150.0]
+
+
+@pytest.mark.parametrize("windows", [False, True])
+def test_the_second_does_not_delay_the_first_by_a_second(waiting_job: MakeJob, windows: bool) -> None:
+    """Under `depth` 2 the job behind the first may end just when that begins, and not later."""
+    for walltime, begun in ((100.0, [0, 2]), (101.0, [0])):
+        view, rule = view_of(4), Depth(DepthOptions(2))
+        if windows:
+            view.windows.add(Window("pumps", 5000.0, 5100.0, NodeSet.parse("0")))
+        wait_in(view, waiting_job, [(3, 100.0), (4, 50.0), (1, walltime)])
+        rule.schedule(view, LowestIds())
+
+        assert [job.number for job in view.running] == begun

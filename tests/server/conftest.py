@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from pipistrelle.platforms.description import Platform, homogeneous
+from pipistrelle.platforms.maintenance import MaintenancePlan, parse_maintenance
+from pipistrelle.platforms.outage import Outage, Outages
 from pipistrelle.protocol.decisions import (
     CallMeLater,
     CallMeLaterData,
@@ -47,6 +49,7 @@ from pipistrelle.protocol.events import (
 )
 from pipistrelle.protocol.fields import Feature, WakeType
 from pipistrelle.protocol.messages import Notice, Reply
+from pipistrelle.server.attempt_recorder import ATTEMPT_COLUMNS, attempt_line
 from pipistrelle.server.dependencies import Dependencies
 from pipistrelle.server.dependency_plan import Condition
 from pipistrelle.server.engine import Engine
@@ -302,5 +305,49 @@ def make_job() -> Callable[..., Job]:
         profile: str = "p",
     ) -> Job:
         return Job(full(name), submit, size, walltime, runtime, profile)
+
+    return make
+
+
+class Attempts(Observer):
+    """Keeps the attempts that have ended, as the columns of their lines."""
+
+    def __init__(self) -> None:
+        self.lines: list[dict[str, str]] = []
+
+    def ended(self, now: float, job: Job) -> None:
+        """Keep it."""
+        if job.alloc:
+            self.lines.append(dict(zip(ATTEMPT_COLUMNS.split(","), attempt_line(job).strip().split(","), strict=True)))
+
+    def of(self, *columns: str) -> list[tuple[Any, ...]]:
+        """Return some columns of all, numbers as such."""
+
+        def value(column: str, text: str) -> Any:
+            return text if column == "job_id" or not text.replace(".", "").isdecimal() else float(text)
+
+        return [tuple(value(column, line[column]) for column in columns) for line in self.lines]
+
+
+@pytest.fixture
+def attempts() -> Attempts:
+    """Return an observer that keeps the lines of attempts."""
+    return Attempts()
+
+
+@pytest.fixture
+def failing_game(play: Any) -> Callable[..., Any]:
+    """Return a function that makes a game with these outages and rules of maintenance."""
+
+    def make(
+        units: int, rows: list[Any], outages: Any = (), *, aware: bool = True, rules: Any = (), **options: Any
+    ) -> Any:
+        named = {key: options.pop(key) for key in ("observers", "platform", "conditions") if key in options}
+        machine = named.get("platform") or homogeneous(units, "m")
+        plan = tuple(parse_maintenance(rule, machine, where="test", epoch=None, timezone=None) for rule in rules)
+        if outages:
+            options["outages"] = Outages.of(Outage(*row) for row in outages)
+        reliability = Reliability(maintenance=MaintenancePlan(plan) if plan else None, **options)
+        return play(units, rows, features=("failures",) if aware else (), reliability=reliability, **named)
 
     return make

@@ -4,10 +4,12 @@ from typing import Any
 
 import pytest
 
+from pipistrelle.platforms.outage import Outage, Outages
 from pipistrelle.protocol.nodesets import NodeSet
 from pipistrelle.server.deferred import Deferred
 from pipistrelle.server.errors import OutputFailed
 from pipistrelle.server.observers import Observer
+from pipistrelle.server.reliability import Reliability
 
 
 def told(lines: list[str]) -> list[str]:
@@ -123,3 +125,30 @@ def test_every_observer_is_told_the_end_whoever_fails(play: Any, diary: Any) -> 
         game.end()
 
     assert diary.lines[-1] == "0 ends completed"
+
+
+def test_what_is_put_off_does_not_grow_without_end(play: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Years of failures that no scheduler is told of are told the others on the way, in the same order."""
+
+    class Failures(Observer):
+        def __init__(self) -> None:
+            self.lines: list[str] = []
+
+        def went_down(self, now: float, nodes: NodeSet, units: NodeSet, planned: bool) -> None:
+            self.lines.append(f"{now:g} down {nodes}")
+
+        def came_up(self, now: float, nodes: NodeSet, units: NodeSet) -> None:
+            self.lines.append(f"{now:g} up {nodes}")
+
+    monkeypatch.setattr("pipistrelle.server.deferred._MANY", 10)
+    failures = Failures()
+    outages = Outages.of(Outage(1, float(at), at + 1.0) for at in range(10, 110, 2))
+    deferred = Deferred([failures])
+    game = play(2, [("1", 0, 1, 200, 300)], observers=[deferred], reliability=Reliability(outages=outages))
+    game.begin()
+    game.say(game.execute("1", "0"))
+
+    told_before = len(failures.lines)
+    assert told_before > 60
+    deferred.flush()
+    assert failures.lines == [f"{at} {'up' if at % 2 else 'down'} 1" for at in range(10, 110)]

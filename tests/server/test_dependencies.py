@@ -1,12 +1,17 @@
 """Jobs that wait for others: when they are submitted, and when they never are."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from pipistrelle.server.dependency_plan import Condition, conditions_of
+from pipistrelle.platforms.classes import JobClass
+from pipistrelle.platforms.description import Platform, Pool, homogeneous
+from pipistrelle.server.batsim_setup import BatsimOptions
+from pipistrelle.server.dependency_plan import Condition, conditions_of, dependency_remarks
 from pipistrelle.server.errors import SetupError, Stalled
+from pipistrelle.server.setup import Setup
 from pipistrelle.traces.workload import Workload
 
 
@@ -129,3 +134,67 @@ def test_a_circle_is_refused() -> None:
     """Jobs that wait for each other are named before the run."""
     with pytest.raises(SetupError, match="w0!1 after w0!3 after w0!2 after w0!1"):
         conditions_of({"w0": workload(["afterok:3", "afterok:1", "afterok:2"])})
+
+
+def test_who_will_not_wait_is_told() -> None:
+    """Jobs that depend on absent jobs are counted, and three of them named with the job that is not there."""
+    some = {"w0": workload(["afterok:7", "after:1,afterany:8:9", "", *(["afterany:10"] * 3)])}
+
+    assert list(conditions_of(some)) == ["w0!2"]
+    assert dependency_remarks(some) == [
+        "5 jobs depend on jobs that are not in the workload, or cannot run, and will not wait for them: "
+        "w0!1 (on 7), w0!2 (on 8), w0!4 (on 10) and others"
+    ]
+    assert dependency_remarks({"w0": workload(["", "afterok:1"])}) == []
+
+
+def test_an_absent_preceding_job_is_told() -> None:
+    """SWF's preceding jobs are looked for, too; -1 and 0 are none."""
+    told = dependency_remarks({"w0": workload(["", "", ""], preceding=[-1, 12, 0])})
+
+    assert told == [
+        "1 job depends on jobs that are not in the workload, or cannot run, and will not wait for them: w0!2 (on 12)"
+    ]
+
+
+def test_dependencies_that_are_not_simulated_are_told() -> None:
+    """Kinds that the server does not know are named, cut if they are long, as data of a log."""
+    told = dependency_remarks({"w0": workload(["singleton", "aftercorr:1,after:1", "x\n" + 50 * "y"])})
+
+    assert told == [
+        "3 jobs have dependencies that are not simulated (singleton, aftercorr, x?" + 38 * "y" + "...), and will not "
+        "wait for them: w0!1, w0!2, w0!3"
+    ]
+
+
+def test_a_setup_tells_of_absent_jobs() -> None:
+    """A job that is dropped, as one that is too large for the machine, counts as absent."""
+    jobs = replace(workload(["", "afterok:1", ""]), size=np.array([9, 1, 1], dtype=np.int64))
+    setup = Setup.of(homogeneous(4, "four"), jobs)
+
+    assert setup.conditions == {}
+    assert [text.rpartition(": ")[2] for text in setup.remarks] == ["w0!2 (on 1)"]
+
+
+@pytest.mark.parametrize(
+    ("queues", "remarks"),
+    [
+        (["a", "b", "a"], []),
+        (["a", "", "a"], []),
+        (["a", "c", "d"], ["2 jobs are of queues that are no class of m, so without its limits: c, d"]),
+        (["a", "c", ""], ["1 job is of queues that are no class of m, so without its limits: c"]),
+        (
+            ["c", "c", ""],
+            ["no job is of a class of m (a, b), so its limits hold for none: their queues are c"],
+        ),
+        (["", "", ""], ["no job is of a class of m (a, b), so its limits hold for none: they name no queue"]),
+    ],
+)
+def test_jobs_without_limits_are_told(queues: list[str], remarks: list[str]) -> None:
+    """Where a machine has classes a warning names the queues that are none of them; jobs without a queue are usual."""
+    machine = Platform(name="m", pools=(Pool(name="p", nodes=4),), classes=(JobClass(name="a"), JobClass(name="b")))
+    jobs = replace(workload([""] * 3), labels={"queue": queues} if any(queues) else {})
+
+    assert list(Setup.of(machine, jobs).remarks) == remarks
+    assert Setup.of(homogeneous(4, "four"), jobs).remarks == ()
+    assert Setup.of(machine, jobs, batsim=BatsimOptions()).remarks == ()

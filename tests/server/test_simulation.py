@@ -1,5 +1,6 @@
 """One whole run: what a scheduler is told first, what is kept of the inputs, what comes out."""
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from pipistrelle.platforms.description import Platform, Pool, homogeneous
 from pipistrelle.protocol.decisions import ExecuteJob, ExecuteJobData
 from pipistrelle.protocol.events import JobSubmitted, PlatformInfo, PoolInfo, SimulationBeginsData
 from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
-from pipistrelle.server.begin import begins_of
+from pipistrelle.server.begin import begins_of, describe_run
 from pipistrelle.server.errors import OutputFailed, SchedulerFailed
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.simulation import simulate
@@ -177,7 +178,14 @@ def test_a_whole_run_and_its_files(tmp_path: Path) -> None:
     assert config["run_id"] == clerk.agreed.run_id
     assert config["scheduler"] == {"name": "greedy", "version": "7", "features": ["dynamic_jobs"]}
     assert config["workloads"].keys() == {"w0"}
-    assert config["workloads"]["w0"] | {"sha256": ""} == {"name": "log", "source": "log.swf", "jobs": 3, "sha256": ""}
+    assert config["workloads"]["w0"] | {"sha256": ""} == {
+        "name": "log",
+        "source": "log.swf",
+        "jobs": 3,
+        "epoch": None,
+        "timezone": None,
+        "sha256": "",
+    }
     assert config["dropped"] == {}
     summary = json.loads((tmp_path / "out_summary.json").read_text())
     assert (summary["makespan"], summary["mean_wait"]) == (41.0, 0.0)
@@ -254,3 +262,18 @@ def test_a_scheduler_is_told_the_end_even_if_the_run_could_not_begin(tmp_path: P
 
     told: Any = [event for notice in clerk.notices for event in notice.events]
     assert [event.data.reason for event in told] == ["error"]
+
+
+def test_the_digest_of_a_workload_tells_whose_jobs_they_are():
+    """Users, queues and dependencies decide what a scheduler does, and so do a job's own settings."""
+    one = workload((0.0, 1, 5.0, 10.0), (1.0, 1, 5.0, 10.0))
+    others = [
+        dataclasses.replace(one, labels={"user": ["ann", "bob"]}),
+        dataclasses.replace(one, labels={"user": ["bob", "ann"]}),
+        dataclasses.replace(one, labels={"queue": ["ann", "bob"]}),
+        dataclasses.replace(one, columns={"preceding": np.array([-1, 1])}),
+        dataclasses.replace(one, job_json=[b'{"id": 1}', b'{"id": 2, "resilience": {}}']),
+    ]
+    platform = homogeneous(4, "tiny")
+    digests = {describe_run(Setup.of(platform, each))["workloads"]["w0"]["sha256"] for each in (one, *others)}
+    assert len(digests) == 6

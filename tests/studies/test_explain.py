@@ -207,6 +207,17 @@ USERCFG[ann]    PRIORITY=3 FSTARGET=10 MAXJOB=1
 """
 
 
+def test_one_that_a_class_let_in_late_waits_behind_earlier_reservations(case):
+    """Under conservative job 2 is the first from 100 s on, but 4, submitted later, was promised all nodes at 200 s."""
+    jobs = (job(0, 2, 100, queue="c"), job(0, 2, 300, queue="c"), job(0, 2, 200), job(1, 4, 50))
+    found = case(jobs, "conservative", nodes(4, JobClass(name="c", max_nodes=2))).explained(2)
+
+    assert stretches(found) == [(0.0, 100.0, "class"), (100.0, 200.0, "other"), (200.0, 250.0, "units")]
+    assert found.timeline[1].detail == "w0!4, behind it, has an earlier reservation"
+    assert [(one.time, one.start) for one in found.reservations][-1] == (100.0, 250.0)
+    assert [(one.job, one.may_delay) for one in found.passed_by] == [("w0!3", False), ("w0!4", False)]
+
+
 def test_the_terms_of_a_priority_under_maui(case):
     """At 4 s ann has used 8 of 14 processor-seconds: 10 x (10 - 57.14), beside 10 x 3 and 3 s in minutes."""
     jobs = (

@@ -17,8 +17,10 @@ from pipistrelle.studies.inputs import (
     load_workload,
     platform_for,
     read_text,
+    units_remark,
 )
 from pipistrelle.traces import catalogue as workloads
+from pipistrelle.traces.size_units import Units
 
 LINE = "1 0 -1 100 4 -1 -1 4 200 -1 1 7 2 -1 -1 -1 -1 -1\n"
 
@@ -195,3 +197,79 @@ def test_hosts_need_a_file_in_xml(tmp_path: Path) -> None:
 
     assert "there is no platform file 'tiny'" in refused(lambda: load_hosts("tiny"))
     assert "not XML" in refused(lambda: load_hosts(str(tmp_path / "own.toml")))
+
+
+SACCT = "JobID|Submit|ElapsedRaw|NNodes|NCPUS\n1|2024-01-01T08:00:00|10|2|48\n"
+LEASES = (
+    '<lease-workload><site/><lease-requests><lease-request arrival="00:00:00"><lease id="1"><nodes>'
+    '<node-set numnodes="2"/></nodes><start/><duration time="01:00:00"/></lease></lease-request></lease-requests>'
+    "</lease-workload>"
+)
+
+
+def test_a_centres_log_is_read_as_told(tmp_path: Path) -> None:
+    """Units say what sizes count, the zone what its clock shows."""
+    path = tmp_path / "jobs.txt"
+    path.write_text(SACCT)
+    told = load_workload(str(path), units="processors", timezone="Europe/Prague")
+    plain = load_workload(str(path))
+
+    assert (told.size.tolist(), plain.size.tolist()) == ([48], [2])
+    assert (told.timezone, plain.timezone) == ("Europe/Prague", None)
+    assert (plain.epoch or 0) - (told.epoch or 0) == 3600
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"units": "processors"}, "--units says how to read a centre's log, and this is none"),
+        ({"timezone": "UTC"}, "--timezone says how to read a centre's log, and this is none"),
+        ({"units": "processors", "timezone": "UTC"}, "--units and --timezone say how to read a centre's log"),
+    ],
+)
+def test_how_to_read_a_log_is_refused_for_what_is_none(tmp_path: Path, options: dict[str, Any], says: str) -> None:
+    """Neither SWF nor a bundled workload leaves anything to say."""
+    path = tmp_path / "log.swf"
+    path.write_text(LINE)
+
+    assert says in refused(lambda: load_workload(str(path), **options))
+    assert says in refused(lambda: load_workload("demo", **options))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (SACCT, "was. Slurm sacct never says it: name a platform with --platform, whose units are what sizes count"),
+        (LEASES, "was: expected a site of 1 to 10,000,000 nodes. Name a platform with --platform."),
+    ],
+)
+def test_a_centres_log_without_a_machine_needs_a_platform(tmp_path: Path, text: str, says: str) -> None:
+    """The message has nothing of other formats."""
+    path = tmp_path / "log"
+    path.write_text(text)
+    workload = load_workload(str(path))
+
+    assert says in refused(lambda: platform_for(workload))
+
+
+@pytest.mark.parametrize(
+    ("text", "platform", "units", "says"),
+    [
+        (SACCT, "tiny", "nodes", None),
+        (SACCT, "tiny", "processors", "count processors, but tiny hands out nodes: leave out --units processors"),
+        (SACCT, "hpc2n", "nodes", "count nodes, but hpc2n hands out cores: count processors with --units processors"),
+        (SACCT, "hpc2n", "processors", None),
+        (LEASES, "hpc2n", "nodes", "count nodes, but hpc2n hands out cores: name a machine of nodes"),
+        (LINE, "hpc2n", "nodes", None),
+    ],
+)
+def test_sizes_that_count_other_things_than_the_machine_are_told(
+    tmp_path: Path, text: str, platform: str, units: Units, says: str | None
+) -> None:
+    """A log of nodes on a machine of cores would run all the same, and mean nothing."""
+    path = tmp_path / "log"
+    path.write_text(text)
+    told = units_remark(load_workload(str(path)), load_platform(platform), units)
+
+    assert (told is None) == (says is None)
+    assert (says or "") in (told or "")

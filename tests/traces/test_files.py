@@ -84,7 +84,7 @@ def test_garbage_after_gzip(refused, swf):
     assert "the compressed data are corrupt" in refused(gzip.compress(swf) + b"garbage")
 
 
-READ = "expected a workload or a log, plain or compressed with gzip, xz or bzip2"
+READ = "expected a workload file, plain or compressed with gzip, xz or bzip2"
 
 BINARY = f"FILE: is a binary file (it has NUL bytes): {READ}. Check that it is the right file."
 

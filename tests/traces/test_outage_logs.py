@@ -252,3 +252,27 @@ def test_compressed_logs(tmp_path):
     path.write_bytes(gzip.compress(b"node,down,up\n1,2,3\n"))
 
     assert len(load_outage_log(path)) == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (None, "is a folder: expected a file of outages. Name a file in it."),
+        (b"PK\x03\x04", "is a zip archive, which is not read: expected a file of outages, plain or compressed"),
+        (b"node,down,up\n\0", "is a binary file (it has NUL bytes): expected a file of outages, plain or compressed"),
+    ],
+)
+def test_what_cannot_be_a_log_of_outages(tmp_path, content, says):
+    """The message says that a file of outages was expected, not a workload."""
+    path = tmp_path / "x"
+    path.mkdir() if content is None else path.write_bytes(content)
+
+    with pytest.raises(TraceError) as caught:
+        load_outage_log(path)
+    assert says in str(caught.value)
+
+
+def test_a_log_of_outages_that_is_not_there(tmp_path):
+    """So does it for a file that there is not."""
+    with pytest.raises(TraceError, match="no such file: expected a file of outages"):
+        load_outage_log(tmp_path / "x")

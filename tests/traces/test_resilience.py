@@ -118,6 +118,9 @@ def test_a_jobs_members_are_not_called_options() -> None:
         (Resilience("spares", share=0.07), 100, 7),
         (Resilience("moldable", spares=5), 4, 3),
         (Resilience("moldable"), 8, 7),
+        (Resilience("moldable", spares=8), 8, 7),
+        (Resilience("moldable", share=0.5), 1, 0),
+        (Resilience("grid", spares=17), 16, 15),
         (Resilience("grid"), 1, 0),
     ],
 )

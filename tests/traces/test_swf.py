@@ -137,6 +137,12 @@ SHAPES = [
         "Check that the file is SWF and complete.",
     ),
     (
+        "JobName|User|Start\n",
+        "FILE, line 1: too few fields: expected 18 numbers, or a comment after ';', found 1, "
+        "from 'JobName|User|Start' to 'JobName|User|Start'. "
+        "Slurm's accounting is read as 'sacct --parsable2' writes it, with its header, JobID among the columns.",
+    ),
+    (
         "<html>\n",
         "FILE, line 1: this is no trace of leases: expected <lease-workload>, found '<html>'. "
         "docs/workloads.md shows a trace of leases.",

@@ -94,6 +94,15 @@ def test_a_job_too_large_for_what_is_in_service_is_deferred(ask, play, maui) -> 
     assert played.start == {1: 10.0, 0: 130.0}
 
 
+def test_without_defertime_a_job_comes_back_when_the_units_do(ask, play, maui) -> None:
+    """DEFERTIME 0, as many centres have it: the job is aside until then, holds nobody up, and asks for no calls."""
+    jobs = [ask(10.0, 4, 10.0), ask(10.0, 3, 100.0)]
+    outages = [(5.0, NodeSet.interval(3, 3)), (150.0, NodeSet.EMPTY)]
+    played = play(maui("DEFERTIME 0"), 4, jobs, outages)
+
+    assert played.start == {1: 10.0, 0: 150.0}
+
+
 def test_a_window_lets_in_whom_it_admits(ask, play, maui) -> None:
     """Windows that come and go with rules of their own hold for the Maui policy, too."""
     mine = Window("mine", 0.0, 100.0, NodeSet.interval(0, 2), lambda job: job.size == 2)

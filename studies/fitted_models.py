@@ -1,0 +1,6 @@
+"""What `fit_failures` can fit."""
+
+from typing import Final
+
+#: ``auto`` takes what fits better
+MODELS: Final = ("auto", "exponential", "weibull")

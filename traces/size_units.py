@@ -1,0 +1,5 @@
+"""What sizes count in a centre's log that has both."""
+
+from typing import Literal
+
+Units = Literal["nodes", "processors"]
