@@ -152,7 +152,7 @@ class Engine:
                 self.stalls.nothing_to_come(self.now, self.cluster, registering=self.registering and self._news_apart)
                 return None
             if entry[0] != self.now:
-                if self.cluster.ledger.idle != self._settled or self.trials is not None:
+                if self.cluster.ledger.idle != self._settled or (self.trials is not None and self.trials.unsettled):
                     self._settle()
                 self.now = entry[0]
             self._absorb(entry)

@@ -56,7 +56,7 @@ class NodeBook(Observer):
         for part in pieces(job.alloc) if job.attempt is None else job.attempt.parts:
             self._busy[part] += end - job.start
         attempt = job.attempt
-        if attempt is None:
+        if attempt is None or not (attempt.lost or attempt.waited):
             return
         for node in attempt.lost | attempt.waited:
             for down, up in reversed(self._down_times.get(node, ())):

@@ -262,6 +262,11 @@ class Trials:
             if not _attempt(job).awaited.isdisjoint(nodes):
                 self._lose(job, cause)
 
+    @property
+    def unsettled(self) -> bool:
+        """Whether units may have gone down or come up since `idle_and_down` was asked last."""
+        return self._down_units is None
+
     def idle_and_down(self) -> tuple[int, int]:
         """Return how many units are free and in service, and how many are neither free nor held by a job."""
         down = self._down_units
