@@ -4,7 +4,6 @@ Source: admin manual of Maui, 6.2.1.3: of each credential, its first jobs by pri
 """
 
 from collections.abc import Hashable, Sequence
-from heapq import heapify, heappop, heappush
 from math import inf
 from typing import Final
 
@@ -18,6 +17,8 @@ Rows = NDArray[np.intp]
 #: limits with this many counters to fill anew or fewer are filled one by one
 _FEW: Final = 24
 _ROOM: Final = 16
+#: so many rows are gone through one by one before those are left out that cannot be chosen any more
+_PART: Final = 2048
 
 
 class _Chosen:
@@ -41,6 +42,8 @@ class IdleRows:
         self._limits: tuple[list[float], list[float]] = ([inf], [inf])
         #: of each combination the limits that it is subject to
         self._entries: list[tuple[int, ...]] = []
+        #: of each limit the combinations that are subject to it
+        self._codes_of: list[GrowingInts] = [GrowingInts()]
         self._number_of: Ints = np.zeros(_ROOM, dtype=np.int64)
         self._single = True
         #: whether there are rows without such a limit
@@ -59,6 +62,8 @@ class IdleRows:
             if number == len(self._limits[0]):
                 self._limits[0].append(soft)
                 self._limits[1].append(hard)
+                self._codes_of.append(GrowingInts())
+            self._codes_of[number].append(code)
             numbers.append(number)
         if code == len(self._number_of):
             self._number_of = np.concatenate([self._number_of, np.zeros_like(self._number_of)])
@@ -193,32 +198,44 @@ class IdleRows:
 
     def _considered_by_several(self, queue: MauiQueue, eligible: Bools, ranks: Floats, level: int) -> Bools:
         """Choose one by one in the order of rank: a row counts for a counter only if all of its counters take it."""
-        limits = self._limits[level]
-        limited = np.array([bool(entries) for entries in self._entries])
-        rows = np.flatnonzero(eligible & limited[queue.code])
-        if not len(rows):
-            return eligible
-        kept = eligible.copy()
-        kept[rows] = False
-        # Of each combination the rows in order; the heap has the next row of each combination that is not full yet.
-        order = rows[np.lexsort((rows, -ranks[rows], queue.code[rows]))]
-        codes, starts = np.unique(queue.code[order], return_index=True)
-        ends = [*starts[1:].tolist(), len(order)]
-        heap = [
-            (-float(ranks[order[at]]), int(order[at]), int(code), at, end)
-            for code, at, end in zip(codes.tolist(), starts.tolist(), ends, strict=True)
-        ]
-        heapify(heap)
+        limits, entries = self._limits[level], self._entries
+        codes = queue.code[: queue.rows]
+        limited = eligible & (self._number_of.take(codes) > 0)
+        kept: Bools = eligible & ~limited
+        #: combinations of which no further row can be chosen, as a counter of theirs is full
+        closed = np.zeros(len(entries), dtype=np.bool_)
+        for number, limit in enumerate(limits):
+            if limit < 1:
+                closed[self._codes_of[number].array()] = True
         idle = [0] * len(limits)
-        while heap:
-            _, row, code, at, end = heappop(heap)
-            numbers = self._entries[code]
-            if any(idle[number] + 1 > limits[number] for number in numbers):
-                continue
-            for number in numbers:
-                idle[number] += 1
-            kept[row] = True
-            if at + 1 < end:
-                following = int(order[at + 1])
-                heappush(heap, (-float(ranks[following]), following, code, at + 1, end))
+        left = np.flatnonzero(limited & ~closed[codes])
+        # A part at a time: once some counters are full, most of the rest need not be gone through.
+        while len(left):
+            part = _first(left, ranks, _PART)
+            chosen = []
+            for row, code in zip(part.tolist(), codes[part].tolist(), strict=True):
+                numbers = entries[code]
+                for number in numbers:
+                    if idle[number] + 1 > limits[number]:
+                        break
+                else:
+                    chosen.append(row)
+                    for number in numbers:
+                        idle[number] += 1
+                        if idle[number] + 1 > limits[number]:
+                            closed[self._codes_of[number].array()] = True
+            kept[chosen] = True
+            limited[part] = False
+            left = left[np.flatnonzero(limited[left] & ~closed[codes[left]])]
         return kept
+
+
+def _first(rows: Rows, ranks: Floats, most: int) -> Rows:
+    """Return so many of the rows, or some more if these are all: by rank, ties as they stand, ascending."""
+    own = ranks[rows]
+    if len(rows) > 2 * most:
+        least = np.partition(own, len(rows) - most)[len(rows) - most]
+        above = np.flatnonzero(own > least)
+        rows = rows[np.concatenate([above, np.flatnonzero(own == least)[: most - len(above)]])]
+        own = ranks[rows]
+    return rows[np.argsort(-own, kind="stable")]

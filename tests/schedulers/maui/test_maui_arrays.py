@@ -87,9 +87,13 @@ def test_rows_that_may_start_are_those_that_no_limit_blocks(seed: int) -> None:
     assert checks > 5000
 
 
+@pytest.mark.parametrize("part", [1, 7, 2048])
 @pytest.mark.parametrize("seed", range(4))
-def test_maxijob_of_two_kinds_counts_a_job_only_if_both_take_it(seed: int) -> None:
-    """One by one in the order of rank; a job beyond one limit does not count for the other."""
+def test_maxijob_of_two_kinds_counts_a_job_only_if_both_take_it(
+    seed: int, part: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One by one in the order of rank; a job beyond one limit does not count for the other; however many at a time."""
+    monkeypatch.setattr("pipistrelle.schedulers.maui_idle._PART", part)
     chance = Random(seed)  # noqa: S311 - a test's dice
     credentials, queue = Credentials(), MauiQueue()
     limits = Limits(parse_maui_config("USERCFG[DEFAULT] MAXIJOB=2\nCLASSCFG[DEFAULT] MAXIJOB=5")[0], credentials)
