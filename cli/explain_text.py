@@ -67,7 +67,11 @@ def print_explanation(explanation: Explanation, at: float | None, look: Look | N
         _print_passed_by(explanation.passed_by, console)
     for one in _ends(explanation.meanwhile, _MOST_ROWS):
         what = {"failed": "failed", "maintenance": "went into maintenance", "repaired": "came back"}
-        say("..." if one is None else f"{one.time:.10g} s: nodes {one.nodes} {what[one.what]}, {_units(one.units)}")
+        if one is None:
+            say("...")
+            continue
+        which = f"node {one.nodes}" if one.nodes.isdecimal() else f"nodes {one.nodes}"
+        say(f"{one.time:.10g} s: {which} {what[one.what]}, {_units(one.units)}")
 
 
 def _print_moment(explanation: Explanation, at: float, look: Look | None, console: Console) -> None:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from pipistrelle.schedulers.policy import Policy
 
 MAUI: Final = "maui"
+#: as of the lengths of time in files of failures; far below what a double can tell apart from the next second
+_LONGEST_S: Final = 1e14
 _C = TypeVar("_C", bound=Callable[..., Any])
 
 
@@ -42,12 +44,19 @@ def _named_numbers(least: float) -> Callable[..., tuple[tuple[str, float], ...]]
 
 
 def _span(ctx: click.Context, param: click.Parameter, text: str | None) -> str | None:
-    """Return the text of a length of time above zero."""
+    """Return the text of a length of time, at least 0 and not longer than a run can be."""
     try:
-        if text is not None and seconds_of(text) <= 0:
-            raise click.BadParameter(f"'{text}' is not above zero.", ctx, param)
+        if text is not None and seconds_of(text) > _LONGEST_S:
+            raise click.BadParameter(f"'{text}' is longer than {_LONGEST_S:g} s.", ctx, param)
     except ValueError as error:
         raise click.BadParameter(f"'{text}' is no length of time: {error}.", ctx, param) from None
+    return text
+
+
+def _step(ctx: click.Context, param: click.Parameter, text: str | None) -> str | None:
+    """Return the text of a length of time above zero."""
+    if _span(ctx, param, text) is not None and seconds_of(text or "") <= 0:
+        raise click.BadParameter(f"'{text}' is not above zero.", ctx, param)
     return text
 
 
@@ -82,7 +91,7 @@ _OPTIONS: Final = (
         "--fairshare-decay-time",
         callback=_span,
         metavar="TIME",
-        help="Order pbs: how often usage fades, as 24h or 168:00:00; with a factor of 0.5 its half-life.",
+        help="Order pbs: how often usage fades, as 24h or 168:00:00; with a factor of 0.5 its half-life; 0: never.",
     ),
     click.option(
         "--fairshare-decay-factor",
@@ -112,7 +121,7 @@ _OPTIONS: Final = (
     ),
     click.option(
         "--poll",
-        callback=_span,
+        callback=_step,
         metavar="TIME",
         help="Decide only at the multiples of this, as 5s; default: whenever something happens.",
     ),

@@ -6,6 +6,7 @@ from typing import Final
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn
+from rich.table import Column
 from rich.text import Text
 
 from pipistrelle.protocol.fields import EndReason
@@ -46,8 +47,8 @@ class ProgressBar(Observer):
             BarColumn(bar_width=None),
             TextColumn("{task.completed:,.0f}/{task.total:,.0f} jobs"),
             TextColumn("queue {task.fields[queue]:,}"),
-            _RateColumn(),
-            TimeElapsedColumn(),
+            _RateColumn(Column(no_wrap=True)),  # it is the bar that gives way in a narrow terminal
+            TimeElapsedColumn(Column(no_wrap=True)),
             console=console,
             auto_refresh=False,
             transient=True,

@@ -301,7 +301,11 @@ class _Reader:
 
     def _pool(self, name: str) -> NodeSet:
         if name not in self._pools:
-            hint = did_you_mean(name, [*self._pools, "all", *_CLAUSES])
+            if name in ("until", "times"):
+                self._refuse(
+                    f"'{name}' comes after a recurrence", "as 'weekly until 2017-12-31', 'daily 12 times'", name
+                )
+            hint = did_you_mean(name, list(dict.fromkeys([*self._pools, "all", *_CLAUSES])))
             self._refuse("there is no such pool", "a pool, 'all', or numbers of nodes as '0-3 8'", name, hint)
         return self._pools[name]
 

@@ -117,8 +117,7 @@ class Engine:
         self._outbox: list[Event] = []
         self._wake: frozenset[type[Event]] | None = None
         self._wakes = WakeFilters()
-        self._must_wake = False
-        self._told_at = -1.0
+        self._must_wake, self._told_at = False, -1.0
         #: how many units were free when an instant was closed last
         self._settled = -1
         self._busy_until = 0.0
@@ -141,6 +140,8 @@ class Engine:
         while True:
             if self.stopped is not None:
                 return None
+            if self._drained and not self.exhausted:
+                self._no_more_jobs()  # the last job that was kept back may have been rejected
             if self._must_wake and self.now >= self._busy_until:
                 return self._notice()
             if self.exhausted and self._all_done():
@@ -277,8 +278,7 @@ class Engine:
             self._wake = None
         else:
             self._wake = self._wakes.types(tuple(reply.wake))
-        now = self.now
-        busy_until = reply.now
+        now, busy_until = self.now, reply.now
         for index, decision in enumerate(reply.events):
             if decision.timestamp <= now:
                 self._carry_out(decision, reply.reply_to, index)

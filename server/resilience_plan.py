@@ -86,7 +86,7 @@ def check_resilience(
         _note(complaints, "with a walltime that ends before the first dump", names, early)
         if reliability.walltime == "asked":
             late = (runtime <= walltime) & (course.duration(runtime) > walltime) & ~early
-            what = "that will reach the walltime because of dumps or spares (--checkpoint-walltime extended)"
+            what = "that will reach the walltime because of dumps or spares (--checkpoint-walltime extended avoids it)"
             _note(complaints, what, names, late)
     return [
         f"{len(names):,} job{'s' * (len(names) > 1)} {what}: {', '.join(names[:3])}"

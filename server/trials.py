@@ -298,15 +298,17 @@ class Trials:
         attempt.retried = options.requeue != "never" and (
             options.max_attempts is None or attempt.number + 1 < options.max_attempts
         )
-        if attempt.retried and attempt.fruitless + 1 >= _MOST_FRUITLESS and options.max_attempts is None:
+        engine.kill(job, "lose_nodes")
+        if not attempt.retried:
+            return
+        again = self._next(job)
+        if _attempt(again).fruitless >= _MOST_FRUITLESS and options.max_attempts is None:
             raise Stalled(
                 f"{attempt.root} has lost its nodes {_MOST_FRUITLESS:,} times, and has saved none of its work",
                 where=f"simulated time {engine.now!r}",
                 hint="It works longer than its nodes stay up together: give --checkpoint or --max-attempts.",
             )
-        engine.kill(job, "lose_nodes")
-        if attempt.retried:
-            engine.agenda.put(engine.now, REQUEUE, self._next(job))
+        engine.agenda.put(engine.now, REQUEUE, again)
 
     def _next(self, job: Job) -> Job:
         """Return the job as it comes back."""

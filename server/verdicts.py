@@ -161,7 +161,6 @@ class Verdicts:
         if entry is None:
             raise Illegal("unknown_call", f"no call '{decision.data.id}' is pending")
         self._engine.agenda.cancel(entry)
-        self._engine.pending -= self._engine.waits_for_calls
 
     def _register(self, decision: RegisterJob) -> None:
         engine, data = self._engine, decision.data

@@ -97,7 +97,8 @@ class ReliabilityOptions:
         outages, log, drawn = self._outages(platform, hosts, repair)
         maintenance, rules = self._maintenance(platform, workload)
         interrupts = not (plan is None and outages is None and maintenance is None)
-        self._refuse_idle_options(models=plan is not None, drawn=drawn or plan is not None, interrupts=interrupts)
+        own, models = _have_own_ways(workload), plan is not None
+        self._refuse_idle_options(models=models, drawn=drawn or models, interrupts=interrupts, own=own)
         if not interrupts and self.resilience == NONE:
             return None
         for remark in [
@@ -199,7 +200,7 @@ class ReliabilityOptions:
                     "this is neither a rule of maintenance nor a file of them",
                     where="--maintenance",
                     expected="as '2017-01-29 08:00 +8h all', or a file's name",
-                    found=f"'{text}', and there is no such file",
+                    found=f"'{text}', " + ("a folder" if os.path.isdir(text) else "and there is no such file"),
                     hint="docs/failures.md has the language.",
                 )
             else:
@@ -213,9 +214,8 @@ class ReliabilityOptions:
         whose nodes fail together, and jobs that can go on with fewer nodes are left out.
         """
         way = self.resilience
-        limited = self.requeue == "never" or self.max_attempts is not None
-        own = any(b'"resilience"' in raw for raw in workload.job_json or ())
-        if limited or own or isinstance(way.interval, str) or way.kind not in ("none", "checkpoint"):
+        limited = self.requeue == "never" or self.max_attempts is not None or _have_own_ways(workload)
+        if limited or isinstance(way.interval, str) or way.kind not in ("none", "checkpoint"):
             return []
         if any(source.domains for source in plan.sources):
             return []
@@ -229,13 +229,13 @@ class ReliabilityOptions:
             return []
         return [f"{_named(rows, workload)} will hardly ever be over: more than {_MANY:,} attempts are to be expected"]
 
-    def _refuse_idle_options(self, *, models: bool, drawn: bool, interrupts: bool) -> None:
+    def _refuse_idle_options(self, *, models: bool, drawn: bool, interrupts: bool, own: bool) -> None:
         """Raise InputError if something is said of what never comes.
 
         ``models`` tells whether there are models of failures, ``drawn`` whether something is random, ``interrupts``
-        whether jobs can lose nodes at all.
+        whether jobs can lose nodes at all, ``own`` whether jobs of the workload have ways of their own to meet it.
         """
-        default = ReliabilityOptions()
+        default, way = ReliabilityOptions(), self.resilience
         nothing = ("nothing fails", "--failures, --outages or --maintenance, or a platform with failures")
         ends = "the file says when its outages end" if self.outages is not None else "nothing fails"
         drawing = (ends, "--failures, or a platform with failures")
@@ -250,10 +250,17 @@ class ReliabilityOptions:
             ("walltime", interrupts, nothing),
             ("max_attempts", self.requeue != "never", ("jobs do not come back", "another --requeue than never")),
             ("restart_walltime", self.requeue != "never", ("jobs do not come back", "another --requeue than never")),
+            ("restart_walltime", own or way.interval is not None, ("no job saves work", "--checkpoint")),
+            ("walltime", own or way != NONE, ("no job has dumps or spares", "--checkpoint, --spares or --resilience")),
         ):
             if not works and getattr(self, name) != getattr(default, name):
                 option = _OPTION_OF.get(name, name.replace("_", "-"))
                 raise InputError(f"--{option} has no effect: {why}", expected=expected)
+
+
+def _have_own_ways(workload: Workload) -> bool:
+    """Return whether jobs say themselves how they meet failures."""
+    return any(b'"resilience"' in raw for raw in workload.job_json or ())
 
 
 def platform_failures(

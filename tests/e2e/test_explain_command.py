@@ -262,7 +262,7 @@ def test_failures(shell):
     assert "It lost its nodes and had 1 more attempt after this one: w0!1#1." in first
     assert "It is attempt 1 of w0!1, which lost its nodes and was submitted again." in second
     assert "for 10 s enough units would have been free, but some were out of service" in second
-    assert "50 s: nodes 0 failed, 1 unit\n" in second
+    assert "50 s: node 0 failed, 1 unit\n" in second
 
 
 @pytest.mark.parametrize("kind", ["program", "serve", "batsim"])

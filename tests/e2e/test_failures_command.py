@@ -310,6 +310,7 @@ def test_jobs_that_will_not_go_as_meant_are_reported(centre):
     assert code == 0
     assert "jobs with a walltime that ends before the first dump: w0!" in err
     assert "jobs that will reach the walltime because of dumps" in err
+    assert "(--checkpoint-walltime extended avoids it)" in err
 
 
 def test_outages_name_hosts(centre):

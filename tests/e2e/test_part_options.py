@@ -52,6 +52,14 @@ def test_every_option_reaches_the_policy(read: Any) -> None:
     assert read(*settings.words) == settings
 
 
+def test_usage_may_never_fade(read: Any) -> None:
+    """A decay time of 0 is what it is in a preset's file."""
+    policy = read("--fairshare-decay-time", "0").make_policy("pbs")
+
+    assert isinstance(policy.order, PbsOrder)
+    assert policy.order.options.decay_time == "0"
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
@@ -61,6 +69,8 @@ def test_every_option_reaches_the_policy(read: Any) -> None:
         (["--fairshare-shares", "a=-1"], "with a finite number not below 0."),
         (["--poll", "5 parsecs"], "'5 parsecs' is no length of time: expected one of ms, s, min"),
         (["--poll", "0:00:00"], "'0:00:00' is not above zero."),
+        (["--poll", "1e300"], "'1e300' is longer than 1e+14 s."),
+        (["--fairshare-decay-time", "1e300"], "'1e300' is longer than 1e+14 s."),
         (["--poll", ""], "'' is no length of time: expected a number and a unit, as 24h"),
         (["--backfill-depth", "-1"], "-1 is not in the range x>=0"),
     ],

@@ -197,6 +197,7 @@ def test_files():
     ("text", "message"),
     [
         ("", "the begin of maintenance cannot be read.*found nothing"),
+        ("@1 +1h all until 2017-12-31", "'until' comes after a recurrence: expected as 'weekly until"),
         ("tomorrow +1h all", "the begin of maintenance cannot be read.*'tomorrow'"),
         ("3600 +1h all", "cannot be read.*Write '@3600' for a time after time 0"),
         ("2017-2-1 +1h all", "cannot be read"),

@@ -131,6 +131,31 @@ def test_a_policys_own_calls_come_at_the_next_multiple(run_policy: RunPolicy) ->
     assert [call for call in policy.calls if call[1]] == [(10.0, ["mine"])]
 
 
+def test_a_place_that_no_poll_met_is_still_the_next(run_policy: RunPolicy) -> None:
+    """conservative: a job whose place began between two polls starts at the next, not behind those that wait behind it.
+
+    At 5 s the first ends, as planned. The second is to start then, for 20 s, the third after it.
+    """
+    jobs = [(0.0, 2, 5.0, 5.0), (0.0, 2, 20.0, 20.0), (0.0, 2, 10.0, 10.0)]
+    run = run_policy(Polling(make_policy("conservative"), 10.0), 2, jobs)
+
+    assert run.start_of == {0: 0.0, 1: 10.0, 2: 30.0}
+
+
+def test_plans_made_anew_end_running_jobs_when_they_end(run_policy: RunPolicy) -> None:
+    """conservative: the place at 5 s is missed, all is planned anew; half a second too long is too long for a gap.
+
+    The first runs until 30 s; at 20 s there is a gap of 10 s before the fourth job, which needs both units, for the
+    last, if that takes no longer.
+    """
+    for walltime, start in ((10.0, 20.0), (10.5, 40.0)):
+        jobs = [(0.0, 1, 30.0, 30.0), (0.0, 1, 5.0, 5.0), (0.0, 1, 10.0, 10.0), (0.0, 2, 10.0, 10.0)]
+        jobs.append((0.0, 1, walltime, walltime))
+        run = run_policy(Polling(make_policy("conservative"), 10.0), 2, jobs)
+
+        assert run.start_of == {0: 0.0, 1: 0.0, 2: 10.0, 3: 30.0, 4: start}
+
+
 def test_it_can_be_used_again_and_has_a_name(run_policy: RunPolicy) -> None:
     """What was collected in one simulation does not leak into the next."""
     policy = Polling(compose(backfill="easy"), 60.0)

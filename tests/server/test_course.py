@@ -1,8 +1,10 @@
 """How an attempt goes on between failures: against a simulation that takes every step of work, dump and read."""
 
-from math import inf, isqrt
+from math import inf, isqrt, nextafter
+from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 from pipistrelle.platforms.checkpointing import allocation_mtbf, daly_interval, young_interval
 from pipistrelle.server.course import Course
 from pipistrelle.server.rigid_course import RigidCourse
+from pipistrelle.server.segment import Segment
 from pipistrelle.traces.resilience import NONE, Resilience
 
 
@@ -288,6 +291,29 @@ def test_work_that_is_done_at_the_failure_is_done() -> None:
         assert (account.saved, account.unsaved, account.node_lost, account.nodes_lost) == (10.0, 0.0, 0.0, 0)
 
 
+def test_a_dump_is_complete_at_the_time_at_which_it_is_complete() -> None:
+    """Not a rounding error later, nor earlier: at the double that its begin, read and cycles add up to."""
+    chance = Random(1)  # noqa: S311 - a test's dice
+    for _ in range(200):
+        start, interval, dump, read = (chance.randrange(1, most) / 10 for most in (10**6, 5000, 300, 100))
+        segment = Segment(start, read, 10 * interval, interval, dump)
+        for number in (1, 2, 3, 7):
+            complete = start + (read + number * (interval + dump))
+            assert (segment.at(complete).dumps, segment.at(nextafter(complete, 0.0)).dumps) == (number, number - 1)
+
+
+@pytest.mark.parametrize("kind", ["checkpoint", "spares", "moldable", "grid"])
+def test_durations_without_failures_are_those_of_courses(kind: Any) -> None:
+    """For all works at once, in the middle of an interval or at its end: dumps of fewer nodes than all take longer."""
+    resilience = Resilience(kind, 10.0, 3.0, 0.0, spares=2 if kind == "spares" else None)
+    works = np.array([0.0, 4.0, 20.0, 33.0, 60.0])
+    finishes = [course_of(resilience, 6, work=work, saved=0.0).finish - 5.0 for work in works.tolist()]
+
+    assert course_of(resilience, 6, work=0.0, saved=0.0).duration(works).tolist() == pytest.approx(finishes)
+    slower = {"spares": 6 / 4, "grid": 6 / 4}.get(kind, 1.0)
+    assert finishes[-1] == pytest.approx((60.0 + 3.0 * (60.0 * slower // 10 - 1)) * slower)
+
+
 def test_spares_take_the_place_of_nodes_that_fail() -> None:
     """Work goes on from the last dump, as fast as before, until no spare is left; several nodes may fail at once."""
     resilience = Resilience("spares", 8.0, 0.0, 0.0, spares=3)
@@ -303,12 +329,12 @@ def test_spares_take_the_place_of_nodes_that_fail() -> None:
 
 
 def test_an_idle_spare_that_fails_rolls_nothing_back() -> None:
-    """The work goes on; the spare is gone."""
+    """The work goes on; the spare is gone, and that counts as a failure survived."""
     course = course_of(Resilience("spares", None, spares=1), 4, work=30.0, saved=0.0)
     finish = course.finish
 
     assert course.strike(10.0, [3])
-    assert course.finish == finish
+    assert (course.finish, course.account(10.0).survived) == (finish, 1)
     assert not course.strike(11.0, [0])
 
 

@@ -105,6 +105,30 @@ def test_the_beginning_is_not_deferred(play: Any, diary: Any) -> None:
     assert diary.lines == ["0 begins 2"]
 
 
+def test_observers_are_told_one_after_the_other(play: Any) -> None:
+    """Of each thing, in the order in which they were given: one may look at what another keeps, even at the end."""
+    told: list[str] = []
+
+    class Named(Observer):
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def begins(self, now: float, units: int) -> None:
+            told.append(f"{self.name} begins")
+
+        def submitted(self, now: float, job: Any) -> None:
+            told.append(f"{self.name} submitted")
+
+        def ends(self, now: float, reason: str, message: str) -> None:
+            told.append(f"{self.name} ends")
+
+    game = play(2, [("1", 0, 1, 5, 5)], observers=[Deferred([Named("b"), Named("a"), Named("c")])])
+    game.begin()
+    game.end()
+
+    assert told == [f"{name} {what}" for what in ("begins", "submitted", "ends") for name in "bac"]
+
+
 def test_every_observer_is_told_the_end_whoever_fails(play: Any, diary: Any) -> None:
     """A failure while the rest is told does not keep the others from closing; the first one comes out."""
 

@@ -66,6 +66,18 @@ def test_a_rejected_job_counts_as_ended_without_success(play: Any) -> None:
     assert game.say(game.reject("1")) == ["0 submitted 2", "0 no_more_jobs"]
 
 
+def test_one_condition_that_can_no_longer_hold_is_enough(play: Any, diary: Any) -> None:
+    """The job is rejected as soon as the first job fails, and the scheduler told if it was the last to come."""
+    rows = [("1", 0, 1, 9, 5), ("2", 0, 1, 7, 9), ("3", 0, 1, 5, 9)]
+    conditions = {"w0!3": after("afterany", "2") + after("afterok", "1")}
+    game = play(4, rows, conditions=conditions, observers=[diary])
+    game.begin()
+
+    told = game.say(game.execute("1", "0"), game.execute("2", "1"))
+    assert told == ["5 ended 1 WALLTIME_REACHED", "5 no_more_jobs"]
+    assert "5 ended 3 REJECTED" in diary.lines
+
+
 def test_several_conditions_must_all_hold(play: Any) -> None:
     """The last of them decides."""
     rows = [("1", 0, 1, 5, 9), ("2", 0, 1, 7, 9), ("3", 0, 1, 5, 9)]

@@ -52,6 +52,14 @@ def test_a_cancelled_call_does_not_come_nor_does_its_time(play: Any) -> None:
     assert game.say() == ["100 submitted 2", "100 no_more_jobs"]
 
 
+def test_a_call_for_now_can_still_be_cancelled(play: Any) -> None:
+    """In the reply that asks for it: it has not come yet."""
+    game = play(1, [("1", 7, 1, 1, 1)])
+    game.advance()
+
+    assert game.say(game.call(0, "x"), game.cancel("x")) == ["7 submitted 1", "7 no_more_jobs"]
+
+
 def test_an_id_is_free_again_after_its_call_or_its_cancelling(play: Any) -> None:
     """Only a pending id is a duplicate."""
     game = waiting_game(play)

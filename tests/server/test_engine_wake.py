@@ -4,6 +4,11 @@ from typing import Any
 
 import pytest
 
+from pipistrelle.platforms.description import homogeneous
+from pipistrelle.platforms.maintenance import MaintenancePlan, parse_maintenance
+from pipistrelle.platforms.outage import Outage, Outages
+from pipistrelle.server.reliability import Reliability
+
 FILTER = ("wake_filter",)
 #: two jobs at 0, one at 3, one at 8
 ROWS = [("1", 0, 1, 5, 5), ("2", 0, 1, 20, 20), ("3", 3, 1, 5, 5), ("4", 8, 1, 5, 5)]
@@ -44,12 +49,32 @@ def test_a_kill_wakes_who_lists_it(play: Any) -> None:
     """JOB_KILLED is a type of its own: with it alone the kill's JOB_COMPLETED comes along."""
     assert started(play, ("JOB_KILLED",), "kill") == ["2 ended 2 KILLED", "2 killed 2=0.1"]
     assert started(play, ("JOB_SUBMITTED",), "kill") == ["2 ended 2 KILLED", "2 killed 2=0.1", "3 submitted 3"]
+    lines = started(play, ("JOB_KILLED",))
+    assert lines is not None
+    assert lines[-1] == "20 ended 2 SUCCESSFULLY"  # no end of another kind: there is nothing else to come
 
 
 def test_calls_and_rejections_always_wake(play: Any) -> None:
     """What was asked for, and what was wrong, is told at its time even with an empty filter."""
     assert started(play, (), "call") == ["3 submitted 3", "4 call 'x'"]
     assert started(play, (), "illegal") == ["0 rejected 2[2] unknown_job"]
+
+
+def test_nodes_and_maintenance_always_wake(play: Any) -> None:
+    """Nobody could foresee them: each is told at its time even with an empty filter."""
+    machine = homogeneous(2, "m")
+    rule = parse_maintenance("@50 +10s 1 announced @40 named m", machine, where="test", epoch=None, timezone=None)
+    reliability = Reliability(outages=Outages.of([Outage(1, 10.0, 30.0)]), maintenance=MaintenancePlan((rule,)))
+    game = play(2, [("1", 0, 1, 90, 90)], features=("wake_filter", "failures"), reliability=reliability)
+    game.begin()
+
+    assert game.say(game.execute("1", "0"), wake=()) == ["10 failed 1 (failure)"]
+    assert [game.say(wake=()) for _ in range(4)] == [
+        ["30 repaired 1"],
+        ["40 announced m 50-60 1"],
+        ["50 maintenance m begins 1"],
+        ["60 maintenance m ends 1"],
+    ]
 
 
 def test_without_the_feature_every_event_wakes(play: Any) -> None:
@@ -62,7 +87,8 @@ def test_a_filter_holds_for_one_reply(play: Any) -> None:
     game = play(4, ROWS, features=FILTER)
     game.begin()
 
-    assert game.say(game.execute("1", "0"), wake=("JOB_COMPLETED",)) == ["3 submitted 3", "5 ended 1 SUCCESSFULLY"]
+    lines = game.say(game.execute("1", "0"), game.execute("2", "1"), wake=("JOB_COMPLETED",))
+    assert lines == ["3 submitted 3", "5 ended 1 SUCCESSFULLY"]
     assert game.say() == ["8 submitted 4", "8 no_more_jobs"]
 
 

@@ -10,6 +10,7 @@ from pipistrelle.platforms.description import Platform, Pool
 from pipistrelle.platforms.outage import Outage, Outages
 from pipistrelle.server.errors import Stalled
 from pipistrelle.server.reliability import Reliability
+from pipistrelle.traces.resilience import parse_resilience
 
 #: (node, down, up) or (node, down, up, cause); times in seconds
 Row = tuple[Any, ...]
@@ -182,6 +183,21 @@ def test_states_of_the_machine_add_up(failing: Any, diary: Any) -> None:
     assert settled == ["0 settled 2", "10 settled 1 down 2"]
 
 
+@pytest.mark.parametrize("end", [10, 20, 30])
+def test_states_of_a_machine_whose_scheduler_knows_nothing(failing: Any, diary: Any, end: int) -> None:
+    """An idle node that fails, or comes back, is a new state, although any unit may be given to jobs all the time.
+
+    So it is if it was the last thing that happened.
+    """
+    game = failing(2, [("1", 0, 1, 50, 60)], [(1, 10, 20)], aware=False, observers=[diary])
+    game.begin()
+    game.say(game.execute("1", "0"), game.call(end))
+    game.end()
+    settled = {text for text in diary.lines if "settled" in text}
+
+    assert settled - {"30 settled 1"} == {"0 settled 1", "10 settled 0 down 1", *(["20 settled 1"] if end > 10 else [])}
+
+
 def test_a_job_that_will_never_be_done_ends_the_run(failing: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A job that loses attempt after attempt with nothing saved is found out, and named."""
     monkeypatch.setattr("pipistrelle.server.trials._MOST_FRUITLESS", 5)
@@ -192,3 +208,16 @@ def test_a_job_that_will_never_be_done_ends_the_run(failing: Any, monkeypatch: p
         game.say()
     with pytest.raises(Stalled, match="1 has lost its nodes 5 times, and has saved none of its work"):
         game.say(game.execute("1#4", "0"))
+
+
+def test_a_job_that_saves_work_may_lose_any_number_of_attempts(failing: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only attempts one after the other that save nothing are counted: it will be done."""
+    monkeypatch.setattr("pipistrelle.server.trials._MOST_FRUITLESS", 3)
+    outages = [(0, 5, 6), (0, 18, 19), (0, 31, 32), (0, 44, 45), (0, 50, 51)]
+    game = failing(1, [("1", 0, 1, 40, 60)], outages, resilience=parse_resilience(checkpoint="10"))
+    game.begin()
+    for attempt in ("1", "1#1", "1#2", "1#3", "1#4"):
+        assert game.say(game.execute(attempt, "0"))[0].endswith(f"ended {attempt} FAILED")
+        game.say()
+
+    assert game.say(game.execute("1#5", "0")) == ["61 ended 1#5 SUCCESSFULLY"]

@@ -182,6 +182,23 @@ def test_only_what_an_instant_ends_with_is_a_machine_state(play: Any, tmp_path: 
     ]
 
 
+def test_units_that_go_down_while_as_many_come_free_are_a_new_state(tmp_path: Path) -> None:
+    """Only the number of those that are down changes, or that of those that are idle; the same again is no line."""
+    recorder = Recorder(f"{tmp_path}/", fails=True)
+    recorder.begins(0.0, 4)
+    for now, idle, down in ((0.0, 3, 0), (5.0, 3, 1), (6.0, 3, 1), (7.0, 2, 1), (8.0, 2, 0)):
+        recorder.settled(now, idle, down)
+    recorder.ends(9.0, "completed", "")
+
+    lines = (tmp_path / "machine_states.csv").read_text().splitlines()
+    assert [line.replace(".000000", "") for line in lines[1:]] == [
+        "0,0,0,0,3,1,0",
+        "5,0,0,0,3,0,1",
+        "7,0,0,0,2,1,1",
+        "8,0,0,0,2,2,0",
+    ]
+
+
 @pytest.mark.parametrize("policy", ["fcfs", "easy", "filler"])
 def test_machine_states_and_jobs_tell_the_same_story(tmp_path: Path, policy: str) -> None:
     """At every line idle and busy units are the machine, and the busy ones are those of the jobs file."""

@@ -77,7 +77,7 @@ def test_a_run_that_ends_while_nodes_are_down(play: Any) -> None:
 
 
 def test_whichever_comes_first_is_what_a_node_is_down_for(play: Any) -> None:
-    """A node that fails during maintenance, or is maintained while it is down, is counted once."""
+    """A node that fails during maintenance, or is maintained while down, is counted once; neither is available."""
     outages = [(0, 30, 60), (1, 10, 30)]
     books = Books(play, homogeneous(3, "m"), [("1", 0, 1, 100, 200)], outages, rules=["@20 +20s 0-1"])
     books.game.say(books.game.execute("1", "2"))
@@ -87,6 +87,7 @@ def test_whichever_comes_first_is_what_a_node_is_down_for(play: Any) -> None:
 
     columns = ("failures", "maintenances", "time_up", "time_down", "time_in_maintenance")
     assert books.columns(*columns) == [(0, 1, 60, 0, 40), (1, 0, 70, 30, 0), (0, 0, 100, 0, 0)]
+    assert books.jobs.summary().availability == 1 - (30 + 40) / 300
 
 
 def test_units_that_are_held_while_their_node_is_down_are_not_busy(play: Any) -> None:
@@ -137,23 +138,36 @@ def test_interruptions_are_of_jobs_that_work(play: Any) -> None:
 
 
 def test_survived_failures_are_interruptions(play: Any) -> None:
-    """One that a job survives, and one that ends it."""
+    """Two that a job survives, and one that ends it."""
     books = Books(
         play,
-        homogeneous(2, "m"),
-        [("1", 0, 2, 50, 200)],
-        [(0, 10, 11), (1, 20, 21)],
-        resilience=parse_resilience(spares="1"),
+        homogeneous(3, "m"),
+        [("1", 0, 3, 50, 200)],
+        [(0, 10, 11), (2, 15, 16), (1, 30, 31)],
+        resilience=parse_resilience(spares="2"),
         requeue="never",
     )
-    books.game.say(books.game.execute("1", "0-1"))
+    books.game.say(books.game.execute("1", "0-2"))
     while books.game.say() is not None:
         pass
     books.game.end()
     summary = books.jobs.summary()
 
-    assert (summary.interrupted_attempts, summary.survived_failures) == (1, 1)
+    assert (summary.interrupted_attempts, summary.survived_failures, summary.given_up) == (1, 2, 1)
     assert summary.by_size[0].mean_time_to_interruption == 10
+
+
+def test_who_comes_back_is_not_given_up(play: Any) -> None:
+    """Of two attempts the first was interrupted; the second is the last, and is not."""
+    books = Books(play, homogeneous(2, "m"), [("1", 0, 1, 50, 200)], [(0, 10, 11)])
+    books.game.say(books.game.execute("1", "0"))
+    books.game.say(books.game.execute("1#1", "1"))
+    while books.game.say() is not None:
+        pass
+    books.game.end()
+    summary = books.jobs.summary()
+
+    assert (summary.attempts, summary.interrupted_attempts, summary.given_up) == (2, 1, 0)
 
 
 def test_outages_come_instant_by_instant() -> None:

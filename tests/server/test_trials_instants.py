@@ -1,5 +1,6 @@
 """Jobs on a machine that fails and is maintained: what happens when several things come at one instant."""
 
+from math import inf
 from typing import Any
 
 import pytest
@@ -139,6 +140,43 @@ def test_jobs_of_no_length_are_done_before_anything_fails(failing_game: Any) -> 
     game.begin()
 
     assert game.say(game.execute("1", "0")) == ["20 ended 1 SUCCESSFULLY"]
+
+
+@pytest.mark.parametrize("options", [{}, {"checkpoint": "100", "dump": "1", "read": "1"}, {"spares": "1"}])
+@pytest.mark.parametrize(
+    ("runtime", "walltime", "fails", "state"),
+    [
+        (10, 60, 15, "SUCCESSFULLY"),
+        (10, 60, 17, "SUCCESSFULLY"),
+        (20, 10, 15, "WALLTIME_REACHED"),
+        (20, 10, 17, "WALLTIME_REACHED"),
+    ],
+)
+def test_work_has_ended_before_the_epilogue(
+    failing_game: Any, options: dict[str, str], runtime: float, walltime: float, fails: float, state: str
+) -> None:
+    """A node that fails at the very end of the work, or in the epilogue, ends the job as it would have ended."""
+    runtime /= 1 + ("spares" in options)  # one of two nodes works
+    game = failing_game(
+        2, [("1", 0, 2, runtime, walltime)], [(0, fails, 90)], platform=SLOW, resilience=parse_resilience(**options)
+    )
+    game.begin()
+
+    assert game.say(game.execute("1", "0-1"))[0] == f"{fails} ended 1 {state}"
+    assert game.say() is None
+
+
+@pytest.mark.parametrize("kind", [{"spares": "1"}, {"resilience": "moldable"}, {"resilience": "grid", "spares": "1"}])
+@pytest.mark.parametrize(("fails", "ended"), [(4, ["4 ended 1 FAILED"]), (5, [])])
+def test_nobody_survives_a_failure_in_the_prologue(
+    failing_game: Any, kind: dict[str, str], fails: float, ended: list[str]
+) -> None:
+    """There is nothing yet that could go on with fewer nodes; at the very begin of the work there is."""
+    game = failing_game(2, [("1", 0, 2, 50, inf)], [(1, fails, 90)], platform=SLOW, resilience=parse_resilience(**kind))
+    game.begin()
+
+    lines = game.say(game.execute("1", "0-1"))
+    assert [text for text in lines if "ended" in text] == ended
 
 
 # -- who waits on nodes that are down --------------------------------------------------------------------------------

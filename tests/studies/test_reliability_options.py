@@ -152,6 +152,12 @@ def test_jobs_that_fail_again_and_again(warned, options, said):
         ({"maintenance": ("@1d +1h all",), "repair": "1h"}, "--repair has no effect: nothing fails"),
         ({"maintenance": ("@1d +1h all",), "requeue": "never", "max_attempts": 2}, "--max-attempts has no effect"),
         ({"maintenance": ("nothing.txt",)}, "'nothing.txt', and there is no such file"),
+        ({"maintenance": (".",)}, "'.', a folder"),
+        ({"maintenance": ("@1d +1h all",), "walltime": "extended"}, "no effect: no job has dumps or spares"),
+        (
+            {"maintenance": ("@1d +1h all",), "restart_walltime": "rest", "resilience": Resilience("moldable")},
+            "--restart-walltime has no effect: no job saves work",
+        ),
         ({"failures": ("none", "lanl-20")}, "--failures none goes with no other model"),
     ],
 )

@@ -10,6 +10,7 @@ from pipistrelle.schedulers.jobs import SchedulerJob
 from pipistrelle.schedulers.maui_backfill import Candidates
 from pipistrelle.schedulers.maui_config import parse_maui_config
 from pipistrelle.schedulers.maui_credentials import Credentials
+from pipistrelle.schedulers.maui_idle import _first
 from pipistrelle.schedulers.maui_limits import Limits
 from pipistrelle.schedulers.maui_plan import Plan
 from pipistrelle.schedulers.maui_queue import MauiQueue
@@ -110,6 +111,48 @@ def test_maxijob_of_two_kinds_counts_a_job_only_if_both_take_it(
         if fits:
             taken[user], taken[queue_name] = taken.get(user, 0) + 1, taken.get(queue_name, 0) + 1
         assert found[row] == fits
+
+
+@pytest.mark.parametrize("users", [1, 40])
+@pytest.mark.parametrize("seed", range(3))
+def test_many_rows_of_a_counter_at_once(seed: int, users: int) -> None:
+    """MAXIJOB of dozens, of one user or of many: the first by rank, ties as they came, at first and after changes."""
+    chance = Random(seed)  # noqa: S311 - a test's dice
+    credentials, queue = Credentials(), MauiQueue()
+    limits = Limits(parse_maui_config("USERCFG[DEFAULT] MAXIJOB=30")[0], credentials)
+    for number in range(80 * users):
+        user = str(number % users)
+        code = credentials.code(Names(user, None, None, None, "DEFAULT"))
+        queue.add(SchedulerJob(user, number, 1, 1.0, 0.0), walltime=1.0, code=code, access=0, since=0.0)
+    for _ in range(3):
+        ranks = np.array([float(chance.randrange(4)) for _ in range(queue.rows)])
+        found = limits.considered(queue, queue.live, ranks, hard=True, use="test")
+        expected = np.zeros(queue.rows, dtype=bool)
+        for user in range(users):
+            rows = range(user, queue.rows, users)
+            expected[sorted(rows, key=lambda row: (-ranks[row], row))[:30]] = True
+        assert found.tolist() == expected.tolist()
+
+
+def test_who_is_beyond_a_full_counter_is_not_gone_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 300 rows of three users, two each, six are looked at, one at a time."""
+    monkeypatch.setattr("pipistrelle.schedulers.maui_idle._PART", 1)
+    looked: list[int] = []
+
+    def first(rows, ranks, part):
+        looked.append(len(rows))
+        return _first(rows, ranks, part)
+
+    monkeypatch.setattr("pipistrelle.schedulers.maui_idle._first", first)
+    credentials, queue = Credentials(), MauiQueue()
+    limits = Limits(parse_maui_config("USERCFG[DEFAULT] MAXIJOB=2\nCLASSCFG[DEFAULT] MAXIJOB=250")[0], credentials)
+    for number in range(300):
+        code = credentials.code(Names("abc"[number // 100], None, None, "u", "DEFAULT"))
+        queue.add(SchedulerJob(str(number), number, 1, 1.0, 0.0), walltime=1.0, code=code, access=0, since=0.0)
+    found = limits.considered(queue, queue.live, np.zeros(300), hard=True)
+
+    assert np.flatnonzero(found).tolist() == [0, 1, 100, 101, 200, 201]
+    assert looked == [300, 299, 200, 199, 100, 99]
 
 
 def test_a_very_deep_window_is_filled_by_the_first_questions() -> None:
