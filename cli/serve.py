@@ -1,5 +1,7 @@
 """``pipistrelle serve``: the server in a terminal of its own."""
 
+import json
+import socket
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -85,6 +87,7 @@ def command(
     setup = make_setup(platform, workload, **reading, strict=strict, dialect=dialect, reliability=reliability)
     asked = Asked.of(platform, workload, **reading, strict=strict, dialect=dialect, reliability=reliability)
     prepare_folder(out)
+    _refuse_living(out / "connection.json")
     relax_collector()
     with ExitStack() as stack:
         interrupted = stack.enter_context(deferred_interrupts())
@@ -136,3 +139,24 @@ def _connection_file(out: Path, endpoint: str) -> Iterator[None]:
         with suppress(OSError):
             if path.read_text(encoding="utf-8") == text:  # another server may serve from this folder by now
                 path.unlink()
+
+
+def _refuse_living(path: Path) -> None:
+    """Raise EndpointError if the server that left this file still listens: two would write the same outputs."""
+    from pipistrelle.server.errors import EndpointError
+
+    try:
+        endpoint = str(json.loads(path.read_bytes())["endpoint"])
+        kind, _, address = endpoint.partition("://")
+        with socket.socket(socket.AF_UNIX if kind == "ipc" else socket.AF_INET) as probe:
+            probe.settimeout(1.0)
+            host, _, port = address.rpartition(":")
+            probe.connect(address if kind == "ipc" else (host, int(port)))
+    except (OSError, ValueError, LookupError, TypeError):  # no file, none of ours, or of a server that was killed
+        return
+    raise EndpointError(
+        "another server serves from this folder",
+        where=str(path),
+        found=endpoint,
+        hint="End it, or choose another folder with --out.",
+    )

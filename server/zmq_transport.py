@@ -153,7 +153,8 @@ class ZmqTransport(ZmqPeer[ServerSession]):
             f"no scheduler connected within {self._hello_timeout:g} s",
             where=self.endpoint,
             found=self._refused_so_far(),
-            hint=f"Start one with 'pipistrelle schedule easy --connect {self.endpoint}'.",
+            hint="A scheduler connects there and says HELLO, as this one does: "
+            f"'pipistrelle schedule easy --connect {self.endpoint}'.",
         )
 
     def _refused_so_far(self) -> str | None:

@@ -178,20 +178,18 @@ def test_either_side_may_start_first(shell, way, first):
     assert not (shell.folder / "out" / "connection.json").exists()
 
 
-def test_the_connection_file_says_where_and_only_while_the_server_runs(shell):
-    """It is whole JSON, and a server does not remove another one's."""
-    old = serve(shell, "--out", "out")
-    address(old)
-    file = shell.folder / "out" / "connection.json"
-    assert json.loads(file.read_text()) == {"endpoint": address(old), "protocol": 1}
-    new = serve(shell, "--out", "out")
-    address(new)
-    shell.run("schedule", "easy", "--connect", address(old)).ok()
-    old.finish().ok()
+@pytest.mark.parametrize("endpoint", [(), ("--endpoint", "tcp://127.0.0.1:*")])
+def test_the_connection_file_says_where_and_only_while_the_server_runs(shell, endpoint):
+    """It is whole JSON; a second server, which would write the same outputs, is refused, and the first undisturbed."""
+    old = serve(shell, "--out", "out", *endpoint)
+    file, where = shell.folder / "out" / "connection.json", address(old)
+    assert json.loads(file.read_text()) == {"endpoint": where, "protocol": 1}
+    shell.run("serve", "-p", "tiny", "-w", shell.small(), "--out", "out").failed(
+        2, "out/connection.json", "another server serves from this folder", "--out"
+    )
 
-    assert json.loads(file.read_text())["endpoint"] == address(new)
     shell.run("schedule", "easy", "--connect", "out").ok()
-    new.finish().ok()
+    old.finish().ok()
     assert not file.exists()
     assert "connection" not in " ".join(os.listdir(shell.folder / "out"))
 
