@@ -21,6 +21,9 @@ from pipistrelle.schedulers.zmtp import ConnectionLost
 #: what a ROUTER says first: its greeting and READY
 HELLO = b"\xff" + bytes(8) + b"\x7f\x03\x00NULL" + bytes(48) + b"\x04\x1c\x05READY\x0bSocket-Type\x00\x00\x00\x06ROUTER"
 
+#: how a message of four bytes comes from a REQ
+NEXT = b"\x01\x00\x00\x04next"
+
 
 def saying(said: bytes) -> Callable[[socket.socket], None]:
     """Return what says something and then no more, and listens to the end."""
@@ -114,7 +117,8 @@ def test_messages_may_come_in_any_pieces(peer, connected, texts, cuts):
         for piece in pieces:
             taken.sendall(piece)
             time.sleep(1e-3)
-        taken.recv(1000)
+        while taken.recv(1000):  # to its end: closing before would throw away what is on its way
+            pass
 
     with peer(serve) as endpoint, connected(endpoint) as connection:
         assert [connection.receive() for _ in texts] == texts
@@ -130,9 +134,10 @@ def test_a_message_may_be_cut_at_any_byte(peer, connected, size):
     def serve(taken: socket.socket) -> None:
         taken.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         taken.sendall(HELLO)
-        taken.recv(1000)  # what it said when it connected
+        taken.recv(64, socket.MSG_WAITALL)  # its greeting
+        taken.recv(taken.recv(2, socket.MSG_WAITALL)[1], socket.MSG_WAITALL)  # READY
         for cut in range(1, 13):
-            taken.recv(1000)
+            taken.recv(len(NEXT), socket.MSG_WAITALL)
             taken.sendall(stream[:cut])
             time.sleep(0.02)
             taken.sendall(stream[cut:])
