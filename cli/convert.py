@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 import click
 
 from pipistrelle.cli.console import import_numpy
 from pipistrelle.cli.guard import FilledPath, refuse_overwriting
+from pipistrelle.cli.options import LOG_TIMEZONE, LOG_UNITS
 from pipistrelle.traces.size_units import Units
 
 if TYPE_CHECKING:
@@ -19,14 +20,8 @@ if TYPE_CHECKING:
 @click.argument("target", metavar="OUT", type=FilledPath(path_type=Path, dir_okay=False))
 @click.option("--sort", is_flag=True, help="Accept an SWF log whose submit times are not ascending, and sort it.")
 @click.option("--clean", "cleaned", is_flag=True, help="Leave out the jobs that cannot run, and say how many and why.")
-@click.option(
-    "--units",
-    type=click.Choice(get_args(Units)),
-    default="nodes",
-    show_default=True,
-    help="What sizes count in a log of PBS, Slurm or Maui.",
-)
-@click.option("--timezone", metavar="ZONE", help="Zone of such a log's clock, as Europe/Prague; default: UTC.")
+@LOG_UNITS
+@LOG_TIMEZONE
 @click.option("--renumber", is_flag=True, help="Give the jobs the ids 1, 2, ... by submit time; dependencies follow.")
 def command(
     sources: Sequence[str],

@@ -45,6 +45,17 @@ DIALECT = click.option(
     help="Which protocol to speak: ours, or that of Batsim 3 and 4, where it is the scheduler that listens.",
 )
 
+LOG_UNITS = click.option(
+    "--units",
+    type=click.Choice(get_args(Units)),
+    default="nodes",
+    show_default=True,
+    help="What sizes count in a log of PBS, Slurm or Maui.",
+)
+LOG_TIMEZONE = click.option(
+    "--timezone", metavar="ZONE", help="Zone of such a log's clock, as Europe/Prague; default: UTC."
+)
+
 _SIMULATION = (
     click.option(
         "-p",
@@ -62,14 +73,8 @@ _SIMULATION = (
         help="Jobs: a bundled workload ('list workloads') or a file: SWF, Batsim's JSON, a centre's log; also packed.",
     ),
     click.option("--sort", is_flag=True, help="Accept an SWF log whose submit times are not ascending, and sort it."),
-    click.option(
-        "--units",
-        type=click.Choice(get_args(Units)),
-        default="nodes",
-        show_default=True,
-        help="What sizes count in a log of PBS, Slurm or Maui.",
-    ),
-    click.option("--timezone", metavar="ZONE", help="Zone of a centre's log, as Europe/Prague; default: UTC."),
+    LOG_UNITS,
+    LOG_TIMEZONE,
     click.option("--strict", is_flag=True, help="End the run, with exit code 3, at the first illegal decision."),
     DIALECT,
     click.option(

@@ -3,11 +3,11 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import get_args
 
 import click
 
 from pipistrelle.cli.console import print_error
+from pipistrelle.cli.options import LOG_TIMEZONE, LOG_UNITS
 from pipistrelle.platforms import catalogue as platforms
 from pipistrelle.platforms.classes import JobClass
 from pipistrelle.platforms.describe import describe as describe_pools
@@ -31,14 +31,8 @@ from pipistrelle.traces.workload import decimal_text
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE|NAME...")
 @click.option("--sort", is_flag=True, help="Accept a log whose submit times are not ascending.")
-@click.option(
-    "--units",
-    type=click.Choice(get_args(Units)),
-    default="nodes",
-    show_default=True,
-    help="What sizes count in a log of PBS, Slurm or Maui.",
-)
-@click.option("--timezone", metavar="ZONE", help="Zone of such a log's clock, as Europe/Prague; default: UTC.")
+@LOG_UNITS
+@LOG_TIMEZONE
 def command(files: Sequence[str], sort: bool, units: Units, timezone: str | None) -> int:
     """Say what each FILE is, what is in it, and what is wrong with it.
 

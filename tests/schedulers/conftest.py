@@ -157,6 +157,24 @@ def _peer(serve: Callable[[socket.socket], None]) -> Iterator[str]:
     assert not thread.is_alive()
 
 
+def _saying(said: bytes) -> Callable[[socket.socket], None]:
+    """Return what says something and then no more, and listens to the end."""
+
+    def serve(taken: socket.socket) -> None:
+        taken.sendall(said)
+        taken.shutdown(socket.SHUT_WR)
+        while taken.recv(1000):
+            pass
+
+    return serve
+
+
+@pytest.fixture(scope="session")
+def saying() -> Callable[[bytes], Callable[[socket.socket], None]]:
+    """Return what makes a peer of a text that it says."""
+    return _saying
+
+
 @pytest.fixture(scope="session")
 def connected() -> Callable[[str], AbstractContextManager[Connection]]:
     """Return what connects to an endpoint."""

@@ -5,7 +5,6 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from itertools import pairwise
 from math import inf
@@ -23,18 +22,6 @@ HELLO = b"\xff" + bytes(8) + b"\x7f\x03\x00NULL" + bytes(48) + b"\x04\x1c\x05REA
 
 #: how a message of four bytes comes from a REQ
 NEXT = b"\x01\x00\x00\x04next"
-
-
-def saying(said: bytes) -> Callable[[socket.socket], None]:
-    """Return what says something and then no more, and listens to the end."""
-
-    def serve(taken: socket.socket) -> None:
-        taken.sendall(said)
-        taken.shutdown(socket.SHUT_WR)
-        while taken.recv(1000):
-            pass
-
-    return serve
 
 
 @pytest.mark.parametrize("kind", ["ipc", "tcp", "tcp6"])
@@ -149,7 +136,7 @@ def test_a_message_may_be_cut_at_any_byte(peer, connected, size):
 
 
 @pytest.mark.parametrize("after", [b"", b"\x01\x00\x00\x09half"], ids=["between", "within"])
-def test_an_end_is_noticed_at_once(peer, connected, after):
+def test_an_end_is_noticed_at_once(saying, peer, connected, after):
     """A peer that closes its connection, be it in the middle of a message, is gone."""
     with peer(saying(HELLO + after)) as endpoint, connected(endpoint) as connection:
         connection.limit(inf)
@@ -159,7 +146,7 @@ def test_an_end_is_noticed_at_once(peer, connected, after):
         connection.send(b"much too late")
 
 
-def test_a_message_of_several_parts_is_none_of_ours(peer, connected):
+def test_a_message_of_several_parts_is_none_of_ours(saying, peer, connected):
     """Frames after the first part of a message are not taken for messages."""
     with (
         peer(saying(HELLO + b"\x01\x00\x01\x01a\x00\x01b")) as endpoint,
@@ -169,7 +156,7 @@ def test_a_message_of_several_parts_is_none_of_ours(peer, connected):
         connection.receive()
 
 
-def test_a_message_that_is_too_long_is_not_awaited(peer, connected):
+def test_a_message_that_is_too_long_is_not_awaited(saying, peer, connected):
     """A length that no message has is told before any memory is taken for it."""
     said = HELLO + b"\x01\x00\x02" + (1 << 62).to_bytes(8, "big")
     with (
@@ -194,7 +181,7 @@ def test_a_peer_that_asks_and_goes(peer, connected, router):
 
 
 @pytest.mark.parametrize("number", [errno.EHOSTUNREACH, errno.ETIMEDOUT, errno.ENETDOWN])
-def test_a_network_that_is_gone(peer, connected, number):
+def test_a_network_that_is_gone(saying, peer, connected, number):
     """What the system says of a broken connection is told, and not taken for the end of our own patience."""
 
     class Broken:

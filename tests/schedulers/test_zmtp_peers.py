@@ -3,7 +3,6 @@
 import socket
 import threading
 import time
-from collections.abc import Callable
 
 import pytest
 import zmq
@@ -18,18 +17,6 @@ from pipistrelle.schedulers.zmtp import AddressError, Connection, ConnectionLost
 
 #: what a ROUTER says first: its greeting and READY
 HELLO = b"\xff" + bytes(8) + b"\x7f\x03\x00NULL" + bytes(48) + b"\x04\x1c\x05READY\x0bSocket-Type\x00\x00\x00\x06ROUTER"
-
-
-def saying(said: bytes) -> Callable[[socket.socket], None]:
-    """Return what says something and then no more, and listens to the end."""
-
-    def serve(taken: socket.socket) -> None:
-        taken.sendall(said)
-        taken.shutdown(socket.SHUT_WR)
-        while taken.recv(1000):
-            pass
-
-    return serve
 
 
 def test_who_listens_later_is_waited_for(router, tmp_path):
@@ -69,7 +56,7 @@ def test_nobody_and_silence(peer, tmp_path):
     ],
     ids=["http", "zmtp 1", "plain", "error", "endless", "pull", "cut off", "silent"],
 )
-def test_what_is_no_peer_is_named(peer, said, reason):
+def test_what_is_no_peer_is_named(saying, peer, said, reason):
     """Another program at the other end is told from a server, and nothing hangs."""
     with peer(saying(said)) as endpoint, pytest.raises(ConnectionLost, match=reason):
         Connection(endpoint).connect(time.monotonic() + 0.3)
