@@ -45,6 +45,14 @@ DIALECT = click.option(
     help="Which protocol to speak: ours, or that of Batsim 3 and 4, where it is the scheduler that listens.",
 )
 
+
+def _the_only(context: click.Context, param: click.Parameter, values: tuple[str, ...]) -> str | None:
+    """Return the value of an option that Batsim takes several times; more than one is refused, not left out unseen."""
+    if len(values) > 1:
+        raise click.BadParameter(f"given {len(values)} times, but a run has one.", context, param)
+    return values[0] if values else None
+
+
 LOG_UNITS = click.option(
     "--units",
     type=click.Choice(get_args(Units)),
@@ -61,6 +69,8 @@ _SIMULATION = (
         "-p",
         "--platform",
         metavar="NAME|FILE",
+        multiple=True,
+        callback=_the_only,
         help="Machine: a bundled one ('list platforms') or a TOML file or SimGrid's XML; "
         "default: a bundled workload's own, else as its header says.",
     ),
@@ -68,7 +78,9 @@ _SIMULATION = (
         "-w",
         "--workload",
         metavar="NAME|FILE",
-        default="demo",
+        multiple=True,
+        callback=_the_only,
+        default=["demo"],
         show_default=True,
         help="Jobs: a bundled workload ('list workloads') or a file: SWF, Batsim's JSON, a centre's log; also packed.",
     ),

@@ -191,3 +191,12 @@ def test_names_that_are_no_text_do_no_harm(shell):
     (shell.folder / name).write_bytes(shell.small().read_bytes())
     shell.run("run", "-p", "tiny", "-w", name).ok()
     shell.run("validate", name).ok()
+
+
+@pytest.mark.parametrize("command", ["run", "serve"])
+@pytest.mark.parametrize("option", ["--workload", "--platform"])
+def test_a_second_workload_or_platform_is_refused(shell, command, option):
+    """A run has one of each: Batsim's users would expect several workloads to be merged, none is left out unseen."""
+    shell.run(command, option, "demo", option, "seven-jobs", "--out", "out").failed(2, option, "given 2 times")
+
+    assert not (shell.folder / "out").exists()
