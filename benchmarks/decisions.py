@@ -11,13 +11,13 @@ import argparse
 import time
 
 from pipistrelle.platforms.description import homogeneous
-from pipistrelle.protocol.errors import PipistrelleError
-from pipistrelle.schedulers.orders import Order
-from pipistrelle.schedulers.policy import Policy
-from pipistrelle.schedulers.registry import make_policy
-from pipistrelle.schedulers.view import View
-from pipistrelle.studies.inputs import load_workload, platform_for
-from pipistrelle.studies.run import run_in_process
+from pipistrelle.protocol.base.errors import PipistrelleError
+from pipistrelle.schedulers.catalogue.registry import make_policy
+from pipistrelle.schedulers.orders.fixed import Order
+from pipistrelle.schedulers.policy.compose import Policy
+from pipistrelle.schedulers.policy.view import View
+from pipistrelle.studies.inputs.named import load_workload, platform_for
+from pipistrelle.studies.runs.run import run_in_process
 from pipistrelle.traces.generator import generate
 
 

@@ -11,7 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from pipistrelle.studies.inputs import load_workload
+from pipistrelle.studies.inputs.named import load_workload
 
 
 def main() -> None:

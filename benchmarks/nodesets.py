@@ -8,8 +8,8 @@ from collections.abc import Callable
 from timeit import Timer
 from typing import NamedTuple
 
-from pipistrelle.protocol.intervals import FreeUnits
-from pipistrelle.protocol.nodesets import NodeSet
+from pipistrelle.protocol.units.free import FreeUnits
+from pipistrelle.protocol.units.nodesets import NodeSet
 
 UNITS = 100_000
 JOB = 64

@@ -19,17 +19,17 @@ from typing import Any, Final
 import numpy as np
 
 from pipistrelle.platforms.description import homogeneous
-from pipistrelle.protocol.errors import PipistrelleError
-from pipistrelle.schedulers.maui_config import parse_maui_config
-from pipistrelle.schedulers.maui_policy import make_maui
-from pipistrelle.schedulers.orders import Order
-from pipistrelle.schedulers.policy import Policy
-from pipistrelle.schedulers.registry import make_policy
-from pipistrelle.schedulers.view import View
-from pipistrelle.server.jobs import Job
-from pipistrelle.server.observers import Observer
-from pipistrelle.studies.reliability import ReliabilityOptions
-from pipistrelle.studies.run import run_in_process
+from pipistrelle.protocol.base.errors import PipistrelleError
+from pipistrelle.schedulers.catalogue.registry import make_policy
+from pipistrelle.schedulers.maui.config.read import parse_maui_config
+from pipistrelle.schedulers.maui.policy import make_maui
+from pipistrelle.schedulers.orders.fixed import Order
+from pipistrelle.schedulers.policy.compose import Policy
+from pipistrelle.schedulers.policy.view import View
+from pipistrelle.server.engine.jobs import Job
+from pipistrelle.server.engine.observers import Observer
+from pipistrelle.studies.inputs.reliability import ReliabilityOptions
+from pipistrelle.studies.runs.run import run_in_process
 from pipistrelle.traces.generator import generate
 from pipistrelle.traces.workload import Workload
 

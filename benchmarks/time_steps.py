@@ -15,16 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipistrelle.platforms.description import Platform
-from pipistrelle.schedulers.policy import Policy
-from pipistrelle.schedulers.polling import Polling
-from pipistrelle.schedulers.registry import make_policy
-from pipistrelle.schedulers.runtime import Runtime
-from pipistrelle.server.jobs import Job
-from pipistrelle.server.observers import Observer
+from pipistrelle.schedulers.catalogue.registry import make_policy
+from pipistrelle.schedulers.policy.compose import Policy
+from pipistrelle.schedulers.policy.polling import Polling
+from pipistrelle.schedulers.policy.runtime import Runtime
+from pipistrelle.server.engine.jobs import Job
+from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.simulation import simulate
-from pipistrelle.server.transport import InProcessTransport
-from pipistrelle.studies.inputs import load_workload, platform_for
+from pipistrelle.server.transport.in_process import InProcessTransport
+from pipistrelle.studies.inputs.named import load_workload, platform_for
 from pipistrelle.traces.workload import Workload
 
 WEEK = 7 * 86400.0

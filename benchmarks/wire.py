@@ -31,16 +31,17 @@ from pathlib import Path
 
 import zmq
 
-from pipistrelle.protocol import batsim_codec, codec
+from pipistrelle.protocol import codec
+from pipistrelle.protocol.batsim import codec as batsim_codec
 from pipistrelle.protocol.messages import HelloData, Notice, Refused, Reply, WelcomeData
-from pipistrelle.schedulers.batsim_runtime import BatsimRuntime
-from pipistrelle.schedulers.registry import make_policy
-from pipistrelle.schedulers.runtime import Runtime
-from pipistrelle.server.batsim_setup import BatsimOptions
+from pipistrelle.schedulers.catalogue.registry import make_policy
+from pipistrelle.schedulers.policy.batsim_runtime import BatsimRuntime
+from pipistrelle.schedulers.policy.runtime import Runtime
+from pipistrelle.server.batsim.setup import BatsimOptions
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.simulation import simulate
-from pipistrelle.server.transport import InProcessTransport
-from pipistrelle.studies.inputs import load_platform, load_workload
+from pipistrelle.server.transport.in_process import InProcessTransport
+from pipistrelle.studies.inputs.named import load_platform, load_workload
 
 
 @dataclass(frozen=True)

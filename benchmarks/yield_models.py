@@ -16,14 +16,14 @@ from pathlib import Path
 
 import numpy as np
 
-from pipistrelle.platforms.checkpointing import daly_interval, daly_time
-from pipistrelle.platforms.durations import Exponential, Fixed, Weibull
-from pipistrelle.platforms.failures import FailureModel
-from pipistrelle.platforms.outage_csv import csv_chunks
-from pipistrelle.platforms.yield_model import SHAPES, Allocation, Form, Shape, YieldModel, completion_time
-from pipistrelle.studies.fit_failures import fit_weibull
-from pipistrelle.studies.yield_study import Estimate, Lifetimes, best_interval, completion_times, live
-from pipistrelle.traces.outage_logs import load_outage_log
+from pipistrelle.platforms.failures.checkpointing import daly_interval, daly_time
+from pipistrelle.platforms.failures.durations import Exponential, Fixed, Weibull
+from pipistrelle.platforms.failures.models import FailureModel
+from pipistrelle.platforms.failures.outage_csv import csv_chunks
+from pipistrelle.platforms.failures.yield_model import SHAPES, Allocation, Form, Shape, YieldModel, completion_time
+from pipistrelle.studies.fits.failures import fit_weibull
+from pipistrelle.studies.yields.lifetimes import Estimate, Lifetimes, best_interval, completion_times, live
+from pipistrelle.traces.outages.load import load_outage_log
 from pipistrelle.traces.resilience import Resilience
 
 _HOUR, _YEAR = 3600.0, 365.25 * 86400.0

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from pipistrelle.cli.options import make_setup
-from pipistrelle.cli.part_options import PolicySettings
-from pipistrelle.protocol.errors import printable
-from pipistrelle.schedulers.names import SUFFIX
+from pipistrelle.cli.options.parts import PolicySettings
+from pipistrelle.cli.options.shared import make_setup
+from pipistrelle.protocol.base.errors import printable
+from pipistrelle.schedulers.catalogue.names import SUFFIX
 from pipistrelle.server.begin import describe_run
-from pipistrelle.server.native_outputs import COMMAND_FILE
-from pipistrelle.studies.reliability import ReliabilityOptions
-from pipistrelle.traces.size_units import Units
+from pipistrelle.server.outputs.folder import COMMAND_FILE
+from pipistrelle.studies.inputs.reliability import ReliabilityOptions
+from pipistrelle.traces.logs.size_units import Units
 
 if TYPE_CHECKING:
-    from pipistrelle.schedulers.policy import Policy
+    from pipistrelle.schedulers.policy.compose import Policy
     from pipistrelle.server.setup import Setup
-    from pipistrelle.studies.explain_files import ExplainError, RunFiles
+    from pipistrelle.studies.explain.files import ExplainError, RunFiles
 
 #: what else decides a run, and what to call it
 _REST: Final = (
@@ -154,7 +154,7 @@ class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 def read_asked(files: "RunFiles") -> Asked | None:
     """Return what a run was asked for, None if nothing tells; ExplainError if what tells makes no sense."""
-    from pipistrelle.studies.explain_files import ExplainError, read_command
+    from pipistrelle.studies.explain.files import ExplainError, read_command
 
     command = read_command(files.folder)
     if command is None:
@@ -180,7 +180,7 @@ def _digest(name: str) -> str | None:
 
 
 def _changed(name: str, found: str) -> "ExplainError":
-    from pipistrelle.studies.explain_files import ExplainError
+    from pipistrelle.studies.explain.files import ExplainError
 
     return ExplainError(
         "the run cannot be repeated: an input has changed since",

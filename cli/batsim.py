@@ -8,8 +8,8 @@ from click.core import ParameterSource
 
 from pipistrelle.cli.console import configure_log, import_numpy, relax_collector
 from pipistrelle.cli.guard import FilledPath, refuse_overwriting
-from pipistrelle.cli.options import PositiveNumber
-from pipistrelle.studies.timeouts import DECISION_TIMEOUT, HELLO_TIMEOUT
+from pipistrelle.cli.options.shared import PositiveNumber
+from pipistrelle.studies.runs.timeouts import DECISION_TIMEOUT, HELLO_TIMEOUT
 
 #: {option that cannot be honoured: why}, Batsim 4's first, then those that it has no more
 REFUSED: Final = {
@@ -79,7 +79,7 @@ class BatsimCommand(click.Command):
 
 def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     if value and not ctx.resilient_parsing:
-        from pipistrelle.protocol.version import package_version
+        from pipistrelle.protocol.base.version import package_version
 
         click.echo(f"pipistrelle {package_version()} (command line of Batsim 4)")
         ctx.exit()
@@ -222,8 +222,9 @@ def _run(verbosity: str, options: dict[str, Any]) -> None:
     import_numpy()
     # Here, not above: help, and what tools ask for with --dump-execution-context, need none of these.
     from pipistrelle.cli.execute import progress_observers, report
-    from pipistrelle.server.batsim_setup import BatsimOptions
-    from pipistrelle.studies.batsim import (
+    from pipistrelle.server.batsim.setup import BatsimOptions
+    from pipistrelle.studies.inputs.named import read_text
+    from pipistrelle.studies.runs.batsim import (
         BatsimInputs,
         make_batsim_setup,
         output_paths,
@@ -231,7 +232,6 @@ def _run(verbosity: str, options: dict[str, Any]) -> None:
         prepare_prefix,
         run_batsim,
     )
-    from pipistrelle.studies.inputs import read_text
 
     logs_messages = verbosity in ("network-only", "debug")
     if logs_messages:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from pipistrelle.protocol.errors import PipistrelleError
-from pipistrelle.protocol.log import logger, prepare_log
+from pipistrelle.protocol.base.errors import PipistrelleError
+from pipistrelle.protocol.base.log import logger, prepare_log
 
 if TYPE_CHECKING:
     from loguru import Logger

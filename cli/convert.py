@@ -8,8 +8,8 @@ import click
 
 from pipistrelle.cli.console import import_numpy
 from pipistrelle.cli.guard import FilledPath, refuse_overwriting
-from pipistrelle.cli.options import LOG_TIMEZONE, LOG_UNITS
-from pipistrelle.traces.size_units import Units
+from pipistrelle.cli.options.shared import LOG_TIMEZONE, LOG_UNITS
+from pipistrelle.traces.logs.size_units import Units
 
 if TYPE_CHECKING:
     from pipistrelle.traces.workload import Workload
@@ -42,7 +42,7 @@ def command(
     # Here and below, not above: help needs none of these.
     from pipistrelle.traces.errors import counted
     from pipistrelle.traces.load import not_kept, save
-    from pipistrelle.traces.maui_resources import is_resource_trace
+    from pipistrelle.traces.maui.resources import is_resource_trace
 
     refuse_overwriting(sources, [target])
     if len(sources) == 1 and target.suffix == ".toml" and is_resource_trace(sources[0]):
@@ -58,7 +58,7 @@ def command(
         for reason, count in dropped.items():
             click.echo(f"{counted(count, 'job')} left out: {reason}")
     if renumber:
-        from pipistrelle.traces.dependencies import renumber as renumbered
+        from pipistrelle.traces.logs.dependencies import renumber as renumbered
 
         workload = renumbered(workload)
     save(workload, target)
@@ -69,7 +69,7 @@ def command(
 
 
 def _read(sources: Sequence[str], *, sort: bool, units: Units, timezone: str | None) -> "Workload":
-    from pipistrelle.studies.inputs import load_workload, require_text
+    from pipistrelle.studies.inputs.named import load_workload, require_text
     from pipistrelle.traces.load import load_parts
 
     if len(sources) > 1:
@@ -83,11 +83,11 @@ def _read(sources: Sequence[str], *, sort: bool, units: Units, timezone: str | N
 
 def _convert_machine(source: str, target: Path, units: Units) -> None:
     from pipistrelle.platforms.read import to_toml
-    from pipistrelle.studies.inputs import require_text
-    from pipistrelle.studies.maui_machine import maui_platform
+    from pipistrelle.studies.inputs.maui_machine import maui_platform
+    from pipistrelle.studies.inputs.named import require_text
     from pipistrelle.traces.errors import counted
     from pipistrelle.traces.files import trace_name, write_trace
-    from pipistrelle.traces.maui_resources import read_maui_resources
+    from pipistrelle.traces.maui.resources import read_maui_resources
 
     require_text(source)
     nodes = read_maui_resources(source)

@@ -3,9 +3,9 @@
 import sys
 from pathlib import Path
 
+from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.errors import OutputFailed
-from pipistrelle.server.observers import Observer
-from pipistrelle.server.outputs import to_json, write_output
+from pipistrelle.server.outputs.once import to_json, write_output
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.simulation import Result
 

@@ -10,14 +10,14 @@ import click
 
 from pipistrelle.cli.console import relax_collector
 from pipistrelle.cli.guard import FilledPath
-from pipistrelle.schedulers.spans import seconds_of
+from pipistrelle.schedulers.catalogue.spans import seconds_of
 
 if TYPE_CHECKING:
     from pipistrelle.cli.asked import Asked
     from pipistrelle.server.setup import Setup
-    from pipistrelle.studies.explain import Explanation
-    from pipistrelle.studies.explain_files import ExplainError, JobLine, RunFiles
-    from pipistrelle.studies.explain_replay import Look, Seen
+    from pipistrelle.studies.explain.explanation import Explanation
+    from pipistrelle.studies.explain.files import ExplainError, JobLine, RunFiles
+    from pipistrelle.studies.explain.replay import Look, Seen
 
 
 def _moment(ctx: click.Context, param: click.Parameter, text: str | None) -> float | None:
@@ -53,8 +53,8 @@ def command(run: Path, job: str, at: float | None, as_json_: bool, no_replay: bo
     pipistrelle explain pipistrelle-out/demo-easy-1 w0!17
     """
     # Here and below, not above: help needs none of these, and an explanation without a replay not all.
-    from pipistrelle.studies.explain import as_json
-    from pipistrelle.studies.explain_files import read_run
+    from pipistrelle.studies.explain.explanation import as_json
+    from pipistrelle.studies.explain.files import read_run
 
     relax_collector()
     files = read_run(run)
@@ -71,8 +71,8 @@ def command(run: Path, job: str, at: float | None, as_json_: bool, no_replay: bo
 
 def _explain(files: "RunFiles", job: str, at: float | None, *, repeat: bool) -> "tuple[Explanation, Look | None]":
     from pipistrelle.cli.asked import read_asked
-    from pipistrelle.studies.explain import explain, look_at
-    from pipistrelle.studies.explain_replay import replay
+    from pipistrelle.studies.explain.explanation import explain, look_at
+    from pipistrelle.studies.explain.replay import replay
 
     asked = read_asked(files) if repeat else None
     reason = _why_not(asked, repeat=repeat)
@@ -117,7 +117,7 @@ def _why_not(asked: "Asked | None", *, repeat: bool) -> str | None:
 
 def _find(files: "RunFiles", job: str, setup: "Setup | None") -> str:
     """Return the job's id; ExplainError if there is none."""
-    from pipistrelle.studies.explain_files import find_job
+    from pipistrelle.studies.explain.files import find_job
 
     known = dict.fromkeys([*files.jobs, *files.starts])
     if setup is not None:
@@ -127,7 +127,7 @@ def _find(files: "RunFiles", job: str, setup: "Setup | None") -> str:
 
 def _unfinished(files: "RunFiles", name: str, seen: "Seen | None") -> "JobLine":
     """Return what is known of a job that had not ended when the run did."""
-    from pipistrelle.studies.explain_files import ExplainError, JobLine
+    from pipistrelle.studies.explain.files import ExplainError, JobLine
 
     if seen is None or name not in seen.submitted:
         raise ExplainError(
@@ -141,6 +141,6 @@ def _unfinished(files: "RunFiles", name: str, seen: "Seen | None") -> "JobLine":
 
 
 def _not_then(what: str, at: float, expected: str | None) -> "ExplainError":
-    from pipistrelle.studies.explain_files import ExplainError
+    from pipistrelle.studies.explain.files import ExplainError
 
     return ExplainError(what, where="--at", expected=expected, found=f"{at:.10g} s")

@@ -8,12 +8,12 @@ from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.text import Text
 
-from pipistrelle.protocol.errors import printable
-from pipistrelle.studies.explain import Explanation, Sample
-from pipistrelle.studies.explain_limits import Stretch
-from pipistrelle.studies.explain_passing import Passing
-from pipistrelle.studies.explain_replay import Look
-from pipistrelle.studies.explain_words import WORDS, duration
+from pipistrelle.protocol.base.errors import printable
+from pipistrelle.studies.explain.explanation import Explanation, Sample
+from pipistrelle.studies.explain.limits import Stretch
+from pipistrelle.studies.explain.passing import Passing
+from pipistrelle.studies.explain.replay import Look
+from pipistrelle.studies.explain.words import WORDS, duration
 
 #: rows of a table; the rest is in the JSON
 _MOST_ROWS: Final = 30

@@ -21,7 +21,7 @@ class FilledPath(click.Path):
 
 def output_files(out: Path) -> list[Path]:
     """Return every file that a run may write into its folder."""
-    from pipistrelle.server.native_outputs import OUTPUT_FILES
+    from pipistrelle.server.outputs.folder import OUTPUT_FILES
 
     return [out / name for name in (*OUTPUT_FILES, "connection.json")]
 

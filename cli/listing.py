@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterable
 
 import click
 
-from pipistrelle.protocol.errors import did_you_mean
+from pipistrelle.protocol.base.errors import did_you_mean
 
 
 def _schedulers() -> Iterable[tuple[str, str]]:
-    from pipistrelle.schedulers.names import registered
-    from pipistrelle.schedulers.registry import describe
+    from pipistrelle.schedulers.catalogue.names import registered
+    from pipistrelle.schedulers.catalogue.registry import describe
 
     return [(name, describe(name)) for name in registered()]
 

@@ -29,7 +29,7 @@ COMMANDS: Final = {
     "schedule": Place("schedule", "Take the decisions for one simulation."),
     "list": Place("listing", "List the schedulers, platforms or workloads there are."),
     "validate": Place("validate", "Say what a file is, what is in it, what is wrong with it."),
-    "workload": Place("workload", "Make workloads, describe them, change them."),
+    "workload": Place("workload.group", "Make workloads, describe them, change them."),
     "convert": Place("convert", "Convert a workload or a centre's log to another format."),
     "explain": Place("explain", "Explain why a job of a run waited."),
     "batsim": Place("batsim", "Simulate as Batsim 4 does, from its command line."),
@@ -68,7 +68,7 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Name the closest command when there is none of this name."""
-        from pipistrelle.protocol.errors import did_you_mean
+        from pipistrelle.protocol.base.errors import did_you_mean
 
         if args[0] not in COMMANDS and not args[0].startswith("-"):
             ctx.fail(f"there is no command '{args[0]}'. {did_you_mean(args[0], list(COMMANDS))}")
@@ -77,8 +77,8 @@ class LazyGroup(click.Group):
 
 def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     if value and not ctx.resilient_parsing:
+        from pipistrelle.protocol.base.version import package_version
         from pipistrelle.protocol.fields import PROTOCOL_VERSION
-        from pipistrelle.protocol.version import package_version
 
         click.echo(f"pipistrelle {package_version()} (protocol {PROTOCOL_VERSION})")
         ctx.exit()
@@ -111,7 +111,7 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
 
 
 def _run(args: Sequence[str] | None) -> int:
-    from pipistrelle.protocol.errors import PipistrelleError
+    from pipistrelle.protocol.base.errors import PipistrelleError
 
     for number in (signal.SIGTERM, signal.SIGHUP):  # a polite request to end keeps the outputs, as Ctrl-C does
         if signal.getsignal(number) is signal.SIG_DFL:  # nohup has the second ignored

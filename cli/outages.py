@@ -8,11 +8,11 @@ import click
 
 from pipistrelle.cli.console import import_numpy
 from pipistrelle.cli.guard import FilledPath, refuse_overwriting
-from pipistrelle.cli.options import PositiveNumber
-from pipistrelle.studies.fitted_models import MODELS
+from pipistrelle.cli.options.shared import PositiveNumber
+from pipistrelle.studies.fits.models import MODELS
 
 if TYPE_CHECKING:
-    from pipistrelle.traces.outage_log import OutageLog
+    from pipistrelle.traces.outages.log import OutageLog
 
 _T = TypeVar("_T")
 
@@ -72,11 +72,11 @@ def generate_command(
     import_numpy()
     # Here and below, not above: help needs none of these.
     from pipistrelle.platforms.description import homogeneous
-    from pipistrelle.platforms.failure_text import parse_durations
+    from pipistrelle.platforms.failures.outage_csv import csv_chunks
+    from pipistrelle.platforms.failures.text import parse_durations
     from pipistrelle.platforms.lengths import parse_seconds
-    from pipistrelle.platforms.outage_csv import csv_chunks
-    from pipistrelle.studies.inputs import load_platform
-    from pipistrelle.studies.outages import failure_plan
+    from pipistrelle.studies.inputs.named import load_platform
+    from pipistrelle.studies.inputs.outages import failure_plan
     from pipistrelle.traces.files import write_trace
 
     refuse_overwriting([platform, *(text.partition(",")[0] for text in failures)], [output])
@@ -101,9 +101,9 @@ def show_command(file: str, only: str | None, numbers: str | None, begin: str | 
     'scontrol show node', PBS's server log; also compressed.
     """
     import_numpy()
-    from pipistrelle.protocol.errors import printable
-    from pipistrelle.studies.outage_summary import summarise
-    from pipistrelle.traces.outage_logs import load_outage_log
+    from pipistrelle.protocol.base.errors import printable
+    from pipistrelle.studies.fits.outage_summary import summarise
+    from pipistrelle.traces.outages.load import load_outage_log
 
     facts = summarise(_part(load_outage_log(file), only, numbers, begin, end))
     width = max(len(heading) for heading, _ in facts)
@@ -157,11 +157,11 @@ def fit_command(
 ) -> None:
     """Fit a failure model to the outages in FILE, by maximum likelihood, and write it as TOML for --failures."""
     import_numpy()
-    from pipistrelle.platforms.failure_toml import to_toml
+    from pipistrelle.platforms.failures.fitted_toml import to_toml
     from pipistrelle.platforms.lengths import parse_seconds
-    from pipistrelle.studies.fit_failures import fit_log
+    from pipistrelle.studies.fits.failures import fit_log
     from pipistrelle.traces.files import write_trace
-    from pipistrelle.traces.outage_logs import load_outage_log
+    from pipistrelle.traces.outages.load import load_outage_log
 
     refuse_overwriting([file], [output])
     log = _part(load_outage_log(file), only, numbers, begin, end)
@@ -189,9 +189,9 @@ def fit_command(
 
 
 def _part(log: "OutageLog", only: str | None, numbers: str | None, begin: str | None, end: str | None) -> "OutageLog":
-    from pipistrelle.protocol.nodesets import NodeSet
-    from pipistrelle.studies.inputs import InputError
-    from pipistrelle.studies.outages import clock_time
+    from pipistrelle.protocol.units.nodesets import NodeSet
+    from pipistrelle.studies.inputs.named import InputError
+    from pipistrelle.studies.inputs.outages import clock_time
 
     if only is not None:
         log = log.only(only)
@@ -208,12 +208,12 @@ def _part(log: "OutageLog", only: str | None, numbers: str | None, begin: str | 
 
 def _of_option(option: str, read: Callable[[], _T]) -> _T:
     """Return what ``read`` does; its errors say which option they are about."""
-    from pipistrelle.protocol.errors import PipistrelleError
+    from pipistrelle.protocol.base.errors import PipistrelleError
 
     try:
         return read()
     except PipistrelleError as error:
-        from pipistrelle.studies.inputs import InputError
+        from pipistrelle.studies.inputs.named import InputError
 
         raise InputError(
             error.what, where=option, expected=error.expected, found=error.found, hint=error.hint
@@ -221,7 +221,7 @@ def _of_option(option: str, read: Callable[[], _T]) -> _T:
 
 
 def _source(log: "OutageLog", only: str | None, numbers: str | None) -> str:
-    from pipistrelle.studies.outage_summary import clock_text
+    from pipistrelle.studies.fits.outage_summary import clock_text
 
     part = f", class {only}" if only is not None else ""
     part += f", numbers {numbers}" if numbers is not None else ""

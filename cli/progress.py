@@ -10,8 +10,8 @@ from rich.table import Column
 from rich.text import Text
 
 from pipistrelle.protocol.fields import EndReason
-from pipistrelle.server.jobs import Job
-from pipistrelle.server.observers import Observer
+from pipistrelle.server.engine.jobs import Job
+from pipistrelle.server.engine.observers import Observer
 
 #: instants between two looks at the clock; a look costs more than counting
 _INSTANTS: Final = 64

@@ -12,16 +12,16 @@ from click.core import ParameterSource
 
 from pipistrelle.cli.console import import_numpy, relax_collector
 from pipistrelle.cli.guard import FilledPath, output_files, refuse_overwriting
-from pipistrelle.cli.options import make_setup, policy_options, policy_words, simulation_options
-from pipistrelle.cli.part_options import PolicySettings, part_options
-from pipistrelle.cli.reliability import reliability_options, take_reliability
-from pipistrelle.protocol.errors import PipistrelleError, did_you_mean
-from pipistrelle.schedulers.names import is_ours, is_policy_name, registered
-from pipistrelle.studies.child import PLACEHOLDER, own_command
-from pipistrelle.traces.size_units import Units
+from pipistrelle.cli.options.parts import PolicySettings, part_options
+from pipistrelle.cli.options.reliability import reliability_options, take_reliability
+from pipistrelle.cli.options.shared import make_setup, policy_options, policy_words, simulation_options
+from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean
+from pipistrelle.schedulers.catalogue.names import is_ours, is_policy_name, registered
+from pipistrelle.studies.runs.child import PLACEHOLDER, own_command
+from pipistrelle.traces.logs.size_units import Units
 
 if TYPE_CHECKING:
-    from pipistrelle.schedulers.policy import Policy
+    from pipistrelle.schedulers.policy.compose import Policy
     from pipistrelle.server.setup import Setup
     from pipistrelle.server.simulation import Result
 
@@ -110,8 +110,8 @@ def command(
     # Here, not above: help needs none of these.
     from pipistrelle.cli.asked import Asked
     from pipistrelle.cli.execute import progress_observers, report
-    from pipistrelle.server.outputs import prepare_folder
-    from pipistrelle.studies.run import run_with_child
+    from pipistrelle.server.outputs.once import prepare_folder
+    from pipistrelle.studies.runs.run import run_with_child
 
     reliability = take_reliability(connection)
     if words is not None and not any(PLACEHOLDER in word for word in words):
@@ -191,11 +191,11 @@ def _unknown(scheduler: str) -> click.UsageError:
 
 
 def _in_process(setup: "Setup", policy: "Policy", **outputs: Any) -> "Result":
-    from pipistrelle.protocol.version import package_version
-    from pipistrelle.schedulers.runtime import Runtime
+    from pipistrelle.protocol.base.version import package_version
+    from pipistrelle.schedulers.policy.runtime import Runtime
     from pipistrelle.server.simulation import simulate
-    from pipistrelle.server.transport import InProcessTransport
-    from pipistrelle.studies.run import deferred_interrupts
+    from pipistrelle.server.transport.in_process import InProcessTransport
+    from pipistrelle.studies.runs.run import deferred_interrupts
 
     runtime = Runtime(policy, package_version())
     with deferred_interrupts() as interrupted:
@@ -212,8 +212,8 @@ def _short_name(scheduler: str, words: list[str] | None) -> str:
 
 def _new_folder(setup: "Setup", scheduler: str) -> Path:
     """Make a new folder named after the run; numbers, not times, tell runs apart."""
-    from pipistrelle.server.outputs import prepare_folder
-    from pipistrelle.server.recorder import unwritable
+    from pipistrelle.server.outputs.once import prepare_folder
+    from pipistrelle.server.outputs.recorder import unwritable
 
     name = f"{setup.name[:_NAME_PART]}-{Path(scheduler).name[:_NAME_PART]}".replace(":", "-")
     prepare_folder(Path(_OUTPUTS))

@@ -8,10 +8,10 @@ import click
 
 from pipistrelle.cli.console import import_numpy, relax_collector
 from pipistrelle.cli.main import INTERRUPTED
-from pipistrelle.cli.options import DIALECT, PositiveNumber, policy_options
-from pipistrelle.cli.part_options import PolicySettings, part_options
-from pipistrelle.schedulers.names import is_ours
-from pipistrelle.studies.timeouts import HELLO_TIMEOUT
+from pipistrelle.cli.options.parts import PolicySettings, part_options
+from pipistrelle.cli.options.shared import DIALECT, PositiveNumber, policy_options
+from pipistrelle.schedulers.catalogue.names import is_ours
+from pipistrelle.studies.runs.timeouts import HELLO_TIMEOUT
 
 _ANYWHERE: Final = "tcp://*:"
 
@@ -83,23 +83,23 @@ def command(
     if is_ours(name):  # a policy of the user's own may want threads
         import_numpy()
     # Only what the way to the server needs is imported: each run starts this command once more.
-    from pipistrelle.protocol.version import package_version
-    from pipistrelle.schedulers.runtime import Runtime
+    from pipistrelle.protocol.base.version import package_version
+    from pipistrelle.schedulers.policy.runtime import Runtime
 
     policy = settings.make_policy(name, warn=not quiet, order=order, backfill=backfill, placement=placement)
     report: Callable[[str], Any] = (lambda text: None) if quiet else click.echo
     relax_collector()
     serve: Callable[[], None]
     if bind is not None:
-        from pipistrelle.schedulers.batsim_runtime import BatsimRuntime
-        from pipistrelle.schedulers.zmq_batsim import serve_batsim
+        from pipistrelle.schedulers.policy.batsim_runtime import BatsimRuntime
+        from pipistrelle.schedulers.wire.batsim import serve_batsim
 
         address = listening_address(bind, allow_remote=allow_remote, report=report)
         listening = BatsimRuntime(policy, package_version())
         runtime: Runtime = listening
         serve = partial(serve_batsim, listening, address, hello_timeout=hello_timeout, report=report)
     elif connect is not None:
-        from pipistrelle.schedulers.zmq_client import resolve_endpoint, serve_simulation
+        from pipistrelle.schedulers.wire.native import resolve_endpoint, serve_simulation
 
         endpoint = resolve_endpoint(connect, timeout=hello_timeout)
         runtime = Runtime(policy, package_version())
@@ -127,8 +127,8 @@ def listening_address(bind: str, *, allow_remote: bool, report: Callable[[str], 
     EndpointError
         when it is none, somebody listens there, or other machines could reach it and may not.
     """
-    from pipistrelle.server.endpoint import check_endpoint
-    from pipistrelle.server.ipc_path import free_ipc_path
+    from pipistrelle.server.transport.endpoint import check_endpoint
+    from pipistrelle.server.transport.ipc_path import free_ipc_path
 
     if bind.startswith(_ANYWHERE) and not allow_remote:
         bind = f"tcp://127.0.0.1:{bind.removeprefix(_ANYWHERE)}"

@@ -12,12 +12,12 @@ import click
 
 from pipistrelle.cli.console import import_numpy, relax_collector
 from pipistrelle.cli.guard import FilledPath, output_files, refuse_overwriting
-from pipistrelle.cli.options import make_setup, simulation_options
-from pipistrelle.cli.reliability import reliability_options, take_reliability
-from pipistrelle.traces.size_units import Units
+from pipistrelle.cli.options.reliability import reliability_options, take_reliability
+from pipistrelle.cli.options.shared import make_setup, simulation_options
+from pipistrelle.traces.logs.size_units import Units
 
 if TYPE_CHECKING:
-    from pipistrelle.server.zmq_peer import ZmqPeer
+    from pipistrelle.server.transport.peer import ZmqPeer
 
 
 @click.command()
@@ -65,9 +65,9 @@ def command(
     # Here, not above: help needs none of these.
     from pipistrelle.cli.asked import Asked
     from pipistrelle.cli.execute import progress_observers, report
-    from pipistrelle.server.outputs import prepare_folder
+    from pipistrelle.server.outputs.once import prepare_folder
     from pipistrelle.server.simulation import simulate
-    from pipistrelle.studies.run import deferred_interrupts, private_endpoint
+    from pipistrelle.studies.runs.run import deferred_interrupts, private_endpoint
 
     reliability = take_reliability(limits)
     allow_remote = limits.pop("allow_remote")
@@ -93,13 +93,13 @@ def command(
         interrupted = stack.enter_context(deferred_interrupts())
         transport: ZmqPeer[Any]
         if connect is not None:
-            from pipistrelle.server.zmq_batsim import BatsimTransport
+            from pipistrelle.server.transport.batsim import BatsimTransport
 
             transport = BatsimTransport(connect, interrupted=interrupted, **limits)
             stack.callback(transport.close)
             click.echo(f"connecting to {connect}; waiting for a scheduler")
         else:
-            from pipistrelle.server.zmq_transport import ZmqTransport
+            from pipistrelle.server.transport.native import ZmqTransport
 
             address = endpoint if endpoint is not None else stack.enter_context(private_endpoint())
             transport = ZmqTransport(address, interrupted=interrupted, allow_remote=allow_remote, **limits)
@@ -121,8 +121,8 @@ def command(
 def _connection_file(out: Path, endpoint: str) -> Iterator[None]:
     """Write where to connect, as long as there is something to connect to."""
     from pipistrelle.protocol.fields import PROTOCOL_VERSION
-    from pipistrelle.server.outputs import to_json, write_output
-    from pipistrelle.server.recorder import unwritable
+    from pipistrelle.server.outputs.once import to_json, write_output
+    from pipistrelle.server.outputs.recorder import unwritable
 
     path = out / "connection.json"
     text = to_json({"endpoint": endpoint, "protocol": PROTOCOL_VERSION})

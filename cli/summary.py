@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pipistrelle.protocol.errors import printable
+from pipistrelle.protocol.base.errors import printable
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.simulation import Result
 

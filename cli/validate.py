@@ -7,24 +7,24 @@ from pathlib import Path
 import click
 
 from pipistrelle.cli.console import print_error
-from pipistrelle.cli.options import LOG_TIMEZONE, LOG_UNITS
+from pipistrelle.cli.options.shared import LOG_TIMEZONE, LOG_UNITS
 from pipistrelle.platforms import catalogue as platforms
 from pipistrelle.platforms.classes import JobClass
 from pipistrelle.platforms.describe import describe as describe_pools
 from pipistrelle.platforms.describe import describe_simgrid
 from pipistrelle.platforms.description import Platform
-from pipistrelle.platforms.simgrid import SimGridPlatform
-from pipistrelle.protocol.errors import PipistrelleError, did_you_mean
-from pipistrelle.studies.inputs import InputError, is_log, is_platform, read_platform
-from pipistrelle.studies.maui_machine import maui_platform
-from pipistrelle.studies.reliability import platform_failures
+from pipistrelle.platforms.simgrid.platform_file import SimGridPlatform
+from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean
+from pipistrelle.studies.inputs.maui_machine import maui_platform
+from pipistrelle.studies.inputs.named import InputError, is_log, is_platform, read_platform
+from pipistrelle.studies.inputs.reliability import platform_failures
 from pipistrelle.traces import catalogue as workloads
 from pipistrelle.traces.describe import describe as describe_workload
 from pipistrelle.traces.files import trace_name
-from pipistrelle.traces.haizea import is_lease_trace
 from pipistrelle.traces.load import load
-from pipistrelle.traces.maui_resources import is_resource_trace, read_maui_resources
-from pipistrelle.traces.size_units import Units
+from pipistrelle.traces.logs.haizea import is_lease_trace
+from pipistrelle.traces.logs.size_units import Units
+from pipistrelle.traces.maui.resources import is_resource_trace, read_maui_resources
 from pipistrelle.traces.workload import decimal_text
 
 

@@ -6,10 +6,10 @@ from typing import Any, Final
 
 import click
 
+from pipistrelle.platforms.failures.yield_model import MOST_NODES, Allocation, YieldError
 from pipistrelle.platforms.lengths import UNITS, parse_seconds
-from pipistrelle.platforms.yield_model import MOST_NODES, Allocation, YieldError
-from pipistrelle.protocol.errors import printable
-from pipistrelle.studies.yield_study import Estimate, WaitRow, YieldRow, wait_rows, yield_rows
+from pipistrelle.protocol.base.errors import printable
+from pipistrelle.studies.yields.lifetimes import Estimate, WaitRow, YieldRow, wait_rows, yield_rows
 from pipistrelle.traces.resilience import parse_resilience
 
 _HOUR: Final = 3600.0

@@ -2,15 +2,15 @@
 
 from typing import TYPE_CHECKING
 
-from pipistrelle.protocol.first_use import import_on_first_use
+from pipistrelle.protocol.base.first_use import import_on_first_use
 
 if TYPE_CHECKING:
     from pipistrelle.platforms import catalogue
     from pipistrelle.platforms.description import MOST_UNITS, Group, Platform, Pool, Property, Unit, homogeneous
     from pipistrelle.platforms.errors import PlatformError
     from pipistrelle.platforms.read import parse_platform, to_toml
-    from pipistrelle.platforms.simgrid import Host, SimGridPlatform, parse_simgrid
-    from pipistrelle.platforms.simgrid_units import SleepPstate, Watts
+    from pipistrelle.platforms.simgrid.platform_file import Host, SimGridPlatform, parse_simgrid
+    from pipistrelle.platforms.simgrid.quantities import SleepPstate, Watts
 
 __all__ = [
     "MOST_UNITS",
@@ -38,7 +38,7 @@ import_on_first_use(
         "description": "MOST_UNITS Group Platform Pool Property Unit homogeneous",
         "errors": "PlatformError",
         "read": "parse_platform to_toml",
-        "simgrid": "Host SimGridPlatform parse_simgrid",
-        "simgrid_units": "SleepPstate Watts",
+        "simgrid.platform_file": "Host SimGridPlatform parse_simgrid",
+        "simgrid.quantities": "SleepPstate Watts",
     },
 )

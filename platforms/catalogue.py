@@ -5,7 +5,7 @@ from importlib.resources import files
 from pipistrelle.platforms.description import Platform
 from pipistrelle.platforms.errors import PlatformError, shown
 from pipistrelle.platforms.read import parse_platform
-from pipistrelle.protocol.errors import did_you_mean
+from pipistrelle.protocol.base.errors import did_you_mean
 
 _SUFFIX = ".toml"
 

@@ -5,7 +5,7 @@ import math
 import msgspec
 
 from pipistrelle.platforms.errors import PlatformError, shown
-from pipistrelle.protocol.errors import did_you_mean
+from pipistrelle.protocol.base.errors import did_you_mean
 
 _LONGEST_NAME = 64
 

@@ -1,7 +1,7 @@
 """What there is to say of a machine, for people."""
 
 from pipistrelle.platforms.description import Platform
-from pipistrelle.platforms.simgrid import SimGridPlatform
+from pipistrelle.platforms.simgrid.platform_file import SimGridPlatform
 
 
 def describe(platform: Platform) -> list[tuple[str, str]]:

@@ -15,8 +15,8 @@ import msgspec
 
 from pipistrelle.platforms.classes import JobClass, check_classes, check_overheads
 from pipistrelle.platforms.errors import PlatformError, shown
-from pipistrelle.protocol.errors import did_you_mean
-from pipistrelle.protocol.nodesets import NodeSet
+from pipistrelle.protocol.base.errors import did_you_mean
+from pipistrelle.protocol.units.nodesets import NodeSet
 
 #: the largest machine, in schedulable units: some ten times the cores of the largest of today.
 MOST_UNITS: Final = 10_000_000

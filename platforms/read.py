@@ -9,7 +9,7 @@ import msgspec
 from pipistrelle.platforms.classes import JobClass
 from pipistrelle.platforms.description import Failing, Platform, Pool, Property
 from pipistrelle.platforms.errors import PlatformError, shown
-from pipistrelle.protocol.errors import did_you_mean
+from pipistrelle.protocol.base.errors import did_you_mean
 
 _MANUAL: Final = "docs/platforms.md lists every key."
 _AT: Final = re.compile(r"(.*) - at `\$([\w.\[\]]*)`", re.DOTALL)

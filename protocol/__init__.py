@@ -6,10 +6,16 @@ have the native codec's names and stay in `batsim_codec`.
 
 from typing import TYPE_CHECKING
 
-from pipistrelle.protocol.first_use import import_on_first_use
+from pipistrelle.protocol.base.first_use import import_on_first_use
 
 if TYPE_CHECKING:
-    from pipistrelle.protocol.batsim_messages import (
+    from pipistrelle.protocol.base.errors import (
+        LocalProtocolError,
+        PipistrelleError,
+        ProtocolError,
+        RemoteProtocolError,
+    )
+    from pipistrelle.protocol.batsim.messages import (
         Answer,
         AnswerServer,
         BatsimBeginsData,
@@ -33,7 +39,7 @@ if TYPE_CHECKING:
         SetResourceStateData,
         TaskProgress,
     )
-    from pipistrelle.protocol.batsim_session import (
+    from pipistrelle.protocol.batsim.session import (
         BATSIM_TRANSITIONS,
         BatsimKind,
         BatsimSchedulerSession,
@@ -68,7 +74,6 @@ if TYPE_CHECKING:
         Stop,
         StopData,
     )
-    from pipistrelle.protocol.errors import LocalProtocolError, PipistrelleError, ProtocolError, RemoteProtocolError
     from pipistrelle.protocol.events import (
         AnyEvent,
         ClassInfo,
@@ -115,7 +120,6 @@ if TYPE_CHECKING:
         RejectionCode,
         WakeType,
     )
-    from pipistrelle.protocol.intervals import FreeUnits
     from pipistrelle.protocol.messages import (
         Hello,
         HelloData,
@@ -126,9 +130,10 @@ if TYPE_CHECKING:
         Welcome,
         WelcomeData,
     )
-    from pipistrelle.protocol.nodeset_text import NodeSetError
-    from pipistrelle.protocol.nodesets import NodeSet
     from pipistrelle.protocol.session import TRANSITIONS, Kind, SchedulerSession, ServerSession, State, negotiate
+    from pipistrelle.protocol.units.free import FreeUnits
+    from pipistrelle.protocol.units.nodesets import NodeSet
+    from pipistrelle.protocol.units.text import NodeSetError
 
 __all__ = [
     "BATSIM_TRANSITIONS",
@@ -250,20 +255,20 @@ __all__ = [
 import_on_first_use(
     __name__,
     {
-        "batsim_messages": (
+        "batsim.messages": (
             "Answer AnswerServer BatsimBeginsData BatsimExecuteJob BatsimExecuteJobData BatsimJob "
             "BatsimRegisterJob BatsimRegisterJobData BatsimSubmittedData ChangeJobState ChangeJobStateData Notify "
             "NotifyServer Query QueryServer RegisterProfile RegisterProfileData ResourceStateChanged "
             "ResourceStateChangedData SetResourceState SetResourceStateData TaskProgress"
         ),
-        "batsim_session": "BATSIM_TRANSITIONS BatsimKind BatsimSchedulerSession BatsimServerSession BatsimState",
+        "batsim.session": "BATSIM_TRANSITIONS BatsimKind BatsimSchedulerSession BatsimServerSession BatsimState",
         "codec": "MAX_FRAME_BYTES decode_greeting decode_hello decode_notice decode_reply encode",
         "decisions": (
             "AnyDecision CallMeLater CallMeLaterData CancelCall CancelCallData Decision ExecuteJob ExecuteJobData "
             "KillJob KillJobData RegisterJob RegisterJobData RejectJob RejectJobData SetJobMetadata "
             "SetJobMetadataData Stop StopData"
         ),
-        "errors": "LocalProtocolError PipistrelleError ProtocolError RemoteProtocolError",
+        "base.errors": "LocalProtocolError PipistrelleError ProtocolError RemoteProtocolError",
         "events": (
             "AnyEvent ClassInfo DecisionRejected DecisionRejectedData Event JobCompleted JobCompletedData "
             "JobDescription JobKilled JobKilledData JobSubmitted JobSubmittedData MaintenanceAnnounced "
@@ -275,10 +280,10 @@ import_on_first_use(
         "fields": (
             "FEATURES PROTOCOL_OLDEST PROTOCOL_VERSION EndReason Feature JobState RefusalCode RejectionCode WakeType"
         ),
-        "intervals": "FreeUnits",
+        "units.free": "FreeUnits",
         "messages": "Hello HelloData Notice Refused RefusedData Reply Welcome WelcomeData",
-        "nodeset_text": "NodeSetError",
-        "nodesets": "NodeSet",
+        "units.text": "NodeSetError",
+        "units.nodesets": "NodeSet",
         "session": "TRANSITIONS Kind SchedulerSession ServerSession State negotiate",
     },
 )

@@ -8,8 +8,8 @@ from typing import Final, get_args
 
 import msgspec
 
+from pipistrelle.protocol.base.errors import LocalProtocolError, RemoteProtocolError
 from pipistrelle.protocol.decisions import AnyDecision, Decision
-from pipistrelle.protocol.errors import LocalProtocolError, RemoteProtocolError
 from pipistrelle.protocol.frames import (
     MAX_FRAME_BYTES,
     UNREADABLE,

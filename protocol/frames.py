@@ -5,8 +5,8 @@ from typing import Any, Final, NoReturn, SupportsFloat, SupportsIndex, TypeVar
 
 import msgspec
 
+from pipistrelle.protocol.base.errors import LocalProtocolError, RemoteProtocolError, did_you_mean, printable
 from pipistrelle.protocol.decisions import Malformed
-from pipistrelle.protocol.errors import LocalProtocolError, RemoteProtocolError, did_you_mean, printable
 from pipistrelle.protocol.fields import Instant
 
 #: the longest frame that a scheduler may send, in bytes: the largest honest reply, 100,000 decisions, has about 12 MB.

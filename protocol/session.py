@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from pipistrelle.protocol import codec
-from pipistrelle.protocol.errors import LocalProtocolError, ProtocolError, RemoteProtocolError
+from pipistrelle.protocol.base.errors import LocalProtocolError, ProtocolError, RemoteProtocolError
 from pipistrelle.protocol.events import SimulationEnds
 from pipistrelle.protocol.fields import FEATURES, PROTOCOL_OLDEST, PROTOCOL_VERSION, Feature
 from pipistrelle.protocol.messages import (

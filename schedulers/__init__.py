@@ -2,24 +2,24 @@
 
 from typing import TYPE_CHECKING
 
-from pipistrelle.protocol.first_use import import_on_first_use
+from pipistrelle.protocol.base.first_use import import_on_first_use
 
 if TYPE_CHECKING:
-    from pipistrelle.schedulers.jobs import SchedulerJob
-    from pipistrelle.schedulers.policy import ComposedPolicy, Policy, compose
-    from pipistrelle.schedulers.registry import make_policy
-    from pipistrelle.schedulers.runtime import Runtime
-    from pipistrelle.schedulers.view import View
+    from pipistrelle.schedulers.catalogue.registry import make_policy
+    from pipistrelle.schedulers.policy.compose import ComposedPolicy, Policy, compose
+    from pipistrelle.schedulers.policy.jobs import SchedulerJob
+    from pipistrelle.schedulers.policy.runtime import Runtime
+    from pipistrelle.schedulers.policy.view import View
 
 __all__ = ["ComposedPolicy", "Policy", "Runtime", "SchedulerJob", "View", "compose", "make_policy"]
 
 import_on_first_use(
     __name__,
     {
-        "jobs": "SchedulerJob",
-        "policy": "ComposedPolicy Policy compose",
-        "registry": "make_policy",
-        "runtime": "Runtime",
-        "view": "View",
+        "policy.jobs": "SchedulerJob",
+        "policy.compose": "ComposedPolicy Policy compose",
+        "catalogue.registry": "make_policy",
+        "policy.runtime": "Runtime",
+        "policy.view": "View",
     },
 )

@@ -5,16 +5,16 @@
 
 from typing import TYPE_CHECKING
 
-from pipistrelle.protocol.first_use import import_on_first_use
+from pipistrelle.protocol.base.first_use import import_on_first_use
 
 if TYPE_CHECKING:
-    from pipistrelle.server.engine import Engine
-    from pipistrelle.server.metrics import Summary
-    from pipistrelle.server.observers import Observer
+    from pipistrelle.server.engine.engine import Engine
+    from pipistrelle.server.engine.observers import Observer
+    from pipistrelle.server.outputs.metrics import Summary
     from pipistrelle.server.setup import Setup
     from pipistrelle.server.simulation import Result, simulate
-    from pipistrelle.server.transport import InProcessTransport, Transport
-    from pipistrelle.server.zmq_transport import ZmqTransport
+    from pipistrelle.server.transport.in_process import InProcessTransport, Transport
+    from pipistrelle.server.transport.native import ZmqTransport
 
 __all__ = [
     "Engine",
@@ -31,12 +31,12 @@ __all__ = [
 import_on_first_use(
     __name__,
     {
-        "engine": "Engine",
-        "metrics": "Summary",
-        "observers": "Observer",
+        "engine.engine": "Engine",
+        "outputs.metrics": "Summary",
+        "engine.observers": "Observer",
         "setup": "Setup",
         "simulation": "Result simulate",
-        "transport": "InProcessTransport Transport",
-        "zmq_transport": "ZmqTransport",
+        "transport.in_process": "InProcessTransport Transport",
+        "transport.native": "ZmqTransport",
     },
 )

@@ -8,7 +8,7 @@ import msgspec
 from pipistrelle.platforms.classes import JobClass
 from pipistrelle.platforms.description import Platform
 from pipistrelle.protocol.events import ClassInfo, PlatformInfo, PoolInfo, SimulationBeginsData
-from pipistrelle.protocol.nodesets import NodeSet
+from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.server.setup import Setup
 from pipistrelle.traces.workload import Workload
 
@@ -29,7 +29,7 @@ def begins_of(setup: Setup) -> SimulationBeginsData:
         for pool, group in zip(setup.platform.pools, setup.platform.groups, strict=True)
     ]
     if setup.batsim is not None:
-        from pipistrelle.server.batsim_begin import batsim_begins  # most runs start without it
+        from pipistrelle.server.batsim.begin import batsim_begins  # most runs start without it
 
         return batsim_begins(setup, setup.batsim)
     classes = tuple(_class(setup.platform, one) for one in setup.platform.classes)

@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from pipistrelle.protocol.errors import PipistrelleError
+from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.protocol.fields import EndReason
 
 

@@ -5,10 +5,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import NoReturn
 
-from pipistrelle.protocol.errors import PipistrelleError
-from pipistrelle.server.engine import Engine
+from pipistrelle.protocol.base.errors import PipistrelleError
+from pipistrelle.server.engine.engine import Engine
 from pipistrelle.server.errors import Interrupted, OutputFailed, RunError, SchedulerFailed
-from pipistrelle.server.transport import Transport
+from pipistrelle.server.transport.in_process import Transport
 
 
 @dataclass(slots=True)

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pipistrelle.platforms.description import Platform
-from pipistrelle.server.dependency_plan import Condition, conditions_of, dependency_remarks, first_of
+from pipistrelle.server.attempts.resilience_plan import check_resilience, resiliences_of
+from pipistrelle.server.engine.dependency_plan import Condition, conditions_of, dependency_remarks, first_of
 from pipistrelle.server.errors import SetupError
-from pipistrelle.server.reliability import Reliability
-from pipistrelle.server.resilience_plan import check_resilience, resiliences_of
+from pipistrelle.server.outages.reliability import Reliability
+from pipistrelle.traces.batsim.profiles import Composed, communicates
 from pipistrelle.traces.clean import clean
-from pipistrelle.traces.log_labels import named_column
-from pipistrelle.traces.profiles import Composed, communicates
+from pipistrelle.traces.logs.labels import named_column
 from pipistrelle.traces.resilience import NONE, Resilience
 from pipistrelle.traces.workload import Workload
 
 if TYPE_CHECKING:
-    from pipistrelle.platforms.simgrid import SimGridPlatform
-    from pipistrelle.server.batsim_setup import BatsimOptions
+    from pipistrelle.platforms.simgrid.platform_file import SimGridPlatform
+    from pipistrelle.server.batsim.setup import BatsimOptions
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,21 +10,21 @@ from typing import Any
 
 import msgspec
 
+from pipistrelle.protocol.base.version import package_version
 from pipistrelle.protocol.fields import PROTOCOL_VERSION
 from pipistrelle.protocol.messages import HelloData, WelcomeData
-from pipistrelle.protocol.version import package_version
+from pipistrelle.server.assembly import make_engine
 from pipistrelle.server.begin import describe_run
-from pipistrelle.server.deferred import Deferred
-from pipistrelle.server.equipment import make_engine
+from pipistrelle.server.engine.deferred import Deferred
+from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.errors import Interrupted, OutputFailed, RunError
 from pipistrelle.server.loop import LoopTimes, give_up, run
-from pipistrelle.server.metrics import Metrics, Summary
-from pipistrelle.server.native_outputs import FolderOutputs, Outputs
-from pipistrelle.server.node_book import NodeBook
-from pipistrelle.server.observers import Observer
-from pipistrelle.server.reliability_book import ReliabilityBook
+from pipistrelle.server.outputs.folder import FolderOutputs, Outputs
+from pipistrelle.server.outputs.metrics import Metrics, Summary
+from pipistrelle.server.outputs.node_book import NodeBook
+from pipistrelle.server.outputs.reliability_book import ReliabilityBook
 from pipistrelle.server.setup import Setup
-from pipistrelle.server.transport import Transport
+from pipistrelle.server.transport.in_process import Transport
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,18 +2,18 @@
 
 from typing import TYPE_CHECKING
 
-from pipistrelle.protocol.first_use import import_on_first_use
+from pipistrelle.protocol.base.first_use import import_on_first_use
 
 if TYPE_CHECKING:
-    from pipistrelle.studies.inputs import load_platform, load_workload, platform_for
-    from pipistrelle.studies.run import run_in_process, run_with_child
+    from pipistrelle.studies.inputs.named import load_platform, load_workload, platform_for
+    from pipistrelle.studies.runs.run import run_in_process, run_with_child
 
 __all__ = ["load_platform", "load_workload", "platform_for", "run_in_process", "run_with_child"]
 
 import_on_first_use(
     __name__,
     {
-        "inputs": "load_platform load_workload platform_for",
-        "run": "run_in_process run_with_child",
+        "inputs.named": "load_platform load_workload platform_for",
+        "runs.run": "run_in_process run_with_child",
     },
 )

@@ -56,32 +56,34 @@ CORE = {
 
 #: modules that deal with the world outside, and with what of it: everything else in these layers is the core
 WORLDLY = {
-    "platforms/moments.py": {"datetime", "zoneinfo"},  # the calendar and the rules of zones; no clock is read
-    "protocol/first_use.py": {"importlib", "types"},  # of modules of the package alone
-    "protocol/log.py": {"loguru"},  # all layers say something now and then
+    # the calendar and the rules of zones; no clock is read
+    "platforms/maintenance/moments.py": {"datetime", "zoneinfo"},
+    "protocol/units/indices.py": {"numpy"},
+    "protocol/base/first_use.py": {"importlib", "types"},  # of modules of the package alone
+    "protocol/base/log.py": {"loguru"},  # all layers say something now and then
     "protocol/schema.py": {"sys"},  # run as a program it writes the schema to standard output
-    "server/native_outputs.py": {"pathlib"},
-    "server/outputs.py": {"pathlib"},
-    "server/recorder.py": {"pathlib", "open"},
+    "server/outputs/folder.py": {"pathlib"},
+    "server/outputs/once.py": {"pathlib"},
+    "server/outputs/recorder.py": {"pathlib", "open"},
     "server/simulation.py": {"pathlib", "platform"},  # where outputs go; Python's version for out_config.json
-    "server/zmq_peer.py": {"zmq", "time"},
-    "server/ipc_path.py": {"socket", "pathlib"},
-    "server/zmq_transport.py": {"zmq", "time", "errno", "pathlib"},
-    "server/zmq_batsim.py": {"zmq", "time"},
+    "server/transport/peer.py": {"zmq", "time"},
+    "server/transport/ipc_path.py": {"socket", "pathlib"},
+    "server/transport/native.py": {"zmq", "time", "errno", "pathlib"},
+    "server/transport/batsim.py": {"zmq", "time"},
 }
 
 ZMQ_MODULES = {
-    "server/zmq_peer.py",
-    "server/zmq_transport.py",
-    "server/zmq_batsim.py",
-    "schedulers/zmq_batsim.py",
+    "server/transport/peer.py",
+    "server/transport/native.py",
+    "server/transport/batsim.py",
+    "schedulers/wire/batsim.py",
 }
 #: from every layer: what would make runs differ, or run what a file or a peer says
 BANNED_MODULES = {"random", "pickle", "marshal", "shelve", "dill", "cloudpickle", "secrets", "uuid"}
 BANNED_CALLS = {"eval", "exec", "compile", "__import__"}
 #: of numpy.random only what makes a generator from a seed
 SEEDED = {"Generator", "PCG64", "PCG64DXSM", "Philox", "SeedSequence", "BitGenerator"}
-MAX_LINES = 400
+MAX_LINES = 700
 
 
 class Module(NamedTuple):
@@ -214,12 +216,11 @@ def test_only_the_command_line_prints_and_exits(module: Module) -> None:
 @every_module
 def test_no_module_has_a_name_of_the_standard_library(module: Module) -> None:
     """A module or folder called ``queue`` or ``profile`` would be mistaken for Python's own."""
-    assert Path(module.name).stem not in sys.stdlib_module_names
-    assert module.layer not in sys.stdlib_module_names
+    assert sys.stdlib_module_names.isdisjoint(Path(module.name).with_suffix("").parts)
 
 
 def test_files_are_short() -> None:
-    """No source file of the package, its tests or its benchmarks has more than 400 lines."""
+    """No source file of the package, its tests or its benchmarks has more than 700 lines."""
     paths = [path for folder in [*LAYERS, "tests", "benchmarks", "docs"] for path in (ROOT / folder).rglob("*.py")]
     lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in paths}
     long = {path.relative_to(ROOT).as_posix(): count for path, count in lengths.items() if count > MAX_LINES}

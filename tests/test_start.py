@@ -52,7 +52,7 @@ def test_a_scheduler_needs_nothing_of_the_server(tmp_path: Path) -> None:
     words = ("schedule", "easy", "--connect", str(tmp_path), "--hello-timeout", "0.01")
     found = imported_by(f"try:\n    {command(*words)}\nexcept SystemExit:\n    pass")
 
-    assert {"pipistrelle.schedulers.runtime", "pipistrelle.schedulers.zmq_client"} <= found
+    assert {"pipistrelle.schedulers.policy.runtime", "pipistrelle.schedulers.wire.native"} <= found
     assert not found & {"zmq", "loguru", "rich", "asyncio", "pipistrelle.traces.workload"}
     assert not {name for name in found if name.startswith(("pipistrelle.server", "pipistrelle.schedulers.maui"))}
 
@@ -61,8 +61,9 @@ def test_a_plain_run_needs_no_failures_and_no_second_dialect(tmp_path: Path) -> 
     """A run of a workload without failures imports neither their models nor what speaks Batsim's dialect."""
     found = imported_by(command("run", "-w", "seven-jobs", "--in-process", "--out", str(tmp_path / "out")))
 
-    assert "pipistrelle.server.engine" in found
-    assert not found & {"zmq", "loguru", "asyncio", "rich.progress", "numpy.random", "pipistrelle.platforms.failures"}
+    assert "pipistrelle.server.engine.engine" in found
+    assert not found & {"zmq", "loguru", "asyncio", "rich.progress", "numpy.random"}
+    assert "pipistrelle.platforms.failures.models" not in found
     assert not {name for name in found if name.startswith(("pipistrelle.server.batsim", "pipistrelle.protocol.batsim"))}
 
 
@@ -91,7 +92,7 @@ def test_a_function_named_as_its_module_stays_a_function() -> None:
         "assert callable(load) and callable(clean) and pipistrelle.traces.load is load\n"
     )
 
-    assert "pipistrelle.traces.swf" not in imported_by(program)
+    assert "pipistrelle.traces.logs.swf" not in imported_by(program)
 
 
 def test_an_unknown_name_is_no_attribute() -> None:

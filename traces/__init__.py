@@ -5,7 +5,7 @@ The bundled workloads' names and descriptions are in `pipistrelle.traces.catalog
 
 from typing import TYPE_CHECKING
 
-from pipistrelle.protocol.first_use import import_on_first_use
+from pipistrelle.protocol.base.first_use import import_on_first_use
 
 if TYPE_CHECKING:
     from pipistrelle.traces.catalogue import load_bundled

@@ -5,7 +5,7 @@ from importlib import resources
 
 import numpy as np
 
-from pipistrelle.protocol.errors import did_you_mean
+from pipistrelle.protocol.base.errors import did_you_mean
 from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.load import load
 from pipistrelle.traces.workload import Workload

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 
 from pipistrelle.traces.clean import clean, count_overruns
-from pipistrelle.traces.log_labels import dependency_column
+from pipistrelle.traces.logs.labels import dependency_column
 from pipistrelle.traces.workload import Floats, Ints, Workload, decimal_text, label_column
 
 #: {label: what it is called here}, for those that are counted if the log has them in words

@@ -1,6 +1,6 @@
 """The error of this layer, and how text from a file is shown in it."""
 
-from pipistrelle.protocol.errors import PipistrelleError
+from pipistrelle.protocol.base.errors import PipistrelleError
 
 _SHOWN = 60  # characters: a message stays one line, whatever the file holds
 

@@ -5,33 +5,33 @@ from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from pipistrelle.protocol.errors import did_you_mean
+from pipistrelle.protocol.base.errors import did_you_mean
 from pipistrelle.traces.errors import TraceError, shown
 from pipistrelle.traces.files import PathText, open_trace, write_trace
-from pipistrelle.traces.job_table import LogOptions
-from pipistrelle.traces.log_signs import kind_of
-from pipistrelle.traces.size_units import Units
+from pipistrelle.traces.logs.job_table import LogOptions
+from pipistrelle.traces.logs.signs import kind_of
+from pipistrelle.traces.logs.size_units import Units
 from pipistrelle.traces.workload import LABELS, Workload
 
 if TYPE_CHECKING:
-    from pipistrelle.traces.pbs_accounting import PbsLog
-    from pipistrelle.traces.sacct import SacctLog
+    from pipistrelle.traces.logs.sacct import SacctLog
+    from pipistrelle.traces.pbs.accounting import PbsLog
 
 #: {kind of log: module and function that read it}; a module is imported when its format is met, to start fast
 _READERS: Final = {
-    "haizea": ("haizea", "parse_haizea"),
-    "maui": ("maui_trace", "parse_maui"),
-    "pbs": ("pbs_accounting", "parse_pbs_accounting"),
-    "sacct": ("sacct", "parse_sacct"),
+    "haizea": ("logs.haizea", "parse_haizea"),
+    "maui": ("maui.jobs", "parse_maui"),
+    "pbs": ("pbs.accounting", "parse_pbs_accounting"),
+    "sacct": ("logs.sacct", "parse_sacct"),
 }
 #: {suffix: module and function that write the format}
 _WRITERS: Final = {
     f"{suffix}{packing}": place
     for suffix, place in (
-        (".swf", ("swf", "swf_chunks")),
-        (".json", ("batsim_text", "batsim_chunks")),
-        (".sacct", ("sacct_text", "sacct_chunks")),
-        (".maui", ("maui_text", "maui_chunks")),
+        (".swf", ("logs.swf", "swf_chunks")),
+        (".json", ("batsim.text", "batsim_chunks")),
+        (".sacct", ("logs.sacct_text", "sacct_chunks")),
+        (".maui", ("maui.text", "maui_chunks")),
     )
     for packing in ("", ".gz", ".xz")
 }
@@ -80,11 +80,11 @@ def load(path: PathText, *, sort: bool = False, units: Units = "nodes", timezone
     with open_trace(path) as stream:
         kind = kind_of(stream.peek())
         if kind == "batsim":
-            from pipistrelle.traces.batsim_json import parse_batsim
+            from pipistrelle.traces.batsim.workload import parse_batsim
 
             return parse_batsim(stream.read(), path)
         if kind == "swf":
-            from pipistrelle.traces.swf import parse_swf
+            from pipistrelle.traces.logs.swf import parse_swf
 
             return parse_swf(stream, path, sort=sort)
         if kind == "maui resources":
@@ -134,11 +134,11 @@ def load_parts(paths: Sequence[PathText], *, units: Units = "nodes", timezone: s
 def _log(kind: str, options: LogOptions) -> "PbsLog | SacctLog | None":
     """Return what gathers a log in several files; None if logs of this kind are in one."""
     if kind == "pbs":
-        from pipistrelle.traces.pbs_accounting import PbsLog
+        from pipistrelle.traces.pbs.accounting import PbsLog
 
         return PbsLog(options)
     if kind == "sacct":
-        from pipistrelle.traces.sacct import SacctLog
+        from pipistrelle.traces.logs.sacct import SacctLog
 
         return SacctLog(options)
     return None
@@ -182,13 +182,13 @@ def not_kept(workload: Workload, path: PathText) -> list[str]:
 
     They are names such as ``account``, in the order of `LABELS`, the others by name after them, and the machine's size.
     """
-    from pipistrelle.traces.log_labels import written_labels
+    from pipistrelle.traces.logs.labels import written_labels
 
     suffix = _suffix(os.fspath(path)) or ""
     ending, kept = next(((ending, kept) for ending, kept in _KEPT.items() if suffix.startswith(ending)), ("", set()))
     lost = [label for label in written_labels(workload) if label not in kept]
     if ending == ".swf":
-        from pipistrelle.traces.swf_numbers import loses_dependencies, loses_states
+        from pipistrelle.traces.logs.swf_numbers import loses_dependencies, loses_states
 
         if loses_dependencies(workload):
             lost.append("dependency (but for the end of one job)")
@@ -196,7 +196,7 @@ def not_kept(workload: Workload, path: PathText) -> list[str]:
             lost.append("state (but for success, failure and cancellation)")
         return lost
     if ending == ".maui":
-        from pipistrelle.traces.maui_text import loses_states as loses_failures
+        from pipistrelle.traces.maui.text import loses_states as loses_failures
 
         if loses_failures(workload):
             lost.append("state (but for removed jobs and those that never ran)")

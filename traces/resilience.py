@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from pipistrelle.protocol.errors import PipistrelleError, did_you_mean
+from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean
 from pipistrelle.traces.errors import shown
 
 Kind = Literal["none", "checkpoint", "spares", "moldable", "grid"]

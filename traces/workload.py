@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:  # profiles are read with the help of this module
-    from pipistrelle.traces.profile_types import Profile
+    from pipistrelle.traces.batsim.profile_types import Profile
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -71,7 +71,7 @@ class Workload:
         every profile of the file as the JSON object that stands there, by name, in the file's order. None for a log.
     job_json
         each job's JSON object as it stands in the file, ``id`` and unknown fields included, length n; None for a log.
-        `pipistrelle.traces.batsim_text.job_text` makes what schedulers get of it.
+        `pipistrelle.traces.batsim.text.job_text` makes what schedulers get of it.
     columns
         whole-number fields as the log has them (-1: missing), shape (n,) each, by name: ``allocated``, ``status``,
         ``user``, ``group``, ``application``, ``queue``, ``partition``, ``preceding``. A field that the log lacks

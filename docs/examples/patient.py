@@ -1,4 +1,4 @@
-from pipistrelle.schedulers.orders import Sjf
+from pipistrelle.schedulers.orders.fixed import Sjf
 
 DAY = 86400.0
 

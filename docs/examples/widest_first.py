@@ -1,6 +1,6 @@
-from pipistrelle.schedulers.backfill import Easy
-from pipistrelle.schedulers.placement import LowestIds
-from pipistrelle.schedulers.policy import ComposedPolicy
+from pipistrelle.schedulers.backfill.easy import Easy
+from pipistrelle.schedulers.placement.lowest import LowestIds
+from pipistrelle.schedulers.policy.compose import ComposedPolicy
 
 
 class Widest:

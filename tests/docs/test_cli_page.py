@@ -8,8 +8,8 @@ import pytest
 
 import pipistrelle.cli.main  # noqa: F401 - with all errors of all layers
 from pipistrelle.cli.main import COMMANDS, cli
-from pipistrelle.protocol.errors import PipistrelleError
-from pipistrelle.schedulers import errors as scheduler_errors
+from pipistrelle.protocol.base.errors import PipistrelleError
+from pipistrelle.schedulers.policy import errors as scheduler_errors
 from pipistrelle.server import errors as server_errors
 
 PAGE = "docs/cli.md"

@@ -19,7 +19,7 @@ from pipistrelle.platforms.read import parse_platform
 from pipistrelle.protocol import codec
 from pipistrelle.protocol.decisions import Malformed
 from pipistrelle.protocol.messages import Notice
-from pipistrelle.traces.batsim_json import parse_batsim
+from pipistrelle.traces.batsim.workload import parse_batsim
 from pipistrelle.traces.generator import generate
 from pipistrelle.traces.load import save
 

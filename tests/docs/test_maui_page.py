@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from pipistrelle.schedulers.maui_attributes import CREDENTIAL_ATTRIBUTES, STANDING_ATTRIBUTES
-from pipistrelle.schedulers.maui_parameters import ALIASES, PARAMETERS, Kind, Support, Value
-from pipistrelle.schedulers.maui_settings import KINDS
+from pipistrelle.schedulers.maui.config.attributes import CREDENTIAL_ATTRIBUTES, STANDING_ATTRIBUTES
+from pipistrelle.schedulers.maui.config.parameters import ALIASES, PARAMETERS, Kind, Support, Value
+from pipistrelle.schedulers.maui.config.settings import KINDS
 
 PAGE = "docs/maui.md"
 

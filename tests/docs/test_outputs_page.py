@@ -7,14 +7,15 @@ import msgspec
 import pytest
 
 from pipistrelle.cli.summary import timings
-from pipistrelle.platforms.outage import Outage, Outages
+from pipistrelle.platforms.failures.outage import Outage, Outages
 from pipistrelle.protocol.fields import EndReason, RejectionCode
-from pipistrelle.server import attempt_recorder, node_book, outputs, recorder
-from pipistrelle.server.jobs import State
-from pipistrelle.server.metrics import Summary
-from pipistrelle.server.reliability import Reliability
-from pipistrelle.studies.inputs import load_platform
-from pipistrelle.studies.run import run_in_process
+from pipistrelle.server.engine.jobs import State
+from pipistrelle.server.outages.reliability import Reliability
+from pipistrelle.server.outputs import attempt_recorder, node_book, recorder
+from pipistrelle.server.outputs import once as outputs
+from pipistrelle.server.outputs.metrics import Summary
+from pipistrelle.studies.inputs.named import load_platform
+from pipistrelle.studies.runs.run import run_in_process
 
 PAGE = "docs/outputs.md"
 

@@ -12,8 +12,8 @@ from pipistrelle.protocol.events import AnyEvent, SimulationBeginsData
 from pipistrelle.protocol.fields import WakeType
 from pipistrelle.protocol.messages import Hello
 from pipistrelle.protocol.session import negotiate
-from pipistrelle.server.engine import Engine
-from pipistrelle.server.jobs import Job
+from pipistrelle.server.engine.engine import Engine
+from pipistrelle.server.engine.jobs import Job
 
 PAGE = "docs/protocol.md"
 

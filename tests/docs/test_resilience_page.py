@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from pipistrelle.platforms.checkpointing import daly_interval, daly_time
-from pipistrelle.platforms.yield_model import SHAPES, Allocation, YieldModel
+from pipistrelle.platforms.failures.checkpointing import daly_interval, daly_time
+from pipistrelle.platforms.failures.yield_model import SHAPES, Allocation, YieldModel
 from pipistrelle.traces.resilience import MEMBERS, Kind, parse_resilience, resilience_of
 
 PAGE = "docs/resilience.md"

@@ -2,11 +2,11 @@
 
 from msgspec.structs import fields
 
-from pipistrelle.schedulers.names import registered
-from pipistrelle.schedulers.parts import PARTS
-from pipistrelle.schedulers.presets import Preset, library
-from pipistrelle.schedulers.view import View
-from pipistrelle.server import agenda
+from pipistrelle.schedulers.catalogue.names import registered
+from pipistrelle.schedulers.catalogue.parts import PARTS
+from pipistrelle.schedulers.catalogue.presets import Preset, library
+from pipistrelle.schedulers.policy.view import View
+from pipistrelle.server.engine import agenda
 
 PAGE = "docs/scheduling.md"
 

@@ -4,12 +4,12 @@ import re
 
 import pytest
 
-from pipistrelle.cli.workload import command
-from pipistrelle.cli.workload_steps import STEPS
-from pipistrelle.studies.workload_options import parse_gaps, set_walltimes
-from pipistrelle.studies.workload_summary import RUNTIMES
+from pipistrelle.cli.workload.group import command
+from pipistrelle.cli.workload.steps import STEPS
+from pipistrelle.studies.workloads.options import parse_gaps, set_walltimes
+from pipistrelle.studies.workloads.summary import RUNTIMES
 from pipistrelle.traces.catalogue import load_bundled
-from pipistrelle.traces.transform_join import copy_ids
+from pipistrelle.traces.transforms.join import copy_ids
 
 PAGE = "docs/workload-tools.md"
 

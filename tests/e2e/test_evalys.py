@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from pipistrelle.protocol.nodesets import NodeSet
-from pipistrelle.server.batsim_outputs import BatsimOutputs
-from pipistrelle.server.jobs import Job
-from pipistrelle.server.metrics import Metrics
+from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.server.batsim.outputs import BatsimOutputs
+from pipistrelle.server.engine.jobs import Job
+from pipistrelle.server.outputs.metrics import Metrics
 
 #: what every script for evalys begins with; the rest follows
 HEAD = """

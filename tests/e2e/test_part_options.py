@@ -5,10 +5,10 @@ from typing import Any
 import click
 import pytest
 
-from pipistrelle.cli.part_options import PolicySettings, part_options
-from pipistrelle.protocol.errors import PipistrelleError
-from pipistrelle.schedulers.pbs_order import PbsOptions, PbsOrder
-from pipistrelle.schedulers.polling import Polling
+from pipistrelle.cli.options.parts import PolicySettings, part_options
+from pipistrelle.protocol.base.errors import PipistrelleError
+from pipistrelle.schedulers.pbs.order import PbsOptions, PbsOrder
+from pipistrelle.schedulers.policy.polling import Polling
 
 
 @pytest.fixture

@@ -84,7 +84,15 @@ def test_our_own_parts_do_not_go_with_a_program(shell):
 def test_a_module_may_hold_the_policy(shell):
     """`package.module:OBJECT` is found as Python finds modules."""
     outcome = shell.run(
-        "run", "-p", "tiny", "-w", shell.small(), "--scheduler", "pipistrelle.schedulers.policy:compose", "--out", "out"
+        "run",
+        "-p",
+        "tiny",
+        "-w",
+        shell.small(),
+        "--scheduler",
+        "pipistrelle.schedulers.policy.compose:compose",
+        "--out",
+        "out",
     )
     outcome.ok()
 

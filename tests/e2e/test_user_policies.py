@@ -3,7 +3,7 @@
 import pytest
 
 POLICY = '''
-from pipistrelle.schedulers.orders import Fcfs
+from pipistrelle.schedulers.orders.fixed import Fcfs
 
 
 class Mine:

@@ -7,10 +7,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from pipistrelle.cli.workload import command
-from pipistrelle.cli.workload_steps import STEPS
-from pipistrelle.studies.inputs import InputError
-from pipistrelle.studies.workload_selection import Conditions
+from pipistrelle.cli.workload.group import command
+from pipistrelle.cli.workload.steps import STEPS
+from pipistrelle.studies.inputs.named import InputError
+from pipistrelle.studies.workloads.selection import Conditions
 from pipistrelle.traces.catalogue import load_bundled
 from pipistrelle.traces.load import load
 

@@ -6,7 +6,7 @@ import click
 import pytest
 
 from pipistrelle.cli.yields import command
-from pipistrelle.protocol.errors import PipistrelleError
+from pipistrelle.protocol.base.errors import PipistrelleError
 
 PAPER = ("yield", "--nodes", "22500", "--mtbf", "20y", "--dump", "2min")
 

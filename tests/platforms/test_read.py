@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipistrelle.platforms import Platform, PlatformError, Pool, parse_platform, to_toml
-from pipistrelle.protocol.errors import PipistrelleError
+from pipistrelle.protocol.base.errors import PipistrelleError
 
 HEAD = 'name = "m"\n[[pools]]\nname = "a"\n'
 POOL = f"{HEAD}nodes = 2\n"

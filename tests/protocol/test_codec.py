@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from msgspec import inspect
 
 from pipistrelle.protocol import codec
+from pipistrelle.protocol.base.errors import LocalProtocolError, RemoteProtocolError
 from pipistrelle.protocol.decisions import (
     CallMeLater,
     CallMeLaterData,
@@ -26,7 +27,6 @@ from pipistrelle.protocol.decisions import (
     Stop,
     StopData,
 )
-from pipistrelle.protocol.errors import LocalProtocolError, RemoteProtocolError
 from pipistrelle.protocol.events import JobKilled, JobKilledData, Progress, SimulationBegins, SimulationBeginsData
 from pipistrelle.protocol.fields import LATEST
 from pipistrelle.protocol.messages import Hello, HelloData, Notice, Refused, Reply, ReplyFrame, Welcome

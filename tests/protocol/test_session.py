@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipistrelle.protocol import codec, session
+from pipistrelle.protocol.base.errors import LocalProtocolError, RemoteProtocolError
 from pipistrelle.protocol.decisions import Stop, StopData
-from pipistrelle.protocol.errors import LocalProtocolError, RemoteProtocolError
 from pipistrelle.protocol.events import NoMoreJobs, RequestedCall, RequestedCallData, SimulationEnds
 from pipistrelle.protocol.fields import FEATURES, PROTOCOL_OLDEST, PROTOCOL_VERSION
 from pipistrelle.protocol.messages import (

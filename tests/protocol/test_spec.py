@@ -25,14 +25,14 @@ from pipistrelle.protocol.fields import (
     WakeType,
 )
 from pipistrelle.protocol.messages import HelloData, Notice, Refused, ReplyFrame, Welcome, WelcomeData
-from pipistrelle.protocol.nodeset_text import LARGEST_UNIT
-from pipistrelle.protocol.nodesets import NodeSet
 from pipistrelle.protocol.session import TRANSITIONS, SchedulerSession, ServerSession
-from pipistrelle.server.agenda import CALL, DECISION, END, FAILURE, MAINTENANCE, REPAIR, REQUEUE, SUBMISSION
-from pipistrelle.server.engine import Engine
-from pipistrelle.server.jobs import Job
-from pipistrelle.server.stalls import MAX_FRUITLESS
-from pipistrelle.studies.timeouts import DECISION_TIMEOUT, HELLO_TIMEOUT
+from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.protocol.units.text import LARGEST_UNIT
+from pipistrelle.server.engine.agenda import CALL, DECISION, END, FAILURE, MAINTENANCE, REPAIR, REQUEUE, SUBMISSION
+from pipistrelle.server.engine.engine import Engine
+from pipistrelle.server.engine.jobs import Job
+from pipistrelle.server.engine.stalls import MAX_FRUITLESS
+from pipistrelle.studies.runs.timeouts import DECISION_TIMEOUT, HELLO_TIMEOUT
 
 SPEC = (Path(__file__).parents[2] / "protocol" / "SPEC.md").read_text(encoding="utf-8")
 #: (kind, text, line) of every JSON example

@@ -15,15 +15,15 @@ from loguru import logger
 
 from pipistrelle.platforms.description import homogeneous
 from pipistrelle.protocol.messages import HelloData
-from pipistrelle.schedulers.jobs import SchedulerJob
-from pipistrelle.schedulers.policy import Policy
-from pipistrelle.schedulers.runtime import Runtime
-from pipistrelle.schedulers.zmtp import Connection
-from pipistrelle.server.jobs import Job
-from pipistrelle.server.observers import Observer
+from pipistrelle.schedulers.policy.compose import Policy
+from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.policy.runtime import Runtime
+from pipistrelle.schedulers.wire.zmtp import Connection
+from pipistrelle.server.engine.jobs import Job
+from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.simulation import Result, simulate
-from pipistrelle.server.transport import InProcessTransport
+from pipistrelle.server.transport.in_process import InProcessTransport
 from pipistrelle.traces.workload import Workload
 
 #: (submit, size, runtime, walltime) in the order of the ids, which count from 0

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from pipistrelle.platforms.description import Platform, homogeneous
-from pipistrelle.platforms.maintenance import MaintenancePlan, parse_maintenance
-from pipistrelle.platforms.outage import Outage, Outages
+from pipistrelle.platforms.failures.outage import Outage, Outages
+from pipistrelle.platforms.maintenance.windows import MaintenancePlan, parse_maintenance
 from pipistrelle.protocol.decisions import (
     CallMeLater,
     CallMeLaterData,
@@ -49,15 +49,15 @@ from pipistrelle.protocol.events import (
 )
 from pipistrelle.protocol.fields import Feature, WakeType
 from pipistrelle.protocol.messages import Notice, Reply
-from pipistrelle.server.attempt_recorder import ATTEMPT_COLUMNS, attempt_line
-from pipistrelle.server.dependencies import Dependencies
-from pipistrelle.server.dependency_plan import Condition
-from pipistrelle.server.engine import Engine
-from pipistrelle.server.failures import let_fail
-from pipistrelle.server.jobs import Job
-from pipistrelle.server.observers import Observer
-from pipistrelle.server.overheads import Overheads
-from pipistrelle.server.reliability import Reliability
+from pipistrelle.server.engine.dependencies import Dependencies
+from pipistrelle.server.engine.dependency_plan import Condition
+from pipistrelle.server.engine.engine import Engine
+from pipistrelle.server.engine.jobs import Job
+from pipistrelle.server.engine.observers import Observer
+from pipistrelle.server.engine.overheads import Overheads
+from pipistrelle.server.outages.failures import let_fail
+from pipistrelle.server.outages.reliability import Reliability
+from pipistrelle.server.outputs.attempt_recorder import ATTEMPT_COLUMNS, attempt_line
 
 #: (name, submit, size, runtime, walltime); times in seconds
 Row = tuple[str, float, int, float, float]

@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from pipistrelle.protocol.errors import LocalProtocolError, RemoteProtocolError
+from pipistrelle.protocol.base.errors import LocalProtocolError, RemoteProtocolError
 from pipistrelle.protocol.events import SimulationBeginsData
 from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
-from pipistrelle.server.engine import Engine
+from pipistrelle.server.engine.engine import Engine
+from pipistrelle.server.engine.jobs import Job
+from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.errors import Interrupted, OutputFailed, RunError, SchedulerFailed
-from pipistrelle.server.jobs import Job
 from pipistrelle.server.loop import LoopTimes, run
-from pipistrelle.server.observers import Observer
-from pipistrelle.server.transport import InProcessTransport
+from pipistrelle.server.transport.in_process import InProcessTransport
 
 Answer = Callable[[Notice], Reply]
 

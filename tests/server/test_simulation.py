@@ -16,7 +16,7 @@ from pipistrelle.server.begin import begins_of, describe_run
 from pipistrelle.server.errors import OutputFailed, SchedulerFailed
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.simulation import simulate
-from pipistrelle.server.transport import InProcessTransport
+from pipistrelle.server.transport.in_process import InProcessTransport
 from pipistrelle.traces.workload import Workload
 
 FILES = [

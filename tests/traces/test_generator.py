@@ -15,7 +15,7 @@ from pipistrelle.traces.describe import offered_load
 from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.generator import EPOCH, FIRST, ROUND_TIMES, RUNTIME_DOUBLINGS, RUNTIME_MIN, USERS, generate
 from pipistrelle.traces.load import load, save
-from pipistrelle.traces.swf import swf_chunks
+from pipistrelle.traces.logs.swf import swf_chunks
 
 
 @settings(max_examples=60, deadline=None)

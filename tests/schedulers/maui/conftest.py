@@ -11,12 +11,12 @@ import pytest
 
 from pipistrelle.protocol.decisions import CallMeLater, CancelCall, ExecuteJob, RejectJob
 from pipistrelle.protocol.events import JobDescription, SimulationBeginsData
-from pipistrelle.protocol.nodesets import NodeSet
-from pipistrelle.schedulers.jobs import SchedulerJob
-from pipistrelle.schedulers.maui_config import parse_maui_config
-from pipistrelle.schedulers.maui_policy import MauiPolicy, make_maui
-from pipistrelle.schedulers.view import View
-from pipistrelle.schedulers.windows import Window
+from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.schedulers.maui.config.read import parse_maui_config
+from pipistrelle.schedulers.maui.policy import MauiPolicy, make_maui
+from pipistrelle.schedulers.plan.windows import Window
+from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.policy.view import View
 
 
 @dataclass

@@ -6,15 +6,15 @@ from random import Random
 import numpy as np
 import pytest
 
-from pipistrelle.schedulers.jobs import SchedulerJob
-from pipistrelle.schedulers.maui_backfill import Candidates
-from pipistrelle.schedulers.maui_config import parse_maui_config
-from pipistrelle.schedulers.maui_credentials import Credentials
-from pipistrelle.schedulers.maui_idle import _first
-from pipistrelle.schedulers.maui_limits import Limits
-from pipistrelle.schedulers.maui_plan import Plan
-from pipistrelle.schedulers.maui_queue import MauiQueue
-from pipistrelle.schedulers.maui_settings import Names
+from pipistrelle.schedulers.maui.config.read import parse_maui_config
+from pipistrelle.schedulers.maui.config.settings import Names
+from pipistrelle.schedulers.maui.fills import Candidates
+from pipistrelle.schedulers.maui.limits.idle import _first
+from pipistrelle.schedulers.maui.limits.limits import Limits
+from pipistrelle.schedulers.maui.plan import Plan
+from pipistrelle.schedulers.maui.priority.credentials import Credentials
+from pipistrelle.schedulers.maui.waiting import MauiQueue
+from pipistrelle.schedulers.policy.jobs import SchedulerJob
 
 LIMITS = """
 USERCFG[DEFAULT]  MAXPROC=10,20 MAXJOB=3 MAXIJOB=2,4
@@ -94,7 +94,7 @@ def test_maxijob_of_two_kinds_counts_a_job_only_if_both_take_it(
     seed: int, part: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One by one in the order of rank; a job beyond one limit does not count for the other; however many at a time."""
-    monkeypatch.setattr("pipistrelle.schedulers.maui_idle._PART", part)
+    monkeypatch.setattr("pipistrelle.schedulers.maui.limits.idle._PART", part)
     chance = Random(seed)  # noqa: S311 - a test's dice
     credentials, queue = Credentials(), MauiQueue()
     limits = Limits(parse_maui_config("USERCFG[DEFAULT] MAXIJOB=2\nCLASSCFG[DEFAULT] MAXIJOB=5")[0], credentials)
@@ -136,14 +136,14 @@ def test_many_rows_of_a_counter_at_once(seed: int, users: int) -> None:
 
 def test_who_is_beyond_a_full_counter_is_not_gone_through(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 300 rows of three users, two each, six are looked at, one at a time."""
-    monkeypatch.setattr("pipistrelle.schedulers.maui_idle._PART", 1)
+    monkeypatch.setattr("pipistrelle.schedulers.maui.limits.idle._PART", 1)
     looked: list[int] = []
 
     def first(rows, ranks, part):
         looked.append(len(rows))
         return _first(rows, ranks, part)
 
-    monkeypatch.setattr("pipistrelle.schedulers.maui_idle._first", first)
+    monkeypatch.setattr("pipistrelle.schedulers.maui.limits.idle._first", first)
     credentials, queue = Credentials(), MauiQueue()
     limits = Limits(parse_maui_config("USERCFG[DEFAULT] MAXIJOB=2\nCLASSCFG[DEFAULT] MAXIJOB=250")[0], credentials)
     for number in range(300):

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from pipistrelle.protocol.nodesets import NodeSet
-from pipistrelle.schedulers.windows import Window
+from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.schedulers.plan.windows import Window
 
 CONFIGURATIONS = {
     "default": "",

@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 
 from pipistrelle.protocol.events import JobDescription, SimulationBeginsData
-from pipistrelle.protocol.nodesets import NodeSet
-from pipistrelle.schedulers.backfill import Easy
-from pipistrelle.schedulers.jobs import SchedulerJob
-from pipistrelle.schedulers.maui_config import parse_maui_config
-from pipistrelle.schedulers.maui_order import MauiOrder
-from pipistrelle.schedulers.maui_policy import load_maui
-from pipistrelle.schedulers.placement import LowestIds
-from pipistrelle.schedulers.policy import ComposedPolicy
-from pipistrelle.schedulers.view import View
-from pipistrelle.schedulers.windows import Window
+from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.schedulers.backfill.easy import Easy
+from pipistrelle.schedulers.maui.config.read import parse_maui_config
+from pipistrelle.schedulers.maui.policy import load_maui
+from pipistrelle.schedulers.maui.priority.order import MauiOrder
+from pipistrelle.schedulers.placement.lowest import LowestIds
+from pipistrelle.schedulers.plan.windows import Window
+from pipistrelle.schedulers.policy.compose import ComposedPolicy
+from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.policy.view import View
 
 
 def test_without_backfilling_jobs_start_in_the_order_of_priority(play, maui, random_jobs) -> None:

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from pipistrelle.platforms.simgrid import SimGridPlatform, parse_simgrid
-from pipistrelle.protocol import batsim_codec
+from pipistrelle.platforms.simgrid.platform_file import SimGridPlatform, parse_simgrid
+from pipistrelle.protocol.batsim import codec as batsim_codec
 from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
-from pipistrelle.server.batsim_outputs import BatsimOutputs
-from pipistrelle.server.batsim_setup import BatsimOptions
+from pipistrelle.server.batsim.outputs import BatsimOutputs
+from pipistrelle.server.batsim.setup import BatsimOptions
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.simulation import Result, simulate
-from pipistrelle.traces.batsim_events import read_events
-from pipistrelle.traces.batsim_json import parse_batsim
+from pipistrelle.traces.batsim.events import read_events
+from pipistrelle.traces.batsim.workload import parse_batsim
 
 #: (type, data, time or None for the notice's)
 Decision = tuple[str, dict[str, Any], float | None]

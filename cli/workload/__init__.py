@@ -1,0 +1,1 @@
+"""``pipistrelle workload`` and its commands."""

@@ -1,0 +1,1 @@
+"""How machines fail and are repaired: models, outages, dumps against them."""

@@ -1,0 +1,60 @@
+"""Failure domains: nodes that go down together, because a cabinet, a power feed or a switch takes them down."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipistrelle.platforms.errors import OutageError
+from pipistrelle.platforms.failures.outage import Outages
+from pipistrelle.protocol.units.nodesets import NodeSet
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """What fails as a whole: its `name`, which is part of the outages' cause, and the numbers of its `nodes`."""
+
+    name: str
+    nodes: NodeSet
+
+
+def blocks(nodes: range, size: int, name: str = "domain") -> tuple[Domain, ...]:
+    """Return domains of `size` neighbours each, from the first node on; the last one may be smaller.
+
+    They are called "name 0", "name 1" and so on.
+
+    Raises
+    ------
+    OutageError
+        if the size is not from 1 to the number of nodes.
+    """
+    if not 1 <= size <= len(nodes):
+        raise OutageError(
+            "the size of a failure domain is out of range", expected=f"1 to {len(nodes)} nodes", found=str(size)
+        )
+    return tuple(
+        Domain(f"{name} {number}", NodeSet.interval(part[0], part[-1]))
+        for number, part in enumerate(nodes[at : at + size] for at in range(0, len(nodes), size))
+    )
+
+
+def expand(outages: Outages, domains: tuple[Domain, ...]) -> Outages:
+    """Return the outages of all nodes, given those of the domains by their index.
+
+    All nodes of a domain go down and come up at the same times. The cause is that given, with the domain's name
+    before it, as "cabinet 3: failure".
+    """
+    if not len(outages):
+        return outages
+    members = [np.array(list(domain.nodes), dtype=np.int64) for domain in domains]
+    counts = np.array([len(domain.nodes) for domain in domains], dtype=np.int64)[outages.node]
+    return Outages(
+        np.concatenate([members[index] for index in outages.node.tolist()]),
+        np.repeat(outages.down, counts),
+        np.repeat(outages.up, counts),
+        [
+            f"{domains[row.node].name}: {row.cause}"
+            for row, count in zip(outages, counts.tolist(), strict=True)
+            for _ in range(count)
+        ],
+        np.repeat(outages.announced, counts),
+    )

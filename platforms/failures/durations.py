@@ -1,0 +1,244 @@
+"""Distributions of lengths of time: between failures, and of repairs."""
+
+import math
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipistrelle.platforms.errors import OutageError
+from pipistrelle.platforms.failures.outage_csv import seconds_text
+from pipistrelle.platforms.failures.portable_math import cos_turns, exp, log
+
+Floats = NDArray[np.float64]
+
+#: seconds (three million years): sums of some such lengths in milliseconds fit 64 bits
+LONGEST: Final = 1e14
+_LEAST_SHAPE, _MOST_SHAPE = 0.05, 50.0
+
+
+class Durations(Protocol):
+    """A distribution of lengths of time, in seconds."""
+
+    @property
+    def mean(self) -> float:
+        """The mean, in seconds."""
+
+    def draw(self, uniform: Floats) -> Floats:
+        """Return lengths in seconds, shape (...), from independent uniform numbers in (0, 1), shape (..., 2)."""
+
+    def draw_rest(self, uniform: Floats, age: float) -> Floats:
+        """Return how much longer than `age` seconds those last that last longer, as `draw` otherwise."""
+
+    def scaled(self, factor: float) -> "Durations":
+        """Return the distribution of these lengths times `factor`."""
+
+    def __str__(self) -> str:
+        """Return the text that `parse_durations` reads as the same distribution."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """Always the same `seconds`, above 0.
+
+    Raises
+    ------
+    OutageError
+        if the length is out of range.
+    """
+
+    seconds: float
+
+    def __post_init__(self) -> None:
+        _check_time("length of time", self.seconds)
+
+    @property
+    def mean(self) -> float:
+        """The mean, in seconds."""
+        return self.seconds
+
+    def draw(self, uniform: Floats) -> Floats:
+        """Return the length, in the shape of draws from `uniform`."""
+        return np.full(uniform.shape[:-1], self.seconds)
+
+    def draw_rest(self, uniform: Floats, age: float) -> Floats:
+        """Return what is left after `age` seconds, of the last of lengths that follow each other."""
+        return np.full(uniform.shape[:-1], self.seconds - math.fmod(age, self.seconds))
+
+    def scaled(self, factor: float) -> "Fixed":
+        """Return the length times `factor`."""
+        return Fixed(self.seconds * factor)
+
+    def __str__(self) -> str:
+        return f"fixed,mean={seconds_text(self.seconds)}s"
+
+
+@dataclass(frozen=True, slots=True)
+class Exponential:
+    """Without memory, of mean `mean` seconds.
+
+    Raises
+    ------
+    OutageError
+        if the mean is out of range.
+    """
+
+    mean: float
+
+    def __post_init__(self) -> None:
+        _check_time("mean", self.mean)
+
+    def draw(self, uniform: Floats) -> Floats:
+        """Return lengths in seconds, shape (...), from uniform numbers in (0, 1), shape (..., 2)."""
+        return self.mean * -log(uniform[..., 0])
+
+    def draw_rest(self, uniform: Floats, age: float) -> Floats:
+        """Return the same, whatever the age."""
+        return self.draw(uniform)
+
+    def scaled(self, factor: float) -> "Exponential":
+        """Return the distribution with the mean times `factor`."""
+        return Exponential(self.mean * factor)
+
+    def __str__(self) -> str:
+        return f"exponential,mean={seconds_text(self.mean)}s"
+
+
+@dataclass(frozen=True, slots=True)
+class Weibull:
+    """P(longer than t) = exp(-(t / scale)**shape); below shape 1 the hazard falls with age, above it rises.
+
+    Parameters
+    ----------
+    scale
+        seconds.
+    shape
+        0.05 to 50.
+
+    Raises
+    ------
+    OutageError
+        if a parameter or the mean is out of range.
+    """
+
+    scale: float
+    shape: float
+
+    def __post_init__(self) -> None:
+        _check_time("scale", self.scale)
+        if not _LEAST_SHAPE <= self.shape <= _MOST_SHAPE:
+            raise OutageError(
+                "a shape is out of range", expected=f"{_LEAST_SHAPE} to {_MOST_SHAPE:g}", found=f"{self.shape!r}"
+            )
+        _check_time("mean", self.mean)
+
+    @classmethod
+    def of_mean(cls, mean: float, shape: float) -> "Weibull":
+        """Return the distribution with this mean, in seconds: scale = mean / Gamma(1 + 1 / shape)."""
+        _check_time("mean", mean)
+        cls(1.0, shape)
+        return cls(_settled(mean / math.gamma(1.0 + 1.0 / shape)), shape)
+
+    @property
+    def mean(self) -> float:
+        """The mean, in seconds: scale Gamma(1 + 1 / shape)."""
+        return self.scale * math.gamma(1.0 + 1.0 / self.shape)
+
+    def draw(self, uniform: Floats) -> Floats:
+        """Return lengths in seconds, shape (...), from uniform numbers in (0, 1), shape (..., 2)."""
+        return self.draw_rest(uniform, 0.0)
+
+    def draw_rest(self, uniform: Floats, age: float) -> Floats:
+        """Return how much longer than `age` seconds those last that last longer, as `draw` otherwise.
+
+        The cumulative hazard (t / scale)**shape grows by an exponential number of mean 1 until the end.
+        """
+        used = np.full(1, age / self.scale)
+        hazard = -log(uniform[..., 0]) + (exp(self.shape * log(used)) if age > 0 else 0.0)
+        return self.scale * exp(log(hazard) / self.shape) - age
+
+    def scaled(self, factor: float) -> "Weibull":
+        """Return the distribution with the scale times `factor`."""
+        return Weibull(self.scale * factor, self.shape)
+
+    def __str__(self) -> str:
+        return f"weibull,scale={seconds_text(self.scale)}s,shape={self.shape!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class Lognormal:
+    """exp of a normal number of standard deviation `sigma`; half of the lengths are below `median`.
+
+    Parameters
+    ----------
+    median
+        seconds.
+    sigma
+        above 0, at most 10.
+
+    Raises
+    ------
+    OutageError
+        if a parameter or the mean is out of range.
+    """
+
+    median: float
+    sigma: float
+
+    def __post_init__(self) -> None:
+        _check_time("median", self.median)
+        if not 0 < self.sigma <= 10:
+            raise OutageError("a sigma is out of range", expected="above 0, at most 10", found=f"{self.sigma!r}")
+        _check_time("mean", self.mean)
+
+    @classmethod
+    def of_mean(cls, mean: float, sigma: float) -> "Lognormal":
+        """Return the distribution with this mean, in seconds: median = mean exp(-sigma**2 / 2)."""
+        _check_time("mean", mean)
+        cls(1e-9, sigma)
+        return cls(_settled(mean * math.exp(-sigma * sigma / 2)), sigma)
+
+    @property
+    def mean(self) -> float:
+        """The mean, in seconds: median exp(sigma**2 / 2)."""
+        return self.median * math.exp(self.sigma * self.sigma / 2)
+
+    def draw(self, uniform: Floats) -> Floats:
+        """Return lengths in seconds, shape (...), from uniform numbers in (0, 1), shape (..., 2).
+
+        Source: G. Box and M. Muller, "A Note on the Generation of Random Normal Deviates", 1958.
+        """
+        normal = np.sqrt(-2.0 * log(uniform[..., 0])) * cos_turns(uniform[..., 1])
+        return self.median * exp(self.sigma * normal)
+
+    def draw_rest(self, uniform: Floats, age: float) -> Floats:
+        """Return the same for age 0; other ages are not known for this distribution.
+
+        Raises
+        ------
+        OutageError
+            for an age above 0.
+        """
+        if age > 0:
+            raise OutageError("an age cannot be given to a lognormal distribution", hint="Use weibull.")
+        return self.draw(uniform)
+
+    def scaled(self, factor: float) -> "Lognormal":
+        """Return the distribution with the median times `factor`."""
+        return Lognormal(self.median * factor, self.sigma)
+
+    def __str__(self) -> str:
+        return f"lognormal,median={seconds_text(self.median)}s,sigma={self.sigma!r}"
+
+
+def _check_time(what: str, seconds: float) -> None:
+    if not 0 < seconds <= LONGEST:  # NaN, too
+        raise OutageError(
+            f"a {what} is out of range", expected=f"above 0, at most {LONGEST:g} s", found=f"{seconds!r} s"
+        )
+
+
+def _settled(parameter: float) -> float:
+    """Return the number to 12 digits: gamma and exp differ in their last bit between machines; draws must not."""
+    return float(f"{parameter:.12g}")

@@ -1,0 +1,175 @@
+"""Fitted failure models as TOML text: what `pipistrelle outages fit` writes and ``--failures`` reads."""
+
+import json
+import tomllib
+from typing import Final, Literal
+
+import msgspec
+
+from pipistrelle.platforms.errors import OutageError, shown
+from pipistrelle.platforms.failures.durations import Durations, Exponential, Lognormal, Weibull
+from pipistrelle.platforms.failures.text import FailureSpec
+
+Interval = tuple[float, float]
+_MANUAL: Final = "docs/outages.md lists every key."
+_NEEDED: Final = {"exponential": ("mean",), "weibull": ("scale", "shape"), "lognormal": ("median", "sigma")}
+
+
+class Fitted(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A fitted distribution of lengths of time.
+
+    Parameters
+    ----------
+    distribution
+        its kind: exponential needs the mean, weibull scale and shape, lognormal median and sigma.
+    mean, scale, median
+        seconds.
+    shape, sigma
+        numbers.
+    mean_interval and so on
+        the confidence interval of each, (low, high).
+    age
+        how long a node has been up at time 0, in seconds.
+    observations
+        how many ends of lengths were observed.
+    censored
+        how many lengths were still going on when the observation ended.
+    exposure
+        the sum of all lengths under observation, in seconds.
+    log_likelihood
+        at the fitted parameters, of lengths in seconds.
+    """
+
+    distribution: Literal["exponential", "weibull", "lognormal"]
+    mean: float | None = None
+    mean_interval: Interval | None = None
+    scale: float | None = None
+    scale_interval: Interval | None = None
+    shape: float | None = None
+    shape_interval: Interval | None = None
+    median: float | None = None
+    median_interval: Interval | None = None
+    sigma: float | None = None
+    sigma_interval: Interval | None = None
+    age: float = 0.0
+    observations: int | None = None
+    censored: int | None = None
+    exposure: float | None = None
+    log_likelihood: float | None = None
+
+    def durations(self) -> Durations:
+        """Return the distribution.
+
+        Raises
+        ------
+        OutageError
+            if a parameter is missing or out of range.
+        """
+        values = []
+        for key in _NEEDED[self.distribution]:
+            value = getattr(self, key)
+            if value is None:
+                raise OutageError(f"the key '{key}' is missing", expected=f"{key} of the {self.distribution} model")
+            values.append(float(value))
+        if self.distribution == "exponential":
+            return Exponential(values[0])
+        return Weibull(*values) if self.distribution == "weibull" else Lognormal(*values)
+
+
+class FittedModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Failures and repairs of a machine, fitted from a log.
+
+    Parameters
+    ----------
+    name
+        what the model is called.
+    description
+        what it is of, in a line.
+    source
+        the log, and which part of it.
+    nodes
+        the number of nodes of the machine.
+    confidence
+        of all intervals, as 0.95.
+    failures
+        how long a node stays up until it fails.
+    repair
+        how long it then is down; None: the log does not say.
+    """
+
+    name: str
+    description: str = ""
+    source: str = ""
+    nodes: int
+    confidence: float = 0.95
+    failures: Fitted
+    repair: Fitted | None = None
+
+    def spec(self) -> FailureSpec:
+        """Return what the model says of failures; raises `OutageError` if a parameter is missing or out of range."""
+        return FailureSpec(
+            uptime=self.failures.durations(),
+            age=self.failures.age,
+            repair=self.repair.durations() if self.repair else None,
+        )
+
+
+def parse_model(text: str, where: str) -> FittedModel:
+    """Return the model that TOML text describes; `where` is what the text is called in messages.
+
+    Raises
+    ------
+    OutageError
+        if the text is no TOML, or has a key or value that does not belong there.
+    """
+    try:
+        model = msgspec.convert(tomllib.loads(text), FittedModel)
+    except RecursionError:
+        raise OutageError("arrays or tables are nested too deep", where=where, hint=_MANUAL) from None
+    except msgspec.ValidationError as error:
+        what, _, place = str(error).partition(" - at ")
+        raise OutageError(
+            "this is no failure model",
+            where=where + (f": {place.strip('`').removeprefix('$.')}" if place else ""),
+            found=what[:1].lower() + what[1:],
+            hint=_MANUAL,
+        ) from None
+    except ValueError as error:
+        raise OutageError(f"this is not TOML ({error})", where=where, hint=_MANUAL) from None
+    try:
+        model.spec()
+    except OutageError as error:
+        raise OutageError(
+            error.what, where=where, expected=error.expected, found=error.found, hint=error.hint
+        ) from None
+    if model.nodes < 1:
+        raise OutageError(
+            "a count is too small", where=f"{where}: nodes", expected="at least 1", found=shown(model.nodes)
+        )
+    return model
+
+
+def to_toml(model: FittedModel) -> str:
+    """Return TOML text that `parse_model` reads as the same model."""
+    heads = ("name", "description", "source", "nodes", "confidence")
+    lines = [f"{key} = {_text(getattr(model, key))}" for key in heads]
+    for table in ("failures", "repair"):
+        fitted = getattr(model, table)
+        if fitted is not None:
+            lines += ["", f"[{table}]"]
+            values = msgspec.structs.asdict(fitted)
+            lines += [f"{key} = {_text(value)}" for key, value in values.items() if _kept(key, value)]
+    return "\n".join(lines) + "\n"
+
+
+def _kept(key: str, value: object) -> bool:
+    return value is not None and (key != "age" or value != 0.0)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_text, value))}]"
+    if isinstance(value, str):
+        # A JSON string is a TOML basic string, but for DEL, which TOML wants escaped.
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return repr(value)

@@ -1,0 +1,113 @@
+"""All that fails in a machine: several models together, of pools, of nodes, of domains."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipistrelle.platforms.description import Platform
+from pipistrelle.platforms.failures.domains import Domain, expand
+from pipistrelle.platforms.failures.models import FailureModel, Stream
+from pipistrelle.platforms.failures.outage import Floats, Outage, Outages
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A model and what it acts on: the numbers of `nodes`, or of `domains` of them, which then fail instead."""
+
+    model: FailureModel
+    nodes: range
+    domains: tuple[Domain, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FailurePlan:
+    """Models that act on one machine at the same time.
+
+    Each has random numbers of its own, told apart by its place in `sources`. What hits a node that is down already is
+    dropped for that node, be it of another source; of hits at the same time that of the earlier source counts.
+    """
+
+    sources: tuple[Source, ...]
+
+    def stream(self, seed: int) -> Stream:
+        """Return the stream of all outages; raises `OutageError` as `FailureModel.stream` does."""
+        return _PlanStream(self.sources, seed)
+
+    def outages(self, seed: int, horizon: float) -> Outages:
+        """Return the outages that go down in [0, `horizon`) seconds.
+
+        Raises
+        ------
+        OutageError
+            as `FailureModel.outages` does.
+        """
+        for source in self.sources:
+            source.model.check(len(source.domains) or len(source.nodes), horizon)
+        return self.stream(seed).extend(horizon)
+
+    def rates(self, nodes: int) -> Floats:
+        """Return how often each of the machine's `nodes` fails while it is up, on average, per second; shape (nodes,).
+
+        A domain's rate counts for each of its nodes, although it takes them down together.
+        """
+        rates = np.zeros(nodes)
+        for source in self.sources:
+            acting = len(source.domains) or len(source.nodes)
+            each = 1.0 / (source.model.uptime.mean * (acting if source.model.scope == "system" else 1))
+            for part in (domain.nodes for domain in source.domains) if source.domains else (source.nodes,):
+                rates[list(part)] += each
+        return rates
+
+    def units_up(self, platform: Platform) -> tuple[float, float]:
+        """Return how many of a machine's units are up in the long run: their mean and their standard deviation.
+
+        A node is up a share A = 1 / (1 + rate x mean repair) of the time for each source that acts on it, independent
+        of all others but those of its domain.
+        """
+        shares = np.ones(platform.nodes)
+        together = np.ones(platform.nodes)
+        for source in self.sources:
+            acting = len(source.domains) or len(source.nodes)
+            share = source.model.availability(acting)
+            for part in (domain.nodes for domain in source.domains) if source.domains else (source.nodes,):
+                places = list(part)
+                shares[places] *= share
+                if source.domains:
+                    together[places] = np.maximum(together[places], len(places))
+        units = np.repeat(
+            [float(pool.units_per_node) for pool in platform.pools], [pool.nodes for pool in platform.pools]
+        )
+        spread = float(np.sqrt((units**2 * together * shares * (1.0 - shares)).sum()))
+        return float((units * shares).sum()), spread
+
+
+class _PlanStream:
+    def __init__(self, sources: tuple[Source, ...], seed: int) -> None:
+        self._parts = [
+            (
+                source.model.stream(range(len(source.domains)) if source.domains else source.nodes, seed, (number,)),
+                source.domains,
+            )
+            for number, source in enumerate(sources)
+        ]
+        #: {node: when its last outage ends}, in seconds
+        self._up: dict[int, float] = {}
+
+    def extend(self, horizon: float) -> Outages:
+        """Return the outages that go down from the last horizon to before this one."""
+        made = [
+            expand(stream.extend(horizon), domains) if domains else stream.extend(horizon)
+            for stream, domains in self._parts
+        ]
+        if len(made) == 1 and not self._parts[0][1]:
+            return made[0]
+        rows: list[tuple[float, int, int, Outage]] = [
+            (row.down, number, row.node, row) for number, part in enumerate(made) for row in part
+        ]
+        rows.sort(key=lambda entry: entry[:3])
+        keep = []
+        for down, _, node, row in rows:
+            if down >= self._up.get(node, -np.inf):
+                self._up[node] = row.up
+                keep.append(row)
+        return Outages.of(keep)

@@ -1,0 +1,1 @@
+"""Machines in SimGrid's XML, as Batsim reads them."""

@@ -1,0 +1,266 @@
+"""SimGrid's platform files as Batsim reads them: which hosts compute, how they are numbered, what they are like."""
+
+import re
+from collections.abc import Mapping
+from difflib import get_close_matches
+from itertools import groupby
+from typing import Final, Literal
+
+import msgspec
+
+from pipistrelle.platforms.description import Platform, Pool, Property, is_name
+from pipistrelle.platforms.errors import PlatformError, shown
+from pipistrelle.platforms.simgrid.elements import HostKind, read_elements
+from pipistrelle.platforms.simgrid.quantities import SleepPstate, Watts
+from pipistrelle.protocol.base.errors import did_you_mean
+
+#: what a host is for.
+Role = Literal["compute_node", "storage", "master"]
+
+_ROLES: Final[tuple[Role, ...]] = ("compute_node", "storage", "master")
+_LONGEST_TITLE: Final = 300
+
+
+class Host(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A host of a SimGrid platform, as Batsim knows it.
+
+    Parameters
+    ----------
+    id
+        Batsim's number of the host: from 0 for those that compute, then on for storages; -1 for the master.
+    name
+        its name in the file.
+    role
+        what it is for.
+    speeds
+        the speed of a core in each pstate, in flop/s; at least one.
+    cores
+        the number of its cores.
+    pstate
+        the pstate that it begins in.
+    properties
+        its props, and Batsim's ``role``, which is empty if nothing gave it one; alike hosts share the object.
+    zone_properties
+        the props of the zones around it, an inner zone's before an outer one's of the same name.
+    watts
+        what it draws in each pstate; empty if the file does not say.
+    watt_off
+        what it draws when off, in watts; 0 if the file does not say.
+    sleep_pstates
+        its pstates to sleep in, in the order of the file.
+    """
+
+    id: int
+    name: str
+    role: Role
+    speeds: tuple[float, ...]
+    cores: int
+    pstate: int
+    properties: dict[str, str]
+    zone_properties: dict[str, str]
+    watts: tuple[Watts, ...]
+    watt_off: float
+    sleep_pstates: tuple[SleepPstate, ...]
+
+
+class SimGridPlatform(msgspec.Struct, frozen=True, kw_only=True):
+    """The hosts of a SimGrid platform file.
+
+    Parameters
+    ----------
+    name
+        what the platform is called: the file's name without folder and suffix.
+    hosts
+        those that compute, number 0 first, in the order of their names' bytes, as Batsim 4 numbers them: h0, h1, h10,
+        h2. At least one.
+    storages
+        those that store, in the same order; their numbers follow those of `hosts`.
+    master
+        the host of Batsim's own processes; None if the file has none.
+    unused
+        what the file has but only shapes the network or needs other files: each an element, or an element and its
+        attribute, and how often it occurs, in the order of first occurrence.
+    """
+
+    name: str
+    hosts: tuple[Host, ...]
+    storages: tuple[Host, ...]
+    master: Host | None
+    unused: tuple[tuple[str, int], ...]
+
+    def limited(self, count: int) -> "SimGridPlatform":
+        """Return the platform with the first `count` of its computing hosts alone, the storages renumbered.
+
+        Raises
+        ------
+        PlatformError
+            if it has fewer, or `count` is less than 1.
+        """
+        if not 1 <= count <= len(self.hosts):
+            raise PlatformError(
+                f"platform '{self.name}' cannot be limited to {count} hosts",
+                expected=f"1 to {len(self.hosts)}, the hosts that compute",
+            )
+        storages = tuple(
+            msgspec.structs.replace(host, id=number) for number, host in enumerate(self.storages, start=count)
+        )
+        return msgspec.structs.replace(self, hosts=self.hosts[:count], storages=storages)
+
+    def to_platform(self) -> Platform:
+        """Return the machine as native runs have it: a node that is handed out whole for each host that computes.
+
+        Node numbers are the hosts' numbers. Neighbours that differ in name alone form a pool; its properties are the
+        props of hosts and zones (as far as pools can have such names) and ``speed`` (flop/s at the start), ``cores``,
+        ``first_host`` and ``last_host``.
+        """
+        groups = [tuple(group) for _, group in groupby(self.hosts, key=_likeness)]
+        pools = tuple(
+            Pool(
+                name=f"hosts-{number}" if len(groups) > 1 else "hosts",
+                nodes=len(group),
+                properties=_pool_properties(group[0], group[-1]),
+            )
+            for number, group in enumerate(groups)
+        )
+        return Platform(name=self.name, description="hosts of a SimGrid platform", pools=pools)
+
+
+def parse_simgrid(
+    text: str, where: str, *, master: str = "master_host", roles: Mapping[str, str] | None = None
+) -> SimGridPlatform:
+    """Return the hosts that the SimGrid platform XML `text`, version 4 or 4.1, describes.
+
+    Parameters
+    ----------
+    text
+        the whole file; docs/platforms.md tells what is read.
+    where
+        what the text is called in messages, usually the file's name; the platform is named after its last part.
+    master
+        the host that is the master if the platform has it and `roles` gives it no other role.
+    roles
+        {name of a host: a role added to it}, as Batsim's option ``--add-role-to-hosts`` has it.
+
+    Raises
+    ------
+    PlatformError
+        if the text is no such XML, a value in it is wrong, a role is unknown, two are given to one host, the master's
+        to two hosts, or that of computing to none.
+    """
+    contents = read_elements(text, where)
+    added = dict(roles or {})
+    for name in added:
+        if name not in contents.hosts:
+            close = get_close_matches(name, contents.hosts, n=1)
+            hint = f"Did you mean {shown(close[0])}?" if close else None
+            raise PlatformError(f"a role is added to {shown(name)}, which is no host", where=where, hint=hint)
+    if master in contents.hosts:
+        added.setdefault(master, "master")
+    places: dict[Role, list[tuple[str, HostKind, dict[str, str]]]] = {role: [] for role in _ROLES}
+    known: dict[tuple[int, str | None], tuple[Role, dict[str, str]]] = {}
+    # By code points, which is the order of UTF-8's bytes. Batsim sorts by the numbers in names too, but only a copy.
+    for name in sorted(contents.hosts):
+        kind, line = contents.hosts[name]
+        key = (id(kind), added.get(name))
+        if key not in known:
+            known[key] = _in_role(name, kind, added.get(name), f"{where}, line {line}")
+        role, properties = known[key]
+        places[role].append((name, kind, properties))
+    if len(places["master"]) > 1:
+        raise PlatformError(
+            "a platform has one master at most",
+            where=where,
+            expected=f"one host that is called {shown(master)} or has the role 'master'",
+            found=" and ".join(shown(name) for name, _, _ in places["master"][:2]),
+        )
+    if not places["compute_node"]:
+        raise PlatformError(
+            "the platform has no host to compute on",
+            where=where,
+            expected="a <host>, <cluster>, <cabinet> or <peer> other than the master and storages",
+        )
+    masters = _hosts(places["master"], "master", -1)
+    return SimGridPlatform(
+        name=_title(where),
+        hosts=_hosts(places["compute_node"], "compute_node", 0),
+        storages=_hosts(places["storage"], "storage", len(places["compute_node"])),
+        master=masters[0] if masters else None,
+        unused=tuple(contents.unused.items()),
+    )
+
+
+def _in_role(name: str, kind: HostKind, added: str | None, where: str) -> tuple[Role, dict[str, str]]:
+    """Return the role of a host, checked, and its properties with it."""
+    declared = kind.properties.get("role", "")
+    if added and declared and added != declared:
+        raise PlatformError(
+            f"host {shown(name)} has two roles",
+            where=where,
+            expected="one, in the file or on the command line",
+            found=f"{shown(declared)} in the file, {shown(added)} added",
+        )
+    said = added or declared
+    role = next((role for role in _ROLES if role == (said or "compute_node")), None)
+    if role is None:
+        raise PlatformError(
+            f"host {shown(name)} has an unknown role",
+            where=where,
+            expected="'compute_node', 'storage' or 'master'",
+            found=shown(said),
+            hint=did_you_mean(said, list(_ROLES)),
+        )
+    if role == "compute_node":
+        other = {number for triple in kind.sleep_pstates for number in msgspec.structs.astuple(triple)}
+        for pstate, speed in enumerate(kind.speeds):
+            if not speed and pstate not in other:
+                raise PlatformError(
+                    f"host {shown(name)} cannot compute",
+                    where=where,
+                    expected="a speed above 0 in each pstate to compute in",
+                    found=f"pstate {pstate} of speed 0",
+                    hint="Give a host that only stores the role 'storage'.",
+                )
+    return role, {**kind.properties, "role": said}
+
+
+def _hosts(places: list[tuple[str, HostKind, dict[str, str]]], role: Role, first: int) -> tuple[Host, ...]:
+    return tuple(
+        Host(
+            id=number,
+            name=name,
+            role=role,
+            speeds=kind.speeds,
+            cores=kind.cores,
+            pstate=kind.pstate,
+            properties=properties,
+            zone_properties=kind.zone_properties,
+            watts=kind.watts,
+            watt_off=kind.watt_off,
+            sleep_pstates=kind.sleep_pstates,
+        )
+        for number, (name, kind, properties) in enumerate(places, start=first)
+    )
+
+
+def _title(where: str) -> str:
+    """Return a platform's name from what its text is called: the last part of a path, fit to be a name."""
+    name = re.split(r"[/\\]", where)[-1].removesuffix(".xml")
+    name = "".join(letter if letter.isprintable() else "?" for letter in name)[:_LONGEST_TITLE]
+    return name if name.strip() else "platform"
+
+
+def _likeness(host: Host) -> tuple[object, ...]:
+    """Return what hosts of one pool share."""
+    return msgspec.structs.astuple(host)[2:]
+
+
+def _pool_properties(first: Host, last: Host) -> dict[str, Property]:
+    props = {**first.zone_properties, **first.properties}
+    del props["role"]  # those of a pool compute
+    return {
+        **{name: value for name, value in props.items() if is_name(name)},
+        "speed": first.speeds[first.pstate],
+        "cores": first.cores,
+        "first_host": first.name,
+        "last_host": last.name,
+    }

@@ -1,0 +1,258 @@
+"""The small languages inside the attributes and properties of SimGrid's platform files: text in, numbers out."""
+
+import math
+import re
+from typing import Final
+
+import msgspec
+
+from pipistrelle.platforms.errors import PlatformError, shown
+from pipistrelle.protocol.base.errors import did_you_mean
+
+_DECIMAL: Final = r"\+?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+_NUMBER: Final = re.compile(_DECIMAL)
+_QUANTITY: Final = re.compile(rf"({_DECIMAL})([A-Za-z]*)")
+_RANGE: Final = re.compile(r"([0-9]{1,10})(?:\s*-\s*([0-9]{1,10}))?")
+_LARGEST: Final = 2**31 - 1  # SimGrid reads whole numbers into 32 bits
+
+_PREFIXES: Final = ("", "k", "M", "G", "T", "P", "E", "Z", "Y")
+_LONG_PREFIXES: Final = ("", "kilo", "mega", "giga", "tera", "peta", "exa", "zetta", "yotta")
+_FLOPS: Final = {
+    **{f"{prefix}f": 1000.0**power for power, prefix in enumerate(_PREFIXES)},
+    **{f"{prefix}flops": 1000.0**power for power, prefix in enumerate(_LONG_PREFIXES)},
+    "zetaflops": 1000.0**7,  # SimGrid's own spelling; its manual has the one above
+    "": 1.0,
+}
+
+_TOPOLOGIES: Final = ("FLAT", "TORUS", "FAT_TREE", "DRAGONFLY")
+
+
+class Watts(msgspec.Struct, frozen=True):
+    """What a host draws in one pstate, in watts: linear in its load, but for a host without any work.
+
+    Parameters
+    ----------
+    idle
+        without any work.
+    epsilon
+        with work, as the load approaches 0; at load x it is ``epsilon + x * (full - epsilon)``.
+    full
+        with all cores busy.
+    """
+
+    idle: float
+    epsilon: float
+    full: float
+
+
+class SleepPstate(msgspec.Struct, frozen=True):
+    """A pstate to sleep in, and the two pstates that stand for the way there and back.
+
+    Falling asleep and waking up each take as long as one flop at the speed of the pstate passed through.
+
+    Parameters
+    ----------
+    sleeping, switching_off, switching_on
+        the numbers of the pstates, in the order of Batsim's property ``sleep_pstates``.
+    """
+
+    sleeping: int
+    switching_off: int
+    switching_on: int
+
+
+def parse_speeds(text: str) -> tuple[float, ...]:
+    """Return the speeds in flop/s that an attribute ``speed`` gives, one a pstate.
+
+    A value without a unit counts flop/s, as SimGrid has it.
+
+    Raises
+    ------
+    PlatformError
+        if it is no comma-separated list of finite quantities of at least 0 with one of SimGrid's units.
+    """
+    speeds = tuple(_speed(part.strip()) for part in text.split(","))
+    if None in speeds:
+        raise PlatformError(
+            "a speed cannot be read",
+            expected="one speed a pstate, as '1Gf' or '100Mf,50Mf', in f, kf, Mf, Gf, Tf, Pf, Ef, Zf, Yf or ...flops",
+            found=shown(text),
+        )
+    return tuple(speed for speed in speeds if speed is not None)
+
+
+def _speed(text: str) -> float | None:
+    quantity = _QUANTITY.fullmatch(text)
+    if quantity is None or quantity[2] not in _FLOPS:
+        return None
+    speed = float(quantity[1]) * _FLOPS[quantity[2]]
+    return speed if math.isfinite(speed) else None
+
+
+def parse_count(text: str, *, least: int) -> int:
+    """Return a whole number of at least `least`, of 32 bits; ".0" may follow, as in SimGrid's own defaults.
+
+    Raises
+    ------
+    PlatformError
+        if it is none.
+    """
+    digits = re.fullmatch(r"([0-9]{1,10})(?:\.0*)?", text.strip())
+    count = int(digits[1]) if digits else -1
+    if not least <= count <= _LARGEST:
+        raise PlatformError("a count cannot be read", expected=f"a whole number of at least {least}", found=shown(text))
+    return count
+
+
+def parse_radical(text: str) -> tuple[range, ...]:
+    """Return the numbers that an attribute ``radical`` gives to hosts, as "0-9,12,20-22", in its order.
+
+    Raises
+    ------
+    PlatformError
+        if it is no comma-separated list of numbers and ascending ranges of 32 bits.
+    """
+    ranges = tuple(_range(part.strip()) for part in text.split(","))
+    if None in ranges:
+        raise PlatformError(
+            "a radical cannot be read",
+            expected="numbers and ascending ranges with commas between, as '0-9,12,20-22'",
+            found=shown(text),
+        )
+    return tuple(numbers for numbers in ranges if numbers is not None)
+
+
+def _range(text: str) -> range | None:
+    ends = _RANGE.fullmatch(text)
+    if ends is None:
+        return None
+    first, last = int(ends[1]), int(ends[2] or ends[1])
+    return range(first, last + 1) if first <= last <= _LARGEST else None
+
+
+def parse_topology(topology: str, parameters: str) -> int | None:
+    """Return the number of hosts that a cluster's topology is made for; None if it suits any number.
+
+    Raises
+    ------
+    PlatformError
+        if the topology is unknown or its parameters are not of its form.
+    """
+    if topology not in _TOPOLOGIES:
+        raise PlatformError(f"unknown topology {shown(topology)}", hint=did_you_mean(topology, list(_TOPOLOGIES)))
+    if topology == "FLAT":
+        return None
+    sections = [section.split(",") for section in parameters.replace(" ", "").split(";")]
+    if topology == "TORUS":
+        form, factors = "'x,y,z'", sections[0] if len(sections) == 1 else []
+    elif topology == "FAT_TREE":
+        form, factors = "'levels;down;up;links'", sections[1] if len(sections) == 4 else []
+    else:
+        form, factors = "'groups,links;chassis,links;routers,links;nodes'", [section[0] for section in sections]
+        factors = factors if len(sections) == 4 else []
+    if not factors or not all(re.fullmatch("[0-9]{1,9}", factor) and int(factor) for factor in factors):
+        raise PlatformError(
+            f"the topo_parameters of a {topology} cannot be read", expected=form, found=shown(parameters)
+        )
+    return math.prod(int(factor) for factor in factors)
+
+
+def parse_watts(text: str, *, pstates: int, cores: int, one_core: bool) -> tuple[Watts, ...]:
+    """Return what a host draws in each of its pstates, from a property such as "95:100:200, 93:98:170".
+
+    With two values a pstate, a host draws the first when idle and from the first to the second when busy.
+    The middle one of three is the draw at next to no load or, with `one_core`, the draw with one core busy, as older
+    SimGrids had it; from that the draw at next to no load is extrapolated, and a single core is busy or not.
+
+    Raises
+    ------
+    PlatformError
+        if there are not as many parts as pstates, or a part is not two or three numbers of at least 0.
+    """
+    parts = text.split(",")
+    if len(parts) != pstates:
+        raise PlatformError(
+            "the watts do not suit the pstates",
+            expected=f"{pstates} part(s) with commas between, one for each speed",
+            found=f"{len(parts)} in {shown(text)}",
+        )
+    return tuple(_watts(part, cores, one_core) for part in parts)
+
+
+def _watts(text: str, cores: int, one_core: bool) -> Watts:
+    values = [_watt(part) for part in text.split(":")]
+    known = [value for value in values if value is not None]
+    if len(known) != len(values) or len(known) not in (2, 3):
+        raise PlatformError(
+            "the watts of a pstate cannot be read",
+            expected="two or three numbers of at least 0, as '95:200' or '95:100:200'",
+            found=shown(text.strip()),
+        )
+    idle, middle, full = known[0], known[-2], known[-1]
+    if one_core and cores == 1:
+        middle = full
+    elif one_core and len(known) == 3:
+        middle -= (full - middle) / (cores - 1)
+    return Watts(idle, middle, full)
+
+
+def parse_watt(text: str) -> float:
+    """Return a number of watts.
+
+    Raises
+    ------
+    PlatformError
+        if it is no finite number of at least 0.
+    """
+    value = _watt(text)
+    if value is None:
+        raise PlatformError("the watts cannot be read", expected="a number of at least 0", found=shown(text))
+    return value
+
+
+def _watt(text: str) -> float | None:
+    text = text.strip()
+    value = float(text) if _NUMBER.fullmatch(text) else math.inf
+    return value if math.isfinite(value) else None
+
+
+def parse_sleep_pstates(text: str, speeds: tuple[float, ...]) -> tuple[SleepPstate, ...]:
+    """Return the triples of Batsim's property ``sleep_pstates``, as "13:14:15", of a host with these speeds.
+
+    Raises
+    ------
+    PlatformError
+        if a triple is not three numbers of pstates that the host has, a pstate both sleeps and switches or sleeps
+        twice, or a switch would never end, its pstate being of speed 0.
+    """
+    triples = tuple(_triple(part, len(speeds)) for part in text.split(","))
+    switching = {pstate for triple in triples for pstate in (triple.switching_off, triple.switching_on)}
+    taken = set(switching)
+    for triple in triples:
+        if triple.sleeping in taken:
+            raise PlatformError(
+                "the sleep_pstates contradict each other",
+                expected="each pstate to sleep in once, and not to switch through",
+                found=f"pstate {triple.sleeping} again in {shown(text)}",
+            )
+        taken.add(triple.sleeping)
+    for pstate in sorted(switching):
+        if not speeds[pstate]:
+            raise PlatformError(
+                "a host would switch for ever",
+                expected="a speed above 0 in a pstate to switch through: it lasts one flop",
+                found=f"pstate {pstate} of speed 0",
+            )
+    return triples
+
+
+def _triple(text: str, pstates: int) -> SleepPstate:
+    parts = [part.strip() for part in text.split(":")]
+    numbers = [int(part) if re.fullmatch("[0-9]{1,9}", part) else pstates for part in parts]
+    if len(numbers) != 3 or max(numbers) >= pstates:
+        raise PlatformError(
+            "the sleep_pstates cannot be read",
+            expected=f"triples SLEEPING:SWITCHING_OFF:SWITCHING_ON of pstates from 0 to {pstates - 1}, as '1:2:3'",
+            found=shown(text.strip()),
+        )
+    return SleepPstate(*numbers)

@@ -1,0 +1,1 @@
+"""What every layer leans on: errors, the log, versions, imports on first use."""

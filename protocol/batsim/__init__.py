@@ -1,0 +1,1 @@
+"""The other dialect: Batsim's messages, their frames, whose turn it is."""

@@ -1,0 +1,135 @@
+"""SIMULATION_BEGINS on Batsim's wire, both ways."""
+
+from typing import Any, Final
+
+from msgspec import Raw, Struct, field
+
+from pipistrelle.protocol.base.errors import RemoteProtocolError
+from pipistrelle.protocol.batsim.messages import BatsimBeginsData
+from pipistrelle.protocol.events import SimulationBegins, SimulationBeginsData
+from pipistrelle.protocol.fields import Instant
+
+#: what Batsim's clients look up without asking whether it is there
+_CONFIG: Final[dict[str, Any]] = {
+    "redis-enabled": False,
+    "redis-hostname": "127.0.0.1",
+    "redis-port": 6379,
+    "redis-prefix": "default",
+    "profiles-forwarded-on-submission": False,
+    "dynamic-jobs-enabled": False,
+    "dynamic-jobs-acknowledged": False,
+    "profile-reuse-enabled": False,
+    "sched-config": "",
+    "forward-unknown-events": False,
+}
+_HINT: Final = "Only Batsim 3 and 4 are spoken here, with the whole description of the machine in SIMULATION_BEGINS."
+
+
+class BeginsDataFrame(Struct):
+    """What is read of a Batsim's description; the rest of it is left."""
+
+    nb_compute_resources: int | None = None
+    nb_resources: int | None = None
+    nb_storage_resources: int = 0
+    allow_compute_sharing: bool = False
+    allow_storage_sharing: bool = True
+    config: dict[str, Any] = field(default_factory=dict)
+    compute_resources: list[dict[str, Any]] = field(default_factory=list)
+    storage_resources: list[dict[str, Any]] = field(default_factory=list)
+    workloads: dict[str, str] = field(default_factory=dict)
+    profiles: dict[str, dict[str, Raw]] = field(default_factory=dict)
+
+
+class BeginsFrame(Struct):
+    """SIMULATION_BEGINS as it stands on the wire."""
+
+    timestamp: Instant
+    data: BeginsDataFrame
+
+
+def begins_of(frame: BeginsFrame) -> SimulationBegins:
+    """Return the event, its data being a `BatsimBeginsData`.
+
+    Raises
+    ------
+    RemoteProtocolError
+        when jobs are in Redis, when there is no host, or when the compute hosts are not numbered from 0.
+    """
+    data = frame.data
+    redis = data.config.get("redis")
+    if data.config.get("redis-enabled", redis.get("enabled") if isinstance(redis, dict) else False) is not False:
+        raise RemoteProtocolError(
+            "Batsim keeps its jobs in Redis, which is not supported",
+            where="$.events[0].data.config.redis-enabled",
+            expected="false",
+            found="true",
+            hint="Start Batsim without --enable-redis.",
+        )
+    hosts = data.nb_resources if data.nb_compute_resources is None else data.nb_compute_resources
+    if hosts is None or hosts < 1:
+        raise RemoteProtocolError(
+            "there is no host to compute on",
+            where="$.events[0].data.nb_compute_resources",
+            expected="a number of hosts",
+            found="nothing" if hosts is None else str(hosts),
+            hint=_HINT,
+        )
+    numbers = [host.get("id") for host in data.compute_resources]
+    # A comparison of lists would take 0.0 and False for 0.
+    if numbers and (any(type(number) is not int for number in numbers) or sorted(numbers) != list(range(hosts))):  # type: ignore[type-var]
+        raise RemoteProtocolError(
+            "the hosts to compute on are not numbered from 0 without gaps",
+            where="$.events[0].data.compute_resources",
+            expected=f"the ids 0 to {hosts - 1}",
+            found=f"{len(numbers)} hosts with other ids",
+            hint="Let hosts with other roles than computing come last in the platform file.",
+        )
+    return SimulationBegins(
+        frame.timestamp,
+        BatsimBeginsData(
+            nb_resources=hosts,
+            workloads=data.workloads,
+            config=data.config,
+            nb_compute_resources=hosts,
+            nb_storage_resources=data.nb_storage_resources,
+            allow_compute_sharing=data.allow_compute_sharing,
+            allow_storage_sharing=data.allow_storage_sharing,
+            compute_resources=data.compute_resources,
+            storage_resources=data.storage_resources,
+            profiles=data.profiles,
+        ),
+    )
+
+
+def begins_on_wire(data: SimulationBeginsData) -> dict[str, Any]:
+    """Return the data of a SIMULATION_BEGINS with every field that Batsim's clients rely on.
+
+    Where the data is not Batsim's own, the hosts are bare ones, named by their numbers, and there is no profile.
+    Settings missing from ``config`` are Batsim's defaults.
+    """
+    if isinstance(data, BatsimBeginsData):
+        compute, storage = data.nb_compute_resources or data.nb_resources, data.nb_storage_resources
+        compute_sharing, storage_sharing = data.allow_compute_sharing, data.allow_storage_sharing
+        compute_hosts, storage_hosts = data.compute_resources, data.storage_resources
+        profiles = data.profiles
+    else:
+        compute, storage = data.nb_resources, 0
+        compute_sharing, storage_sharing = False, True
+        compute_hosts, storage_hosts = [_bare_host(number) for number in range(compute)], []
+        profiles = {prefix: {} for prefix in data.workloads}
+    return {
+        "nb_resources": compute + storage,
+        "nb_compute_resources": compute,
+        "nb_storage_resources": storage,
+        "allow_compute_sharing": compute_sharing,
+        "allow_storage_sharing": storage_sharing,
+        "config": _CONFIG | data.config,
+        "compute_resources": compute_hosts,
+        "storage_resources": storage_hosts,
+        "workloads": data.workloads,
+        "profiles": profiles,
+    }
+
+
+def _bare_host(number: int) -> dict[str, Any]:
+    return {"id": number, "name": str(number), "state": "idle", "properties": {}, "zone_properties": {}}

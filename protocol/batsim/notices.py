@@ -1,0 +1,391 @@
+"""A server's messages on Batsim's wire: events, both ways."""
+
+from collections.abc import Callable
+from typing import Annotated, Any, Final, get_args
+
+import msgspec
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+
+from pipistrelle.protocol.base.errors import LocalProtocolError
+from pipistrelle.protocol.batsim.begins import BeginsFrame, begins_of, begins_on_wire
+from pipistrelle.protocol.batsim.messages import (
+    Answer,
+    BatsimJob,
+    BatsimSubmittedData,
+    Notify,
+    Query,
+    ResourceStateChanged,
+    TaskProgress,
+)
+from pipistrelle.protocol.batsim.nodes import NODE_WRITERS
+from pipistrelle.protocol.events import (
+    DecisionRejected,
+    Event,
+    JobCompleted,
+    JobDescription,
+    JobKilled,
+    JobKilledData,
+    JobSubmitted,
+    JobSubmittedData,
+    NoMoreJobs,
+    Progress,
+    RequestedCall,
+    SimulationBegins,
+    SimulationEnds,
+)
+from pipistrelle.protocol.fields import LATEST, LONGEST, Instant, JobId, Units
+from pipistrelle.protocol.frames import (
+    ABSENT,
+    UNREADABLE,
+    UNWRITABLE,
+    encode_value,
+    encoder,
+    name_of,
+    placed,
+    refuse_frame,
+)
+from pipistrelle.protocol.messages import Notice
+
+#: what our first notice names beside its events, so that our own scheduler knows whom it talks to
+SERVER: Final = "pipistrelle"
+_NO_MORE_JOBS: Final = "no_more_static_job_to_submit"
+
+# -- writing ----------------------------------------------------------------------------------------------------------
+
+
+class _Written(Struct, gc=False):
+    """A notice as it stands on the wire."""
+
+    now: float
+    events: list[Any]
+
+
+class _WrittenFirst(_Written, gc=False):
+    """The first notice; who sent it is no field of Batsim's, and clients leave it unread."""
+
+    server: str
+
+
+class _WrittenEvent(Struct, gc=False):
+    """An event as it stands on the wire; a reader that must know the type first finds it first."""
+
+    type: str
+    timestamp: float
+    data: Any
+
+
+class _CompletedData(Struct, gc=False):
+    """Every field, since clients look for all of them."""
+
+    job_id: str
+    job_state: str
+    return_code: int
+    alloc: str
+
+
+class _Completed(Struct, tag_field="type", tag="JOB_COMPLETED", gc=False):
+    timestamp: float
+    data: _CompletedData
+
+
+class _SubmittedData(Struct, omit_defaults=True, gc=False):
+    job_id: str
+    job: Raw | JobDescription
+    profile: Raw | UnsetType = UNSET
+
+
+class _KilledData(Struct, gc=False):
+    job_ids: tuple[str, ...]
+    job_progress: dict[str, Any]
+
+
+class _TaskOnWire(Struct, omit_defaults=True, gc=False):
+    profile_name: str | None
+    current_task_index: int
+    current_task: Any = None
+
+
+def encode_notice(notice: Notice) -> bytes:
+    """Return the frame of a notice.
+
+    Raises
+    ------
+    LocalProtocolError
+        when an event cannot be told on this wire, a number is NaN or infinite, or JSON has nothing for a value.
+    """
+    now = notice.now
+    events: list[Any] = []
+    finite = 0 <= now <= LATEST
+    for event in notice.events:
+        # Nearly every event is of the first two kinds, and no number of theirs but the time can be wrong.
+        if type(event) is JobCompleted:
+            data = event.data
+            told = _CompletedData(data.job_id, data.job_state, data.return_code, data.alloc)
+            events.append(_Completed(event.timestamp, told))
+        else:
+            one = _WRITERS.get(type(event), _untellable)(event)
+            if one is not None:
+                events.append(one)
+            finite = finite and type(event) is JobSubmitted and type(event.data.job) is BatsimJob
+        finite = finite and event.timestamp == now
+    if finite:
+        try:
+            return encoder.encode(_Written(now, events))
+        except UNWRITABLE:
+            pass  # what is wrong is said below
+    first = notice.events and type(notice.events[0]) is SimulationBegins
+    written = _WrittenFirst(now, events, SERVER) if first else _Written(now, events)
+    return encode_value(written, "a notice of the batsim dialect")
+
+
+def _as_it_is(event: Event) -> Any:
+    return event
+
+
+def _submitted(event: JobSubmitted) -> Any:
+    data = event.data
+    job = data.job
+    told: Raw | JobDescription = job.raw if type(job) is BatsimJob else job
+    if type(data) is BatsimSubmittedData and data.profile_raw is not None:
+        return _WrittenEvent("JOB_SUBMITTED", event.timestamp, _SubmittedData(data.job_id, told, data.profile_raw))
+    return (
+        _WrittenEvent("JOB_SUBMITTED", event.timestamp, _SubmittedData(data.job_id, told)) if told is not job else event
+    )
+
+
+def _killed(event: JobKilled) -> _WrittenEvent:
+    progress = {job_id: _task(done) for job_id, done in event.data.job_progress.items()}
+    return _WrittenEvent("JOB_KILLED", event.timestamp, _KilledData(event.data.job_ids, progress))
+
+
+def _task(done: Progress | None) -> Any:
+    if not isinstance(done, TaskProgress):
+        return done
+    return _TaskOnWire(done.profile_name, done.current_task_index, _task(done.current_task))
+
+
+def _called(event: RequestedCall) -> Any:
+    return _WrittenEvent("REQUESTED_CALL", event.timestamp, {}) if event.data.id else event
+
+
+def _exhausted(event: NoMoreJobs) -> _WrittenEvent:
+    return _WrittenEvent("NOTIFY", event.timestamp, {"type": _NO_MORE_JOBS})
+
+
+def _begun(event: SimulationBegins) -> _WrittenEvent:
+    return _WrittenEvent("SIMULATION_BEGINS", event.timestamp, begins_on_wire(event.data))
+
+
+def _ended(event: SimulationEnds) -> _WrittenEvent:
+    return _WrittenEvent("SIMULATION_ENDS", event.timestamp, {})
+
+
+def _untellable(event: Any) -> Any:
+    raise LocalProtocolError(
+        f"the batsim dialect has no event {event.__struct_config__.tag}",
+        found=event.data.message if isinstance(event, DecisionRejected) else None,
+        hint="There, an illegal decision ends the run." if isinstance(event, DecisionRejected) else None,
+    )
+
+
+_WRITERS: Final[dict[type[Any], Callable[[Any], Any]]] = {
+    JobSubmitted: _submitted,
+    JobKilled: _killed,
+    RequestedCall: _called,
+    NoMoreJobs: _exhausted,
+    SimulationBegins: _begun,
+    SimulationEnds: _ended,
+    ResourceStateChanged: _as_it_is,
+    Notify: _as_it_is,
+    Answer: _as_it_is,
+    Query: _as_it_is,
+    **NODE_WRITERS,
+}
+
+# -- reading ----------------------------------------------------------------------------------------------------------
+
+#: those that need nothing but the decoder; what else there is comes a few times in a run
+_PlainEvent = JobSubmitted | JobCompleted | JobKilled | RequestedCall | ResourceStateChanged | Query | Answer
+
+
+class _Read(Struct, gc=False):
+    now: Instant
+    events: list[_PlainEvent]
+
+
+class _Envelope(Struct):
+    """A notice whose events are still undecoded."""
+
+    now: Instant
+    events: list[Raw]
+
+
+class _Sender(Struct):
+    server: str = ""
+
+
+class _Job(Struct):
+    """A job whose walltime may be Batsim's -1, which is none."""
+
+    id: JobId
+    res: Units
+    walltime: Annotated[float, Meta(le=LONGEST)] | None = None
+    subtime: Instant | None = None
+    profile: str | None = None
+
+
+class _ReadSubmittedData(Struct):
+    job_id: JobId
+    job: _Job
+    profile: Raw = ABSENT
+
+
+class _ReadSubmitted(Struct):
+    timestamp: Instant
+    data: _ReadSubmittedData
+
+
+class _Task(Struct):
+    """How far a job or a part of it had come; only what has no parts has a ``progress``."""
+
+    profile_name: str | None = None
+    progress: float | None = None
+    current_task_index: int | None = None
+    current_task: "_Task | None" = None
+
+
+class _ReadKilledData(Struct):
+    job_ids: tuple[JobId, ...]
+    job_progress: dict[str, _Task] = {}
+
+
+class _ReadKilled(Struct):
+    timestamp: Instant
+    data: _ReadKilledData
+
+
+class _ReadEnds(Struct):
+    timestamp: Instant
+
+
+class _ReadUnknown(Struct):
+    timestamp: Instant
+    type: str
+    data: Any = None
+
+
+_read = msgspec.json.Decoder(_Read)
+_envelope = msgspec.json.Decoder(_Envelope)
+_plain_event: msgspec.json.Decoder[_PlainEvent] = msgspec.json.Decoder(_PlainEvent)
+_sender = msgspec.json.Decoder(_Sender)
+_begins = msgspec.json.Decoder(BeginsFrame)
+_ends = msgspec.json.Decoder(_ReadEnds)
+_notify = msgspec.json.Decoder(Notify)
+_read_submitted = msgspec.json.Decoder(_ReadSubmitted)
+_read_killed = msgspec.json.Decoder(_ReadKilled)
+_unknown = msgspec.json.Decoder(_ReadUnknown)
+
+
+def decode_notice(frame: bytes, seq: int, *, profiles: bool = False) -> Notice:
+    """Return the notice in a frame, as the server's message number ``seq``.
+
+    The data of SIMULATION_BEGINS is a `BatsimBeginsData`; jobs are native JobDescriptions. With ``profiles``, what
+    Batsim forwards beside its jobs is read, too, into a `BatsimSubmittedData`; that takes longer. An event of a type
+    that Batsim 4 does not have becomes a `Notify` of ``{"type": its type, "data": its data}``, so that what an extended
+    Batsim tells is not lost.
+
+    Raises
+    ------
+    RemoteProtocolError
+        when it is no message of Batsim's, or Batsim keeps its jobs in Redis.
+    """
+    if profiles:
+        return _notice_by_events(frame, seq)
+    try:
+        read = _read.decode(frame)
+    except UNREADABLE:
+        return _notice_by_events(frame, seq)
+    return Notice(seq, read.now, read.events)  # type: ignore[arg-type]
+
+
+def is_ours(frame: bytes) -> bool:
+    """Tell whether the first notice comes from this package's server rather than from a Batsim."""
+    try:
+        return _sender.decode(frame).server == SERVER
+    except UNREADABLE:
+        return False
+
+
+def _notice_by_events(frame: bytes, seq: int) -> Notice:
+    try:
+        frame.decode("utf-8")  # a frame in another encoding is no frame, wherever in it that shows
+        envelope = _envelope.decode(frame)
+    except UNREADABLE as error:
+        refuse_frame(frame, "a message of Batsim's", error)
+    events: list[Any] = []
+    for index, raw in enumerate(envelope.events):
+        name = name_of(raw)
+        try:
+            events.append(_READERS.get(name or "", _read_other)(raw))
+        except UNREADABLE as error:
+            refuse_frame(bytes(raw), f"an event {name} of Batsim's" if name else "an event", placed(error, index))
+    return Notice(seq, envelope.now, events)
+
+
+def _read_begins(raw: Raw) -> Event:
+    return begins_of(_begins.decode(raw))
+
+
+def _read_ends(raw: Raw) -> Event:
+    return SimulationEnds(_ends.decode(raw).timestamp)
+
+
+def _read_notify(raw: Raw) -> Event:
+    event = _notify.decode(raw)
+    return NoMoreJobs(event.timestamp) if event.data.get("type") == _NO_MORE_JOBS else event
+
+
+def _read_submission(raw: Raw) -> Event:
+    event = _read_submitted.decode(raw)
+    data, job = event.data, event.data.job
+    walltime = None if job.walltime == -1 else job.walltime
+    if walltime is not None and walltime <= 0:
+        raise msgspec.ValidationError("Expected a walltime above 0, or -1 for none - at `$.data.job.walltime`")
+    description = JobDescription(job.id, job.res, walltime, job.subtime, job.profile)
+    if data.profile is ABSENT:
+        return JobSubmitted(event.timestamp, JobSubmittedData(data.job_id, description))
+    return JobSubmitted(event.timestamp, BatsimSubmittedData(data.job_id, description, data.profile))
+
+
+def _read_kill(raw: Raw) -> Event:
+    event = _read_killed.decode(raw)
+    progress = {job_id: _progress(task) for job_id, task in event.data.job_progress.items()}
+    return JobKilled(event.timestamp, JobKilledData(event.data.job_ids, progress))
+
+
+def _progress(task: _Task) -> Progress:
+    # Six printed decimals may exceed 1 a little, and a part that has not begun has no share at all.
+    share = min(max(task.progress or 0.0, 0.0), 1.0)
+    if task.current_task_index is None:
+        return Progress(share, task.profile_name)
+    part = None if task.current_task is None else _progress(task.current_task)
+    return TaskProgress(share, task.profile_name, current_task_index=task.current_task_index, current_task=part)
+
+
+def _read_plain(raw: Raw) -> Event:
+    return _plain_event.decode(raw)
+
+
+def _read_other(raw: Raw) -> Event:
+    event = _unknown.decode(raw)
+    return Notify(event.timestamp, {"type": event.type, "data": event.data})
+
+
+_READERS: Final[dict[str, Callable[[Raw], Event]]] = {
+    **{str(struct.__struct_config__.tag): _read_plain for struct in get_args(_PlainEvent)},
+    "SIMULATION_BEGINS": _read_begins,
+    "SIMULATION_ENDS": _read_ends,
+    "NOTIFY": _read_notify,
+    "JOB_SUBMITTED": _read_submission,
+    "JOB_KILLED": _read_kill,
+}

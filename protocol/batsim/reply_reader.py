@@ -1,0 +1,294 @@
+"""Replies on Batsim's wire, as a server reads them."""
+
+from collections.abc import Callable
+from typing import Any, Final, get_args
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from pipistrelle.protocol.base.errors import RemoteProtocolError
+from pipistrelle.protocol.batsim.messages import (
+    AnswerServer,
+    BatsimExecuteJob,
+    BatsimExecuteJobData,
+    BatsimRegisterJob,
+    BatsimRegisterJobData,
+    ChangeJobState,
+    NotifyServer,
+    QueryServer,
+    RegisterProfile,
+    RegisterProfileData,
+    SetResourceState,
+    SetResourceStateData,
+)
+from pipistrelle.protocol.decisions import (
+    CallMeLater,
+    CallMeLaterData,
+    Decision,
+    ExecuteJob,
+    ExecuteJobData,
+    KillJob,
+    Malformed,
+    RejectJob,
+    SetJobMetadata,
+)
+from pipistrelle.protocol.fields import Allocation, Instant, JobId, Why
+from pipistrelle.protocol.frames import (
+    ABSENT,
+    MAX_FRAME_BYTES,
+    UNREADABLE,
+    malformed,
+    placed,
+    refuse_frame,
+    too_long,
+)
+from pipistrelle.protocol.messages import Notice, Reply
+
+#: seconds within which a reply's time is the notice's: clients read and print times with six decimals
+ROUNDING: Final = 1e-6
+#: ranks and places with more digits than this are nonsense, and expensive to convert
+_DIGITS: Final = 9
+
+
+class _ExecuteData(Struct, gc=False):
+    job_id: JobId
+    alloc: Allocation
+    why: Why | None = None
+    mapping: dict[str, Any] | UnsetType = UNSET
+    storage_mapping: Raw = ABSENT
+    additional_io_job: Raw = ABSENT
+
+
+class _Execute(Struct, tag_field="type", tag="EXECUTE_JOB", gc=False):
+    timestamp: Instant
+    data: _ExecuteData
+
+
+class _SwitchData(Struct, gc=False):
+    resources: Allocation
+    state: str | int
+
+
+class _Switch(Struct, tag_field="type", tag="SET_RESOURCE_STATE", gc=False):
+    timestamp: Instant
+    data: _SwitchData
+
+
+class _CallData(Struct, gc=False):
+    timestamp: Instant
+
+
+class _Call(Struct, tag_field="type", tag="CALL_ME_LATER", gc=False):
+    timestamp: Instant
+    data: _CallData
+
+
+class _RegisterData(Struct, gc=False):
+    job_id: JobId
+    job: Raw
+    profile: Raw = ABSENT
+
+
+class _Register(Struct, tag_field="type", tag="REGISTER_JOB", gc=False):
+    timestamp: Instant
+    data: _RegisterData
+
+
+_Readable = (
+    _Execute
+    | RejectJob
+    | KillJob
+    | _Call
+    | SetJobMetadata
+    | _Switch
+    | RegisterProfile
+    | _Register
+    | ChangeJobState
+    | NotifyServer
+    | QueryServer
+    | AnswerServer
+)
+
+
+class _Read(Struct, gc=False):
+    now: Instant
+    events: list[_Readable]
+
+
+class _Envelope(Struct):
+    """A reply whose decisions are still undecoded, for finding out which of them is wrong."""
+
+    now: Instant
+    events: list[Raw]
+
+
+class _Wrong(Exception):
+    """What is wrong with a decision that has been decoded."""
+
+
+_read = msgspec.json.Decoder(_Read)
+_envelope = msgspec.json.Decoder(_Envelope)
+_decision: msgspec.json.Decoder[_Readable] = msgspec.json.Decoder(_Readable)
+
+#: the types that a decision may have on this wire
+DECISION_TYPES: Final = tuple(str(struct.__struct_config__.tag) for struct in get_args(_Readable))
+#: {a type's name before Batsim 3: its name since}
+_RENAMED: Final = {"SUBMIT_JOB": "REGISTER_JOB", "SUBMIT_PROFILE": "REGISTER_PROFILE"}
+
+
+def decode_reply(frame: bytes, notice: Notice) -> Reply:
+    """Return the reply to a notice that a frame holds.
+
+    Times within `ROUNDING` of the notice's are taken as the notice's. A decision that cannot be read, or that asks for
+    what is not supported, does not spoil the others: a `Malformed` stands in its place.
+
+    Raises
+    ------
+    RemoteProtocolError
+        when the frame is too long, is not JSON, or is not a reply.
+    """
+    if len(frame) > MAX_FRAME_BYTES:
+        too_long(frame, RemoteProtocolError)
+    now = notice.now
+    try:
+        read = _read.decode(frame)
+    except UNREADABLE:
+        return _reply_by_decisions(frame, notice)
+    ready = read.now
+    if ready != now:
+        ready = _rounded(ready, now)
+    events: list[Any] = read.events
+    if events:
+        taken, events = events, []
+        for decision in taken:
+            if type(decision) is _Execute and decision.timestamp == now:
+                data = decision.data
+                if data.mapping is UNSET and data.storage_mapping is ABSENT and data.additional_io_job is ABSENT:
+                    events.append(ExecuteJob(now, ExecuteJobData(data.job_id, data.alloc, data.why)))
+                    continue
+            events.append(_taken(decision, len(events), now))
+    return Reply(notice.seq, ready, events)
+
+
+def _reply_by_decisions(frame: bytes, notice: Notice) -> Reply:
+    try:
+        frame.decode("utf-8")  # a frame in another encoding is no frame, wherever in it that shows
+        envelope = _envelope.decode(frame)
+    except UNREADABLE as error:
+        refuse_frame(frame, "a reply", error)
+    ready = _rounded(envelope.now, notice.now)
+    events = [_one_decision(raw, index, notice.now, ready) for index, raw in enumerate(envelope.events)]
+    return Reply(notice.seq, ready, events)
+
+
+def _one_decision(raw: Raw, index: int, now: float, ready: float) -> Decision:
+    """Return a decision, or what stands for one that cannot be read; that is dated ``ready`` if it has no date."""
+    try:
+        decision = _decision.decode(raw)
+    except UNREADABLE as error:
+        wrong = malformed(raw, index, ready, error, DECISION_TYPES)
+        text = wrong.message
+        if wrong.decision in _RENAMED:
+            text = (
+                f"{wrong.decision} is the name before Batsim 3 - at `$.events[{index}].type`. "
+                f"It is {_RENAMED[wrong.decision]} now."
+            )
+        return Malformed(_rounded(wrong.timestamp, now), decision=wrong.decision, code=wrong.code, message=text)
+    return _taken(decision, index, now)
+
+
+def _taken(decision: Any, index: int, now: float) -> Decision:
+    """Return what the engine is given for a decision that was decoded."""
+    at = _rounded(decision.timestamp, now)
+    try:
+        return _READERS.get(type(decision), _dated)(decision, at, now)
+    except _Wrong as error:
+        name = str(decision.__struct_config__.tag)
+        return Malformed(at, decision=name, code="malformed", message=placed(error, index))
+
+
+def _rounded(time: float, now: float) -> float:
+    return now if abs(time - now) <= ROUNDING else time
+
+
+def _dated(decision: Any, at: float, _now: float) -> Decision:
+    return decision if at == decision.timestamp else type(decision)(at, decision.data)  # type: ignore[no-any-return]
+
+
+def _read_execute(decision: _Execute, at: float, _now: float) -> Decision:
+    data = decision.data
+    for name in ("storage_mapping", "additional_io_job"):
+        if getattr(data, name) is not ABSENT:
+            raise _Wrong(f"storage is not simulated - at `$.data.{name}`")
+    if data.mapping is UNSET:
+        return ExecuteJob(at, ExecuteJobData(data.job_id, data.alloc, data.why))
+    mapping: dict[str, str] = {}
+    for rank, place in data.mapping.items():
+        where = place if isinstance(place, str) else str(place) if type(place) is int else ""
+        if not (_is_number(rank) and _is_number(where)):
+            raise _Wrong("ranks and places are whole numbers from 0 - at `$.data.mapping`")
+        mapping[str(int(rank))] = str(int(where))
+    # Twice the same rank, in two spellings, leaves another one without a place.
+    if not data.mapping or any(str(rank) not in mapping for rank in range(len(data.mapping))):
+        raise _Wrong("every rank from 0 must have its place - at `$.data.mapping`")
+    return BatsimExecuteJob(at, BatsimExecuteJobData(data.job_id, data.alloc, data.why, mapping))
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= _DIGITS
+
+
+def _read_switch(decision: _Switch, at: float, _now: float) -> Decision:
+    return SetResourceState(at, SetResourceStateData(decision.data.resources, str(decision.data.state)))
+
+
+def _read_call(decision: _Call, at: float, now: float) -> Decision:
+    due = decision.data.timestamp
+    return CallMeLater(at, CallMeLaterData(now if now - ROUNDING <= due < now else due))
+
+
+def _read_register(decision: _Register, at: float, _now: float) -> Decision:
+    data = decision.data
+    profile = None if data.profile is ABSENT else _object(data.profile, "profile")
+    return BatsimRegisterJob(at, BatsimRegisterJobData(data.job_id, _object(data.job, "job"), profile))
+
+
+def _read_profile(decision: RegisterProfile, at: float, _now: float) -> Decision:
+    data = decision.data
+    profile = _object(data.profile, "profile")
+    return RegisterProfile(at, RegisterProfileData(data.workload_name, data.profile_name, profile))
+
+
+def _object(raw: Raw, name: str) -> Raw:
+    """Return an undecoded JSON object apart from its frame, which it would else keep in memory."""
+    try:
+        text = bytes(raw).decode("utf-8")
+    except UnicodeDecodeError:
+        text = ""
+    if not text.startswith("{"):
+        raise _Wrong(f"Expected `object` - at `$.data.{name}`")
+    return Raw(text)
+
+
+def _read_notify(decision: NotifyServer, at: float, now: float) -> Decision:
+    if not isinstance(decision.data.get("type"), str):
+        raise _Wrong("a NOTIFY says of what, in a text - at `$.data.type`")
+    return _dated(decision, at, now)
+
+
+def _read_query(decision: QueryServer, at: float, now: float) -> Decision:
+    requests = decision.data.get("requests")
+    if not (requests and isinstance(requests, dict)):
+        raise _Wrong("a QUERY names its requests, in an object that is not empty - at `$.data.requests`")
+    return _dated(decision, at, now)
+
+
+_READERS: Final[dict[type[Any], Callable[[Any, float, float], Decision]]] = {
+    _Execute: _read_execute,
+    _Switch: _read_switch,
+    _Call: _read_call,
+    RegisterProfile: _read_profile,
+    _Register: _read_register,
+    NotifyServer: _read_notify,
+    QueryServer: _read_query,
+}

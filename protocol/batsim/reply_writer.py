@@ -1,0 +1,162 @@
+"""Replies on Batsim's wire, as a scheduler writes them."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from msgspec import Raw, Struct
+
+from pipistrelle.protocol.base.errors import LocalProtocolError
+from pipistrelle.protocol.batsim.messages import (
+    AnswerServer,
+    BatsimExecuteJob,
+    BatsimExecuteJobData,
+    BatsimRegisterJob,
+    BatsimRegisterJobData,
+    ChangeJobState,
+    NotifyServer,
+    QueryServer,
+    RegisterProfile,
+    RegisterProfileData,
+    SetResourceState,
+)
+from pipistrelle.protocol.decisions import (
+    CallMeLater,
+    CallMeLaterData,
+    Decision,
+    ExecuteJob,
+    ExecuteJobData,
+    KillJob,
+    KillJobData,
+    RegisterJob,
+    RejectJob,
+    RejectJobData,
+    SetJobMetadata,
+)
+from pipistrelle.protocol.fields import LATEST
+from pipistrelle.protocol.frames import MAX_FRAME_BYTES, UNWRITABLE, encode_value, encoder, too_long
+from pipistrelle.protocol.messages import Reply
+
+
+class _Written(Struct, gc=False):
+    """A reply as it stands on the wire."""
+
+    now: float
+    events: Sequence[Decision]
+
+
+def encode_reply(reply: Reply, *, why: bool = False) -> bytes:
+    """Return the frame of a reply.
+
+    Batsim wants decisions by ascending time and none after the reply's own ``now``: they are put in that order, and
+    ``now`` is raised to the last one's time. It takes no field that it does not know, so that names of calls stay
+    behind, and the reasons of decisions, too, unless ``why`` says that the server is one that takes them. A native
+    REGISTER_JOB becomes a job with a delay profile of its own.
+
+    Raises
+    ------
+    LocalProtocolError
+        when a decision or a wake filter has no counterpart on this wire, a number is NaN or infinite, JSON has nothing
+        for a value, or the frame would be longer than `MAX_FRAME_BYTES`.
+    """
+    now, events = reply.now, reply.events
+    finite = 0 <= now <= LATEST
+    for decision in events:
+        # A decision that is as simple as nearly all are needs no other form, and no second look at its numbers.
+        if type(decision) is not ExecuteJob or decision.timestamp != now or not (why or decision.data.why is None):
+            now, events = _in_batsims_way(reply, why)
+            finite = False
+            break
+    if reply.wake is not None:
+        raise LocalProtocolError("the batsim dialect has no wake filter", where="$.wake", expected="none")
+    try:
+        frame = encoder.encode(_Written(now, events)) if finite else _checked(now, events)
+    except UNWRITABLE:
+        frame = _checked(now, events)  # it says what is wrong
+    if len(frame) > MAX_FRAME_BYTES:
+        too_long(frame, LocalProtocolError)
+    return frame
+
+
+def _checked(now: float, events: Sequence[Decision]) -> bytes:
+    return encode_value(_Written(now, events), "a reply of the batsim dialect")
+
+
+def _in_batsims_way(reply: Reply, why: bool) -> tuple[float, list[Decision]]:
+    events: list[Decision] = []
+    for decision in reply.events:
+        write = _WRITERS.get(type(decision), _inexpressible)
+        events += [decision] if why and write in _REASONED else write(decision)
+    events.sort(key=lambda decision: decision.timestamp)
+    # A NaN is not lost here: the encoder's check refuses it wherever it stands.
+    return max(reply.now, max((decision.timestamp for decision in events), default=0.0)), events
+
+
+def _as_it_is(decision: Decision) -> list[Decision]:
+    return [decision]
+
+
+def _execution(decision: ExecuteJob | BatsimExecuteJob) -> list[Decision]:
+    data = decision.data
+    if isinstance(data, BatsimExecuteJobData) and data.mapping is not None:
+        mapped = BatsimExecuteJobData(data.job_id, data.alloc, mapping=data.mapping)
+        return [BatsimExecuteJob(decision.timestamp, mapped)]
+    return [ExecuteJob(decision.timestamp, ExecuteJobData(data.job_id, data.alloc))]
+
+
+def _rejection(decision: RejectJob) -> list[Decision]:
+    return [RejectJob(decision.timestamp, RejectJobData(decision.data.job_id))]
+
+
+def _kill(decision: KillJob) -> list[Decision]:
+    return [KillJob(decision.timestamp, KillJobData(decision.data.job_ids))]
+
+
+def _call(decision: CallMeLater) -> list[Decision]:
+    return [CallMeLater(decision.timestamp, CallMeLaterData(decision.data.timestamp))]
+
+
+def _registration(decision: RegisterJob) -> list[Decision]:
+    now, data = decision.timestamp, decision.data
+    workload, bang, name = data.job_id.partition("!")
+    if not (workload and name):
+        raise LocalProtocolError(
+            "a job is registered under an id without a workload", expected="WORKLOAD!NAME", found=f"'{data.job_id}'"
+        )
+    profile = f"{name}{bang}delay"
+    job: dict[str, Any] = {"id": data.job_id, "subtime": now, "res": data.job.res, "profile": profile}
+    if data.job.walltime is not None:
+        job["walltime"] = data.job.walltime
+    delay = _raw({"type": "delay", "delay": data.runtime})
+    return [
+        RegisterProfile(now, RegisterProfileData(workload, profile, delay)),
+        BatsimRegisterJob(now, BatsimRegisterJobData(data.job_id, _raw(job))),
+    ]
+
+
+def _raw(value: dict[str, Any]) -> Raw:
+    return Raw(encode_value(value, "REGISTER_JOB"))
+
+
+def _inexpressible(decision: Decision) -> list[Decision]:
+    raise LocalProtocolError(f"the batsim dialect has no decision {decision.__struct_config__.tag}")
+
+
+_WRITERS: Final[dict[type[Any], Callable[[Any], list[Decision]]]] = {
+    ExecuteJob: _execution,
+    BatsimExecuteJob: _execution,
+    RejectJob: _rejection,
+    KillJob: _kill,
+    CallMeLater: _call,
+    RegisterJob: _registration,
+    SetJobMetadata: _as_it_is,
+    SetResourceState: _as_it_is,
+    RegisterProfile: _as_it_is,
+    BatsimRegisterJob: _as_it_is,
+    ChangeJobState: _as_it_is,
+    NotifyServer: _as_it_is,
+    QueryServer: _as_it_is,
+    AnswerServer: _as_it_is,
+}
+
+#: what writes decisions that may say why
+_REASONED: Final = (_execution, _rejection, _kill)

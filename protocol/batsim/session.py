@@ -1,0 +1,126 @@
+"""The batsim dialect's conversation as a state machine without I/O, used by both sides.
+
+The server speaks first, and from then on in strict turn with the scheduler. There is no greeting: the first notice
+begins with SIMULATION_BEGINS. The last is SIMULATION_ENDS; the scheduler answers it, too, with an empty reply.
+"""
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from pipistrelle.protocol.base.errors import LocalProtocolError, ProtocolError, RemoteProtocolError
+from pipistrelle.protocol.batsim import codec
+from pipistrelle.protocol.events import SimulationBegins, SimulationEnds
+from pipistrelle.protocol.messages import Notice, Reply
+
+BatsimState = Literal["IDLE", "SCHEDULER_TURN", "SERVER_TURN", "FAREWELL", "CLOSED"]
+BatsimKind = Literal["FIRST_NOTICE", "NOTICE", "LAST_NOTICE", "REPLY"]
+
+#: {state: {kind of message: next state}}; what is not in it is illegal.
+BATSIM_TRANSITIONS: Final[dict[BatsimState, dict[BatsimKind, BatsimState]]] = {
+    "IDLE": {"FIRST_NOTICE": "SCHEDULER_TURN"},
+    "SCHEDULER_TURN": {"REPLY": "SERVER_TURN"},
+    "SERVER_TURN": {"NOTICE": "SCHEDULER_TURN", "LAST_NOTICE": "FAREWELL"},
+    "FAREWELL": {"REPLY": "CLOSED"},
+    "CLOSED": {},
+}
+
+
+@dataclass(slots=True)
+class _Session:
+    """State that both sides keep. A message that is not allowed changes nothing."""
+
+    state: BatsimState = "IDLE"
+    #: number of the last notice; they count from 1, and only on this side of the wire
+    seq: int = 0
+
+    def _illegal(self, kind: BatsimKind, error: type[ProtocolError]) -> ProtocolError:
+        legal = " or ".join(BATSIM_TRANSITIONS[self.state]) or "nothing, the session is over"
+        return error(f"{kind} is not allowed in state {self.state}", expected=legal, found=kind)
+
+    def _after_notice(self, notice: Notice, error: type[ProtocolError]) -> BatsimState:
+        """Return the state after a notice, or raise ``error`` if it is not allowed now."""
+        kind: BatsimKind = "NOTICE"
+        events = notice.events
+        if events:
+            if type(events[-1]) is SimulationEnds:
+                kind = "LAST_NOTICE"
+            elif type(events[0]) is SimulationBegins:
+                kind = "FIRST_NOTICE"
+        state = BATSIM_TRANSITIONS[self.state].get(kind)
+        if state is None:
+            raise self._illegal(kind, error)
+        return state
+
+
+@dataclass(slots=True)
+class BatsimServerSession(_Session):
+    """The server's end of a conversation with one scheduler."""
+
+    _notice: Notice | None = None
+
+    def send_notice(self, notice: Notice) -> bytes:
+        """Return the frame of a notice, whose ``seq`` must be the next number."""
+        state = self._after_notice(notice, LocalProtocolError)
+        if notice.seq != self.seq + 1:
+            raise LocalProtocolError(
+                "notices are numbered without gaps", where="$.seq", expected=str(self.seq + 1), found=str(notice.seq)
+            )
+        frame = codec.encode_notice(notice)
+        self.state = state
+        self.seq = notice.seq
+        self._notice = notice
+        return frame
+
+    def receive_reply(self, frame: bytes) -> Reply:
+        """Read the reply to the last notice; RemoteProtocolError if it is none, or none is due.
+
+        What stands in the reply to SIMULATION_ENDS cannot be carried out any more: that reply comes back empty.
+        """
+        state = BATSIM_TRANSITIONS[self.state].get("REPLY")
+        if state is None or self._notice is None:
+            raise self._illegal("REPLY", RemoteProtocolError)
+        reply = codec.decode_reply(frame, self._notice)
+        self.state = state
+        return reply if state != "CLOSED" else Reply(reply.reply_to, reply.now)
+
+
+@dataclass(slots=True)
+class BatsimSchedulerSession(_Session):
+    """The scheduler's end."""
+
+    #: whether the server is this package's own, which keeps what Batsim does not take: why a scheduler decides
+    ours: bool = False
+    _profiles: bool = False
+
+    def receive_notice(self, frame: bytes) -> Notice:
+        """Read a notice; RemoteProtocolError if it is none, or out of turn."""
+        notice = codec.decode_notice(frame, self.seq + 1, profiles=self._profiles)
+        state = self._after_notice(notice, RemoteProtocolError)
+        if self.seq == 0:
+            self._begin(frame, notice)
+        self.state = state
+        self.seq = notice.seq
+        return notice
+
+    def _begin(self, frame: bytes, notice: Notice) -> None:
+        self.ours = codec.is_ours(frame)
+        first = notice.events[0]
+        if isinstance(first, SimulationBegins):
+            self._profiles = first.data.config.get("profiles-forwarded-on-submission") is True
+
+    def send_reply(self, reply: Reply) -> bytes:
+        """Return the frame of a reply to the last notice; that to SIMULATION_ENDS must be empty."""
+        state = BATSIM_TRANSITIONS[self.state].get("REPLY")
+        if state is None:
+            raise self._illegal("REPLY", LocalProtocolError)
+        if reply.reply_to != self.seq:
+            raise LocalProtocolError(
+                "a reply answers the last notice", where="$.reply_to", expected=str(self.seq), found=str(reply.reply_to)
+            )
+        if state == "CLOSED" and reply.events:
+            raise LocalProtocolError(
+                "the simulation is over, nothing can be decided", where="$.events", found=str(len(reply.events))
+            )
+        frame = codec.encode_reply(reply, why=self.ours)
+        self.state = state
+        return frame

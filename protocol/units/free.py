@@ -1,0 +1,200 @@
+"""The mutable set of units: which units of the machine are free, for schedulers."""
+
+from bisect import bisect_left, bisect_right
+from typing import Final
+
+from pipistrelle.protocol.units.nodesets import NodeSet
+
+#: with more intervals than this, a change of many neighbours rebuilds their stretch in one pass, as moving the lists'
+#: tails for each would cost more.
+_LONG: Final = 2000
+
+
+class FreeUnits:
+    """A mutable set of units, as two parallel ascending lists: where the intervals begin and where they end.
+
+    A change costs a bisection and the move of a list's tail, which is fast up to tens of thousands of intervals. A
+    change that is refused changes nothing.
+
+    Parameters
+    ----------
+    units
+        the units in the set at first.
+    """
+
+    __slots__ = ("_ends", "_starts", "count")
+
+    #: the number of units in the set; read it, never write it.
+    count: int
+    #: the lowest and the highest unit of each interval: disjoint, ascending, never adjacent.
+    _starts: list[int]
+    _ends: list[int]
+
+    def __init__(self, units: NodeSet = NodeSet.EMPTY) -> None:
+        self._starts = [lo for lo, _ in units.intervals]
+        self._ends = [hi for _, hi in units.intervals]
+        self.count = len(units)
+
+    def take_lowest(self, k: int) -> NodeSet:
+        """Remove the `k` lowest units and return them.
+
+        Raises
+        ------
+        ValueError
+            if `k` is negative or more than `count`.
+        """
+        if not 0 < k <= self.count:
+            if k == 0:
+                return NodeSet.EMPTY
+            raise ValueError(f"cannot take {k} units from {self.count}")
+        starts, ends = self._starts, self._ends
+        start = starts[0]
+        self.count -= k
+        if start + k <= ends[0]:
+            starts[0] = start + k
+            return NodeSet._make(((start, start + k - 1),), k)
+        left = k
+        whole = 0
+        taken = []
+        while left:
+            start, end = starts[whole], ends[whole]
+            if end - start >= left:
+                taken.append((start, start + left - 1))
+                starts[whole] = start + left
+                break
+            taken.append((start, end))
+            left -= end - start + 1
+            whole += 1
+        del starts[:whole], ends[:whole]
+        return NodeSet._make(tuple(taken), k)
+
+    def remove(self, units: NodeSet) -> None:
+        """Remove `units`.
+
+        Raises
+        ------
+        ValueError
+            if some of them are not in the set, naming these; nothing is changed then.
+        """
+        starts, ends = self._starts, self._ends
+        intervals = units.intervals
+        at = 0
+        for lo, hi in intervals:
+            at = bisect_right(starts, lo) - 1
+            if at < 0 or ends[at] < hi:
+                raise ValueError(f"units not in the set: {self.missing(units)}")
+        self.count -= len(units)
+        several = len(intervals) > 1
+        if several and len(starts) > _LONG:
+            at, past = self._around(units)
+            if past - at <= 4 * len(units.intervals):
+                self._replace(at, past, self._between(at, past) - units)
+                return
+        for lo, hi in intervals:
+            if several:
+                at = bisect_right(starts, lo) - 1
+            if starts[at] == lo:
+                if ends[at] == hi:
+                    del starts[at], ends[at]
+                else:
+                    starts[at] = hi + 1
+            elif ends[at] == hi:
+                ends[at] = lo - 1
+            else:
+                starts.insert(at + 1, hi + 1)
+                ends.insert(at, lo - 1)
+
+    def add(self, units: NodeSet) -> None:
+        """Put `units` in.
+
+        Raises
+        ------
+        ValueError
+            if some of them are in the set already, naming these; nothing is changed then.
+        """
+        starts, ends = self._starts, self._ends
+        intervals = units.intervals
+        at = 0
+        for lo, hi in intervals:
+            at = bisect_right(starts, hi)
+            if at and ends[at - 1] >= lo:
+                raise ValueError(f"units in the set already: {units & self.snapshot()}")
+        self.count += len(units)
+        several = len(intervals) > 1
+        if several and len(starts) > _LONG:
+            at, past = self._around(units)
+            if past - at <= 4 * len(units.intervals):
+                self._replace(at, past, self._between(at, past) | units)
+                return
+        for lo, hi in intervals:
+            if several:
+                at = bisect_right(starts, lo)
+            after = at < len(starts) and starts[at] == hi + 1
+            if at and ends[at - 1] == lo - 1:
+                if after:
+                    del starts[at], ends[at - 1]
+                else:
+                    ends[at - 1] = hi
+            elif after:
+                starts[at] = lo
+            else:
+                starts.insert(at, lo)
+                ends.insert(at, hi)
+
+    def missing(self, units: NodeSet) -> NodeSet:
+        """Return those of `units` that are not in the set."""
+        starts, ends = self._starts, self._ends
+        if len(starts) < len(units.intervals):
+            return units - self.snapshot()
+        gaps = []
+        count = 0
+        for lo, hi in units.intervals:
+            low = lo
+            for at in range(bisect_left(ends, lo), bisect_right(starts, hi)):
+                if low < starts[at]:
+                    gaps.append((low, starts[at] - 1))
+                    count += starts[at] - low
+                low = ends[at] + 1
+            if low <= hi:
+                gaps.append((low, hi))
+                count += hi - low + 1
+        return NodeSet._make(tuple(gaps), count)
+
+    def snapshot(self) -> NodeSet:
+        """Return the set as it is now."""
+        return NodeSet._make(tuple(zip(self._starts, self._ends, strict=True)), self.count)
+
+    def check_invariants(self) -> None:
+        """Check that the intervals are canonical and the count is theirs.
+
+        Raises
+        ------
+        AssertionError
+            otherwise, which is a bug of this class.
+        """
+        if len(self._starts) != len(self._ends):
+            raise AssertionError(f"{len(self._starts)} starts but {len(self._ends)} ends")
+        before = -2
+        count = 0
+        for start, end in zip(self._starts, self._ends, strict=True):
+            if not before + 1 < start <= end:
+                raise AssertionError(f"interval {start}-{end} after one that ends at {before}")
+            before = end
+            count += end - start + 1
+        if count != self.count:
+            raise AssertionError(f"count is {self.count} but the intervals hold {count}")
+
+    def _around(self, units: NodeSet) -> tuple[int, int]:
+        """Return the range of positions of the intervals from the lowest to the highest of `units`, neighbours too."""
+        return bisect_left(self._ends, units.first - 1), bisect_right(self._starts, units.last + 1)
+
+    def _between(self, at: int, past: int) -> NodeSet:
+        starts, ends = self._starts[at:past], self._ends[at:past]
+        return NodeSet._make(tuple(zip(starts, ends, strict=True)), sum(ends) - sum(starts) + len(starts))
+
+    def _replace(self, at: int, past: int, units: NodeSet) -> None:
+        self._starts[at:past] = [lo for lo, _ in units.intervals]
+        self._ends[at:past] = [hi for _, hi in units.intervals]
+
+    def __repr__(self) -> str:
+        return f"FreeUnits({self.snapshot()!r})"

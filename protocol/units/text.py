@@ -1,0 +1,72 @@
+"""The grammar of a set of units as text, and what can be wrong with one."""
+
+import re
+from typing import Final
+
+from pipistrelle.protocol.base.errors import PipistrelleError
+
+#: a set of units as text, canonical or not; overlaps and lo > hi are beyond what a pattern can tell.
+PATTERN: Final = r"^((0|[1-9][0-9]{0,14})(-(0|[1-9][0-9]{0,14}))?( (0|[1-9][0-9]{0,14})(-(0|[1-9][0-9]{0,14}))?)*)?$"
+
+#: the largest unit number: 15 decimal digits, which every language's double holds exactly.
+LARGEST_UNIT: Final = 10**15 - 1
+
+#: matches one interval, ``lo`` or ``lo-hi``, as groups 1 and 2
+match_interval: Final = re.compile(r"(0|[1-9][0-9]{0,14})(?:-(0|[1-9][0-9]{0,14}))?").fullmatch
+#: matches a whole set of units
+match_set: Final = re.compile(PATTERN.replace("(", "(?:")).fullmatch
+_match_digits: Final = re.compile(r"[0-9]+(?:-[0-9]+)?").fullmatch
+_SHOWN: Final = 40
+
+
+class NodeSetError(PipistrelleError):
+    """A text or a list of intervals that is no set of units."""
+
+
+def piece_error(piece: str, number: int, position: int) -> NodeSetError:
+    """Return the error of a piece of a text, by its number and the position of its first character, both from 1."""
+    where = f"interval {number}, character {position}"
+    shown = repr(piece if len(piece) <= _SHOWN else piece[:_SHOWN] + "...")
+    if not piece:
+        return NodeSetError(
+            "an interval of a set of units is empty",
+            where=where,
+            expected="intervals separated by single spaces",
+            found="a space too many",
+        )
+    if "," in piece:
+        return NodeSetError(
+            "a set of units has a comma", where=where, expected="single spaces, as in '0-3 8-19'", found=shown
+        )
+    if match_interval(piece):
+        return NodeSetError("an interval of units runs backwards", where=where, expected="lo <= hi", found=shown)
+    if _match_digits(piece):
+        return NodeSetError(
+            "a unit number is not valid",
+            where=where,
+            expected=f"0 to {LARGEST_UNIT}, without leading zeros",
+            found=shown,
+        )
+    return NodeSetError(
+        "a piece is no interval of units", where=where, expected="'lo' or 'lo-hi' in decimal digits", found=shown
+    )
+
+
+def overlap_error(text: str, pairs: list[tuple[int, int]]) -> NodeSetError:
+    """Return the error of the second interval in the text's order that names a unit again."""
+    pieces = text.split(" ")
+    order = sorted(range(len(pairs)), key=lambda index: pairs[index])
+    reaching = order[0]
+    clashes = []
+    for index in order[1:]:
+        if pairs[index][0] <= pairs[reaching][1]:
+            clashes.append((max(index, reaching), min(index, reaching)))
+        if pairs[index][1] > pairs[reaching][1]:
+            reaching = index
+    later, earlier = min(clashes)
+    return NodeSetError(
+        "an interval of a set of units overlaps another",
+        where=f"interval {later + 1}, character {sum(len(piece) + 1 for piece in pieces[:later]) + 1}",
+        expected="each unit at most once",
+        found=f"'{pieces[later]}' beside '{pieces[earlier]}'",
+    )

@@ -1,0 +1,200 @@
+"""Backfilling: who may start now, and who may pass the first in the queue."""
+
+from collections.abc import Callable
+from math import inf
+from typing import Protocol
+
+from pipistrelle.schedulers.placement.lowest import Placement
+from pipistrelle.schedulers.plan.around_windows import OpenUnits, reserve
+from pipistrelle.schedulers.plan.running import Reservation
+from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.policy.view import View
+
+
+class Backfill(Protocol):
+    """Starts jobs; it may keep what it knows from one instant for the next."""
+
+    def schedule(self, view: View, placement: Placement) -> None:
+        """Start every job that may start now."""
+
+
+def start_in_order(view: View, placement: Placement) -> bool:
+    """Start the first job again and again as long as it fits; return whether any was started."""
+    started = False
+    # A look at the first has a dynamic order rank all jobs: nobody need look if nothing is free.
+    while view.free.count and (first := view.waiting.first) is not None and first.size <= view.free.count:
+        view.start(first, placement.take(view.free, first.size))
+        started = True
+    return started
+
+
+class NoBackfill:
+    """Jobs start strictly in the order of the queue."""
+
+    def schedule(self, view: View, placement: Placement) -> None:
+        """Start from the front until a job does not fit."""
+        if view.windows:
+            OpenUnits(view, placement).start_in_order()
+        else:
+            start_in_order(view, placement)
+        if not view.free.count or (view.waiting and view.waiting.arrivals_last):  # nobody can pass the first
+            view.wake = ("JOB_COMPLETED",)
+
+
+class FirstFit:
+    """Every job that fits starts, in the order of the queue: no reservation, so large jobs may starve."""
+
+    def __init__(self) -> None:
+        #: whether a window may have kept back a job that fits
+        self._kept_back = False
+
+    def schedule(self, view: View, placement: Placement) -> None:
+        """Start all that fits."""
+        if view.windows:
+            self._kept_back = True
+            OpenUnits(view, placement).start_all()
+        else:
+            self._start_all(view, placement)
+            self._kept_back = False
+        if not view.free.count:
+            view.wake = ("JOB_COMPLETED",)
+
+    def _start_all(self, view: View, placement: Placement) -> None:
+        free = view.free
+        start_in_order(view, placement)
+        if not (view.released or self._kept_back):  # what waited before still does not fit
+            for job in view.waiting.in_order(view.arrivals):
+                if job.waits and job.size <= free.count:
+                    view.start(job, placement.take(free, job.size))
+        elif free.count and len(view.waiting) > 1:
+
+            def start(job: SchedulerJob) -> tuple[int, int]:
+                view.start(job, placement.take(free, job.size))
+                return free.count, 0
+
+            view.waiting.pass_over(start, free.count)
+
+
+class Easy:
+    """EASY backfilling: one reservation, for the first in the queue, by numbers of units alone.
+
+    A job may pass if it ends, by its walltime, not later than the shadow time, or if it needs no more units than the
+    reservation leaves over (Lifka, "The ANL/IBM SP scheduling system", 1995; Mu'alem and Feitelson, 2001).
+    Candidates are taken in the order of the queue, or shortest walltime first (``shortest_first``; EASY-SJBF of
+    Tsafrir, Etsion and Feitelson, 2007).
+
+    Between two releases of units the reservation cannot change and time only takes candidates away, so that only the
+    jobs that have arrived since need a look.
+    """
+
+    def __init__(self, *, shortest_first: bool = False) -> None:
+        self._shortest_first = shortest_first
+        self._reserved_for: SchedulerJob | None = None
+        self._shadow = inf
+        self._extra = 0
+        #: where the first job's reservation is by single units
+        self._by_units: View | None = None
+
+    def reservation(self, job: SchedulerJob) -> float | None:
+        """Return by when (s) the first job will start, inf if no one can tell; None for any other job."""
+        view = self._by_units
+        if view is not None:
+            return reserve(view, job).shadow if job is view.waiting.first else None
+        return self._shadow if job is self._reserved_for else None
+
+    def schedule(self, view: View, placement: Placement) -> None:
+        """Start from the front, then backfill behind the first job that does not fit."""
+        if not view.plain:
+            self._by_units = view
+            self._schedule_by_units(view, placement)
+            return
+        self._by_units = None
+        started = start_in_order(view, placement)
+        if not view.free.count:
+            # An arrival cannot start; if it becomes the first, the next release will find it there.
+            self._reserved_for = None
+            view.wake = ("JOB_COMPLETED",)
+            return
+        first = view.waiting.first
+        if first is None:
+            self._reserved_for = None
+            return
+        if view.released or started or first is not self._reserved_for:
+            self._reserved_for = first
+            self._shadow, self._extra = self._reserve(view, first)
+            self._pass_over_all(view, placement, first)
+        else:
+            self._pass_over(view, placement, first, view.waiting.in_order(view.arrivals))
+
+    def _schedule_by_units(self, view: View, placement: Placement) -> None:
+        """Do the same by single units: which of them are open differs from job to job, or from those that come back."""
+        self._reserved_for = None
+        units = OpenUnits(view, placement)
+        first = units.start_in_order()
+        if first is None:
+            return
+        if not view.free.count:
+            view.wake = ("JOB_COMPLETED",)
+            return
+        jobs = [job for job in view.waiting if job.size <= view.free.count]
+        if self._shortest_first:
+            jobs.sort(key=lambda job: job.occupies)
+        units.pass_over(first, jobs)
+
+    @staticmethod
+    def _reserve(view: View, first: SchedulerJob) -> Reservation:
+        return view.running.reserve(first.size, view.free.count)
+
+    def _pass_over_all(self, view: View, placement: Placement, first: SchedulerJob) -> None:
+        if len(view.waiting) == 1:
+            return
+
+        def start(job: SchedulerJob) -> tuple[int, int]:
+            self._backfill(view, placement, job, first)
+            return view.free.count, self._extra
+
+        view.waiting.pass_over(
+            start,
+            view.free.count,
+            spare=self._extra,
+            ends_by=self._shadow,
+            now=view.now,
+            shortest_first=self._shortest_first,
+        )
+
+    def _pass_over(self, view: View, placement: Placement, first: SchedulerJob, jobs: list[SchedulerJob]) -> None:
+        if self._shortest_first and len(jobs) > 1:
+            jobs = sorted(jobs, key=lambda job: job.occupies)
+        for job in jobs:
+            in_time = view.now + job.occupies <= self._shadow
+            if job is not first and job.size <= view.free.count and (in_time or job.size <= self._extra):
+                self._backfill(view, placement, job, first)
+
+    def _backfill(self, view: View, placement: Placement, job: SchedulerJob, first: SchedulerJob) -> None:
+        if view.now + job.occupies > self._shadow:
+            self._extra -= job.size
+        view.start(job, placement.take(view.free, job.size), f"backfilled before {first.id}")
+
+
+# Most runs need neither of these modules.
+def _easy_slices() -> Backfill:
+    from pipistrelle.schedulers.backfill.easy_slices import EasySlices
+
+    return EasySlices()
+
+
+def _conservative() -> Backfill:
+    from pipistrelle.schedulers.backfill.conservative import Conservative
+
+    return Conservative()
+
+
+#: {name: what makes one}
+BACKFILLS: dict[str, Callable[[], Backfill]] = {
+    "none": NoBackfill,
+    "firstfit": FirstFit,
+    "easy": Easy,
+    "easy-sjbf": lambda: Easy(shortest_first=True),
+    "easy-slices": _easy_slices,
+    "conservative": _conservative,
+}

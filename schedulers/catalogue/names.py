@@ -1,0 +1,56 @@
+"""What can be named: the parts of policies, and schedulers; a command line needs no more to be read or explained."""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+#: {axis: the parts that there are}; `pipistrelle.schedulers.catalogue.parts` makes them
+PARTS: Final[Mapping[str, tuple[str, ...]]] = {
+    "order": ("fcfs", "sjf", "bins", "maui", "pbs"),
+    "backfill": ("none", "firstfit", "easy", "easy-sjbf", "easy-slices", "conservative", "depth"),
+    "placement": ("lowest",),
+}
+#: of a preset's file
+SUFFIX: Final = ".toml"
+#: other packages' schedulers are entry points of this group
+GROUP: Final = "pipistrelle.schedulers"
+#: {scheduler that is more than a composition: what it is}
+OWN: Final = {"maui": "A centre's own maui.cfg: priorities, fairshare, limits, reservations, backfilling"}
+
+
+@cache
+def library_names() -> tuple[str, ...]:
+    """Return the names of the presets that come with the package, sorted."""
+    from importlib.resources import files  # costs more than all the rest here
+
+    folder = files("pipistrelle.schedulers") / "library"
+    return tuple(sorted(entry.name.removesuffix(SUFFIX) for entry in folder.iterdir() if entry.name.endswith(SUFFIX)))
+
+
+def is_ours(name: str) -> bool:
+    """Tell whether a scheduler is made of code of ours alone: a preset or ``maui``."""
+    return name in library_names() or name in OWN or name.endswith(SUFFIX)
+
+
+def entries() -> "dict[str, EntryPoint]":
+    """Return {name: entry point} of the schedulers of other packages; none of them takes a name of the library."""
+    from importlib.metadata import entry_points  # looks through all that is installed: runs of our own need it not
+
+    return {point.name: point for point in entry_points(group=GROUP) if point.name not in {*library_names(), *OWN}}
+
+
+def registered() -> list[str]:
+    """Return the names of the library's schedulers and of those of other packages, sorted."""
+    return sorted({*library_names(), *OWN, *entries()})
+
+
+def is_policy_name(text: str) -> bool:
+    """Tell whether a text names a scheduler: registered, a TOML file, or a Python object (``module:name``)."""
+    return (
+        is_ours(text)
+        or (":" in text and "://" not in text and not any(c.isspace() for c in text))
+        or text in registered()
+    )

@@ -1,0 +1,187 @@
+"""What policies are made of, by name: orders, backfilling rules and placements, some with options."""
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
+
+import msgspec
+
+from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, printable
+from pipistrelle.schedulers.backfill.easy import BACKFILLS, Backfill
+from pipistrelle.schedulers.catalogue.names import PARTS
+from pipistrelle.schedulers.orders.fixed import ORDERS, Order
+
+if TYPE_CHECKING:
+    from pipistrelle.schedulers.maui.priority.order import MauiOrder
+
+#: how much of a value a message shows
+_SHOWN: Final = 60
+_WRONG: Final = re.compile(r"(?:expected|Expected) (.*), (?:got|found) (.*?)(?: - at `\$\.?(.*)`)?", re.DOTALL)
+_UNKNOWN: Final = re.compile(r"Object contains unknown field `(.*?)`(?: - at `\$\.?(.*)`)?", re.DOTALL)
+_NO_CHOICE: Final = re.compile(r"Invalid enum value '(.*?)'(?: - at `\$\.?(.*)`)?", re.DOTALL)
+_MISSING: Final = re.compile(r"Object missing required field `(.*?)`(?: - at `\$\.?(.*)`)?", re.DOTALL)
+#: {msgspec's name of a type: what users call it}
+_TYPES: Final = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "a text",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a table",
+}
+
+
+class PolicyError(PipistrelleError):
+    """A scheduler, or a part of one, that cannot be had."""
+
+
+class MauiOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Options of the order ``maui``: the name of a maui.cfg; None: Maui's defaults."""
+
+    config: str | None = None
+
+
+def _maui_order(options: MauiOptions) -> "MauiOrder":
+    from pipistrelle.schedulers.maui.config.read import read_maui_config  # most runs start without these
+    from pipistrelle.schedulers.maui.priority.order import MauiOrder
+
+    return MauiOrder() if options.config is None else MauiOrder(read_maui_config(Path(options.config))[0])
+
+
+class _Part(NamedTuple):
+    """A part with options: the table that describes them, and what makes the part of one; ``where`` for messages."""
+
+    options: type[msgspec.Struct]
+    make: Callable[[Any, str], Any]
+
+
+# Most runs need none of these modules.
+def _bins() -> _Part:
+    from pipistrelle.schedulers.orders.bins import Bins, BinsOptions
+
+    return _Part(BinsOptions, lambda options, where: Bins(options))
+
+
+def _pbs() -> _Part:
+    from pipistrelle.schedulers.pbs.order import PbsOptions, PbsOrder
+
+    return _Part(PbsOptions, lambda options, where: PbsOrder(options, f"{where}formula"))
+
+
+def _depth() -> _Part:
+    from pipistrelle.schedulers.pbs.backfill import Depth, DepthOptions
+
+    return _Part(DepthOptions, lambda options, where: Depth(options))
+
+
+_ORDERS: Final[Mapping[str, Callable[[], _Part]]] = {
+    "bins": _bins,
+    "maui": lambda: _Part(MauiOptions, lambda options, where: _maui_order(options)),
+    "pbs": _pbs,
+}
+_BACKFILLS: Final[Mapping[str, Callable[[], _Part]]] = {"depth": _depth}
+
+
+def check_part(axis: str, part: str, where: str | None = None) -> None:
+    """Raise PolicyError, naming the closest, unless there is such a part on the axis.
+
+    ``where`` is what names the part, such as a file.
+    """
+    known = PARTS[axis]
+    if part not in known:
+        raise PolicyError(
+            f"there is no {axis} '{printable(part)}'", where=where, hint=did_you_mean(part, sorted(known))
+        )
+
+
+def make_order(name: str, options: Mapping[str, Any] | None = None, where: str | None = None) -> Order:
+    """Return a new order of this name, which is known.
+
+    Raises
+    ------
+    PolicyError
+        when it has no such option, or the option no such value; ``where`` is what the table stands in.
+    FormulaError
+        when a formula cannot be read.
+    """
+    if name in _ORDERS:
+        order: Order = _make(_ORDERS[name](), "order", name, options, where)
+        return order
+    _refuse("order", name, options, where, _ORDERS)
+    return ORDERS[name]()
+
+
+def make_backfill(name: str, options: Mapping[str, Any] | None = None, where: str | None = None) -> Backfill:
+    """Return a new backfilling rule of this name, which is known; PolicyError as `make_order`."""
+    if name in _BACKFILLS:
+        backfill: Backfill = _make(_BACKFILLS[name](), "backfill", name, options, where)
+        return backfill
+    _refuse("backfill", name, options, where, _BACKFILLS)
+    return BACKFILLS[name]()
+
+
+def _refuse(axis: str, name: str, options: Mapping[str, Any] | None, where: str | None, known: Collection[str]) -> None:
+    if options:
+        raise PolicyError(
+            f"the {axis} '{name}' has no options",
+            where=where,
+            expected=f"{axis} = {' or '.join(known)}, or no such table",
+            found=printable(", ".join(options))[:_SHOWN],
+        )
+
+
+def _make(part: _Part, axis: str, name: str, options: Mapping[str, Any] | None, where: str | None) -> Any:
+    prefix = f"{where}: {axis}-options." if where else f"{axis}-options."
+    try:
+        read = msgspec.convert(dict(options or {}), part.options)
+    except msgspec.ValidationError as error:
+        raise _explain(str(error), part, axis, name, prefix) from None
+    except OverflowError:
+        raise PolicyError("a number is too large", where=prefix.removesuffix(".")) from None
+    return part.make(read, prefix)
+
+
+def _explain(complaint: str, part: _Part, axis: str, name: str, prefix: str) -> PolicyError:
+    """Return msgspec's complaint as one of ours."""
+    unknown = _UNKNOWN.fullmatch(complaint)
+    if unknown is not None:
+        key, path = unknown.groups()
+        place = f"{prefix}{path}" if path else prefix
+        table = _table_at(part.options, path or "")
+        known = [field.encode_name for field in msgspec.structs.fields(table)]
+        what = f"the {axis} '{name}' has no option '{printable(key)[:_SHOWN]}'"
+        return PolicyError(what, where=place.removesuffix("."), hint=did_you_mean(key, known))
+    missing = _MISSING.fullmatch(complaint)
+    if missing is not None:
+        key, path = missing.groups()
+        return PolicyError(f"'{key}' is missing", where=f"{prefix}{path}".removesuffix("."))
+    no_choice = _NO_CHOICE.fullmatch(complaint)
+    if no_choice is not None:
+        found, path = no_choice.groups()
+        choices = next(
+            (get_args(field.type) for field in msgspec.structs.fields(part.options) if field.encode_name == path), ()
+        )
+        expected = " or ".join(map(repr, choices)) or None
+        place = f"{prefix}{path}".removesuffix(".")
+        return PolicyError(
+            "a value that cannot be", where=place, expected=expected, found=f"'{printable(found)[:_SHOWN]}'"
+        )
+    wrong = _WRONG.fullmatch(complaint)
+    if wrong is None:
+        return PolicyError(printable(complaint)[:200], where=prefix.removesuffix("."))
+    expected, found, path = (printable(text or "").replace("`", "")[:_SHOWN] for text in wrong.groups())
+    expected, found = (" or ".join(_TYPES.get(word, word) for word in text.split(" | ")) for text in (expected, found))
+    return PolicyError(
+        "a value that cannot be", where=f"{prefix}{path}".removesuffix("."), expected=expected, found=found
+    )
+
+
+def _table_at(options: type[msgspec.Struct], path: str) -> type[msgspec.Struct]:
+    """Return the table that stands at a path such as ``bins[0]`` in a part's options."""
+    table = options
+    for step in path.split(".") if path else ():
+        key = step.partition("[")[0]
+        kind = next(field.type for field in msgspec.structs.fields(table) if field.encode_name == key)
+        table = next((one for one in get_args(kind) if isinstance(one, type) and issubclass(one, msgspec.Struct)), kind)
+    return table

@@ -1,0 +1,130 @@
+"""Policies as files: an order, a backfilling rule and a placement in TOML; those of the library have names."""
+
+import re
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final
+
+from msgspec import Struct, field
+from msgspec.structs import fields
+
+from pipistrelle.protocol.base.errors import did_you_mean, printable
+from pipistrelle.schedulers.catalogue.names import SUFFIX, library_names
+from pipistrelle.schedulers.catalogue.parts import PolicyError, check_part, make_backfill, make_order
+
+_MANUAL: Final = "docs/scheduling.md lists every key."
+#: how much of a value a message shows
+_SHOWN: Final = 60
+_POSITION: Final = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", re.DOTALL)
+
+
+class Preset(Struct, frozen=True, rename="kebab"):
+    """What a policy is made of: the keys of its file, none of which must be there.
+
+    The two tables are for the options of an order and of a backfilling rule that have some.
+    """
+
+    description: str = ""
+    order: str = "fcfs"
+    backfill: str = "none"
+    placement: str = "lowest"
+    order_options: dict[str, Any] = field(default_factory=dict)
+    backfill_options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def parts(self) -> dict[str, str]:
+        """The part on each axis."""
+        return {"order": self.order, "backfill": self.backfill, "placement": self.placement}
+
+
+@cache
+def library() -> dict[str, Preset]:
+    """Return {name: preset} of those that come with the package, by name."""
+    return {name: library_preset(name) for name in library_names()}
+
+
+@cache
+def library_preset(name: str) -> Preset:
+    """Return one that comes with the package; most runs need no other."""
+    file = files("pipistrelle.schedulers") / "library" / f"{name}{SUFFIX}"
+    return parse_preset(file.read_text(encoding="utf-8"), f"{name}{SUFFIX}")
+
+
+def read_preset(path: Path) -> Preset:
+    """Return the preset in a user's file.
+
+    Raises
+    ------
+    PolicyError
+        if the file cannot be read, or as `parse_preset` does.
+    """
+    where = printable(str(path))
+    try:
+        text = path.read_text(encoding="utf-8-sig")  # some editors begin a file with a mark
+    except FileNotFoundError:
+        raise PolicyError("there is no such file", where=where) from None
+    except OSError as error:
+        raise PolicyError(f"cannot read the file ({error.strerror or error})", where=where) from None
+    except UnicodeDecodeError as error:
+        raise PolicyError("the file is not UTF-8 text", where=f"{where}, byte {error.start}") from None
+    except ValueError as error:  # a null character in the name
+        raise PolicyError(f"cannot read the file ({error})", where=where) from None
+    return parse_preset(text, where)
+
+
+def parse_preset(text: str, where: str) -> Preset:
+    """Return the preset that a TOML text describes.
+
+    Parameters
+    ----------
+    text
+        the whole file: ``description``, ``order``, ``backfill`` and ``placement``, each a text, and the tables
+        ``order-options`` and ``backfill-options``, all optional.
+    where
+        what the text is called in messages, usually the file's name.
+
+    Raises
+    ------
+    PolicyError
+        if it is no TOML (with line and column), has an unknown key or a value of the wrong type, or names a part or an
+        option that there is not; the message names the closest.
+    FormulaError
+        if a formula in it cannot be read.
+    """
+    import tomllib  # many processes read none
+
+    try:
+        raw: dict[str, Any] = tomllib.loads(text)
+    except RecursionError:
+        raise PolicyError("arrays or tables are nested too deep", where=where, hint=_MANUAL) from None
+    except ValueError as error:
+        raise _syntax_error(str(error), where) from None
+    names = {own.encode_name: own.name for own in fields(Preset)}
+    keys: dict[str, Any] = {}
+    for key, value in raw.items():
+        if key not in names:
+            hint = f"{did_you_mean(key, list(names))} {_MANUAL}"
+            raise PolicyError(f"unknown key '{printable(key)[:_SHOWN]}'", where=where, hint=hint)
+        wanted = dict if key.endswith("-options") else str
+        if not isinstance(value, wanted):
+            found = printable(repr(value))[:_SHOWN]
+            expected = "text" if wanted is str else f"a table [{key}]"
+            raise PolicyError("a value of the wrong type", where=f"{where}: {key}", expected=expected, found=found)
+        keys[names[key]] = value
+    preset = Preset(**keys)
+    for axis, part in preset.parts.items():
+        check_part(axis, part, where=where)
+    make_order(preset.order, preset.order_options, where)  # to see whether it can be made
+    make_backfill(preset.backfill, preset.backfill_options, where)
+    return preset
+
+
+def _syntax_error(complaint: str, where: str) -> PolicyError:
+    found = _POSITION.fullmatch(complaint)
+    if found is None:  # the one complaint of tomllib's that is not its own: int() on thousands of digits
+        return PolicyError("a number is too long", where=where, hint=_MANUAL)
+    said, line, column = found.groups()
+    place = f"line {line}, column {column}" if line else "end of the text"
+    what = f"this is not TOML: {said[:1].lower()}{printable(said[1:])}"
+    return PolicyError(what, where=f"{where}, {place}", hint='Texts need quotes, as in order = "fcfs".')

@@ -1,0 +1,173 @@
+"""Schedulers by name: the library's, those that other packages register, and a user's own file or module."""
+
+import importlib
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipistrelle.protocol.base.errors import did_you_mean, printable
+from pipistrelle.protocol.base.log import logger
+from pipistrelle.schedulers.catalogue.names import OWN, SUFFIX, entries, library_names, registered
+from pipistrelle.schedulers.catalogue.presets import Preset, library_preset, read_preset
+from pipistrelle.schedulers.policy.compose import Policy, PolicyError, compose
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+
+def describe(name: str) -> str:
+    """Return one line on a registered scheduler: the preset's description, or the first line of documentation."""
+    if name in library_names():
+        return library_preset(name).description
+    if name in OWN:
+        return OWN[name]
+    try:
+        text = getattr(_load_entry(entries()[name]), "__doc__", None) or ""
+    except PolicyError as error:
+        return f"cannot be had: {error.what}"
+    return text.strip().partition("\n")[0]
+
+
+def make_policy(
+    name: str,
+    *,
+    order: str | None = None,
+    backfill: str | None = None,
+    placement: str | None = None,
+    order_options: Mapping[str, Any] | None = None,
+    backfill_options: Mapping[str, Any] | None = None,
+) -> Policy:
+    """Return the policy of this name, with other parts or options if they are given.
+
+    ``name`` is a registered scheduler, ``path/to/file.toml`` with a preset (docs/scheduling.md), or
+    ``package.module:OBJECT`` or ``path/to/file.py:OBJECT``, where the object is a class or function that returns a
+    policy when called without arguments. Only presets have parts that can be replaced, and options; those that are
+    given are added to the preset's own, and those of a part that is replaced do not count.
+
+    Raises
+    ------
+    PolicyError
+        when there is none, or it cannot be loaded, or is no policy.
+    """
+    parts = {
+        axis: part
+        for axis, part in (("order", order), ("backfill", backfill), ("placement", placement))
+        if part is not None
+    }
+    preset = _preset(name)
+    if preset is not None:
+        own_name = printable(Path(name).stem) if name.endswith(SUFFIX) else name
+        full_name = "+".join([own_name, *(f"{axis}={part}" for axis, part in parts.items())])
+        return compose(
+            name=full_name,
+            order_options=_options(preset.order_options if order is None else {}, order_options),
+            backfill_options=_options(preset.backfill_options if backfill is None else {}, backfill_options),
+            where=None if parts or order_options or backfill_options else name,
+            **(preset.parts | parts),
+        )
+    if order_options or backfill_options:
+        named = ", ".join([*(order_options or {}), *(backfill_options or {})])
+        raise PolicyError(
+            f"'{printable(name)}' has no options",
+            expected=f"a TOML file or one of {', '.join(library_names())}",
+            found=named,
+        )
+    if parts:
+        raise PolicyError(
+            f"'{name}' has no parts that could be replaced by --{' --'.join(parts)}",
+            expected=f"a TOML file or one of {', '.join(library_names())}",
+        )
+    if name in OWN:
+        from pipistrelle.schedulers.maui.policy import make_maui  # most runs start without it
+
+        return make_maui()
+    others = entries()
+    if name in others:
+        made = _call(_load_entry(others[name]), name)
+    elif ":" in name:
+        made = _call(_load_object(name), name)
+    else:
+        raise PolicyError(
+            f"there is no scheduler '{name}'",
+            hint=f"{did_you_mean(name, registered())} A file of yours is given as file.toml or file.py:CLASS.",
+        )
+    for attribute in ("name", "order", "decide"):
+        if not hasattr(made, attribute):
+            raise PolicyError(
+                f"this is no policy: it has no '{attribute}'",
+                where=name,
+                expected="an object with name, order and decide(view)",
+                found=type(made).__name__,
+            )
+    policy: Policy = made
+    return policy
+
+
+def _options(own: Mapping[str, Any], given: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return a preset's options with others in their place; tables within are merged."""
+    merged = dict(own)
+    for key, value in (given or {}).items():
+        before = merged.get(key)
+        merged[key] = before | value if isinstance(before, dict) and isinstance(value, dict) else value
+    return merged
+
+
+def _preset(name: str) -> Preset | None:
+    """Return the preset of this name or in this file, None if the name is that of something else."""
+    if name in library_names():
+        return library_preset(name)
+    return read_preset(Path(name)) if name.endswith(SUFFIX) else None
+
+
+def _load_entry(point: "EntryPoint") -> Any:
+    logger()  # the other package's code may use loguru: by then it must be set up
+    try:
+        return point.load()
+    except Exception as error:  # another package's code
+        raise PolicyError(
+            f"the scheduler cannot be loaded ({type(error).__name__}: {error})", where=f"{point.name} = {point.value}"
+        ) from error
+
+
+def _load_object(name: str) -> Any:
+    logger()  # the user's code may use loguru: by then it must be set up
+    module_name, _, attribute = name.rpartition(":")
+    try:
+        module = _load_file(Path(module_name)) if module_name.endswith(".py") else importlib.import_module(module_name)
+    except PolicyError:
+        raise
+    except Exception as error:  # importing runs the user's code: anything may come out of it
+        raise PolicyError(f"cannot import it ({type(error).__name__}: {error})", where=module_name) from error
+    try:
+        return getattr(module, attribute)
+    except AttributeError:
+        public = [key for key in vars(module) if not key.startswith("_")]
+        raise PolicyError(
+            f"there is no '{attribute}' in it", where=module_name, hint=did_you_mean(attribute, public)
+        ) from None
+
+
+def _load_file(path: Path) -> Any:
+    if not path.is_file():
+        raise PolicyError("there is no such file", where=str(path))
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    spec = spec_from_file_location(f"pipistrelle_user_{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise PolicyError("this is no Python file", where=str(path))
+    module = module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _call(factory: Any, name: str) -> Any:
+    try:
+        return factory()
+    except Exception as error:  # the user's code again
+        raise PolicyError(
+            f"cannot make the policy ({type(error).__name__}: {error})",
+            where=name,
+            expected="a class or function that needs no arguments",
+        ) from error

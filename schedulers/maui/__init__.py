@@ -1,0 +1,1 @@
+"""A centre's own Maui: its configuration, priorities, limits, reservations and fills."""

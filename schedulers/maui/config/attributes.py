@@ -1,0 +1,314 @@
+"""The values of a maui.cfg: numbers, times, lists, limits, and the attributes of *CFG parameters."""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from math import inf, isfinite
+from typing import Any, Final
+
+from pipistrelle.protocol.units.text import LARGEST_UNIT
+from pipistrelle.schedulers.maui.config.parameters import Kind, Parameter, Value
+from pipistrelle.schedulers.maui.config.settings import KINDS, Credential, Limit, Standing, TargetMode
+
+_TIME: Final = re.compile(r"(?:(?:(?:(\d{1,9}):)?(\d{1,9}):)?(\d{1,9}):)?(\d{1,12})")
+_TIME_FORMAT: Final = "[[[DD:]HH:]MM:]SS or INFINITY"
+_ENDLESS: Final = ("INFINITY", "INFINITE", "UNLIMITED")
+_SEPARATORS: Final = re.compile(r"[\s,:]+")
+_LARGEST: Final = 1e15
+
+
+class BadValue(Exception):
+    """A value that is none of its kind; ``expected`` says what would be."""
+
+    def __init__(self, expected: str) -> None:
+        self.expected = expected
+        super().__init__(expected)
+
+
+class NotSupported(Exception):
+    """A value or an attribute that Maui has and this one has not; the text says why."""
+
+
+def read_time(text: str) -> float:
+    """Return a time in seconds, inf for INFINITY; BadValue if it is none."""
+    if text.upper() in _ENDLESS:
+        return inf
+    if text == "-1":
+        return -1.0
+    match = _TIME.fullmatch(text)
+    if match is None:
+        raise BadValue(_TIME_FORMAT)
+    days, hours, minutes, seconds = (float(part or 0) for part in match.groups())
+    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+
+
+def read_number(text: str, *, whole: bool = False) -> float:
+    """Return a finite number; BadValue if it is none, or no whole one if that is asked for."""
+    expected = "a whole number" if whole else "a number"
+    try:
+        value = float(text) if text.isascii() and "_" not in text else inf
+    except ValueError:
+        raise BadValue(expected) from None
+    if not isfinite(value) or (whole and value != int(value)):
+        raise BadValue(expected)
+    if abs(value) > _LARGEST:
+        raise BadValue(f"{expected} from {-_LARGEST:g} to {_LARGEST:g}")
+    return value
+
+
+def read_boolean(text: str) -> bool:
+    """Return TRUE or FALSE, as Maui writes them; BadValue otherwise."""
+    upper = text.upper()
+    if upper in ("TRUE", "ON", "YES", "1"):
+        return True
+    if upper in ("FALSE", "OFF", "NO", "0"):
+        return False
+    raise BadValue("TRUE or FALSE")
+
+
+def read_names(text: str) -> tuple[str, ...]:
+    """Return the names of a list, separated by commas, colons or spaces; BadValue without any."""
+    names = tuple(name for name in _SEPARATORS.split(text) if name)
+    if not names:
+        raise BadValue("a list of names")
+    return names
+
+
+def read_value(parameter: Parameter, text: str) -> Value:
+    """Return the value of a parameter; BadValue if it is wrong, NotSupported if only Maui itself has it."""
+    if parameter.kind is Kind.CHOICE:
+        upper = text.upper()
+        if upper in parameter.lacking:
+            raise NotSupported(f"known are {', '.join(parameter.choices)}; {parameter.default} stays")
+        if upper not in parameter.choices:
+            raise BadValue(f"one of {', '.join(parameter.choices)}")
+        return upper
+    if parameter.kind is Kind.NAMES:
+        return read_names(text)
+    if len(text.split()) > 1:
+        raise BadValue("one value")
+    if parameter.kind is Kind.TIME:
+        value = read_time(text)
+    elif parameter.kind is Kind.BOOLEAN:
+        return read_boolean(text)
+    else:
+        value = read_number(text, whole=parameter.kind is Kind.INTEGER)
+    least, most = _RANGES.get(parameter.name, (-inf, inf))
+    if not least <= value <= most:
+        raise BadValue(f"a value of at least {least:g}" + (f" and at most {most:g}" if most != inf else ""))
+    return int(value) if parameter.kind is Kind.INTEGER else value
+
+
+_RANGES: Final = {
+    "FSDEPTH": (1, 1024),
+    "FSINTERVAL": (1, inf),
+    "FSDECAY": (0, 1),
+    "BACKFILLDEPTH": (0, inf),
+    "RESERVATIONDEPTH": (0, inf),
+    "RESDEPTH": (1, inf),
+    "DEFERTIME": (0, _LARGEST),
+    "SYSTEMDEFAULTJOBWALLTIME": (1, _LARGEST),
+}
+
+#: {attribute: (metric, whether its values are times)}
+_METRICS: Final = {
+    "MAXJOB": ("JOB", False),
+    "MAXNODE": ("NODE", False),
+    "MAXPROC": ("PROC", False),
+    "MAXPE": ("PROC", False),
+    "MAXPS": ("PS", False),
+    "MAXWC": ("WC", True),
+    "MAXIJOB": ("IJOB", False),
+}
+_PER_JOB: Final = {
+    "MAXNODEPERJOB": "most_nodes_per_job",
+    "MAX.NODE": "most_nodes_per_job",
+    "MAXPROCPERJOB": "most_units_per_job",
+    "MAX.PROC": "most_units_per_job",
+    "MAX.WCLIMIT": "longest_job",
+}
+_QOS_ONLY: Final = {
+    "QTWEIGHT": ("queue_time_weight", read_number),
+    "XFWEIGHT": ("xfactor_weight", read_number),
+    "QTTARGET": ("queue_time_target", read_time),
+    "XFTARGET": ("xfactor_target", read_number),
+}
+_CREDENTIAL_LACKING: Final = {
+    **dict.fromkeys(("QLIST", "ALIST", "PLIST", "PDEF", "ADEF"), "any job may use any QOS, account and partition"),
+    **dict.fromkeys(("FLAGS", "QFLAGS", "JOBFLAGS"), "there are no flags"),
+    **dict.fromkeys(("MAXMEM", "MAXIMEM"), "a job asks for no memory"),
+    **dict.fromkeys(
+        ("MAXINODE", "MAXIPE", "MAXIPROC", "MAXIPS", "MAXIWC"), "of the limits of waiting jobs there is MAXIJOB alone"
+    ),
+    **dict.fromkeys(
+        (f"OMAX{infix}{what}" for infix in ("", "I", "J") for what in ("JOB", "NODE", "PE", "PROC", "PS", "WC", "MEM")),
+        "no QOS overrides the limits of others",
+    ),
+    "FSWEIGHT": "fairshare has the same weight for all",
+    "OVERRUN": "the server ends a job at its walltime",
+    "MAXPROCPERNODE": "all units are alike",
+    "MIN.PROC": "no job is too small",
+    "MIN.WCLIMIT": "no job is too short",
+    "MIN.NODE": "no job is too small",
+    "DEFAULT.WCLIMIT": "the workload says each job's walltime; see SYSTEMDEFAULTJOBWALLTIME",
+    "DEFAULT.FEATURES": "all units are alike",
+    "HOSTLIST": "a class has no nodes of its own; see SRCFG",
+}
+_MARKS: Final = {mode.value: mode for mode in TargetMode if mode.value}
+_LIMIT: Final = re.compile(r"(MAX[A-Z]+?)(?:PER(USER|GROUP|ACCOUNT|CLASS|QOS)|\[([A-Z]+)\])?")
+
+#: the attributes of USERCFG and the like that are known, whether supported or not
+CREDENTIAL_ATTRIBUTES: Final = frozenset(
+    {"PRIORITY", "FSTARGET", "QDEF", *_METRICS, *_PER_JOB, *_QOS_ONLY, *_CREDENTIAL_LACKING}
+    | {f"{metric}PER{kind}" for metric in _METRICS for kind in KINDS}
+)
+
+
+def credential_attribute(credential: Credential, kind: str, attribute: str, value: str) -> Credential:
+    """Return a credential with one more attribute; ``kind`` is USER, ..., QOS or SYS.
+
+    Raises KeyError for an unknown attribute, NotSupported, and BadValue for a wrong value.
+    """
+    if attribute in _CREDENTIAL_LACKING:
+        raise NotSupported(_CREDENTIAL_LACKING[attribute])
+    if attribute in _PER_JOB:
+        read = read_time if attribute == "MAX.WCLIMIT" else _read_limit
+        return _set(credential, _PER_JOB[attribute], read(value) or inf)
+    if (match := _LIMIT.fullmatch(attribute)) is not None and match[1] in _METRICS:
+        return _with_limit(credential, match[1], match[2] or match[3], value)
+    if attribute == "QDEF":
+        return replace(credential, default_qos=read_names(value)[0])
+    if kind == "SYS" and attribute in ("PRIORITY", "FSTARGET"):
+        raise NotSupported("it would be the same for all jobs")
+    if attribute == "PRIORITY":
+        return replace(credential, priority=read_number(value))
+    if attribute == "FSTARGET":
+        mode = _MARKS.get(value[-1:], TargetMode.TARGET)
+        target = read_number(value[: len(value) - len(mode.value)])
+        if target < 0:
+            raise BadValue("a number of percent, not below 0, with + - % or ^ behind it or nothing")
+        return replace(credential, target=target, mode=mode)
+    field, reader = _QOS_ONLY[attribute]
+    if kind != "QOS":
+        raise NotSupported("it belongs to QOSCFG")
+    return _set(credential, field, reader(value))
+
+
+def _set(credential: Credential, field: str, value: Any) -> Credential:
+    return replace(credential, **{field: value})
+
+
+def _read_limit(text: str) -> float:
+    """Return a limit, inf for none: 0, -1 or INFINITY."""
+    if text.upper() in _ENDLESS:
+        return inf
+    value = read_number(text, whole=True)
+    if value < -1:
+        raise BadValue("a whole number, or INFINITY")
+    return value if value > 0 else inf
+
+
+def _with_limit(credential: Credential, attribute: str, per: str | None, value: str) -> Credential:
+    if per is not None and per not in KINDS:
+        raise NotSupported(f"a limit is per {', '.join(KINDS)}, or for all together")
+    metric, is_time = _METRICS[attribute]
+    if metric == "IJOB" and per is not None:
+        raise NotSupported("MAXIJOB is for all together")
+    read: Callable[[str], float] = read_time if is_time else _read_limit
+    parts = value.split(",")
+    if len(parts) > 2:
+        raise BadValue("HARD or SOFT,HARD")
+    numbers = [inf if (number := read(part)) <= 0 else number for part in parts]
+    soft, hard = numbers[0], numbers[-1]
+    if soft > hard:
+        raise BadValue("SOFT,HARD with a soft limit not above the hard one")
+    others = tuple(limit for limit in credential.limits if (limit.metric, limit.per) != (metric, per))
+    return replace(credential, limits=(*others, Limit(metric, per, soft, hard)))
+
+
+_DAYS: Final = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
+_STANDING_LACKING: Final = {
+    "ACCESS": "each reservation has its units to itself",
+    "CHARGEACCOUNT": "nothing is charged",
+    "FLAGS": "there are no flags",
+    "JOBATTRLIST": "jobs have no attributes",
+    "NODEFEATURES": "all units are alike",
+    "OWNER": "there is no preemption",
+    "PARTITION": "the machine is one partition",
+    "PRIORITY": "no reservation is moved for another",
+    "TIMELOGIC": "of a time limit and lists, one suffices",
+    "TPN": "units are taken one by one",
+    "TRIGGER": "nothing is triggered",
+    "WSTARTTIME": "superseded by PERIOD=WEEK with STARTTIME",
+    "WENDTIME": "superseded by PERIOD=WEEK with ENDTIME",
+}
+_ACCESS: Final = {f"{kind}LIST": kind for kind in KINDS}
+#: the attributes of SRCFG that are known, whether supported or not
+STANDING_ATTRIBUTES: Final = frozenset(
+    {"PERIOD", "STARTTIME", "ENDTIME", "DAYS", "DEPTH", "HOSTLIST", "TASKCOUNT", "RESOURCES", "TIMELIMIT"}
+    | _STANDING_LACKING.keys() | _ACCESS.keys()
+)  # fmt: skip
+
+
+def standing_attribute(standing: Standing, attribute: str, value: str) -> Standing:
+    """Return a standing reservation with one more attribute; raises as `credential_attribute`."""
+    if attribute in _STANDING_LACKING:
+        raise NotSupported(_STANDING_LACKING[attribute])
+    if attribute in _ACCESS:
+        names = read_names(value)
+        if any(name[0] in "!&+-*" or name[-1] in "+-*&=" for name in names):
+            raise NotSupported("marks of access (! - + * &) are not read")
+        return replace(standing, access={**standing.access, _ACCESS[attribute]: names})
+    changes: dict[str, Any]
+    if attribute == "PERIOD":
+        if value.upper() not in ("DAY", "WEEK", "INFINITY"):
+            raise BadValue("DAY, WEEK or INFINITY")
+        changes = {"period": value.upper()}
+    elif attribute in ("STARTTIME", "ENDTIME", "TIMELIMIT"):
+        fields = {"STARTTIME": "start", "ENDTIME": "end", "TIMELIMIT": "time_limit"}
+        changes = {fields[attribute]: read_time(value)}
+    elif attribute == "DAYS":
+        days = [name.upper() for name in read_names(value)]
+        if any(day[:3] not in _DAYS for day in days if day != "ALL"):
+            raise BadValue("days such as Mon,Tue,Wed, or ALL")
+        changes = {"days": tuple(range(7)) if "ALL" in days else tuple(sorted({_DAYS.index(day[:3]) for day in days}))}
+    elif attribute in ("DEPTH", "TASKCOUNT"):
+        number = int(read_number(value, whole=True))
+        if not 0 <= number <= LARGEST_UNIT:
+            raise BadValue(f"a whole number from 0 to {LARGEST_UNIT}")
+        changes = {"depth" if attribute == "DEPTH" else "tasks": number}
+    elif attribute == "HOSTLIST":
+        changes = {"hosts": _read_hosts(value)}
+    else:
+        changes = {"units_per_task": _read_resources({"RESOURCES": value}[attribute])}
+    return replace(standing, **changes)
+
+
+def _read_hosts(text: str) -> tuple[tuple[int, int], ...] | None:
+    """Return intervals of units, None for ALL; names of nodes are not known here."""
+    if text.upper() == "ALL":
+        return None
+    intervals = []
+    for piece in text.split(","):
+        match = re.fullmatch(r"(\d{1,10})(?:-(\d{1,10}))?", piece)
+        if match is None:
+            raise NotSupported("units are given by number, as in HOSTLIST=0-15,32: nodes have no names here")
+        lo, hi = int(match[1]), int(match[2] or match[1])
+        if not lo <= hi <= LARGEST_UNIT:
+            raise BadValue(f"intervals of units from 0 to {LARGEST_UNIT}")
+        intervals.append((lo, hi))
+    return tuple(intervals)
+
+
+def _read_resources(text: str) -> int:
+    """Return the processors of one task."""
+    units = 1
+    for piece in text.split(";"):
+        name, mark, value = piece.partition(":" if ":" in piece else "=")
+        if name.upper() != "PROCS" or not mark:
+            raise NotSupported("a task has processors alone, as in RESOURCES=PROCS:4")
+        number = read_number(value, whole=True)
+        if number == 0 or not -1 <= number <= LARGEST_UNIT:
+            raise BadValue("a number of processors, or -1 for a whole node")
+        units = int(number) if number > 0 else 1
+    return units

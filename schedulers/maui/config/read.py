@@ -1,0 +1,253 @@
+"""Reading a maui.cfg as it is: lines, indices, comments, continuations; what is not known is named with its line."""
+
+import re
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, printable
+from pipistrelle.schedulers.maui.config.attributes import (
+    CREDENTIAL_ATTRIBUTES,
+    STANDING_ATTRIBUTES,
+    BadValue,
+    NotSupported,
+    credential_attribute,
+    read_value,
+    standing_attribute,
+)
+from pipistrelle.schedulers.maui.config.parameters import ALIASES, OLD_QOS, PARAMETERS, Kind, Parameter, Support, Value
+from pipistrelle.schedulers.maui.config.settings import KINDS, PERIODS, Credential, MauiSettings, Standing
+
+_LINE: Final = re.compile(r"([^\s\[\]=]+)\s*(?:\[([^\]]*)\])?(?:\s+(.*)|)$")
+_ATTRIBUTE: Final = re.compile(r"([^\s=]+)\s*=\s*(?:'([^']*)'|\"([^\"]*)\"|(\S*))")
+#: what says nothing of a standing reservation that comes every week, and of one that is always there
+_OF_DAYS: Final = ("DAYS",)
+_OF_PERIODS: Final = ("STARTTIME", "ENDTIME", "DAYS", "DEPTH")
+_CFG: Final = {f"{kind}CFG": kind for kind in KINDS}
+#: parameters that index stacks, not partitions
+_STACKED: Final = ("RESERVATIONDEPTH", "RESERVATIONQOSLIST")
+
+
+class MauiConfigError(PipistrelleError):
+    """A maui.cfg that cannot be used."""
+
+
+class ConfigWarning(NamedTuple):
+    """Something in the file that has no effect here: where it stands (line from 1), its name, and why."""
+
+    where: str
+    line: int
+    name: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.where}:{self.line}: {self.why}"
+
+
+def read_maui_config(path: Path, *, strict: bool = False) -> tuple[MauiSettings, list[ConfigWarning]]:
+    """Read a maui.cfg.
+
+    Returns the settings, and what of the file has no effect: unknown and unsupported parameters and attributes.
+
+    Raises
+    ------
+    MauiConfigError
+        when the file cannot be read, or a value is wrong, naming file and line; with ``strict`` also for the first of
+        what would be a warning.
+    """
+    try:
+        text = path.read_bytes().decode("utf-8", errors="replace")
+    except OSError as error:
+        raise MauiConfigError(
+            f"cannot read the Maui configuration ({error.strerror or error})", where=printable(str(path))
+        ) from error
+    return parse_maui_config(text, where=printable(str(path)), strict=strict)
+
+
+def parse_maui_config(
+    text: str, *, where: str = "maui.cfg", strict: bool = False
+) -> tuple[MauiSettings, list[ConfigWarning]]:
+    """Parse the text of a maui.cfg; see `read_maui_config`. ``where`` is the file's name for messages."""
+    reader = _Reader(where)
+    for number, line in _logical_lines(text):
+        reader.line(number, line)
+    reader.check_standing()
+    if strict and reader.warnings:
+        first = reader.warnings[0]
+        more = len(reader.warnings) - 1
+        raise MauiConfigError(
+            first.why.rstrip("."),
+            where=f"{first.where}:{first.line}",
+            hint=f"{more} more of the kind follow. " * (more > 0) + "Without --strict-config they are warnings.",
+        )
+    return reader.settings(), reader.warnings
+
+
+def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Yield (number of its first line, text) of each line without comment; a backslash at an end joins the next."""
+    begun, number_begun = "", 0
+    for number, line in enumerate(text.splitlines(), 1):
+        code = _without_comment(line).rstrip()
+        number_begun = number_begun or number
+        if code.endswith("\\"):
+            begun += code[:-1] + " "
+            continue
+        if whole := (begun + code).strip():
+            yield number_begun, whole
+        begun, number_begun = "", 0
+    if begun.strip():
+        yield number_begun, begun.strip()
+
+
+def _without_comment(line: str) -> str:
+    """Return a line up to its first # outside of quotes."""
+    quote = ""
+    for at, character in enumerate(line):
+        if quote:
+            quote = "" if character == quote and quote in line[at:] else quote
+        elif character in "'\"" and character in line[at + 1 :]:
+            quote = character
+        elif character == "#":
+            return line[:at]
+    return line
+
+
+class _Reader:
+    """Collects what the lines say, in the order of the file: a later value replaces an earlier one."""
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+        self.warnings: list[ConfigWarning] = []
+        self._values: dict[str, Value] = {}
+        self._credentials: dict[str, dict[str, Credential]] = {kind: {} for kind in KINDS}
+        self._system = Credential()
+        self._standing: dict[str, Standing] = {}
+        #: {standing reservation: {attribute: its last line}}
+        self._standing_lines: dict[str, dict[str, int]] = {}
+        self._depths: dict[str, int] = {}
+        self._lists: dict[str, frozenset[str] | None] = {}
+
+    def settings(self) -> MauiSettings:
+        """Return what was read."""
+        depths = self._depths or {"0": 1}
+        stacks = {stack: (depths.get(stack, 1), self._lists.get(stack)) for stack in sorted({*depths, *self._lists})}
+        return MauiSettings(self._values, self._credentials, self._system, stacks, tuple(self._standing.values()))
+
+    def line(self, number: int, text: str) -> None:
+        """Take note of one line."""
+        match = _LINE.match(text)
+        if match is None:
+            raise self._wrong(
+                number, "this is no line of a maui.cfg", "PARAMETER VALUE or PARAMETER[INDEX] VALUE", text
+            )
+        raw, index, rest = match[1], match[2], (match[3] or "").strip()
+        name = ALIASES.get(raw.upper(), raw.upper())
+        parameter = PARAMETERS.get(name)
+        if parameter is None:
+            self._warn(number, raw, _unknown(f"parameter '{printable(raw)}'", name, [*PARAMETERS]))
+        elif parameter.support is Support.NO:
+            self._warn(number, raw, f"parameter {name} is not supported: {parameter.meaning}")
+        elif parameter.support is Support.YES:
+            if not rest:
+                raise self._wrong(number, f"{name} has no value", None, None)
+            self._supported(number, parameter, index, rest)
+
+    def check_standing(self) -> None:
+        """Look at each standing reservation as a whole, when all lines are read."""
+        for index, lines in self._standing_lines.items():
+            standing, name = self._standing[index], f"SRCFG[{printable(index)}]"
+            length = PERIODS.get(standing.period)
+            for attribute in _OF_DAYS if standing.period == "WEEK" else _OF_PERIODS if length is None else ():
+                if attribute in lines:
+                    why = f"attribute {attribute} of {name} has no effect with PERIOD={standing.period}"
+                    self._warn(lines[attribute], attribute, why)
+            for attribute, time in (("STARTTIME", standing.start), ("ENDTIME", standing.end)):
+                # A reservation ends at the end of its period at the latest, unless it goes over it: 24:00:00 is right.
+                if (
+                    length is not None
+                    and time is not None
+                    and (time > length or (time, attribute) == (length, "STARTTIME"))
+                ):
+                    what = f"the value of {attribute} of {name} is wrong"
+                    expected = f"a time within the {standing.period.lower()}, from 0 to {length:g} s"
+                    raise self._wrong(lines[attribute], what, expected, f"{time:g} s")
+        self.warnings.sort(key=lambda warning: warning.line)
+
+    def _supported(self, number: int, parameter: Parameter, index: str | None, rest: str) -> None:
+        name = parameter.name
+        if parameter.kind is Kind.ATTRIBUTES:
+            if not (index or "").strip() and name != "SYSCFG":
+                raise self._wrong(number, f"{name} needs a name", f"{name}[NAME] ATTRIBUTE=VALUE ...", rest)
+            self._attributes(number, name, index or "", rest)
+        elif name in OLD_QOS:
+            self._attributes(number, "QOSCFG", index or "0", f"{OLD_QOS[name]}={rest}")
+        elif name in _STACKED:
+            value = self._value(number, parameter, rest)
+            if isinstance(value, tuple):
+                self._lists[index or "0"] = None if "ALL" in value else frozenset(value)
+            else:
+                self._depths[index or "0"] = int(value)
+        elif name == "FSPOLICY" and rest.endswith("%"):
+            counted = rest.removesuffix("%")
+            self._values[name] = self._value(number, parameter, counted)
+            why = "usage is counted in percent of what is used, not of what there is"
+            self._warn(number, name, f"{name} {printable(rest)} is not supported: {why}; {counted} is taken")
+        elif index not in (None, "0"):
+            self._warn(number, name, f"{name}[{printable(index or '')}]: the machine is one partition, index 0")
+        else:
+            try:
+                self._values[name] = self._value(number, parameter, rest)
+            except NotSupported as error:
+                self._warn(number, name, f"{name} {printable(rest)} is not supported: {error}")
+
+    def _value(self, number: int, parameter: Parameter, text: str) -> Value:
+        try:
+            return read_value(parameter, text)
+        except BadValue as error:
+            raise self._wrong(number, f"the value of {parameter.name} is wrong", error.expected, text) from error
+
+    def _attributes(self, number: int, name: str, index: str, rest: str) -> None:
+        at = 0
+        while at < len(rest):
+            match = _ATTRIBUTE.match(rest, at)
+            if match is None:
+                raise self._wrong(number, f"this is no attribute of {name}", "ATTRIBUTE=VALUE", rest[at:])
+            attribute = match[1].upper()
+            value = next((group for group in match.groups()[1:] if group is not None), "")
+            self._attribute(number, name, index, attribute, value)
+            at = match.end()
+            while at < len(rest) and rest[at].isspace():
+                at += 1
+
+    def _attribute(self, number: int, name: str, index: str, attribute: str, value: str) -> None:
+        where = f"{name}[{printable(index)}]" if index else name
+        known = STANDING_ATTRIBUTES if name == "SRCFG" else CREDENTIAL_ATTRIBUTES
+        try:
+            if name == "SRCFG":
+                standing = self._standing.get(index, Standing(index))
+                self._standing[index] = standing_attribute(standing, attribute, value)
+                self._standing_lines.setdefault(index, {})[attribute] = number
+            elif name == "SYSCFG":
+                self._system = credential_attribute(self._system, "SYS", attribute, value)
+            else:
+                kind = _CFG[name]
+                credential = self._credentials[kind].get(index, Credential())
+                self._credentials[kind][index] = credential_attribute(credential, kind, attribute, value)
+        except KeyError:
+            self._warn(number, attribute, _unknown(f"attribute {printable(attribute)} of {where}", attribute, known))
+        except NotSupported as error:
+            self._warn(number, attribute, f"attribute {printable(attribute)} of {where} is not supported: {error}")
+        except BadValue as error:
+            what = f"the value of {printable(attribute)} of {where} is wrong"
+            raise self._wrong(number, what, error.expected, value) from error
+
+    def _warn(self, number: int, name: str, why: str) -> None:
+        self.warnings.append(ConfigWarning(self._where, number, name, why))
+
+    def _wrong(self, number: int, what: str, expected: str | None, found: str | None) -> MauiConfigError:
+        shown = None if found is None else f"'{printable(found)}'"
+        return MauiConfigError(what, where=f"{self._where}:{number}", expected=expected, found=shown)
+
+
+def _unknown(what: str, name: str, known: Collection[str]) -> str:
+    return f"{what} is not known. {did_you_mean(name, sorted(known)) or ''}".rstrip()

@@ -1,0 +1,170 @@
+"""What a maui.cfg sets, as values: the parameters, the credentials with their limits, the standing reservations."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cached_property
+from math import inf
+from typing import Final, NamedTuple, Self, cast
+
+from pipistrelle.schedulers.maui.config.parameters import PARAMETERS, Value
+from pipistrelle.schedulers.policy.jobs import SchedulerJob
+
+#: the credentials of a job, in Maui's order; a class is the queue of a job
+KINDS: Final = ("USER", "GROUP", "ACCOUNT", "CLASS", "QOS")
+DEFAULT: Final = "DEFAULT"
+DAY: Final = 86400.0
+WEEK: Final = 7 * DAY
+#: {period of a standing reservation: its length (s)}; there is one more, INFINITY
+PERIODS: Final = {"DAY": DAY, "WEEK": WEEK}
+
+
+class TargetMode(Enum):
+    """What a fairshare target is, by the mark behind its number."""
+
+    TARGET = ""
+    FLOOR = "+"
+    CEILING = "-"
+    #: usage in percent that a job may not make larger
+    CAP = "%"
+    #: the same in processor-seconds
+    ABSOLUTE_CAP = "^"
+
+
+class Limit(NamedTuple):
+    """A limit of an attribute such as ``MAXPROC[USER]=32,64``.
+
+    ``metric`` is JOB, NODE, PROC, PS (unit x s), WC (s) or IJOB. With ``per``, a kind of credential, each one of that
+    kind has the limit to itself.
+    """
+
+    metric: str
+    per: str | None
+    soft: float
+    hard: float
+
+
+@dataclass(frozen=True)
+class Credential:
+    """The attributes of one user, group, account, class or QOS, or of DEFAULT."""
+
+    priority: float = 0.0
+    #: percent, or processor-seconds of an absolute cap; 0: none
+    target: float = 0.0
+    mode: TargetMode = TargetMode.TARGET
+    limits: tuple[Limit, ...] = ()
+    #: largest job: units and walltime (s)
+    most_nodes_per_job: float = inf
+    most_units_per_job: float = inf
+    longest_job: float = inf
+    default_qos: str | None = None
+    #: of a QOS alone: added to QUEUETIMEWEIGHT and XFACTORWEIGHT; targets in seconds, and without unit
+    queue_time_weight: float = 0.0
+    xfactor_weight: float = 0.0
+    queue_time_target: float = 0.0
+    xfactor_target: float = 0.0
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A standing reservation (SRCFG); times in seconds from the beginning of its period."""
+
+    name: str
+    period: str = "DAY"
+    start: float = 0.0
+    end: float | None = None
+    #: 0 is Sunday
+    days: tuple[int, ...] = (0, 1, 2, 3, 4, 5, 6)
+    depth: int = 2
+    #: intervals of units, both ends included; None: all
+    hosts: tuple[tuple[int, int], ...] | None = None
+    tasks: int = 0
+    units_per_task: int = 1
+    #: {kind: names that are let in}
+    access: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    #: a job of at most this walltime (s) is let in, too; negative: none is
+    time_limit: float = -1.0
+
+
+class Names(NamedTuple):
+    """The credentials of a job, None where it has none."""
+
+    user: str | None
+    group: str | None
+    account: str | None
+    class_: str | None
+    qos: str | None
+
+
+@dataclass(frozen=True)
+class MauiSettings:
+    """A whole configuration; what is not set has Maui's default.
+
+    Parameters
+    ----------
+    values
+        {parameter: value}, only those that were set.
+    credentials
+        {kind: {name: its attributes}}; DEFAULT stands for all that have no attribute of their own.
+    system
+        limits of all jobs together, and the default QOS.
+    stacks
+        {stack: (how many reservations, QOS names or None for all)}.
+    standing
+        the standing reservations.
+    """
+
+    values: Mapping[str, Value] = field(default_factory=dict)
+    credentials: Mapping[str, Mapping[str, Credential]] = field(default_factory=dict)
+    system: Credential = field(default_factory=Credential)
+    stacks: Mapping[str, tuple[int, frozenset[str] | None]] = field(default_factory=lambda: {"0": (1, None)})
+    standing: tuple[Standing, ...] = ()
+
+    @cached_property
+    def _has_default_qos(self) -> bool:
+        return any(found.default_qos for names in self.credentials.values() for found in names.values())
+
+    def number(self, name: str) -> float:
+        """Return the value of a parameter that is a number; times in seconds."""
+        return float(cast(float, self.values.get(name, PARAMETERS[name].default)))
+
+    def text(self, name: str) -> str:
+        """Return the value of a parameter that is a choice."""
+        return str(self.values.get(name, PARAMETERS[name].default))
+
+    def flag(self, name: str) -> bool:
+        """Return the value of a parameter that is TRUE or FALSE."""
+        return bool(self.values.get(name, PARAMETERS[name].default))
+
+    def with_values(self, **values: Value) -> Self:
+        """Return the same with other values, by the parameters' names."""
+        unknown = values.keys() - PARAMETERS.keys()
+        if unknown:
+            raise ValueError(f"there are no parameters {sorted(unknown)}")
+        return type(self)({**self.values, **values}, self.credentials, self.system, self.stacks, self.standing)
+
+    def own(self, kind: str, name: str | None) -> Credential | None:
+        """Return the attributes of one credential itself, None if the file does not name it."""
+        return None if name is None else self.credentials.get(kind, {}).get(name)
+
+    def default(self, kind: str) -> Credential | None:
+        """Return the attributes of DEFAULT of a kind, None if there are none."""
+        return self.credentials.get(kind, {}).get(DEFAULT)
+
+    def walltime(self, job: SchedulerJob) -> float:
+        """Return the walltime (s) that a job is planned with."""
+        return job.walltime if job.walltime != inf else self.number("SYSTEMDEFAULTJOBWALLTIME")
+
+    def names(self, job: SchedulerJob) -> Names:
+        """Return a job's credentials; without a QOS it has the default one of its user, group, account or class."""
+        description = job.description
+        if description is None:
+            return Names(None, None, None, None, self.system.default_qos or DEFAULT)
+        user, group, account, class_ = (description.user, description.group, description.account, description.queue)
+        qos = description.qos
+        if qos is None and self._has_default_qos:
+            for kind, name in zip(KINDS, (user, group, account, class_), strict=False):
+                for found in (self.own(kind, name), self.default(kind) if name is not None else None):
+                    if qos is None and found is not None:
+                        qos = found.default_qos
+        return Names(user, group, account, class_, qos or self.system.default_qos or DEFAULT)

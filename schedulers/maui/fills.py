@@ -1,0 +1,288 @@
+"""Maui's backfilling: which of the jobs that fit a window of free units are started in it.
+
+Source: admin manual of Maui, 8.2, and MBFFirstFit, MBFBestFit and MBFGreedy of Maui 3.2.
+"""
+
+from collections.abc import Callable
+from math import inf
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipistrelle.schedulers.maui.limits.limits import Limits, Rows
+from pipistrelle.schedulers.maui.plan import Plan
+from pipistrelle.schedulers.maui.waiting import Bools, Floats, MauiQueue
+
+#: how often GREEDY asks whether a job fits beside others
+_MOST_QUESTIONS: Final = 10000
+
+
+def only(rows: Rows, mask: Bools) -> Rows:
+    """Return the rows for which the mask is true, several times faster than `rows[mask]`."""
+    found: Rows = rows[np.flatnonzero(mask)]
+    return found
+
+
+class Candidates:
+    """The jobs that backfilling may look at, and those of them that fit the window at hand.
+
+    Parameters
+    ----------
+    queue, limits, plan
+        of the simulation.
+    accesses
+        how many accesses there are.
+    start
+        starts the job of a row if there is room, and tells whether there was.
+    eligible
+        the rows that may be looked at; those that are started are taken out.
+    ranks
+        the order of the rows, highest first.
+    now
+        the time (s).
+    hard
+        whether hard limits count, else soft ones.
+    changed
+        whether jobs were started since the eligible rows were chosen, which may have put others beyond a limit.
+    """
+
+    def __init__(
+        self,
+        queue: MauiQueue,
+        limits: Limits,
+        plan: Plan,
+        accesses: int,
+        start: Callable[[int], bool],
+        eligible: Bools,
+        ranks: Floats,
+        now: float,
+        *,
+        hard: bool,
+        changed: bool,
+    ) -> None:
+        self._queue = queue
+        self._limits = limits
+        self._plan = plan
+        self._accesses = range(accesses)
+        self._start = start
+        self._eligible = eligible
+        self._ranks = ranks
+        self._now = now
+        self._hard = hard
+        self._widths: NDArray[np.int64] = np.zeros(accesses, dtype=np.int64)
+        self._changed = changed
+        #: rows that fit some window that is left, in the order of submission; None before the second window
+        self._fitting: Rows | None = None
+        self._windows = 0
+        #: rows that fit the window, in the order of submission
+        self.rows: Rows = np.zeros(0, dtype=np.intp)
+
+    def next_window(self, after: float) -> float:
+        """Return until when (s) the next longer window of free units lasts, -inf if there is none for any job."""
+        if self._windows == 1:
+            widest = self._widest()
+            self._fitting = np.flatnonzero((self._queue.size <= widest) & self._eligible) if widest else self.rows[:0]
+            if self._changed and len(self._fitting):
+                self._fitting = only(self._fitting, self._allowed(self._fitting))
+            self._fitting = only(self._fitting, self._has_room(self._fitting))
+        self._windows += 1
+        if self._fitting is not None and not len(self._fitting):
+            return -inf
+        ends = (step.end for access in self._accesses for step in self._plan.steps(access) if step.end > after)
+        return min(ends, default=-inf)
+
+    def _widest(self) -> int:
+        """Return how many units the largest job may have that starts now."""
+        return max((step.width for access in self._accesses for step in self._plan.steps(access)), default=0)
+
+    def select(self, until: float, depth: int) -> None:
+        """Take the jobs that fit a window that lasts until then (s); of these the ``depth`` first by rank, 0: all."""
+        queue, rows = self._queue, self._fitting
+        for access in self._accesses:
+            lasting = (step.width for step in self._plan.steps(access) if step.end >= until)
+            self._widths[access] = next(lasting, 0)
+        widest = int(self._widths.max(initial=0))
+        if rows is None:
+            fit = (queue.size <= widest) & self._eligible
+            if until != inf:
+                fit &= queue.walltime <= until - self._now
+            rows = np.flatnonzero(fit)
+            if self._changed and len(rows):  # limits as they are by now
+                rows = only(rows, self._allowed(rows))
+        else:
+            rows = only(rows, (queue.size[rows] <= widest) & (queue.walltime[rows] <= until - self._now))
+        if len(self._widths) > 1:
+            rows = only(rows, queue.size[rows] <= self._widths[queue.access[rows]])
+        self.rows = rows
+        if depth and len(rows) > depth:
+            self.rows = self._first(depth)
+
+    def _first(self, depth: int) -> Rows:
+        """Return the first rows by rank, ties in the order of submission; in the order of submission."""
+        keys = self._ranks[self.rows]
+        least = np.partition(keys, len(keys) - depth)[len(keys) - depth]
+        above = np.flatnonzero(keys > least)
+        ties = np.flatnonzero(keys == least)[: depth - len(above)]
+        first: Rows = self.rows[np.sort(np.concatenate([above, ties]))]
+        return first
+
+    def in_order(self) -> Rows:
+        """Return the rows in the order of rank, ties in the order of submission."""
+        return self.rows[np.argsort(-self._ranks[self.rows], kind="stable")]
+
+    def _allowed(self, rows: Rows) -> Bools:
+        """Return which of the rows may still be started, by the limits."""
+        allowed = self._limits.allowed(self._queue, self._now, hard=self._hard, rows=rows)
+        eligible: Bools = self._eligible[rows]
+        return eligible if allowed is None else eligible & allowed
+
+    def _has_room(self, rows: Rows) -> Bools:
+        """Return which of the rows have room in some window; none of them is larger than the widest."""
+        queue = self._queue
+        if not len(rows):
+            return np.ones(0, dtype=np.bool_)
+        # For each access and size the end of the longest step that is wide enough: by then the job must have ended.
+        most = self._widest() + 1
+        last: Floats = np.full(most * len(self._accesses), -inf)
+        for access in self._accesses:
+            for step in self._plan.steps(access):  # each has a later end than the one before, and fewer units
+                last[access * most : access * most + step.width + 1] = step.end
+        keys = queue.size[rows]
+        if len(self._accesses) > 1:
+            keys = keys + queue.access[rows] * most
+        fits: Bools = last[keys] >= self._now + queue.walltime[rows]
+        return fits
+
+    def _narrow(self) -> None:
+        """Drop the jobs that have no room, or are beyond a limit, by now."""
+        widest = self._widest()
+        self.rows = self._left(self.rows, widest)
+        if self._fitting is not None:
+            self._fitting = self._left(self._fitting, widest)
+
+    def _left(self, rows: Rows, widest: int) -> Rows:
+        if not widest:
+            return rows[:0]
+        rows = only(rows, self._queue.size[rows] <= widest)
+        rows = only(rows, self._allowed(rows)) if len(rows) else rows
+        return only(rows, self._has_room(rows))
+
+    def start(self, row: int) -> None:
+        """Start the job of one of the rows, if there is room, and drop what has none any more."""
+        self._eligible[row] = False
+        if self._start(row):
+            self._changed = True
+            self._narrow()
+        else:
+            self.rows = only(self.rows, self.rows != row)
+            if self._fitting is not None:
+                self._fitting = only(self._fitting, self._fitting != row)
+
+    def best_by_rank(self, places: Rows | None = None) -> int:
+        """Return the first row by rank, of all or of those at these places."""
+        rows = self.rows if places is None else self.rows[places]
+        return int(rows[np.argmax(self._ranks[rows])])
+
+    def values(self, rows: Rows, metric: str) -> Floats:
+        """Return BACKFILLMETRIC of rows: units, seconds of walltime, or their product."""
+        queue = self._queue
+        sizes = queue.size[rows].astype(np.float64)
+        if metric == "SECONDS":
+            return queue.walltime[rows]
+        if metric in ("PROCSECONDS", "PESECONDS"):
+            return sizes * queue.walltime[rows]
+        return sizes
+
+    def descend(self, most: int) -> list[int]:
+        """Return the first rows by rank that fit beside each other, of the ``most`` first by rank, in that order."""
+        rows, keys = self.rows, self._ranks[self.rows]
+        sizes, slack = self._queue.size[rows], self.slack(rows)
+        left, taken = keys.copy(), 0
+        found: list[int] = []
+        while len(fits := np.flatnonzero((slack >= taken) & (left > -inf))):
+            at = int(fits[np.argmax(left[fits])])
+            if np.count_nonzero(keys > keys[at]) + np.count_nonzero(keys[:at] == keys[at]) >= most:
+                break
+            found.append(int(rows[at]))
+            taken += int(sizes[at])
+            left[at] = -inf
+        return found
+
+    def slack(self, rows: Rows) -> NDArray[np.int64]:
+        """Return how many units others in the window may take at most if these jobs are to fit beside them."""
+        queue = self._queue
+        slack: NDArray[np.int64] = self._widths[queue.access[rows]] - queue.size[rows]
+        return slack
+
+
+def first_fit(candidates: Candidates, metric: str) -> None:
+    """Start every job that fits, in the order of rank; the metric does not matter."""
+    while len(candidates.rows):
+        candidates.start(candidates.best_by_rank())
+
+
+def best_fit(candidates: Candidates, metric: str) -> None:
+    """Start the job of the highest metric, ties by rank, as long as one fits."""
+    while len(candidates.rows):
+        values = candidates.values(candidates.rows, metric)
+        candidates.start(candidates.best_by_rank(np.flatnonzero(values == values.max())))
+
+
+def greedy(candidates: Candidates, metric: str) -> None:
+    """Start the set of jobs whose metrics have the largest sum, of the sets that are looked at.
+
+    Sets are gone through depth first in the order of rank: each is filled as far as it goes, then its last job is
+    given up for a later one, until the questions are used up.
+    """
+    if len(candidates.rows) >= _MOST_QUESTIONS:  # the first set takes all questions
+        for row in candidates.descend(_MOST_QUESTIONS):
+            if row in candidates.rows:
+                candidates.start(row)
+        return
+    order = candidates.in_order()
+    if not len(order):
+        return
+    sizes, slacks = candidates.values(order, "PROCS").astype(np.int64).tolist(), candidates.slack(order)
+    values = candidates.values(order, metric).tolist()
+    #: the largest slack from a position on: where more is taken, nothing more fits
+    ahead = np.maximum.accumulate(slacks[::-1])[::-1].tolist()
+    slack = slacks.tolist()
+    rows = order.tolist()
+    count = len(rows)
+    best: list[int] = []
+    best_value = 0.0
+    chosen: list[int] = []
+    taken, value, at, questions = 0, 0.0, 0, 0
+    while questions < _MOST_QUESTIONS:
+        position = at
+        while position < count:
+            if ahead[position] < taken:  # all the other answers are no
+                questions += count - position
+                break
+            questions += 1
+            if slack[position] >= taken:
+                chosen.append(position)
+                taken += sizes[position]
+                value += values[position]
+            position += 1
+        if value > best_value:
+            best, best_value = list(chosen), value
+        if not chosen:
+            break
+        at = chosen.pop()
+        taken -= sizes[at]
+        value -= values[at]
+        at += 1
+    for position in best:
+        if rows[position] in candidates.rows:
+            candidates.start(rows[position])
+
+
+#: {BACKFILLPOLICY: how it fills a window}
+FILLERS: Final[dict[str, Callable[[Candidates, str], None] | None]] = {
+    "FIRSTFIT": first_fit,
+    "BESTFIT": best_fit,
+    "GREEDY": greedy,
+    "NONE": None,
+}

@@ -1,0 +1,305 @@
+"""Maui's throttling policies: how much of the machine a user, group, account, class or QOS may have at once.
+
+Source: admin manual of Maui, 6.2, and MPolicyCheckLimit of Maui 3.2: a credential has its own limit, or else that of
+DEFAULT; all limits of all credentials of a job must hold. Running jobs never exceed a hard limit; a soft one only when
+nothing else can run.
+"""
+
+from collections.abc import Iterator, Mapping
+from math import inf
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipistrelle.schedulers.maui.config.settings import KINDS, Credential, Limit, MauiSettings, Names
+from pipistrelle.schedulers.maui.limits.arrays import JOB, NODES, UNITS, AllowedRows, OutstandingRooms
+from pipistrelle.schedulers.maui.limits.idle import IdleRows
+from pipistrelle.schedulers.maui.priority.credentials import Credentials
+from pipistrelle.schedulers.maui.waiting import Bools, Floats, MauiQueue
+from pipistrelle.schedulers.policy.jobs import SchedulerJob
+
+Rows = NDArray[np.intp]
+#: which limited thing: kind of credential (or SYS), its name, and within it the kind and name that it is limited per
+Counter = tuple[str, str, str | None, str | None]
+
+
+class _Usage:
+    """What the running jobs of one counter have; ``number`` counts from 1."""
+
+    __slots__ = ("jobs", "nodes", "number", "units")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.jobs = 0
+        self.units = 0
+        self.nodes = 0
+
+
+class _Entry(NamedTuple):
+    """One limit that a combination of credentials is subject to."""
+
+    counter: Counter
+    metric: str
+    soft: float
+    hard: float
+
+    def limit(self, hard: bool) -> float:
+        return self.hard if hard else self.soft
+
+
+_METRIC_ROWS: Final = {"JOB": JOB, "PROC": UNITS, "NODE": NODES}
+_OUTSTANDING: Final = {"PS": 0, "WC": 1}
+#: what limits all jobs together
+_SYSTEM: Final[Counter] = ("SYS", "", None, None)
+
+
+class Blocked(NamedTuple):
+    """The limit that keeps a job back, for messages."""
+
+    counter: Counter
+    metric: str
+    limit: float
+    usage: float
+
+    def __str__(self) -> str:
+        kind, name, per, who = self.counter
+        of = f"{kind}CFG[{name}] MAX{self.metric}" if name else f"SYSCFG MAX{self.metric}"
+        return f"{of}{f'[{per}:{who}]' if per else ''}={self.limit:g}, in use: {self.usage:g}"
+
+
+class Limits:
+    """Usage of the limited credentials, and which waiting jobs may start.
+
+    Parameters
+    ----------
+    settings
+        the configuration.
+    credentials
+        the numbers of the combinations of credentials.
+    units_per_node
+        a job of n units has n / units_per_node nodes, rounded up.
+    """
+
+    def __init__(self, settings: MauiSettings, credentials: Credentials, units_per_node: int = 1) -> None:
+        self._settings = settings
+        self._credentials = credentials
+        self._units_per_node = units_per_node
+        self._entries: list[tuple[_Entry, ...]] = []
+        self._idle: list[tuple[_Entry, ...]] = []
+        self._counters: list[tuple[Counter, ...]] = []
+        self._most: list[tuple[float, float, float]] = []
+        self._usage: dict[Counter, _Usage] = {}
+        every = [settings.system, *(found for names in settings.credentials.values() for found in names.values())]
+        limits = [limit for credential in every for limit in credential.limits]
+        #: whether anything limits running jobs, and whether anything limits waiting ones
+        self.active = any(limit.metric != "IJOB" for limit in limits)
+        self.idle = any(limit.metric == "IJOB" for limit in limits)
+        #: whether soft and hard limits differ
+        self.two_levels = any(limit.soft != limit.hard for limit in limits)
+        #: whether anything limits what is outstanding, which shrinks as time goes on
+        self.outstanding = any(limit.metric in ("PS", "WC") for limit in limits)
+        self._allowed = AllowedRows(units_per_node, two_levels=self.two_levels)
+        self._outstanding = OutstandingRooms()
+        self._system = [limit for limit in settings.system.limits if limit.metric in _METRIC_ROWS and not limit.per]
+        self._idle_rows = IdleRows()
+
+    def _extend(self) -> None:
+        if len(self._entries) == len(self._credentials.combinations):
+            return
+        for code, names in enumerate(self._credentials.combinations[len(self._entries) :], len(self._entries)):
+            entries = tuple(self._find(names))
+            self._entries.append(tuple(entry for entry in entries if entry.metric != "IJOB"))
+            self._idle.append(tuple(entry for entry in entries if entry.metric == "IJOB"))
+            counters = tuple(dict.fromkeys(entry.counter for entry in self._entries[-1]))
+            self._counters.append(counters)
+            for counter in counters:
+                self._usage.setdefault(counter, _Usage(len(self._usage) + 1))
+            self._most.append(self._bounds(names, entries))
+            self._allowed.add_code(code, self._numbered(entries, _METRIC_ROWS))
+            if self.outstanding:
+                self._outstanding.add_code(code, self._numbered(entries, _OUTSTANDING))
+            if self.idle:
+                self._idle_rows.add_code(code, [(e.counter, e.soft, e.hard) for e in self._idle[-1]])
+
+    def _numbered(self, entries: tuple[_Entry, ...], metrics: Mapping[str, int]) -> list[tuple[int, int, float, float]]:
+        """Return the limits of these metrics for arrays; those of all jobs together are looked at apart."""
+        return [
+            (self._usage[entry.counter].number, metrics[entry.metric], entry.soft, entry.hard)
+            for entry in entries
+            if entry.metric in metrics and (entry.counter != _SYSTEM or metrics is _OUTSTANDING)
+        ]
+
+    def _bounds(self, names: Names, entries: tuple[_Entry, ...]) -> tuple[float, float, float]:
+        """Return the most units, seconds and unit x s that a job may have at all; which limit it is, `never` finds."""
+        units, seconds, work = (
+            most if (most := self._settings.number(name)) >= 0 else inf
+            for name in ("SYSTEMMAXPROCPERJOB", "SYSTEMMAXJOBWALLTIME", "SYSTEMMAXPROCSECONDPERJOB")
+        )
+        for _, _, own, default in self._objects(names):
+            for credential in (own, default):
+                if credential is not None:
+                    nodes = credential.most_nodes_per_job * self._units_per_node
+                    units = min(units, nodes, credential.most_units_per_job)
+                    seconds = min(seconds, credential.longest_job)
+        for entry in entries:
+            if entry.metric == "PS":
+                work = min(work, entry.hard)
+            elif entry.metric == "WC":
+                seconds = min(seconds, entry.hard)
+            elif entry.metric in ("PROC", "NODE"):
+                units = min(units, entry.hard * (self._units_per_node if entry.metric == "NODE" else 1))
+        return units, seconds, work
+
+    def _find(self, names: Names) -> Iterator[_Entry]:
+        """Yield the limits that a combination of credentials is subject to."""
+        who = dict(zip(KINDS, names, strict=True))
+        for kind, name, own, default in self._objects(names):
+            mine = () if own is None else own.limits
+            limits = {(limit.metric, limit.per): limit for limit in (() if default is None else default.limits)}
+            limits |= {(limit.metric, limit.per): limit for limit in mine}
+            for limit in limits.values():
+                if limit.hard != inf and (limit.per is None or who[limit.per] is not None):
+                    per_name = None if limit.per is None else who[limit.per]
+                    yield self._entry(limit, (kind, name, limit.per, per_name))
+
+    @staticmethod
+    def _entry(limit: Limit, counter: Counter) -> _Entry:
+        return _Entry(counter, limit.metric, limit.soft, limit.hard)
+
+    def _objects(self, names: Names) -> Iterator[tuple[str, str, Credential | None, Credential | None]]:
+        yield "SYS", "", self._settings.system, None
+        for kind, name in zip(KINDS, names, strict=True):
+            if name is not None:
+                yield kind, name, self._settings.own(kind, name), self._settings.default(kind)
+
+    def started(self, job: SchedulerJob, code: int, end: float) -> None:
+        """Count a job that starts; ``end`` (s) is when it will have ended at the latest."""
+        self._extend()
+        for counter in self._counters[code]:
+            usage = self._usage[counter]
+            usage.jobs += 1
+            usage.units += job.size
+            usage.nodes += self._nodes(job.size)
+            self._count(counter, usage)
+            if self.outstanding:
+                self._outstanding.started(usage.number, job.number, job.size, end)
+
+    def ended(self, job: SchedulerJob, code: int) -> None:
+        """Count a job no more."""
+        for counter in self._counters[code]:
+            usage = self._usage[counter]
+            usage.jobs -= 1
+            usage.units -= job.size
+            usage.nodes -= self._nodes(job.size)
+            self._count(counter, usage)
+            if self.outstanding:
+                self._outstanding.ended(usage.number, job.number)
+
+    def _count(self, counter: Counter, usage: _Usage) -> None:
+        if counter != _SYSTEM:
+            self._allowed.set_usage(usage.number, usage.jobs, usage.units, usage.nodes)
+
+    def _used(self, entry: _Entry, now: float) -> float:
+        """Return what a counter has in the metric of a limit."""
+        usage = self._usage[entry.counter]
+        if entry.metric in _OUTSTANDING:
+            return self._outstanding.of(usage.number, _OUTSTANDING[entry.metric], now)
+        return {"JOB": usage.jobs, "PROC": usage.units, "NODE": usage.nodes}[entry.metric]
+
+    def _nodes(self, units: int) -> int:
+        return -(-units // self._units_per_node)
+
+    def _need(self, metric: str, size: int, walltime: float) -> float:
+        needs = {"JOB": 1, "PROC": size, "NODE": self._nodes(size), "PS": size * walltime, "WC": walltime}
+        return needs[metric]
+
+    def blocked(self, code: int, size: int, walltime: float, now: float, *, hard: bool) -> Blocked | None:
+        """Return the first limit that a job of these credentials would exceed now, None if it may start."""
+        self._extend()
+        for entry in self._entries[code]:
+            usage = self._used(entry, now)
+            limit = entry.limit(hard)
+            if usage + self._need(entry.metric, size, walltime) > limit:
+                return Blocked(entry.counter, entry.metric, limit, usage)
+        return None
+
+    def never(self, names: Names, code: int, size: int, walltime: float) -> str | None:
+        """Return why a job may never start, even on an empty machine, None if it may."""
+        self._extend()
+        most_units, most_seconds, most_work = self._most[code]
+        if size <= most_units and walltime <= most_seconds and size * walltime <= most_work:
+            return None
+        for kind, name, own, default in self._objects(names):
+            for attribute, need, what in (
+                ("most_nodes_per_job", self._nodes(size), "MAXNODEPERJOB"),
+                ("most_units_per_job", size, "MAXPROCPERJOB"),
+                ("longest_job", walltime, "MAX.WCLIMIT"),
+            ):
+                most = inf if own is None else getattr(own, attribute)
+                if most == inf and default is not None:
+                    most = getattr(default, attribute)
+                if need > most:
+                    return f"{kind}CFG[{name}] {what}={most:g}, the job has {need:g}"
+        for entry in self._entries[code]:
+            need = self._need(entry.metric, size, walltime)
+            if need > entry.hard:
+                return f"{Blocked(entry.counter, entry.metric, entry.hard, 0)}, the job needs {need:g}"
+        for what, need in (
+            ("SYSTEMMAXPROCPERJOB", size),
+            ("SYSTEMMAXPROCSECONDPERJOB", size * walltime),
+            ("SYSTEMMAXJOBWALLTIME", walltime),
+        ):
+            if 0 <= self._settings.number(what) < need:
+                return f"{what}={self._settings.number(what):g}, the job has {need:g}"
+        return None
+
+    def allowed(self, queue: MauiQueue, now: float, *, hard: bool, rows: Rows | None = None) -> Bools | None:
+        """Return which jobs of the queue may start by the limits of running jobs; None if all may.
+
+        One value a row of the queue, or one for each of ``rows``.
+        """
+        if not self.active:
+            return None
+        self._extend()
+        allowed = self._allowed.allowed(queue, hard=hard)
+        size, code = queue.size, queue.code
+        if rows is not None:
+            allowed, size, code = allowed[rows], size[rows], code[rows]
+        if self._system:
+            allowed = allowed & (size <= self._system_room(hard))
+        if self.outstanding:
+            walltime = queue.walltime if rows is None else queue.walltime[rows]
+            allowed = allowed & self._outstanding.allowed(size, walltime, code, now, int(hard))
+        return allowed
+
+    def _system_room(self, hard: bool) -> float:
+        """Return how many units a job may have by the limits of all jobs together, -1 for none at all."""
+        usage = self._usage.get(_SYSTEM)
+        room = inf
+        for limit in self._system:
+            most = limit.hard if hard else limit.soft
+            if limit.metric == "JOB":
+                room = min(room, inf if usage is None or usage.jobs < most else -1.0)
+            elif limit.metric == "PROC":
+                room = min(room, most - (0 if usage is None else usage.units))
+            else:
+                room = min(room, (most - (0 if usage is None else usage.nodes)) * self._units_per_node)
+        return min(room, 2.0**53)  # an empty row is larger still
+
+    def considered(self, queue: MauiQueue, eligible: Bools, ranks: Floats, *, hard: bool, use: str = "") -> Bools:
+        """Return which of the eligible rows are looked at by MAXIJOB: of each credential the first by rank.
+
+        What was found for the last instant helps if ``use``, a name for what is asked, is the same.
+        """
+        self._extend()
+        return self._idle_rows.considered(queue, eligible, ranks, int(hard), use)
+
+    def next_room(self, queue: MauiQueue, rows: Rows, now: float) -> float:
+        """Return when (s) the first of these rows may start by MAXPS and MAXWC, if no job ends before; inf if unknown.
+
+        What is outstanding shrinks while jobs run, so that a limit may leave room without any event. Rows that may
+        start now do not count.
+        """
+        self._extend()
+        return self._outstanding.next_room(queue.size[rows], queue.walltime[rows], queue.code[rows], now)

@@ -1,0 +1,116 @@
+"""The Maui policy: a centre's own maui.cfg decides."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import UTC, datetime, tzinfo
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import numpy as np
+
+from pipistrelle.schedulers.maui.config.read import ConfigWarning, read_maui_config
+from pipistrelle.schedulers.maui.config.settings import MauiSettings
+from pipistrelle.schedulers.maui.priority.priority import Breakdown
+from pipistrelle.schedulers.maui.scheduler import MauiScheduler
+from pipistrelle.schedulers.orders.fixed import Fcfs, Order
+from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.policy.view import View
+
+
+class MauiPolicy:
+    """Priorities, fairshare, limits, reservations and backfilling as a maui.cfg says; docs/maui.md has the rules.
+
+    Parameters
+    ----------
+    settings
+        the configuration.
+    name
+        what the policy is called.
+    midnight
+        seconds from a Sunday's midnight, local time, to time 0 of the simulation, for standing reservations; None: as
+        the server says, where the workload knows its date, else 0.
+    """
+
+    #: what it wants of the protocol: whose a job is
+    features = ("labels",)
+
+    def __init__(self, settings: MauiSettings, *, name: str = "maui", midnight: float | None = None) -> None:
+        self.name = name
+        #: the order in which the view keeps the waiting jobs; the policy has its own
+        self.order: Order = Fcfs()
+        self._settings = settings
+        self._midnight = midnight
+        self._scheduler: MauiScheduler | None = None
+
+    def decide(self, view: View) -> None:
+        """Start what may start now."""
+        scheduler = self._scheduler
+        if scheduler is None or scheduler.view is not view:
+            midnight = since_sunday(view.begins.config) if self._midnight is None else self._midnight
+            scheduler = self._scheduler = MauiScheduler(view, self._settings, midnight)
+        scheduler.decide()
+
+    def breakdown(self, job: SchedulerJob) -> Breakdown | None:
+        """Return why a job has its priority now, None unless it waits."""
+        scheduler = self._scheduler
+        return scheduler.breakdown(job) if scheduler is not None and job in scheduler.queue else None
+
+    def ahead(self, job: SchedulerJob) -> tuple[int, SchedulerJob] | None:
+        """Return how many waiting jobs have a higher priority now, and who is first; None unless the job waits."""
+        scheduler = self._scheduler
+        if scheduler is None or job not in scheduler.queue:
+            return None
+        queue = scheduler.queue
+        ranks = np.where(queue.live, scheduler.priorities.ranks(queue, scheduler.view.now), -np.inf)
+        row = queue.row(job)
+        before = int((ranks > ranks[row]).sum() + (ranks[:row] == ranks[row]).sum())
+        return before, queue.job(int(np.argmax(ranks)))
+
+    def reservation(self, job: SchedulerJob) -> float | None:
+        """Return when (s) a waiting job is planned to start, None if it has no reservation."""
+        place = None if self._scheduler is None else self._scheduler.reserved.get(job.number)
+        return None if place is None else place.begin
+
+    def held_back_by(self, job: SchedulerJob) -> str | None:
+        """Return the limit that keeps a waiting job back now, None if none does."""
+        scheduler = self._scheduler
+        return scheduler.held_back_by(job) if scheduler is not None and job in scheduler.queue else None
+
+
+def since_sunday(config: Mapping[str, Any]) -> float:
+    """Return how many seconds after a Sunday's midnight, local time, time 0 is, by the server's ``config``.
+
+    Its ``epoch`` is the Unix time of time 0, its ``timezone`` the name of a zone, UTC if it has none that is known
+    here; without an epoch it is 0.
+    """
+    epoch = config.get("epoch")
+    if not isinstance(epoch, int | float):
+        return 0.0
+    zone: tzinfo = UTC
+    with suppress(KeyError, ValueError, OSError, TypeError):
+        zone = ZoneInfo(config["timezone"])
+    try:
+        date = datetime.fromtimestamp(epoch, zone)
+    except (OverflowError, ValueError, OSError):  # a date beyond the calendar
+        return 0.0
+    return float((date.isoweekday() % 7) * 86400 + date.hour * 3600 + date.minute * 60 + date.second)
+
+
+def make_maui(settings: MauiSettings | None = None, *, midnight: float | None = None) -> MauiPolicy:
+    """Return the Maui policy with these settings, Maui's own defaults without."""
+    return MauiPolicy(settings or MauiSettings(), midnight=midnight)
+
+
+def load_maui(
+    path: Path, strict: bool = False, *, midnight: float | None = None
+) -> tuple[MauiPolicy, list[ConfigWarning]]:
+    """Return the policy of a maui.cfg, and what of the file has no effect.
+
+    Raises
+    ------
+    MauiConfigError
+        when the file cannot be read or a value is wrong; with ``strict`` also if there would be a warning.
+    """
+    settings, warnings = read_maui_config(path, strict=strict)
+    return MauiPolicy(settings, midnight=midnight), warnings

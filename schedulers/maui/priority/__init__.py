@@ -1,0 +1,1 @@
+"""What a job's Maui priority is made of."""

@@ -1,0 +1,49 @@
+"""Credentials as numbers: every name, and every combination of a job's five names, once."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipistrelle.schedulers.maui.config.settings import KINDS, Names
+
+_ROOM = 64
+
+
+class Credentials:
+    """Numbers for names and for combinations of names, in the order in which they turn up.
+
+    ``names[kind]`` lists the names of a kind, ``combinations`` the combinations; ``parts[c]`` are the numbers of the
+    names of combination c, kind by kind, -1 where it has none.
+    """
+
+    def __init__(self) -> None:
+        self.names: list[list[str]] = [[] for _ in KINDS]
+        self.combinations: list[Names] = []
+        self.parts: list[tuple[int, ...]] = []
+        self._table: NDArray[np.int64] = np.full((_ROOM, len(KINDS)), -1, dtype=np.int64)
+        self._numbers: list[dict[str, int]] = [{} for _ in KINDS]
+        self._codes: dict[Names, int] = {}
+
+    def code(self, names: Names) -> int:
+        """Return the number of a combination, a new one if it is new."""
+        code = self._codes.get(names)
+        if code is None:
+            code = self._codes[names] = len(self.combinations)
+            self.combinations.append(names)
+            self.parts.append(tuple(self._number(kind, name) for kind, name in enumerate(names)))
+            if code == len(self._table):
+                self._table = np.concatenate([self._table, np.full_like(self._table, -1)])
+            self._table[code] = self.parts[code]
+        return code
+
+    @property
+    def table(self) -> NDArray[np.int64]:
+        """``parts`` as an array, a row a combination, a column a kind."""
+        return self._table[: len(self.parts)]
+
+    def _number(self, kind: int, name: str | None) -> int:
+        if name is None:
+            return -1
+        number = self._numbers[kind].setdefault(name, len(self.names[kind]))
+        if number == len(self.names[kind]):
+            self.names[kind].append(name)
+        return number

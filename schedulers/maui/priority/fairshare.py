@@ -1,0 +1,241 @@
+"""Fairshare as Maui counts it: usage by windows of time, older windows less, and how far it is from the target."""
+
+from math import floor, inf
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipistrelle.schedulers.maui.config.settings import KINDS, MauiSettings, TargetMode
+from pipistrelle.schedulers.maui.priority.credentials import Credentials
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+#: names that there is room for at first
+_ROOM = 16
+
+
+class _Counters:
+    """Usage (unit x s) of the names of one kind: a row a window, newest first; a column a name."""
+
+    def __init__(self, depth: int) -> None:
+        self.usage: Floats = np.zeros((depth, _ROOM))
+        self.rates: Floats = np.zeros(_ROOM)
+        #: decayed usage of the older windows
+        self.older: Floats = np.zeros(_ROOM)
+        self.targets: Floats = np.zeros(0)
+        self.modes: list[TargetMode] = []
+        #: which names have a floor, which a ceiling, and which nothing that a priority could depend on
+        self.masks: tuple[Bools, Bools, Bools] = (np.zeros(0, dtype=np.bool_),) * 3
+        #: which names have a cap, in unit x s or in percent
+        self.caps: tuple[Bools, Bools] = (np.zeros(0, dtype=np.bool_),) * 2
+
+    def grow(self, names: int) -> None:
+        """Make room for so many names."""
+        missing = names - len(self.rates)
+        if missing > 0:
+            more = max(missing, len(self.rates))
+            self.usage = np.pad(self.usage, ((0, 0), (0, more)))
+            self.rates = np.pad(self.rates, (0, more))
+            self.older = np.pad(self.older, (0, more))
+
+
+class Fairshare:
+    """Usage of all credentials, fed by starts and ends; running jobs count as time goes on.
+
+    Windows are FSINTERVAL long and begin at its multiples of simulated time. The usage of a window is the integral of
+    the units in use. Effective usage at an instant is that of the current window so far plus FSDECAY^k of the k-th one
+    before it, for k below FSDEPTH (source: MFSCalcFactor and MFSUpdateData of Maui 3.2; admin manual, 6.3).
+
+    Parameters
+    ----------
+    settings
+        the configuration; with FSPOLICY NONE nothing is counted.
+    credentials
+        the numbers of the names.
+    """
+
+    def __init__(self, settings: MauiSettings, credentials: Credentials) -> None:
+        policy = settings.text("FSPOLICY")
+        self.active = policy != "NONE"
+        #: whether the distance from a target is relative to it (a * behind FSPOLICY)
+        self._relative = policy.endswith("*")
+        self._settings = settings
+        self._credentials = credentials
+        self.interval = settings.number("FSINTERVAL")
+        depth = int(settings.number("FSDEPTH"))
+        decay = settings.number("FSDECAY")
+        self._decays: Floats = np.array([decay**k for k in range(1, depth)])
+        self._counters = [_Counters(depth) for _ in KINDS]
+        self._total: Floats = np.zeros(depth)
+        self._total_older = 0.0
+        self._total_rate = 0
+        self._now = -inf
+        self._window = -inf
+
+    @property
+    def next_window(self) -> float:
+        """When the next window begins (s), inf if none ever does."""
+        return (self._window + 1) * self.interval if self.active and self._window != -inf else inf
+
+    def started(self, now: float, code: int, units: int) -> None:
+        """Count a job of a combination of credentials from now (s) on."""
+        self._change(now, code, units)
+
+    def ended(self, now: float, code: int, units: int) -> None:
+        """Count a job no more."""
+        self._change(now, code, -units)
+
+    def _change(self, now: float, code: int, units: int) -> None:
+        if not self.active:
+            return
+        self.advance(now)
+        self._total_rate += units
+        for counters, number, names in zip(
+            self._counters, self._credentials.parts[code], self._credentials.names, strict=True
+        ):
+            counters.grow(len(names))
+            if number >= 0:
+                counters.rates[number] += units
+
+    def advance(self, now: float) -> None:
+        """Count up to now (s), window by window."""
+        if not self.active or now <= self._now:
+            return
+        window = floor(now / self.interval)
+        if self._window == -inf or (not self._total_rate and window - self._window > len(self._total)):
+            # Nothing was used in any of the windows that count.
+            for _ in self._total:
+                self._turn()
+            self._window, self._now = window, now
+            return
+        while (boundary := self.next_window) <= now:
+            self._count(boundary)
+            self._turn()
+            self._window += 1
+        self._count(now)
+
+    def _count(self, until: float) -> None:
+        elapsed = max(until - self._now, 0.0)
+        self._total[0] += self._total_rate * elapsed
+        for counters in self._counters:
+            counters.usage[0] += counters.rates * elapsed
+        self._now = until
+
+    def _turn(self) -> None:
+        """Begin a new window."""
+        self._total = np.concatenate([[0.0], self._total[:-1]])
+        self._total_older = float(self._total[1:] @ self._decays)
+        for counters in self._counters:
+            counters.usage = np.concatenate([np.zeros_like(counters.usage[:1]), counters.usage[:-1]])
+            counters.older = self._decays @ counters.usage[1:]
+
+    def usage(self, kind: str, name: str, now: float) -> float:
+        """Return the effective usage (unit x s) of a credential, 0 if it is not known."""
+        self.advance(now)
+        index = KINDS.index(kind)
+        if name not in self._credentials.names[index]:
+            return 0.0
+        counters = self._counters[index]
+        counters.grow(len(self._credentials.names[index]))
+        number = self._credentials.names[index].index(name)
+        return float(counters.usage[0, number] + counters.older[number])
+
+    def total(self, now: float) -> float:
+        """Return the effective usage (unit x s) of all jobs together."""
+        self.advance(now)
+        return float(self._total[0]) + self._total_older
+
+    def factors(self, kind: str, now: float, ahead: float = 0.0) -> Floats:
+        """Return, for each name of a kind, how far its usage in percent is from its target, with the target's mark.
+
+        With ``ahead`` (s) as it will be so much later, if no job starts or ends and no window begins before.
+
+        0 for a name without target, and for all as long as nothing was used (source: MJobGetStartPriority, Maui 3.2).
+        """
+        index = KINDS.index(kind)
+        names = self._credentials.names[index]
+        total = self.total(now) + self._total_rate * ahead
+        if not self.active or not total > 0.0:
+            return np.zeros(len(names))
+        counters = self._ready(index)
+        usage = counters.usage[0, : len(names)] + counters.older[: len(names)]
+        if ahead:
+            usage += counters.rates[: len(names)] * ahead
+        targets = counters.targets
+        share = usage / total * 100.0
+        with np.errstate(divide="ignore", invalid="ignore"):
+            factors = 1.0 - share / targets if self._relative else targets - share
+        floors, ceilings, none = counters.masks
+        factors[floors] = np.maximum(factors[floors], 0.0)
+        factors[ceilings] = np.minimum(factors[ceilings], 0.0)
+        factors[none] = 0.0
+        return np.asarray(factors)
+
+    def _ready(self, index: int) -> _Counters:
+        """Return the counters of a kind with room and a target for each name."""
+        counters = self._counters[index]
+        names = self._credentials.names[index]
+        counters.grow(len(names))
+        if len(counters.modes) == len(names):
+            return counters
+        while len(counters.modes) < len(names):
+            found = self._settings.own(KINDS[index], names[len(counters.modes)])
+            if found is None or found.target == 0.0:
+                found = self._settings.default(KINDS[index])
+            counters.targets = np.append(counters.targets, 0.0 if found is None else found.target)
+            counters.modes.append(TargetMode.TARGET if found is None else found.mode)
+        modes = counters.modes
+        counters.caps = (
+            np.array([mode is TargetMode.ABSOLUTE_CAP for mode in modes]) & (counters.targets > 0.0),
+            np.array([mode is TargetMode.CAP for mode in modes]) & (counters.targets > 0.0),
+        )
+        caps = [mode in (TargetMode.CAP, TargetMode.ABSOLUTE_CAP) for mode in modes]
+        counters.masks = (
+            np.array([mode is TargetMode.FLOOR for mode in modes]),
+            np.array([mode is TargetMode.CEILING for mode in modes]),
+            np.array(caps) | (counters.targets == 0.0),
+        )
+        return counters
+
+    def has_caps(self) -> bool:
+        """Tell whether any target is a cap (% or ^): then a job can be kept back."""
+        return self.active and any(
+            credential.target > 0.0 and credential.mode in (TargetMode.CAP, TargetMode.ABSOLUTE_CAP)
+            for names in self._settings.credentials.values()
+            for credential in names.values()
+        )
+
+    def rooms(self, now: float) -> list[tuple[Floats, Floats]]:
+        """Return how many unit x s a new job may have by the caps, and how many more each second, for each kind.
+
+        Each with a value a name of the kind, inf without a cap, and one more at the end for jobs without such a name.
+        Source: MFSCheckCap, Maui 3.2: the job's walltime counts in full. The growth holds until a job starts or ends or
+        the next window begins.
+        """
+        total = self.total(now)
+        found = []
+        for index, names in enumerate(self._credentials.names):
+            counters = self._ready(index)
+            count = len(names)
+            usage = counters.usage[0, :count] + counters.older[:count]
+            rates = counters.rates[:count]
+            room, growth = np.full(count + 1, inf), np.zeros(count + 1)
+            absolute, percent = counters.caps
+            room[:count][absolute] = counters.targets[absolute] - usage[absolute]
+            growth[:count][absolute] = -rates[absolute]
+            if total > 0.0:
+                parts = counters.targets[percent] / 100.0
+                room[:count][percent] = parts * total - usage[percent]
+                growth[:count][percent] = parts * self._total_rate - rates[percent]
+            found.append((room, growth))
+        return found
+
+    def numbers(self, kind: int, codes: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the numbers of the names of a kind that combinations of credentials have, -1 for none."""
+        numbers: NDArray[np.int64] = self._credentials.table[codes, kind]
+        return numbers
+
+    def room(self, code: int, now: float) -> float:
+        """Return how many unit x s a new job of this combination may have, by the caps; inf without any."""
+        numbers = self._credentials.parts[code]
+        return min(float(room[number]) for (room, _), number in zip(self.rooms(now), numbers, strict=True))

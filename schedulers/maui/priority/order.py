@@ -1,0 +1,83 @@
+"""Maui's priority as an order for any backfilling rule: ``order = "maui"``."""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from pipistrelle.schedulers.maui.config.settings import MauiSettings
+from pipistrelle.schedulers.maui.priority.credentials import Credentials
+from pipistrelle.schedulers.maui.priority.fairshare import Fairshare
+from pipistrelle.schedulers.maui.priority.priority import Priorities
+from pipistrelle.schedulers.maui.waiting import Floats, Ints
+from pipistrelle.schedulers.policy.jobs import SchedulerJob
+
+
+class _Lines(NamedTuple):
+    """The queue's table as the columns that priorities are made of."""
+
+    size: Ints
+    walltime: Floats
+    since: Floats
+    code: Ints
+    bypass: Floats
+    #: the rows are not those of the last time
+    generation: int | None = None
+
+
+class MauiOrder:
+    """Jobs by their Maui priority, highest first: credentials, fairshare, service, targets, resources.
+
+    Limits, reservations and everything else that is not a priority stay out; BYPASS is always 0, queue time counts from
+    submission (JOBPRIOACCRUALPOLICY ALWAYS), and a node is a unit.
+
+    Parameters
+    ----------
+    settings
+        the configuration; Maui's own defaults without.
+    """
+
+    dynamic: Literal[True] = True
+    features = ("labels",)
+
+    def __init__(self, settings: MauiSettings | None = None) -> None:
+        self._settings = settings or MauiSettings()
+        self.begin()
+
+    def begin(self) -> None:
+        """Forget everything: another simulation begins."""
+        self._credentials = Credentials()
+        self._fairshare = Fairshare(self._settings, self._credentials)
+        self._priorities = Priorities(self._settings, self._credentials, self._fairshare)
+
+    def learn_classes(self, priorities: Mapping[str, float]) -> None:
+        """Take the priorities of the machine's classes for those of which CLASSCFG says nothing."""
+        self._priorities.class_priorities = priorities
+
+    def attributes(self, job: SchedulerJob) -> Sequence[float]:
+        """Return size, walltime (s), submit time (s) and the number of the job's credentials."""
+        return (job.size, self._settings.walltime(job), job.submit, self._code(job))
+
+    def ranks(self, table: Floats, now: float) -> Floats:
+        """Return the negative priorities at ``now`` (s), one a job."""
+        size, walltime, since, code = table
+        whole = code.astype(np.int64)
+        lines = _Lines(size.astype(np.int64), walltime, since, whole, np.zeros(len(size)))
+        return -self._priorities.ranks(lines, now)
+
+    def terms(self, job: SchedulerJob, now: float) -> dict[str, float]:
+        """Return a job's priority at ``now`` (s), as ``priority``, and each of its terms."""
+        size, walltime, since, code = np.array([self.attributes(job)], dtype=np.float64).T
+        lines = _Lines(size.astype(np.int64), walltime, since, code.astype(np.int64), np.zeros(1))
+        return self._priorities.breakdown(lines, 0, now).values()
+
+    def started(self, job: SchedulerJob, now: float) -> None:
+        """Count a job's usage from ``now`` (s) on."""
+        self._fairshare.started(now, self._code(job), job.size)
+
+    def ended(self, job: SchedulerJob, now: float) -> None:
+        """Count it no more."""
+        self._fairshare.ended(now, self._code(job), job.size)
+
+    def _code(self, job: SchedulerJob) -> int:
+        return self._credentials.code(self._settings.names(job))

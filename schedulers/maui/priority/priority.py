@@ -1,0 +1,400 @@
+"""Priorities as Maui computes them: component weight x subcomponent weight x factor, and what each term contributes.
+
+Source: admin manual of Maui, 5.1.2, and MJobGetStartPriority of Maui 3.2; differences are in docs/maui.md.
+"""
+
+from collections.abc import Mapping
+from math import inf
+from typing import Final, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipistrelle.schedulers.maui.config.parameters import COMPONENTS, SUBCOMPONENTS
+from pipistrelle.schedulers.maui.config.settings import KINDS, Credential, MauiSettings
+from pipistrelle.schedulers.maui.priority.credentials import Credentials
+from pipistrelle.schedulers.maui.priority.fairshare import Fairshare
+from pipistrelle.schedulers.maui.priority.fixed import FixedValues
+from pipistrelle.schedulers.maui.waiting import Floats, Ints
+
+#: nearer than this to a target counts as this
+_NEAREST: Final = 0.0001
+
+
+_ROOM: Final = 64
+#: components whose factors depend on the credentials alone
+_BY_CODE: Final = ("CRED", "FS")
+#: (factors, weights)
+_Factor = tuple[Floats, Floats]
+
+
+class Term(NamedTuple):
+    """One term of a job's priority: ``value`` is component weight x weight x factor, before the component's cap."""
+
+    component: str
+    subcomponent: str
+    component_weight: float
+    weight: float
+    factor: float
+    value: float
+
+
+class Breakdown(NamedTuple):
+    """Why a job has its priority: the terms whose weights are not 0, the components' values, their sum.
+
+    ``rank`` is what jobs are ordered by: the sum cut to a whole number, at least 1 unless ENABLENEGJOBPRIORITY.
+    """
+
+    terms: tuple[Term, ...]
+    components: dict[str, float]
+    total: float
+    rank: float
+
+    def values(self) -> dict[str, float]:
+        """Return the rank as ``priority``, and the terms' values, as ``SERV.QUEUETIME``."""
+        return {"priority": self.rank} | {f"{term.component}.{term.subcomponent}": term.value for term in self.terms}
+
+
+class Columns(Protocol):
+    """Waiting jobs as columns; `MauiQueue` is such a thing, and says what they are."""
+
+    @property
+    def size(self) -> Ints:
+        """Units."""
+
+    @property
+    def walltime(self) -> Floats:
+        """Seconds."""
+
+    @property
+    def since(self) -> Floats:
+        """When queue time begins to count, seconds."""
+
+    @property
+    def code(self) -> Ints:
+        """Numbers of combinations of credentials."""
+
+    @property
+    def bypass(self) -> Floats:
+        """How often a job was passed by backfilling."""
+
+    @property
+    def generation(self) -> int | None:
+        """How often the rows were numbered anew; in between they do not change but for ``since`` and ``bypass``."""
+
+
+class _Rows(NamedTuple):
+    """What the priority of some jobs depends on, a column each."""
+
+    size: Ints
+    walltime: Floats
+    queue_time: Floats
+    code: Ints
+    bypass: Floats
+
+
+class _Table(NamedTuple):
+    """What depends on the combination of credentials alone, a row a combination."""
+
+    priorities: Floats  # (combinations, kinds)
+    queue_time_weight: Floats
+    xfactor_weight: Floats
+    queue_time_target: Floats
+    xfactor_target: Floats
+
+
+class Priorities:
+    """The priorities of waiting jobs.
+
+    Parameters
+    ----------
+    settings
+        the configuration.
+    credentials
+        the numbers of the combinations of credentials.
+    fairshare
+        the usage so far.
+    units_per_node
+        a job of n units asks for n / units_per_node nodes, rounded up.
+    """
+
+    def __init__(
+        self, settings: MauiSettings, credentials: Credentials, fairshare: Fairshare, units_per_node: int = 1
+    ) -> None:
+        self._settings = settings
+        self._credentials = credentials
+        self._fairshare = fairshare
+        self._units_per_node = units_per_node
+        self._component = {name: settings.number(weight) for name, weight, _, _ in COMPONENTS}
+        self._component_cap = {name: settings.number(cap) or inf for name, _, _, cap in COMPONENTS}
+        self._weight = {name: settings.number(f"{name}WEIGHT") for _, name, _, _ in SUBCOMPONENTS}
+        self._cap = {name: settings.number(f"{name}CAP") or inf for _, name, _, _ in SUBCOMPONENTS}
+        self._negative = settings.flag("ENABLENEGJOBPRIORITY")
+        self._min_walltime = settings.number("XFMINWCLIMIT")
+        qos = settings.credentials.get("QOS", {}).values()
+        self._qos_weights = any(found.queue_time_weight or found.xfactor_weight for found in qos)
+        self._table = _Table(np.zeros((_ROOM, len(KINDS))), *(np.zeros(_ROOM) for _ in range(4)))
+        self._known = 0
+        #: {class: its priority on the machine}, for those that have none in the configuration
+        self.class_priorities: Mapping[str, float] = {}
+        self._resources, self._by_credentials = FixedValues(), FixedValues()
+        #: component -> its subcomponents that can contribute
+        self._active = {
+            component: [
+                name
+                for owner, name, _, _ in SUBCOMPONENTS
+                if owner == component and (self._weight[name] or (self._qos_weights and owner == "SERV"))
+            ]
+            if self._component[component]
+            else []
+            for component, _, _, _ in COMPONENTS
+        }
+
+    @property
+    def counts_bypasses(self) -> bool:
+        """Whether it matters how often a job was passed by backfilling."""
+        return "BYPASS" in self._active["SERV"] and self._weight["BYPASS"] != 0.0
+
+    def ranks(self, queue: Columns, now: float) -> Floats:
+        """Return what the waiting jobs are ordered by, highest first, ties in the order of submission.
+
+        One value a row, any value in an empty row: the priority cut to a whole number, as Maui stores it.
+        """
+        self._extend()
+        rows = self._rows(queue, now)
+        if queue.generation is None:
+            values = {name: self._component_value(name, found) for name, found in self._factors(rows, now).items()}
+            return self._rank(self._total(values, rows.code))
+        # The same sums in the same order; what does not change is kept, the arrays are used again.
+        total: Floats | None = None
+        for name in self._active:
+            if name in _BY_CODE or not self._active[name]:
+                continue
+            if name == "RES":
+                value = self._fixed_resources(rows, queue.generation)
+            else:
+                value = self._component_value(name, self._job_factors(self._active[name], rows))
+            if total is not None:
+                total += value
+            else:
+                total = value if value.base is None else value.copy()  # not a column, but what was made of one
+        by_code = self._credential_values(rows.code, queue.generation, now)
+        if by_code is not None:
+            if total is None:
+                total = by_code.copy()
+            else:
+                total += by_code
+        if total is None:
+            total = np.zeros(len(rows.code))
+        np.trunc(total, out=total)
+        return total if self._negative else np.maximum(total, 1.0, out=total)
+
+    @property
+    def grow_alike(self) -> bool:
+        """Whether all priorities grow at the same pace as time goes on, so that jobs do not pass each other."""
+        service = all(name == "QUEUETIME" for name in self._active["SERV"]) and not self._qos_weights
+        capped = self._cap["QUEUETIME"] != inf or self._component_cap["SERV"] != inf
+        moving = self._active["TARG"] or (self._active["FS"] and self._fairshare.active)
+        return service and not capped and not moving
+
+    def _fixed_resources(self, rows: _Rows, generation: int) -> Floats:
+        fresh = self._resources.follow(generation, len(rows.size))
+        if fresh.start < fresh.stop:
+            new = _Rows(*(column[fresh] for column in rows))  # type: ignore[arg-type]
+            value = self._component_value("RES", self._job_factors(self._active["RES"], new))
+            self._resources.known(fresh, value)
+        return self._resources.values()
+
+    def _credential_values(self, code: Ints, generation: int, now: float) -> Floats | None:
+        """Return what the credentials contribute, one value a row; None if nothing does."""
+        values: Floats | None = None
+        for component in _BY_CODE:
+            if self._active[component]:
+                value = self._component_value(component, self._credential_factors(component, now))
+                values = value if values is None else values + value
+        if values is None or self._active["FS"]:
+            return None if values is None else values.take(code)
+        fresh = self._by_credentials.follow(generation, len(code))
+        if fresh.start < fresh.stop:
+            self._by_credentials.known(fresh, values[code[fresh]])
+        return self._by_credentials.values()
+
+    def totals(self, queue: Columns, chosen: NDArray[np.intp], now: float, at: float) -> Floats:
+        """Return the priorities of some rows, not cut to whole numbers, as they will be at a time ``at`` (s).
+
+        It is ``now`` (s); no job starts or ends before and no window of fairshare begins.
+        """
+        self._extend()
+        waited = np.maximum(at - queue.since[chosen], 0.0)
+        rows = _Rows(queue.size[chosen], queue.walltime[chosen], waited, queue.code[chosen], queue.bypass[chosen])
+        factors = self._factors(rows, now, at - now)
+        values = {name: self._component_value(name, found) for name, found in factors.items()}
+        return self._total(values, rows.code)
+
+    def breakdown(self, queue: Columns, row: int, now: float) -> Breakdown:
+        """Return the terms of the priority of the job in a row; bit by bit what `ranks` is made of."""
+        self._extend()
+        one = slice(row, row + 1)
+        every = self._rows(queue, now)
+        rows = _Rows(every.size[one], every.walltime[one], every.queue_time[one], every.code[one], every.bypass[one])
+        code = int(rows.code[0])
+        factors = self._factors(rows, now)
+        values = {name: self._component_value(name, found) for name, found in factors.items()}
+        terms = []
+        for component, found in factors.items():
+            at = code if component in _BY_CODE else 0
+            for name, (factor, weights) in found.items():
+                weight = float(weights[0])
+                if weight != 0.0:
+                    scale, mine = self._component[component], float(factor[at])
+                    terms.append(Term(component, name, scale, weight, mine, scale * (weight * mine)))
+        components = {name: float(value[code if name in _BY_CODE else 0]) for name, value in values.items()}
+        total = self._total(values, rows.code)
+        return Breakdown(tuple(terms), components, float(total[0]), float(self._rank(total)[0]))
+
+    def ever_rises(self, code: int) -> bool:
+        """Tell whether the priority of a job of these credentials may rise while it waits."""
+        names = self._credentials.combinations[code]
+        qos = self._settings.own("QOS", names.qos)
+        queue_time, xfactor = self._weight["QUEUETIME"], self._weight["XFACTOR"]
+        if qos is not None:
+            queue_time, xfactor = queue_time + qos.queue_time_weight, xfactor + qos.xfactor_weight
+        service = self._component["SERV"] > 0 and max(queue_time, xfactor, self._weight["BYPASS"]) > 0
+        return service or bool(self._active["TARG"]) or bool(self._active["FS"] and self._fairshare.active)
+
+    def _rank(self, total: Floats) -> Floats:
+        ranks = np.trunc(total)
+        return ranks if self._negative else np.maximum(ranks, 1.0)
+
+    @staticmethod
+    def _rows(queue: Columns, now: float) -> _Rows:
+        queue_time = now - queue.since
+        return _Rows(queue.size, queue.walltime, np.maximum(queue_time, 0.0, out=queue_time), queue.code, queue.bypass)
+
+    def _factors(self, rows: _Rows, now: float, ahead: float = 0.0) -> dict[str, dict[str, _Factor]]:
+        """Return {component: {subcomponent: (factors, weights)}}; of CRED and FS a factor a combination, else a row."""
+        found = {}
+        for component, names in self._active.items():
+            if names and component in _BY_CODE:
+                found[component] = self._credential_factors(component, now, ahead)
+            elif names:
+                found[component] = self._job_factors(names, rows)
+        return found
+
+    @staticmethod
+    def _total(values: dict[str, Floats], code: Ints) -> Floats:
+        """Return the sums of the components' values: those of the credentials first, they are added as one."""
+        total: Floats | None = None
+        by_code: Floats | None = None
+        for name, value in values.items():
+            if name in _BY_CODE:
+                by_code = value if by_code is None else by_code + value
+            else:
+                total = value if total is None else total + value
+        if by_code is not None:
+            total = by_code[code] if total is None else total + by_code[code]
+        return np.zeros(len(code)) if total is None else total
+
+    def _component_value(self, component: str, factors: dict[str, _Factor]) -> Floats:
+        total: Floats | None = None
+        for factor, weight in factors.values():
+            term = factor if len(weight) == 1 and weight[0] == 1.0 else weight * factor
+            total = term if total is None else total + term
+        if total is None:
+            raise AssertionError("a component without subcomponents")
+        if self._component_cap[component] != inf:
+            total = np.minimum(total, self._component_cap[component])
+        scale = self._component[component]
+        return total if scale == 1.0 else scale * total
+
+    def _capped(self, name: str, factor: Floats) -> Floats:
+        return np.minimum(factor, self._cap[name]) if self._cap[name] != inf else factor
+
+    def _credential_factors(self, component: str, now: float, ahead: float = 0.0) -> dict[str, _Factor]:
+        """Return the factors of CRED or FS, a row a combination of credentials."""
+        found = {}
+        for name in self._active[component]:
+            kind = KINDS.index(name.removeprefix("FS") if component == "FS" else name)
+            if component == "CRED":
+                factor = self._table.priorities[: self._known, kind]
+            else:
+                by_name = self._fairshare.factors(KINDS[kind], now, ahead)
+                parts = self._credentials.table[:, kind]
+                factor = np.append(by_name, 0.0)[parts]  # -1, no such credential, is the last
+            found[name] = (self._capped(name, factor), np.full(1, self._weight[name]))
+        return found
+
+    def _job_factors(self, names: list[str], rows: _Rows) -> dict[str, _Factor]:
+        table, code = self._table, rows.code
+        found: dict[str, _Factor] = {}
+        xfactor = None
+        if "XFACTOR" in names or "TARGETXFACTOR" in names:
+            base = np.maximum(rows.walltime, self._min_walltime) if self._min_walltime > 0 else rows.walltime
+            xfactor = rows.queue_time / base
+            xfactor += 1.0
+        for name in names:
+            weight: Floats = np.full(1, self._weight[name])
+            if name == "QUEUETIME":
+                factor = rows.queue_time / 60.0
+                weight = weight + table.queue_time_weight[code] if self._qos_weights else weight
+            elif name == "XFACTOR" and xfactor is not None:
+                factor = xfactor
+                weight = weight + table.xfactor_weight[code] if self._qos_weights else weight
+            elif name == "BYPASS":
+                factor = rows.bypass
+            elif name == "TARGETQUEUETIME":
+                factor = self._nearness(table.queue_time_target, rows.queue_time, code)
+            elif name == "TARGETXFACTOR" and xfactor is not None:
+                factor = self._nearness(table.xfactor_target, xfactor, code)
+            else:
+                factor = self._resource_factor(name, rows)
+            found[name] = (self._capped(name, factor), weight)
+        return found
+
+    def _nearness(self, targets: Floats, reached: Floats, code: Ints) -> Floats:
+        """Return (target - reached)^-2 for each job, 0 without a target."""
+        known = targets[: self._known]
+        if len(known) and (known == known[0]).all():  # mostly there is one target for all
+            if known[0] <= 0.0:
+                return np.zeros(len(code))
+            distance = np.maximum(known[0] - reached, _NEAREST)
+            near: Floats = 1.0 / (distance * distance)
+            return near
+        distance = np.maximum(known[code] - reached, _NEAREST)
+        return np.where(known[code] > 0.0, 1.0 / (distance * distance), 0.0)
+
+    def _resource_factor(self, name: str, rows: _Rows) -> Floats:
+        if name == "WALLTIME":
+            return rows.walltime
+        size = rows.size.astype(np.float64)
+        if name == "NODE":
+            return np.ceil(size / self._units_per_node)
+        return size * rows.walltime if name == "PS" else size
+
+    def _extend(self) -> None:
+        """Let the table have a row for each combination of credentials."""
+        combinations = self._credentials.combinations
+        if self._known == len(combinations):
+            return
+        missing = len(combinations) - len(self._table.queue_time_weight)
+        if missing > 0:
+            more = max(missing, len(self._table.queue_time_weight))
+            longer = (np.concatenate([column, np.zeros((more, *column.shape[1:]))]) for column in self._table)
+            self._table = _Table(*longer)
+        table = self._table
+        for code in range(self._known, len(combinations)):
+            names = combinations[code]
+            table.priorities[code] = [self._priority(kind, name) for kind, name in zip(KINDS, names, strict=True)]
+            qos = self._settings.own("QOS", names.qos) or Credential()
+            table.queue_time_weight[code], table.xfactor_weight[code] = qos.queue_time_weight, qos.xfactor_weight
+            table.queue_time_target[code], table.xfactor_target[code] = qos.queue_time_target, qos.xfactor_target
+        self._known = len(combinations)
+
+    def _priority(self, kind: str, name: str | None) -> float:
+        """Return the PRIORITY of a credential, else that of the machine's class, else DEFAULT's, except for a QOS."""
+        if (own := self._settings.own(kind, name)) is not None and own.priority != 0.0:
+            return own.priority
+        if kind == "CLASS" and (told := self.class_priorities.get(name or "", 0.0)) != 0.0:
+            return told
+        default = self._settings.default(kind)
+        return 0.0 if default is None or kind == "QOS" else default.priority

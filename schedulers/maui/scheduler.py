@@ -1,0 +1,380 @@
+"""One simulation under the Maui policy: what waits and runs, and what is started at an instant.
+
+An instant goes as in Maui (MSchedProcessJobs): jobs that meet all soft limits start in the order of priority until one
+does not fit, which gets a reservation, as do others up to RESERVATIONDEPTH; then backfilling within soft limits; then
+backfilling within hard limits.
+"""
+
+from collections.abc import Iterable
+from math import inf, nextafter
+
+import numpy as np
+
+from pipistrelle.protocol.units.masks import units_of
+from pipistrelle.schedulers.maui.access import Accesses
+from pipistrelle.schedulers.maui.calls import Calls
+from pipistrelle.schedulers.maui.config.settings import MauiSettings
+from pipistrelle.schedulers.maui.fills import FILLERS, Candidates
+from pipistrelle.schedulers.maui.limits.arrays import GrowingInts
+from pipistrelle.schedulers.maui.limits.limits import Limits, Rows
+from pipistrelle.schedulers.maui.plan import Closure, Place, Plan
+from pipistrelle.schedulers.maui.priority.credentials import Credentials
+from pipistrelle.schedulers.maui.priority.fairshare import Fairshare
+from pipistrelle.schedulers.maui.priority.priority import Breakdown, Priorities
+from pipistrelle.schedulers.maui.waiting import Bools, Floats, Ints, MauiQueue
+from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.policy.view import View
+
+
+class MauiScheduler:
+    """Decides for one view.
+
+    Parameters
+    ----------
+    view
+        the machine.
+    settings
+        the configuration.
+    midnight
+        seconds from a Sunday's midnight, local time, to time 0: for standing reservations.
+    """
+
+    def __init__(self, view: View, settings: MauiSettings, midnight: float) -> None:
+        self.view = view
+        self._settings = settings
+        per_node = _units_per_node(view)
+        self._credentials = Credentials()
+        self.fairshare = Fairshare(settings, self._credentials)
+        self.priorities = Priorities(settings, self._credentials, self.fairshare, per_node)
+        platform = view.begins.platform
+        if platform is not None:
+            self.priorities.class_priorities = {found.name: found.priority for found in platform.classes}
+        self.limits = Limits(settings, self._credentials, per_node)
+        self.queue = MauiQueue()
+        self._accesses = Accesses(view, settings, midnight)
+        allocation, depth = settings.text("NODEALLOCATIONPOLICY"), int(settings.number("RESDEPTH"))
+        self._plan = Plan(view.units, view.now, allocation, depth)
+        self._running: dict[int, tuple[SchedulerJob, int]] = {}
+        #: {job number: its place}; what was reserved at the last instant
+        self.reserved: dict[int, Place] = {}
+        #: the rows whose queue time does not count until the next instant
+        self._blocked: Bools | None = None
+        #: when the last deferred job comes back (s)
+        self._held_until = -inf
+        self._calls = Calls(view, self.queue, self.priorities, self.limits, self.fairshare, settings)
+        #: of each combination of credentials the number of its stack of reservations, -1 for none
+        self._stack_numbers = GrowingInts()
+        self._policy = settings.text("RESERVATIONPOLICY")
+        self._fill = FILLERS[settings.text("BACKFILLPOLICY")]
+        self._fill_depth = int(settings.number("BACKFILLDEPTH"))
+        self._fill_metric = settings.text("BACKFILLMETRIC")
+        accrual = settings.text("JOBPRIOACCRUALPOLICY")
+        self._full_accrual = accrual == "FULLPOLICY"
+        self._tracks_blocked = self._full_accrual or (accrual == "QUEUEPOLICY" and self.limits.idle)
+        self._rejects_negative = settings.flag("REJECTNEGPRIOJOBS") and settings.flag("ENABLENEGJOBPRIORITY")
+        self._caps = self.fairshare.has_caps()
+        self._two_passes = self.limits.two_levels or self._fill_depth > 0
+
+    def decide(self) -> None:
+        """Start what may start now."""
+        view, queue = self.view, self.queue
+        now = view.now
+        if self._blocked is not None:
+            queue.since[self._blocked[: queue.rows]] = now
+            self._blocked = None
+        self._follow(now)
+        if not len(queue):
+            self.reserved = {}
+            return
+        if not view.free.count and not self._tracks_blocked and self._policy != "HIGHEST":
+            self.reserved = {}
+            view.wake = ("JOB_COMPLETED",)  # nothing else can help, but what wakes a scheduler anyhow
+            return
+        self._schedule(now)
+
+    def breakdown(self, job: SchedulerJob) -> Breakdown:
+        """Return why a waiting job has its priority now; KeyError if it does not wait."""
+        return self.priorities.breakdown(self.queue, self.queue.row(job), self.view.now)
+
+    def held_back_by(self, job: SchedulerJob) -> str | None:
+        """Return the hard limit that keeps a waiting job back now, None if none does."""
+        row = self.queue.row(job)
+        code, walltime = int(self.queue.code[row]), float(self.queue.walltime[row])
+        blocked = self.limits.blocked(code, job.size, walltime, self.view.now, hard=True)
+        if blocked is None and self._caps:
+            room, need = self.fairshare.room(code, self.view.now), job.size * walltime
+            return f"FSTARGET leaves {max(room, 0.0):g} unit x s, the job needs {need:g}" if need > room else None
+        return None if blocked is None else str(blocked)
+
+    def _follow(self, now: float) -> None:
+        """Take note of the jobs that have ended and of those that have arrived."""
+        view = self.view
+        if view.released:
+            ended = [number for number, (job, _) in self._running.items() if job.id not in view.running]
+            for number in ended:
+                job, code = self._running.pop(number)
+                self._plan.ended(number)
+                self.limits.ended(job, code)
+                self.fairshare.ended(now, code, job.size)
+        self._plan.follow(now, view.gone)
+        if self._accesses.renew():
+            for job in self.queue:
+                names = self._credentials.combinations[int(self.queue.code[self.queue.row(job)])]
+                self.queue.set_access(job, self._accesses.number(job, names))
+        while view.arrivals:  # a refusal may let others in, and looks through those that are left
+            arrivals, view.arrivals = view.arrivals, []
+            for job in arrivals:
+                self._arrive(job)
+
+    def _arrive(self, job: SchedulerJob) -> None:
+        names = self._settings.names(job)
+        code = self._credentials.code(names)
+        walltime = self._settings.walltime(job)
+        never = self.limits.never(names, code, job.size, walltime)
+        if never is not None:
+            self.view.reject(job, never)
+            return
+        # What it is planned with has its prologue and epilogue, too.
+        queue = None if job.description is None else job.description.queue
+        walltime += self.view.held_times.of(queue)
+        self.queue.add(job, walltime=walltime, code=code, access=self._accesses.number(job, names), since=job.submit)
+
+    def _schedule(self, now: float) -> None:
+        queue, plan = self.queue, self._plan
+        ranks = self.priorities.ranks(queue, now)
+        closures = self._accesses.closures(now)
+        stacks = self._settings.stacks
+        most = 0 if self._policy == "NEVER" else sum(depth for depth, _ in stacks.values())
+        plan.begin(closures, most + len(self.reserved))
+        if self._policy == "HIGHEST":
+            self._keep_reservations(ranks, closures, now)
+        else:
+            self.reserved = {}
+        ready = self._ready(ranks, now)
+        soft = self._selected(ready, ranks, now, hard=False, use="order")
+        started = self._start_in_order(soft, ranks, now)
+        if self._fill is not None:
+            self._backfill(soft, ranks, now, hard=False, changed=started)
+        if self._two_passes and len(queue):
+            hard = soft
+            if self.limits.two_levels:
+                hard = self._selected(ready & queue.live, ranks, now, hard=True, use="order")
+            if self._fill is not None:
+                self._backfill(hard, ranks, now, hard=True, changed=True)
+            elif self.limits.two_levels:
+                self._start_hard(hard, ranks, now)
+        if len(queue):
+            self._note_blocked(ready, ranks, now)
+            begins = self._unforeseen_begins()
+            self._calls.ask(now, [*begins, *(closure.end for closure in closures)], self.reserved, ready, ranks)
+
+    def _unforeseen_begins(self) -> Iterable[float]:
+        """Yield when reservations begin (s) at whose time nothing else happens."""
+        ends = {place.end for place in self.reserved.values()}
+        for place in self.reserved.values():
+            # At the end of a running job, or of one that will have run by then, there is an event anyhow.
+            if place.begin not in ends and not self._plan.is_end(place.begin):
+                yield place.begin
+
+    # ------------------------------------------------------------------ which jobs are looked at
+
+    def _ready(self, ranks: Floats, now: float) -> Bools:
+        """Return which rows are neither deferred nor kept back by their priority or a fairshare cap."""
+        queue = self.queue
+        ready: Bools = queue.live.copy()
+        in_service = self.view.units - len(self.view.gone)
+        if in_service < self.view.units or self._held_until > now:
+            too_large = ready & (queue.size > in_service) & (queue.held <= now)
+            deferred = self._settings.number("DEFERTIME")
+            if not deferred:  # aside until the units are back, which wakes the scheduler
+                ready &= ~too_large
+            elif too_large.any():
+                self._held_until = now + deferred
+                queue.held[too_large] = self._held_until
+                self._calls.held_until = self._held_until
+            ready &= queue.held <= now
+        if self._rejects_negative:
+            ready &= ranks >= 0
+        if self._caps:
+            rooms: Floats = np.full(len(self._credentials.table), inf)
+            for kind, (room, _) in enumerate(self.fairshare.rooms(now)):
+                if room.min() < inf:  # -1, no such name, is the last
+                    np.minimum(rooms, room[self._credentials.table[:, kind]], out=rooms)
+            ready &= queue.size * queue.walltime <= rooms[queue.code]
+        return ready
+
+    def _selected(self, ready: Bools, ranks: Floats, now: float, *, hard: bool, use: str) -> Bools:
+        """Return which ready rows meet the limits of running and of waiting jobs."""
+        allowed = self.limits.allowed(self.queue, now, hard=hard)
+        selected = ready.copy() if allowed is None else ready & allowed
+        if self.limits.idle:
+            selected = self.limits.considered(self.queue, selected, ranks, hard=hard, use=use)
+        return selected
+
+    def _note_blocked(self, ready: Bools, ranks: Floats, now: float) -> None:
+        """Remember whose queue time does not count from now on (JOBPRIOACCRUALPOLICY)."""
+        if not self._tracks_blocked:
+            return
+        waiting = self.queue.live
+        if self._full_accrual:
+            self._blocked = waiting & ~self._selected(ready & waiting, ranks, now, hard=True, use="accrual")
+        else:
+            self._blocked = waiting & ~self.limits.considered(self.queue, waiting, ranks, hard=True, use="accrual")
+
+    # ------------------------------------------------------------------ in the order of priority
+
+    def _start_in_order(self, eligible: Bools, ranks: Floats, now: float) -> bool:
+        """Start the first by rank again and again; reserve for those that do not fit, as many as one may.
+
+        Returns whether any was started: of the rows that are still eligible some may be beyond a limit then.
+        """
+        queue, plan = self.queue, self._plan
+        left = [depth for depth, _ in self._settings.stacks.values()]
+        rows = np.flatnonzero(eligible)
+        keys = ranks[rows]
+        started = False
+        while len(rows):
+            at = int(np.argmax(keys))
+            if keys[at] == -inf:
+                break
+            keys[at] = -inf
+            row = int(rows[at])
+            job, access, walltime = queue.job(row), int(queue.access[row]), float(queue.walltime[row])
+            stack = int(self._stacks()[queue.code[row]])
+            if job.number in self.reserved:
+                if stack >= 0:
+                    left[stack] -= 1
+                continue
+            if started and self.limits.blocked(int(queue.code[row]), job.size, walltime, now, hard=False):
+                eligible[row] = False
+                self._drop_blocked(eligible, rows, keys, now, hard=False)
+                continue
+            if units := plan.units_now(access, job.size, walltime):
+                self._start(row, units, now)
+                eligible[row] = False
+                started = True
+                continue
+            if self._policy != "NEVER" and stack >= 0 and left[stack] > 0:
+                left[stack] -= 1
+                place = plan.reserve(access, job.size, walltime)
+                if place is not None:
+                    self.reserved[job.number] = place
+            if self._policy == "NEVER" or all(number <= 0 for number in left):
+                break
+            if stack < 0 or left[stack] <= 0:
+                keys[np.flatnonzero(self._stacks()[queue.code[rows]] == stack)] = -inf
+        return started
+
+    def _stacks(self) -> Ints:
+        """Return the number of each combination's stack of reservations, -1 if it has none."""
+        numbers = self._stack_numbers
+        for names in self._credentials.combinations[len(numbers.array()) :]:
+            stacks = self._settings.stacks.values()
+            numbers.append(next((n for n, (_, of) in enumerate(stacks) if of is None or names.qos in of), -1))
+        return numbers.array()
+
+    def _drop_blocked(self, eligible: Bools, rows: Rows, keys: Floats, now: float, *, hard: bool) -> None:
+        """Take out of the eligible ``rows`` what a start has put beyond a limit."""
+        allowed = self.limits.allowed(self.queue, now, hard=hard, rows=rows)
+        if allowed is not None:
+            beyond = np.flatnonzero(~allowed)
+            eligible[rows[beyond]] = False
+            keys[beyond] = -inf
+
+    def _start_hard(self, eligible: Bools, ranks: Floats, now: float) -> None:
+        """Without backfilling: start what meets the hard limits in the order of rank, until one does not fit."""
+        rows = np.flatnonzero(eligible)
+        keys = ranks[rows]
+        while len(rows) and keys[at := int(np.argmax(keys))] != -inf:
+            row = int(rows[at])
+            job = self.queue.job(row)
+            access, walltime = int(self.queue.access[row]), float(self.queue.walltime[row])
+            units = self._plan.units_now(access, job.size, walltime)
+            if not units:
+                return
+            self._start(row, units, now)
+            eligible[row] = False
+            keys[at] = -inf
+            self._drop_blocked(eligible, rows, keys, now, hard=True)
+
+    def _keep_reservations(self, ranks: Floats, closures: list[Closure], now: float) -> None:
+        """Let reservations of earlier instants stay, each as early as it can be, none later than it was."""
+        queue, plan = self.queue, self._plan
+        jobs = [queue.job(queue.row_of(number)) for number in self.reserved if queue.waits(number)]
+        jobs.sort(key=lambda job: (-ranks[queue.row(job)], job.number))
+        places = self.reserved
+        self.reserved = {}
+        for job in jobs:
+            others = [*self.reserved.values(), *(places[other.number] for other in jobs if other is not job
+                                                 and other.number not in self.reserved)]  # fmt: skip
+            plan.begin(closures, len(jobs) + len(self._settings.stacks))
+            access, walltime = int(queue.access[queue.row(job)]), float(queue.walltime[queue.row(job)])
+            for place in others:
+                if place.begin >= now:
+                    plan.keep(place)
+            new = plan.find(access, job.size, walltime)
+            if new is not None:
+                self.reserved[job.number] = new
+        plan.begin(closures, len(jobs) + sum(depth for depth, _ in self._settings.stacks.values()))
+        for job in jobs:
+            kept = self.reserved.get(job.number)
+            row = queue.row(job)
+            code, walltime = int(queue.code[row]), float(queue.walltime[row])
+            if kept is None or not plan.is_free(int(queue.access[row]), kept):
+                self.reserved.pop(job.number, None)
+            elif kept.begin > now or self.limits.blocked(code, job.size, walltime, now, hard=False) is not None:
+                plan.keep(kept)
+            else:
+                self.reserved.pop(job.number)
+                self._start(row, kept.units, now)
+
+    def _start(self, row: int, units: int, now: float, why: str | None = None) -> None:
+        queue, view = self.queue, self.view
+        job, code, walltime = queue.job(row), int(queue.code[row]), float(queue.walltime[row])
+        alloc = units_of(units)
+        view.free.remove(alloc)
+        view.start(job, alloc, why)
+        queue.remove(job)
+        end = max(now + walltime, nextafter(now, inf))
+        self._running[job.number] = (job, code)
+        self._plan.started(job.number, units, end)
+        self.limits.started(job, code, end)
+        self.fairshare.started(now, code, job.size)
+
+    # ------------------------------------------------------------------ backfilling
+
+    def _backfill(self, eligible: Bools, ranks: Floats, now: float, *, hard: bool, changed: bool) -> None:
+        """Fill the windows of free units, the widest and shortest first."""
+        fill, queue = self._fill, self.queue
+        if fill is None or not len(queue):
+            return
+        for number in self.reserved:
+            eligible[queue.row_of(number)] = False
+        first = next(iter(self.reserved), None)
+        why = None if first is None else f"backfilled before {queue.job(queue.row_of(first)).id}"
+
+        def start(row: int) -> bool:
+            job = queue.job(row)
+            units = self._plan.units_now(int(queue.access[row]), job.size, float(queue.walltime[row]))
+            if units:
+                if self.priorities.counts_bypasses:
+                    ahead = (ranks > ranks[row]) | ((ranks == ranks[row]) & (np.arange(len(ranks)) < row))
+                    queue.bypass[ahead & queue.live] += 1.0
+                self._start(row, units, now, why)
+            return bool(units)
+
+        accesses = len(self._accesses)
+        candidates = Candidates(
+            queue, self.limits, self._plan, accesses, start, eligible, ranks, now, hard=hard, changed=changed
+        )
+        until = now
+        while (until := candidates.next_window(until)) > now:
+            candidates.select(until, self._fill_depth)
+            fill(candidates, self._fill_metric)
+
+
+def _units_per_node(view: View) -> int:
+    """Return the units of a node, 1 if the pools differ or are not known."""
+    platform = view.begins.platform
+    found = {pool.units_per_node for pool in platform.pools} if platform is not None else {1}
+    return found.pop() if len(found) == 1 else 1

@@ -1,0 +1,104 @@
+"""Standing reservations (SRCFG): units that are kept for some, at times that come again and again."""
+
+from collections.abc import Iterator
+from math import floor, inf
+from typing import NamedTuple
+
+from pipistrelle.protocol.units.masks import lowest
+from pipistrelle.schedulers.maui.config.settings import DAY, KINDS, PERIODS, MauiSettings, Names, Standing
+from pipistrelle.schedulers.policy.jobs import SchedulerJob
+
+
+class Closed(NamedTuple):
+    """Units (a mask) that are kept from ``begin`` until ``end`` (s) for those that reservation ``number`` lets in."""
+
+    number: int
+    begin: float
+    end: float
+    units: int
+
+
+class StandingReservations:
+    """The standing reservations of a configuration on a machine.
+
+    Parameters
+    ----------
+    settings
+        the configuration.
+    units
+        number of units of the machine.
+    midnight
+        seconds from a Sunday's midnight, local time, to time 0.
+    """
+
+    def __init__(self, settings: MauiSettings, units: int, midnight: float = 0.0) -> None:
+        self._all = settings.standing
+        self._midnight = midnight
+        self._units = [self._mask(standing, units) for standing in self._all]
+        self._day = -1
+        self._until = -inf
+        self._closed: list[Closed] = []
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    @staticmethod
+    def _mask(standing: Standing, units: int) -> int:
+        """Return its units: the hosts, or as many of them as the tasks need, those with the highest numbers."""
+        machine = (1 << units) - 1
+        hosts = machine
+        if standing.hosts is not None:
+            hosts = 0
+            for lo, hi in standing.hosts:
+                hosts |= ((1 << (hi - lo + 1)) - 1) << lo
+            hosts &= machine
+        wanted = standing.tasks * standing.units_per_task
+        if not wanted:
+            return hosts
+        if wanted > hosts.bit_count():  # hosts first, then others
+            others = machine & ~hosts
+            return hosts | _highest(others, min(wanted - hosts.bit_count(), others.bit_count()))
+        return _highest(hosts, wanted)
+
+    def lets_in(self, job: SchedulerJob, names: Names, walltime: float) -> tuple[bool, ...]:
+        """Return for each reservation whether a job may use its units; one of its lists or its time limit suffices."""
+        if not self._all:
+            return ()
+        who = dict(zip(KINDS, names, strict=True))
+        return tuple(
+            0 <= walltime <= standing.time_limit or any(who[kind] in listed for kind, listed in standing.access.items())
+            for standing in self._all
+        )
+
+    def closed(self, now: float) -> list[Closed]:
+        """Return what is kept, now and in as many periods ahead as each reservation's DEPTH says."""
+        day = floor((now + self._midnight) / DAY)
+        if day != self._day or now >= self._until:
+            self._day = day
+            self._closed = [found for number in range(len(self._all)) for found in self._periods(number, now)]
+            self._until = min((found.end for found in self._closed), default=inf)
+        return self._closed
+
+    def _periods(self, number: int, now: float) -> Iterator[Closed]:
+        standing, units = self._all[number], self._units[number]
+        if not units:
+            return
+        length = PERIODS.get(standing.period)
+        if length is None:
+            yield Closed(number, 0.0, inf, units)
+            return
+        first = floor((now + self._midnight) / length)
+        end = length if standing.end is None else min(standing.end, length)
+        if end <= standing.start:  # over midnight
+            end += length
+        for period in range(first - 1, first + standing.depth):
+            if standing.period == "DAY" and period % 7 not in standing.days:
+                continue
+            zero = period * length - self._midnight
+            if zero + end > now:
+                yield Closed(number, zero + standing.start, zero + end, units)
+
+
+def _highest(mask: int, count: int) -> int:
+    """Return the ``count`` highest set bits."""
+    return mask & ~lowest(mask, mask.bit_count() - count) if count < mask.bit_count() else mask

@@ -1,0 +1,130 @@
+"""The waiting jobs of the Maui policy, a column an attribute, so that a look at 60,000 of them is a few operations."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipistrelle.schedulers.policy.jobs import SchedulerJob
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+#: size of a row without a job: it fits nowhere
+GONE: Final = np.iinfo(np.int64).max
+_ROOM: Final = 64
+
+
+class MauiQueue:
+    """Rows in the order of submission; a job that leaves leaves an empty row behind, closed when there are many.
+
+    Row numbers hold until the next `add`. The columns have ``rows`` rows that count: ``size`` (units; `GONE` in an
+    empty row), ``walltime`` (s), ``since`` (s: queue time counts from here), ``code`` (combination of credentials),
+    ``access`` (which standing reservations let the job in, a number), ``bypass`` (how often a job of lower priority was
+    backfilled), ``held`` (s: deferred until then), ``live`` (whether there is a job).
+    """
+
+    def __init__(self) -> None:
+        self.rows = 0
+        #: how often the rows were numbered anew
+        self.generation = 0
+        self.count = 0
+        self.jobs: list[SchedulerJob | None] = []
+        self._row_of: dict[int, int] = {}
+        self._allot(_ROOM)
+
+    def _allot(self, room: int) -> None:
+        self._size: Ints = np.full(room, GONE, dtype=np.int64)
+        self._code: Ints = np.zeros(room, dtype=np.int64)
+        self._access: Ints = np.zeros(room, dtype=np.int64)
+        self._walltime: Floats = np.zeros(room)
+        self._since: Floats = np.zeros(room)
+        self._bypass: Floats = np.zeros(room)
+        self._held: Floats = np.zeros(room)
+        self._live: Bools = np.zeros(room, dtype=np.bool_)
+        self._narrow()
+
+    def _narrow(self) -> None:
+        rows = self.rows
+        self.size, self.code, self.access = self._size[:rows], self._code[:rows], self._access[:rows]
+        self.walltime, self.since = self._walltime[:rows], self._since[:rows]
+        self.bypass, self.held, self.live = self._bypass[:rows], self._held[:rows], self._live[:rows]
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __iter__(self) -> Iterator[SchedulerJob]:
+        """Iterate in the order of submission."""
+        return (job for job in self.jobs if job is not None)
+
+    def __contains__(self, job: SchedulerJob) -> bool:
+        return job.number in self._row_of
+
+    def row(self, job: SchedulerJob) -> int:
+        """Return a job's row; KeyError if it does not wait here."""
+        return self._row_of[job.number]
+
+    def waits(self, number: int) -> bool:
+        """Tell whether the job of a number waits here."""
+        return number in self._row_of
+
+    def row_of(self, number: int) -> int:
+        """Return the row of the job of a number; KeyError if it does not wait here."""
+        return self._row_of[number]
+
+    def job(self, row: int) -> SchedulerJob:
+        """Return the job of a row that is not empty."""
+        job = self.jobs[row]
+        if job is None:
+            raise AssertionError("an empty row was chosen")
+        return job
+
+    def add(self, job: SchedulerJob, *, walltime: float, code: int, access: int, since: float) -> None:
+        """Let a job join at the end; ``walltime`` (s) is what it is planned with."""
+        if not self.count and self.rows:
+            self.jobs.clear()
+            self._size[: self.rows] = GONE
+            self.rows = 0
+            self.generation += 1
+        if self.rows == len(self._size):
+            self._make_room()
+        row = self.rows
+        self._size[row], self._code[row], self._access[row] = job.size, code, access
+        self._walltime[row], self._since[row] = walltime, since
+        self._bypass[row] = self._held[row] = 0.0
+        self._live[row] = True
+        self.jobs.append(job)
+        self._row_of[job.number] = row
+        self.rows += 1
+        self.count += 1
+        self._narrow()
+
+    def set_access(self, job: SchedulerJob, access: int) -> None:
+        """Change a job's access."""
+        self._access[self._row_of[job.number]] = access
+
+    def remove(self, job: SchedulerJob) -> None:
+        """Let a job leave; KeyError if it does not wait here."""
+        row = self._row_of.pop(job.number)
+        self.jobs[row] = None
+        self._size[row] = GONE
+        self._live[row] = False
+        self.count -= 1
+
+    def _make_room(self) -> None:
+        """Close the gaps, and double the room if more than half of it is still taken."""
+        kept = np.flatnonzero(self._live)
+        old = self._columns()
+        room = len(self._size)
+        self.rows = len(kept)
+        self.generation += 1
+        self._allot(2 * room if 2 * len(kept) > room else room)
+        for before, after in zip(old, self._columns(), strict=True):
+            after[: len(kept)] = before[kept]
+        self.jobs = [self.jobs[row] for row in kept.tolist()]
+        self._row_of = {job.number: row for row, job in enumerate(self.jobs) if job is not None}
+
+    def _columns(self) -> tuple[NDArray[Any], ...]:
+        columns = (self._size, self._code, self._access, self._walltime, self._since, self._bypass, self._held)
+        return (*columns, self._live)

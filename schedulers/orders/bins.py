@@ -1,0 +1,92 @@
+"""Jobs in bins by size, each with a boost in age and a walltime limit, as Titan's queue policy has it."""
+
+from bisect import bisect_right
+from math import inf
+from typing import Literal
+
+from msgspec import Struct
+
+from pipistrelle.schedulers.catalogue.spans import seconds_of
+from pipistrelle.schedulers.policy.jobs import SchedulerJob
+
+
+class Bin(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """Jobs of at least ``smallest`` units, up to the next bin's.
+
+    ``boost`` is added to the time that they have waited; ``longest-walltime`` is what they may ask for, without it as
+    much as they like. Both are lengths of time (`seconds_of`).
+    """
+
+    name: str
+    smallest: int
+    boost: float | str = 0.0
+    longest_walltime: float | str = inf
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a number that is out of range."""
+        if self.smallest < 1:
+            raise ValueError(f"expected a smallest size of at least 1, found {self.smallest!r}")
+        if not -inf < seconds_of(self.boost, "boost") < inf:
+            raise ValueError(f"expected a finite boost, found {self.boost!r}")
+        if not seconds_of(self.longest_walltime, "longest-walltime") > 0.0:
+            raise ValueError(f"expected a longest-walltime above 0, found {self.longest_walltime!r}")
+
+
+class BinsOptions(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """What there is to set of the order ``bins``.
+
+    ``over-limit`` says what becomes of a job that asks for more walltime than its bin allows, or for none: it is
+    refused when it is submitted, or runs all the same.
+    """
+
+    bins: tuple[Bin, ...] = ()
+    over_limit: Literal["reject", "run"] = "reject"
+
+    def __post_init__(self) -> None:
+        """Raise ValueError when bins overlap."""
+        seen: set[int] = set()
+        for one in self.bins:
+            if one.smallest in seen:
+                raise ValueError(f"expected bins that begin at different sizes, found two that begin at {one.smallest}")
+            seen.add(one.smallest)
+
+
+class Bins:
+    """Jobs by the time they have waited plus the boost of their bin, longest first.
+
+    All jobs age alike, so that submit time minus boost ranks them, and they never pass each other while they wait. A
+    job smaller than every bin has no boost and no limit.
+    """
+
+    arrivals_last = False
+
+    def __init__(self, options: BinsOptions | None = None) -> None:
+        options = options or BinsOptions()
+        self._bins = sorted(options.bins, key=lambda one: one.smallest)
+        self._begins = [one.smallest for one in self._bins]
+        self._boosts = [seconds_of(one.boost) for one in self._bins]
+        self._refuses = options.over_limit == "reject"
+
+    def bin_of(self, job: SchedulerJob) -> Bin | None:
+        """Return the job's bin, None if it is smaller than every bin."""
+        at = bisect_right(self._begins, job.size)
+        return self._bins[at - 1] if at else None
+
+    def rank(self, job: SchedulerJob) -> float:
+        """Return the submit time minus the boost, in seconds."""
+        at = bisect_right(self._begins, job.size)
+        return job.submit - self._boosts[at - 1] if at else job.submit
+
+    def terms(self, job: SchedulerJob, now: float) -> dict[str, float]:
+        """Return what ranks a job at ``now``, as ``priority``, and its parts: time waited and boost (s)."""
+        waited, boost = now - job.submit, job.submit - self.rank(job)
+        return {"priority": waited + boost, "waited": waited, "boost": boost}
+
+    def refusal(self, job: SchedulerJob) -> str | None:
+        """Return why the job cannot be accepted, None if it can."""
+        found = self.bin_of(job)
+        if not self._refuses or found is None:
+            return None
+        limit = seconds_of(found.longest_walltime)
+        asks = "no walltime limit" if job.walltime == inf else f"{job.walltime:g} s"
+        return None if job.walltime <= limit else f"asks for {asks}, bin {found.name} allows {limit:g} s"

@@ -1,0 +1,1 @@
+"""Scheduling as PBS does it: formulas, the fairshare tree, strict ordering."""

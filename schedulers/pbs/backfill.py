@@ -1,0 +1,184 @@
+"""Backfilling around several reservations, as PBS does: ``strict_ordering`` and ``backfill_depth``."""
+
+from collections.abc import Iterator
+from math import inf
+from typing import Final
+
+import numpy as np
+from msgspec import Struct
+
+from pipistrelle.schedulers.backfill.easy import FirstFit, NoBackfill, start_in_order
+from pipistrelle.schedulers.placement.lowest import Placement
+from pipistrelle.schedulers.plan.planned import Plan, pick
+from pipistrelle.schedulers.plan.slices import end_of
+from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.policy.view import View
+from pipistrelle.schedulers.waiting.ranked import Staircase
+
+#: jobs that are looked at beyond the depth before the queue is asked for more
+_BEYOND: Final = 4
+
+
+class DepthOptions(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """What there is to set of the rule ``depth``: how many of the first jobs have a reservation, and whether any has.
+
+    With ``depth`` 0 nobody passes; without ``strict-ordering`` all that fits starts, whoever waits before it.
+    """
+
+    depth: int = 1
+    strict_ordering: bool = True
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a number that is out of range."""
+        if self.depth < 0:
+            raise ValueError(f"expected a depth not below 0, found {self.depth!r}")
+
+
+class Depth:
+    """The first ``depth`` jobs that do not fit have reservations, made anew whenever something happens.
+
+    The others start when they delay none of these. Reservations are by numbers of units; with windows (announced
+    maintenance) or units out of service that a job still holds, by single units. With a depth of 1 it is EASY.
+    """
+
+    def __init__(self, options: DepthOptions | None = None) -> None:
+        options = options or DepthOptions()
+        self._depth = options.depth
+        self._strict: NoBackfill | None = NoBackfill() if options.strict_ordering and not options.depth else None
+        self._liberal: FirstFit | None = None if options.strict_ordering else FirstFit()
+        #: {job's number: when it is to start (s)}, of the reservations made last
+        self._begins: dict[int, float] = {}
+
+    def reservation(self, job: SchedulerJob) -> float | None:
+        """Return by when (s) a waiting job will start, inf if no one can tell; None if it has no reservation."""
+        return self._begins.get(job.number)
+
+    def schedule(self, view: View, placement: Placement) -> None:
+        """Start from the front, reserve for the first that do not fit, then backfill."""
+        self._begins = {}
+        rule = self._liberal or self._strict
+        if rule is not None:
+            rule.schedule(view, placement)
+        elif not view.free.count:
+            view.wake = ("JOB_COMPLETED",)
+        elif view.plain:
+            self._schedule(view, placement)
+        else:
+            self._schedule_by_units(view, placement)
+
+    def _schedule(self, view: View, placement: Placement) -> None:
+        start_in_order(view, placement)
+        first = view.waiting.first
+        if first is None or not view.free.count or len(view.waiting) == 1:
+            return
+        profile = _Profile(view)
+        why = f"backfilled before {first.id}"
+        for job in self._top(view):
+            begin = profile.earliest(job)
+            profile.take(job, begin)
+            if begin == view.now:
+                view.start(job, placement.take(view.free, job.size), why)
+            else:
+                self._begins[job.number] = begin
+
+        def start(job: SchedulerJob) -> Staircase:
+            profile.take(job, view.now)
+            view.start(job, placement.take(view.free, job.size), why)
+            return profile.staircase()
+
+        if view.free.count:
+            view.waiting.pass_under(start, profile.staircase(), now=view.now)
+
+    def _schedule_by_units(self, view: View, placement: Placement) -> None:
+        plan = Plan(view)
+        for job in self._top(view):
+            fit = plan.slices.earliest(job.size, job.occupies, closures=plan.closures(job))
+            if fit is None:
+                self._begins[job.number] = inf
+                continue
+            units = pick(placement, fit.units, job.size)
+            if fit.begin == view.now:
+                plan.start(job, units)
+            else:
+                plan.take(job, fit.begin, units)
+                self._begins[job.number] = fit.begin
+        for job in view.waiting:
+            if job.size <= view.free.count:
+                units = plan.slices.now_for(job.size, job.occupies, plan.closures(job))
+                if units:
+                    plan.start(job, pick(placement, units, job.size))
+
+    def _top(self, view: View) -> Iterator[SchedulerJob]:
+        """Yield jobs from the front, until ``depth`` of them still waited when the next was asked for."""
+        kept: list[SchedulerJob] = []
+        while len(kept) < self._depth:
+            fresh = [job for job in view.waiting.leading(self._depth + _BEYOND) if job not in kept]
+            if not fresh:
+                return
+            for job in fresh:
+                yield job
+                if job.waits:
+                    kept.append(job)
+                    if len(kept) == self._depth:
+                        return
+
+
+class _Profile:
+    """How many units are free from now on, by the walltimes of those who run and the reservations taken so far."""
+
+    def __init__(self, view: View) -> None:
+        now = view.now
+        # One that should have ended already may do so any moment, but its units are not free yet.
+        ends = sorted((max(job.expected_end, end_of(now, 0.0)), job.size) for job in view.running)
+        self._times = [now]
+        self._free = [view.free.count]
+        for end, size in ends:
+            if end == self._times[-1]:
+                self._free[-1] += size
+            elif end < inf:
+                self._times.append(end)
+                self._free.append(self._free[-1] + size)
+
+    def earliest(self, job: SchedulerJob) -> float:
+        """Return from when (s) on the job fits for its whole walltime, inf if no one can tell."""
+        times, free = self._times, self._free
+        at = 0
+        while at < len(times):
+            end = end_of(times[at], job.occupies)
+            blocked = -1
+            for later in range(at, len(times)):
+                if later > at and times[later] >= end:
+                    break
+                if free[later] < job.size:
+                    blocked = later
+                    break
+            if blocked < 0:
+                return times[at]
+            at = blocked + 1
+        return inf
+
+    def take(self, job: SchedulerJob, begin: float) -> None:
+        """Let the job have its units from ``begin`` (s; inf: never) on."""
+        if begin == inf:
+            return
+        first, after = self._cut(begin), self._cut(end_of(begin, job.occupies))
+        for at in range(first, after):
+            self._free[at] -= job.size
+
+    def _cut(self, time: float) -> int:
+        if time == inf:
+            return len(self._times)
+        at = int(np.searchsorted(self._times, time))
+        if at == len(self._times) or self._times[at] != time:
+            self._times.insert(at, time)
+            self._free.insert(at, self._free[at - 1])
+        return at
+
+    def staircase(self) -> Staircase:
+        """Return how many units are free all the time from now until each of some later times."""
+        times, units = [], [self._free[0]]
+        for time, free in zip(self._times[1:], self._free[1:], strict=True):
+            if free < units[-1]:
+                times.append(time)
+                units.append(free)
+        return Staircase(np.array(times), np.array(units, dtype=np.int64))

@@ -1,0 +1,320 @@
+"""Formulas over columns of numbers, as PBS sorts jobs by them: a parser of our own, no program text is ever run.
+
+Grammar, loosest first; all values are doubles, a comparison gives 1 or 0, and what is not 0 is true::
+
+    formula    = choice
+    choice     = either [ "if" either "else" choice ]
+    either     = both { "or" both }
+    both       = negation { "and" negation }
+    negation   = "not" negation | comparison
+    comparison = sum { ("<" | "<=" | ">" | ">=" | "==" | "!=") sum }
+    sum        = product { ("+" | "-") product }
+    product    = sign { ("*" | "/" | "//" | "%") sign }
+    sign       = ("+" | "-") sign | power
+    power      = atom [ "**" sign ]
+    atom       = NUMBER | NAME | NAME "(" choice { "," choice } ")" | "(" choice ")"
+
+Precedence, association and chained comparisons (``0 < ncpus <= 64``) are Python's, which evaluates PBS's formulas.
+"""
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, printable
+from pipistrelle.schedulers.pbs.formula_values import (
+    COMPARISONS,
+    CONSTANTS,
+    FUNCTIONS,
+    PRODUCTS,
+    SUMS,
+    Floats,
+    chain,
+    choose,
+    compare,
+    power,
+)
+
+#: characters of a formula
+LONGEST: Final = 4000
+_DEEPEST: Final = 60
+_TOKEN: Final = re.compile(
+    r"(?P<space>\s+)|(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)|(?P<name>[A-Za-z_][A-Za-z_0-9]*)"
+    r"|(?P<sign>\*\*|//|<=|>=|==|!=|[-+*/%()<>,])"
+)
+#: {sign that other languages have: what stands for it here}
+_INSTEAD: Final = {"=": "'==' compares.", "^": "'**' is a power.", "&": "Write 'and'.", "|": "Write 'or'."}
+_WORDS: Final = ("if", "else", "or", "and", "not")
+
+
+class FormulaError(PipistrelleError):
+    """A text is no formula."""
+
+
+class _Token(NamedTuple):
+    kind: str
+    text: str
+    at: int
+
+
+class _Step(NamedTuple):
+    """One step of a program for a stack: push a value, or take some and push what ``do`` makes of them."""
+
+    takes: int
+    do: Callable[..., Floats] | None = None
+    name: str = ""
+    number: float = 0.0
+
+
+class Formula:
+    """A formula that was read.
+
+    Parameters
+    ----------
+    text
+        what the user wrote.
+    variables
+        the names that have a value.
+    where
+        what the text is called in messages.
+    unknown
+        {name that a user may well write: why it has no value}.
+
+    Raises
+    ------
+    FormulaError
+        with the position, what was expected and what was found.
+    """
+
+    def __init__(
+        self, text: str, variables: Collection[str], where: str = "formula", unknown: Mapping[str, str] | None = None
+    ) -> None:
+        self.text = text
+        reader = _Reader(text, variables, where, unknown or {})
+        self._steps = reader.program()
+        #: the variables that it mentions, sorted
+        self.names: tuple[str, ...] = tuple(sorted({step.name for step in self._steps if step.name}))
+
+    def values(self, columns: Mapping[str, Floats | float], count: int) -> Floats:
+        """Return the formula's value for each line.
+
+        Parameters
+        ----------
+        columns
+            for each of `names` an array of shape (count,), or one number for all lines.
+        count
+            the number of lines.
+
+        Returns
+        -------
+        shape (count,), a new array. Where the formula has no value (division by zero, root or logarithm of a negative
+        number, a power that is too large) it is 0, as PBS has it.
+        """
+        stack: list[Floats] = []
+        with np.errstate(all="ignore"):
+            for step in self._steps:
+                if step.do is None:
+                    stack.append(np.asarray(columns[step.name] if step.name else step.number, dtype=np.float64))
+                else:
+                    arguments = stack[-step.takes :]
+                    del stack[-step.takes :]
+                    stack.append(np.asarray(step.do(*arguments)))
+        found = np.array(np.broadcast_to(stack[0], (count,)))
+        found[np.isnan(found)] = 0.0
+        return found
+
+
+class _Reader:
+    """Turns a text into a program, by recursive descent."""
+
+    def __init__(self, text: str, variables: Collection[str], where: str, unknown: Mapping[str, str]) -> None:
+        self._where = where
+        self._variables = variables
+        self._unknown = unknown
+        self._depth = 0
+        self._at = 0
+        self._steps: list[_Step] = []
+        if len(text) > LONGEST:
+            raise FormulaError(
+                "the formula is too long", where=where, expected=f"at most {LONGEST} characters", found=str(len(text))
+            )
+        self._tokens = self._split(text)
+
+    def program(self) -> tuple[_Step, ...]:
+        """Return the steps of the whole text."""
+        if self._next.kind == "end":
+            raise self._error("the formula is empty", self._next)
+        self._choice()
+        if self._next.kind != "end":
+            raise self._error("the formula goes on", self._next, "an operator or the end")
+        return tuple(self._steps)
+
+    def _split(self, text: str) -> list[_Token]:
+        tokens, at = [], 0
+        while at < len(text):
+            found = _TOKEN.match(text, at)
+            if found is None:
+                raise FormulaError(
+                    "a character that has no meaning",
+                    where=f"{self._where}, column {at + 1}",
+                    found=f"'{printable(text[at])}'",
+                    hint=_INSTEAD.get(text[at]),
+                )
+            kind = found.lastgroup or ""
+            if kind != "space":
+                word = found.group()
+                tokens.append(_Token("sign" if word in _WORDS else kind, word, at))
+            at = found.end()
+        tokens.append(_Token("end", "", len(text)))
+        return tokens
+
+    @property
+    def _next(self) -> _Token:
+        return self._tokens[self._at]
+
+    def _take(self, *signs: str) -> str:
+        """Return the next sign and go on if it is one of these, else an empty text."""
+        token = self._next
+        if token.kind == "sign" and token.text in signs:
+            self._at += 1
+            return token.text
+        return ""
+
+    def _expect(self, sign: str, what: str) -> None:
+        if not self._take(sign):
+            raise self._error(what, self._next, f"'{sign}'")
+
+    def _error(self, what: str, token: _Token, expected: str | None = None, hint: str | None = None) -> FormulaError:
+        found = f"'{printable(token.text[:40])}'" if token.text else "the end"
+        return FormulaError(
+            what, where=f"{self._where}, column {token.at + 1}", expected=expected, found=found, hint=hint
+        )
+
+    def _do(self, count: int, do: Callable[..., Floats]) -> None:
+        self._steps.append(_Step(count, do))
+
+    def _deeper(self, by: int) -> None:
+        self._depth += by
+        if self._depth > _DEEPEST:
+            raise self._error("the formula is nested too deep", self._next)
+
+    def _choice(self) -> None:
+        self._deeper(1)
+        self._either()
+        if self._take("if"):
+            self._either()
+            self._expect("else", "a choice without its other half")
+            self._choice()
+            self._do(3, choose)
+        self._deeper(-1)
+
+    def _either(self) -> None:
+        self._both()
+        while self._take("or"):
+            self._both()
+            self._do(2, lambda a, b: choose(a, a, b))
+
+    def _both(self) -> None:
+        self._negation()
+        while self._take("and"):
+            self._negation()
+            self._do(2, lambda a, b: choose(b, a, a))
+
+    def _negation(self) -> None:
+        if self._take("not"):
+            self._deeper(1)
+            self._negation()
+            self._deeper(-1)
+            self._do(1, lambda a: compare(np.equal, a, np.zeros(())))
+        else:
+            self._comparison()
+
+    def _comparison(self) -> None:
+        self._sum()
+        operators = []
+        while sign := self._take(*COMPARISONS):
+            operators.append(COMPARISONS[sign])
+            self._sum()
+        if operators:
+            self._do(len(operators) + 1, lambda *values: chain(operators, values))
+
+    def _sum(self) -> None:
+        self._product()
+        while sign := self._take("+", "-"):
+            self._product()
+            self._do(2, SUMS[sign])
+
+    def _product(self) -> None:
+        self._sign()
+        while sign := self._take("*", "/", "//", "%"):
+            self._sign()
+            self._do(2, PRODUCTS[sign])
+
+    def _sign(self) -> None:
+        sign = self._take("+", "-")
+        if sign:
+            self._deeper(1)
+            self._sign()
+            self._deeper(-1)
+            if sign == "-":
+                self._do(1, np.negative)
+        else:
+            self._power()
+
+    def _power(self) -> None:
+        self._atom()
+        if self._take("**"):
+            self._deeper(1)
+            self._sign()
+            self._deeper(-1)
+            self._do(2, power)
+
+    def _atom(self) -> None:
+        token = self._next
+        if self._take("("):
+            self._choice()
+            self._expect(")", "a parenthesis is not closed")
+            return
+        if token.kind == "number":
+            self._at += 1
+            self._steps.append(_Step(0, number=float(token.text)))
+        elif token.kind == "name":
+            self._at += 1
+            if self._take("("):
+                self._call(token)
+            else:
+                self._name(token)
+        else:
+            raise self._error("something is missing", token, "a number, a name or '('")
+
+    def _name(self, token: _Token) -> None:
+        if token.text in self._variables:
+            self._steps.append(_Step(0, name=token.text))
+        elif token.text in CONSTANTS:
+            self._steps.append(_Step(0, number=CONSTANTS[token.text]))
+        elif token.text in self._unknown:
+            raise self._error("a name without a value here", token, hint=self._unknown[token.text])
+        else:
+            known = sorted({*self._variables, *CONSTANTS})
+            raise self._error("an unknown name", token, hint=did_you_mean(token.text.lower(), known))
+
+    def _call(self, token: _Token) -> None:
+        if token.text not in FUNCTIONS:
+            raise self._error("an unknown function", token, hint=did_you_mean(token.text.lower(), sorted(FUNCTIONS)))
+        least, most, function = FUNCTIONS[token.text]
+        count = 0
+        if not self._take(")"):
+            count = 1
+            self._choice()
+            while self._take(","):
+                count += 1
+                self._choice()
+            self._expect(")", "a function's arguments do not end")
+        if not least <= count <= most:
+            range_ = str(least) if least == most else f"{least} or more" if most > 2 else f"{least} or {most}"
+            raise self._error(
+                f"{count} arguments are wrong for a function", token, f"{range_} argument{'s' * (most > 1)}"
+            )
+        self._do(count, function)

@@ -1,0 +1,1 @@
+"""Placements: which of the free units a job gets."""

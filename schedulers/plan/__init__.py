@@ -1,0 +1,1 @@
+"""What is known of the future: running jobs, slices of time, windows."""

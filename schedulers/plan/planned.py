@@ -1,0 +1,143 @@
+"""What backfilling rules that reserve single units have in common: the running jobs in time slices."""
+
+from collections.abc import Sequence
+from math import inf
+from typing import NamedTuple
+
+from pipistrelle.protocol.units.free import FreeUnits
+from pipistrelle.protocol.units.masks import lowest, mask_of, units_of
+from pipistrelle.schedulers.placement.lowest import LowestIds, Placement
+from pipistrelle.schedulers.plan.slices import Closure, TimeSlices, end_of
+from pipistrelle.schedulers.plan.windows import Window
+from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.policy.view import View
+
+
+class Place(NamedTuple):
+    """Where a job runs, or is planned to: from ``begin`` until ``end`` (seconds) on ``units`` (a mask)."""
+
+    begin: float
+    end: float
+    units: int
+
+    def is_closed(self, closures: Sequence[Closure]) -> bool:
+        """Tell whether a closure takes one of the units away at some time in between."""
+        return any(begin < self.end and end > self.begin and units & self.units for begin, end, units in closures)
+
+
+class Plan:
+    """Which units are free when, as far as the running jobs and the places taken for waiting ones tell.
+
+    A running job holds its units until its expected end, start + walltime, or until maintenance ends it, and is taken
+    out as soon as it ends. Windows are not in the slices: which of them count differs from job to job.
+    """
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._gone = view.gone
+        self._running: dict[str, Place] = {}
+        #: {window's name: the window and its units}
+        self._masks: dict[str, tuple[Window, int]] = {}
+        #: the jobs that maintenance will end, and when (s)
+        self._killed: dict[str, float] = {}
+        self._changes = view.windows.changes
+        self._next_end = inf
+        self._in_service = ((1 << view.units) - 1) & ~mask_of(self._gone)
+        self.slices = TimeSlices(view.now, self._in_service)
+        for job in view.running:
+            # One that should have ended already may do so any moment, but its units are not free yet.
+            end = max(min(job.expected_end, self._killed_at(job)), end_of(view.now, 0.0))
+            place = Place(view.now, end, mask_of(job.alloc) & self._in_service)
+            self.slices.take(place.units, place.begin, place.end)
+            self._running[job.id] = place
+        #: whether windows have come, gone or ended since the last look
+        self.windows_changed = True
+
+    def holds_for(self, view: View) -> bool:
+        """Tell whether the plan, made earlier, can be followed up in this view.
+
+        It cannot in another simulation, nor when units have left service for nobody knows how long or come back from
+        there, nor when a job runs on at its expected end or survives maintenance.
+        """
+        return (
+            view is self._view
+            and view.gone == self._gone
+            and view.running.next_end > view.now
+            and (not self._killed or all(id_ not in view.running or t > view.now for id_, t in self._killed.items()))
+        )
+
+    def follow(self) -> None:
+        """Go on to the view's time, without the jobs that have ended since."""
+        view = self._view
+        self.slices.advance(view.now)
+        if view.released:
+            for job_id in [job_id for job_id in self._running if job_id not in view.running]:
+                self.clear(self._running.pop(job_id))
+                self._killed.pop(job_id, None)
+        self.windows_changed = view.now >= self._next_end
+        if view.windows.changes != self._changes:
+            self.windows_changed = True
+            self._changes = view.windows.changes
+            self._cut_short()
+
+    def look_ahead(self) -> None:
+        """Take note of when the next window ends; to be called when all is decided."""
+        if self._view.windows:
+            self._next_end = self._view.windows.next_end(self._view.now)
+
+    def _killed_at(self, job: SchedulerJob) -> float:
+        """Return when (s) maintenance will end a running job, inf if it will not."""
+        if not self._view.windows:
+            return inf
+        time = self._view.windows.killed_at(job, self._view.now)
+        if time < inf:
+            self._killed[job.id] = time
+        return time
+
+    def _cut_short(self) -> None:
+        """Let the running jobs that new maintenance will end hold their units no longer than that."""
+        for job in self._view.running:
+            place = self._running[job.id]
+            end = self._killed_at(job)
+            if end < place.end:
+                self.slices.give_back(place.units, end, place.end)
+                self._running[job.id] = place._replace(end=end)
+
+    def closures(self, job: SchedulerJob) -> Sequence[Closure]:
+        """Return what the windows close to a job."""
+        view = self._view
+        if not view.windows:
+            return ()
+        found = []
+        for window in view.windows.against(job, view.now):
+            known = self._masks.get(window.id)
+            if known is None or known[0] is not window:
+                known = self._masks[window.id] = (window, mask_of(window.units))
+            found.append(Closure(window.begin, window.end, known[1]))
+        return found
+
+    def take(self, job: SchedulerJob, begin: float, units: int) -> Place:
+        """Plan a job there, from ``begin`` (s) on, on ``units`` that are free as long as it lasts."""
+        place = Place(begin, end_of(begin, job.occupies), units)
+        self.slices.take(units, place.begin, place.end)
+        return place
+
+    def clear(self, place: Place) -> None:
+        """Give a place back."""
+        self.slices.give_back(place.units, place.begin, place.end)
+
+    def start(self, job: SchedulerJob, units: int) -> None:
+        """Start a job now on ``units`` that are free as long as it lasts."""
+        view = self._view
+        first = view.waiting.first
+        alloc = units_of(units)
+        view.free.remove(alloc)
+        self._running[job.id] = self.take(job, view.now, units)
+        view.start(job, alloc, None if first is None or first is job else f"backfilled before {first.id}")
+
+
+def pick(placement: Placement, units: int, size: int) -> int:
+    """Return the ``size`` units that a placement picks among ``units``; both are masks."""
+    if type(placement) is LowestIds:  # the same without the detour; a derived one may pick others
+        return lowest(units, size)
+    return mask_of(placement.take(FreeUnits(units_of(units)), size))

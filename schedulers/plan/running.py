@@ -1,0 +1,69 @@
+"""The running jobs by their expected end."""
+
+from bisect import bisect_left, insort
+from collections.abc import Iterator
+from math import inf
+from typing import NamedTuple
+
+from pipistrelle.schedulers.policy.jobs import SchedulerJob
+
+
+class Reservation(NamedTuple):
+    """When a job can start at the latest, by the walltimes of the running ones.
+
+    ``shadow`` is that time in seconds; ``extra`` the number of units that are left over then, beside the job's own.
+    """
+
+    shadow: float
+    extra: int
+
+
+class RunningJobs:
+    """Running jobs ordered by (expected end, number)."""
+
+    __slots__ = ("_by_end", "_jobs")
+
+    def __init__(self) -> None:
+        self._by_end: list[tuple[float, int, int]] = []
+        self._jobs: dict[str, SchedulerJob] = {}
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    def __iter__(self) -> Iterator[SchedulerJob]:
+        """Iterate in the order of start."""
+        return iter(self._jobs.values())
+
+    def __contains__(self, job_id: str) -> bool:
+        return job_id in self._jobs
+
+    @property
+    def next_end(self) -> float:
+        """The earliest expected end (s), inf if nothing runs."""
+        return self._by_end[0][0] if self._by_end else inf
+
+    def add(self, job: SchedulerJob) -> None:
+        """Let a started job join."""
+        insort(self._by_end, (job.expected_end, job.number, job.size))
+        self._jobs[job.id] = job
+
+    def remove(self, job_id: str) -> SchedulerJob:
+        """Let a job leave and return it; KeyError if it does not run."""
+        job = self._jobs.pop(job_id)
+        del self._by_end[bisect_left(self._by_end, (job.expected_end, job.number))]
+        return job
+
+    def reserve(self, size: int, free: int) -> Reservation:
+        """Return the earliest time at which ``size`` units will be free, if every job uses its whole walltime.
+
+        ``free`` units are free now, fewer than ``size``. Every job that ends not later than the shadow time counts
+        for what is left over. Without such a time (a job of no walltime holds the units) shadow is inf.
+        """
+        shadow = inf
+        for end, _, units in self._by_end:
+            if end > shadow:
+                break
+            free += units
+            if free >= size:
+                shadow = end
+        return Reservation(shadow, max(free - size, 0))

@@ -1,0 +1,1 @@
+"""What a policy is, what it sees and does, and the runtime that serves it."""

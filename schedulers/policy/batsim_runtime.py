@@ -1,0 +1,233 @@
+"""Serves a Batsim with a policy: what its dialect has beside the native one, and what it lacks."""
+
+from collections.abc import Callable
+from heapq import heapify, heappop, heappush
+from itertools import count
+from math import inf
+from typing import Final
+
+from msgspec import Struct
+
+from pipistrelle.protocol.base.errors import RemoteProtocolError
+from pipistrelle.protocol.base.log import logger
+from pipistrelle.protocol.batsim.messages import Answer, AnswerServer, Notify, NotifyServer, Query, ResourceStateChanged
+from pipistrelle.protocol.decisions import CallMeLater, CancelCall, Decision, RegisterJob
+from pipistrelle.protocol.events import JobSubmitted, JobSubmittedData, NoMoreJobs, RequestedCall, SimulationBegins
+from pipistrelle.protocol.fields import LONGEST
+from pipistrelle.protocol.messages import HelloData, Notice, Reply
+from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.protocol.units.text import NodeSetError
+from pipistrelle.schedulers.policy.compose import Policy
+from pipistrelle.schedulers.policy.errors import PolicyFailed
+from pipistrelle.schedulers.policy.runtime import Runtime
+from pipistrelle.schedulers.policy.view import View
+
+#: decisions that this dialect lacks, or that need more than to be sent
+_SPECIAL: Final[frozenset[type[Decision]]] = frozenset((CallMeLater, CancelCall, RegisterJob))
+
+
+class _Call(Struct, order=True):
+    """A pending call: ``name`` is None once it has been cancelled."""
+
+    due: float
+    number: int
+    name: str | None
+
+
+class BatsimRuntime(Runtime):
+    """A runtime for the batsim dialect: a policy need not know which of the two it is served in.
+
+    Calls have no names there and cannot be cancelled: names are kept here, and a cancelled call is not passed on.
+    Where Batsim does not acknowledge registered jobs, they are submitted to the policy here, and it is asked again.
+    Where it lets jobs be registered, it is told when no more will be: at once, or, if the policy has the feature
+    ``dynamic_jobs``, when nothing waits, runs or is to come.
+
+    Machines that Batsim declares unavailable leave the view's free units until they are available again.
+    """
+
+    def __init__(self, policy: Policy, version: str = "") -> None:
+        super().__init__(policy, version)
+        self._calls: list[_Call] = []
+        self._numbers = count()
+        #: whether jobs may be registered, and come back as JOB_SUBMITTED then
+        self._dynamic = False
+        self._acknowledged = False
+        self._registering = False
+        self._exhausted = False
+        self._fold |= {
+            Notify: self._notified,
+            Query: self._asked,
+            RequestedCall: self._called,
+            NoMoreJobs: self._no_more_jobs,
+            ResourceStateChanged: self._nothing,
+            Answer: self._nothing,
+        }
+
+    def hello(self) -> HelloData:
+        """Return who this scheduler is; the dialect has no optional parts that it could ask for."""
+        return HelloData(self._policy.name, self._version)
+
+    def _answer(self, notice: Notice) -> Reply:
+        begins = self._view is None
+        reply = super()._answer(notice)
+        view = self._view
+        if view is None or self.ended is not None:
+            return reply
+        if begins:
+            return Reply(reply.reply_to, reply.now, self._beginning(notice))
+        if view.decisions and not _SPECIAL.isdisjoint(map(type, view.decisions)):
+            reply = Reply(reply.reply_to, reply.now, self._translated(view))
+        if self._registering and self._nothing_to_come(view):
+            reply = Reply(reply.reply_to, reply.now, [*reply.events, self._registration_finished(view.now)])
+        return reply
+
+    # -- dynamic jobs -----------------------------------------------------------------------------------------------
+
+    def _beginning(self, notice: Notice) -> list[Decision]:
+        """Return the decisions for the first notice."""
+        event = notice.events[0]
+        assert isinstance(event, SimulationBegins)  # else there would be no view
+        config = event.data.config
+        self._dynamic = config.get("dynamic-jobs-enabled") is True
+        self._acknowledged = config.get("dynamic-jobs-acknowledged") is True
+        self._registering = self._dynamic
+        if self._dynamic and "dynamic_jobs" not in getattr(self._policy, "features", ()):
+            return [self._registration_finished(notice.now)]
+        return []
+
+    def _registration_finished(self, now: float) -> Decision:
+        self._registering = False
+        return NotifyServer(now, {"type": "registration_finished"})
+
+    def _nothing_to_come(self, view: View) -> bool:
+        return (
+            self._exhausted
+            and not view.waiting
+            and not len(view.running)
+            and not self._calls
+            and not any(type(decision) is RegisterJob for decision in view.decisions)
+        )
+
+    def _translated(self, view: View) -> list[Decision]:
+        """Return the view's decisions as this dialect can tell them, after a policy has decided on its own jobs."""
+        sent: list[Decision] = []
+        seen = 0
+        while seen < len(view.decisions):
+            news = view.decisions[seen:]
+            seen += len(news)
+            registered = []
+            for decision in news:
+                if isinstance(decision, CancelCall):
+                    self._cancel(decision)
+                    continue
+                if isinstance(decision, CallMeLater):
+                    self._expect(decision)
+                elif isinstance(decision, RegisterJob):
+                    registered.append(self._registered(decision))
+                sent.append(decision)
+            if registered and not self._acknowledged:
+                for event in registered:
+                    self._job_submitted(view, event)
+                self._decide(view)
+        return sent
+
+    def _registered(self, decision: RegisterJob) -> JobSubmitted:
+        if not self._dynamic:
+            raise PolicyFailed(
+                f"policy '{self._policy.name}' registers a job, but this Batsim does not let it",
+                where=f"simulated time {decision.timestamp!r}, job {decision.data.job_id}",
+                hint="Start Batsim with --enable-dynamic-jobs.",
+            )
+        return JobSubmitted(decision.timestamp, JobSubmittedData(decision.data.job_id, decision.data.job))
+
+    # -- calls ------------------------------------------------------------------------------------------------------
+
+    def _expect(self, decision: CallMeLater) -> None:
+        name = decision.data.id
+        if name and any(call.name == name for call in self._calls):
+            raise PolicyFailed(
+                f"policy '{self._policy.name}' asks for a call under the name of one that is pending", found=name
+            )
+        heappush(self._calls, _Call(decision.data.timestamp, next(self._numbers), name))
+
+    def _cancel(self, decision: CancelCall) -> None:
+        for call in self._calls:
+            if call.name and call.name == decision.data.id:
+                call.name = None
+                return
+        raise PolicyFailed(
+            f"policy '{self._policy.name}' cancels a call that is not pending", found=repr(decision.data.id)
+        )
+
+    def _called(self, view: View, event: RequestedCall) -> None:
+        name = heappop(self._calls).name if self._calls else event.data.id
+        if name is not None:
+            view.calls.append(name)
+
+    # -- what Batsim tells and asks ---------------------------------------------------------------------------------
+
+    def _no_more_jobs(self, view: View, event: NoMoreJobs) -> None:
+        self._exhausted = True
+
+    def _notified(self, view: View, event: Notify) -> None:
+        """Take note of machines that come and go; nothing else that a Batsim notifies of concerns a policy."""
+        kind, text = event.data.get("type"), event.data.get("resources")
+        change = _CHANGES.get(kind) if isinstance(kind, str) else None
+        if change is None:
+            return
+        try:
+            if not isinstance(text, str):
+                raise NodeSetError("they are no text")
+            units = NodeSet.parse(text)
+        except NodeSetError as error:
+            raise RemoteProtocolError(
+                f"the 'resources' of a NOTIFY {kind} cannot be read ({error})",
+                expected="units as in '0-3 8-19'",
+                found=repr(text)[:80],
+            ) from None
+        change(view, units & NodeSet.interval(0, view.units - 1))
+
+    def _asked(self, view: View, event: Query) -> None:
+        requests = event.data.get("requests")
+        for what, about in (requests if isinstance(requests, dict) else {}).items():
+            if what != "estimate_waiting_time":
+                logger().warning("Batsim asks for '{}', which nobody here knows", what)
+                continue
+            try:
+                job_id, size = about["job_id"], int(about["job"]["res"])
+            except (KeyError, TypeError, ValueError, OverflowError):
+                raise RemoteProtocolError(
+                    "the question for a waiting time cannot be read",
+                    expected='{"job_id": ..., "job": {"res": ...}}',
+                    found=repr(about)[:80],
+                ) from None
+            wait = estimated_wait(view, size)
+            told = {"job_id": job_id, "estimated_waiting_time": min(wait, LONGEST)}
+            view.decisions.append(AnswerServer(view.now, {what: told}))
+
+
+_CHANGES: Final[dict[str, Callable[[View, NodeSet], None]]] = {
+    "event_machine_unavailable": View.withdraw,
+    "event_machine_available": View.restore,
+}
+
+
+def estimated_wait(view: View, size: int) -> float:
+    """Return how long (s) a job of ``size`` units, submitted now, would wait at the most.
+
+    As if every job used its whole walltime and the queue started strictly in its order, without backfilling; inf if a
+    job without a walltime is in the way, or the machine is too small.
+    """
+    time, free = view.now, view.free.count
+    ends = [(job.expected_end, job.size) for job in view.running]
+    heapify(ends)
+    for wanted, walltime in [*((job.size, job.walltime) for job in view.waiting), (size, 0.0)]:
+        while free < wanted:
+            if not ends:
+                return inf
+            end, units = heappop(ends)
+            time = max(time, end)
+            free += units
+        free -= wanted
+        heappush(ends, (time + walltime, wanted))
+    return time - view.now

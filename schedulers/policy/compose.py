@@ -1,0 +1,117 @@
+"""A policy is order x backfill x placement; anything with the same two methods is one too."""
+
+from collections.abc import Mapping
+from itertools import islice
+from typing import Any, Protocol
+
+from pipistrelle.schedulers.backfill.easy import Backfill
+from pipistrelle.schedulers.catalogue.parts import PolicyError, check_part, make_backfill, make_order
+from pipistrelle.schedulers.orders.fixed import ChoosyOrder, Order, UsageOrder
+from pipistrelle.schedulers.placement.lowest import PLACEMENTS, Placement
+from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.policy.view import View
+
+__all__ = ["ComposedPolicy", "Policy", "PolicyError", "check_part", "compose"]
+
+
+class Policy(Protocol):
+    """Decides; write one of your own by deriving from nothing and having these."""
+
+    @property
+    def name(self) -> str:
+        """What the server and the outputs call it."""
+
+    @property
+    def order(self) -> Order:
+        """The order in which jobs wait in the view."""
+
+    def decide(self, view: View) -> None:
+        """Look at the view and act on it; called once for each notice, except the first and the last."""
+
+
+class ComposedPolicy:
+    """An order, a backfilling rule and a placement put together."""
+
+    def __init__(self, name: str, order: Order, backfill: Backfill, placement: Placement) -> None:
+        self.name = name
+        self.order = order
+        #: what the order wants of the protocol, such as whose a job is
+        self.features: tuple[str, ...] = tuple(getattr(order, "features", ()))
+        self._backfill = backfill
+        self._placement = placement
+        self._choosy = order if isinstance(order, ChoosyOrder) else None
+        self._usage = order if isinstance(order, UsageOrder) else None
+        self._view: View | None = None
+        #: jobs of which the order knows that they run, in the order of start, as in the view
+        self._running: dict[str, SchedulerJob] = {}
+
+    def decide(self, view: View) -> None:
+        """Refuse whom the order does not take, rank the others; let the backfilling rule start what may start."""
+        if self._choosy is not None:
+            self._refuse(view, self._choosy)
+        if self._usage is not None:
+            self._tell_ends(view, self._usage)
+        view.waiting.rerank(view.now)
+        self._backfill.schedule(view, self._placement)
+        if self._usage is not None:
+            self._tell_starts(view, self._usage)
+
+    def reservation(self, job: SchedulerJob) -> float | None:
+        """Return by when (s) a waiting job will start, as the backfilling rule tells; None if it does not tell."""
+        tell = getattr(self._backfill, "reservation", None)
+        when: float | None = None if tell is None else tell(job)
+        return when
+
+    @staticmethod
+    def _refuse(view: View, choosy: ChoosyOrder) -> None:
+        asked: set[int] = set()
+        while fresh := [job for job in view.arrivals if job.number not in asked]:  # a refusal may let others in
+            for job in fresh:
+                asked.add(job.number)
+                why = choosy.refusal(job)
+                if why is not None:
+                    view.reject(job, why)
+
+    def _tell_ends(self, view: View, usage: UsageOrder) -> None:
+        if view is not self._view:
+            self._view, self._running = view, {}
+        elif view.released:
+            for job in [job for job in self._running.values() if job.id not in view.running]:
+                del self._running[job.id]
+                usage.ended(job, view.now)
+
+    def _tell_starts(self, view: View, usage: UsageOrder) -> None:
+        for job in islice(view.running, len(self._running), None):
+            self._running[job.id] = job
+            usage.started(job, view.now)
+
+
+def compose(
+    *,
+    order: str = "fcfs",
+    backfill: str = "none",
+    placement: str = "lowest",
+    name: str | None = None,
+    order_options: Mapping[str, Any] | None = None,
+    backfill_options: Mapping[str, Any] | None = None,
+    where: str | None = None,
+) -> ComposedPolicy:
+    """Return the policy with these parts.
+
+    ``order_options`` and ``backfill_options`` are tables as in a preset's file, which ``where`` names.
+
+    Raises
+    ------
+    PolicyError
+        when a part is unknown, the text names the closest; or when it has no such option or value.
+    FormulaError
+        when a formula cannot be read.
+    """
+    for axis, part in (("order", order), ("backfill", backfill), ("placement", placement)):
+        check_part(axis, part, where)
+    return ComposedPolicy(
+        name or f"{order}+{backfill}+{placement}",
+        make_order(order, order_options, where),
+        make_backfill(backfill, backfill_options, where),
+        PLACEMENTS[placement](),
+    )

@@ -1,0 +1,17 @@
+"""What can end a scheduler's process before its time."""
+
+from pipistrelle.protocol.base.errors import PipistrelleError
+
+
+class SchedulerError(PipistrelleError):
+    """The scheduler cannot go on; exit code 4, as for a server that its scheduler leaves."""
+
+    exit_code = 4
+
+
+class ServerGone(SchedulerError):
+    """The server never came, refused, fell silent or disconnected."""
+
+
+class PolicyFailed(SchedulerError):
+    """A policy raised an exception, or took a decision that the server rejected."""

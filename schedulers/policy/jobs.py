@@ -1,0 +1,56 @@
+"""A job as a scheduler knows it."""
+
+from math import inf, isnan, nan
+
+from msgspec import Struct
+
+from pipistrelle.protocol.events import JobDescription
+from pipistrelle.protocol.units.nodesets import NodeSet
+
+
+class SchedulerJob(Struct, eq=False):
+    """A job that waits or runs; times in seconds of simulated time.
+
+    ``number`` counts the jobs in the order in which they were submitted, from 0: it settles every tie.
+    ``occupies`` is how long it holds its units at most, what plans reckon with: its walltime and, where the machine has
+    such times, its prologue and epilogue. ``expected_end`` is start + occupies, inf without a walltime, NaN while the
+    job waits.
+    """
+
+    id: str
+    number: int
+    size: int
+    walltime: float
+    submit: float
+    start: float = nan
+    expected_end: float = nan
+    alloc: NodeSet = NodeSet.EMPTY
+    #: what was submitted, with the names of user, group, account, queue and QOS; None for a job of one's own making
+    description: JobDescription | None = None
+    #: walltime, prologue and epilogue
+    occupies: float = nan
+
+    def __post_init__(self) -> None:
+        """Without prologue and epilogue a job holds its units as long as its walltime allows."""
+        if isnan(self.occupies):
+            self.occupies = self.walltime
+
+    @property
+    def waits(self) -> bool:
+        """Whether the job has not been started yet."""
+        return not self.alloc
+
+    @classmethod
+    def submitted(cls, description: JobDescription, number: int, now: float, beside: float = 0.0) -> "SchedulerJob":
+        """Return the job of a JOB_SUBMITTED event; ``beside`` (s) is what it holds its units beside its walltime."""
+        walltime = inf if description.walltime is None else description.walltime
+        submit = now if description.subtime is None else description.subtime
+        return cls(
+            description.id,
+            number,
+            description.res,
+            walltime,
+            submit,
+            description=description,
+            occupies=walltime + beside,
+        )

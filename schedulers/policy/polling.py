@@ -1,0 +1,94 @@
+"""A scheduler that looks at the cluster at fixed steps only, as those of many centres do."""
+
+from math import floor, inf
+from typing import Final
+
+from pipistrelle.protocol.base.errors import PipistrelleError
+from pipistrelle.schedulers.orders.fixed import Order
+from pipistrelle.schedulers.policy.compose import Policy
+from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.policy.view import View
+
+#: the call's name; a policy's own calls have others
+CALL: Final = "pipistrelle poll"
+#: from here on steps are finer than times
+_FINEST: Final = 2.0**52
+
+
+class PollingError(PipistrelleError):
+    """A step that cannot be."""
+
+
+class Polling:
+    """Lets a policy decide at the multiples of a step only, counted from time 0.
+
+    What happens in between is collected until the next multiple; there is none if nothing waits and nobody asked to be
+    called. What happens at a multiple is decided then and there. Where nothing has happened nothing is decided: a
+    dynamic order moves jobs while they wait, but they start when something else happens.
+
+    Parameters
+    ----------
+    policy
+        decides.
+    step
+        seconds, above 0.
+
+    Raises
+    ------
+    PollingError
+        when the step is not a finite number above 0.
+    """
+
+    def __init__(self, policy: Policy, step: float) -> None:
+        if not 0.0 < step < inf:
+            raise PollingError("a poll at such steps is not possible", expected="seconds above 0", found=repr(step))
+        self._policy = policy
+        self._step = step
+        self.features: tuple[str, ...] = tuple(getattr(policy, "features", ()))
+        self._view: View | None = None
+        self._arrivals: list[SchedulerJob] = []
+        self._calls: list[str] = []
+        self._released = False
+        #: when the call is due that was asked for, -inf if none was
+        self._due = -inf
+
+    @property
+    def name(self) -> str:
+        """What the policy is called, and the step."""
+        return f"{self._policy.name}+poll={self._step:g}s"
+
+    @property
+    def order(self) -> Order:
+        """The policy's."""
+        return self._policy.order
+
+    def decide(self, view: View) -> None:
+        """Let the policy decide if it is time; else take note, and ask to be woken."""
+        if view is not self._view:
+            self._view, self._due = view, -inf
+            self._forget()
+        self._arrivals += view.arrivals
+        self._calls += [call for call in view.calls if call != CALL]
+        self._released |= view.released
+        if self._is_time(view.now):
+            view.arrivals, view.calls, view.released = self._arrivals, self._calls, self._released
+            self._forget()
+            self._policy.decide(view)
+        elif view.waiting or self._calls:
+            if self._due <= view.now:
+                self._due = self._next(view.now)
+                view.call_me_later(self._due, CALL)
+            view.wake = ()  # nothing but calls, and what always wakes
+
+    def _forget(self) -> None:
+        self._arrivals, self._calls, self._released = [], [], False
+
+    def _is_time(self, now: float) -> bool:
+        steps = now / self._step
+        return steps >= _FINEST or round(steps) * self._step == now
+
+    def _next(self, now: float) -> float:
+        count = floor(now / self._step) + 1
+        while count * self._step <= now:
+            count += 1
+        return count * self._step

@@ -1,0 +1,206 @@
+"""Between protocol and policy: folds events into the view, asks the policy, returns its decisions."""
+
+import traceback
+from collections.abc import Callable
+from math import inf
+from typing import Any
+
+from pipistrelle.protocol.base.errors import PipistrelleError, RemoteProtocolError
+from pipistrelle.protocol.base.log import logger
+from pipistrelle.protocol.events import (
+    DecisionRejected,
+    Event,
+    JobCompleted,
+    JobKilled,
+    JobSubmitted,
+    MaintenanceAnnounced,
+    MaintenanceBegins,
+    MaintenanceEnds,
+    NodesFailed,
+    NodesRepaired,
+    NoMoreJobs,
+    RequestedCall,
+    SimulationBegins,
+    SimulationEnds,
+    SimulationEndsData,
+)
+from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
+from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.schedulers.plan.windows import Window
+from pipistrelle.schedulers.policy.compose import Policy
+from pipistrelle.schedulers.policy.errors import PolicyFailed
+from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.policy.view import View
+
+
+class Runtime:
+    """Serves one simulation with one policy; no I/O, so that it runs behind a socket or inside the server.
+
+    Parameters
+    ----------
+    policy
+        takes the decisions; its optional attribute ``features`` names what else of the protocol it wants
+        (``dynamic_jobs``).
+    version
+        told to the server.
+    """
+
+    def __init__(self, policy: Policy, version: str = "") -> None:
+        self._policy = policy
+        self._version = version
+        self._view: View | None = None
+        self._submitted = 0
+        self._latest_submit = 0.0
+        self._filter = False
+        #: how and why the simulation ended; None before
+        self.ended: SimulationEndsData | None = None
+        self._fold: dict[type[Event], Callable[[View, Any], None]] = {
+            JobSubmitted: self._job_submitted,
+            JobCompleted: self._job_completed,
+            RequestedCall: self._requested_call,
+            DecisionRejected: self._decision_rejected,
+            JobKilled: self._nothing,
+            NoMoreJobs: self._nothing,
+            NodesFailed: self._nodes_failed,
+            NodesRepaired: self._nodes_repaired,
+            MaintenanceAnnounced: self._maintenance_announced,
+            MaintenanceBegins: self._maintenance_begins,
+            MaintenanceEnds: self._maintenance_ends,
+        }
+
+    def hello(self) -> HelloData:
+        """Return who this scheduler is and what it wants."""
+        features = ("wake_filter", "failures", *getattr(self._policy, "features", ()))
+        return HelloData(self._policy.name, self._version, features=features)
+
+    def welcome(self, data: WelcomeData) -> None:
+        """Take note of what was agreed."""
+        self._filter = "wake_filter" in data.features
+
+    def answer(self, notice: Notice) -> Reply:
+        """Return the policy's decisions for a notice.
+
+        Raises
+        ------
+        PolicyFailed
+            when the policy raises, or when a decision of the last reply was rejected.
+        """
+        try:
+            return self._answer(notice)
+        except PipistrelleError:
+            raise
+        except Exception as error:  # a policy is its user's own code: anything may come out of it
+            logger().opt(exception=error).debug("policy '{}' failed", self._policy.name)
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            raise PolicyFailed(
+                f"policy '{self._policy.name}' raised {type(error).__name__}: {error}",
+                where=f"simulated time {notice.now!r}, {place.filename}:{place.lineno}",
+                hint="The whole traceback is in the log with -vv.",
+            ) from error
+
+    def _answer(self, notice: Notice) -> Reply:
+        view = self._view
+        if view is not None:
+            view.now = notice.now
+            view.decisions = []
+            view.wake = None
+        for event in notice.events:
+            fold = self._fold.get(type(event))
+            if fold is None or view is None:
+                self._begin_or_end(event)
+                return Reply(notice.seq, notice.now)
+            if view.limits is not None:
+                self._catch_up(view, event.timestamp)
+            fold(view, event)
+        if view is None:
+            raise RemoteProtocolError("the first notice is empty", expected="SIMULATION_BEGINS")
+        self._decide(view)
+        return Reply(notice.seq, notice.now, view.decisions, view.wake if self._filter else None)
+
+    def _decide(self, view: View) -> None:
+        """Ask the policy; what is new to the view is not any more then."""
+        view.let_in()
+        self._policy.decide(view)
+        view.arrivals = []
+        view.released = False
+        view.calls = []
+
+    @staticmethod
+    def _catch_up(view: View, timestamp: float) -> None:
+        """Let those into the queue who would be there if the scheduler had been told of each instant when it was."""
+        if view.limits is not None and view.limits.pending is not None and view.limits.pending < timestamp:
+            view.let_in()
+
+    def _begin_or_end(self, event: Event) -> None:
+        if isinstance(event, SimulationBegins) and self._view is None:
+            self._view = View(event.data, self._policy.order)
+        elif isinstance(event, SimulationEnds):
+            self.ended = event.data
+        else:
+            raise RemoteProtocolError(
+                "SIMULATION_BEGINS must be the first event, and only that", found=str(event.__struct_config__.tag)
+            )
+
+    def _job_submitted(self, view: View, event: JobSubmitted) -> None:
+        description = event.data.job
+        beside = view.held_times.of(description.queue)
+        job = SchedulerJob.submitted(description, self._submitted, event.timestamp, beside)
+        self._submitted += 1
+        if job.submit < self._latest_submit:  # it lost its nodes and comes back to its old place in the queue
+            view.waiting.arrivals_last = False
+        else:
+            self._latest_submit = job.submit
+        view.submit(job, event.timestamp)
+
+    @staticmethod
+    def _job_completed(view: View, event: JobCompleted) -> None:
+        if event.data.job_id not in view.running:
+            raise RemoteProtocolError("JOB_COMPLETED names a job that does not run", found=event.data.job_id)
+        job = view.running.remove(event.data.job_id)
+        view.give_back(job.alloc)
+        if view.limits is not None:
+            view.limits.left(job, event.timestamp)
+
+    @staticmethod
+    def _nodes_failed(view: View, event: NodesFailed) -> None:
+        view.withdraw(NodeSet.parse(event.data.units))
+
+    @staticmethod
+    def _nodes_repaired(view: View, event: NodesRepaired) -> None:
+        view.restore(NodeSet.parse(event.data.units))
+
+    @staticmethod
+    def _maintenance_announced(view: View, event: MaintenanceAnnounced) -> None:
+        data = event.data
+        view.windows.add(Window(data.id, data.begin, data.end, NodeSet.parse(data.units)))
+        view.released = True
+
+    @staticmethod
+    def _maintenance_begins(view: View, event: MaintenanceBegins) -> None:
+        data = event.data
+        units = NodeSet.parse(data.units)
+        view.withdraw(units, data.id)
+        if view.windows.get(data.id) is None:  # nobody announced it
+            view.windows.add(Window(data.id, event.timestamp, inf, units))
+
+    @staticmethod
+    def _maintenance_ends(view: View, event: MaintenanceEnds) -> None:
+        view.restore(NodeSet.parse(event.data.units), event.data.id)
+        view.windows.remove(event.data.id)
+
+    @staticmethod
+    def _requested_call(view: View, event: RequestedCall) -> None:
+        view.calls.append(event.data.id)
+
+    @staticmethod
+    def _decision_rejected(view: View, event: DecisionRejected) -> None:
+        data = event.data
+        raise PolicyFailed(
+            f"the server rejected a decision ({data.code}): {data.message}",
+            where=f"decision {data.index} ({data.decision}) of the reply to notice {data.reply_to}",
+            hint="The policy must not decide this; the view does not go on without it.",
+        )
+
+    @staticmethod
+    def _nothing(view: View, event: Event) -> None:
+        """Ignore an event that changes nothing: what it says came with other events."""

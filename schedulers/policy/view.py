@@ -1,0 +1,304 @@
+"""What a policy sees and does: the machine as the events tell it, and the decisions taken so far."""
+
+from collections.abc import Mapping
+from math import inf
+from typing import Protocol, runtime_checkable
+
+from pipistrelle.protocol.decisions import (
+    CallMeLater,
+    CallMeLaterData,
+    CancelCall,
+    CancelCallData,
+    Decision,
+    ExecuteJob,
+    ExecuteJobData,
+    KillJob,
+    KillJobData,
+    RegisterJob,
+    RegisterJobData,
+    RejectJob,
+    RejectJobData,
+    SetJobMetadata,
+    SetJobMetadataData,
+    Stop,
+    StopData,
+)
+from pipistrelle.protocol.events import JobDescription, SimulationBeginsData
+from pipistrelle.protocol.fields import LATEST, LONGEST, WakeType
+from pipistrelle.protocol.units.free import FreeUnits
+from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.schedulers.orders.fixed import Order
+from pipistrelle.schedulers.plan.held_times import HeldTimes
+from pipistrelle.schedulers.plan.out_of_service import OutOfService
+from pipistrelle.schedulers.plan.running import RunningJobs
+from pipistrelle.schedulers.plan.windows import Windows
+from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.waiting.class_limits import ClassLimits
+from pipistrelle.schedulers.waiting.ranked import WaitingQueue
+
+
+@runtime_checkable
+class ClassOrder(Protocol):
+    """An order that looks at the priorities of the machine's classes."""
+
+    def learn_classes(self, priorities: Mapping[str, float]) -> None:
+        """Take note of {class: its priority}, as a simulation begins."""
+
+
+class View:
+    """State of the simulated cluster, kept up to date by the runtime, and the means to act on it.
+
+    A policy reads the attributes and calls the methods; each method takes effect in the view at once and goes to
+    the server with the reply.
+
+    Parameters
+    ----------
+    begins
+        what the server said of the machine.
+    order
+        the order in which jobs wait.
+    """
+
+    def __init__(self, begins: SimulationBeginsData, order: Order) -> None:
+        self.begins = begins
+        #: simulated time in seconds
+        self.now = 0.0
+        #: number of units of the machine
+        self.units = begins.nb_resources
+        self.free = FreeUnits(NodeSet.interval(0, begins.nb_resources - 1))
+        self._out = OutOfService()
+        #: units that are out of service and still held by a running job
+        self._kept = FreeUnits()
+        #: maintenance that was announced or is in force, and whatever else keeps jobs from units for some time
+        self.windows = Windows()
+        self.waiting = WaitingQueue(order)
+        if isinstance(order, ClassOrder):
+            classes = () if begins.platform is None else begins.platform.classes
+            order.learn_classes({one.name: one.priority for one in classes})
+        #: who of the limited classes is in the queue and who is set aside; None on a machine without classes
+        self.limits = ClassLimits.where_there_are(begins, order)
+        if self.limits is not None:
+            for window in self.limits.windows():
+                self.windows.add(window)
+        #: how many windows there are as classes have pools of their own
+        self._pool_windows = len(self.windows)
+        self.held_times = HeldTimes(begins)
+        self.running = RunningJobs()
+        #: jobs submitted since the policy was last asked, in order of submission, that still wait
+        self.arrivals: list[SchedulerJob] = []
+        #: whether units were freed, left or came back into service, or maintenance was announced, since the policy was
+        #: last asked
+        self.released = True
+        #: ids of the calls that are due now
+        self.calls: list[str] = []
+        #: event types that shall wake the scheduler next; None means all. Reset before the policy is asked.
+        self.wake: tuple[WakeType, ...] | None = None
+        self.decisions: list[Decision] = []
+
+    def start(self, job: SchedulerJob, alloc: NodeSet | None = None, why: str | None = None) -> None:
+        """Start a waiting job.
+
+        ``alloc`` are units that were taken from ``free`` for it; without them it gets the lowest free ones that its
+        class may have.
+
+        Raises
+        ------
+        ValueError
+            when these are too few, or ``alloc`` has units that its class may not have, or the job is set aside.
+        """
+        if self.limits is not None:
+            alloc = self._granted(job, self.limits, alloc)
+        elif alloc is None:
+            alloc = self.free.take_lowest(job.size)
+        self.waiting.remove(job)
+        job.start = self.now
+        job.expected_end = self.now + job.occupies
+        job.alloc = alloc
+        self.running.add(job)
+        self.decisions.append(ExecuteJob(self.now, ExecuteJobData(job.id, str(alloc), why)))
+
+    def _granted(self, job: SchedulerJob, limits: ClassLimits, alloc: NodeSet | None) -> NodeSet:
+        """Return the units that a job starts on; ValueError if its class does not grant them."""
+        if job in limits:
+            raise ValueError(f"{job.id} is set aside: {limits.held_back_by(job)}")
+        closed = limits.closed(job)
+        if alloc is None:
+            if not closed:
+                return self.free.take_lowest(job.size)
+            alloc = FreeUnits(self.free.snapshot() - closed).take_lowest(job.size)
+            self.free.remove(alloc)
+        elif not alloc.isdisjoint(closed):
+            raise ValueError(f"{job.id} cannot have units {alloc & closed}: they are not of its class's pools")
+        return alloc
+
+    def submit(self, job: SchedulerJob, now: float) -> None:
+        """Let a job that was just submitted wait: in the queue, or set aside; or reject it if it can never run.
+
+        ``now`` (s) is when it was submitted; the scheduler may be told later.
+        """
+        limits = self.limits
+        why = None
+        if job.size > self.units:
+            why = f"needs {job.size} units, the machine has {self.units}"
+        elif limits is not None:
+            why = limits.refusal(job)
+            if why is None and limits.set_aside(job, now):
+                return
+        self.waiting.add(job)
+        if why is not None:
+            self.reject(job, why)
+        else:
+            self.arrivals.append(job)
+
+    def let_in(self) -> None:
+        """Let those into the queue who are within the limits of their classes by now."""
+        fresh = [] if self.limits is None else self.limits.let_in()
+        for job in fresh:
+            self.waiting.add(job)
+        if fresh:
+            self.arrivals = sorted((*self.arrivals, *fresh), key=lambda job: job.number)
+
+    @property
+    def set_aside(self) -> list[SchedulerJob]:
+        """The jobs that wait but are not in the queue, as they are over a limit of their class."""
+        return [] if self.limits is None else list(self.limits)
+
+    def held_back_by(self, job: SchedulerJob) -> str | None:
+        """Return the limit of its class that keeps a waiting job out of the queue, in words; None if none does."""
+        return None if self.limits is None else self.limits.held_back_by(job)
+
+    def reject(self, job: SchedulerJob, why: str | None = None) -> None:
+        """Refuse a waiting job for good."""
+        if self.limits is None:
+            self.waiting.remove(job)
+        elif not self.limits.forget(job):
+            self.waiting.remove(job)
+            self.limits.left(job, self.now)
+        self.arrivals = [arrival for arrival in self.arrivals if arrival is not job]
+        self.decisions.append(RejectJob(self.now, RejectJobData(job.id, why)))
+        self.let_in()
+
+    def kill(self, *jobs: SchedulerJob, why: str | None = None) -> None:
+        """End running jobs; they leave the view with their JOB_COMPLETED."""
+        self.decisions.append(KillJob(self.now, KillJobData(tuple(job.id for job in jobs), why)))
+
+    def call_me_later(self, time: float, call_id: str = "") -> None:
+        """Ask to be woken at ``time`` (seconds); the id then stands in ``calls``.
+
+        Raises
+        ------
+        ValueError
+            when the time is past or beyond 1e18 s.
+        """
+        if not self.now <= time <= LATEST:
+            raise ValueError(f"a call at {time!r} is not possible, it is {self.now!r}")
+        self.decisions.append(CallMeLater(self.now, CallMeLaterData(time, call_id)))
+
+    def cancel_call(self, call_id: str) -> None:
+        """Take a pending call back."""
+        self.decisions.append(CancelCall(self.now, CancelCallData(call_id)))
+
+    def register(self, job_id: str, size: int, runtime: float, walltime: float = inf) -> None:
+        """Submit a job of the scheduler's own (feature ``dynamic_jobs``); durations in seconds.
+
+        Raises
+        ------
+        ValueError
+            when a number is out of range: a size below 1, a duration below 0 or beyond 1e16 s, a walltime of 0.
+        """
+        if not (
+            isinstance(size, int)
+            and size >= 1
+            and 0 <= runtime <= LONGEST
+            and (0 < walltime <= LONGEST or walltime == inf)
+        ):
+            raise ValueError(f"there is no job of {size!r} units, run time {runtime!r} s and walltime {walltime!r} s")
+        job = JobDescription(job_id, size, None if walltime == inf else walltime)
+        self.decisions.append(RegisterJob(self.now, RegisterJobData(job_id, job, runtime)))
+
+    def set_metadata(self, job: SchedulerJob, text: str) -> None:
+        """Attach a text to a job's line in the outputs."""
+        self.decisions.append(SetJobMetadata(self.now, SetJobMetadataData(job.id, text)))
+
+    @property
+    def unavailable(self) -> NodeSet:
+        """Units that are out of service: none of them is free, but a job may still run on some."""
+        return self._out.units
+
+    @property
+    def gone(self) -> NodeSet:
+        """Units that are out of service and of which nobody knows when they come back: not by a window's end alone."""
+        found = NodeSet.EMPTY
+        if self._out:
+            for reason, units in self._out:
+                window = self.windows.get(reason)
+                if window is None or window.end <= self.now:
+                    found |= units
+        return found
+
+    @property
+    def returning(self) -> NodeSet:
+        """Units that nobody holds and that come back into service when the windows that they are under have ended."""
+        return self._kept.missing(self._out.units - self.gone) if self._out else NodeSet.EMPTY
+
+    @property
+    def lost(self) -> int:
+        """How many units are out of service and still held by running jobs, which will not give them back."""
+        return self._kept.count
+
+    @property
+    def plain(self) -> bool:
+        """Whether every unit is as good as any other: there is no window, and no job holds units that are lost."""
+        return not (self.windows or self._kept.count)
+
+    def closed(self, job: SchedulerJob, begin: float | None = None) -> NodeSet:
+        """Return the units that a job must not hold if it starts at ``begin`` (seconds; now if left out).
+
+        They are those of the windows that do not admit it and that it would run into, if it lasts as long as it may; a
+        job without a walltime runs into every later window.
+        """
+        if self.limits is not None and len(self.windows) == self._pool_windows:
+            return self.limits.closed(job)  # the same at any time, without a look at each window
+        return self.windows.closed(job, self.now if begin is None else begin)
+
+    def open_to(self, job: SchedulerJob) -> NodeSet:
+        """Return the free units that are not closed to a job that starts now."""
+        return self.free.snapshot() - self.closed(job)
+
+    def give_back(self, units: NodeSet) -> None:
+        """Let the units of a job that ended be free again, except those that are out of service."""
+        if self._out:
+            up = self._out.up(units)
+            if len(up) < len(units):
+                self._kept.remove(units - up)
+                units = up
+        self.free.add(units)
+        self.released = True
+
+    def withdraw(self, units: NodeSet, reason: str = "") -> None:
+        """Take units out of service; jobs that run on some of them are not concerned.
+
+        ``reason`` is why: the name of a maintenance, or the empty text for a failure.
+        """
+        news = self._out.add(units, reason)
+        held = self.free.missing(news)
+        self.free.remove(news - held)
+        self._kept.add(held)
+        self.released = True  # a reservation may not hold any more
+        # Jobs that lose their units may come back with the submit time that they had.
+        self.waiting.arrivals_last = False
+
+    def restore(self, units: NodeSet, reason: str = "") -> None:
+        """Take back a reason for which units are out of service.
+
+        Those without another reason are back: free as soon as no job runs on them.
+        """
+        back = self._out.remove(units, reason)
+        free = self._kept.missing(back)
+        self._kept.remove(back - free)
+        self.free.add(free)
+        self.released = True
+
+    def stop(self, reason: str) -> None:
+        """End the simulation."""
+        self.decisions.append(Stop(self.now, StopData(reason)))

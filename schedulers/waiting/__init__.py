@@ -1,0 +1,1 @@
+"""The waiting jobs, and who of them is set aside."""

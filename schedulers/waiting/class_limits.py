@@ -1,0 +1,255 @@
+"""What the classes (queues) of a machine grant to their jobs, kept under every policy by who is let into the queue.
+
+A job of a limited class joins the queue only if the limits hold with all jobs of its class that run or are in the queue
+already. So whatever a policy starts, now or at a reserved time, no limit is ever exceeded. Who is over a limit is set
+aside, in nobody's way, and let in at its place in the queue's order when a job of its class, or user, has left.
+"""
+
+from collections.abc import Iterator, Sequence
+from math import inf
+from typing import Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipistrelle.protocol.events import ClassInfo, PlatformInfo, SimulationBeginsData
+from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.schedulers.orders.fixed import FixedOrder, Floats, Order, is_dynamic
+from pipistrelle.schedulers.plan.windows import Window
+from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.waiting.moving import MovingQueue
+
+#: more units than a machine has, and fewer than the size of an empty row
+_UNLIMITED: Final = 2**53
+_NOBODY: Final = 0
+
+
+class _WithUser:
+    """An order as a dynamic one whose table has the number of the job's user in its last line."""
+
+    dynamic: Literal[True] = True
+
+    def __init__(self, order: Order, users: "_Users") -> None:
+        self._order = order
+        self._users = users
+
+    def begin(self) -> None:
+        """Do nothing: the queue of the view has begun the order."""
+
+    def attributes(self, job: SchedulerJob) -> Sequence[float]:
+        """Return the order's line, or the rank of a fixed one, and the user's number."""
+        order = self._order
+        if is_dynamic(order):
+            return (*order.attributes(job), self._users.number(job))
+        fixed: FixedOrder = order  # type: ignore[assignment]
+        return (fixed.rank(job), self._users.number(job))
+
+    def ranks(self, table: Floats, now: float) -> Floats:
+        """Return the order's ranks."""
+        order = self._order
+        return order.ranks(table[:-1], now) if is_dynamic(order) else table[0].copy()
+
+
+class _Users:
+    """The users of one class, by numbers, and how many units each may have more; `_NOBODY` is who is not known."""
+
+    def __init__(self, most: int | None) -> None:
+        self._most = most
+        self._numbers: dict[str, int] = {}
+        self.rooms: NDArray[np.int64] = np.full(16, _UNLIMITED if most is None else most, dtype=np.int64)
+        self.rooms[_NOBODY] = _UNLIMITED
+
+    def number(self, job: SchedulerJob) -> int:
+        """Return the number of the job's user."""
+        user = None if self._most is None or job.description is None else job.description.user
+        if user is None:
+            return _NOBODY
+        number = self._numbers.setdefault(user, len(self._numbers) + 1)
+        if number == len(self.rooms):
+            self.rooms = np.concatenate([self.rooms, np.full(number, self._most, dtype=np.int64)])
+        return number
+
+
+class _Aside(MovingQueue):
+    """The jobs of one class that are set aside."""
+
+    def next(self, room: int, rooms: NDArray[np.int64]) -> SchedulerJob | None:
+        """Return the first by rank that needs no more units than ``room`` and than its user's among ``rooms``."""
+        rows = np.flatnonzero(self._sizes[: len(self._jobs)] <= room)
+        if len(rows):
+            rows = rows[self._sizes[rows] <= rooms[self._table[-1, rows].astype(np.intp)]]
+        return self._job(int(rows[self._best(rows, self._ranked()[rows])])) if len(rows) else None
+
+
+class _Class:
+    """One class, and how much of it is taken by the jobs that run or are in the queue."""
+
+    def __init__(self, info: ClassInfo, platform: PlatformInfo, units: int, order: Order) -> None:
+        self.info = info
+        self.units = NodeSet.parse(info.units)
+        self.closed = NodeSet.interval(0, units - 1) - self.units
+        self.per_node = min(
+            (pool.units_per_node for pool in platform.pools if not self.units.isdisjoint(NodeSet.parse(pool.units))),
+            default=1,
+        )
+        self.limited = info.max_nodes is not None or info.max_nodes_per_user is not None
+        self.room = _UNLIMITED if info.max_nodes is None else info.max_nodes * self.per_node
+        per_user = info.max_nodes_per_user
+        self.users = _Users(None if per_user is None else per_user * self.per_node)
+        self.aside = _Aside(_WithUser(order, self.users))
+        #: whether somebody who is set aside may be within the limits
+        self.changed = False
+
+    def nodes(self, job: SchedulerJob) -> int:
+        """Return how many nodes the job's units need at least."""
+        return -(-job.size // self.per_node)
+
+    def refusal(self, job: SchedulerJob) -> str | None:
+        """Return why the job can never run in this class, None if it can."""
+        info, nodes = self.info, self.nodes(job)
+        for limit in ("max_nodes_per_job", "max_nodes_per_user", "max_nodes"):
+            most = getattr(info, limit)
+            if most is not None and nodes > most and (limit != "max_nodes_per_user" or self.users.number(job)):
+                return f"class '{info.name}' allows {most} nodes ({limit}), the job needs {nodes}"
+        if info.max_walltime is not None and job.walltime > info.max_walltime:
+            asks = "no walltime" if job.walltime == inf else f"{job.walltime:g} s"
+            return f"class '{info.name}' allows {info.max_walltime:g} s (max_walltime), the job asks for {asks}"
+        if job.size > len(self.units):
+            return f"class '{info.name}' has {len(self.units)} units (pools), the job needs {job.size}"
+        return None
+
+    def count(self, job: SchedulerJob, sign: int) -> None:
+        """Count a job that joins the queue (1), or has left it or the machine (-1)."""
+        units = sign * self.nodes(job) * self.per_node
+        if self.info.max_nodes is not None:
+            self.room -= units
+        user = self.users.number(job)
+        if user != _NOBODY:
+            self.users.rooms[user] -= units
+
+    def fits(self, job: SchedulerJob) -> bool:
+        """Tell whether the limits hold if the job joins the queue."""
+        units = self.nodes(job) * self.per_node
+        return units <= self.room and units <= int(self.users.rooms[self.users.number(job)])
+
+
+class ClassLimits:
+    """Decides which waiting jobs are in the queue; `let_in` after each change, before anyone looks at the queue.
+
+    Parameters
+    ----------
+    platform
+        the machine, with its classes.
+    units
+        its number of units.
+    order
+        the queue's order, begun.
+    """
+
+    def __init__(self, platform: PlatformInfo, units: int, order: Order) -> None:
+        self._classes = {info.name: _Class(info, platform, units, order) for info in platform.classes}
+        #: {number: class} of the jobs of limited classes that run or are in the queue
+        self._inside: dict[int, _Class] = {}
+        #: instant (s) of the last change that was not followed by `let_in`; None: there is none
+        self.pending: float | None = None
+
+    @classmethod
+    def where_there_are(cls, begins: SimulationBeginsData, order: Order) -> "ClassLimits | None":
+        """Return those of a machine, None if it has no classes."""
+        platform = begins.platform
+        return cls(platform, begins.nb_resources, order) if platform is not None and platform.classes else None
+
+    def __iter__(self) -> Iterator[SchedulerJob]:
+        """Iterate over the jobs that are set aside: class by class, each in the order of the queue."""
+        for one in self._classes.values():
+            yield from one.aside
+
+    def __len__(self) -> int:
+        return sum(len(one.aside) for one in self._classes.values())
+
+    def __contains__(self, job: SchedulerJob) -> bool:
+        one = self._of(job)
+        return one is not None and job in one.aside
+
+    def _of(self, job: SchedulerJob) -> _Class | None:
+        queue = None if job.description is None else job.description.queue
+        return None if queue is None else self._classes.get(queue)
+
+    def windows(self) -> list[Window]:
+        """Return windows that keep the jobs of classes with pools of their own from all other units, for ever."""
+        return [
+            Window(f"pools of class {name}", 0.0, inf, one.closed, lambda job, one=one: self._of(job) is not one)  # type: ignore[misc]
+            for name, one in self._classes.items()
+            if one.closed
+        ]
+
+    def closed(self, job: SchedulerJob) -> NodeSet:
+        """Return the units that the job's class may not have."""
+        one = self._of(job)
+        return NodeSet.EMPTY if one is None else one.closed
+
+    def refusal(self, job: SchedulerJob) -> str | None:
+        """Return why a job that was just submitted can never run, naming class and limit; None if it can."""
+        one = self._of(job)
+        return None if one is None else one.refusal(job)
+
+    def set_aside(self, job: SchedulerJob, now: float) -> bool:
+        """Set a job aside that was submitted at ``now`` (s), until `let_in`; False if its class has no such limits."""
+        one = self._of(job)
+        if one is None or not one.limited:
+            return False
+        one.aside.add(job)
+        if one.changed or one.fits(job):
+            one.changed = True
+            self.pending = now
+        return True
+
+    def left(self, job: SchedulerJob, now: float) -> None:
+        """Take note at ``now`` (s) that a job has left the machine, or the queue without a start."""
+        one = self._inside.pop(job.number, None)
+        if one is not None:
+            one.count(job, -1)
+            if one.aside:
+                one.changed = True
+                self.pending = now
+
+    def forget(self, job: SchedulerJob) -> bool:
+        """Let a job that is set aside go; return whether it was."""
+        one = self._of(job)
+        if one is None or job not in one.aside:
+            return False
+        one.aside.remove(job)
+        return True
+
+    def let_in(self) -> list[SchedulerJob]:
+        """Return the jobs that join the queue: of each class the first that fit, in the order of the queue."""
+        found: list[SchedulerJob] = []
+        now = self.pending
+        if now is None:
+            return found
+        self.pending = None
+        for one in self._classes.values():
+            if not one.changed:
+                continue
+            one.changed = False
+            one.aside.rerank(now)
+            while (job := one.aside.next(one.room, one.users.rooms)) is not None:
+                one.aside.remove(job)
+                one.count(job, 1)
+                self._inside[job.number] = one
+                found.append(job)
+        return found
+
+    def held_back_by(self, job: SchedulerJob) -> str | None:
+        """Return the limit that keeps a job set aside, in words; None if none does."""
+        one = self._of(job)
+        if one is None or job not in one.aside:
+            return None
+        info, nodes = one.info, one.nodes(job)
+        user = one.users.number(job)
+        if user != _NOBODY and nodes * one.per_node > one.users.rooms[user]:
+            limit, most, room = "max_nodes_per_user", info.max_nodes_per_user, int(one.users.rooms[user])
+        else:
+            limit, most, room = "max_nodes", info.max_nodes, one.room
+        taken = (most or 0) - room // one.per_node
+        return f"class '{info.name}' allows {most} nodes ({limit}): {taken} taken, the job needs {nodes}"

@@ -1,0 +1,228 @@
+"""The waiting jobs under a dynamic order: they stand still in a table, and only who is wanted is looked for."""
+
+from collections.abc import Callable, Iterator
+from math import inf
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipistrelle.schedulers.orders.fixed import DynamicOrder, Floats, Order, is_dynamic
+from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.waiting.ranked import GONE, SHALLOW, Staircase, WaitingQueue
+
+#: looked for one by one rather than by sorting
+_FEW: Final = 32
+
+
+class MovingQueue(WaitingQueue):
+    """Jobs in the order of ranks that change, ties by submission.
+
+    Each job has a row, in the order in which they joined, mostly that of submission; one that leaves leaves an
+    empty row, and these are closed when they are more than the jobs. The ranks are asked for once after each
+    `rerank`, not before somebody looks at the queue. The first is then the least, and a backfilling pass looks for
+    the least of those that fit: only iterating sorts.
+    """
+
+    def __init__(self, order: Order) -> None:
+        if not is_dynamic(order):
+            raise TypeError("a fixed order needs a WaitingQueue")
+        order.begin()
+        self._order: DynamicOrder = order
+        self.arrivals_last = False
+        self._now = 0.0
+        self._jobs = []
+        self._rows: dict[int, int] = {}
+        self._sizes = np.full(SHALLOW, GONE, dtype=np.int64)
+        self._occupies = np.zeros(SHALLOW)
+        self._numbers = np.zeros(SHALLOW, dtype=np.int64)
+        #: whether the rows are in the order of submission
+        self._sorted = True
+        self._table: Floats = np.zeros((0, SHALLOW))
+        #: by row, inf in an empty one; None when out of date
+        self._moving: Floats | None = None
+        self._first_row: int | None = None
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __bool__(self) -> bool:
+        return bool(self._rows)
+
+    def __iter__(self) -> Iterator[SchedulerJob]:
+        ranks = self._ranked()
+        live = np.flatnonzero(self._sizes[: len(ranks)] != GONE)
+        if self._sorted:
+            order = np.argsort(ranks[live], kind="stable")
+        else:
+            order = np.lexsort((self._numbers[live], ranks[live]))
+        return iter([self._job(row) for row in live[order].tolist()])
+
+    def __contains__(self, job: SchedulerJob) -> bool:
+        return job.number in self._rows
+
+    @property
+    def first(self) -> SchedulerJob | None:
+        """The job with the lowest rank, None when nothing waits."""
+        return self._job(self._least()) if self._rows else None
+
+    def rerank(self, now: float) -> None:
+        """Have the jobs ranked anew, as of ``now`` (s), before the next look at the queue."""
+        self._now = now
+        self._moving = None
+        self._first_row = None
+
+    def in_order(self, jobs: list[SchedulerJob]) -> list[SchedulerJob]:
+        """Return waiting jobs, given in the order of submission, in the order of the queue."""
+        jobs = [job for job in jobs if job.number in self._rows]
+        if len(jobs) < 2:
+            return jobs
+        ranks = self._ranked()
+        return sorted(jobs, key=lambda job: ranks[self._rows[job.number]])
+
+    def add(self, job: SchedulerJob) -> None:
+        """Let a job join."""
+        line = self._order.attributes(job)
+        if len(self._jobs) == len(self._sizes) or len(self._jobs) - len(self._rows) > len(self._rows) + SHALLOW:
+            self._close_gaps()
+        if len(self._table) != len(line):  # the first one
+            self._table = np.zeros((len(line), len(self._sizes)))
+        row = len(self._jobs)
+        if row and self._numbers[row - 1] > job.number:
+            self._sorted = False
+        self._jobs.append(job)
+        self._rows[job.number] = row
+        self._sizes[row] = job.size
+        self._occupies[row] = job.occupies
+        self._numbers[row] = job.number
+        self._table[:, row] = line
+        self._moving = None
+        self._first_row = None
+
+    def remove(self, job: SchedulerJob) -> None:
+        """Let a job leave; KeyError if it does not wait here."""
+        row = self._rows.get(job.number)
+        if row is None or self._jobs[row] is not job:
+            raise KeyError(job.id)
+        del self._rows[job.number]
+        self._jobs[row] = None
+        self._sizes[row] = GONE
+        if self._moving is not None:
+            self._moving[row] = inf
+        if row == self._first_row:
+            self._first_row = None
+
+    def leading(self, count: int) -> list[SchedulerJob]:
+        """Return the first ``count`` jobs, or as many as there are."""
+        if count >= len(self._rows) or count > _FEW:
+            return super().leading(count)
+        ranks = self._ranked().copy()
+        found = []
+        for _ in range(count):
+            row = self._best(slice(0, len(ranks)), ranks)
+            if ranks[row] == inf:  # nothing is less than the rows without a job
+                return super().leading(count)
+            found.append(self._job(row))
+            ranks[row] = inf
+        return found
+
+    def pass_under(self, start: Callable[[SchedulerJob], Staircase], stairs: Staircase, *, now: float) -> None:
+        """Start jobs in order as long as one fits under the staircase; as `WaitingQueue.pass_under` does."""
+        rows: NDArray[np.intp] = np.flatnonzero(self._sizes[: len(self._jobs)] <= stairs.units[0])
+        while len(rows):
+            # What cannot start now will not start in this pass.
+            rows = rows[stairs.fits(self._sizes[rows], self._occupies[rows] + now)]
+            if not len(rows):
+                return
+            stairs = start(self._job(int(rows[self._best(rows, self._ranked()[rows])])))
+            # The job's own row is empty by now.
+
+    def pass_over(
+        self,
+        start: Callable[[SchedulerJob], tuple[int, int]],
+        most_units: int,
+        *,
+        spare: int = 0,
+        ends_by: float = inf,
+        now: float = 0.0,
+        shortest_first: bool = False,
+    ) -> None:
+        """Start jobs behind the first, one after the other, as long as one can; as `WaitingQueue.pass_over` does."""
+        if not self._rows:
+            return
+        rows: NDArray[np.intp] = np.flatnonzero(self._sizes[: len(self._jobs)] <= most_units)
+        rows = rows[rows != self._least()]
+        ranks, occupies, sizes = self._ranked()[rows], self._occupies[rows], self._sizes[rows]
+        while True:
+            fits = sizes <= most_units
+            if ends_by != inf:
+                fits &= (occupies + now <= ends_by) | (sizes <= spare)
+            # What cannot start now will not start in this pass: units and spare only shrink.
+            chosen = np.flatnonzero(fits)
+            if not len(chosen):
+                return
+            rows, ranks, occupies = rows[chosen], ranks[chosen], occupies[chosen]
+            if shortest_first:
+                shortest = np.flatnonzero(occupies == occupies.min())
+                which = int(shortest[self._best(rows[shortest], ranks[shortest])])
+            else:
+                which = self._best(rows, ranks)
+            most_units, spare = start(self._job(int(rows[which])))
+            # The job's own row is empty by now.
+            sizes = self._sizes[rows]
+
+    def _ranked(self) -> Floats:
+        """Return the ranks by row; none when nothing waits."""
+        if not self._rows:
+            return np.empty(0)
+        if self._moving is None:
+            end = len(self._jobs)
+            table = self._table[:, :end]
+            table.flags.writeable = False  # an order's slip would change what it is told next time
+            self._moving = self._order.ranks(table, self._now)
+            if self._moving.shape != (end,) or np.isnan(self._moving.min(initial=inf)):
+                raise ValueError(f"the order {type(self._order).__name__} must return a number for each job")
+            if len(self._rows) < end:
+                self._moving[self._sizes[:end] == GONE] = inf
+        return self._moving
+
+    def _least(self) -> int:
+        """Return the row of the first job; there is one."""
+        if self._first_row is None:
+            ranks = self._ranked()
+            row = self._best(slice(0, len(ranks)), ranks)
+            if self._jobs[row] is None:  # all ranks are inf
+                live = np.flatnonzero(self._sizes[: len(ranks)] != GONE)
+                row = int(live[np.argmin(self._numbers[live])])
+            self._first_row = row
+        return self._first_row
+
+    def _best(self, rows: NDArray[np.intp] | slice, ranks: Floats) -> int:
+        """Return where in ``rows``, which have these ranks, the first job stands; there is a row."""
+        which = int(np.argmin(ranks))
+        if not self._sorted:
+            ties = np.flatnonzero(ranks == ranks[which])
+            which = int(ties[np.argmin(self._numbers[rows][ties])])
+        return which
+
+    def _job(self, row: int) -> SchedulerJob:
+        job = self._jobs[row]
+        if job is None:
+            raise AssertionError("an empty row was chosen")
+        return job
+
+    def _close_gaps(self) -> None:
+        """Close the gaps, sort by submission, and double the room if more than half of it is still taken."""
+        kept = [row for _, row in sorted(self._rows.items())]
+        room = len(self._sizes) if 2 * len(kept) < len(self._sizes) else 2 * len(self._sizes)
+        sizes, occupies = np.full(room, GONE, dtype=np.int64), np.zeros(room)
+        numbers = np.zeros(room, dtype=np.int64)
+        table = np.zeros((len(self._table), room))
+        end = len(kept)
+        numbers[:end], self._sorted = self._numbers[kept], True
+        sizes[:end], occupies[:end], table[:, :end] = self._sizes[kept], self._occupies[kept], self._table[:, kept]
+        self._sizes, self._occupies, self._table, self._numbers = sizes, occupies, table, numbers
+        self._jobs = [self._jobs[row] for row in kept]
+        self._rows = {job.number: row for row, job in enumerate(self._jobs) if job is not None}
+        self._moving = None
+        self._first_row = None

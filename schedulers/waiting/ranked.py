@@ -1,0 +1,269 @@
+"""The waiting jobs, ranked; for a deep queue in arrays: no event costs a Python loop over thousands of jobs."""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from itertools import islice
+from math import inf
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipistrelle.schedulers.orders.fixed import FixedOrder, Order, is_dynamic
+from pipistrelle.schedulers.policy.jobs import SchedulerJob
+
+#: size of a place that no job holds any more: nothing ever fits it
+GONE: Final = np.iinfo(np.int64).max
+#: places at which a Python loop and the array operations take equally long, when half of the jobs are small enough
+SHALLOW: Final = 96
+
+Rank = tuple[float, int]
+
+
+class Staircase(NamedTuple):
+    """What a job may use from now on, by when it ends: until ``times[0]`` (s) ``units[0]``, until ``times[1]`` fewer...
+
+    ``times`` ascend, shape (steps,); ``units`` descend, shape (steps + 1,): the last are for jobs that end later still.
+    """
+
+    times: NDArray[np.float64]
+    units: NDArray[np.int64]
+
+    def fits(self, sizes: NDArray[np.int64], ends: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Tell of jobs of these sizes that end then (s), at the latest, whether each may start."""
+        return sizes <= self.units[np.searchsorted(self.times, ends)]
+
+
+class WaitingQueue:
+    """Jobs in the order of ``rank``, ties by submission.
+
+    Sizes of the jobs of a deep queue, and how long they hold their units, also stand in numpy arrays, so that a
+    backfilling pass is a few array operations; the arrays follow when such a pass needs them, and a shallow queue
+    never does. A job that leaves the middle of the queue leaves a gap behind; gaps are closed when they are more
+    than the jobs.
+
+    Parameters
+    ----------
+    order
+        ranks a job; lower comes first. With a dynamic one the queue is a `MovingQueue`.
+    """
+
+    def __new__(cls, order: Order) -> "WaitingQueue":
+        """Return an empty queue of the class that the order needs."""
+        if cls is WaitingQueue and is_dynamic(order):
+            from pipistrelle.schedulers.waiting.moving import MovingQueue  # it derives from this class
+
+            return object.__new__(MovingQueue)
+        return object.__new__(cls)
+
+    def __init__(self, order: Order) -> None:
+        if is_dynamic(order):
+            raise TypeError("a dynamic order needs a MovingQueue")
+        fixed: FixedOrder = order  # type: ignore[assignment]
+        self._rank = fixed.rank
+        #: whether a job that joins never passes one that waits
+        self.arrivals_last: bool = getattr(order, "arrivals_last", False)
+        self._ranks: list[Rank] = []
+        self._jobs: list[SchedulerJob | None] = []
+        self._sizes: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+        self._occupies: NDArray[np.float64] = np.empty(0)
+        #: places before this one are up to date in the arrays
+        self._synced = 0
+        #: place of the first job; before it there are only gaps
+        self._head = 0
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __bool__(self) -> bool:
+        return self._count > 0
+
+    def __iter__(self) -> Iterator[SchedulerJob]:
+        return (job for job in self._jobs[self._head :] if job is not None)
+
+    @property
+    def first(self) -> SchedulerJob | None:
+        """The job with the lowest rank, None when nothing waits."""
+        return self._jobs[self._head] if self._count else None
+
+    def rerank(self, now: float) -> None:
+        """Take note that the policy decides now (s); a fixed order does not move."""
+
+    def in_order(self, jobs: list[SchedulerJob]) -> list[SchedulerJob]:
+        """Return jobs, given in the order of submission, in the order of the queue."""
+        if self.arrivals_last or len(jobs) == 1:
+            return jobs
+        return sorted(jobs, key=lambda job: (self._rank(job), job.number))
+
+    def add(self, job: SchedulerJob) -> None:
+        """Let a job join at its rank."""
+        jobs, ranks = self._jobs, self._ranks
+        if len(jobs) - self._count > self._count + SHALLOW:
+            self._close_gaps()
+            jobs, ranks = self._jobs, self._ranks
+        rank = (self._rank(job), job.number)
+        if not ranks or ranks[-1] < rank:
+            ranks.append(rank)
+            jobs.append(job)
+        else:
+            place = bisect_left(ranks, rank)
+            ranks.insert(place, rank)
+            jobs.insert(place, job)
+            self._shift(place, job)
+            self._head = min(self._head, place)
+        self._count += 1
+
+    def remove(self, job: SchedulerJob) -> None:
+        """Let a job leave; KeyError if it does not wait here."""
+        place = self._head
+        jobs = self._jobs
+        if not self._count or jobs[place] is not job:
+            place = bisect_left(self._ranks, (self._rank(job), job.number))
+            if place == len(jobs) or jobs[place] is not job:
+                raise KeyError(job.id)
+        jobs[place] = None
+        if place < self._synced:
+            self._sizes[place] = GONE
+        self._count -= 1
+        if place == self._head:
+            end = len(jobs)
+            place += 1
+            while place < end and jobs[place] is None:
+                place += 1
+            self._head = place
+
+    def leading(self, count: int) -> list[SchedulerJob]:
+        """Return the first ``count`` jobs, or as many as there are."""
+        return list(islice(self, count))
+
+    def pass_under(self, start: Callable[[SchedulerJob], Staircase], stairs: Staircase, *, now: float) -> None:
+        """Start jobs in the order of the queue, one after the other, as long as one fits under the staircase.
+
+        ``start`` starts the job it is given at ``now`` (s), which removes it here, and returns the new staircase,
+        nowhere higher than before.
+        """
+        self._sync()
+        begin, end = self._head, len(self._jobs)
+        places: NDArray[np.intp] = np.flatnonzero(self._sizes[begin:end] <= stairs.units[0]) + begin
+        while len(places):
+            # What cannot start now will not start in this pass.
+            places = places[stairs.fits(self._sizes[places], self._occupies[places] + now)]
+            if not len(places):
+                return
+            job = self._jobs[int(places[0])]
+            if job is None:
+                raise AssertionError("a gap fits nothing")
+            stairs = start(job)
+            # The job's own place is a gap by now.
+
+    def pass_over(
+        self,
+        start: Callable[[SchedulerJob], tuple[int, int]],
+        most_units: int,
+        *,
+        spare: int = 0,
+        ends_by: float = inf,
+        now: float = 0.0,
+        shortest_first: bool = False,
+    ) -> None:
+        """Start jobs behind the first, one after the other, as long as one can.
+
+        A job can start if it has at most ``most_units`` units and either ends, by its walltime, not later than
+        ``ends_by`` (seconds) when it starts at ``now``, or has at most ``spare`` units.
+
+        Parameters
+        ----------
+        start
+            starts the job it is given, which removes it here, and returns the new ``most_units`` and ``spare``,
+            neither larger than before.
+        shortest_first
+            whether of several jobs the one with the least walltime goes first, else the first in the queue.
+        """
+        if len(self._jobs) - self._head <= SHALLOW:
+            self._pass_over_list(start, most_units, spare, ends_by, now, shortest_first)
+        else:
+            self._pass_over_arrays(start, most_units, spare, ends_by, now, shortest_first)
+
+    def _pass_over_list(
+        self,
+        start: Callable[[SchedulerJob], tuple[int, int]],
+        most_units: int,
+        spare: int,
+        ends_by: float,
+        now: float,
+        shortest_first: bool,
+    ) -> None:
+        behind = [job for job in self._jobs[self._head + 1 :] if job is not None and job.size <= most_units]
+        if shortest_first:
+            behind.sort(key=_occupies)  # stable: equals stay in the order of the queue
+        for job in behind:
+            if job.size <= most_units and (now + job.occupies <= ends_by or job.size <= spare):
+                most_units, spare = start(job)
+
+    def _pass_over_arrays(
+        self,
+        start: Callable[[SchedulerJob], tuple[int, int]],
+        most_units: int,
+        spare: int,
+        ends_by: float,
+        now: float,
+        shortest_first: bool,
+    ) -> None:
+        self._sync()
+        begin, end = self._head + 1, len(self._jobs)
+        places: NDArray[np.intp] | None = None
+        sizes, occupies = self._sizes[begin:end], self._occupies[begin:end]
+        while True:
+            fits = sizes <= most_units
+            if ends_by != inf:
+                fits &= (occupies + now <= ends_by) | (sizes <= spare)
+            # What cannot start now will not start in this pass: units and spare only shrink.
+            chosen = np.flatnonzero(fits)
+            if not len(chosen):
+                return
+            places = chosen + begin if places is None else places[chosen]
+            occupies = occupies[chosen]
+            which = int(np.argmin(occupies)) if shortest_first else 0
+            job = self._jobs[int(places[which])]
+            if job is None:
+                raise AssertionError("a gap fits nothing")
+            most_units, spare = start(job)
+            # The job's own place is a gap by now.
+            sizes = self._sizes[places]
+
+    def _sync(self) -> None:
+        """Bring the arrays up to date."""
+        end, begin = len(self._jobs), self._synced
+        if end > len(self._sizes):
+            room = max(2 * len(self._sizes), end + SHALLOW)
+            self._sizes = np.concatenate([self._sizes[:begin], np.full(room - begin, GONE, dtype=np.int64)])
+            self._occupies = np.concatenate([self._occupies[:begin], np.zeros(room - begin)])
+        if begin < end:
+            fresh = self._jobs[begin:]
+            self._sizes[begin:end] = [GONE if job is None else job.size for job in fresh]
+            self._occupies[begin:end] = [0.0 if job is None else job.occupies for job in fresh]
+            self._synced = end
+
+    def _shift(self, place: int, job: SchedulerJob) -> None:
+        """Make room in the arrays for a job that joined in the middle."""
+        synced = self._synced
+        if place < synced < len(self._sizes):
+            self._sizes[place + 1 : synced + 1] = self._sizes[place:synced]
+            self._occupies[place + 1 : synced + 1] = self._occupies[place:synced]
+            self._sizes[place] = job.size
+            self._occupies[place] = job.occupies
+            self._synced = synced + 1
+        else:  # beyond what is up to date, or no room: the next pass brings the rest up to date
+            self._synced = min(synced, place)
+
+    def _close_gaps(self) -> None:
+        kept = [place for place, job in enumerate(self._jobs) if job is not None]
+        self._ranks = [self._ranks[place] for place in kept]
+        self._jobs = [self._jobs[place] for place in kept]
+        self._head = 0
+        self._synced = 0
+
+
+def _occupies(job: SchedulerJob) -> float:
+    return job.occupies

@@ -1,0 +1,1 @@
+"""Schedulers behind a socket, in either dialect."""

@@ -1,0 +1,336 @@
+"""The jobs of a machine that can fail: how each begins, is struck, goes on or gives up, and comes back."""
+
+from math import fsum, inf, nan
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from pipistrelle.platforms.description import Platform
+from pipistrelle.protocol.units.indices import numbers, pieces
+from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.server.attempts.attempt import Attempt
+from pipistrelle.server.attempts.progress import Course, interval_of
+from pipistrelle.server.attempts.rigid_progress import RigidCourse
+from pipistrelle.server.engine.agenda import END, REQUEUE
+from pipistrelle.server.engine.jobs import Job
+from pipistrelle.server.errors import Stalled
+from pipistrelle.server.outages.node_units import Places
+from pipistrelle.server.outages.reliability import Reliability
+from pipistrelle.traces.resilience import Resilience
+
+if TYPE_CHECKING:
+    from pipistrelle.server.engine.engine import Engine
+
+_NOBODY: Final = -1
+#: a new attempt's walltime (s) is never less, even if all its work is saved
+_SHORTEST: Final = 1.0
+#: a job that has lost so many attempts one after the other, and with them all that they did, will never be done
+_MOST_FRUITLESS: Final = 10_000
+
+
+class Trials:
+    """Follows every attempt from its start to its end.
+
+    Parameters
+    ----------
+    engine
+        the engine; its jobs' ends are put on its agenda, and so are the new attempts, in class `REQUEUE`.
+    platform, places
+        the machine, and which units belong to which of its nodes.
+    reliability
+        how jobs meet failures.
+    """
+
+    def __init__(self, engine: "Engine", platform: Platform, places: Places, reliability: Reliability) -> None:
+        self._engine = engine
+        self._places = places
+        self._options = reliability
+        self._rates = reliability.rates(platform)
+        self._mean_rate = float(self._rates.mean())
+        #: units of a node, of those that have most
+        self._each = max(pool.units_per_node for pool in platform.pools)
+        #: whether all nodes fail alike, and the times between dumps that are known then
+        self._uniform = bool((self._rates == self._rates[0]).all())
+        self._intervals: dict[tuple[Resilience, int], float] = {}
+        #: the serial number of the attempt that holds each unit, shape (units,)
+        self._holder = np.full(platform.units, _NOBODY, dtype=np.int64)
+        #: {serial number: job} of those that hold units
+        self._jobs: dict[int, Job] = {}
+        #: {serial number: job} of those among them that wait for some nodes to be repaired
+        self._held: dict[int, Job] = {}
+        self._starts = 0
+        #: how many units jobs hold
+        self._held_units = 0
+        #: nodes that no job can work on, for whatever reason
+        self.down = NodeSet.EMPTY
+        #: how many units are down and not held; None: that is to be counted anew
+        self._down_units: int | None = 0
+        engine.handlers[REQUEUE] = engine.queue
+
+    @property
+    def at_work(self) -> bool:
+        """Whether some job works, so that something will happen by itself."""
+        return len(self._jobs) > len(self._held)
+
+    # -- a job's way ------------------------------------------------------------------------------------------------
+
+    def admit(self, job: Job) -> None:
+        """Take note of a job that is about to queue."""
+        if job.attempt is None:
+            resilience = job.resilience or self._options.resilience
+            job.attempt = Attempt(0, job.id, job.submit, job.walltime, resilience)
+            if self._options.walltime == "extended":
+                job.walltime = self._extended(job.walltime, job.size, 0.0, resilience)
+
+    def _extended(self, walltime: float, size: int, saved: float, resilience: Resilience) -> float:
+        """Return how long so much work (s) takes with its dumps, and a read if some is saved, on average nodes.
+
+        ``size`` is in units, which are taken to be on as few nodes as can be.
+        """
+        if walltime == inf:
+            return inf
+        nodes = -(-size // self._each)
+        rates = [self._mean_rate] * nodes if resilience.rates_matter else 0.0
+        course = Course(resilience, start=0.0, work=walltime + saved, saved=saved, nodes=range(nodes), rates=rates)
+        return course.finish
+
+    def started(self, job: Job) -> None:
+        """Let a job that was just given its units begin, or wait for those that are down."""
+        attempt = _attempt(job)
+        attempt.serial = self._starts
+        self._starts += 1
+        self._jobs[attempt.serial] = job
+        attempt.parts = pieces(job.alloc)
+        for part in attempt.parts:
+            self._holder[part] = attempt.serial
+        self._held_units += len(job.alloc)
+        if self.down:
+            attempt.awaited = self._places.nodes_of(job.alloc) & self.down
+        if attempt.awaited:
+            self._down_units = None
+            self._held[attempt.serial] = job
+            attempt.waited = attempt.awaited
+        else:
+            self._set_off(job)
+
+    def _set_off(self, job: Job) -> None:
+        attempt, engine = _attempt(job), self._engine
+        attempt.began = engine.now + job.prologue
+        if job.work is not None:
+            assert engine.working is not None
+            engine.working.started(job)
+            return
+        resilience = attempt.resilience
+        if resilience.kind == "none":
+            job.in_time = job.runtime <= job.walltime
+            attempt.work_ends = attempt.began + min(job.runtime, job.walltime)
+            job.ending = engine.agenda.put(attempt.work_ends + job.epilogue, END, job)
+            return
+        attempt.course = self._course(job, attempt)
+        self._await_end(job)
+
+    def _course(self, job: Job, attempt: Attempt) -> "Course | RigidCourse":
+        resilience = attempt.resilience
+        nodes = self._places.nodes_of(job.alloc)
+        if resilience.tolerated(len(nodes)):
+            return Course(
+                resilience,
+                start=attempt.began,
+                work=job.runtime,
+                saved=attempt.saved,
+                nodes=list(nodes),
+                rates=self._rates[numbers(nodes)].tolist(),
+            )
+        return RigidCourse(
+            start=attempt.began,
+            work=job.runtime,
+            saved=attempt.saved,
+            nodes=len(nodes),
+            interval=self._interval(resilience, nodes),
+            dump=resilience.dump,
+            read=resilience.read,
+        )
+
+    def _interval(self, resilience: Resilience, nodes: NodeSet) -> float:
+        """Return the time of work between two dumps (s) on these nodes, if all of them work."""
+        if not resilience.rates_matter:
+            return interval_of(resilience, resilience.dump, inf)
+        if not self._uniform:
+            rate = fsum(float(np.sum(self._rates[low : high + 1])) for low, high in nodes.intervals)
+            return interval_of(resilience, resilience.dump, 1.0 / rate if rate > 0 else inf)
+        key = (resilience, len(nodes))
+        if key not in self._intervals:
+            rate = self._mean_rate * len(nodes)
+            self._intervals[key] = interval_of(resilience, resilience.dump, 1.0 / rate if rate > 0 else inf)
+        return self._intervals[key]
+
+    def _await_end(self, job: Job) -> None:
+        """Put the end of a job on the agenda, as it will come if nothing happens any more."""
+        attempt, agenda = _attempt(job), self._engine.agenda
+        assert attempt.course is not None
+        if job.ending is not None:
+            agenda.cancel(job.ending)
+            job.ending = None
+        finish, limit = attempt.course.finish, attempt.began + job.walltime
+        job.in_time = finish <= limit
+        attempt.work_ends = finish if job.in_time else limit
+        if attempt.work_ends < inf:
+            job.ending = agenda.put(attempt.work_ends + job.epilogue, END, job)
+
+    def over(self, job: Job) -> None:
+        """Take note that a job ends now; called while it still holds its units."""
+        attempt = _attempt(job)
+        if self._jobs.pop(attempt.serial, None) is None:  # it ran elsewhere, as its scheduler had declared
+            return
+        self._held.pop(attempt.serial, None)
+        for part in attempt.parts:
+            self._holder[part] = _NOBODY
+        self._held_units -= len(job.alloc)
+        if self.down:
+            self._down_units = None
+        attempt.stopped = self._work_time(job)
+
+    def _work_time(self, job: Job) -> float:
+        """Return the time (s) up to which a running job has worked: neither in its prologue nor in its epilogue."""
+        attempt = _attempt(job)
+        return min(max(self._engine.now, attempt.began), attempt.work_ends)
+
+    def progress(self, job: Job) -> float:
+        """Return the share of a running job's work that is done, 0 to 1."""
+        attempt = _attempt(job)
+        done = attempt.saved
+        if attempt.course is not None:
+            account = attempt.course.account(self._work_time(job))
+            done = account.saved + account.unsaved
+        elif attempt.began == attempt.began:
+            done = self._work_time(job) - attempt.began
+        return min(done / job.runtime, 1.0) if job.runtime > 0 else 1.0
+
+    # -- the machine ------------------------------------------------------------------------------------------------
+
+    def strike(self, nodes: NodeSet, causes: dict[int, str]) -> None:
+        """Let the jobs that hold units of these nodes lose them, in the order in which they started.
+
+        ``causes`` tells of each node why it is down.
+        """
+        serials: set[int] = set()
+        for part in pieces(self._places.units_of(nodes)):
+            serials.update(self._holder[part].tolist())
+        serials.discard(_NOBODY)
+        for serial in sorted(serials):
+            job = self._jobs[serial]
+            attempt = _attempt(job)
+            hit = self._places.nodes_of(job.alloc) & nodes
+            if attempt.waited and attempt.began == self._engine.now + job.prologue:
+                self._hold_again(job)
+            if serial in self._held:
+                attempt.awaited |= hit
+                attempt.waited |= hit
+                continue
+            hit = hit - attempt.lost
+            if not hit:
+                continue
+            attempt.lost |= hit
+            self._strike(job, hit, causes[hit.first])
+
+    def _hold_again(self, job: Job) -> None:
+        """Let a job wait on that was set off at this very instant, as if it had not been: it has done nothing yet."""
+        attempt, engine = _attempt(job), self._engine
+        if job.work is not None:
+            assert engine.working is not None
+            engine.working.over(job)
+        if job.ending is not None:
+            engine.agenda.cancel(job.ending)
+            job.ending = None
+        attempt.began, attempt.work_ends, attempt.course = nan, inf, None
+        self._held[attempt.serial] = job
+
+    def _strike(self, job: Job, nodes: NodeSet, cause: str) -> None:
+        """Let a job that works lose nodes."""
+        attempt, now = _attempt(job), self._engine.now
+        course = attempt.course
+        if now >= attempt.work_ends:  # in its epilogue
+            self._engine.kill(job, "finish" if job.in_time else "reach_walltime")
+        elif course is not None and now >= attempt.began and course.strike(now, list(nodes)):
+            self._await_end(job)
+        else:
+            self._lose(job, cause)
+
+    def forsake(self, nodes: NodeSet, cause: str) -> None:
+        """Let the jobs go that await one of these nodes, which never come back."""
+        for job in list(self._held.values()):
+            if not _attempt(job).awaited.isdisjoint(nodes):
+                self._lose(job, cause)
+
+    @property
+    def unsettled(self) -> bool:
+        """Whether units may have gone down or come up since `idle_and_down` was asked last."""
+        return self._down_units is None
+
+    def idle_and_down(self) -> tuple[int, int]:
+        """Return how many units are free and in service, and how many are neither free nor held by a job."""
+        down = self._down_units
+        if down is None:
+            down = 0
+            for part in pieces(self._places.units_of(self.down)):
+                down += int(np.count_nonzero(self._holder[part] == _NOBODY))
+            self._down_units = down
+        return self._holder.size - self._held_units - down, down
+
+    def set_down(self, nodes: NodeSet) -> None:
+        """Take note of the nodes that no job can work on from now on."""
+        self.down = nodes
+        self._down_units = None
+
+    def repaired(self, nodes: NodeSet) -> None:
+        """Let the jobs begin that awaited these nodes, and no others any more."""
+        for serial, job in list(self._held.items()):
+            attempt = _attempt(job)
+            attempt.awaited = attempt.awaited - nodes
+            if not attempt.awaited:
+                del self._held[serial]
+                self._set_off(job)
+
+    def _lose(self, job: Job, cause: str) -> None:
+        """End an attempt that has lost its allocation, and let the job come back as the options say."""
+        attempt, options, engine = _attempt(job), self._options, self._engine
+        attempt.cause = cause
+        attempt.retried = options.requeue != "never" and (
+            options.max_attempts is None or attempt.number + 1 < options.max_attempts
+        )
+        engine.kill(job, "lose_nodes")
+        if not attempt.retried:
+            return
+        again = self._next(job)
+        if _attempt(again).fruitless >= _MOST_FRUITLESS and options.max_attempts is None:
+            raise Stalled(
+                f"{attempt.root} has lost its nodes {_MOST_FRUITLESS:,} times, and has saved none of its work",
+                where=f"simulated time {engine.now!r}",
+                hint="It works longer than its nodes stay up together: give --checkpoint or --max-attempts.",
+            )
+        engine.agenda.put(engine.now, REQUEUE, again)
+
+    def _next(self, job: Job) -> Job:
+        """Return the job as it comes back."""
+        old, options = _attempt(job), self._options
+        saved = old.saved if old.account is None else old.account.saved
+        new = Attempt(old.number + 1, old.root, old.origin, old.asked, old.resilience, saved)
+        new.fruitless = old.fruitless + 1 if saved == old.saved else 0
+        if options.requeue == "original":
+            new.queued = old.origin
+        suffix = new.number
+        while self._engine.cluster.knows(f"{new.root}#{suffix}"):  # so a scheduler may have called a job of its own
+            suffix += 1
+        walltime = old.asked
+        if options.restart_walltime == "rest":
+            walltime = max(walltime - saved, _SHORTEST)
+        if options.walltime == "extended":
+            walltime = self._extended(walltime, job.size, saved, old.resilience)
+        again = job.again(new, self._engine.now, walltime)
+        again.id = f"{new.root}#{suffix}"
+        return again
+
+
+def _attempt(job: Job) -> Attempt:
+    assert job.attempt is not None, f"{job.id} was not admitted"
+    return job.attempt

@@ -1,0 +1,264 @@
+"""How one attempt of a job goes on on its allocation, worked out from one failure to the next.
+
+No dump is an event of its own: between two failures work, dumps and reads follow each other by rule, so that the state
+at any time is arithmetic (`pipistrelle.server.attempts.segment`). Nodes that fail are not replaced from outside, and
+what is repaired does not come back, before the allocation is given up.
+"""
+
+from collections.abc import Sequence
+from math import inf, isinf, isqrt
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipistrelle.platforms.failures.checkpointing import allocation_mtbf, daly_interval, young_interval
+from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.server.attempts.account import NOTHING, Account
+from pipistrelle.server.attempts.segment import NEARLY, Segment
+from pipistrelle.traces.resilience import Resilience
+
+Floats = NDArray[np.float64]
+
+
+class Course:
+    """The course of one attempt.
+
+    Parameters
+    ----------
+    resilience
+        how the job meets failures.
+    start
+        when it begins, in seconds of simulated time.
+    work
+        how long the job takes on its whole allocation, in seconds.
+    saved
+        how much of that earlier attempts have kept, in seconds.
+    nodes, rates
+        the allocation's nodes, by number, and how often each fails, in failures per second, or, where the first failure
+        ends the attempt, how often all fail together; needed only where the interval between dumps comes from them.
+    """
+
+    def __init__(
+        self,
+        resilience: Resilience,
+        *,
+        start: float,
+        work: float,
+        saved: float,
+        nodes: Sequence[int] | NodeSet,
+        rates: Sequence[float] | float,
+    ) -> None:
+        self._resilience = resilience
+        self._nodes = len(nodes)
+        self._work = work
+        self._saved = saved
+        self._tolerated = resilience.tolerated(len(nodes))
+        self._rate = 0.0
+        #: what each node's rate is if all have the same: their sum, correctly rounded, is then a product
+        self._each = 0.0
+        self._rates: dict[int, float] = {}
+        if isinstance(rates, float | int):
+            self._rate = rates
+        elif resilience.rates_matter and len(rates) == len(nodes) == rates.count(next(iter(rates), 0.0)):
+            self._each = rates[0]
+        elif resilience.rates_matter:
+            self._rates = dict(zip(nodes, rates, strict=True))
+        self._down: set[int] = set()
+        #: the side lengths of the grid
+        self._rows = self._columns = 0
+        #: how many nodes work in the present segment
+        self._team = self._nodes
+        #: which do, and which are idle; not known, nor needed, where the first failure ends the attempt
+        self._active: set[int] = set()
+        self._spare: list[int] = []
+        if self._tolerated:
+            self._active, self._spare = self._first_team(list(nodes))
+            self._team = len(self._active)
+        self._useful = self._lost = self._node_dumping = self._node_reading = 0.0
+        self._node_spare = self._node_down = self._dumping = self._reading = 0.0
+        self._dumps = self._reads = self._survived = 0
+        #: up to when the time of idle and dead nodes is added up
+        self._changed = self._start = start
+        self._given_up = False
+        self._segment = self._begin(start)
+
+    @property
+    def finish(self) -> float:
+        """When the work will be done if nothing fails any more, in seconds of simulated time; inf if never."""
+        return self._segment.finish
+
+    @property
+    def slower(self) -> float:
+        """How many times as long work, dumps and reads take as on the whole allocation."""
+        return self._nodes / self._team
+
+    def duration(self, work: Floats) -> Floats:
+        """Return how long work (s on the whole allocation, shape (n,)) takes with its dumps, if nothing fails."""
+        slower = self.slower
+        dump = self._resilience.dump * slower
+        interval = self._interval(dump)
+        work = work * slower
+        if isinf(interval):
+            return work
+        dumps = np.maximum(np.ceil(work / interval * NEARLY) - 1, 0)
+        return np.asarray(work + dumps * dump, dtype=np.float64)
+
+    # -- who works --------------------------------------------------------------------------------------------------
+
+    def _first_team(self, nodes: list[int]) -> tuple[set[int], list[int]]:
+        """Return the nodes that work at first, and those that do not."""
+        working = len(nodes)
+        if self._resilience.kind == "spares":
+            working -= self._tolerated
+        elif self._resilience.kind == "grid":
+            self._rows = self._columns = isqrt(len(nodes))
+            working = self._rows * self._columns
+        return set(nodes[:working]), nodes[working:]
+
+    def _replace(self, node: int) -> bool:
+        """Let a node that has failed leave those that work; return whether the others can go on."""
+        if node not in self._active:
+            return True
+        self._active.discard(node)
+        kind = self._resilience.kind
+        if self._spare:
+            self._active.add(self._spare.pop(0))
+            return True
+        if kind == "moldable":
+            return bool(self._active)
+        if kind != "grid" or self._rows * self._columns <= 1:
+            return False
+        # A row or column leaves the grid, and its other nodes are spares; which they are makes no difference.
+        if self._rows == self._columns:
+            self._rows -= 1
+        else:
+            self._columns -= 1
+        alive = sorted(self._active - self._down)
+        dead = sorted(self._active & self._down)  # these fail in the same instant, and are to be replaced next
+        keep = self._rows * self._columns
+        ordered = alive + dead
+        self._active = set(ordered[:keep])
+        self._spare = [other for other in ordered[keep:] if other not in self._down]
+        return True
+
+    # -- how long things take ---------------------------------------------------------------------------------------
+
+    def _begin(self, start: float) -> Segment:
+        """Return the segment that begins now with the nodes that work now, with a read if something is saved."""
+        # Each node writes and reads at a rate of its own: fewer of them take longer, for work and state alike.
+        slower = self.slower
+        dump = self._resilience.dump * slower
+        read = 0.0
+        if self._saved > 0:
+            read = self._resilience.read * slower
+            self._reads += 1
+        return Segment(start, read, max(self._work - self._saved, 0.0) * slower, self._interval(dump), dump)
+
+    def _interval(self, dump: float) -> float:
+        """Return the time of work between two dumps, in seconds."""
+        if self._rates:  # in any order: their sum is correctly rounded
+            mtbf = allocation_mtbf(self._rates[node] for node in self._active or self._rates)
+        else:
+            rate = self._rate + self._each * self._team
+            mtbf = 1.0 / rate if rate > 0 else inf
+        return interval_of(self._resilience, dump, mtbf)
+
+    # -- what happens -----------------------------------------------------------------------------------------------
+
+    def strike(self, now: float, nodes: Sequence[int]) -> bool:
+        """Let nodes of the allocation fail at ``now`` (s), together; each fails once.
+
+        Returns whether the job goes on, from its last dump if one of them worked; if not, the allocation must be given
+        up now, with all that was not saved. Work that is done by then stays done.
+        """
+        if now >= self._segment.finish:
+            return True
+        self._pass_time(now)
+        struck = [node for node in nodes if node not in self._down]
+        rolls_back = not self._tolerated or not self._active.isdisjoint(struck)
+        self._down.update(struck)
+        if self._tolerated and not self._active.issuperset(struck):
+            self._spare = [node for node in self._spare if node not in self._down]
+        goes_on = len(self._down) <= self._tolerated and all(map(self._replace, struck))
+        if rolls_back or not goes_on:
+            self._roll_back(now)
+        if goes_on:
+            self._survived += 1
+            if rolls_back:
+                self._team = len(self._active)
+                self._segment = self._begin(now)
+        else:
+            self._given_up = True
+        return goes_on
+
+    def _pass_time(self, now: float) -> None:
+        """Add up what idle and dead nodes have spent since the last change."""
+        passed = now - self._changed
+        self._node_spare += passed * (self._nodes - self._team - len(self._down))
+        self._node_down += passed * len(self._down)
+        self._changed = now
+
+    def _roll_back(self, now: float) -> None:
+        """Close the present segment: what is saved is kept, what came after it is lost."""
+        phase, team = self._segment.at(now), self._team
+        self._saved += phase.saved * (team / self._nodes)
+        self._useful += phase.saved * team
+        self._lost += (phase.working - phase.saved) * team
+        self._node_dumping += phase.dumping * team
+        self._node_reading += phase.reading * team
+        self._dumping += phase.dumping
+        self._reading += phase.reading
+        self._dumps += phase.dumps
+
+    def account(self, now: float) -> Account:
+        """Return what became of the time until ``now`` (s); it changes nothing."""
+        phase = NOTHING if self._given_up else self._segment.at(now)
+        passed, team = now - self._changed, self._team
+        unsaved = phase.working - phase.saved
+        done = not self._given_up and now >= self._segment.finish
+        return Account(
+            saved=self._work if done else self._saved + phase.saved * (team / self._nodes),
+            unsaved=unsaved * (team / self._nodes),
+            dumps=self._dumps + phase.dumps,
+            reads=self._reads if now > self._start else 0,
+            survived=self._survived,
+            nodes_lost=len(self._down),
+            node_useful=self._useful + phase.saved * team,
+            node_unsaved=unsaved * team,
+            node_lost=self._lost,
+            node_dumping=self._node_dumping + phase.dumping * team,
+            node_reading=self._node_reading + phase.reading * team,
+            node_spare=self._node_spare + passed * (self._nodes - team - len(self._down)),
+            node_down=self._node_down + passed * len(self._down),
+            dumping=self._dumping + phase.dumping,
+            reading=self._reading + phase.reading,
+            nodes=self._nodes,
+        )
+
+
+def begin(
+    resilience: Resilience,
+    *,
+    start: float,
+    work: float,
+    saved: float,
+    nodes: Sequence[int] | NodeSet,
+    rates: Sequence[float] | float,
+) -> Course:
+    """Return the course of an attempt that begins now; see `Course`."""
+    return Course(resilience, start=start, work=work, saved=saved, nodes=nodes, rates=rates)
+
+
+def interval_of(resilience: Resilience, dump: float, mtbf: float) -> float:
+    """Return the time of work (s) between two dumps of ``dump`` s on nodes that together fail every ``mtbf`` s."""
+    wanted = resilience.interval
+    if wanted is None:
+        return inf
+    if not isinstance(wanted, str):
+        return wanted
+    return max((young_interval if wanted == "young" else daly_interval)(dump, mtbf), _SHORTEST)
+
+
+#: no optimum is a shorter time between dumps (s), even if dumps take no time
+_SHORTEST: Final = 1.0

@@ -1,0 +1,1 @@
+"""What only Batsim's way of running needs."""

@@ -1,0 +1,263 @@
+"""Batsim's output files, with Batsim's columns and conventions; docs/batsim.md tells what differs.
+
+Facts about the formats come from the files of a real Batsim 4.2 and from the behaviour of its export code.
+"""
+
+from array import array
+from collections.abc import Sequence
+from math import fsum
+from typing import Any, Final, Protocol
+
+from pipistrelle.protocol.base.version import package_version
+from pipistrelle.protocol.fields import EndReason
+from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.server.engine.jobs import Job
+from pipistrelle.server.engine.observers import SWITCHING_OFF, SWITCHING_ON, Observer
+from pipistrelle.server.outputs.machine_book import STATES, UNAVAILABLE, MachineBook
+from pipistrelle.server.outputs.metrics import Summary
+from pipistrelle.server.outputs.once import SCHEDULE_COLUMNS
+from pipistrelle.server.outputs.recorder import JOBS_COLUMNS, MACHINE_COLUMNS, CsvFiles, job_line
+
+PSTATE_COLUMNS: Final = "time,machine_id,new_pstate"
+ENERGY_COLUMNS: Final = "time,energy,event_type,wattmin,epower"
+#: seconds that Batsim says a job took that took none
+_SHORTEST: Final = 1e-5
+_OPTION: Final = "--export"
+
+
+class Meter(Protocol):
+    """What the energy files need to know of the hosts: `pipistrelle.server.hosts.hosts.Hosts` is one."""
+
+    def energy(self, now: float) -> float:
+        """Return the joules that all hosts together have consumed since time 0."""
+
+    def lowest_power(self) -> float:
+        """Return the watts that all hosts together would draw, each with the least load at its present pstate."""
+
+    def pstates(self) -> Sequence[int]:
+        """Return each host's present pstate, by the hosts' numbers."""
+
+
+class BatsimOutputs:
+    """Writes ``PREFIX_jobs.csv``, ``PREFIX_schedule.csv`` and what else is wanted.
+
+    Parameters
+    ----------
+    prefix
+        what the files' paths begin with, as with Batsim's ``-e``; its folder must exist.
+    machine_states
+        whether ``PREFIX_machine_states.csv`` is written.
+    """
+
+    def __init__(self, prefix: str, *, machine_states: bool = True) -> None:
+        self._prefix = prefix
+        self._trace = _Trace(prefix, machine_states=machine_states)
+        self._energy: _EnergyTrace | None = None
+
+    def observers(self) -> Sequence[Observer]:
+        """Return what writes jobs and machine states; it may be told of things late."""
+        return [self._trace]
+
+    def metered(self, meter: Meter) -> Observer:
+        """Return what writes ``PREFIX_consumed_energy.csv`` and ``PREFIX_pstate_changes.csv``.
+
+        It reads the meter whenever something happens: it must be told at once.
+        """
+        self._energy = _EnergyTrace(self._prefix, meter)
+        return self._energy
+
+    def before(self, config: dict[str, Any]) -> None:
+        """Do nothing: Batsim has no file of the configuration."""
+
+    def after(self, summary: Summary) -> None:
+        """Write ``PREFIX_schedule.csv``; its means and sums follow Batsim's rules, not those of ``summary``."""
+        joules = 0.0 if self._energy is None else self._energy.between_jobs
+        figures = self._trace.figures() | {"consumed_joules": _six(joules)}
+        columns = SCHEDULE_COLUMNS.split(",")
+        files = CsvFiles(_OPTION)
+        try:
+            file = files.open(f"{self._prefix}_schedule.csv", SCHEDULE_COLUMNS)
+            files.write(file, ",".join(figures.get(column, "") for column in columns) + "\n")
+        finally:
+            files.close()
+
+
+class _Trace(Observer):
+    """Writes the jobs' and the machine states' files, and gathers the schedule's figures."""
+
+    def __init__(self, prefix: str, *, machine_states: bool) -> None:
+        self._prefix = prefix
+        self._files = CsvFiles(_OPTION)
+        self._wanted = machine_states
+        self._book = MachineBook(0)
+        self._units = 0
+        #: numbers of jobs by final state
+        self._ended: dict[str, int] = {}
+        self._waits = array("d")
+        self._turnarounds = array("d")
+        self._slowdowns = array("d")
+        self._makespan = 0.0
+        self._switches = 0
+        self._grouped_switches = 0
+
+    def begins(self, now: float, units: int) -> None:
+        """Open the files."""
+        self._units = units
+        self._book = MachineBook(units)
+        self._jobs = self._files.open(f"{self._prefix}_jobs.csv", JOBS_COLUMNS)
+        self._changes = (
+            self._files.open(f"{self._prefix}_machine_states.csv", MACHINE_COLUMNS) if self._wanted else None
+        )
+
+    def started(self, now: float, job: Job) -> None:
+        """Note that the job's units compute."""
+        self._book.job_begins(now, job.alloc)
+        self._write_states(now)
+
+    def ended(self, now: float, job: Job) -> None:
+        """Write the job's line and count the job."""
+        self._files.write(self._jobs, job_line(job, _SHORTEST))
+        self._ended[job.state] = self._ended.get(job.state, 0) + 1
+        if job.state == "REJECTED":
+            return
+        wait, execution = job.start - job.submit, job.end - job.start or _SHORTEST
+        self._waits.append(wait)
+        self._turnarounds.append(wait + execution)
+        self._slowdowns.append((wait + execution) / execution)
+        self._makespan = max(self._makespan, job.start + execution)
+        if job.alloc:
+            self._book.job_ends(now, job.alloc)
+            self._write_states(now)
+
+    def switched(self, now: float, units: NodeSet, pstate: int) -> None:
+        """Count units that begin to switch, to whatever power state."""
+        if pstate in (SWITCHING_ON, SWITCHING_OFF):
+            self._grouped_switches += 1
+            self._switches += len(units)
+            self._write_states(now)
+
+    def departed(self, now: float, units: NodeSet, on: bool) -> None:
+        """Note that units are being switched on, or off."""
+        self._book.switch_begins(now, units, on=on)
+
+    def arrived(self, now: float, units: NodeSet, complete: bool) -> None:
+        """Note that units are idle, or asleep; Batsim writes a line when all of them are that were asked together."""
+        self._book.switch_ends(now, units)
+        if complete:
+            self._write_states(now)
+
+    def availability(self, now: float, units: NodeSet, available: bool) -> None:
+        """Note that units cannot be used any more, or can be again; Batsim writes no line for it."""
+        if available:
+            self._book.come_back(now, units)
+        else:
+            self._book.leave(now, units)
+
+    def ends(self, now: float, reason: EndReason, message: str) -> None:
+        """Write what is left and close the files."""
+        self._files.close()
+
+    def figures(self) -> dict[str, str]:
+        """Return the schedule's values by column; means are over all jobs, rejected ones count as 0."""
+        jobs = sum(self._ended.values())
+        success = self._ended.get("COMPLETED_SUCCESSFULLY", 0)
+        rejected = self._ended.get("REJECTED", 0)
+        values = {
+            "batsim_version": f"pipistrelle {package_version()}",
+            "makespan": _six(self._makespan),
+            "nb_computing_machines": str(self._units),
+            "nb_grouped_switches": str(self._grouped_switches),
+            "nb_jobs": str(jobs),
+            "nb_jobs_finished": str(jobs - rejected),
+            "nb_jobs_killed": str(jobs - rejected - success),
+            "nb_jobs_rejected": str(rejected),
+            "nb_jobs_success": str(success),
+            "nb_machine_switches": str(self._switches),
+            "success_rate": _six(success / (jobs or 1)),
+        }
+        columns = ("waiting_time", self._waits), ("turnaround_time", self._turnarounds), ("slowdown", self._slowdowns)
+        for name, each in columns:
+            values[f"max_{name}"] = _six(max(each, default=0.0))
+            values[f"mean_{name}"] = _six(fsum(each) / (jobs or 1))
+        for state, name in enumerate(STATES):
+            values[f"time_{name}"] = _six(self._book.unit_seconds(state))
+        return values
+
+    def _write_states(self, now: float) -> None:
+        if self._changes is not None:
+            # Batsim has no column for units that are unavailable.
+            counts = ",".join(map(str, self._book.counts[:UNAVAILABLE]))
+            self._files.write(self._changes, f"{_brief(now)},{counts}\n")
+
+
+class _EnergyTrace(Observer):
+    """Writes the files of energy and pstates."""
+
+    def __init__(self, prefix: str, meter: Meter) -> None:
+        self._prefix = prefix
+        self._files = CsvFiles(_OPTION)
+        self._meter = meter
+        #: when the meter was read last, and what it said
+        self._last = (0.0, 0.0)
+        self._at_first_job: float | None = None
+        self._at_last_end: float | None = None
+
+    @property
+    def between_jobs(self) -> float:
+        """The joules consumed from the first submission to the last end of a job; 0 if no job ended."""
+        if self._at_first_job is None or self._at_last_end is None:
+            return 0.0
+        return self._at_last_end - self._at_first_job
+
+    def begins(self, now: float, units: int) -> None:
+        """Open the files and write which pstates the machines begin with."""
+        self._energy = self._files.open(f"{self._prefix}_consumed_energy.csv", ENERGY_COLUMNS)
+        self._pstates = self._files.open(f"{self._prefix}_pstate_changes.csv", PSTATE_COLUMNS)
+        machines: dict[int, list[int]] = {}
+        for machine, pstate in enumerate(self._meter.pstates()):
+            machines.setdefault(pstate, []).append(machine)
+        for pstate in sorted(machines):
+            self._write_pstate(now, NodeSet.of(machines[pstate]), pstate)
+
+    def submitted(self, now: float, job: Job) -> None:
+        """Read the meter at the first submission."""
+        if self._at_first_job is None:
+            self._at_first_job = self._meter.energy(now)
+
+    def started(self, now: float, job: Job) -> None:
+        """Write a line for the start."""
+        self._write_energy(now, "s")
+
+    def ended(self, now: float, job: Job) -> None:
+        """Write a line for the end of a job that has run here."""
+        if job.alloc:
+            self._at_last_end = self._write_energy(now, "e")
+
+    def switched(self, now: float, units: NodeSet, pstate: int) -> None:
+        """Write a line in each file."""
+        self._write_pstate(now, units, pstate)
+        self._write_energy(now, "p")
+
+    def ends(self, now: float, reason: EndReason, message: str) -> None:
+        """Write what is left and close the files."""
+        self._files.close()
+
+    def _write_energy(self, now: float, event: str) -> float:
+        joules, watts = self._meter.energy(now), self._meter.lowest_power()
+        last_time, last_joules = self._last
+        power = _six((joules - last_joules) / (now - last_time)) if now > last_time else "NA"
+        self._files.write(self._energy, f"{now:.6f},{joules:.6f},{event},{watts:.6f},{power}\n")
+        self._last = (now, joules)
+        return joules
+
+    def _write_pstate(self, now: float, units: NodeSet, pstate: int) -> None:
+        self._files.write(self._pstates, f"{_brief(now)},{units},{pstate}\n")
+
+
+def _six(value: float) -> str:
+    return f"{value:.6f}"
+
+
+def _brief(time: float) -> str:
+    """Return a time with up to six decimals: Batsim's text as long as that, of six digits, is exact."""
+    return f"{time:.6f}".rstrip("0").rstrip(".")

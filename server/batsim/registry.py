@@ -1,0 +1,205 @@
+"""The profiles and job names that a run knows: those of its workloads and those that its scheduler registers."""
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterable
+from math import inf, isnan, nextafter
+
+import msgspec
+
+from pipistrelle.protocol.base.errors import PipistrelleError
+from pipistrelle.server.batsim.jobs import ForwardedJob
+from pipistrelle.server.engine.jobs import Job
+from pipistrelle.server.engine.observers import Observer
+from pipistrelle.server.hosts.work import outcome
+from pipistrelle.traces.batsim.profiles import (
+    Composed,
+    Profile,
+    closest,
+    communicates,
+    parse_profile,
+    require_ranks,
+    runtime_of,
+)
+from pipistrelle.traces.batsim.text import profile_texts, with_id
+from pipistrelle.traces.batsim.workload import job_of_json
+from pipistrelle.traces.errors import shown
+from pipistrelle.traces.workload import Workload
+
+
+class _Named(msgspec.Struct):
+    id: int | str
+
+
+_NAMED = msgspec.json.Decoder(_Named)
+
+
+class RegistryError(PipistrelleError):
+    """A job or profile that cannot be registered."""
+
+
+class Registry(Observer):
+    """Profiles by workload and name, and which jobs the workloads have.
+
+    As an observer it learns which profiles are still in use. As in Batsim, a job that has ended uses its profile until
+    the notice of that has gone out: the same reply can kill the job and register one like it.
+
+    Parameters
+    ----------
+    workloads
+        the run's workloads by the prefix of their jobs' ids.
+    forward
+        whether jobs are announced with their profile.
+    reuse
+        whether a job may be registered with a profile that no job has any more.
+    has_hosts
+        whether jobs can compute, and
+    can_send
+        whether they can send bytes.
+    """
+
+    def __init__(
+        self, workloads: dict[str, Workload], *, forward: bool, reuse: bool, has_hosts: bool, can_send: bool
+    ) -> None:
+        self._workloads = workloads
+        self._forward = forward
+        self._reuse = reuse
+        self._has_hosts = has_hosts
+        self._can_send = can_send
+        self._profiles: dict[str, dict[str, Profile]] = {}
+        self._texts: dict[str, dict[str, bytes]] = {}
+        self._names: dict[str, frozenset[str]] = {}
+        #: {workload: {profile: how many jobs have it that are still to come or have not ended}}
+        self._users: dict[str, Counter[str]] = {}
+        #: tells the number of the last notice that has gone out
+        self.notices: Callable[[], int] = lambda: 0
+        #: (last notice before it, workload, profile) of each job that has ended since
+        self._ended: deque[tuple[int, str, str]] = deque()
+        #: what was used up in a workload before its users were counted
+        self._released: dict[str, Counter[str]] = {}
+
+    def has_job(self, prefix: str, name: str) -> bool:
+        """Tell whether a workload has a job of this name, submitted or still to come."""
+        workload = self._workloads.get(prefix)
+        if workload is None:
+            return False
+        if prefix not in self._names:
+            self._names[prefix] = frozenset(workload.ids)
+        return name in self._names[prefix]
+
+    def add_profile(self, prefix: str, name: str, text: bytes) -> bool:
+        """Add a profile to a workload, which need not exist; False, and no change, if it has one of that name.
+
+        Raises
+        ------
+        PipistrelleError
+            when the profile's JSON is wrong, or it cannot be run here.
+        """
+        profiles, texts = self._known(prefix)
+        if name in profiles:
+            return False
+        profile = parse_profile(name, text, profiles, f"profile {prefix}!{name}")
+        self._check(profile, f"profile {prefix}!{name}")
+        profiles[name] = profile
+        texts[name] = text
+        return True
+
+    def make_job(self, job_id: str, text: bytes, profile_text: bytes | None) -> ForwardedJob:
+        """Return the job of this id (PREFIX!NAME) that a JSON object describes; it uses its profile from now on.
+
+        Raises
+        ------
+        PipistrelleError
+            when the JSON is wrong, its ``id`` is another one, or the profile does not exist or is gone.
+        """
+        prefix, _, name = job_id.partition("!")
+        job = job_of_json(text, f"job {job_id}")
+        own = str(_NAMED.decode(text).id)
+        if own not in (name, job_id):
+            raise RegistryError("job_id and job.id name two jobs", expected=shown(job_id), found=shown(own))
+        if profile_text is not None:
+            self.add_profile(prefix, job.profile, profile_text)
+        profiles, texts = self._known(prefix)
+        profile = profiles.get(job.profile)
+        if profile is None:
+            raise RegistryError(
+                f"workload {shown(prefix)} has no profile {shown(job.profile)}",
+                where=f"job {job_id}",
+                hint=f"Register it first. {closest(job.profile, list(profiles))}",
+            )
+        self._release()
+        users = self._users_of(prefix)
+        if not self._reuse and prefix in self._workloads and not users[job.profile]:
+            raise RegistryError(
+                f"profile {shown(job.profile)} of workload {shown(prefix)} is gone: no job has it any more",
+                where=f"job {job_id}",
+                hint="Allow profiles to be used again with --enable-profile-reuse.",
+            )
+        require_ranks(profile, job.size, job=name, where=f"job {job_id}")
+        users[job.profile] += 1
+        done, code = outcome(profile)
+        runtime = runtime_of(profile)
+        if runtime == job.walltime:
+            runtime = nextafter(runtime, inf)  # as in a workload: it has reached its walltime
+        return ForwardedJob(
+            job_id,
+            job.submit,
+            job.size,
+            job.walltime,
+            runtime,
+            job.profile,
+            work=done if isnan(runtime) or (self._has_hosts and isinstance(done, Composed)) else None,
+            return_code=code,
+            description=with_id(text, job_id),
+            forwarded=texts[job.profile] if self._forward else None,
+        )
+
+    def ended(self, now: float, job: Job) -> None:
+        """Note that a job's profile will be used once less."""
+        self._release()
+        self._ended.append((self.notices(), job.id.partition("!")[0], job.profile))
+
+    def _release(self) -> None:
+        """Let go the profiles of those jobs whose end has been told."""
+        told = self.notices()
+        while self._ended and self._ended[0][0] < told:
+            _, prefix, profile = self._ended.popleft()
+            users = self._users.get(prefix)
+            if users is None:
+                self._released.setdefault(prefix, Counter())[profile] += 1
+            else:
+                users[profile] -= 1
+
+    def _known(self, prefix: str) -> tuple[dict[str, Profile], dict[str, bytes]]:
+        if prefix not in self._profiles:
+            workload = self._workloads.get(prefix)
+            self._texts[prefix] = {} if workload is None else profile_texts(workload)
+            if workload is None:
+                self._profiles[prefix] = {}
+            elif workload.table is not None:
+                self._profiles[prefix] = dict(workload.table)
+            else:
+                self._profiles[prefix] = {
+                    name: parse_profile(name, text, {}, name) for name, text in self._texts[prefix].items()
+                }
+        return self._profiles[prefix], self._texts[prefix]
+
+    def _users_of(self, prefix: str) -> Counter[str]:
+        if prefix not in self._users:
+            workload = self._workloads.get(prefix)
+            names: Iterable[str] = () if workload is None else map(workload.profile_of, range(len(workload)))
+            users = Counter(names)
+            users.subtract(self._released.pop(prefix, Counter()))
+            self._users[prefix] = users
+        return self._users[prefix]
+
+    def _check(self, profile: Profile, where: str) -> None:
+        if isnan(runtime_of(profile)) and not self._has_hosts:
+            raise RegistryError(
+                "the profile computes, but the platform does not say how fast its nodes are",
+                where=where,
+                hint="Use a platform in SimGrid's XML.",
+            )
+        if communicates(profile) and not self._can_send:
+            raise RegistryError(
+                "the profile sends bytes, but no bandwidth is given", where=where, hint="Give one with --bandwidth."
+            )

@@ -1,0 +1,1 @@
+"""The clockwork: time, jobs, units, decisions, without any I/O."""

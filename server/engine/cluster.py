@@ -1,0 +1,96 @@
+"""The machine with its jobs: who waits, who runs where, and every step of a job's life."""
+
+from collections.abc import Sequence
+
+from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.server.engine.hooks import Hooks
+from pipistrelle.server.engine.jobs import Job
+from pipistrelle.server.engine.ledger import Ledger
+from pipistrelle.server.engine.lifecycle import Step, next_state
+from pipistrelle.server.engine.observers import Observer
+
+
+class Cluster:
+    """Jobs and units together; every change of either goes through the methods here.
+
+    Parameters
+    ----------
+    units
+        number of schedulable units of the machine.
+    observers
+        told of every step, in the order given.
+    ledger
+        who keeps account of the units; None for the usual one, which gives a unit to one job at a time.
+    """
+
+    def __init__(self, units: int, observers: Sequence[Observer] = (), ledger: Ledger | None = None) -> None:
+        self.ledger = Ledger(units) if ledger is None else ledger
+        self.hooks = Hooks(observers)
+        #: {job id: job}. Submitted, neither started nor rejected, in order of submission.
+        self.waiting: dict[str, Job] = {}
+        #: {job id: job}. Started, not ended, in order of start.
+        self.running: dict[str, Job] = {}
+        #: ids of the jobs that reached a final state; the jobs themselves are forgotten.
+        self.finished: set[str] = set()
+        #: number of steps taken by any job so far; it tells whether anything happened in between.
+        self.steps = 0
+
+    def submit(self, now: float, job: Job) -> None:
+        """Queue a job."""
+        self.waiting[job.id] = job
+        self.steps += 1
+        for hook in self.hooks.submitted:
+            hook(now, job)
+
+    def execute(self, now: float, job: Job, alloc_text: str) -> None:
+        """Start a waiting job on the units written in ``alloc_text``; IllegalAllocation if that cannot be."""
+        alloc = self.ledger.take(job, alloc_text)
+        job.state = next_state(job.state, "execute", job.id)
+        job.alloc = alloc
+        job.start = now
+        del self.waiting[job.id]
+        self.running[job.id] = job
+        self.steps += 1
+        for hook in self.hooks.started:
+            hook(now, job)
+
+    def run_elsewhere(self, now: float, job: Job) -> None:
+        """Note that a waiting job runs, on none of the machine's units: its scheduler says so."""
+        job.state = next_state(job.state, "execute", job.id)
+        job.start = now
+        del self.waiting[job.id]
+        self.running[job.id] = job
+        self.steps += 1
+
+    def end(self, now: float, job: Job, step: Step) -> None:
+        """End a running job and free its units."""
+        job.state = next_state(job.state, step, job.id)
+        job.end = now
+        self.ledger.give_back(job)
+        del self.running[job.id]
+        self._finish(now, job)
+
+    def reject(self, now: float, job: Job) -> None:
+        """Refuse a waiting job for good."""
+        job.state = next_state(job.state, "reject", job.id)
+        del self.waiting[job.id]
+        self._finish(now, job)
+
+    def knows(self, job_id: str) -> bool:
+        """Tell whether a job with this id was ever submitted."""
+        return job_id in self.waiting or job_id in self.running or job_id in self.finished
+
+    def _finish(self, now: float, job: Job) -> None:
+        self.finished.add(job.id)
+        self.steps += 1
+        for hook in self.hooks.ended:
+            hook(now, job)
+
+    def check_invariants(self) -> None:
+        """Assert that units and jobs agree; tests call this at every event."""
+        self.ledger.check_invariants(self.running.values())
+        assert all(job.state == "SUBMITTED" and job.alloc == NodeSet.EMPTY for job in self.waiting.values())
+        assert all(job.state == "RUNNING" for job in self.running.values())
+        assert self.waiting.keys().isdisjoint(self.running)
+        assert self.finished.isdisjoint(self.waiting)
+        assert self.finished.isdisjoint(self.running)

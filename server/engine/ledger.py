@@ -1,0 +1,163 @@
+"""Which units are free, which are taken: the only place where that changes."""
+
+from collections.abc import Iterable
+from typing import Final
+
+import numpy as np
+
+from pipistrelle.protocol.fields import RejectionCode
+from pipistrelle.protocol.units.indices import numbers
+from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.protocol.units.text import NodeSetError
+from pipistrelle.server.engine.jobs import Job
+from pipistrelle.traces.batsim.profiles import Composed, ParallelHomogeneousTotal, Profile
+
+_NONE: Final = NodeSet.EMPTY
+#: with more intervals than this, one look at an array is faster than one at each interval's bytes
+_MANY: Final = 32
+
+
+class IllegalAllocation(Exception):
+    """An allocation that cannot be made: a code of the protocol and a text."""
+
+    def __init__(self, code: RejectionCode, message: str) -> None:
+        self.code: RejectionCode = code
+        super().__init__(message)
+
+
+class Ledger:
+    """The machine's units, numbered 0 to ``units`` - 1, each free, held by one job or blocked.
+
+    One byte a unit, 1 if no job can have it: looking at an interval and changing it are one call each, whatever its
+    length.
+    """
+
+    __slots__ = ("_bytes", "_held", "_held_blocked", "blocked", "idle", "units")
+
+    def __init__(self, units: int) -> None:
+        self.units = units
+        #: number of free units
+        self.idle = units
+        #: the units that no job can be started on; jobs that ran there before go on
+        self.blocked = _NONE
+        self._held = bytearray(units)
+        #: the same bytes, shape (units,)
+        self._bytes = np.frombuffer(self._held, np.uint8)
+        self._held_blocked = _NONE
+
+    def take(self, job: Job, text: str) -> NodeSet:
+        """Give the units written in ``text`` to a job and return them.
+
+        Raises
+        ------
+        IllegalAllocation
+            when the text is not a set of units, has another size than the job (which few jobs may have), or names
+            units that do not exist, are taken or blocked; nothing is changed then.
+        """
+        try:
+            alloc = NodeSet.parse(text)
+        except NodeSetError as error:
+            raise IllegalAllocation("bad_allocation", f"'alloc' of {job.id} is no set of units: {error}") from None
+        size = len(alloc)
+        if size != job.size and (not size or not may_differ(job)):
+            raise IllegalAllocation("wrong_size", f"{job.id} needs {job.size} units, 'alloc' has {size}: '{text}'")
+        intervals = alloc.intervals
+        if intervals[-1][1] >= self.units:
+            raise IllegalAllocation(
+                "unknown_unit", f"'alloc' of {job.id} names unit {alloc.last}; the machine has 0-{self.units - 1}"
+            )
+        if len(intervals) > _MANY:
+            places = numbers(alloc)
+            if self._bytes[places].any():
+                raise self._busy(job, alloc)
+            self._bytes[places] = 1
+        else:
+            held = self._held
+            for low, high in intervals:
+                if held.find(1, low, high + 1) >= 0:
+                    raise self._busy(job, alloc)
+            for low, high in intervals:
+                held[low : high + 1] = b"\1" * (high + 1 - low)
+        self.idle -= size
+        return alloc
+
+    def give_back(self, job: Job) -> None:
+        """Free the units of a job that has ended, but for those that are blocked."""
+        alloc = job.alloc
+        if self.blocked is not _NONE:
+            self._held_blocked -= alloc
+            alloc -= self.blocked
+        if len(alloc.intervals) > _MANY:
+            self._bytes[numbers(alloc)] = 0
+        else:
+            held = self._held
+            for low, high in alloc.intervals:
+                held[low : high + 1] = bytes(high + 1 - low)
+        self.idle += len(alloc)
+
+    def is_used(self, units: NodeSet) -> bool:
+        """Tell whether a job runs on one of these units."""
+        if not self._held_blocked.isdisjoint(units):
+            return True
+        return any(self._held.find(1, low, high + 1) >= 0 for low, high in (units - self.blocked).intervals)
+
+    def block(self, units: NodeSet) -> None:
+        """Let no job start on these units until they are unblocked; those that are blocked already stay so."""
+        new = units - self.blocked
+        held = self._held
+        busy: list[int] = []
+        for low, high in new.intervals:
+            busy += [unit for unit in range(low, high + 1) if held[unit]]
+            held[low : high + 1] = b"\1" * (high + 1 - low)
+        self.blocked |= new
+        self._held_blocked |= NodeSet.of(busy)
+        self.idle -= len(new) - len(busy)
+
+    def unblock(self, units: NodeSet) -> None:
+        """Let jobs start on these units again, as soon as they are free."""
+        old = units & self.blocked
+        free = old - self._held_blocked
+        for low, high in free.intervals:
+            self._held[low : high + 1] = bytes(high + 1 - low)
+        self.blocked = self.blocked - old or _NONE
+        self._held_blocked -= old
+        self.idle += len(free)
+
+    def _busy(self, job: Job, alloc: NodeSet) -> IllegalAllocation:
+        """Return what tells that some units of an allocation cannot be had."""
+        blocked = alloc & self.blocked
+        if blocked:
+            text = f"'alloc' of {job.id} names units that are down, switched off, switching or unavailable: {blocked}"
+        else:
+            text = f"'alloc' of {job.id} names units that are taken: {alloc - self._free()}"
+        return IllegalAllocation("busy_unit", text)
+
+    def _free(self) -> NodeSet:
+        return NodeSet.of(unit for unit, held in enumerate(self._held) if not held)
+
+    def check_invariants(self, running: Iterable[Job]) -> None:
+        """Assert that free, blocked and the running jobs' units together are the machine, each unit once."""
+        total = self._free()
+        assert len(total) == self.idle, f"{len(total)} units are free, {self.idle} are counted"
+        assert total.isdisjoint(self.blocked), f"units are free and blocked: {total & self.blocked}"
+        held = _NONE
+        for job in running:
+            assert len(job.alloc) == job.size or may_differ(job), f"{job.id} holds {job.alloc}, its size is {job.size}"
+            assert total.isdisjoint(job.alloc), f"{job.id} holds units that are free or another's: {job.alloc}"
+            assert held.isdisjoint(job.alloc), f"{job.id} holds units that are free or another's: {job.alloc}"
+            held |= job.alloc
+        assert held & self.blocked == self._held_blocked, f"of the blocked units, jobs hold {held & self.blocked}"
+        total |= held
+        total |= self.blocked - held
+        assert total == NodeSet.interval(0, self.units - 1), f"units are missing or too many: {total}"
+
+
+def may_differ(job: Job) -> bool:
+    """Tell whether a job may be given another number of units than it asked for, as in Batsim.
+
+    That is one with a mapping of its own, and one whose work is a total that is spread over whatever it gets, or a
+    plain sequence of such.
+    """
+    work = job.work
+    parts: tuple[Profile | None, ...] = work.seq if isinstance(work, Composed) else (work,)
+    return job.mapping is not None or all(isinstance(part, ParallelHomogeneousTotal) for part in parts)

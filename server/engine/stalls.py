@@ -1,0 +1,94 @@
+"""Finding out that a run will never end, and saying why."""
+
+from itertools import islice
+from typing import Final
+
+from pipistrelle.server.engine.cluster import Cluster
+from pipistrelle.server.errors import Stalled
+
+#: so many notices at one instant, or without any job moving on an idle machine, are a loop that will not end
+MAX_FRUITLESS: Final = 10_000
+_NAMED: Final = 3
+
+
+class StallDetector:
+    """Counts notices that led to nothing."""
+
+    __slots__ = ("_fruitless", "_instant", "_notices", "_steps", "fails")
+
+    def __init__(self) -> None:
+        #: whether nodes of the machine fail
+        self.fails = False
+        self._instant = -1.0
+        self._notices = 0
+        self._steps = -1
+        self._fruitless = 0
+
+    def same_instant(self, now: float, cluster: Cluster) -> None:
+        """Count a further notice at one instant; Stalled if there were too many."""
+        if now != self._instant:
+            self._instant = now
+            self._notices = 0
+        self._notices += 1
+        if self._notices > MAX_FRUITLESS:
+            raise Stalled(
+                f"{MAX_FRUITLESS:,} notices were sent at simulated time {now!r} and time does not go on",
+                found=describe_waiting(cluster),
+                hint="The scheduler repeats a decision that is rejected, or asks to be called at once, endlessly.",
+            )
+
+    def idle(self, now: float, cluster: Cluster) -> None:
+        """Count a notice while nothing runs and no workload has jobs left; Stalled if too many had no effect."""
+        if cluster.steps != self._steps:
+            self._steps = cluster.steps
+            self._fruitless = 0
+        self._fruitless += 1
+        if self._fruitless > MAX_FRUITLESS:
+            raise Stalled(
+                f"{MAX_FRUITLESS:,} notices had no effect while the machine is idle",
+                where=f"simulated time {now!r}",
+                found=describe_waiting(cluster),
+                hint="The jobs need more units than are ever up together, or more time than there is between "
+                "maintenances, or the scheduler starts nothing."
+                if self.fails
+                else "The scheduler asks to be called again and again, but starts and rejects nothing.",
+            )
+
+    def nothing_to_come(self, now: float, cluster: Cluster, *, registering: bool = False) -> None:
+        """Raise Stalled if jobs wait or run although nothing is left on the agenda, or a promised word never came.
+
+        ``registering`` tells that the scheduler owes the word that it will register no more jobs.
+        """
+        if cluster.waiting:
+            raise Stalled(
+                "the run stalled: jobs wait, nothing runs, and nothing is to come",
+                where=f"simulated time {now!r}",
+                expected="the scheduler to start or reject every job",
+                found=describe_waiting(cluster),
+                hint="The scheduler answered the last notice without a decision for them"
+                + (", or the nodes that they need never come back." if self.fails else "."),
+            )
+        if cluster.running:
+            raise Stalled(
+                "the run stalled: jobs run that will never end by themselves, and nothing is to come",
+                where=f"simulated time {now!r}",
+                found=", ".join(islice(cluster.running, _NAMED)),
+                hint="The scheduler declared them to be running, and must declare their end, too.",
+            )
+        if registering:
+            raise Stalled(
+                "the run stalled: every job is done, nothing is to come, but the scheduler may still register jobs",
+                where=f"simulated time {now!r}",
+                expected="NOTIFY registration_finished, once it registers no more",
+                hint="Let the scheduler say so, or do not let it register jobs.",
+            )
+
+
+def describe_waiting(cluster: Cluster) -> str:
+    """Return how many jobs wait and run, and the first of those that wait with their sizes."""
+    names = [f"{job.id} ({job.size} units)" for job in islice(cluster.waiting.values(), _NAMED)]
+    more = len(cluster.waiting) - len(names)
+    text = f"{len(cluster.waiting)} waiting, {len(cluster.running)} running, {cluster.ledger.idle} units free"
+    if names:
+        text += f"; first {', '.join(names)}{f' and {more} more' if more > 0 else ''}"
+    return text

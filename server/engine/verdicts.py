@@ -1,0 +1,205 @@
+"""What each decision does, and when it is illegal."""
+
+from collections.abc import Callable
+from math import inf
+from typing import Any, NoReturn, Protocol
+
+from pipistrelle.protocol.decisions import (
+    CallMeLater,
+    CancelCall,
+    Decision,
+    ExecuteJob,
+    KillJob,
+    Malformed,
+    RegisterJob,
+    RejectJob,
+    SetJobMetadata,
+    Stop,
+)
+from pipistrelle.protocol.events import (
+    DecisionRejected,
+    DecisionRejectedData,
+    Event,
+    JobKilled,
+    JobKilledData,
+    Progress,
+)
+from pipistrelle.protocol.fields import Feature, RejectionCode
+from pipistrelle.server.engine.agenda import CALL, Agenda, Entry
+from pipistrelle.server.engine.cluster import Cluster
+from pipistrelle.server.engine.jobs import Job
+from pipistrelle.server.engine.ledger import IllegalAllocation
+from pipistrelle.traces.workload import decimal_text
+
+
+class Clockwork(Protocol):
+    """What a decision may read and do; the engine is one."""
+
+    now: float
+    cluster: Cluster
+    agenda: Agenda
+    calls: dict[str, Entry]
+    features: frozenset[Feature]
+    stopped: str | None
+    pending: int
+    waits_for_calls: bool
+
+    def tell(self, event: Event) -> None:
+        """Put an event into the next notice."""
+
+    def submit(self, job: Job) -> None:
+        """Let a job join the queue now."""
+
+    def start(self, job: Job, alloc_text: str) -> None:
+        """Start a waiting job now; IllegalAllocation if that cannot be."""
+
+    def progress(self, job: Job) -> Progress:
+        """Return how far a running job has come."""
+
+    def kill(self, job: Job) -> None:
+        """End a running job now."""
+
+    def is_workload(self, prefix: str) -> bool:
+        """Tell whether job ids with this prefix belong to a workload."""
+
+
+class Illegal(Exception):
+    """A decision that must not be carried out: a code of the protocol and a text."""
+
+    def __init__(self, code: RejectionCode, message: str) -> None:
+        self.code: RejectionCode = code
+        super().__init__(message)
+
+    def event(self, now: float, decision: Decision, reply_to: int, index: int) -> DecisionRejected:
+        """Return the event that tells the scheduler."""
+        if isinstance(decision, Malformed):
+            name, job_id = decision.decision, ""
+        else:
+            name = str(decision.__struct_config__.tag)
+            job_id = getattr(getattr(decision, "data", None), "job_id", "")
+        return DecisionRejected(now, DecisionRejectedData(self.code, str(self), reply_to, index, name, job_id))
+
+
+class Verdicts:
+    """Carries decisions out on an engine, at the engine's present time."""
+
+    def __init__(self, engine: Clockwork) -> None:
+        self._engine = engine
+        self._cluster = engine.cluster
+        self._table: dict[type[Decision], Callable[[Any], None]] = {
+            ExecuteJob: self._execute,
+            RejectJob: self._reject,
+            KillJob: self._kill,
+            CallMeLater: self._call_me_later,
+            CancelCall: self._cancel_call,
+            RegisterJob: self._register,
+            SetJobMetadata: self._set_metadata,
+            Stop: self._stop,
+            Malformed: self._malformed,
+        }
+
+    def add(self, table: dict[type[Decision], Callable[[Any], None]]) -> None:
+        """Take on kinds of decisions that not every run has."""
+        self._table.update(table)
+
+    def carry_out(self, decision: Decision) -> None:
+        """Do what the decision says, or raise `Illegal` and do nothing."""
+        if decision.timestamp < self._engine.now:
+            raise Illegal(
+                "past_time",
+                f"the decision is dated {decision.timestamp!r}, before the notice's now, {self._engine.now!r}",
+            )
+        self._table[type(decision)](decision)
+
+    def _execute(self, decision: ExecuteJob) -> None:
+        data = decision.data
+        job = self._cluster.waiting.get(data.job_id)
+        if job is None:
+            self._not_waiting(data.job_id)
+        try:
+            self._engine.start(job, data.alloc)
+        except IllegalAllocation as error:
+            raise Illegal(error.code, str(error)) from None
+
+    def _reject(self, decision: RejectJob) -> None:
+        job = self._cluster.waiting.get(decision.data.job_id)
+        if job is None:
+            self._not_waiting(decision.data.job_id)
+        self._cluster.reject(self._engine.now, job)
+
+    def _kill(self, decision: KillJob) -> None:
+        engine, cluster = self._engine, self._cluster
+        for job_id in decision.data.job_ids:
+            if job_id in cluster.waiting:
+                raise Illegal(
+                    "wrong_state", f"{job_id} waits; only a running job can be killed (REJECT_JOB refuses it)"
+                )
+            if not cluster.knows(job_id):
+                raise Illegal("unknown_job", f"no job {job_id} was submitted")
+        progress: dict[str, Progress] = {}
+        for job_id in decision.data.job_ids:
+            job = cluster.running.get(job_id)
+            if job is None:  # it ended by itself before the kill could reach it: not an error
+                continue
+            progress[job_id] = engine.progress(job)
+            engine.kill(job)
+        engine.tell(JobKilled(engine.now, JobKilledData(decision.data.job_ids, progress)))
+
+    def _call_me_later(self, decision: CallMeLater) -> None:
+        engine, data = self._engine, decision.data
+        if not engine.now <= data.timestamp < inf:
+            raise Illegal("past_time", f"no call can be at {data.timestamp!r}: it is {engine.now!r}")
+        if data.id in engine.calls:
+            raise Illegal("duplicate_call", f"a call '{data.id}' is pending already")
+        entry = engine.agenda.put(data.timestamp, CALL, data.id)
+        engine.pending += engine.waits_for_calls
+        if data.id:
+            engine.calls[data.id] = entry
+
+    def _cancel_call(self, decision: CancelCall) -> None:
+        entry = self._engine.calls.pop(decision.data.id, None)
+        if entry is None:
+            raise Illegal("unknown_call", f"no call '{decision.data.id}' is pending")
+        self._engine.agenda.cancel(entry)
+
+    def _register(self, decision: RegisterJob) -> None:
+        engine, data = self._engine, decision.data
+        if "dynamic_jobs" not in engine.features:
+            raise Illegal("feature_off", "REGISTER_JOB needs the feature 'dynamic_jobs', wanted in HELLO")
+        if data.job.id != data.job_id:
+            raise Illegal("malformed", f"job_id is {data.job_id}, but job.id is {data.job.id}")
+        prefix, mark, name = data.job_id.partition("!")
+        if not (prefix and mark and name) or engine.is_workload(prefix):
+            raise Illegal(
+                "duplicate_job",
+                f"'{data.job_id}' must be PREFIX!NAME with a prefix that no workload has, as in 'dyn!1'",
+            )
+        if self._cluster.knows(data.job_id):
+            raise Illegal("duplicate_job", f"a job {data.job_id} exists already")
+        if data.job.res > self._cluster.ledger.units:
+            raise Illegal("too_large", f"{data.job_id} asks for {data.job.res} of {self._cluster.ledger.units} units")
+        walltime = float("inf") if data.job.walltime is None else data.job.walltime
+        profile = data.job.profile or decimal_text(data.runtime)
+        engine.submit(Job(data.job_id, engine.now, data.job.res, walltime, data.runtime, profile))
+
+    def _set_metadata(self, decision: SetJobMetadata) -> None:
+        job_id = decision.data.job_id
+        job = self._cluster.waiting.get(job_id) or self._cluster.running.get(job_id)
+        if job is None:
+            if job_id in self._cluster.finished:
+                raise Illegal("wrong_state", f"{job_id} has ended, its line is written")
+            raise Illegal("unknown_job", f"no job {job_id} was submitted")
+        job.metadata = decision.data.metadata
+
+    def _stop(self, decision: Stop) -> None:
+        self._engine.stopped = decision.data.reason or "the scheduler asked for it"
+
+    def _malformed(self, decision: Malformed) -> None:
+        raise Illegal(decision.code, decision.message)
+
+    def _not_waiting(self, job_id: str) -> NoReturn:
+        if job_id in self._cluster.running:
+            raise Illegal("wrong_state", f"{job_id} runs already")
+        if job_id in self._cluster.finished:
+            raise Illegal("wrong_state", f"{job_id} has ended already")
+        raise Illegal("unknown_job", f"no job {job_id} was submitted")

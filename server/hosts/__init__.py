@@ -1,0 +1,1 @@
+"""Work that takes as long as its hosts decide."""

@@ -1,0 +1,256 @@
+"""How work becomes time: jobs whose hosts decide how long they take."""
+
+from collections.abc import Iterable
+from math import inf
+from typing import Final
+
+from pipistrelle.protocol.events import Progress
+from pipistrelle.protocol.fields import LATEST
+from pipistrelle.server.engine.agenda import PHASE, Agenda
+from pipistrelle.server.engine.jobs import Job
+from pipistrelle.server.errors import Stalled
+from pipistrelle.server.hosts.hosts import Hosts
+from pipistrelle.server.hosts.phases import Path, Run, Task, begin_phase, next_task
+from pipistrelle.server.hosts.sharing import fair_rates
+from pipistrelle.traces.batsim.profiles import Delay
+
+#: ends of tasks that meet are one if they are so close, in seconds: the least difference that SimGrid's clock has
+_AT_ONCE: Final = 1e-9
+#: the same, as a part of the time itself: some rounding errors
+_ROUNDING: Final = 4e-16
+#: what takes less, in seconds, takes nothing from others
+_NO_TIME: Final = 1e-300
+
+
+class Executor:
+    """Runs jobs phase by phase on hosts.
+
+    A parallel task advances at one pace on all of its hosts: that of its slowest. Each rank uses one core; ranks on
+    one host share its cores. Alone on its hosts a task takes as long as its slowest host; with others it gets fair
+    shares (`fair_rates`). Delays pass whatever the hosts do. What is sent takes its time beside what is computed: a
+    task lasts at least as long as its busiest host needs to send or to receive at the bandwidth given.
+
+    Whoever drives it ends each job when its walltime is over, after all the `PHASE` entries of that instant. Work that
+    is done by then is done, but a delay that takes all that was left of the walltime has reached it: Batsim's rule.
+
+    Parameters
+    ----------
+    hosts
+        the hosts, by the numbers of the units; where they are metered, they are told their load.
+    agenda
+        the ends of tasks are put on it, in class `PHASE`.
+    sharing
+        whether several jobs may meet on a host.
+    bandwidth
+        what a host sends, and what it receives, in bytes per second; None: nothing is sent.
+    """
+
+    def __init__(self, hosts: Hosts, agenda: Agenda, *, sharing: bool = False, bandwidth: float | None = None) -> None:
+        self._hosts = hosts
+        self._agenda = agenda
+        self._sharing = sharing
+        self._bandwidth = bandwidth
+        self._runs: dict[str, Run] = {}
+        #: {host: tasks that compute there, in the order of their beginning}; only of tasks that can meet others, or
+        #: whose hosts are metered: these want to know their load, and can change their speed
+        self._at_work: dict[int, dict[Task, None]] = {}
+
+    def start(self, now: float, job: Job) -> None:
+        """Let a job that was given its units begin its work; times in seconds.
+
+        Raises
+        ------
+        Stalled
+            when it would never end.
+        """
+        assert job.work is not None
+        units = tuple(job.alloc)
+        places = units if job.mapping is None else tuple(units[place] for place in job.mapping)
+        run = Run(job.id, places, len(set(places)) < len(places), now + job.walltime, Path())
+        self._runs[job.id] = run
+        run.phase = begin_phase(run, run.path.descend(job.work), self._hosts, self._bandwidth)
+        self._replace(now, run, [], run.phase.tasks)
+
+    def phase_over(self, now: float, task: Task) -> Run | None:
+        """Let what comes after a task begin that has just been done; return the job's run if that was all.
+
+        The run's ``job_id`` says which job it is; it has left the hosts, but must still be stopped.
+
+        Raises
+        ------
+        Stalled
+            when what comes next would never end.
+        """
+        task.entry = None
+        phase, run = task.phase, task.phase.run
+        if now >= run.limit and isinstance(phase.leaf, Delay):
+            return None
+        phase.tasks.remove(task)
+        coming = next_task(task, self._hosts)
+        if coming is not None:
+            phase.tasks.append(coming)
+            self._replace(now, run, [task], [coming])
+            return None
+        leaf = None if phase.tasks else run.path.next()
+        if leaf is not None:
+            run.phase = begin_phase(run, leaf, self._hosts, self._bandwidth)
+            self._replace(now, run, [task], run.phase.tasks)
+            return None
+        self._replace(now, run, [task], [])
+        return None if phase.tasks else run
+
+    def stop(self, now: float, job: Job) -> None:
+        """Take a job off its hosts, however far it is."""
+        run = self._runs.pop(job.id)
+        assert run.phase is not None
+        self._replace(now, run, run.phase.tasks, [])
+
+    def progress(self, now: float, job: Job) -> Progress:
+        """Return how far a running job is, as nested as its profile is."""
+        run = self._runs[job.id]
+        assert run.phase is not None
+        return run.path.progress(run.phase.leaf, run.phase.share(now))
+
+    def speed_changed(self, now: float, hosts: Iterable[int]) -> None:
+        """Go on at the present speed on these hosts, which must be metered: no others can change their speed.
+
+        Raises
+        ------
+        Stalled
+            when a task would never end at this speed.
+        """
+        tasks = {task: None for host in hosts for task in self._at_work.get(host, ())}
+        for task in tasks:
+            task.alone = self._alone(task)
+        self._pace(now, tasks)
+
+    def _replace(self, now: float, run: Run, gone: list[Task], come: list[Task]) -> None:
+        """Let tasks of a run leave its hosts and others begin there; whoever meets them adapts."""
+        for task in gone:
+            if task.entry is not None:
+                self._agenda.cancel(task.entry)
+                task.entry = None
+        for task in come:
+            task.since = now
+            task.alone = self._alone(task)
+        if not (self._sharing or run.crowded or self._hosts.metered):
+            for task in come:
+                self._go_on(now, task, task.alone)
+                self._announce([task])
+            return
+        at_work = self._at_work
+        left = {host: None for task in gone for host in task.demands}
+        for task in gone:
+            for host in task.demands:
+                del at_work[host][task]
+        for task in come:
+            for host in task.demands:
+                at_work.setdefault(host, {})[task] = None
+        affected = dict.fromkeys(come)
+        for host in left:
+            if at_work[host]:
+                affected.update(at_work[host])
+            else:
+                del at_work[host]
+                self._hosts.set_load(now, host, 0.0)
+        self._pace(now, affected)
+
+    # -- paces ------------------------------------------------------------------------------------------------------
+
+    def _alone(self, task: Task) -> float:
+        """Return how long a task takes where it meets no other, in seconds."""
+        seconds, hosts = task.least, self._hosts
+        if task.each is not None:  # the most frequent kind of task, maybe on very many hosts
+            return max(seconds, task.each / min(map(hosts.speed, task.demands)))
+        for host, (flops, ranks, heaviest) in task.demands.items():
+            speed = hosts.speed(host)
+            seconds = max(seconds, heaviest / speed)
+            if ranks > 1:
+                seconds = max(seconds, flops / (speed * hosts.cores(host)))
+        return seconds
+
+    def _pace(self, now: float, affected: dict[Task, None]) -> None:
+        """Let tasks go on as fast as they can now, with all those that they meet, directly or not."""
+        paced: set[Task] = set()
+        for task in affected:
+            if task in paced:
+                continue
+            tasks = self._meeting(task)
+            paced.update(tasks)
+            for each, seconds in zip(tasks, self._together(tasks), strict=True):
+                self._go_on(now, each, seconds)
+            self._announce(tasks)
+            if self._hosts.metered:
+                for host in {host: None for each in tasks for host in each.demands}:
+                    self._set_load(now, host)
+
+    def _meeting(self, task: Task) -> list[Task]:
+        """Return a task and all that it shares hosts with, directly or not, in the order of their discovery."""
+        found = {task: None}
+        if self._sharing or task.phase.run.crowded:
+            seen: set[int] = set()
+            todo = [task]
+            while todo:
+                for host in todo.pop().demands:
+                    if host not in seen:
+                        seen.add(host)
+                        others = self._at_work[host]
+                        if len(others) > 1:
+                            todo += [other for other in others if other not in found]
+                            found.update(others)
+        return list(found)
+
+    def _together(self, tasks: list[Task]) -> list[float]:
+        """Return how long each of the tasks takes, in seconds, where they meet each other and no others."""
+        if len(tasks) == 1:
+            return [tasks[0].alone]
+        using = [task for task in tasks if task.alone > _NO_TIME]
+        bounds = [1 / task.alone for task in using]
+        hosts = {host: None for task in using for host in task.demands}
+        capacity = {host: self._hosts.speed(host) * self._hosts.cores(host) for host in hosts}
+        rates = fair_rates([task.demands for task in using], bounds, capacity)
+        slowed = {task: 1 / rate for task, rate, bound in zip(using, rates, bounds, strict=True) if rate < bound}
+        return [slowed.get(task, task.alone) for task in tasks]
+
+    def _go_on(self, now: float, task: Task, seconds: float) -> None:
+        """Let a task go on at such a pace that the whole of it takes so many seconds."""
+        if task.ends <= now * (1 + _ROUNDING) + _AT_ONCE:
+            task.ends = now
+        elif seconds != task.seconds:
+            task.done = task.share(now)
+            task.since = now
+            task.seconds = seconds
+            left = 1.0 - task.done
+            task.ends = now + left * seconds if left else now
+            if task.ends > LATEST and task.phase.run.limit == inf:
+                raise _never_ends(task)
+
+    def _announce(self, tasks: list[Task]) -> None:
+        """Put the first end of tasks that meet on the agenda; the others go at another pace after it."""
+        first = min(tasks, key=lambda task: task.ends)
+        time = first.ends
+        for task in tasks:
+            if task.entry is not None and (task is not first or task.entry[0] != time):
+                self._agenda.cancel(task.entry)
+                task.entry = None
+        if first.entry is None and time <= LATEST:  # else all of them end at their walltimes
+            first.entry = self._agenda.put(time, PHASE, first)
+
+    def _set_load(self, now: float, host: int) -> None:
+        """Tell a host how many of its cores are busy."""
+        speed = self._hosts.speed(host)
+        load = 0.0
+        for task in self._at_work[host]:
+            if task.ends > now:  # what is over is no load
+                load += task.demands[host].flops / speed / task.seconds
+        self._hosts.set_load(now, host, load)
+
+
+def _never_ends(task: Task) -> Stalled:
+    return Stalled(
+        f"{task.phase.run.job_id} would never end",
+        where=f"profile '{task.phase.leaf.name}'",
+        expected=f"an end before {LATEST:g} s, or a walltime",
+        found=f"{task.seconds:g} s of work and no walltime",
+        hint="Give the job a walltime or less work, or its hosts more speed.",
+    )

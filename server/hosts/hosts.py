@@ -1,0 +1,293 @@
+"""The hosts of a machine at work: how fast each is now, how busy, and what it draws and has consumed."""
+
+from collections.abc import Iterable, Sequence
+from math import fsum, isfinite
+from typing import Final, Literal
+
+import numpy as np
+
+from pipistrelle.platforms.errors import PlatformError
+from pipistrelle.platforms.simgrid.platform_file import Host, SimGridPlatform
+from pipistrelle.platforms.simgrid.quantities import SleepPstate
+from pipistrelle.protocol.units.nodesets import NodeSet
+
+#: what a power state is for; a host passes through one to switch when it falls asleep and when it wakes up
+PstateKind = Literal["compute", "sleep", "switch"]
+
+#: what a host can draw at most, in watts: sums over hosts and time stay finite
+_MOST_WATTS: Final = 1e15
+
+
+class Hosts:
+    """The hosts that compute, by number, each in one of its power states and with some load.
+
+    Power is that of SimGrid's plugin ``host_energy``: a host without load draws what its power state draws when idle;
+    else it draws ``epsilon + load * (full - epsilon)`` watts, ``load`` being the busy share of its cores, at most 1.
+    Hosts that store are part of what all hosts draw: always idle, in the power state that they begin in.
+
+    Parameters
+    ----------
+    machine
+        the hosts.
+    energy
+        whether watts and joules are accounted for.
+
+    Raises
+    ------
+    PlatformError
+        when a host cannot work: a power state to begin in whose speed is 0 or that is one to switch through; or when
+        energy is wanted, but a host's watts are not known.
+    """
+
+    __slots__ = (
+        "_all_joules",
+        "_all_since",
+        "_all_watts",
+        "_hosts",
+        "_joules",
+        "_kinds",
+        "_least_watts",
+        "_load",
+        "_pstate",
+        "_since",
+        "_speed",
+        "_watts",
+        "metered",
+    )
+
+    def __init__(self, machine: SimGridPlatform, *, energy: bool = False) -> None:
+        #: whether watts and joules are accounted for
+        self.metered = energy
+        self._hosts = machine.hosts
+        self._pstate = [host.pstate for host in machine.hosts]
+        self._speed = [host.speeds[host.pstate] for host in machine.hosts]
+        self._load = [0.0] * len(machine.hosts)
+        #: for each host, what each of its power states is for
+        self._kinds: list[tuple[PstateKind, ...]] = []
+        known: dict[tuple[int, ...], tuple[PstateKind, ...]] = {}
+        for host in machine.hosts:
+            # Alike hosts share these objects: a large machine is looked at once.
+            alike = (id(host.speeds), id(host.watts), id(host.sleep_pstates), host.pstate)
+            if alike not in known:
+                known[alike] = _kinds(host)
+                _check(host, known[alike][host.pstate], machine.name, energy)
+            self._kinds.append(known[alike])
+        self._all_since = 0.0
+        self._all_joules = _Sum()
+        self._all_watts = _Sum()
+        self._least_watts = _Sum()
+        # What each host drew up to its last change, and draws since then.
+        self._since = np.zeros(len(machine.hosts))
+        self._joules = np.zeros(len(machine.hosts))
+        self._watts = np.zeros(len(machine.hosts))
+        if energy:
+            for host in machine.storages:
+                _check_watts(host, machine.name)
+            for number, host in enumerate(machine.hosts):
+                self._watts[number] = _watts(host, host.pstate, 0.0)
+            for host in machine.hosts + machine.storages:
+                self._all_watts.add(_watts(host, host.pstate, 0.0))
+                self._least_watts.add(host.watts[host.pstate].epsilon)
+
+    def __len__(self) -> int:
+        """Return the number of hosts that compute."""
+        return len(self._hosts)
+
+    # -- what they are like -----------------------------------------------------------------------------------------
+
+    def name(self, host: int) -> str:
+        """Return a host's name."""
+        return self._hosts[host].name
+
+    def cores(self, host: int) -> int:
+        """Return the number of a host's cores."""
+        return self._hosts[host].cores
+
+    def pstate(self, host: int) -> int:
+        """Return the number of the power state that a host is in."""
+        return self._pstate[host]
+
+    def pstates(self) -> Sequence[int]:
+        """Return the number of the power state that each host is in."""
+        return self._pstate
+
+    def speed(self, host: int) -> float:
+        """Return the speed of one of a host's cores now, in flop/s."""
+        return self._speed[host]
+
+    def load(self, host: int) -> float:
+        """Return the busy share of a host's cores: 0 to 1."""
+        return self._load[host]
+
+    def kind(self, host: int, pstate: int) -> PstateKind | None:
+        """Return what a power state of a host is for; None if the host has no such state."""
+        own = self._kinds[host]
+        return own[pstate] if 0 <= pstate < len(own) else None
+
+    def sleep(self, host: int, pstate: int) -> SleepPstate:
+        """Return the way into and out of a power state to sleep in; KeyError if it is none."""
+        for sleep in self._hosts[host].sleep_pstates:
+            if sleep.sleeping == pstate:
+                return sleep
+        raise KeyError(pstate)
+
+    def switch_time(self, host: int, pstate: int) -> float:
+        """Return how long, in seconds, a host stays in a power state to switch through: one flop at its speed."""
+        return 1.0 / self._hosts[host].speeds[pstate]
+
+    # -- what changes -----------------------------------------------------------------------------------------------
+
+    def set_load(self, now: float, host: int, load: float) -> None:
+        """Let a host be busy from ``now`` (s) on; ``load`` counts cores, beyond their number they are all busy.
+
+        That is the flop/s that a host carries out, divided by `speed`.
+        """
+        cores = self._hosts[host].cores
+        share = min(load / cores, 1.0) if cores > 1 or load > 1.0 else load
+        if share != self._load[host]:
+            self._load[host] = share
+            if self.metered:
+                self._draw(now, host)
+
+    def set_pstate(self, now: float, host: int, pstate: int) -> None:
+        """Let a host be in another power state from ``now`` (s) on; its load stays until it is set."""
+        before = self._pstate[host]
+        if pstate == before:
+            return
+        self._pstate[host] = pstate
+        self._speed[host] = self._hosts[host].speeds[pstate]
+        if self.metered:
+            watts = self._hosts[host].watts
+            self._least_watts.add(-watts[before].epsilon)
+            self._least_watts.add(watts[pstate].epsilon)
+            self._draw(now, host)
+
+    def _draw(self, now: float, host: int) -> None:
+        """Account for what a host drew so far, and let it draw what its state and load are."""
+        new = _watts(self._hosts[host], self._pstate[host], self._load[host])
+        old = float(self._watts[host])
+        if new == old:
+            return
+        self._joules[host] += old * (now - self._since[host])
+        self._since[host] = now
+        self._watts[host] = new
+        if now > self._all_since:
+            self._all_joules.add(self._all_watts.value * (now - self._all_since))
+            self._all_since = now
+        self._all_watts.add(-old)
+        self._all_watts.add(new)
+
+    # -- what they draw ---------------------------------------------------------------------------------------------
+
+    def power(self, units: NodeSet | None = None) -> float:
+        """Return what these hosts draw since the last change, in watts; all of the machine's if none are named."""
+        if units is None:
+            return self._all_watts.value
+        return fsum(watts for low, high in units.intervals for watts in self._watts[low : high + 1].tolist())
+
+    def lowest_power(self) -> float:
+        """Return what all hosts would draw in their power states at next to no load, in watts."""
+        return self._least_watts.value
+
+    def energy(self, now: float, units: NodeSet | None = None) -> float:
+        """Return what these hosts consumed from time 0 to ``now`` (s), in joules; all of the machine's without units.
+
+        ``now`` must not lie before the last change.
+        """
+        if units is None:
+            return self._all_joules.value + self._all_watts.value * (now - self._all_since)
+        return fsum(self._joules_of(now, units))
+
+    def _joules_of(self, now: float, units: NodeSet) -> Iterable[float]:
+        for low, high in units.intervals:
+            part = slice(low, high + 1)
+            yield from (self._joules[part] + self._watts[part] * (now - self._since[part])).tolist()
+
+
+class _Sum:
+    """A sum of numbers that come and go, which does not drift: rounding errors are carried along (Neumaier, 1974)."""
+
+    __slots__ = ("_error", "_sum")
+
+    def __init__(self) -> None:
+        self._sum = 0.0
+        self._error = 0.0
+
+    def add(self, number: float) -> None:
+        """Add a number."""
+        before = self._sum
+        after = self._sum = before + number
+        if abs(before) >= abs(number):
+            self._error += (before - after) + number
+        else:
+            self._error += (number - after) + before
+
+    @property
+    def value(self) -> float:
+        """The sum so far."""
+        return self._sum + self._error
+
+
+def _watts(host: Host, pstate: int, load: float) -> float:
+    """Return what a host draws in a power state with some load, in watts."""
+    watts = host.watts[pstate]
+    if not host.speeds[pstate]:  # SimGrid's rule for states to sleep in that are written like this: busy
+        load = 1.0
+    return watts.epsilon + load * (watts.full - watts.epsilon) if load > 0 else watts.idle
+
+
+def _kinds(host: Host) -> tuple[PstateKind, ...]:
+    """Return what each power state of a host is for."""
+    kinds: list[PstateKind] = ["compute"] * len(host.speeds)
+    for sleep in host.sleep_pstates:
+        kinds[sleep.sleeping] = "sleep"
+        kinds[sleep.switching_off] = kinds[sleep.switching_on] = "switch"
+    return tuple(kinds)
+
+
+def _check(host: Host, kind: PstateKind, platform: str, energy: bool) -> None:
+    """Raise PlatformError if a host cannot work."""
+    if energy:
+        _check_watts(host, platform)
+        if kind == "switch":
+            raise PlatformError(
+                f"host '{host.name}' begins in a power state to switch through",
+                where=platform,
+                expected="one to compute or to sleep in",
+                found=f"pstate {host.pstate}",
+            )
+        for sleep in host.sleep_pstates:
+            for pstate in (sleep.switching_off, sleep.switching_on):
+                if not isfinite(1.0 / host.speeds[pstate]):
+                    raise PlatformError(
+                        f"host '{host.name}' would switch for ever",
+                        where=platform,
+                        expected="a speed that lets one flop end",
+                        found=f"{host.speeds[pstate]!r} flop/s in pstate {pstate}",
+                    )
+    elif not host.speeds[host.pstate]:
+        raise PlatformError(
+            f"host '{host.name}' cannot compute",
+            where=platform,
+            expected="a speed above 0 in the power state that it begins in",
+            found=f"pstate {host.pstate} of speed 0",
+            hint="Let it begin in another, or meter energy (--energy), so that it can be switched on.",
+        )
+
+
+def _check_watts(host: Host, platform: str) -> None:
+    for pstate, watts in enumerate(host.watts):
+        most = max(watts.idle, watts.epsilon, watts.full)
+        if most > _MOST_WATTS:
+            raise PlatformError(
+                f"host '{host.name}' draws too much in pstate {pstate}",
+                where=platform,
+                expected=f"at most {_MOST_WATTS:g} W",
+                found=f"{most:g} W",
+            )
+    if not host.watts:
+        raise PlatformError(
+            f"energy is to be metered, but the platform does not say what host '{host.name}' draws",
+            where=platform,
+            expected='a <prop id="wattage_per_state" value="IDLE:EPSILON:FULL, ..."/>, one part for each speed',
+        )

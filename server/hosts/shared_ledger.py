@@ -1,0 +1,78 @@
+"""Which jobs' units are which, when several jobs may run on one unit at a time."""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.server.engine.jobs import Job
+from pipistrelle.server.engine.ledger import Ledger, may_differ
+
+
+class SharedLedger(Ledger):
+    """The machine's units, each with any number of jobs; ``idle`` counts those that have none and are not blocked."""
+
+    __slots__ = ("_jobs",)
+
+    def __init__(self, units: int) -> None:
+        super().__init__(units)
+        self._jobs = np.zeros(units, np.int32)
+
+    def take(self, job: Job, text: str) -> NodeSet:
+        """Give the units written in ``text`` to a job, too, and return them.
+
+        Raises
+        ------
+        IllegalAllocation
+            as of `Ledger.take`, but for units that are taken.
+        """
+        alloc = super().take(job, text)
+        # Among the bytes of the exclusive ledger only blocked units stay marked.
+        self.idle += len(alloc)
+        for low, high in alloc.intervals:
+            self._held[low : high + 1] = bytes(high + 1 - low)
+            jobs = self._jobs[low : high + 1]
+            self.idle -= int(np.count_nonzero(jobs == 0))
+            jobs += 1
+        return alloc
+
+    def give_back(self, job: Job) -> None:
+        """Note that a job on these units has ended."""
+        for low, high in job.alloc.intervals:
+            self._jobs[low : high + 1] -= 1
+        available = job.alloc - self.blocked
+        self.idle += len(available) - self._used(available)
+
+    def is_used(self, units: NodeSet) -> bool:
+        """Tell whether a job runs on one of these units."""
+        return self._used(units) > 0
+
+    def block(self, units: NodeSet) -> None:
+        """Let no job start on these units until they are unblocked; those that are blocked already stay so."""
+        new = units - self.blocked
+        super().block(new)
+        self.idle += self._used(new)
+
+    def unblock(self, units: NodeSet) -> None:
+        """Let jobs start on these units again."""
+        old = units & self.blocked
+        super().unblock(old)
+        self.idle -= self._used(old)
+
+    def _used(self, units: NodeSet) -> int:
+        """Return how many of these units have jobs."""
+        return sum(int(np.count_nonzero(self._jobs[low : high + 1])) for low, high in units.intervals)
+
+    def check_invariants(self, running: Iterable[Job]) -> None:
+        """Assert that each unit counts the running jobs that have it."""
+        jobs = np.zeros(self.units, np.int32)
+        for job in running:
+            assert len(job.alloc) == job.size or may_differ(job), f"{job.id} holds {job.alloc}, its size is {job.size}"
+            for unit in job.alloc:
+                jobs[unit] += 1
+        wrong = np.flatnonzero(jobs != self._jobs).tolist()
+        assert not wrong, f"units count other jobs than run there: {NodeSet.of(wrong)}"
+        free = NodeSet.of(np.flatnonzero(jobs == 0).tolist()) - self.blocked
+        assert len(free) == self.idle, f"{len(free)} units are free, {self.idle} are counted"
+        marked = NodeSet.of(unit for unit, held in enumerate(self._held) if held)
+        assert marked == self.blocked, f"units are marked that are not blocked, or not all that are: {marked}"

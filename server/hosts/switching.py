@@ -1,0 +1,241 @@
+"""Power states on request, and units that come and go: what it takes, what it blocks, what is told of it."""
+
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from msgspec import Struct
+
+from pipistrelle.protocol.base.errors import printable
+from pipistrelle.protocol.batsim.messages import ResourceStateChanged, ResourceStateChangedData
+from pipistrelle.protocol.events import Event
+from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.protocol.units.text import NodeSetError
+from pipistrelle.server.engine.agenda import SWITCH, Agenda
+from pipistrelle.server.engine.cluster import Cluster
+from pipistrelle.server.engine.observers import SWITCHING_OFF, SWITCHING_ON
+from pipistrelle.server.engine.verdicts import Illegal
+from pipistrelle.server.hosts.hosts import Hosts
+
+
+class Surroundings(Protocol):
+    """What a switchboard works on; the engine is one."""
+
+    agenda: Agenda
+    cluster: Cluster
+    #: how many things other than jobs are under way that the end of the run waits for
+    pending: int
+
+    def tell(self, event: Event) -> None:
+        """Put an event into the next notice."""
+
+
+class Request(Struct, eq=False):
+    """Units that were asked, together, to go to a power state, and how many of them are not there yet."""
+
+    units: NodeSet
+    pstate: int
+    left: int
+
+
+class Leg(Struct, eq=False):
+    """Those units of a request that arrive together; what stands on the agenda."""
+
+    request: Request
+    units: NodeSet
+
+
+class Switchboard:
+    """Changes the power states of units, and keeps jobs away from those that cannot compute.
+
+    A unit asleep, on its way there or back, or unavailable, is blocked in the ledger. Switching off and on each last
+    one flop at the speed of the power state that stands for it, as in Batsim.
+
+    Parameters
+    ----------
+    engine
+        its cluster's units these are, and its cluster's observers are told; the ends of switches are put on its agenda,
+        in class `SWITCH`, and each unit on its way counts as pending.
+    hosts
+        the units' hosts; None, or hosts without a meter: no power state can be changed.
+    speed_changed
+        told the time (s) and the units whose speed has changed while jobs may run on them.
+    """
+
+    def __init__(
+        self,
+        engine: Surroundings,
+        hosts: Hosts | None = None,
+        speed_changed: Callable[[float, Iterable[int]], None] | None = None,
+    ) -> None:
+        self._engine = engine
+        self._cluster = engine.cluster
+        self._hosts = hosts if hosts is not None and hosts.metered else None
+        self._speed_changed = speed_changed
+        self._on_the_way = NodeSet.EMPTY
+        self._asleep = NodeSet.EMPTY
+        self._unavailable = NodeSet.EMPTY
+        if self._hosts is not None:
+            pstates = self._hosts.pstates()
+            self._asleep = NodeSet.of(
+                unit for unit, pstate in enumerate(pstates) if self._hosts.kind(unit, pstate) == "sleep"
+            )
+            self._cluster.ledger.block(self._asleep)
+
+    # -- power states -----------------------------------------------------------------------------------------------
+
+    def request(self, now: float, resources: str, state: str) -> None:
+        """Bring units into a power state, at once or by switching them off or on.
+
+        Parameters
+        ----------
+        now
+            the present time in seconds.
+        resources, state
+            the units and the number of the power state, as they are on the wire.
+
+        Raises
+        ------
+        Illegal
+            when that cannot be; nothing is changed then.
+        """
+        hosts = self._hosts
+        if hosts is None:
+            raise Illegal("feature_off", "SET_RESOURCE_STATE needs --energy and a platform whose hosts have pstates")
+        units = self._units(resources)
+        pstate, kind = self._target(hosts, units, state)
+        there = NodeSet.of(unit for unit in units if hosts.kind(unit, hosts.pstate(unit)) == "compute")
+        if kind == "sleep":
+            self._check_sleep(units, there, pstate)
+        hooks = self._cluster.hooks
+        departing = units if kind == "sleep" else units - there
+        if departing:
+            for departed in hooks.departed:
+                departed(now, departing, kind != "sleep")
+        for switched in hooks.switched:
+            switched(now, units, SWITCHING_OFF if kind == "sleep" else SWITCHING_ON)
+        request = Request(units, pstate, len(units))
+        if kind == "sleep":
+            self._depart(now, hosts, request, {unit: hosts.sleep(unit, pstate).switching_off for unit in units})
+        else:
+            ways = {unit: hosts.sleep(unit, hosts.pstate(unit)).switching_on for unit in departing}
+            self._depart(now, hosts, request, ways)
+            for unit in there:
+                hosts.set_pstate(now, unit, pstate)
+            if there and self._speed_changed is not None:
+                self._speed_changed(now, there)
+            self._arrived(now, request, len(there))
+
+    def over(self, now: float, leg: Leg) -> None:
+        """Let units be in the power state that they were switched to: what stood on the agenda has come up."""
+        hosts, request, units = self._hosts, leg.request, leg.units
+        assert hosts is not None
+        for unit in units:
+            hosts.set_pstate(now, unit, request.pstate)
+            hosts.set_load(now, unit, 0.0)
+        self._engine.pending -= len(units)
+        self._on_the_way = self._on_the_way - units
+        if hosts.kind(units.first, request.pstate) == "sleep":
+            self._asleep |= units
+        else:
+            self._cluster.ledger.unblock(units - self._unavailable)
+        for hook in self._cluster.hooks.arrived:
+            hook(now, units, request.left == len(units))
+        self._arrived(now, request, len(units))
+
+    def _units(self, resources: str) -> NodeSet:
+        """Return the units of a request, or raise `Illegal`."""
+        try:
+            units = NodeSet.parse(resources)
+        except NodeSetError as error:
+            raise Illegal("malformed", f"'resources' is no set of units: {error}") from None
+        if not units:
+            raise Illegal("malformed", "'resources' names no unit")
+        if units.last >= self._cluster.ledger.units:
+            raise Illegal(
+                "unknown_unit",
+                f"'resources' names unit {units.last}; the machine has 0-{self._cluster.ledger.units - 1}",
+            )
+        for others, what in ((self._on_the_way, "being switched"), (self._unavailable, "unavailable")):
+            if not others.isdisjoint(units):
+                raise Illegal("wrong_state", f"'resources' names units that are {what}: {others & units}")
+        return units
+
+    @staticmethod
+    def _target(hosts: Hosts, units: NodeSet, state: str) -> tuple[int, str]:
+        """Return the power state of a request and what it is for, or raise `Illegal`."""
+        if not (state.isascii() and state.isdigit() and len(state) < 10):
+            raise Illegal("malformed", f"'state' is no number of a pstate: '{printable(state[:40])}'")
+        pstate = int(state)
+        kinds = {hosts.kind(unit, pstate): unit for unit in units}
+        if None in kinds:
+            raise Illegal("malformed", f"unit {kinds[None]} ('{hosts.name(kinds[None])}') has no pstate {pstate}")
+        if "switch" in kinds:
+            raise Illegal("malformed", f"pstate {pstate} stands for a way to sleep or back; no unit can be put there")
+        if len(kinds) > 1:
+            raise Illegal(
+                "malformed", f"in pstate {pstate} some of the units sleep and others compute: one decision for each"
+            )
+        (kind,) = kinds
+        assert kind is not None
+        return pstate, kind
+
+    def _check_sleep(self, units: NodeSet, there: NodeSet, pstate: int) -> None:
+        """Raise `Illegal` unless the units can fall asleep now."""
+        if there != units:
+            raise Illegal("wrong_state", f"units sleep already, and cannot go to pstate {pstate} so: {units - there}")
+        if self._cluster.ledger.is_used(units):
+            raise Illegal("wrong_state", f"units of '{units}' have jobs; only idle ones can go to sleep")
+
+    def _depart(self, now: float, hosts: Hosts, request: Request, ways: dict[int, int]) -> None:
+        """Let units begin to switch; ``ways`` is {unit: the power state that it passes through}."""
+        legs: dict[float, list[int]] = {}
+        for unit, way in ways.items():
+            hosts.set_pstate(now, unit, way)
+            hosts.set_load(now, unit, 1.0)
+            legs.setdefault(now + hosts.switch_time(unit, way), []).append(unit)
+        for time, together in legs.items():
+            self._engine.agenda.put(time, SWITCH, Leg(request, NodeSet.of(together)))
+        units = NodeSet.of(ways)
+        self._engine.pending += len(units)
+        self._on_the_way |= units
+        self._asleep = self._asleep - units
+        self._cluster.ledger.block(units)
+
+    def _arrived(self, now: float, request: Request, units: int) -> None:
+        """Note that so many more units of a request are there; the last ones complete it."""
+        request.left -= units
+        if units and not request.left:
+            for hook in self._cluster.hooks.switched:
+                hook(now, request.units, request.pstate)
+            self._engine.tell(
+                ResourceStateChanged(now, ResourceStateChangedData(str(request.units), str(request.pstate)))
+            )
+
+    # -- availability -----------------------------------------------------------------------------------------------
+
+    def withdraw(self, now: float, units: NodeSet) -> NodeSet:
+        """Let no more jobs start on units, from outside; jobs that run there go on, as in Batsim.
+
+        Returns those of the machine's units for which that is news.
+        """
+        news = units & NodeSet.interval(0, self._cluster.ledger.units - 1)
+        news = news - self._unavailable
+        if news:
+            self._unavailable |= news
+            self._cluster.ledger.block(news)
+            for hook in self._cluster.hooks.availability:
+                hook(now, news, False)
+        return news
+
+    def restore(self, now: float, units: NodeSet) -> NodeSet:
+        """Let jobs start on units again that were withdrawn, unless they sleep.
+
+        Returns those for which that is news.
+        """
+        news = units & self._unavailable
+        if news:
+            self._unavailable = self._unavailable - news
+            self._cluster.ledger.unblock(news - self._asleep - self._on_the_way)
+            for hook in self._cluster.hooks.availability:
+                hook(now, news, True)
+        return news

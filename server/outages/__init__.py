@@ -1,0 +1,1 @@
+"""When nodes go and come back, and what is told of it."""

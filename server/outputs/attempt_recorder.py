@@ -1,0 +1,80 @@
+"""The file of attempts and the file of nodes, of a run in which nodes can fail."""
+
+from math import isnan
+from typing import Final
+
+from msgspec.structs import astuple
+
+from pipistrelle.protocol.fields import EndReason
+from pipistrelle.server.attempts.spending import Spending, has_worked, spending_of
+from pipistrelle.server.engine.jobs import Job
+from pipistrelle.server.engine.observers import Observer
+from pipistrelle.server.outputs.node_book import NODE_COLUMNS, NodeBook
+from pipistrelle.server.outputs.recorder import CsvFiles, csv_text
+
+_KINDS: Final = tuple(Spending.__struct_fields__)
+_ZERO: Final = f"{0.0:.6f}"
+ATTEMPT_COLUMNS: Final = (
+    "job_id,workload_name,first_job_id,attempt,original_submission_time,submission_time,starting_time,begin_time,"
+    "finish_time,final_state,cause,retried,nodes_lost,failures_survived,dumps,reads,saved_before,saved,time_dumping,"
+    f"time_reading,{','.join(f'unit_seconds_{kind}' for kind in _KINDS)}"
+)
+
+
+class AttemptRecorder(Observer):
+    """Writes ``attempts.csv`` line by line, and ``nodes.csv`` at the end, each behind a prefix such as ``DIR/out_``.
+
+    Raises
+    ------
+    OutputFailed
+        from any hook, when a file cannot be written; what was written before stays.
+    """
+
+    def __init__(self, prefix: str, book: NodeBook) -> None:
+        self._prefix = prefix
+        self._book = book
+        self._files = CsvFiles()
+
+    def begins(self, now: float, units: int) -> None:
+        """Open the files and write their headers."""
+        self._attempts = self._files.open(f"{self._prefix}attempts.csv", ATTEMPT_COLUMNS)
+        self._nodes = self._files.open(f"{self._prefix}nodes.csv", NODE_COLUMNS)
+
+    def ended(self, now: float, job: Job) -> None:
+        """Write the line of an attempt that had units."""
+        if job.state != "REJECTED" and job.alloc:
+            self._files.write(self._attempts, attempt_line(job))
+
+    def ends(self, now: float, reason: EndReason, message: str) -> None:
+        """Write the nodes' lines, and close the files; the book is told of the end before."""
+        try:
+            for line in self._book.lines():
+                self._files.write(self._nodes, f"{line}\n")
+        finally:
+            self._files.close()
+
+
+def attempt_line(job: Job) -> str:
+    """Return the line of an attempt that has ended."""
+    attempt = job.attempt
+    assert attempt is not None, f"{job.id} was not admitted"
+    workload, _, name = job.id.partition("!")
+    account = attempt.account
+    if account is None:
+        survived, dumps, reads, dumping, reading = 0, 0, 0, 0.0, 0.0
+        saved = job.runtime if has_worked(job, attempt) else attempt.saved
+    else:
+        survived, dumps, reads = account.survived, account.dumps, account.reads
+        dumping, reading, saved = account.dumping, account.reading, account.saved
+    # Most of it is zero: half of the time for the same text.
+    unit_seconds = ",".join([f"{value:.6f}" if value else _ZERO for value in astuple(spending_of(job))])
+    return (
+        f"{csv_text(name)},{csv_text(workload)},{csv_text(attempt.root.partition('!')[2])},{attempt.number},"
+        f"{attempt.origin:.6f},{job.submit:.6f},{job.start:.6f},{_known(attempt.began)},{job.end:.6f},{job.state},"
+        f"{csv_text(attempt.cause)},{int(attempt.retried)},{len(attempt.lost)},{survived},{dumps},{reads},{attempt.saved:.6f},"
+        f"{_known(saved)},{dumping:.6f},{reading:.6f},{unit_seconds}\n"
+    )
+
+
+def _known(value: float) -> str:
+    return "" if isnan(value) else f"{value:.6f}"

@@ -1,0 +1,99 @@
+"""The files of a run in its output folder: which there are, what is written when."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from pipistrelle.protocol.base.version import package_version
+from pipistrelle.server.engine.observers import Observer
+from pipistrelle.server.outputs.attempt_recorder import AttemptRecorder
+from pipistrelle.server.outputs.metrics import Summary
+from pipistrelle.server.outputs.node_book import NodeBook
+from pipistrelle.server.outputs.once import schedule_csv, to_json, write_output
+from pipistrelle.server.outputs.recorder import Recorder
+
+if TYPE_CHECKING:
+    from pipistrelle.server.hosts.hosts import Hosts
+
+#: every output's name begins with this, as with Batsim's ``-e DIR/out``
+OUTPUT_PREFIX: Final = "out_"
+#: how a run was called, beside the outputs: it is no part of the result
+COMMAND_FILE: Final = f"{OUTPUT_PREFIX}command.json"
+#: names of all that may be written; before the command's are two of runs in which nodes can fail
+OUTPUT_FILES: Final = tuple(
+    f"{OUTPUT_PREFIX}{name}"
+    for name in (
+        "config.json",
+        "jobs.csv",
+        "machine_states.csv",
+        "decisions.csv",
+        "schedule.csv",
+        "summary.json",
+        "attempts.csv",
+        "nodes.csv",
+        "command.json",
+    )
+)
+
+
+class Outputs(Protocol):
+    """Where the results of a run go."""
+
+    def observers(self) -> Sequence[Observer]:
+        """Return what writes while the run goes on."""
+
+    def metered(self, hosts: "Hosts") -> Observer | None:
+        """Return what writes of the hosts' energy, if anything does; it is told of each thing as it happens."""
+
+    def before(self, config: dict[str, Any]) -> None:
+        """Write what is known before the run begins; ``config`` is all that decides its result, JSON values only.
+
+        Raises
+        ------
+        OutputFailed
+            when it cannot be written.
+        """
+
+    def after(self, summary: Summary) -> None:
+        """Write what is known at the end, whatever the end was; OutputFailed as above."""
+
+
+class FolderOutputs:
+    """The outputs of `pipistrelle run`, in an existing folder; docs/outputs.md describes them.
+
+    Parameters
+    ----------
+    folder
+        where they are written.
+    nodes
+        where nodes can fail, what keeps account of them, and is told of everything before these outputs are.
+    asked
+        how the run was called, JSON values, for a file of its own; None: without that file.
+    """
+
+    def __init__(self, folder: Path, nodes: NodeBook | None = None, asked: Mapping[str, Any] | None = None) -> None:
+        self._folder = folder
+        self._nodes = nodes
+        self._asked = asked
+
+    def observers(self) -> Sequence[Observer]:
+        """Return the recorders."""
+        prefix = str(self._folder / OUTPUT_PREFIX)
+        if self._nodes is None:
+            return [Recorder(prefix)]
+        return [Recorder(prefix, fails=True), AttemptRecorder(prefix, self._nodes)]
+
+    def metered(self, hosts: "Hosts") -> Observer | None:
+        """Return None: the jobs' lines have their energy, there is no file of the machine's."""
+        return None
+
+    def before(self, config: dict[str, Any]) -> None:
+        """Write the configuration, and how the run was called."""
+        write_output(self._folder / f"{OUTPUT_PREFIX}config.json", to_json(config))
+        if self._asked is not None:
+            write_output(self._folder / COMMAND_FILE, to_json(self._asked))
+
+    def after(self, summary: Summary) -> None:
+        """Write aggregates and summary."""
+        write_output(self._folder / f"{OUTPUT_PREFIX}schedule.csv", schedule_csv(summary, package_version()))
+        write_output(self._folder / f"{OUTPUT_PREFIX}summary.json", to_json(summary))

@@ -1,0 +1,180 @@
+"""The figures of a run, gathered while it goes on."""
+
+from array import array
+from math import fsum
+from typing import Final
+
+from msgspec import Struct
+
+from pipistrelle.protocol.fields import EndReason
+from pipistrelle.server.engine.jobs import Job
+from pipistrelle.server.engine.observers import Observer
+from pipistrelle.server.outputs.reliability_book import ReliabilityBook, ReliabilitySummary
+
+#: threshold of the bounded slowdown in seconds (Feitelson et al., "Theory and practice in parallel job
+#: scheduling", 1997)
+TAU: Final = 10.0
+
+
+class Summary(Struct, frozen=True, kw_only=True):
+    """Figures of a run; times in seconds of simulated time, means over the jobs that ended (not the rejected ones).
+
+    A job that lost its nodes and came back is one job: its wait and its execution time are the sums over its attempts.
+    ``makespan`` is the end of the last job, counted from time 0. ``utilisation`` is the share of the unit-seconds
+    between the first submission and the last end that jobs held. ``bounded_slowdown`` of a job is
+    max(1, (wait + execution time) / max(execution time, 10 s)), its ``slowdown`` (wait + execution time) / execution
+    time, 1 for a job of no execution time. A mean without jobs is None.
+    """
+
+    reason: EndReason
+    message: str
+    jobs: int
+    completed: int
+    killed_at_walltime: int
+    killed: int
+    rejected: int
+    unfinished: int
+    dropped: dict[str, int]
+    makespan: float
+    utilisation: float | None
+    mean_wait: float | None
+    median_wait: float | None
+    p95_wait: float | None
+    max_wait: float | None
+    mean_turnaround: float | None
+    max_turnaround: float | None
+    mean_slowdown: float | None
+    max_slowdown: float | None
+    mean_bounded_slowdown: float | None
+    max_bounded_slowdown: float | None
+    units: int
+    #: unit-seconds that jobs held
+    computing: float
+    #: None unless nodes can fail
+    reliability: ReliabilitySummary | None = None
+
+
+class Metrics(Observer):
+    """Collects three doubles a job; `summary` makes the figures.
+
+    Parameters
+    ----------
+    dropped
+        number of jobs that the workload's cleaning left out, by reason.
+    shared
+        whether several jobs may run on a unit; there is no utilisation then.
+    reliability
+        gathers the figures of failures; None where nothing fails.
+    """
+
+    def __init__(
+        self,
+        dropped: dict[str, int] | None = None,
+        *,
+        shared: bool = False,
+        reliability: ReliabilityBook | None = None,
+    ) -> None:
+        self._dropped = dict(dropped or {})
+        self._reliability = reliability
+        self._shared = shared
+        self._waits = array("d")
+        self._runs = array("d")
+        self._busy = array("d")
+        #: {id of a first attempt: (wait, execution time) of the attempts so far}, in seconds, of jobs that come back
+        self._earlier: dict[str, tuple[float, float]] = {}
+        self.submitted_jobs = 0
+        self._states: dict[str, int] = {}
+        self._units = 0
+        self._first_submit: float | None = None
+        self._last_end = 0.0
+        self._reason: EndReason = "error"
+        self._message = ""
+
+    def begins(self, now: float, units: int) -> None:
+        """Remember the machine's size."""
+        self._units = units
+
+    def submitted(self, now: float, job: Job) -> None:
+        """Count the job."""
+        if job.attempt is not None and job.attempt.number:
+            return
+        self.submitted_jobs += 1
+        if self._first_submit is None:
+            self._first_submit = now
+
+    def ended(self, now: float, job: Job) -> None:
+        """Keep the job's wait and execution time."""
+        attempt = job.attempt
+        if job.state == "REJECTED":
+            self._count(job)
+            if attempt is not None:
+                self._earlier.pop(attempt.root, None)
+            return
+        wait, execution = job.start - job.submit, job.end - job.start
+        self._busy.append(execution * len(job.alloc))
+        self._last_end = job.end
+        if attempt is not None and (attempt.number or attempt.retried):
+            waited, executed = self._earlier.pop(attempt.root, (0.0, 0.0))
+            wait, execution = waited + wait, executed + execution
+            if attempt.retried:
+                self._earlier[attempt.root] = (wait, execution)
+                return
+        self._count(job)
+        self._waits.append(wait)
+        self._runs.append(execution)
+
+    def _count(self, job: Job) -> None:
+        self._states[job.state] = self._states.get(job.state, 0) + 1
+
+    def ends(self, now: float, reason: EndReason, message: str) -> None:
+        """Keep why the run ended."""
+        self._reason, self._message = reason, message
+
+    def summary(self) -> Summary:
+        """Return the figures so far; sums are exact (fsum), hence independent of the order of the jobs."""
+        waits, runs = self._waits, self._runs
+        count = len(waits)
+        ordered = sorted(waits)
+        turnarounds = [wait + run for wait, run in zip(waits, runs, strict=True)]
+        slowdowns = [total / run if run > 0 else 1.0 for total, run in zip(turnarounds, runs, strict=True)]
+        bounded = [max(1.0, total / max(run, TAU)) for total, run in zip(turnarounds, runs, strict=True)]
+        states = self._states
+        ended = sum(states.values())
+        computing = fsum(self._busy)
+        span = self._last_end - (self._first_submit or 0.0)
+        return Summary(
+            reason=self._reason,
+            message=self._message,
+            jobs=self.submitted_jobs,
+            completed=states.get("COMPLETED_SUCCESSFULLY", 0) + states.get("COMPLETED_FAILED", 0),
+            killed_at_walltime=states.get("COMPLETED_WALLTIME_REACHED", 0),
+            killed=states.get("COMPLETED_KILLED", 0),
+            rejected=states.get("REJECTED", 0),
+            unfinished=self.submitted_jobs - ended,
+            dropped=self._dropped,
+            makespan=self._last_end,
+            utilisation=computing / (self._units * span) if count and span > 0 and not self._shared else None,
+            mean_wait=fsum(waits) / count if count else None,
+            median_wait=_quantile(ordered, 0.5),
+            p95_wait=_quantile(ordered, 0.95),
+            max_wait=ordered[-1] if count else None,
+            mean_turnaround=fsum(turnarounds) / count if count else None,
+            max_turnaround=max(turnarounds, default=None),
+            mean_slowdown=fsum(slowdowns) / count if count else None,
+            max_slowdown=max(slowdowns, default=None),
+            mean_bounded_slowdown=fsum(bounded) / count if count else None,
+            max_bounded_slowdown=max(bounded, default=None),
+            units=self._units,
+            computing=computing,
+            reliability=None if self._reliability is None else self._reliability.summary(),
+        )
+
+
+def _quantile(ordered: list[float], share: float) -> float | None:
+    """Return the quantile by linear interpolation between order statistics (numpy's default, type 7)."""
+    if not ordered:
+        return None
+    place = share * (len(ordered) - 1)
+    low = int(place)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (place - low) * (ordered[high] - ordered[low])

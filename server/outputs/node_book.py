@@ -1,0 +1,151 @@
+"""What became of each node's time: busy, idle or down."""
+
+from math import inf
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipistrelle.platforms.description import Platform
+from pipistrelle.protocol.fields import EndReason
+from pipistrelle.protocol.units.indices import pieces
+from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.server.engine.jobs import Job
+from pipistrelle.server.engine.observers import Observer
+from pipistrelle.server.outages.node_units import Places
+
+NODE_COLUMNS = "node,pool,failures,maintenances,time_up,time_down,time_in_maintenance,time_busy,time_idle,availability"
+
+
+class NodeBook(Observer):
+    """Keeps account of every unit and node from the begin of a run to its end.
+
+    A node is down from a failure or maintenance on, whichever comes first, until neither keeps it down; a unit that a
+    job holds while its node is down counts as down, not as busy.
+    """
+
+    def __init__(self, platform: Platform) -> None:
+        self._platform = platform
+        self._places = Places.of(platform)
+        units, nodes = platform.units, platform.nodes
+        #: how long each unit was held by jobs while its node was up (s)
+        self._busy = np.zeros(units)
+        #: the jobs that hold units now
+        self._running: dict[str, Job] = {}
+        self._went_down = np.full(nodes, np.nan)
+        self._planned = np.zeros(nodes, dtype=np.bool_)
+        #: unit-seconds that jobs held units of nodes that were down
+        self._held_down = 0.0
+        #: {node: when it was down}, in seconds, for the nodes that ever were
+        self._down_times: dict[int, list[list[float]]] = {}
+        #: (down by failures, down for maintenance), in seconds
+        self._downtime = np.zeros((2, nodes))
+        self._counts = np.zeros((2, nodes), dtype=np.int64)
+        self._end = 0.0
+
+    def started(self, now: float, job: Job) -> None:
+        """Count the job's units as held."""
+        self._running[job.id] = job
+
+    def ended(self, now: float, job: Job) -> None:
+        """Count them as free."""
+        if self._running.pop(job.id, None) is not None:
+            self._add(job, now)
+
+    def _add(self, job: Job, end: float) -> None:
+        """Add the time that a job has held its units to their busy times."""
+        for part in pieces(job.alloc) if job.attempt is None else job.attempt.parts:
+            self._busy[part] += end - job.start
+        attempt = job.attempt
+        if attempt is None or not (attempt.lost or attempt.waited):
+            return
+        for node in attempt.lost | attempt.waited:
+            for down, up in reversed(self._down_times.get(node, ())):
+                if up <= job.start:
+                    break
+                overlap = min(up, end) - max(down, job.start)
+                if overlap > 0:
+                    for low, high in (job.alloc & self._places.units_of(NodeSet.interval(node, node))).intervals:
+                        self._busy[low : high + 1] -= overlap
+                        self._held_down += overlap * (high + 1 - low)
+
+    def went_down(self, now: float, nodes: NodeSet, units: NodeSet, planned: bool) -> None:
+        """Count nodes as down."""
+        for low, high in nodes.intervals:
+            part = slice(low, high + 1)
+            self._went_down[part] = now
+            self._planned[part] = planned
+            self._counts[int(planned), part] += 1
+        for node in nodes:
+            self._down_times.setdefault(node, []).append([now, inf])
+
+    def came_up(self, now: float, nodes: NodeSet, units: NodeSet) -> None:
+        """Count nodes as up."""
+        for low, high in nodes.intervals:
+            part = slice(low, high + 1)
+            down = now - self._went_down[part]
+            planned = self._planned[part]
+            self._downtime[0, part] += np.where(planned, 0.0, down)
+            self._downtime[1, part] += np.where(planned, down, 0.0)
+            self._went_down[part] = np.nan
+        for node in nodes:
+            self._down_times[node][-1][1] = now
+
+    def ends(self, now: float, reason: EndReason, message: str) -> None:
+        """Close the account at the run's end."""
+        self._end = now
+        for job in self._running.values():
+            self._add(job, now)
+        self._running = {}
+        down = np.flatnonzero(~np.isnan(self._went_down))
+        self._downtime[self._planned[down].astype(np.int64), down] += now - self._went_down[down]
+        self._went_down[down] = now
+
+    @property
+    def node_seconds(self) -> dict[str, float]:
+        """Seconds of all nodes together, at the end: in all, down by failures, in maintenance, busy, idle."""
+        total = self._end * self._platform.nodes
+        failed, maintained = (float(time) for time in self._downtime.sum(axis=1))
+        busy = float(self._busy_nodes().sum())
+        return {
+            "all": total,
+            "down": failed,
+            "maintenance": maintained,
+            "busy": busy,
+            "idle": total - failed - maintained - busy,
+        }
+
+    @property
+    def unavailable(self) -> float:
+        """Unit-seconds of nodes that were down, but for those that jobs held."""
+        down = self._downtime.sum(axis=0)
+        units = sum(float(down[first : first + count].sum()) * each for first, count, _, each in self._places.pools)
+        return units - self._held_down
+
+    @property
+    def failures(self) -> int:
+        """How many times a node failed that was up."""
+        return int(self._counts[0].sum())
+
+    def _busy_nodes(self) -> NDArray[np.float64]:
+        """Return each node's busy time in seconds, shape (nodes,): the mean of its units'."""
+        parts = [
+            self._busy[unit : unit + count * each].reshape(count, each).mean(axis=1)
+            for _, count, unit, each in self._places.pools
+        ]
+        return np.concatenate(parts)
+
+    def lines(self) -> list[str]:
+        """Return a line of the nodes' file for each node, without its newline."""
+        busy = self._busy_nodes()
+        lines = []
+        for pool, (first, count, _, _) in zip(self._platform.pools, self._places.pools, strict=True):
+            for node in range(first, first + count):
+                down, planned = self._downtime[:, node].tolist()
+                up = self._end - down - planned
+                failures, maintenances = self._counts[:, node].tolist()
+                share = up / self._end if self._end > 0 else 1.0
+                lines.append(
+                    f"{node},{pool.name},{failures},{maintenances},{up:.6f},{down:.6f},{planned:.6f},"
+                    f"{busy[node]:.6f},{up - busy[node]:.6f},{share:.9f}"
+                )
+        return lines

@@ -1,0 +1,92 @@
+"""The files that are written once, when a run is over or begins: configuration, aggregates, summary."""
+
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from pipistrelle.server.errors import OutputFailed
+from pipistrelle.server.outputs.metrics import Summary
+from pipistrelle.server.outputs.recorder import unwritable
+
+#: Batsim's columns; `scheduling_time` and `simulation_time` are wall-clock times there and stay empty here, so that
+#: equal runs give equal bytes.
+SCHEDULE_COLUMNS: Final = (
+    "batsim_version,consumed_joules,makespan,max_slowdown,max_turnaround_time,max_waiting_time,mean_slowdown,"
+    "mean_turnaround_time,mean_waiting_time,nb_computing_machines,nb_grouped_switches,nb_jobs,nb_jobs_finished,"
+    "nb_jobs_killed,nb_jobs_rejected,nb_jobs_success,nb_machine_switches,scheduling_time,simulation_time,success_rate,"
+    "time_computing,time_idle,time_sleeping,time_switching_off,time_switching_on,time_unavailable"
+)
+
+
+def schedule_csv(summary: Summary, version: str) -> str:
+    """Return Batsim's schedule file: its header and one line."""
+    killed = summary.killed_at_walltime + summary.killed
+    finished = summary.completed + killed
+    unavailable = 0.0 if summary.reliability is None else summary.reliability.unavailable
+    values = [
+        f"pipistrelle {version}",
+        _seconds(0.0),
+        _seconds(summary.makespan),
+        _seconds(summary.max_slowdown),
+        _seconds(summary.max_turnaround),
+        _seconds(summary.max_wait),
+        _seconds(summary.mean_slowdown),
+        _seconds(summary.mean_turnaround),
+        _seconds(summary.mean_wait),
+        str(summary.units),
+        "0",
+        str(summary.jobs),
+        str(finished),
+        str(killed),
+        str(summary.rejected),
+        str(summary.completed),
+        "0",
+        "",
+        "",
+        _seconds(summary.completed / summary.jobs if summary.jobs else 0.0),
+        _seconds(summary.computing),
+        _seconds(summary.units * summary.makespan - summary.computing - unavailable),
+        *[_seconds(0.0)] * 3,
+        _seconds(unavailable),
+    ]
+    return f"{SCHEDULE_COLUMNS}\n{','.join(values)}\n"
+
+
+def _seconds(value: float | None) -> str:
+    return f"{value or 0.0:.6f}"
+
+
+def to_json(value: Any) -> str:
+    """Return a value as indented JSON, one final newline."""
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n"
+
+
+def write_output(path: Path, text: str) -> None:
+    """Write a whole file; OutputFailed if that cannot be done."""
+    try:
+        path.write_text(text, encoding="utf-8", newline="")
+    except OSError as error:
+        raise unwritable(path, error) from None
+
+
+def prepare_folder(path: Path) -> Path:
+    """Create the outputs' folder if it is not there, and try whether it can be written to.
+
+    Raises
+    ------
+    OutputFailed
+        when it cannot: before anything is computed.
+    """
+    probe = path / ".pipistrelle-probe"
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise OutputFailed(
+            f"cannot write to the outputs' folder ({error.strerror or error})",
+            where=str(path),
+            hint="Choose another with --out.",
+        ) from None
+    return path

@@ -1,0 +1,1 @@
+"""How the engine reaches a scheduler: sockets, and the same without any."""

@@ -1,0 +1,199 @@
+"""The server's socket in the batsim dialect: a REQ that connects to a scheduler, which listens."""
+
+import contextlib
+import re
+import time
+from collections.abc import Callable
+from typing import Final
+
+import zmq
+from zmq.backend import Socket as RawSocket
+
+from pipistrelle.protocol.base.errors import ProtocolError, RemoteProtocolError
+from pipistrelle.protocol.batsim.codec import encode_notice
+from pipistrelle.protocol.batsim.session import BatsimServerSession
+from pipistrelle.protocol.fields import PROTOCOL_VERSION
+from pipistrelle.protocol.messages import HelloData, Notice, WelcomeData
+from pipistrelle.protocol.socket_events import socket_event
+from pipistrelle.server.errors import EndpointError, SchedulerFailed
+from pipistrelle.server.transport.endpoint import check_endpoint
+from pipistrelle.server.transport.peer import GRACE_S, TICK_MS, ZmqPeer, scheduler_named
+
+_raw_send: Final = RawSocket.send
+#: what a scheduler is called that nobody has named: this dialect has no HELLO in which it could say it
+UNNAMED: Final = "a Batsim scheduler"
+#: ZeroMQ itself would connect again, to whatever listens there by then: a scheduler that is gone must stay gone
+_NEVER_MS: Final = 24 * 3600 * 1000
+#: how long to wait before the next attempt to connect, and for an attempt to get anywhere
+_RETRY_S: Final = 0.02
+_ATTEMPT_S: Final = 1.0
+_WATCHED: Final = zmq.EVENT_CONNECTED | zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_CLOSED | zmq.EVENT_DISCONNECTED
+_NOWHERE: Final = re.compile(r"tcp://\*:.*|tcp://.*:\*")
+
+
+class BatsimTransport(ZmqPeer[BatsimServerSession]):
+    """Connects to an endpoint and speaks Batsim's protocol with the scheduler that listens there.
+
+    Parameters
+    ----------
+    endpoint
+        ``tcp://localhost:28000`` or ``ipc://PATH``; the scheduler need not be there yet.
+    hello_timeout, decision_timeout
+        how long to wait for a scheduler and for each of its replies, in seconds of the wall clock.
+    alive, interrupted
+        as for `pipistrelle.server.transport.native.ZmqTransport`.
+    name
+        what to call the scheduler, which cannot say it itself.
+
+    Raises
+    ------
+    EndpointError
+        when the endpoint is none that one can connect to.
+    """
+
+    def __init__(
+        self,
+        endpoint: str,
+        *,
+        hello_timeout: float,
+        decision_timeout: float,
+        alive: Callable[[], str | None] = lambda: None,
+        interrupted: Callable[[], bool] = lambda: False,
+        name: str = UNNAMED,
+    ) -> None:
+        check_endpoint(endpoint, allow_remote=True)
+        if _NOWHERE.fullmatch(endpoint):
+            raise EndpointError(
+                "one can listen at *, but not connect to it",
+                where=endpoint,
+                expected="the host and the port where the scheduler listens",
+                hint="For example tcp://localhost:28000.",
+            )
+        super().__init__(
+            zmq.REQ,
+            _WATCHED,
+            endpoint,
+            BatsimServerSession(),
+            decision_timeout=decision_timeout,
+            alive=alive,
+            interrupted=interrupted,
+        )
+        self._socket.setsockopt(zmq.RECONNECT_IVL, _NEVER_MS)
+        self._hello_timeout = hello_timeout
+        self._name = name
+        self._told_at: float | None = None
+        #: whether there is a scheduler that can still be sent something
+        self._reachable = False
+        #: why the last attempt to connect led nowhere
+        self._unanswered = "nobody listening there"
+
+    # -- connecting -------------------------------------------------------------------------------------------------
+
+    def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
+        """Wait until a scheduler listens; there is no handshake in this dialect.
+
+        Raises
+        ------
+        SchedulerFailed
+            when none is there within ``hello_timeout``, or the launched one died.
+        EndpointError
+            when ZeroMQ cannot connect to such an endpoint.
+        """
+        deadline = time.monotonic() + self._hello_timeout
+        while not self._attempt(deadline):
+            self._look_around(deadline, self._nobody_there)
+            time.sleep(_RETRY_S)
+        self._reachable = True
+        if self._name != UNNAMED:
+            self._who = scheduler_named(self._name)
+        return HelloData(self._name), WelcomeData(PROTOCOL_VERSION, (), run_id, server)
+
+    def _attempt(self, deadline: float) -> bool:
+        """Try to connect once, and return whether there is a scheduler."""
+        try:
+            self._socket.connect(self.endpoint)
+        except zmq.ZMQError as error:
+            raise EndpointError(f"cannot connect ({error})", where=self.endpoint) from None
+        patience = time.monotonic() + _ATTEMPT_S
+        while (event := self._next_event(TICK_MS)) != zmq.EVENT_HANDSHAKE_SUCCEEDED:
+            if event == zmq.EVENT_CONNECTED:  # what listens may be about to begin; the handshake has its own limit
+                patience = deadline
+                self._unanswered = "something that is no ZeroMQ socket of the kind REP"
+            elif event is not None or time.monotonic() >= patience:
+                with contextlib.suppress(zmq.ZMQError):  # a name that could not be resolved is not connected to
+                    self._socket.disconnect(self.endpoint)
+                return False
+            else:
+                self._look_around(deadline, self._nobody_there)
+        return True
+
+    def _next_event(self, patience_ms: int) -> int | None:
+        if not self._monitor.poll(patience_ms):
+            return None
+        return socket_event(self._monitor.recv_multipart())[0]
+
+    def _nobody_there(self) -> SchedulerFailed:
+        return SchedulerFailed(
+            f"no scheduler was there within {self._hello_timeout:g} s",
+            where=self.endpoint,
+            found=self._unanswered,
+            hint=f"Start one with 'pipistrelle schedule easy --dialect batsim --bind {self.endpoint}'.",
+        )
+
+    # -- the run ----------------------------------------------------------------------------------------------------
+
+    def send(self, notice: Notice) -> None:
+        """Send a notice.
+
+        Raises
+        ------
+        SchedulerFailed
+            when the scheduler's last reply had several parts, which only now shows.
+        """
+        frame = self._session.send_notice(notice)
+        self._owed_reply = True
+        try:
+            _raw_send(self._socket, frame)
+        except zmq.ZMQError as error:  # a rest of the reply is still there
+            self._reachable = False
+            raise SchedulerFailed(
+                f"{self._who} broke the protocol after {self._last_sent()}: its reply has several parts ({error})",
+                where=self.endpoint,
+                expected="a message of one part",
+            ) from None
+        self._told_at = notice.now
+
+    def _take_frame(self) -> bytes:
+        return self._socket.recv()
+
+    def _last_sent(self) -> str:
+        return "connecting" if self._told_at is None else f"the message of time {self._told_at!r}"
+
+    def _note_connections(self) -> None:
+        """Learn whether the connection was closed; the socket alone would wait for ever."""
+        while self._reachable and (event := self._next_event(0)) is not None:
+            self._peer_left |= event == zmq.EVENT_DISCONNECTED
+
+    def _lost(self) -> str | None:
+        self._reachable = False
+        return None
+
+    def _broke(self, error: RemoteProtocolError) -> None:
+        """Do nothing: there is no message for it, but the end of the simulation can still be told."""
+
+    # -- the end ----------------------------------------------------------------------------------------------------
+
+    def farewell(self, notice: Notice) -> None:
+        """Send the last notice, after a short wait for a reply that is still owed, and wait shortly for its own.
+
+        Whatever else had happened until then is not told: schedulers look for SIMULATION_ENDS alone.
+        """
+        if not self._reachable:
+            return
+        self._interrupted = lambda: False  # it has done its work
+        self._decision_timeout = GRACE_S
+        with contextlib.suppress(SchedulerFailed, ProtocolError, zmq.ZMQError):
+            if self._owed_reply:
+                self._await_frame()
+            _raw_send(self._socket, encode_notice(Notice(notice.seq, notice.now, notice.events[-1:])))
+            self._await_frame()

@@ -1,0 +1,108 @@
+"""How the engine reaches a scheduler: one small protocol, and its in-process form."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from math import isfinite
+from typing import Protocol
+
+from pipistrelle.protocol.base.errors import LocalProtocolError, PipistrelleError
+from pipistrelle.protocol.messages import HelloData, Notice, Refused, Reply, WelcomeData
+from pipistrelle.protocol.session import negotiate
+from pipistrelle.server.errors import SchedulerFailed
+
+
+class Transport(Protocol):
+    """A connection to one scheduler, from the server's side."""
+
+    def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
+        """Wait for a scheduler, agree with it and return both sides' words.
+
+        Raises
+        ------
+        SchedulerFailed
+            when none comes in time, or none that the server can speak with.
+        """
+
+    def send(self, notice: Notice) -> None:
+        """Send a notice; the scheduler may be at work on it when this returns.
+
+        Raises
+        ------
+        SchedulerFailed
+            when it cannot be reached any more.
+        """
+
+    def receive(self) -> Reply:
+        """Return the reply to the notice that was sent.
+
+        Raises
+        ------
+        SchedulerFailed
+            when the scheduler dies, stays silent for too long or breaks the protocol.
+        """
+
+    def farewell(self, notice: Notice) -> None:
+        """Send the last notice, as far as the scheduler can still be reached; never raises."""
+
+    def close(self) -> None:
+        """Release what the connection holds."""
+
+
+class InProcessScheduler(Protocol):
+    """A scheduler in the server's own process; `pipistrelle.schedulers.policy.runtime.Runtime` is one."""
+
+    def hello(self) -> HelloData:
+        """Return who the scheduler is."""
+
+    def welcome(self, data: WelcomeData) -> None:
+        """Take note of what was agreed."""
+
+    def answer(self, notice: Notice) -> Reply:
+        """Return the decisions for a notice."""
+
+
+class InProcessTransport:
+    """Calls a scheduler directly: the same messages, without frames.
+
+    ``interrupted`` is looked at between two messages; when it returns True, `receive` raises KeyboardInterrupt.
+    """
+
+    def __init__(self, scheduler: InProcessScheduler, interrupted: Callable[[], bool] = lambda: False) -> None:
+        self._scheduler = scheduler
+        self._interrupted = interrupted
+        self._notice: Notice | None = None
+
+    def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
+        """Agree with the scheduler; SchedulerFailed if there is no common version."""
+        hello = self._scheduler.hello()
+        answer = negotiate(hello, run_id=run_id, server=server)
+        if isinstance(answer, Refused):
+            raise SchedulerFailed(answer.data.message)
+        self._scheduler.welcome(answer.data)
+        return hello, answer.data
+
+    def send(self, notice: Notice) -> None:
+        """Keep the notice until the reply is wanted."""
+        self._notice = notice
+
+    def receive(self) -> Reply:
+        """Return the scheduler's reply to the notice."""
+        notice, self._notice = self._notice, None
+        if notice is None:
+            raise LocalProtocolError("no notice was sent that could be replied to")
+        reply = self._scheduler.answer(notice)
+        # A socket's codec refuses numbers that are not finite; here nothing else would.
+        times = (reply.now, *[decision.timestamp for decision in reply.events])
+        if not all(map(isfinite, times)):
+            raise LocalProtocolError("a decision's time is not a finite number", found=str(times))
+        if self._interrupted():
+            raise KeyboardInterrupt
+        return reply
+
+    def farewell(self, notice: Notice) -> None:
+        """Hand over the last notice; a policy that fails at it changes nothing any more."""
+        with suppress(PipistrelleError):
+            self._scheduler.answer(notice)
+
+    def close(self) -> None:
+        """Do nothing: there is no connection."""

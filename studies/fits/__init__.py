@@ -1,0 +1,1 @@
+"""Models fitted to observed failures, and what logs of them are like."""

@@ -1,0 +1,1 @@
+"""What a user names, as values: platforms, workloads, outages, reliability."""

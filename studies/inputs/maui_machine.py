@@ -1,0 +1,81 @@
+"""A platform made of a Maui resource trace: its nodes, alike ones as pools, and its classes."""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from pipistrelle.platforms.classes import JobClass
+from pipistrelle.platforms.description import Platform, Pool, Property
+from pipistrelle.traces.logs.size_units import Units
+from pipistrelle.traces.maui.resources import MauiNode
+
+_ODD: Final = re.compile(r"[^A-Za-z0-9_.-]+")
+_LONGEST: Final = 48  # of a pool's name may have 64, a number comes behind it
+
+
+def maui_platform(nodes: Sequence[MauiNode], name: str, *, units: Units = "nodes") -> Platform:
+    """Return the machine that the nodes of a resource trace are.
+
+    Nodes with the same processors, memory, disk, system, architecture, features and classes are a pool, named after
+    their features or their architecture; pools are in the order in which the trace first has one of their nodes. Each
+    class may have the pools whose nodes list it. Nodes that are down or drained when the trace begins are part of it.
+
+    Parameters
+    ----------
+    nodes
+        at least one.
+    name
+        what the machine is called.
+    units
+        what a schedulable unit is: a whole node, or one of its processors (a core).
+
+    Raises
+    ------
+    PlatformError
+        if the machine is too large, or a class has no valid name.
+    """
+    kinds: dict[tuple[object, ...], list[MauiNode]] = {}
+    for node in nodes:
+        kind = (node.processors, node.memory, node.disk, node.system, node.architecture, node.features, node.classes)
+        kinds.setdefault(kind, []).append(node)
+    pools: list[Pool] = []
+    classes: dict[str, list[str]] = {}
+    for number, alike in enumerate(kinds.values()):
+        pool = _pool(alike, number, {pool.name for pool in pools}, units)
+        pools.append(pool)
+        for one in dict.fromkeys(alike[0].classes):
+            classes.setdefault(one, []).append(pool.name)
+    return Platform(
+        name=name,
+        source="a Maui resource trace",
+        pools=tuple(pools),
+        classes=tuple(
+            JobClass(name=one, pools=() if len(some) == len(pools) else tuple(some)) for one, some in classes.items()
+        ),
+    )
+
+
+def _pool(alike: list[MauiNode], number: int, taken: set[str], units: Units) -> Pool:
+    node = alike[0]
+    properties: dict[str, Property] = {"processors_per_node": node.processors}
+    properties |= {
+        key: value
+        for key, value in (("memory_mb", node.memory), ("disk_mb", node.disk))
+        if value > 1  # 1 is the format's default
+    }
+    properties |= {
+        key: value
+        for key, value in (
+            ("system", node.system),
+            ("architecture", node.architecture),
+            ("features", " ".join(node.features)),
+        )
+        if value
+    }
+    base = _ODD.sub("-", "-".join(node.features) or node.architecture).strip("-._")[:_LONGEST] or "nodes"
+    name = base if base not in taken else f"{base}-{number + 1}"
+    while name in taken:
+        name += "x"
+    if units == "processors":
+        return Pool(name=name, nodes=len(alike), units_per_node=node.processors, unit="core", properties=properties)
+    return Pool(name=name, nodes=len(alike), properties=properties)

@@ -1,0 +1,238 @@
+"""Platforms and workloads as a user names them: bundled ones by name, own ones by path."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pipistrelle.platforms import catalogue as platforms
+from pipistrelle.platforms.description import MOST_UNITS, Platform, homogeneous
+from pipistrelle.platforms.read import parse_platform
+from pipistrelle.platforms.simgrid.grammar import is_xml
+from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean
+from pipistrelle.traces import catalogue as workloads
+from pipistrelle.traces.load import load
+from pipistrelle.traces.logs.size_units import Units
+from pipistrelle.traces.workload import Workload
+
+if TYPE_CHECKING:
+    from pipistrelle.platforms.simgrid.platform_file import SimGridPlatform
+
+#: formats that are not a centre's own: their sizes and times mean what they say
+_NO_LOGS: Final = ("", "SWF", "Batsim JSON")
+_HAIZEA: Final = "Haizea leases"
+
+
+class InputError(PipistrelleError):
+    """A platform or workload that cannot be had."""
+
+
+def load_platform(name: str) -> Platform:
+    """Return the bundled platform of this name, or the one that a file describes (TOML or SimGrid's XML).
+
+    Raises
+    ------
+    PipistrelleError
+        when there is neither, or the file is wrong.
+    """
+    machine = load_machine(name)
+    return machine if isinstance(machine, Platform) else machine.to_platform()
+
+
+def load_machine(name: str) -> "Platform | SimGridPlatform":
+    """Return what `load_platform` does, but a file in SimGrid's XML as its single hosts.
+
+    Jobs whose hosts decide how long they take can run on those alone.
+
+    Raises
+    ------
+    PipistrelleError
+        as `load_platform` does.
+    """
+    if name in platforms.names():
+        return platforms.get(name)
+    if not os.path.isfile(name):  # pathlib's would raise for a name that is too long
+        raise InputError(
+            f"there is no platform '{name}'",
+            expected="a bundled platform or a TOML file, or one in SimGrid's XML",
+            hint=did_you_mean(name, list(platforms.names())),
+        )
+    require_text(name)
+    return read_platform(name)
+
+
+def load_hosts(name: str, *, master: str = "master_host", roles: Mapping[str, str] | None = None) -> "SimGridPlatform":
+    """Return the hosts of a platform file in SimGrid's XML, as `pipistrelle batsim` needs them.
+
+    Parameters
+    ----------
+    name
+        the file's path.
+    master, roles
+        as with `pipistrelle.platforms.simgrid.platform_file.parse_simgrid`.
+
+    Raises
+    ------
+    PipistrelleError
+        when the file cannot be read or is wrong, or the roles do not suit it.
+    """
+    if not os.path.isfile(name):
+        raise InputError(f"there is no platform file '{name}'", expected="a file in SimGrid's XML")
+    from pipistrelle.platforms.simgrid.platform_file import parse_simgrid
+
+    require_text(name)
+    return parse_simgrid(read_text(Path(name)), name, master=master, roles=roles)
+
+
+def read_platform(name: str) -> "Platform | SimGridPlatform":
+    """Return what the platform file of this name describes; XML is SimGrid's, anything else our TOML.
+
+    Raises
+    ------
+    PipistrelleError
+        when the file cannot be read or is wrong.
+    """
+    text = read_text(Path(name))
+    if is_xml(text) or name.endswith(".xml"):
+        from pipistrelle.platforms.simgrid.platform_file import parse_simgrid  # most machines are no single hosts
+
+        return parse_simgrid(text, name)
+    return parse_platform(text, name)
+
+
+def is_platform(name: str) -> bool:
+    """Tell whether a file is a platform, by its suffix or, if that does not tell, because it begins as XML does."""
+    if name.endswith((".toml", ".xml")):
+        return True
+    if not os.path.isfile(name):  # bytes of a pipe would be gone once looked at
+        return False
+    try:
+        with open(name, "rb") as file:
+            return is_xml(file.read(1024).decode("utf-8", "replace"))
+    except OSError:
+        return False
+
+
+def load_workload(name: str, *, sort: bool = False, units: Units = "nodes", timezone: str | None = None) -> Workload:
+    """Return the bundled workload of this name, or the one in a file, of any format that `pipistrelle convert` reads.
+
+    ``sort`` accepts a log whose submit times are not ascending; ``units`` and ``timezone`` say how a centre's log is to
+    be read, as with `pipistrelle.traces.load.load`.
+
+    Raises
+    ------
+    PipistrelleError
+        when there is neither, or the file is wrong.
+    """
+    if name in workloads.names():
+        bundled = workloads.load_bundled(name)
+        _refuse_idle_options(bundled, units, timezone)
+        return bundled
+    if not os.path.exists(name):
+        raise InputError(
+            f"there is no workload '{name}'",
+            expected="a bundled workload or a file (SWF, Batsim's JSON, a centre's log; also .gz or .xz)",
+            hint=did_you_mean(name, list(workloads.names())),
+        )
+    require_text(name)
+    workload = load(Path(name), sort=sort, units=units, timezone=timezone)
+    _refuse_idle_options(workload, units, timezone)
+    return workload
+
+
+def is_log(workload: Workload) -> bool:
+    """Tell whether a workload was read from a centre's log, where units and a time zone say how."""
+    return workload.format not in _NO_LOGS
+
+
+def _refuse_idle_options(workload: Workload, units: Units, timezone: str | None) -> None:
+    """Raise InputError if it is said how to read a centre's log, and the workload is none."""
+    said = [*(["--units"] if units != "nodes" else []), *(["--timezone"] if timezone is not None else [])]
+    if said and not is_log(workload):
+        raise InputError(
+            f"{' and '.join(said)} {'say' if len(said) > 1 else 'says'} how to read a centre's log, and this is none",
+            where=workload.source,
+            expected="a log of PBS, Slurm, Maui or Haizea",
+            found=workload.format or None,
+            hint="Leave the option out." if len(said) == 1 else "Leave them out.",
+        )
+
+
+def units_remark(workload: Workload, platform: Platform, units: Units) -> str | None:
+    """Return what is to be said where sizes of a centre's log, read as ``units``, count other things than a machine's.
+
+    It is None where they count the same, and for all other workloads.
+    """
+    found = {pool.unit for pool in platform.pools}
+    if not is_log(workload) or len(found) > 1:
+        return None
+    unit = found.pop()
+    if units == "processors" and unit == "node":
+        advice = "leave out --units processors, or describe the machine by its cores"
+    elif units == "nodes" and unit != "node":
+        can = unit == "core" and workload.format != _HAIZEA
+        advice = "count processors with --units processors" if can else "name a machine of nodes"
+    else:
+        return None
+    return f"sizes in {workload.source} count {units}, but {platform.name} hands out {unit}s: {advice}"
+
+
+def require_text(name: str) -> None:
+    """Raise InputError if a file's name is no text, as the outputs, which are UTF-8, will say it."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise InputError("the file's name is not UTF-8 text", where=ascii(name), hint="Rename the file.") from None
+
+
+def platform_for(workload: Workload, name: str = "") -> Platform:
+    """Return the machine that a workload was made on, equal units as its own header describes it.
+
+    ``name`` is how the user called the workload; a bundled one has a bundled platform of the same name.
+
+    Raises
+    ------
+    InputError
+        when the header does not say how large the machine was.
+    """
+    if name in workloads.names() and name in platforms.names():
+        return platforms.get(name)
+    size = workload.machine_size
+    if size is None or size > MOST_UNITS:
+        said = [f"{key}: {workload.header[key]}" for key in ("MaxProcs", "MaxNodes") if key in workload.header]
+        raise InputError(
+            "the workload does not say how large its machine was",
+            where=workload.source,
+            expected=_size_text(workload),
+            found=", ".join(said) or (None if size is None else f"{size:,}"),
+            hint=_platform_hint(workload),
+        )
+    return homogeneous(size, f"{workload.name}-machine")
+
+
+def _size_text(workload: Workload) -> str | None:
+    """Return where a workload says how large its machine was; None for logs that never do."""
+    if not is_log(workload):
+        return f"MaxProcs or MaxNodes in its header (SWF), nb_res (JSON), 1 to {MOST_UNITS:,}"
+    return f"a site of 1 to {MOST_UNITS:,} nodes" if workload.format == _HAIZEA else None
+
+
+def _platform_hint(workload: Workload) -> str:
+    if not is_log(workload) or workload.format == _HAIZEA:
+        return "Name a platform with --platform."
+    return (
+        f"{workload.format} never says it: name a platform with --platform, whose units are what sizes count: nodes, "
+        "or processors with --units processors."
+    )
+
+
+def read_text(path: Path) -> str:
+    """Return a text file's content; InputError if it cannot be read or is not UTF-8."""
+    try:
+        return path.read_text(encoding="utf-8-sig")  # some editors begin a file with a mark
+    except OSError as error:
+        raise InputError(f"cannot read the file ({error.strerror or error})", where=str(path)) from None
+    except UnicodeDecodeError as error:
+        raise InputError(
+            "the file is not UTF-8 text", where=f"{path}, byte {error.start}", hint="Is it the right file?"
+        ) from None

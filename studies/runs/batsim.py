@@ -1,0 +1,323 @@
+"""A run in Batsim's way: its inputs, its outputs' prefix, and a scheduler that it connects to, or none."""
+
+import dataclasses
+import os
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from operator import attrgetter
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from pipistrelle.platforms.simgrid.platform_file import SimGridPlatform
+from pipistrelle.protocol.base.errors import PipistrelleError, printable
+from pipistrelle.protocol.base.log import logger
+from pipistrelle.protocol.base.version import package_version
+from pipistrelle.protocol.batsim.codec import encode_notice, encode_reply
+from pipistrelle.protocol.decisions import ExecuteJob, ExecuteJobData
+from pipistrelle.protocol.events import JobSubmitted
+from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
+from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.server.batsim.outputs import BatsimOutputs
+from pipistrelle.server.batsim.setup import BatsimOptions
+from pipistrelle.server.engine.observers import Observer
+from pipistrelle.server.errors import OutputFailed
+from pipistrelle.server.outputs.once import prepare_folder
+from pipistrelle.server.setup import Setup
+from pipistrelle.server.simulation import Result, simulate
+from pipistrelle.server.transport.batsim import BatsimTransport
+from pipistrelle.server.transport.in_process import InProcessTransport, Transport
+from pipistrelle.studies.inputs.named import InputError, load_hosts, load_workload, require_text
+from pipistrelle.studies.runs.run import deferred_interrupts
+from pipistrelle.studies.runs.timeouts import DECISION_TIMEOUT, HELLO_TIMEOUT
+from pipistrelle.traces.batsim.events import ExternalEvent, read_events
+from pipistrelle.traces.workload import Workload
+
+#: what may be written: each name follows the prefix
+OUTPUT_NAMES: Final = (
+    "_jobs.csv",
+    "_schedule.csv",
+    "_machine_states.csv",
+    "_consumed_energy.csv",
+    "_pstate_changes.csv",
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class BatsimInputs:
+    """The files of a run, and which of the platform's hosts compute.
+
+    Parameters
+    ----------
+    platform
+        a file in SimGrid's XML.
+    workloads
+        files in Batsim's JSON, or what else `load_workload` knows; their jobs' ids begin with w0!, w1! and so on.
+    events
+        files of external events.
+    master
+        the host that computes nothing, if the platform has it.
+    roles
+        {name of a host: its role}.
+    most_machines
+        how many hosts compute at most; 0 or less for all.
+    most_by_workload
+        whether there are at most as many as the largest ``nb_res`` of the workloads.
+    """
+
+    platform: str
+    workloads: tuple[str, ...] = ()
+    events: tuple[str, ...] = ()
+    master: str = "master_host"
+    roles: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    most_machines: int = 0
+    most_by_workload: bool = False
+
+
+def parse_roles(texts: Sequence[str]) -> dict[str, str]:
+    """Return {host: role} for texts such as ``host8:master`` or ``host1,host2:storage``; the last one counts.
+
+    Raises
+    ------
+    InputError
+        when a text is none of these.
+    """
+    roles: dict[str, str] = {}
+    for text in texts:
+        hosts, colon, role = text.partition(":")
+        names = hosts.split(",")
+        if not colon or not role or ":" in role or not all(names):
+            raise InputError(
+                "the role cannot be read",
+                where="--add-role-to-hosts",
+                expected="HOST,HOST:ROLE",
+                found=f"'{text}'",
+                hint="For example: -r host1,host2:storage.",
+            )
+        roles.update(dict.fromkeys(names, role))
+    return roles
+
+
+def make_batsim_setup(inputs: BatsimInputs, options: BatsimOptions, *, scheduled: bool = True) -> Setup:
+    """Read the inputs and return the setup of the run; ``options.events`` is replaced by what the inputs name.
+
+    Without a scheduler every job starts at time 0, whatever its submit time, as Batsim has it, and hosts are shared.
+
+    Raises
+    ------
+    PipistrelleError
+        when an input is wrong, or they do not go together.
+    """
+    machine = load_hosts(inputs.platform, master=inputs.master, roles=inputs.roles)
+    workloads = [load_workload(name) for name in inputs.workloads]
+    most = _most_machines(inputs, workloads)
+    if most is not None:
+        machine = machine.limited(most)
+    events = load_events(inputs.events, unknown=options.forward_unknown_events)
+    _check_events(events, machine)
+    # Batsim, too, forwards nothing where there are no events files.
+    forward = options.forward_unknown_events and bool(inputs.events)
+    options = dataclasses.replace(options, events=events, forward_unknown_events=forward)
+    if not scheduled:
+        options = dataclasses.replace(options, compute_sharing=True)
+        workloads = [_at_once(workload, f"w{number}", machine) for number, workload in enumerate(workloads)]
+    # Batsim's wire has no word for an illegal decision: one ends the run.
+    return Setup.of(machine, *workloads, strict=True, batsim=options)
+
+
+def load_events(names: Sequence[str], *, unknown: bool) -> tuple[ExternalEvent, ...]:
+    """Return the events of Batsim's events files, by time; those of one time in the order of the files.
+
+    ``unknown`` tells whether events of unknown types are let pass.
+
+    Raises
+    ------
+    PipistrelleError
+        when a file cannot be read or is wrong.
+    """
+    events: list[ExternalEvent] = []
+    for name in names:
+        require_text(name)
+        events.extend(read_events(name, unknown=unknown))
+    return tuple(sorted(events, key=attrgetter("timestamp")))
+
+
+def _most_machines(inputs: BatsimInputs, workloads: Sequence[Workload]) -> int | None:
+    limits = [inputs.most_machines] if inputs.most_machines > 0 else []
+    if inputs.most_by_workload and workloads:
+        sizes = [workload.machine_size for workload in workloads]
+        for workload, size in zip(workloads, sizes, strict=True):
+            if size is None:
+                raise InputError(
+                    "the workload does not say how many hosts it is for",
+                    where=workload.source,
+                    expected="the field nb_res",
+                    hint="Add it, or use --mmax NUMBER instead of --mmax-workload.",
+                )
+        limits.append(max(size for size in sizes if size is not None))
+    return min(limits, default=None)
+
+
+def _check_events(events: Sequence[ExternalEvent], machine: SimGridPlatform) -> None:
+    last = len(machine.hosts) - 1
+    for event in events:
+        if event.resources and NodeSet.parse(event.resources).last > last:
+            raise InputError(
+                "an event happens to hosts that the platform does not have",
+                where=f"event {event.type} at {event.timestamp!r} s",
+                expected=f"hosts 0 to {last}",
+                found=event.resources,
+                hint="Mend the event, or the number of hosts (--mmax, --mmax-workload).",
+            )
+
+
+def _at_once(workload: Workload, prefix: str, machine: SimGridPlatform) -> Workload:
+    """Return the workload with all its jobs at time 0."""
+    too_large = np.flatnonzero(workload.size > len(machine.hosts))
+    if too_large.size:
+        row = int(too_large[0])
+        raise InputError(
+            f"job {prefix}!{workload.ids[row]} is larger than the machine, and there is no scheduler to reject it",
+            where=workload.source,
+            expected=f"at most {len(machine.hosts)} hosts",
+            found=str(int(workload.size[row])),
+            hint="Take the job out, or run with a scheduler.",
+        )
+    return dataclasses.replace(workload, submit=np.zeros(len(workload)))
+
+
+def prepare_prefix(prefix: str) -> list[Path]:
+    """Make the folder that the outputs' prefix leads to, and return the files that a run may write.
+
+    Raises
+    ------
+    OutputFailed
+        when nothing can be written there.
+    """
+    try:
+        prepare_folder(Path(os.path.dirname(prefix) or "."))
+    except OutputFailed as error:
+        raise OutputFailed(error.what, where=error.where, hint="Choose another prefix with --export.") from None
+    return output_paths(prefix)
+
+
+def output_paths(prefix: str) -> list[Path]:
+    """Return the files that a run with this prefix may write."""
+    return [Path(prefix + name) for name in OUTPUT_NAMES]
+
+
+def run_batsim(
+    setup: Setup,
+    endpoint: str | None,
+    *,
+    prefix: str,
+    machine_states: bool = True,
+    observers: Sequence[Observer] = (),
+    hello_timeout: float = HELLO_TIMEOUT,
+    decision_timeout: float = DECISION_TIMEOUT,
+    log_messages: bool = False,
+) -> Result:
+    """Simulate with the scheduler that listens at an address, or with none, and write Batsim's outputs.
+
+    Parameters
+    ----------
+    setup
+        what `make_batsim_setup` returned.
+    endpoint
+        where the scheduler listens; None to start each job as soon as it is there.
+    prefix
+        what the outputs' paths begin with; `prepare_prefix` makes the folder.
+    machine_states
+        whether the file of the machine's states is written.
+    hello_timeout, decision_timeout
+        how long to wait for the scheduler and for each of its replies, s on the wall clock.
+    log_messages
+        whether each message is logged, at level INFO.
+
+    Raises
+    ------
+    PipistrelleError
+        when no scheduler came; a run that fails later says so in the result.
+    """
+    with deferred_interrupts() as interrupted:
+        transport: Transport
+        if endpoint is None:
+            transport = InProcessTransport(StartAtOnce(), interrupted)
+        else:
+            transport = BatsimTransport(
+                endpoint,
+                hello_timeout=hello_timeout,
+                decision_timeout=decision_timeout,
+                interrupted=interrupted,
+            )
+        try:
+            return simulate(
+                setup,
+                LoggedTransport(transport) if log_messages else transport,
+                clock=time.perf_counter,
+                outputs=BatsimOutputs(prefix, machine_states=machine_states),
+                observers=observers,
+            )
+        finally:
+            transport.close()
+
+
+class StartAtOnce:
+    """Stands in for a scheduler where there is none: a job of n hosts starts on the hosts 0 to n - 1 when it comes."""
+
+    def hello(self) -> HelloData:
+        """Return what the summary says of it."""
+        return HelloData("no scheduler", package_version())
+
+    def welcome(self, data: WelcomeData) -> None:
+        """Do nothing: no feature is asked for."""
+
+    def answer(self, notice: Notice) -> Reply:
+        """Start the jobs that the notice announces."""
+        starts = [
+            ExecuteJob(notice.now, ExecuteJobData(event.data.job_id, str(NodeSet.interval(0, event.data.job.res - 1))))
+            for event in notice.events
+            if isinstance(event, JobSubmitted)
+        ]
+        return Reply(notice.seq, notice.now, starts)
+
+
+class LoggedTransport:
+    """Another transport, with every message of both sides in the log, as Batsim's wire has it."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
+        """Wait for a scheduler."""
+        return self._transport.greet(run_id, server)
+
+    def send(self, notice: Notice) -> None:
+        """Log and send a notice."""
+        logger().info("sends {}", printable(encode_notice(notice).decode()))
+        self._transport.send(notice)
+
+    def receive(self) -> Reply:
+        """Return the reply, after it was logged."""
+        reply = self._transport.receive()
+        logger().info("received {}", printable(_reply_text(reply)))
+        return reply
+
+    def farewell(self, notice: Notice) -> None:
+        """Log and send the last notice."""
+        with suppress(PipistrelleError):  # what cannot be told is not sent either
+            logger().info("sends {}", printable(encode_notice(notice).decode()))
+        self._transport.farewell(notice)
+
+    def close(self) -> None:
+        """Close the other one."""
+        self._transport.close()
+
+
+def _reply_text(reply: Reply) -> str:
+    try:
+        return encode_reply(reply).decode()
+    except PipistrelleError:  # an unreadable decision is in it: the wire has no form for that
+        return repr(reply)

@@ -1,0 +1,1 @@
+"""Looking at workloads and choosing from them."""

@@ -1,0 +1,127 @@
+"""Which jobs of a workload ``pipistrelle workload filter`` keeps."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipistrelle.protocol.base.errors import did_you_mean
+from pipistrelle.studies.inputs.named import InputError
+from pipistrelle.studies.workloads.options import Range, parse_share
+from pipistrelle.traces.clean import clean
+from pipistrelle.traces.errors import shown
+from pipistrelle.traces.logs.labels import named_column
+from pipistrelle.traces.transforms.cut import keep, sample
+from pipistrelle.traces.workload import Workload, label_column
+
+#: fields that jobs can be chosen by: columns of numbers, or names that the log has
+FIELDS: Final = ("user", "group", "account", "queue", "qos", "partition", "application", "status", "state")
+#: more values than these are not listed
+_MOST_NAMED: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What a job must fulfil to be kept; all of it.
+
+    Parameters
+    ----------
+    begin, end
+        its submit time is at least `begin` and below `end`, s.
+    size, runtime, walltime
+        its size in units, run time and requested time in s are in these ranges, bounds included.
+    fields
+        {one of `FIELDS`: the values of which it must have one}; a value is a number of the log, or a name that the log
+        has, or that its header gives a number.
+    """
+
+    begin: float = -np.inf
+    end: float = np.inf
+    size: Range | None = None
+    runtime: Range | None = None
+    walltime: Range | None = None
+    fields: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def mask(self, workload: Workload) -> NDArray[np.bool_]:
+        """Return which jobs fulfil them, shape (n,).
+
+        Raises
+        ------
+        InputError
+            if the log has no such field, or no job has one of the values.
+        """
+        mask = (workload.submit >= self.begin) & (workload.submit < self.end)
+        ranges = ((workload.size, self.size), (workload.runtime, self.runtime), (workload.walltime, self.walltime))
+        for values, bounds in ranges:
+            if bounds is not None:
+                mask &= (values >= bounds.low) & (values <= bounds.high)
+        for name, wanted in self.fields.items():
+            mask &= _having(workload, name, wanted)
+        result: NDArray[np.bool_] = mask
+        return result
+
+
+def choose(
+    workload: Workload,
+    conditions: Conditions,
+    *,
+    invert: bool = False,
+    runnable: bool = False,
+    first: int | None = None,
+    last: int | None = None,
+    share: str | None = None,
+    rng: np.random.Generator,
+) -> Workload:
+    """Return the jobs of a workload that are wanted, in its order.
+
+    Parameters
+    ----------
+    conditions
+        what they fulfil, or with `invert` do not.
+    runnable
+        leave out those that cannot run on the trace's machine, and sort the others by submit time and id: `clean`.
+    first, last
+        take so many from the beginning or from the end of what is left then.
+    share
+        take a random number or percentage of what is left then.
+    rng
+        the only source of chance.
+
+    Raises
+    ------
+    PipistrelleError
+        if a condition makes no sense for the log, or no job is left.
+    """
+    mask = conditions.mask(workload)
+    chosen = keep(workload, ~mask if invert else mask)
+    if runnable:
+        ids = set(clean(chosen, chosen.machine_size)[0].ids)
+        chosen = keep(chosen, np.array([job in ids for job in chosen.ids], dtype=np.bool_))
+        chosen = clean(chosen, chosen.machine_size)[0]
+    if first is not None:
+        chosen = keep(chosen, np.arange(min(first, len(chosen)), dtype=np.int64))
+    if last is not None:
+        chosen = keep(chosen, np.arange(max(0, len(chosen) - last), len(chosen), dtype=np.int64))
+    return chosen if share is None else sample(chosen, parse_share(share, len(chosen)), rng)
+
+
+def _having(workload: Workload, name: str, wanted: Sequence[str]) -> NDArray[np.bool_]:
+    texts, named = label_column(workload, name), named_column(workload, name)
+    if texts is None or named is None:
+        known = [other for other in FIELDS if label_column(workload, other) is not None]
+        raise InputError(f"the log does not say a job's {name}", where=workload.source, hint=did_you_mean("", known))
+    present = {*texts, *named} - {""}
+    for value in wanted:
+        if value not in present:
+            many = len(present) > _MOST_NAMED
+            hint = f"'pipistrelle workload describe' shows the busiest of the {len(set(texts)):,}."
+            raise InputError(
+                f"no job has the {name} {shown(value)}",
+                where=workload.source,
+                hint=hint if many else did_you_mean(value, sorted(present)),
+            )
+    chosen = set(wanted)
+    rows = [text in chosen or called in chosen for text, called in zip(texts, named, strict=True)]
+    return np.array(rows, dtype=np.bool_)

@@ -1,0 +1,1 @@
+"""What an application gets of its allocations while nodes fail."""

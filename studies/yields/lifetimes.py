@@ -1,0 +1,313 @@
+"""What a long-lasting application gets of its allocations: lifetimes drawn at random, lived by the server's code.
+
+Each allocation is a `pipistrelle.server.attempts.progress.Course`, as in a run of the server, with failures that
+follow each other at the rate of all nodes that are up, and each of these as likely to be hit. What comes out is
+compared with the closed forms of `pipistrelle.platforms.failures.yield_model`.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipistrelle.platforms.failures.checkpointing import daly_interval
+from pipistrelle.platforms.failures.yield_model import SHAPES, Allocation, Form, Optimum, Shape, YieldError, YieldModel
+from pipistrelle.server.attempts.progress import Course
+from pipistrelle.traces.resilience import Kind, Resilience
+
+Floats = NDArray[np.float64]
+
+_KINDS: Final[dict[Shape, Kind]] = {"rigid": "spares", "moldable": "moldable", "grid": "grid"}
+#: seconds of work on the whole allocation: no application of this length ends
+_ENDLESS: Final = 1e15
+#: seconds of work that the application has behind it, so that its first allocation begins with a read, as all others
+_BEFORE: Final = 1.0
+#: attempts of one job: with more, it will not end
+_MOST_ATTEMPTS: Final = 1_000_000
+
+
+class Estimate(NamedTuple):
+    """A mean of a sample, and the interval that holds the true one as often as was asked for."""
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def half(self) -> float:
+        """Half the width of the interval."""
+        return (self.high - self.low) / 2
+
+    @classmethod
+    def of(cls, values: Floats, confidence: float = 0.95) -> "Estimate":
+        """Return the estimate of the mean of independent values, shape (n,), n at least 2, by the normal law."""
+        value = float(values.mean())
+        half = _normal(confidence) * float(values.std(ddof=1)) / math.sqrt(values.size)
+        return cls(value, value - half, value + half)
+
+
+@dataclass(frozen=True)
+class Lifetimes:
+    """What was got of allocations, one after the other.
+
+    Parameters
+    ----------
+    nodes
+        of each allocation.
+    length
+        how long each lived, from its start to the failure that ended it, in seconds, shape (n,).
+    work
+        the work that was kept of it, in node-seconds, shape (n,).
+    """
+
+    nodes: int
+    length: Floats
+    work: Floats
+
+    def yield_after(self, wait: float, confidence: float = 0.95) -> Estimate:
+        """Return the yield if each allocation is waited for so long (s): all work over all time of all nodes.
+
+        The interval is that of a ratio of two means of independent pairs (delta method), by the normal law.
+        """
+        time = self.nodes * (self.length + wait)
+        value = float(self.work.sum() / time.sum())
+        spread = float((self.work - value * time).std(ddof=1)) / float(time.mean())
+        half = _normal(confidence) * spread / math.sqrt(self.length.size)
+        return Estimate(value, value - half, value + half)
+
+
+class YieldRow(NamedTuple):
+    """A yield for a wait (s) with F, and what was simulated; ``shape`` None: each allocation ends with one failure."""
+
+    wait: float
+    shape: Shape | None
+    failures: int
+    share: float
+    simulated: Estimate | None
+
+
+class WaitRow(NamedTuple):
+    """The largest wait for a target yield; ``best`` None: there is none."""
+
+    target: float
+    shape: Shape | None
+    best: Optimum | None
+
+
+#: no spares, then the shapes
+_ROWS: Final[tuple[Shape | None, ...]] = (None, *SHAPES)
+#: so many times the lifetimes are simulated where each ends with its first failure
+SINGLE_FAILURES: Final = 100
+
+
+def yield_rows(
+    allocation: Allocation,
+    waits: Sequence[float],
+    *,
+    failures: int | None = None,
+    form: Form = "paper",
+    lifetimes: int = 0,
+    seed: int = 1,
+) -> list[YieldRow]:
+    """Return the yields without spares and of each shape, wait by wait.
+
+    Parameters
+    ----------
+    waits
+        seconds.
+    failures
+        F; None: the best for each shape and wait.
+    lifetimes
+        how many allocations are simulated for each row, `SINGLE_FAILURES` times as many without spares; 0: none.
+    seed
+        of the simulations; each shape and F has random numbers of its own.
+
+    Raises
+    ------
+    YieldError
+        if F is not below the number of nodes, or a wait out of range.
+    """
+    _check_failures(failures or 0, allocation.nodes)
+    models = {shape: _model(shape, allocation, form) for shape in _ROWS}
+    lived: dict[tuple[Shape | None, int], Lifetimes] = {}
+    rows = []
+    for wait in waits:
+        for number, shape in enumerate(_ROWS):
+            model = models[shape]
+            chosen = failures if shape is not None and failures is not None else model.optimum(wait).failures
+            key = (shape, chosen)
+            if lifetimes and key not in lived:
+                lived[key] = live(
+                    shape or "rigid",
+                    allocation,
+                    failures=chosen,
+                    lifetimes=lifetimes * (SINGLE_FAILURES if shape is None else 1),
+                    generator=np.random.Generator(
+                        np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(number, chosen)))
+                    ),
+                )
+            simulated = lived[key].yield_after(wait) if lifetimes else None
+            rows.append(YieldRow(wait, shape, chosen, float(model.yields(wait)[chosen]), simulated))
+    return rows
+
+
+def wait_rows(
+    allocation: Allocation, targets: Sequence[float], *, failures: int | None = None, form: Form = "paper"
+) -> list[WaitRow]:
+    """Return the largest waits that still allow yields (0 to 1), without spares and for each shape."""
+    models = {shape: _model(shape, allocation, form) for shape in _ROWS}
+    return [
+        WaitRow(target, shape, models[shape].largest_wait(target, None if shape is None else failures))
+        for target in targets
+        for shape in _ROWS
+    ]
+
+
+def _check_failures(failures: int, nodes: int) -> None:
+    if not 0 <= failures < nodes:
+        raise YieldError(f"{failures} failures cannot be tolerated", expected=f"0 to {nodes - 1}, fewer than the nodes")
+
+
+def _model(shape: Shape | None, allocation: Allocation, form: Form) -> YieldModel:
+    return YieldModel(shape or "rigid", allocation, form=form, most=0 if shape is None else None)
+
+
+def resilience_of_shape(shape: Shape, allocation: Allocation, failures: int) -> Resilience:
+    """Return how a job of this shape meets failures and gives its allocation up after F + 1 of them."""
+    return Resilience(_KINDS[shape], allocation.optimum, dump=allocation.dump, read=allocation.read, spares=failures)
+
+
+def live(
+    shape: Shape, allocation: Allocation, *, failures: int, lifetimes: int, generator: np.random.Generator
+) -> Lifetimes:
+    """Return what becomes of allocations, each of which is given up at failure F + 1.
+
+    Parameters
+    ----------
+    failures
+        F, fewer than the allocation's nodes.
+    lifetimes
+        how many allocations, at least 2.
+    generator
+        where chance comes from.
+
+    Raises
+    ------
+    YieldError
+        if F or the number of allocations is out of range.
+    """
+    nodes = allocation.nodes
+    _check_failures(failures, nodes)
+    if lifetimes < 2:
+        raise YieldError("one allocation tells nothing of the others", expected="at least 2", found=str(lifetimes))
+    resilience = resilience_of_shape(shape, allocation, failures)
+    rate = 1.0 / allocation.mtbf
+    numbers = range(nodes)
+    rates: Sequence[float] | float = [rate] * nodes if failures else rate * nodes
+    means = allocation.mtbf / (nodes - np.arange(failures + 1))
+    length, work = np.empty(lifetimes), np.empty(lifetimes)
+    saved = _BEFORE
+    for number in range(lifetimes):
+        times = np.cumsum(generator.exponential(means)).tolist()
+        victims = generator.choice(nodes, failures + 1, replace=False).tolist()
+        course = Course(resilience, start=0.0, work=_ENDLESS, saved=saved, nodes=numbers, rates=rates)
+        for now, victim in zip(times, victims, strict=True):
+            if not course.strike(now, (victim,)):
+                break
+        account = course.account(now)
+        saved = account.saved
+        length[number], work[number] = now, account.node_useful
+    return Lifetimes(nodes, length, work)
+
+
+def completion_times(
+    resilience: Resilience, *, work: float, mtbf: float, runs: int, generator: np.random.Generator
+) -> Floats:
+    """Return how long a job takes that has its allocation again at once when it fails, in seconds, shape (runs,).
+
+    Parameters
+    ----------
+    resilience
+        of kind "checkpoint", or of another that tolerates no failure.
+    work
+        how long it takes without dumps and failures, in seconds.
+    mtbf
+        of the allocation, in seconds.
+    runs
+        how many times.
+    generator
+        where chance comes from.
+
+    Raises
+    ------
+    YieldError
+        if it has not ended after a million failures.
+    """
+    taken = np.empty(runs)
+    for run in range(runs):
+        now = saved = 0.0
+        for gap in _gaps(mtbf, generator):
+            course = Course(resilience, start=now, work=work, saved=saved, nodes=_ONE, rates=1.0 / mtbf)
+            if course.finish <= now + gap:
+                taken[run] = course.finish
+                break
+            now += gap
+            course.strike(now, _ONE)
+            saved = course.account(now).saved
+        else:
+            raise YieldError(
+                "a job does not end", found=f"{_MOST_ATTEMPTS:,} failures, one in {mtbf:g} s, in {work:g} s of work"
+            )
+    return taken
+
+
+def best_interval(dump: float, read: float, mtbf: float, *, runs: int, seed: int) -> Estimate:
+    """Return the time of work (s) between two dumps with which a job is done soonest, as simulated.
+
+    Each run takes a job of `_DUMPS` of Daly's intervals through the same failures with five intervals around it. The
+    least value of the parabola through their mean times, over the logarithm of the interval, is where the best interval
+    is; the parabola itself is wrong by less than 0.7 % if failures are at least five times as rare as dumps take.
+
+    Parameters
+    ----------
+    dump, read
+        C and R, in seconds.
+    mtbf
+        of the allocation, in seconds.
+    runs
+        how many jobs, at least 2.
+    seed
+        each run has random numbers of its own.
+    """
+    centre = daly_interval(dump, mtbf)
+    work = _DUMPS * centre
+    parts = np.rint(_DUMPS * np.exp(np.linspace(-_AROUND, _AROUND, 5)))  # whole intervals: no odd one at the end
+    times = np.empty((runs, parts.size))
+    for run in range(runs):
+        for column, interval in enumerate((work / parts).tolist()):
+            way = Resilience("checkpoint", interval, dump, read)
+            chance = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(run,))))
+            times[run, column] = completion_times(way, work=work, mtbf=mtbf, runs=1, generator=chance)[0]
+    bent, slope, _ = np.linalg.pinv(np.vander(np.log(_DUMPS / parts), 3)) @ times.T
+    best = -float(slope.mean() / bent.mean()) / 2
+    spread = float((slope + 2 * best * bent).std(ddof=1)) / abs(2 * float(bent.mean()))
+    half = _normal(0.95) * spread / math.sqrt(runs)
+    return Estimate(*(centre * math.exp(value) for value in (best, best - half, best + half)))
+
+
+#: Daly's intervals of a job of `best_interval`, and how far around them it looks, as a logarithm
+_DUMPS: Final = 300
+_AROUND: Final = 0.3
+_ONE: Final = range(1)
+
+
+def _gaps(mtbf: float, generator: np.random.Generator) -> Iterator[float]:
+    return (float(generator.exponential(mtbf)) for _ in range(_MOST_ATTEMPTS))
+
+
+def _normal(confidence: float) -> float:
+    return NormalDist().inv_cdf((1 + confidence) / 2)

@@ -1,0 +1,59 @@
+"""Intervals between dumps, and expected times, by Young and Daly."""
+
+import math
+
+import numpy as np
+import pytest
+
+from pipistrelle.platforms.failures.checkpointing import allocation_mtbf, daly_interval, daly_time, young_interval
+
+
+def shortest(dump: float, read: float, mtbf: float) -> float:
+    """Return the interval at which Daly's expected time is shortest, by trying many."""
+    intervals = np.geomspace(math.sqrt(dump * mtbf) / 4, 4 * mtbf, 40_001).tolist()
+    return min(intervals, key=lambda interval: daly_time(1.0, interval, dump, read, mtbf))
+
+
+def test_rates_of_nodes_add_up() -> None:
+    """An allocation fails as often as its nodes together; without failures, never."""
+    assert allocation_mtbf([1e-6] * 4) == 250_000.0
+    assert allocation_mtbf([1e-6, 3e-6]) == 250_000.0
+    assert allocation_mtbf([0.0, 0.0]) == allocation_mtbf([]) == math.inf
+
+
+def test_the_order_of_the_rates_makes_no_difference() -> None:
+    """Their sum is correctly rounded, and of equal ones it is their product: courses rely on both."""
+    rates = np.random.default_rng(5).exponential(1e-7, 999).tolist()
+
+    assert allocation_mtbf(rates) == allocation_mtbf(rates[::-1]) == allocation_mtbf(sorted(rates))
+    for rate in rates[:50]:
+        assert allocation_mtbf([rate] * 999) == 1.0 / (rate * 999)
+
+
+def test_youngs_interval() -> None:
+    """sqrt(2 C M): two minutes and the 7.8 hours of 22,500 nodes give three quarters of an hour."""
+    assert young_interval(120.0, 28_051.2) == pytest.approx(2594.665, abs=1e-3)
+    assert young_interval(0.0, 1000.0) == 0.0
+    assert young_interval(120.0, math.inf) == math.inf
+
+
+def test_dalys_interval_is_the_mtbf_when_dumps_are_longer_than_twice_that() -> None:
+    """From C = 2 M on; there is no step, as the estimate reaches the same value."""
+    assert daly_interval(2000.0, 1000.0) == daly_interval(9000.0, 1000.0) == 1000.0
+    assert daly_interval(1999.999, 1000.0) == pytest.approx(1000.0 * (2 * (1 + 1 / 3 + 1 / 9) - 2), rel=1e-3)
+    assert daly_interval(120.0, math.inf) == math.inf
+
+
+@pytest.mark.parametrize("ratio", [1, 2, 5, 10, 30, 100, 1000, 10_000])
+@pytest.mark.parametrize("read", [0.0, 60.0, 600.0])
+def test_dalys_interval_gives_the_shortest_time(ratio: float, read: float) -> None:
+    """Within 2 % of the interval that does, from an MTBF of as long as a dump; however long reads take."""
+    dump = 60.0
+
+    assert daly_interval(dump, ratio * dump) == pytest.approx(shortest(dump, read, ratio * dump), rel=0.02)
+
+
+def test_expected_time_tends_to_the_work_and_its_dumps() -> None:
+    """Where failures are rare, every interval takes itself and its dump."""
+    assert daly_time(1000.0, 100.0, 10.0, 10.0, 1e12) == pytest.approx(1100.0)
+    assert daly_time(1000.0, 100.0, 10.0, 10.0, 500.0) > 1100.0

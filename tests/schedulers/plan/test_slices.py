@@ -1,0 +1,174 @@
+"""Time slices and masks of units, against sets that are looked through one by one."""
+
+from math import inf, nextafter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipistrelle.protocol.units.masks import lowest, mask_of, units_of
+from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.schedulers.plan.slices import Closure, Fit, TimeSlices, end_of
+
+UNITS = 5
+
+
+@settings(deadline=None)
+@given(st.sets(st.integers(0, 200)))
+def test_a_mask_is_a_set_of_units(units: set[int]) -> None:
+    """Masks have one bit a unit, and become the same set again."""
+    nodes = NodeSet.of(units)
+
+    assert mask_of(nodes) == sum(1 << unit for unit in units)
+    assert units_of(mask_of(nodes)) == nodes
+
+
+@settings(deadline=None)
+@given(st.sets(st.integers(0, 200), min_size=1), st.integers(1, 200))
+def test_the_lowest_units(units: set[int], count: int) -> None:
+    """As many as asked for, from below, gaps left out."""
+    count = min(count, len(units))
+
+    assert list(units_of(lowest(mask_of(NodeSet.of(units)), count))) == sorted(units)[:count]
+
+
+def test_a_job_always_lasts() -> None:
+    """A walltime that is nothing beside the time of day still ends later than it begins."""
+    assert end_of(0.0, 5.0) == 5.0
+    assert end_of(1e9, 1e-9) == nextafter(1e9, inf)
+    assert end_of(3.0, inf) == inf
+
+
+class Held:
+    """The reference: who holds what, and when."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.places: list[tuple[int, float, float]] = []
+
+    def free(self, begin: float, end: float, without: tuple[int, float, float] | None = None) -> int:
+        """Return the units that nobody holds at any time from begin to end."""
+        mask = (1 << UNITS) - 1
+        for place in self.places:
+            units, first, last = place
+            if place is not without and first < end and last > begin:
+                mask &= ~units
+        return mask
+
+    def earliest(self, size: int, walltime: float, without: tuple[int, float, float] | None = None) -> Fit | None:
+        """Try now and every end in turn."""
+        for begin in sorted({self.now, *(end for _, _, end in self.places if self.now < end < inf)}):
+            free = self.free(begin, begin + walltime, without)
+            if free.bit_count() >= size:
+                return Fit(begin, free)
+        return None
+
+
+times = st.sampled_from([1.0, 2.0, 3.0, 5.0, 8.0, inf])
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("place"), st.integers(1, UNITS), times),
+        st.tuples(st.just("again"), st.integers(0, 9), times),
+        st.tuples(st.just("clear"), st.integers(0, 9), times),
+        st.tuples(st.just("advance"), st.integers(0, 3), times),
+    ),
+    max_size=25,
+)
+
+
+@settings(max_examples=500, deadline=None)
+@given(steps)
+def test_slices_tell_what_is_free(steps: list[tuple[str, int, float]]) -> None:
+    """Places come and go and time goes on: the first fit is always the one found by trying all times."""
+    slices, held = TimeSlices(0.0, (1 << UNITS) - 1), Held()
+    for what, number, walltime in steps:
+        if what == "advance":
+            held.now += number
+            held.places = [place for place in held.places if place[2] > held.now]
+            slices.advance(held.now)
+        elif what == "place":
+            fit = slices.earliest(number, walltime)
+            assert fit == held.earliest(number, walltime)
+            free_now = held.free(held.now, held.now + walltime)
+            assert slices.now_for(number, walltime) == (free_now if free_now.bit_count() >= number else 0)
+            if fit is not None:
+                place = (lowest(fit.units, number), fit.begin, end_of(fit.begin, walltime))
+                held.places.append(place)
+                slices.take(*place)
+        elif held.places:
+            place = held.places[number % len(held.places)]
+            units, begin, end = place
+            if what == "clear":
+                held.places.remove(place)
+                slices.give_back(*place)
+            elif begin >= held.now and end > begin:
+                fit = slices.earliest(units.bit_count(), end - begin, own=units, own_begin=begin)
+                assert fit == held.earliest(units.bit_count(), end - begin, without=place)
+        assert slices.free_now == held.free(held.now, nextafter(held.now, inf)).bit_count()
+    for place in held.places:
+        slices.give_back(*place)
+    assert slices.earliest(UNITS, inf) == Fit(held.now, (1 << UNITS) - 1)
+
+
+closures = st.lists(
+    st.builds(
+        lambda begin, length, units: Closure(begin, begin + length, units),
+        st.integers(0, 12).map(float),
+        st.sampled_from([1.0, 2.5, 6.0, inf]),
+        st.integers(1, (1 << UNITS) - 1),
+    ),
+    max_size=4,
+)
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.lists(st.tuples(st.integers(1, UNITS), times, closures, st.integers(0, 2)), max_size=12))
+def test_closures_keep_a_job_out(jobs: list[tuple[int, float, list[Closure], int]]) -> None:
+    """Each job is kept from units of its own closures, and only from these; a fit may begin where one ends."""
+    slices, held = TimeSlices(0.0, (1 << UNITS) - 1), Held()
+    for size, walltime, closed, wait in jobs:
+        held.now += wait
+        held.places = [place for place in held.places if place[2] > held.now]
+        slices.advance(held.now)
+        others = [(units, begin, end) for begin, end, units in closed]
+        known = held.places
+        held.places = known + others
+        fit = held.earliest(size, walltime)
+        assert slices.earliest(size, walltime, closures=closed) == fit
+        free_now = held.free(held.now, held.now + walltime)
+        assert slices.now_for(size, walltime, closed) == (free_now if free_now.bit_count() >= size else 0)
+        held.places = known
+        if fit is not None:
+            place = (lowest(fit.units, size), fit.begin, end_of(fit.begin, walltime))
+            held.places.append(place)
+            slices.take(*place)
+            if fit.begin >= held.now:
+                again = slices.earliest(size, walltime, own=place[0], own_begin=fit.begin, closures=closed)
+                assert again == fit
+
+
+def test_slices_are_joined_again() -> None:
+    """What has come and gone leaves no slices behind."""
+    slices = TimeSlices(0.0, 0b111)
+    slices.take(0b001, 2.0, 5.0)
+    slices.take(0b110, 3.0, inf)
+    assert len(slices) == 4
+    slices.give_back(0b001, 2.0, 5.0)
+    slices.give_back(0b110, 3.0, inf)
+
+    assert len(slices) == 1
+    slices.give_back(0b111, -5.0, -1.0)
+    assert slices.free_now == 3
+
+
+@pytest.mark.parametrize(
+    ("now", "slices_left", "free"), [(0.0, 4, 2), (1.0, 4, 2), (2.0, 3, 1), (5.0, 2, 0), (7.0, 1, 2)]
+)
+def test_the_past_is_forgotten(now: float, slices_left: int, free: int) -> None:
+    """A slice that ends now is past, one that begins now is not."""
+    slices = TimeSlices(0.0, 0b11)
+    slices.take(0b01, 2.0, 6.0)
+    slices.take(0b10, 5.0, 6.0)
+    slices.advance(now)
+
+    assert (len(slices), slices.free_now) == (slices_left, free)

@@ -1,0 +1,234 @@
+"""Messages on the scheduler's connection, against libzmq's sockets and byte by byte."""
+
+import errno
+import signal
+import socket
+import threading
+import time
+from contextlib import suppress
+from itertools import pairwise
+from math import inf
+from typing import Any
+
+import pytest
+import zmq
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipistrelle.schedulers.wire.zmtp import ConnectionLost
+
+#: what a ROUTER says first: its greeting and READY
+HELLO = b"\xff" + bytes(8) + b"\x7f\x03\x00NULL" + bytes(48) + b"\x04\x1c\x05READY\x0bSocket-Type\x00\x00\x00\x06ROUTER"
+
+#: how a message of four bytes comes from a REQ
+NEXT = b"\x01\x00\x00\x04next"
+
+
+@pytest.mark.parametrize("kind", ["ipc", "tcp", "tcp6"])
+@pytest.mark.parametrize("size", [0, 1, 255, 256, 16_384, 3_000_000])
+def test_messages_of_every_length_go_both_ways(connected, router, tmp_path, kind, size):
+    """What one side sends is what the other receives, over every kind of endpoint."""
+    router.bind({"ipc": f"ipc://{tmp_path}/s", "tcp": "tcp://127.0.0.1:*", "tcp6": "tcp://[::1]:*"}[kind])
+    text = bytes(at % 251 for at in range(size))
+    with connected(router.getsockopt_string(zmq.LAST_ENDPOINT)) as connection:
+        for _ in range(3):
+            sending = threading.Thread(target=connection.send, args=(text,))
+            sending.start()
+            identity, delimiter, received = router.recv_multipart()
+            sending.join()
+            assert (delimiter, received) == (b"", text)
+            router.send_multipart([identity, b"", text])
+            assert connection.receive() == text
+
+
+def test_several_messages_at_once_come_one_after_the_other(connected, router):
+    """Messages that arrive together, long and short, are told apart."""
+    router.bind("tcp://127.0.0.1:*")
+    texts = [b"a" * 300, b"", b"b", b"c" * 40_000, b"d"]
+    with connected(router.getsockopt_string(zmq.LAST_ENDPOINT)) as connection:
+        connection.send(b"go")
+        identity = router.recv_multipart()[0]
+        for text in texts:
+            router.send_multipart([identity, b"", text])
+        time.sleep(0.2)
+        assert [connection.receive() for _ in texts] == texts
+
+
+def test_heartbeats_are_answered(connected, router):
+    """A peer that asks whether we are alive goes on talking to us."""
+    router.setsockopt(zmq.HEARTBEAT_IVL, 50)
+    router.setsockopt(zmq.HEARTBEAT_TIMEOUT, 150)
+    router.bind("tcp://127.0.0.1:*")
+    with connected(router.getsockopt_string(zmq.LAST_ENDPOINT)) as connection:
+        connection.send(b"hello")
+        identity = router.recv_multipart()[0]
+        waiting = threading.Thread(target=lambda: received.append(connection.receive()))
+        received: list[bytes] = []
+        waiting.start()
+        time.sleep(0.6)
+        router.send_multipart([identity, b"", b"still there"])
+        waiting.join(10)
+        assert received == [b"still there"]
+
+
+def test_commands_without_end_are_no_message(peer, connected):
+    """Who waits for a message until some time is not kept by a peer that says other things."""
+
+    def serve(taken: socket.socket) -> None:
+        taken.sendall(HELLO)
+        while True:
+            taken.sendall(b"\x04\x07\x04PING\x00\x00" * 10)
+
+    with peer(serve) as endpoint, connected(endpoint) as connection:
+        connection.limit(time.monotonic() + 0.2)
+        with pytest.raises(TimeoutError):
+            connection.receive()
+
+
+@settings(max_examples=40, deadline=None, database=None)
+@given(
+    texts=st.lists(st.one_of(st.binary(max_size=5), st.binary(min_size=250, max_size=260)), min_size=1, max_size=5),
+    cuts=st.lists(st.integers(0, 400), max_size=6),
+)
+def test_messages_may_come_in_any_pieces(peer, connected, texts, cuts):
+    """Wherever the stream of bytes is cut, the same messages come out."""
+    stream = HELLO
+    for text in texts:
+        long = len(text) > 255
+        stream += b"\x01\x00" + (b"\x02" + len(text).to_bytes(8, "big") if long else bytes((0, len(text)))) + text
+    places = sorted({0, len(stream), *(len(HELLO) - 5 + cut for cut in cuts)})
+    pieces = [stream[begin:end] for begin, end in pairwise(places)]
+
+    def serve(taken: socket.socket) -> None:
+        taken.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for piece in pieces:
+            taken.sendall(piece)
+            time.sleep(1e-3)
+        while taken.recv(1000):  # to its end: closing before would throw away what is on its way
+            pass
+
+    with peer(serve) as endpoint, connected(endpoint) as connection:
+        assert [connection.receive() for _ in texts] == texts
+
+
+@pytest.mark.parametrize("size", [5, 300])
+def test_a_message_may_be_cut_at_any_byte(peer, connected, size):
+    """Whatever part of its head comes first, a message is the same."""
+    text = b"x" * size
+    head = b"\x02" + size.to_bytes(8, "big") if size > 255 else bytes((0, size))
+    stream = b"\x01\x00" + head + text
+
+    def serve(taken: socket.socket) -> None:
+        taken.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        taken.sendall(HELLO)
+        taken.recv(64, socket.MSG_WAITALL)  # its greeting
+        taken.recv(taken.recv(2, socket.MSG_WAITALL)[1], socket.MSG_WAITALL)  # READY
+        for cut in range(1, 13):
+            taken.recv(len(NEXT), socket.MSG_WAITALL)
+            taken.sendall(stream[:cut])
+            time.sleep(0.02)
+            taken.sendall(stream[cut:])
+
+    with peer(serve) as endpoint, connected(endpoint) as connection:
+        for _ in range(1, 13):
+            connection.send(b"next")
+            assert connection.receive() == text
+
+
+@pytest.mark.parametrize("after", [b"", b"\x01\x00\x00\x09half"], ids=["between", "within"])
+def test_an_end_is_noticed_at_once(saying, peer, connected, after):
+    """A peer that closes its connection, be it in the middle of a message, is gone."""
+    with peer(saying(HELLO + after)) as endpoint, connected(endpoint) as connection:
+        connection.limit(inf)
+        with pytest.raises(ConnectionLost, match="was closed"):
+            connection.receive()
+        connection.send(b"too late")
+        connection.send(b"much too late")
+
+
+def test_a_message_of_several_parts_is_none_of_ours(saying, peer, connected):
+    """Frames after the first part of a message are not taken for messages."""
+    with (
+        peer(saying(HELLO + b"\x01\x00\x01\x01a\x00\x01b")) as endpoint,
+        connected(endpoint) as connection,
+        pytest.raises(ConnectionLost, match="several parts"),
+    ):
+        connection.receive()
+
+
+def test_a_message_that_is_too_long_is_not_awaited(saying, peer, connected):
+    """A length that no message has is told before any memory is taken for it."""
+    said = HELLO + b"\x01\x00\x02" + (1 << 62).to_bytes(8, "big")
+    with (
+        peer(saying(said + b"x" * 100)) as endpoint,
+        connected(endpoint) as connection,
+        pytest.raises(ConnectionLost, match=r"a message of 4,611,686,018,427,387,904 bytes was announced"),
+    ):
+        connection.receive()
+
+
+def test_a_peer_that_asks_and_goes(peer, connected, router):
+    """Who has gone by the time that its heartbeat is answered has closed the connection."""
+
+    def serve(taken: socket.socket) -> None:
+        taken.sendall(HELLO + b"\x04\x07\x04PING\x00\x00" * 50)
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+
+    with peer(serve) as endpoint, connected(endpoint) as connection:
+        time.sleep(0.1)
+        with pytest.raises(ConnectionLost, match="was closed"):
+            connection.receive()
+
+
+@pytest.mark.parametrize("number", [errno.EHOSTUNREACH, errno.ETIMEDOUT, errno.ENETDOWN])
+def test_a_network_that_is_gone(saying, peer, connected, number):
+    """What the system says of a broken connection is told, and not taken for the end of our own patience."""
+
+    class Broken:
+        def fail(self, *_: Any) -> Any:
+            raise OSError(number, "no route")
+
+        recv = sendall = fail
+
+        def close(self) -> None:
+            pass
+
+    with peer(saying(HELLO)) as endpoint, connected(endpoint) as connection:
+        connection.close()
+        connection._socket = Broken()
+        with suppress(ConnectionLost):  # a send that timed out may have been preceded by an answer
+            connection.send(b"hello")
+        with pytest.raises(ConnectionLost, match="is broken: no route"):
+            connection.receive()
+
+
+def test_signals_while_waiting(connected, router):
+    """A signal that is handled changes nothing; Ctrl-C ends the wait at once."""
+    router.bind("tcp://127.0.0.1:*")
+    main = threading.get_ident()
+    heard: list[int] = []
+    before = signal.signal(signal.SIGUSR1, lambda number, _: heard.append(number))
+    try:
+        with connected(router.getsockopt_string(zmq.LAST_ENDPOINT)) as connection:
+            connection.limit(inf)
+            connection.send(b"hello")
+            identity = router.recv_multipart()[0]
+
+            def disturb() -> None:
+                time.sleep(0.1)
+                signal.pthread_kill(main, signal.SIGUSR1)
+                time.sleep(0.1)
+                router.send_multipart([identity, b"", b"answer"])
+
+            thread = threading.Thread(target=disturb)
+            thread.start()
+            assert connection.receive() == b"answer"
+            thread.join()
+            assert heard == [signal.SIGUSR1]
+            timer = threading.Timer(0.1, signal.pthread_kill, (main, signal.SIGINT))
+            timer.start()
+            with pytest.raises(KeyboardInterrupt):
+                connection.receive()
+            timer.join()
+    finally:
+        signal.signal(signal.SIGUSR1, before)

@@ -1,0 +1,182 @@
+"""How the scheduler connects: to libzmq's sockets, and to peers that are none."""
+
+import socket
+import threading
+import time
+
+import pytest
+import zmq
+
+from pipistrelle.protocol.messages import Refused, RefusedData
+from pipistrelle.protocol.session import ServerSession
+from pipistrelle.schedulers.catalogue.registry import make_policy
+from pipistrelle.schedulers.policy.errors import ServerGone
+from pipistrelle.schedulers.policy.runtime import Runtime
+from pipistrelle.schedulers.wire.native import serve_simulation
+from pipistrelle.schedulers.wire.zmtp import AddressError, Connection, ConnectionLost
+
+#: what a ROUTER says first: its greeting and READY
+HELLO = b"\xff" + bytes(8) + b"\x7f\x03\x00NULL" + bytes(48) + b"\x04\x1c\x05READY\x0bSocket-Type\x00\x00\x00\x06ROUTER"
+
+
+def test_who_listens_later_is_waited_for(router, tmp_path):
+    """Either side may begin."""
+    connection = Connection(f"ipc://{tmp_path}/s")
+    timer = threading.Timer(0.2, router.bind, [connection.endpoint])
+    timer.start()
+    connection.connect(time.monotonic() + 10)
+    timer.join()
+    connection.send(b"hello")
+    assert router.recv_multipart()[1:] == [b"", b"hello"]
+    connection.close()
+
+
+def test_nobody_and_silence(peer, tmp_path):
+    """Waiting ends at the deadline, and says what became of the last attempt."""
+    with pytest.raises(ConnectionLost, match="No such file"):
+        Connection(f"ipc://{tmp_path}/nobody").connect(time.monotonic() + 0.1)
+    with (
+        peer(lambda taken: taken.recv(1) and time.sleep(0.5)) as endpoint,
+        pytest.raises(ConnectionLost, match="timed out"),
+    ):
+        Connection(endpoint).connect(time.monotonic() + 0.2)
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n" + b" " * 64, "does not speak ZeroMQ"),
+        (HELLO[:10] + b"\x01" + bytes(53), "does not speak ZeroMQ"),
+        (HELLO[:12] + b"PLAIN" + HELLO[17:], "does not speak ZeroMQ"),
+        (HELLO[:64] + b"\x04\x08\x05ERROR\x01x", "refuses the connection"),
+        (HELLO[:64] + b"\x06\xff\xff\xff\xff\xff\xff\xff\xff", "does not speak ZeroMQ"),
+        (HELLO[:64] + b"\x04\x1a\x05READY\x0bSOCKET-TYPE\x00\x00\x00\x04PULL", "a socket of type 'PULL'"),
+        (HELLO[:40], "was closed"),
+        (b"", "was closed"),
+    ],
+    ids=["http", "zmtp 1", "plain", "error", "endless", "pull", "cut off", "silent"],
+)
+def test_what_is_no_peer_is_named(saying, peer, said, reason):
+    """Another program at the other end is told from a server, and nothing hangs."""
+    with peer(saying(said)) as endpoint, pytest.raises(ConnectionLost, match=reason):
+        Connection(endpoint).connect(time.monotonic() + 0.3)
+
+
+@pytest.mark.parametrize(
+    "said", [b"SSH-2.0-OpenSSH_9.6\r\n", b"\xff" + bytes(8) + b"\x7f\x01\x00"], ids=["ssh", "zmtp 2"]
+)
+def test_who_says_little_and_waits_is_named_all_the_same(peer, said):
+    """A peer that is none need not be silent, nor close its connection, to be found out."""
+
+    def serve(taken: socket.socket) -> None:
+        taken.sendall(said)
+        while taken.recv(1000):
+            pass
+
+    with peer(serve) as endpoint, pytest.raises(ConnectionLost, match="does not speak ZeroMQ"):
+        Connection(endpoint).connect(time.monotonic() + 0.3)
+
+
+@pytest.mark.parametrize("kind", ["PUB", "PULL", "DEALER", "PAIR", "SUB"])
+def test_sockets_that_answer_nobody_are_named(kind):
+    """Of libzmq's sockets only ROUTER and REP are servers."""
+    context = zmq.Context()
+    other = context.socket(getattr(zmq, kind))
+    port = other.bind_to_random_port("tcp://127.0.0.1")
+    with pytest.raises(ConnectionLost, match=f"a socket of type '{kind}', not ROUTER or REP"):
+        Connection(f"tcp://127.0.0.1:{port}").connect(time.monotonic() + 0.3)
+    other.close(0)
+    context.term()
+
+
+@pytest.mark.parametrize("begun", [b"", HELLO[:64]], ids=["greeting", "commands"])
+def test_who_dribbles_or_chatters_is_not_listened_to_for_ever(peer, begun):
+    """The deadline is that of the whole conversation, not of each piece."""
+
+    def serve(taken: socket.socket) -> None:
+        taken.sendall(begun or HELLO[:1])
+        while True:
+            taken.sendall(b"\x04\x07\x04PING\x00\x00" if begun else b"\x00")
+            time.sleep(0.02)
+
+    begin = time.monotonic()
+    with peer(serve) as endpoint, pytest.raises((ConnectionLost, TimeoutError)):
+        Connection(endpoint).connect(begin + 0.3)
+    assert time.monotonic() < begin + 2
+
+
+def test_a_name_with_several_addresses(connected, router, monkeypatch):
+    """The server may listen at any address that its host's name has."""
+    router.bind("tcp://127.0.0.1:*")
+    port = int(router.getsockopt_string(zmq.LAST_ENDPOINT).rpartition(":")[2])
+    dead = socket.create_server(("127.0.0.1", 0))
+    refusing = dead.getsockname()
+    dead.close()
+    found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", place) for place in (refusing, ("127.0.0.1", port))]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_: found)
+    with connected(f"tcp://somewhere:{port}") as connection:
+        connection.send(b"hello")
+        assert router.recv_multipart()[1:] == [b"", b"hello"]
+
+
+def test_a_server_whose_queue_is_full_is_waited_for(tmp_path):
+    """A Unix socket that takes no connection now may take one later."""
+    endpoint = f"ipc://{tmp_path}/s"
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(f"{tmp_path}/s")
+    listener.listen(0)
+    other = socket.socket(socket.AF_UNIX)
+    other.connect(f"{tmp_path}/s")
+    with pytest.raises(ConnectionLost, match="temporarily unavailable"):
+        Connection(endpoint).connect(time.monotonic() + 0.2)
+    other.close()
+    listener.close()
+
+
+@pytest.mark.parametrize(
+    "endpoint", ["tcp://127.0.0.1", "tcp://127.0.0.1:0", "tcp://h:99999", "tcp://*:1", "ipc://", "udp://h:1", "x"]
+)
+def test_what_is_no_endpoint(endpoint):
+    """An endpoint that nobody can listen at is refused before anything is tried."""
+    with pytest.raises(AddressError, match="cannot connect to this"):
+        Connection(endpoint)
+
+
+def test_a_path_that_is_too_long():
+    """A path that no socket can have is not waited for."""
+    with pytest.raises(AddressError, match="too long"):
+        Connection(f"ipc:///{'x' * 200}").connect(time.monotonic() + 60)
+
+
+def test_waiting_takes_no_time_of_the_processor(connected, router, tmp_path):
+    """Who waits for a server that is not there, or thinks, sleeps."""
+    begin = time.process_time()
+    with pytest.raises(ConnectionLost):
+        Connection(f"ipc://{tmp_path}/nobody").connect(time.monotonic() + 0.5)
+    router.bind("tcp://127.0.0.1:*")
+    with connected(router.getsockopt_string(zmq.LAST_ENDPOINT)) as connection:
+        connection.limit(time.monotonic() + 0.5)
+        with pytest.raises(TimeoutError):
+            connection.receive()
+    assert time.process_time() - begin < 0.3
+
+
+def test_a_server_that_goes_before_its_welcome_may_be_followed_by_another(peer):
+    """A scheduler says HELLO again to whoever listens at the endpoint next."""
+    hellos: list[bytes] = []
+    refused = ServerSession().refuse(Refused(RefusedData("version", "too old")))
+    assert len(refused) < 256
+
+    def serve(taken: socket.socket) -> None:
+        taken.sendall(HELLO)
+        said = b""
+        while not said.endswith(b"}}"):
+            said += taken.recv(1000)
+        hellos.append(said)
+        if len(hellos) == 2:
+            taken.sendall(b"\x01\x00\x00" + bytes((len(refused),)) + refused)
+
+    with peer(serve) as endpoint, pytest.raises(ServerGone, match="too old"):
+        serve_simulation(Runtime(make_policy("fcfs")), endpoint, hello_timeout=5.0, report=lambda _: None)
+    assert len(hellos) == 2
+    assert hellos[0] == hellos[1]

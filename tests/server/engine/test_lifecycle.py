@@ -1,0 +1,46 @@
+"""A job's life: every step in every state."""
+
+from typing import get_args
+
+import pytest
+
+from pipistrelle.protocol.fields import JobState
+from pipistrelle.server.engine.lifecycle import LIFE, State, Step, next_state
+
+#: the whole table, written down a second time; what is not in it must raise
+DOCUMENTED: dict[tuple[str, str], str] = {
+    ("SUBMITTED", "execute"): "RUNNING",
+    ("SUBMITTED", "reject"): "REJECTED",
+    ("RUNNING", "finish"): "COMPLETED_SUCCESSFULLY",
+    ("RUNNING", "fail"): "COMPLETED_FAILED",
+    ("RUNNING", "reach_walltime"): "COMPLETED_WALLTIME_REACHED",
+    ("RUNNING", "kill"): "COMPLETED_KILLED",
+    ("RUNNING", "lose_nodes"): "COMPLETED_FAILED",
+}
+STATES: tuple[State, ...] = ("SUBMITTED", "RUNNING", "REJECTED", *get_args(JobState))
+STEPS: tuple[Step, ...] = get_args(Step)
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("state", STATES)
+def test_each_step_goes_as_documented_or_raises(state: State, step: Step) -> None:
+    """A step leads to the one documented state, or is a bug that names job, step and state."""
+    expected = DOCUMENTED.get((state, step))
+    if expected is None:
+        with pytest.raises(RuntimeError, match=f"job w0!1: '{step}' is not possible in state {state}"):
+            next_state(state, step, "w0!1")
+    else:
+        assert next_state(state, step, "w0!1") == expected
+
+
+def test_the_table_has_every_state_and_no_unknown_one() -> None:
+    """Each state that a step leads to has its own row."""
+    assert set(LIFE) == set(STATES)
+    assert {after for steps in LIFE.values() for after in steps.values()} <= set(LIFE)
+
+
+def test_every_completed_state_can_be_reached_and_is_final() -> None:
+    """What the protocol calls a job's last state is reached, and nothing follows."""
+    for state in get_args(JobState):
+        assert state in [after for steps in LIFE.values() for after in steps.values()]
+        assert LIFE[state] == {}

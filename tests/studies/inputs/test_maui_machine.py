@@ -1,0 +1,50 @@
+"""Platforms made of Maui's resource traces."""
+
+import pytest
+
+from pipistrelle.platforms.errors import PlatformError
+from pipistrelle.platforms.read import parse_platform, to_toml
+from pipistrelle.studies.inputs.maui_machine import maui_platform
+from pipistrelle.traces.maui.resources import MauiNode
+
+
+def node(name: str, *, features: tuple[str, ...] = (), classes: tuple[str, ...] = ("batch",), **changes) -> MauiNode:
+    """Return a node of 24 processors."""
+    values = {"processors": 24, "memory": 131000, "disk": 1, "swap": 1, "system": "", "architecture": "", **changes}
+    return MauiNode(name=name, manager="", state="AVAILABLE", features=features, classes=classes, **values)
+
+
+def test_pools_and_classes():
+    """Alike nodes are a pool, wherever they stand; a class may have the pools whose nodes list it."""
+    mic = {"features": ("mic", "ib"), "classes": ("batch", "qmic")}
+    platform = maui_platform([node("a"), node("b", **mic), node("c"), node("d", **mic)], "x")
+    assert [(pool.name, pool.nodes, pool.unit) for pool in platform.pools] == [
+        ("nodes", 2, "node"),
+        ("mic-ib", 2, "node"),
+    ]
+    assert platform.pools[1].properties == {"processors_per_node": 24, "memory_mb": 131000, "features": "mic ib"}
+    assert [(one.name, one.pools) for one in platform.classes] == [("batch", ()), ("qmic", ("mic-ib",))]
+    assert parse_platform(to_toml(platform), "x") == platform
+
+
+def test_processors():
+    """With processors, each is a unit."""
+    platform = maui_platform([node("a"), node("b", processors=12)], "x", units="processors")
+    assert [(pool.units, pool.units_per_node, pool.unit) for pool in platform.pools] == [
+        (24, 24, "core"),
+        (12, 12, "core"),
+    ]
+
+
+def test_names_of_pools():
+    """Pools have names of their own, whatever their features are called."""
+    platform = maui_platform([node("a", features=("ä b",)), node("b", features=("b",)), node("c", system="x")], "x")
+    assert [pool.name for pool in platform.pools] == ["b", "b-2", "nodes"]
+    many = maui_platform([node("a", features=("f" * 99,)), node("b", features=("f" * 98,))], "x")
+    assert len({pool.name for pool in many.pools}) == 2
+
+
+def test_too_large():
+    """A machine that is too large is refused."""
+    with pytest.raises(PlatformError):
+        maui_platform([node("a", processors=10**12)], "x", units="processors")

@@ -1,0 +1,93 @@
+"""A scheduler as a child process: its command, and how it ended."""
+
+import sys
+import time
+from collections.abc import Sequence
+
+import pytest
+
+from pipistrelle.studies.runs.child import Child, CommandError, check_command, own_command
+
+PYTHON = sys.executable
+
+
+@pytest.mark.parametrize("command", [["x", "{endpoint}"], ["x", "--connect={endpoint}"], ["sh", "-c", "y {endpoint}"]])
+def test_a_command_says_where_to_connect(command: Sequence[str]) -> None:
+    """The placeholder may stand anywhere in an argument."""
+    check_command(command)
+
+
+@pytest.mark.parametrize("command", [["my scheduler"], ["x", "endpoint"], ["x", "{end point}"]])
+def test_a_command_without_a_place_for_the_endpoint_is_refused(command: Sequence[str]) -> None:
+    """The error repeats the command, quoted as in a shell, and shows how it would do."""
+    with pytest.raises(CommandError, match=r"\{endpoint\} in one of its arguments") as caught:
+        check_command(command)
+
+    assert caught.value.exit_code == 2
+    assert "For example: --scheduler" in (caught.value.hint or "")
+
+
+def test_our_own_schedulers_are_commands_too() -> None:
+    """The command names this Python, the policy and its options."""
+    command = own_command("easy", "--order", "sjf")
+
+    check_command(command)
+    assert command[0] == PYTHON
+    assert command[-2:] == ["--order", "sjf"]
+
+
+def test_a_program_that_is_not_there_is_said() -> None:
+    """No traceback for a wrong path."""
+    with pytest.raises(CommandError, match="cannot start the scheduler"):
+        Child(["/absent/scheduler", "{endpoint}"], "tcp://127.0.0.1:1")
+
+
+def wait_for_fate(child: Child) -> str:
+    """Return how the child ended, within some seconds."""
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        fate = child.fate()
+        if fate is not None:
+            return fate
+        time.sleep(0.01)
+    raise AssertionError("the child lives")
+
+
+def test_the_endpoint_is_handed_over_twice() -> None:
+    """In place of the placeholder, and in the environment."""
+    program = (
+        "import os, sys; sys.exit(5 if sys.argv[1] == 'at:X' and os.environ['PIPISTRELLE_ENDPOINT'] == 'X' else 6)"
+    )
+    with Child([PYTHON, "-c", program, "at:{endpoint}"], "X") as child:
+        fate = wait_for_fate(child)
+
+    assert "ended with exit code 5 before the simulation was over" in fate
+
+
+def test_a_child_that_was_killed_is_told_from_one_that_ended() -> None:
+    """The signal is named."""
+    program = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
+    with Child([PYTHON, "-c", program, "{endpoint}"], "X") as child:
+        fate = wait_for_fate(child)
+
+    assert "was killed by " in fate
+    assert "SIGKILL" in fate or "signal 9" in fate
+
+
+def leave_by_failure(child: Child) -> None:
+    """Leave the child's block as a run that fails does."""
+    with child:
+        raise ZeroDivisionError
+
+
+def test_a_child_that_lives_has_no_fate_and_is_ended_with_the_run() -> None:
+    """Leaving the block after a failure ends the process soon."""
+    began = time.monotonic()
+    child = Child([PYTHON, "-c", "import time; time.sleep(600)", "{endpoint}"], "X")
+    alive = child.fate() is None
+    with pytest.raises(ZeroDivisionError):
+        leave_by_failure(child)
+
+    assert alive
+    assert "was killed by" in wait_for_fate(child)
+    assert time.monotonic() - began < 20

@@ -1,0 +1,80 @@
+"""Usage traces: the files that a profile of this type names."""
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pipistrelle.traces.batsim.usage_traces import read_usage_trace
+from pipistrelle.traces.errors import TraceError
+
+
+@pytest.fixture
+def written(tmp_path):
+    """Return a function that writes files and returns the path of the first."""
+
+    def write(**files):
+        for name, content in files.items():
+            (tmp_path / name).write_text(content)
+        return tmp_path / next(iter(files))
+
+    return write
+
+
+def test_phases_of_each_rank(written):
+    """Ranks are numbered in the order of their files; lines of other ranks, comments and empty lines do not count."""
+    path = written(
+        t="r0\n\n/r1  \n", r0="0 m_usage 0.01 1000\n\n0 m_usage 1 0\n", r1="# x\n0 m_usage 1 1\n1 m_usage 0 5e9"
+    )
+    assert read_usage_trace(path) == (((0.01, 1000.0), (1.0, 0.0)), ((0.0, 5e9),))
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        (
+            {"t": "\n"},
+            "FOLDER/t: lists no files: expected the file of each rank, one a line. A job has at least one rank.",
+        ),
+        ({"t": "r0\n"}, "FOLDER/r0: no such file. Check the path."),
+        ({"t": "../\n"}, "FOLDER/../: is a folder: expected a workload file. Name a file in it."),
+        (
+            {"t": "r0\n", "r0": "1 m_usage 1 1\n"},
+            "FOLDER/r0: has no phase of rank 0: expected a line 'RANK m_usage SHARE FLOPS', RANK being 0. "
+            "The ranks are numbered from 0, in the order of their files.",
+        ),
+        (
+            {"t": "r0\n", "r0": "0 m_usage 1 1\n0 compute 1e9\n"},
+            "FOLDER/r0, line 2: is not a phase of a usage trace: expected a line 'RANK m_usage SHARE FLOPS', found "
+            "'0 compute 1e9'. Other actions are not run.",
+        ),
+        (
+            {"t": "r0\n", "r0": "0 m_usage 1.5 1\n"},
+            "FOLDER/r0, line 1: the share is out of range: expected a number from 0 to 1, found '1.5'. Mend the value.",
+        ),
+        (
+            {"t": "r0\n", "r0": "0 m_usage nan 1\n"},
+            "FOLDER/r0, line 1: the share is out of range: expected a number from 0 to 1, found 'nan'. Mend the value.",
+        ),
+        (
+            {"t": "r0\n", "r0": "0 m_usage 1 x\n"},
+            "FOLDER/r0, line 1: the work is out of range: expected flops from 0 to 1e+30, found 'x'. Mend the value.",
+        ),
+    ],
+)
+def test_errors(written, tmp_path, files, message):
+    """What is wrong is named with its file and line."""
+    with pytest.raises(TraceError) as caught:
+        read_usage_trace(written(**files))
+    assert str(caught.value).replace(str(tmp_path), "FOLDER") == message
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.binary(max_size=30), st.binary(max_size=30))
+def test_any_bytes_give_phases_or_a_trace_error(tmp_path, names, phases):
+    """Whatever stands in the files, nothing but TraceError comes out."""
+    (tmp_path / "t").write_bytes(b"r0\n" + names)
+    (tmp_path / "r0").write_bytes(b"0 m_usage 1 1\n" + phases)
+    with suppress(TraceError):
+        assert read_usage_trace(tmp_path / "t")[0][0] == (1, 1)

@@ -1,0 +1,102 @@
+"""Haizea's traces of leases."""
+
+import pytest
+
+from pipistrelle.traces.load import load
+from pipistrelle.traces.logs.haizea import is_lease_trace
+
+
+def lease(arrival: str, nodes: str, duration: str, *, attributes: str = "", start: str = "", real: str = "") -> str:
+    """Return a request of a lease."""
+    realduration = f'<realduration time="{real}"/>' if real else ""
+    return (
+        f'<lease-request arrival="{arrival}">{realduration}\n<lease {attributes} preemptible="true">\n'
+        f'<nodes><node-set numnodes="{nodes}"><res type="CPU" amount="100"/></node-set></nodes>\n'
+        f'<start>{start}</start>\n<duration time="{duration}"></duration>\n'
+        '<software><disk-image id="foobar.img" size="1024"/></software></lease></lease-request>\n'
+    )
+
+
+def trace(*leases: str) -> str:
+    """Return a trace of these leases on 40 nodes of two kinds."""
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>\n<lease-workload name="sample">\n<description>x</description>\n'
+        '<site><resource-types names="CPU Memory"/><nodes><node-set numnodes="30"><res type="CPU" amount="100"/>'
+        '</node-set></nodes><nodes><node-set numnodes="10"/></nodes></site>\n'
+        f"<lease-requests>\n{''.join(leases)}</lease-requests>\n</lease-workload>\n"
+    )
+
+
+@pytest.fixture
+def read(tmp_path):
+    """Return a function that loads a trace's text."""
+
+    def load_it(text: str, **options: str):
+        path = tmp_path / "leases.lwf"
+        path.write_text(text)
+        assert is_lease_trace(path)
+        return load(path, **options)
+
+    return load_it
+
+
+def test_a_trace(read):
+    """Leases are jobs by arrival, on the site's nodes; times have days and fractions, or neither."""
+    log = read(
+        trace(
+            lease("00:08:02:29", "64", "00:00:05:35"),
+            lease("07:56:57.50", "4", "02:06:06.00", attributes='id="7" user="bob"', real="01:00:00.00"),
+        )
+    )
+    assert (log.ids, log.format, log.machine_size) == (["7", "1"], "Haizea leases", 40)
+    assert (log.submit.tolist(), log.epoch) == ([28617.5, 28949.0], None)
+    assert (log.walltime.tolist(), log.runtime.tolist()) == ([7566.0, 335.0], [3600.0, 335.0])
+    assert (log.size.tolist(), log.labels) == ([4, 64], {"user": ["bob", ""]})
+
+
+def test_several_sets_of_nodes(read):
+    """A lease of several sets of nodes asks for all of them."""
+    text = lease("00:00:00", "1", "00:10:00").replace("</nodes>", '<node-set numnodes="2"/></nodes>')
+    assert read(trace(text)).size.tolist() == [3]
+
+
+def test_a_lease_at_an_exact_time(read):
+    """A lease that must start at a time has its wait until then."""
+    log = read(trace(lease("00:00:00", "1", "00:10:00", start='<exact time="00:30:00.00"/>')))
+    assert log.measures["wait"].tolist() == [1800.0]
+
+
+def test_ids(read):
+    """Leases without an id get a free number."""
+    log = read(trace(*(lease("00:00:01", "1", "00:10:00", attributes=a) for a in ('id="2"', "", ""))))
+    assert log.ids == ["2", "3", "4"]
+
+
+BOMB = '<?xml version="1.0"?>\n<!DOCTYPE x [<!ENTITY a "b"><!ENTITY c "&a;&a;">]>\n<lease-workload>&c;</lease-workload>'
+GOOD = trace(lease("00:00:00", "1", "00:10:00"))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (GOOD[:-20], "FILE, line 12: this is not XML: "),
+        (BOMB, "FILE, line 2: a trace declares no entities"),
+        (GOOD.replace("00:10:00", "soon"), "FILE, line 10: the lease's duration is no time: expected [DD:]HH:MM:SS"),
+        (GOOD.replace('arrival="00:00:00"', ""), "FILE, line 6: the lease's arrival is no time"),
+        (GOOD.replace('numnodes="1"', 'numnodes="x"'), "FILE, line 8: numnodes is not a whole number"),
+        (GOOD.replace('numnodes="1"', 'numnodes="0"'), "FILE, line 6: the lease asks for no nodes"),
+        ("<platform/>", "FILE, line 1: this is no trace of leases: expected <lease-workload>, found '<platform>'"),
+        ("<lease-workload/>", "FILE: has no jobs"),
+        ("<lease-workload>&x;</lease-workload>", "FILE, line 1: this is not XML"),
+        ("<lease-workload>" + "<a>" * 200, "FILE, line 1: elements are nested too deep"),
+        (GOOD.encode() + b"\xff", "FILE, byte"),
+    ],
+)
+def test_errors(refused, text, message):
+    """Each fault is told with its file and line, and nothing is expanded."""
+    assert refused(text).startswith(message)
+
+
+def test_no_processors(refused):
+    """Leases ask for nodes alone."""
+    assert "the log has no processors" in refused(GOOD, units="processors")

@@ -1,0 +1,1 @@
+"""Batsim's files: workloads and their profiles, external events."""

@@ -1,0 +1,120 @@
+"""Batsim's files of external events: what happens to the machine from outside, one JSON object a line."""
+
+from typing import Any, Final
+
+import msgspec
+
+from pipistrelle.protocol.base.errors import did_you_mean
+from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.protocol.units.text import NodeSetError
+from pipistrelle.traces.batsim.json_faults import depth_fault, shape_fault
+from pipistrelle.traces.errors import TraceError, shown
+from pipistrelle.traces.files import PathText, open_trace
+from pipistrelle.traces.workload import LARGEST, decimal_text
+
+#: Types that change the machine, in the order in which events of one instant happen; all others come after them.
+MACHINE_EVENTS: Final = ("machine_available", "machine_unavailable")
+
+
+class ExternalEvent(msgspec.Struct, frozen=True):
+    """Something that happens from outside at a given time.
+
+    ``timestamp`` is in seconds after time 0. ``type`` is one of `MACHINE_EVENTS`, with the machines concerned as
+    intervals in ``resources`` (``"0-3 8"``), or any other text, with ``resources`` empty. ``raw`` is the whole JSON
+    object, for schedulers that know what we do not.
+    """
+
+    timestamp: float
+    type: str
+    resources: str
+    raw: dict[str, Any]
+
+
+class _Event(msgspec.Struct):
+    timestamp: float
+    type: str
+
+
+class _MachineEvent(msgspec.Struct):
+    resources: str
+
+
+_EVENT = msgspec.json.Decoder(_Event)
+_MACHINE_EVENT = msgspec.json.Decoder(_MachineEvent)
+_OBJECT = msgspec.json.Decoder(dict[str, Any])
+
+
+def read_events(path: PathText, *, unknown: bool = True) -> tuple[ExternalEvent, ...]:
+    """Return the events of a file, plain or compressed, in the order in which they happen.
+
+    The lines may be in any order: events are sorted by time, and at one time machines become available before others
+    become unavailable, before all other events; equal ones stay in the file's order. Blank lines are skipped, and a
+    file without events is none of a fault. Without `unknown`, types that are not known are refused, as Batsim does
+    unless it is told to forward them.
+
+    Raises
+    ------
+    TraceError
+        if the file cannot be read or a line is wrong; the message has file and line.
+    """
+    events: list[ExternalEvent] = []
+    with open_trace(path, may_be_empty=True, what="a file of events") as stream:
+        for number, line in enumerate(stream, start=1):
+            text = line.removeprefix(b"\xef\xbb\xbf").strip()
+            if text:
+                events.append(_parse(text, f"{path}, line {number}", unknown))
+    return tuple(sorted(events, key=_order))
+
+
+def _order(event: ExternalEvent) -> tuple[float, int]:
+    place = MACHINE_EVENTS.index(event.type) if event.type in MACHINE_EVENTS else len(MACHINE_EVENTS)
+    return event.timestamp, place
+
+
+def _parse(text: bytes, where: str, unknown: bool) -> ExternalEvent:
+    try:
+        raw = _OBJECT.decode(text)
+        event = _EVENT.decode(text)
+        resources = _machines(_MACHINE_EVENT.decode(text), where) if event.type in MACHINE_EVENTS else ""
+    except msgspec.ValidationError as error:
+        raise shape_fault(error, f"{where}, $") from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise TraceError(
+            "is not valid JSON",
+            where=where,
+            expected="one JSON object a line",
+            found=shown(text.decode("utf-8", "replace")),
+            hint="Mend the line.",
+        ) from error
+    except RecursionError as error:
+        raise depth_fault(where) from error
+    if not unknown and event.type not in MACHINE_EVENTS:
+        raise TraceError(
+            f"the type {shown(event.type)} is not known",
+            where=f"{where}, $.type",
+            hint=f"{did_you_mean(event.type, list(MACHINE_EVENTS))} Others can be forwarded to the scheduler.",
+        )
+    if not 0 <= event.timestamp <= LARGEST:
+        raise TraceError(
+            "the timestamp is out of range",
+            where=f"{where}, $.timestamp",
+            expected=f"seconds from 0 to {decimal_text(LARGEST)}",
+            found=decimal_text(event.timestamp),
+            hint="Mend the value.",
+        )
+    return ExternalEvent(event.timestamp + 0.0, event.type, resources, raw)
+
+
+def _machines(event: _MachineEvent, where: str) -> str:
+    """Return the machines of an event in the form of the protocol."""
+    try:
+        machines = NodeSet.parse(event.resources)
+    except NodeSetError as error:
+        raise TraceError(
+            error.what, where=f"{where}, $.resources", expected=error.expected, found=error.found, hint=error.hint
+        ) from error
+    if not machines:
+        raise TraceError(
+            "names no resources", where=f"{where}, $.resources", expected="intervals such as '0-3 8'", hint="Name them."
+        )
+    return str(machines)

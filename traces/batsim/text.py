@@ -1,0 +1,216 @@
+"""Batsim's JSON of workloads: the whole file, and the objects of single jobs and profiles that schedulers get."""
+
+from collections.abc import Iterator, Mapping
+from math import inf, isnan
+
+import msgspec
+import numpy as np
+
+from pipistrelle.traces.batsim.profiles import Composed, Delay, Profile, UsageTrace, delay_json, leaves, runtime_of
+from pipistrelle.traces.batsim.workload import label_text
+from pipistrelle.traces.errors import TraceError, shown
+from pipistrelle.traces.logs.labels import written_labels
+from pipistrelle.traces.runnable import and_more
+from pipistrelle.traces.workload import LABELS, Workload, decimal_text
+
+_KNOWN = frozenset({"id", "subtime", "walltime", "res", "profile"})
+_MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+def job_text(workload: Workload, row: int, job_id: str) -> bytes:
+    """Return the JSON object of job `row` for schedulers: its ``id`` is `job_id`, such as ``w0!7``.
+
+    It is the file's own object, with every field that stands there, but for labels that have changed since it was
+    read; for a log it is made of the job's properties.
+    """
+    if workload.job_json is not None:
+        members = _MEMBERS.decode(workload.job_json[row])
+        members["id"] = msgspec.Raw(msgspec.json.encode(job_id))
+        _relabel(members, {name: texts[row] for name, texts in workload.labels.items()})
+        return msgspec.json.encode(members)
+    walltime = float(workload.walltime[row])
+    limit = "" if walltime == inf else f',"walltime":{decimal_text(walltime)}'
+    text = (
+        f'{{"id":{_json(job_id)},"subtime":{decimal_text(float(workload.submit[row]))}{limit},'
+        f'"res":{workload.size[row]},"profile":{_json(workload.profile_of(row))}}}'
+    )
+    return text.encode()
+
+
+def with_id(raw: bytes, job_id: str, **changes: float) -> bytes:
+    """Return a job's JSON object with another ``id``, and with other numbers where ``changes`` names members.
+
+    The other members are unchanged, and all are in their order; new ones come last.
+    """
+    members = _MEMBERS.decode(raw)
+    members["id"] = msgspec.Raw(msgspec.json.encode(job_id))
+    for name, value in changes.items():
+        members[name] = msgspec.Raw(decimal_text(value).encode())
+    return msgspec.json.encode(members)
+
+
+def profile_texts(workload: Workload) -> dict[str, bytes]:
+    """Return the JSON object of each of the workload's profiles, by name, without blanks.
+
+    A log has one of type delay for each run time, named by it, such as ``3477``.
+    """
+    if workload.profile_json is not None:
+        return {name: msgspec.json.format(raw, indent=-1) for name, raw in workload.profile_json.items()}
+    return {
+        workload.profile_of(row): delay_json(runtime)
+        for row, runtime in enumerate(workload.runtime.tolist())
+        if not isnan(runtime)
+    }
+
+
+def batsim_chunks(workload: Workload) -> Iterator[bytes]:
+    """Return the workload as Batsim's JSON, in pieces; errors come at once, before the first piece.
+
+    Profiles that were read are written again, with their parts; profiles that no job uses are left out. A job without
+    one gets a profile of type delay under `Workload.profile_of`'s name. ``nb_res`` is the machine's size, or the
+    largest job's where that is not known: Batsim asks for a number. Fields of jobs and profiles that are not known
+    here are kept. Users, queues, dependencies and so on are texts under the names of `LABELS`; the header and the other
+    fields of a log are not kept: the format has no place for them.
+
+    Raises
+    ------
+    TraceError
+        if the workload has no jobs, or a job that Batsim refuses: without run time, requested time or size; if one
+        profile name stands for two run times; or if a profile names files beside the workload it came from.
+    """
+    if not len(workload):
+        raise TraceError("there are no jobs to write", where=workload.name, hint="A trace has at least one job.")
+    rules = (
+        ("run time", workload.runtime),
+        ("requested time", workload.walltime),
+        ("size", workload.size),
+    )
+    for what, values in rules:
+        bad = np.flatnonzero(values <= 0)
+        if bad.size:
+            raise TraceError(
+                f"Batsim's JSON cannot keep a job without {what}",
+                where=f"{workload.name}, job {shown(workload.ids[int(bad[0])])}",
+                expected="a positive number",
+                found=f"{decimal_text(float(values[bad[0]]))}{and_more(bad.size - 1)}",
+                hint="Such jobs cannot be simulated: leave them out with 'convert --clean'.",
+            )
+    return _chunks(workload, _Profiles(workload).texts())
+
+
+class _Profiles:
+    """The profiles that a file needs, in the order of their first use."""
+
+    def __init__(self, workload: Workload) -> None:
+        self._workload = workload
+        self._table = workload.table or {}
+        self._runtimes: dict[str, float] = {}
+
+    def texts(self) -> dict[str, str]:
+        """Return their JSON by name."""
+        for row, runtime in enumerate(self._workload.runtime.tolist()):
+            self._need(self._workload.profile_of(row), runtime, row)
+        return {name: self._text(name, runtime) for name, runtime in self._runtimes.items()}
+
+    def _need(self, name: str, runtime: float, row: int) -> None:
+        if name in self._runtimes:
+            if not _same(self._runtimes[name], runtime):
+                raise TraceError(
+                    f"profile {shown(name)} stands for two run times",
+                    where=f"{self._workload.name}, job {shown(self._workload.ids[row])}",
+                    expected=decimal_text(self._runtimes[name]),
+                    found=decimal_text(runtime),
+                    hint="Give the jobs profiles of different names.",
+                )
+            return
+        self._runtimes[name] = runtime
+        profile = self._read(name, runtime)
+        if profile is None:
+            return
+        if any(isinstance(leaf, UsageTrace) for leaf in leaves(profile)):
+            raise TraceError(
+                "a profile that names trace files cannot be written",
+                where=f"{self._workload.name}, profile {shown(name)}",
+                hint="The files lie beside the workload: copy it together with them.",
+            )
+        if isinstance(profile, Composed):
+            for part_name, part in zip(profile.names, profile.seq, strict=True):
+                self._need(part_name, runtime_of(part), row)
+
+    def _read(self, name: str, runtime: float) -> Profile | None:
+        """Return the profile of the file, unless the workload's run times were changed since."""
+        profile = self._table.get(name)
+        return profile if profile is not None and _same(runtime_of(profile), runtime) else None
+
+    def _text(self, name: str, runtime: float) -> str:
+        profile = self._read(name, runtime)
+        if profile is None:
+            return delay_json(runtime).decode()
+        raw = (self._workload.profile_json or {}).get(name)
+        if raw is None:
+            raise ValueError(f"the table has profile {name!r}, profile_json has not")
+        if not isinstance(profile, Delay):
+            return msgspec.json.format(raw, indent=-1).decode()
+        members = _MEMBERS.decode(raw)
+        members["delay"] = msgspec.Raw(decimal_text(runtime).encode())
+        return _json(members)
+
+
+def _same(one: float, other: float) -> bool:
+    return one == other or (isnan(one) and isnan(other))
+
+
+def _chunks(workload: Workload, profiles: dict[str, str]) -> Iterator[bytes]:
+    size = workload.machine_size if workload.machine_size is not None else int(workload.size.max())
+    labels = written_labels(workload)
+    yield b'{"nb_res": %d,\n"jobs": [\n' % size
+    last = len(workload) - 1
+    for row, job in enumerate(workload.ids):
+        walltime = float(workload.walltime[row])
+        limit = "" if walltime == inf else f'"walltime": {decimal_text(walltime)}, '
+        further = _labels_text(labels, row) if workload.job_json is None else _further(workload, labels, row)
+        line = (
+            f'{{"id": {_json(job)}, "subtime": {decimal_text(float(workload.submit[row]))}, {limit}'
+            f'"res": {workload.size[row]}, "profile": {_json(workload.profile_of(row))}{further}}}'
+        )
+        yield f"{line}{',' if row < last else ''}\n".encode()
+    yield b'],\n"profiles": {\n'
+    last = len(profiles) - 1
+    for row, (name, text) in enumerate(profiles.items()):
+        yield f"{_json(name)}: {text}{',' if row < last else ''}\n".encode()
+    yield b"}}\n"
+
+
+def _labels_text(labels: dict[str, list[str]], row: int) -> str:
+    """Return the members for a job's labels, with a comma before each."""
+    return "".join(f', "{name}": {_json(texts[row])}' for name, texts in labels.items() if texts[row])
+
+
+def _further(workload: Workload, labels: dict[str, list[str]], row: int) -> str:
+    """Return the members of a job's JSON object that have no column, with a comma before each.
+
+    Labels are those of the workload, which may have been changed since; one that was not changed stays as it stood.
+    """
+    assert workload.job_json is not None
+    members = _MEMBERS.decode(workload.job_json[row])
+    wanted = {name: texts[row] for name, texts in labels.items() if texts[row]}
+    if not wanted and members.keys() <= _KNOWN:
+        return ""
+    _relabel(members, wanted)
+    texts = ((key, msgspec.json.format(raw, indent=-1).decode()) for key, raw in members.items() if key not in _KNOWN)
+    return "".join(f", {_json(key)}: {text}" for key, text in texts)
+
+
+def _relabel(members: dict[str, msgspec.Raw], wanted: Mapping[str, str]) -> None:
+    """Make the members for labels say what is ``wanted``; one that does already stays as it stood."""
+    for name in LABELS:
+        old = label_text(members[name]) if name in members else ""
+        new = wanted.get(name, "")
+        if new != old:
+            members.pop(name, None)
+            if new:
+                members[name] = msgspec.Raw(msgspec.json.encode(new))
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode()

@@ -1,0 +1,94 @@
+"""Batsim's usage traces: what the ranks of a job compute, phase by phase, in files beside the workload."""
+
+import os
+
+from pipistrelle.protocol.base.errors import printable
+from pipistrelle.traces.errors import TraceError, shown
+from pipistrelle.traces.files import PathText, open_trace
+
+#: A rank's phases: (share of the host's cores, flops on each of these), in order.
+Phases = tuple[tuple[float, float], ...]
+
+_ACTION = "m_usage"
+_FORM = "a line 'RANK m_usage SHARE FLOPS'"
+#: flops beyond any job's that still multiply to finite numbers
+_MOST_FLOPS = 1e30
+
+
+def read_usage_trace(path: PathText) -> tuple[Phases, ...]:
+    """Return the phases of each rank; `path` names the file that lists the ranks' files, one a line.
+
+    The ranks' files are looked for beside it. A rank's file may have lines of other ranks, which do not count, as
+    Batsim reads it. Empty lines are skipped.
+
+    Raises
+    ------
+    TraceError
+        if a file is missing or unreadable, or a line is wrong; the message has file and line.
+    """
+    folder = os.path.dirname(os.fspath(path))
+    ranks: list[Phases] = []
+    with open_trace(path) as stream:
+        for line in stream:
+            name = line.decode("utf-8", "surrogateescape").strip()
+            if name:
+                ranks.append(_read_rank(os.path.join(folder, name.lstrip("/")), len(ranks)))
+    if not ranks:
+        raise TraceError(
+            "lists no files",
+            where=str(path),
+            expected="the file of each rank, one a line",
+            hint="A job has at least one rank.",
+        )
+    return tuple(ranks)
+
+
+def _read_rank(path: str, rank: int) -> Phases:
+    phases: list[tuple[float, float]] = []
+    with open_trace(path) as stream:
+        for number, raw in enumerate(stream, start=1):
+            line = raw.decode("utf-8", "replace")
+            fields = line.split()
+            if not fields or line.startswith("#"):
+                continue
+            where = f"{printable(path)}, line {number}"
+            if len(fields) != 4 or fields[1] != _ACTION:
+                raise TraceError(
+                    "is not a phase of a usage trace",
+                    where=where,
+                    expected=_FORM,
+                    found=shown(line.strip()),
+                    hint="Other actions are not run.",
+                )
+            if fields[0] == str(rank):
+                phases.append(
+                    (
+                        _number(fields[2], ("share", "a number"), 1.0, where),
+                        _number(fields[3], ("work", "flops"), _MOST_FLOPS, where),
+                    )
+                )
+    if not phases:
+        raise TraceError(
+            f"has no phase of rank {rank}",
+            where=printable(path),
+            expected=f"{_FORM}, RANK being {rank}",
+            hint="The ranks are numbered from 0, in the order of their files.",
+        )
+    return tuple(phases)
+
+
+def _number(text: str, names: tuple[str, str], most: float, where: str) -> float:
+    """Return the number of a field; `names` are the field's and its unit's."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if 0 <= value <= most:
+        return value + 0.0
+    raise TraceError(
+        f"the {names[0]} is out of range",
+        where=where,
+        expected=f"{names[1]} from 0 to {most:g}",
+        found=shown(text),
+        hint="Mend the value.",
+    )

@@ -1,0 +1,262 @@
+"""Batsim's JSON workload: jobs that refer to profiles. `pipistrelle.traces.batsim.text` writes it."""
+
+import os
+import re
+from pathlib import PurePath
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from pipistrelle.protocol.base.errors import printable
+from pipistrelle.traces.batsim.json_faults import depth_fault, json_fault, shape_fault
+from pipistrelle.traces.batsim.profiles import ProfileTable, closest, ranks_of, require_ranks, runtime_of
+from pipistrelle.traces.errors import TraceError, shown
+from pipistrelle.traces.files import PathText, open_trace, trace_name
+from pipistrelle.traces.workload import LABELS, LARGEST, Workload, decimal_text
+
+FORMAT: Final = "Batsim JSON"
+_NOTHING: Final = msgspec.Raw()
+
+
+class _Job(msgspec.Struct, gc=False):
+    id: int | str
+    subtime: float
+    res: int
+    profile: str
+    walltime: float | None = None
+    # Labels of other types than text and whole numbers mean nothing here, but are no fault either.
+    name: msgspec.Raw = _NOTHING
+    user: msgspec.Raw = _NOTHING
+    group: msgspec.Raw = _NOTHING
+    account: msgspec.Raw = _NOTHING
+    queue: msgspec.Raw = _NOTHING
+    qos: msgspec.Raw = _NOTHING
+    partition: msgspec.Raw = _NOTHING
+    dependency: msgspec.Raw = _NOTHING
+    state: msgspec.Raw = _NOTHING
+
+
+class _File(msgspec.Struct):
+    jobs: list[_Job]
+    profiles: dict[str, msgspec.Raw]
+    nb_res: int | None = None
+
+
+class _Texts(msgspec.Struct):
+    jobs: list[msgspec.Raw]
+
+
+class RegisteredJob(msgspec.Struct, frozen=True):
+    """A job as a scheduler registers it while the simulation runs.
+
+    ``name`` has no workload's name before it; ``submit`` and ``walltime`` are in seconds, the latter ``inf`` if the job
+    has no limit; ``size`` is the number of units; ``profile`` the name of its profile.
+    """
+
+    name: str
+    submit: float
+    size: int
+    walltime: float
+    profile: str
+
+
+_DECODER = msgspec.json.Decoder(_File)
+_TEXTS = msgspec.json.Decoder(_Texts)
+_JOB = msgspec.json.Decoder(_Job)
+_TEXT = msgspec.json.Decoder(str)
+_WHOLE = re.compile(rb"-?[0-9]{1,18}")
+_MOST = decimal_text(LARGEST)
+
+
+def read_batsim(path: PathText) -> Workload:
+    """Read a workload in Batsim's JSON, plain or compressed; see `parse_batsim`."""
+    with open_trace(path) as stream:
+        return parse_batsim(stream.read(), path)
+
+
+def parse_batsim(data: bytes, path: PathText) -> Workload:
+    """Return the workload that `data` holds; `path` serves for its name and for messages.
+
+    Jobs are sorted by submit time, equal ones as in the file. Run times are those of the profiles, NaN where the hosts
+    decide. A walltime that is absent, null or -1 means none. Members of a job that are called as labels are (`LABELS`),
+    and are texts or whole numbers, are its labels. Fields that are not known stay in `Workload.job_json` and
+    `Workload.profile_json`. Usage traces that profiles name are read from beside the file.
+
+    Raises
+    ------
+    TraceError
+        if the text is not JSON or a rule of the format is broken; the message has the path in the file.
+    """
+    where = str(path)
+    file, texts = _decode(data, where)
+    if not file.jobs:
+        raise TraceError("has no jobs", where=f"{where}, $.jobs", expected="at least one job", hint="Check the file.")
+    if file.nb_res is not None and not 0 < file.nb_res <= LARGEST:
+        raise TraceError(
+            "the machine's size is out of range",
+            where=f"{where}, $.nb_res",
+            expected="a whole number above 0",
+            found=shown(file.nb_res),
+            hint="nb_res is the number of the machine's resources.",
+        )
+    table = ProfileTable(file.profiles, where, os.path.dirname(os.fspath(path)) or ".")
+    ids: list[str] = []
+    rows: dict[str, int] = {}
+    #: {profile: (its name, run time in s, numbers of hosts it is made for)}; jobs share the name's one object
+    known: dict[str, tuple[str, float, frozenset[int]]] = {}
+    for row, job in enumerate(file.jobs):
+        name = _job_name(job, f"{where}, $.jobs[{row}]")
+        if name in rows:
+            raise TraceError(
+                f"job id {shown(name)} occurs twice",
+                where=f"{where}, $.jobs[{row}].id",
+                expected="each id once",
+                found=f"the id of $.jobs[{rows[name]}]",
+                hint="Give one of the two jobs another id.",
+            )
+        rows[name] = row
+        ids.append(name)
+        _check_job(job, name, f"{where}, $.jobs[{row}]")
+        if job.profile not in known:
+            if job.profile not in file.profiles:
+                raise _no_profile(job, name, file, f"{where}, $.jobs[{row}].profile")
+            profile = table[job.profile]
+            known[job.profile] = (job.profile, runtime_of(profile), ranks_of(profile))
+        ranks = known[job.profile][2]
+        if ranks and ranks != {job.res}:
+            require_ranks(table[job.profile], job.res, job=name, where=f"{where}, $.jobs[{row}].res")
+    jobs = file.jobs
+    submit = np.array([job.subtime for job in jobs], dtype=np.float64)
+    workload = Workload(
+        name=trace_name(path),
+        source=PurePath(path).name,
+        ids=ids,
+        submit=submit + 0.0,  # a subtime of -0.0 becomes 0.0
+        size=np.array([job.res for job in jobs], dtype=np.int64),
+        walltime=np.array([_walltime(job) for job in jobs], dtype=np.float64),
+        runtime=np.array([known[job.profile][1] for job in jobs], dtype=np.float64),
+        profiles=[known[job.profile][0] for job in jobs],
+        table=table.usable(),
+        profile_json={name: bytes(raw) for name, raw in file.profiles.items()},
+        job_json=list(map(bytes, texts)),
+        machine_size=file.nb_res,
+        labels=_labels(jobs),
+        format=FORMAT,
+    )
+    return workload.select(np.argsort(submit, kind="stable"))
+
+
+def job_of_json(raw: bytes | msgspec.Raw, where: str) -> RegisteredJob:
+    """Return the job that a JSON object describes, checked as a file's jobs are; `where` is for messages.
+
+    The walltime must be above 0, or -1 for none: jobs of a file without time are left out before a simulation.
+
+    Raises
+    ------
+    TraceError
+        if a field is missing or wrong.
+    """
+    try:
+        job = _JOB.decode(raw)
+    except msgspec.ValidationError as error:
+        raise shape_fault(error, where) from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise json_fault(error, bytes(raw), where) from error
+    except RecursionError as error:
+        raise depth_fault(where) from error
+    name = _job_name(job, where)
+    _check_job(job, name, where)
+    walltime = _walltime(job)
+    if walltime == 0:
+        raise TraceError(
+            f"the walltime of job {shown(name)} is out of range",
+            where=f"{where}.walltime",
+            expected="seconds above 0, or -1 for none",
+            found="0",
+            hint="Mend the value.",
+        )
+    return RegisteredJob(name, job.subtime + 0.0, job.res, walltime, job.profile)
+
+
+def _decode(data: bytes, where: str) -> tuple[_File, list[msgspec.Raw]]:
+    """Return what the file says, and the text of each job."""
+    data = data.removeprefix(b"\xef\xbb\xbf")
+    try:
+        data.decode()  # msgspec does not look into the texts it skips
+        return _DECODER.decode(data), _TEXTS.decode(data).jobs
+    except msgspec.ValidationError as error:
+        raise shape_fault(error, f"{where}, $") from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise json_fault(error, data, where) from error
+    except RecursionError as error:
+        raise depth_fault(where) from error
+
+
+def _job_name(job: _Job, where: str) -> str:
+    """Return the job's name without the workload's (``w0!7`` is ``7``)."""
+    text = str(job.id)
+    name = text.partition("!")[2] if "!" in text else text
+    if name and "!" not in name and name.isprintable():
+        return name
+    raise TraceError(
+        "the job has no usable id",
+        where=f"{where}.id",
+        expected="a number or a printable text, after a workload's name and '!' or without",
+        found=shown(text),
+        hint="Give the job an id of its own.",
+    )
+
+
+def _check_job(job: _Job, name: str, where: str) -> None:
+    if not 0 <= job.subtime <= LARGEST:
+        what, key, expected, value = "submit time", "subtime", f"seconds from 0 to {_MOST}", job.subtime
+    elif not 0 < job.res <= LARGEST:
+        what, key, expected, value = "size", "res", f"a whole number from 1 to {_MOST}", job.res
+    elif job.walltime is not None and job.walltime != -1 and not 0 <= job.walltime <= LARGEST:
+        what, key, expected, value = "walltime", "walltime", f"seconds from 0 to {_MOST}, or -1 for none", job.walltime
+    else:
+        return
+    raise TraceError(
+        f"the {what} of job {shown(name)} is out of range",
+        where=f"{where}.{key}",
+        expected=expected,
+        found=shown(value if isinstance(value, int) else decimal_text(value)),
+        hint="Mend the value.",
+    )
+
+
+def _no_profile(job: _Job, name: str, file: _File, where: str) -> TraceError:
+    return TraceError(
+        f"profile {shown(job.profile)} of job {shown(name)} does not exist",
+        where=where,
+        expected="a name in $.profiles",
+        hint=closest(job.profile, list(file.profiles)),
+    )
+
+
+def label_text(raw: bytes | msgspec.Raw) -> str:
+    """Return the text of a label as a job's JSON object has it, "" if that is neither a text nor a whole number."""
+    data = bytes(raw)
+    if _WHOLE.fullmatch(data):
+        return data.decode()
+    return printable(_TEXT.decode(data).strip()) if data.startswith(b'"') else ""
+
+
+def _labels(jobs: list[_Job]) -> dict[str, list[str]]:
+    """Return the labels that at least one job has."""
+    columns = {}
+    known: dict[bytes, str] = {b"": ""}
+    for name in LABELS:
+        raws = [bytes(getattr(job, name)) for job in jobs]
+        for raw in raws:
+            if raw not in known:
+                known[raw] = label_text(raw)
+        texts = [known[raw] for raw in raws]
+        if any(texts):
+            columns[name] = texts
+    return columns
+
+
+def _walltime(job: _Job) -> float:
+    return float("inf") if job.walltime is None or job.walltime == -1 else job.walltime

@@ -1,0 +1,1 @@
+"""Logs of jobs: SWF, sacct, Haizea's leases, and what all readers share."""

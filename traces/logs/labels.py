@@ -1,0 +1,72 @@
+"""What a workload says of its jobs in words, however it was read: what is written into formats that have words."""
+
+import re
+from typing import Final
+
+from pipistrelle.traces.logs.job_table import CANCELLED, COMPLETED, FAILED
+from pipistrelle.traces.workload import LABELS, Workload, label_column
+
+#: {label that SWF has a number for: the header's directive that explains it}
+DIRECTIVES: Final = {"user": "User", "group": "Group", "queue": "Queue", "partition": "Partition"}
+#: {SWF's status: the word for it, Slurm's}
+STATES: Final = {FAILED: "FAILED", COMPLETED: "COMPLETED", CANCELLED: "CANCELLED"}
+
+_EXPLAINED: Final = re.compile(r"\s*([0-9]{1,15})\s+(\S.*?)\s*", re.ASCII)
+
+
+def named_column(workload: Workload, name: str) -> list[str] | None:
+    """Return what `label_column` does, but numbers that the header explains by their names.
+
+    The SWF header ``; Queue: 3 batch`` makes queue 3 ``batch``. Where it gives one name to two numbers, or to one
+    number two, all keep their numbers.
+    """
+    texts = label_column(workload, name)
+    if texts is None or name not in DIRECTIVES or name not in workload.columns:
+        return texts
+    lines = map(_EXPLAINED.fullmatch, workload.header.get(DIRECTIVES[name], "").split("\n"))
+    pairs = [(found[1], found[2]) for found in lines if found]
+    names = dict(pairs)
+    if not names or len(names) != len(pairs) or len(set(names.values())) != len(names):
+        return texts
+    labels = workload.labels.get(name)
+    if labels is None:
+        return [names.get(text, text) for text in texts]
+    return [label or names.get(text, text) for label, text in zip(labels, texts, strict=True)]
+
+
+def dependency_column(workload: Workload) -> list[str] | None:
+    """Return each job's dependencies as text, length n; None if the workload has none.
+
+    They are its label, or where it has none, its preceding job of SWF, for whose end it waits: ``afterany:17``.
+    """
+    texts = workload.labels.get("dependency")
+    column = workload.columns.get("preceding")
+    if column is None:
+        return texts
+    numbers = [f"afterany:{number}" if number > 0 else "" for number in column.tolist()]
+    return numbers if texts is None else [text or number for text, number in zip(texts, numbers, strict=True)]
+
+
+def state_column(workload: Workload) -> list[str] | None:
+    """Return how each job ended, length n: its label, or where it has none, SWF's status in Slurm's words."""
+    texts = workload.labels.get("state")
+    column = workload.columns.get("status")
+    if column is None:
+        return texts
+    words = [STATES.get(number, "") for number in column.tolist()]
+    return words if texts is None else [text or word for text, word in zip(texts, words, strict=True)]
+
+
+def written_labels(workload: Workload) -> dict[str, list[str]]:
+    """Return what there is to write in words, by label, in the order of `LABELS`; labels that no job has are absent."""
+    columns: dict[str, list[str]] = {}
+    for name in LABELS:
+        if name == "dependency":
+            texts = dependency_column(workload)
+        elif name == "state":
+            texts = state_column(workload)
+        else:
+            texts = named_column(workload, name)
+        if texts is not None and any(texts):
+            columns[name] = texts
+    return columns

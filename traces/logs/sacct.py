@@ -1,0 +1,253 @@
+"""Slurm's ``sacct --parsable2``: one job a line, columns by name, steps left out.
+
+The columns: Slurm's manual page sacct(1).
+"""
+
+import io
+import re
+from collections.abc import Callable
+from typing import Final
+
+from pipistrelle.traces.errors import TraceError, shown
+from pipistrelle.traces.files import PathText
+from pipistrelle.traces.logs.job_table import (
+    CANCELLED,
+    COMPLETED,
+    FAILED,
+    GOING_ON,
+    UNKNOWN,
+    LogOptions,
+    Names,
+    Record,
+    assemble,
+    fault,
+    numbered_lines,
+    whole_number,
+)
+from pipistrelle.traces.logs.signs import IDS
+from pipistrelle.traces.logs.times import Clock, length
+from pipistrelle.traces.workload import Workload
+
+FORMAT: Final = "Slurm sacct"
+
+#: {label: the column that gives it}
+LABEL_COLUMNS: Final = {
+    "name": "JobName",
+    "user": "User",
+    "group": "Group",
+    "account": "Account",
+    "queue": "Partition",
+    "qos": "QOS",
+    "dependency": "Dependency",
+    "state": "State",
+}
+#: what was allocated comes first: what was requested may be the least that would do, such as one node for many tasks
+_SIZES: Final = {"nodes": ("AllocNodes", "NNodes", "ReqNodes"), "processors": ("AllocCPUS", "NCPUS", "ReqCPUS")}
+_GOT: Final = {"nodes": ("AllocNodes", "NNodes"), "processors": ("AllocCPUS", "NCPUS")}
+_NO_TIME: Final = frozenset(("", "Unknown", "None", "N/A", "INVALID"))
+_NO_LIMIT: Final = frozenset(("UNLIMITED", "Partition_Limit", "INVALID"))
+_SCALES: Final = {"K": 1000, "M": 1_000_000}
+#: columns whose texts may have bars in them, which separate columns
+_FREE: Final = ("JobName", "SubmitLine", "Comment", "AdminComment", "SystemComment", "Reason", "WorkDir")
+_DEPENDENCY: Final = re.compile(r"\s(?:--dependency[= ]|-d ?)['\"]?((?:after|singleton)[^\s'\"]*)")
+_ENDS: Final = {"COMPLETED": COMPLETED, "CANCELLED": CANCELLED}
+
+
+def parse_sacct(stream: io.BufferedReader, path: PathText, options: LogOptions | None = None) -> Workload:
+    """Return the jobs of what ``sacct --parsable2`` prints, by submit time; see `SacctLog`."""
+    log = SacctLog(options)
+    log.read(stream, str(path))
+    return log.workload(path)
+
+
+class SacctLog:
+    """Gathers the rows of one or more files, each of which begins with a header; columns may be in any order.
+
+    Needed are JobID (or JobIDRaw), Submit, a size, and Elapsed, ElapsedRaw or Start and End. Steps, such as
+    ``123.batch``, are left out. Each task of an array and each component of a heterogeneous job is a job. One that
+    occurs again, as ``--duplicates`` prints requeued ones, is its latest record, and was submitted with the first. One
+    that has not ended has no run time. Timelimit (or TimelimitRaw, in minutes) is the requested time; without it, and
+    where it is that of the partition, there is no limit. Partition is the queue. Dependencies are those of the option
+    of sbatch that SubmitLine has, or of a column Dependency, which Pipistrelle writes.
+
+    Parameters
+    ----------
+    options
+        units: AllocNodes, NNodes or ReqNodes; for ``processors`` AllocCPUS, NCPUS or ReqCPUS: the first that is above
+        0. timezone: of times such as ``2024-01-31T08:00:00``; those with an offset, and seconds since 1970
+        (SLURM_TIME_FORMAT=%s), need none.
+    """
+
+    def __init__(self, options: LogOptions | None = None) -> None:
+        self._options = options or LogOptions()
+        self._clock = Clock(self._options.zone())
+        self._lengths: dict[str, float] = {}
+        self._names = Names()
+        self._at: dict[str, int] = {}
+        self._records: dict[str, Record] = {}
+
+    def read(self, stream: io.BufferedReader, where: str) -> None:
+        """Take the rows of a file that is called `where` in messages.
+
+        Raises
+        ------
+        TraceError
+            if a column is missing, a row has another number of them, or a field cannot be read.
+        """
+        width = id_at = 0
+        for place, text in numbered_lines(stream, where):
+            cells = text.split("|")
+            if not width or cells[id_at] in IDS:  # files that were put behind one another have several headers
+                width, id_at = self._header(cells, place)
+                continue
+            if len(cells) != width:
+                cells = self._mended(cells, width, place)
+            job = cells[id_at].strip()
+            if "." in job:
+                continue
+            record = self._record(cells, job, place)
+            earlier = self._records.pop(job, None)
+            if earlier is not None:
+                record.submit = min(record.submit, earlier.submit)
+                if record.wait >= 0:
+                    record.wait = max(self._time_of(cells, "Start", place) - record.submit, 0.0)
+            self._records[job] = record
+
+    def workload(self, path: PathText) -> Workload:
+        """Return the jobs by submit time; `path` serves for the name and for messages.
+
+        Raises
+        ------
+        TraceError
+            if there is no job, or a number is out of range.
+        """
+        return assemble(list(self._records.values()), path, format=FORMAT, timezone=self._options.timezone)
+
+    def _header(self, cells: list[str], place: str) -> tuple[int, int]:
+        """Take the columns' names; return their number, and which one has the job's id."""
+        names = [name.strip().partition("%")[0] for name in cells]
+        self._at = {name: at for at, name in reversed(list(enumerate(names))) if name}
+        for one_of in (IDS, ("Submit",), _SIZES[self._options.units]):
+            if not self._at.keys() & set(one_of):
+                raise self._missing(one_of, names, place)
+        if not self._at.keys() & {"Elapsed", "ElapsedRaw"} and not self._at.keys() >= {"Start", "End"}:
+            raise self._missing(("Elapsed", "ElapsedRaw", "Start and End"), names, place)
+        return len(names), next(self._at[name] for name in IDS if name in self._at)
+
+    def _missing(self, one_of: tuple[str, ...], names: list[str], place: str) -> TraceError:
+        alike = {name.lower() for name in one_of} & {name.lower() for name in names}
+        return TraceError(
+            f"the column {one_of[0]} is missing",
+            where=place,
+            expected=" or ".join(one_of),
+            found=shown("|".join(names)),
+            hint="Write it as sacct does." if alike else "Give it to sacct's --format.",
+        )
+
+    def _mended(self, cells: list[str], width: int, place: str) -> list[str]:
+        """Return the cells of a row one of whose texts has bars in it, or that ends in one as the header does not."""
+        surplus = len(cells) - width
+        if surplus == 1 and not cells[-1]:
+            return cells[:-1]
+        if surplus > 0:
+            for name in _FREE:
+                at = self._at.get(name)
+                if at is None:
+                    continue
+                last = at + surplus + 1
+                mended = [*cells[:at], "|".join(cells[at:last]), *cells[last:]]
+                if self._clock.iso(mended[self._at["Submit"]].strip()) is not None:
+                    return mended
+        raise TraceError(
+            "the row has another number of columns than the header",
+            where=place,
+            expected=str(width),
+            found=str(len(cells)),
+            hint="Check that the file is complete, and from sacct --parsable2.",
+        )
+
+    def _record(self, cells: list[str], job: str, place: str) -> Record:
+        def cell(name: str) -> str:
+            at = self._at.get(name)
+            return cells[at].strip() if at is not None else ""
+
+        submit = self._time("Submit", cell("Submit"), place)
+        if submit is None:
+            raise fault(place, "Submit", "is no time", "YYYY-MM-DDTHH:MM:SS", cell("Submit"))
+        state = (cell("State").split() or [""])[0].rstrip("+")
+        start = self._time("Start", cell("Start"), place)
+        labels = {}
+        for label, column in LABEL_COLUMNS.items():
+            text = state if label == "state" else cell(column)
+            if text:
+                labels[label] = self._names(text)
+        if "dependency" not in labels:
+            found = _DEPENDENCY.search(cell("SubmitLine"))
+            if found:
+                labels["dependency"] = self._names(found[1])
+        return Record(
+            place=place,
+            id=job,
+            submit=submit,
+            size=self._count(_SIZES[self._options.units], cell, place),
+            walltime=self._limit(cell, place),
+            runtime=-1.0 if state in GOING_ON else self._runtime(cell, start, place),
+            wait=max(start - submit, 0.0) if start is not None else -1.0,
+            allocated=self._count(_GOT[self._options.units], cell, place) if start is not None else -1,
+            status=UNKNOWN if not state or state in GOING_ON else _ENDS.get(state, FAILED),
+            labels=labels,
+        )
+
+    def _time(self, name: str, text: str, place: str) -> float | None:
+        if text in _NO_TIME:
+            return None
+        time = self._clock.iso(text)
+        if time is None:
+            raise fault(place, name, "is no time", "YYYY-MM-DDTHH:MM:SS, or seconds since 1970", text)
+        return time
+
+    def _time_of(self, cells: list[str], name: str, place: str) -> float:
+        return self._time(name, cells[self._at[name]].strip(), place) or 0.0
+
+    def _length(self, name: str, text: str, place: str, one: float = 60.0) -> float:
+        seconds = self._lengths.get(text) if one == 60.0 else None
+        if seconds is None:
+            seconds = length(text, one=one)
+            if seconds is None:
+                raise fault(place, name, "is no length of time", "[DAYS-]HH:MM:SS", text)
+            if one == 60.0:
+                self._lengths[text] = seconds
+        return seconds
+
+    def _limit(self, cell: Callable[[str], str], place: str) -> float:
+        for name in ("Timelimit", "TimelimitRaw"):
+            text = cell(name)
+            if text:
+                return float("inf") if text in _NO_LIMIT else self._length(name, text, place)
+        return float("inf")
+
+    def _runtime(self, cell: Callable[[str], str], start: float | None, place: str) -> float:
+        text = cell("ElapsedRaw")
+        if text and text not in _NO_TIME:
+            return self._length("ElapsedRaw", text, place, one=1.0)
+        text = cell("Elapsed")
+        if text and text not in _NO_TIME:
+            return self._length("Elapsed", text, place)
+        end = self._time("End", cell("End"), place)
+        if start is None or end is None:
+            return -1.0
+        if end < start:
+            raise fault(place, "End", "is before the start", f"at least {cell('Start')}", cell("End"))
+        return end - start
+
+    def _count(self, names: tuple[str, ...], cell: Callable[[str], str], place: str) -> int:
+        """Return the first of these columns that is above 0, else -1; ``2K`` are 2000."""
+        for name in names:
+            text = cell(name)
+            scale = _SCALES.get(text[-1:], 1)
+            if not text or text in _NO_TIME:
+                continue
+            value = whole_number(text[:-1] if scale > 1 else text, place, name) * scale
+            if value > 0:
+                return value
+        return -1

@@ -1,0 +1,79 @@
+"""Numbers for what a log names: SWF has no texts, its header says what the numbers stand for."""
+
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from pipistrelle.traces.logs.dependencies import parse_dependency, preceding_jobs
+from pipistrelle.traces.logs.job_table import CANCELLED, COMPLETED, FAILED, GOING_ON, UNKNOWN
+from pipistrelle.traces.logs.labels import DIRECTIVES, named_column
+from pipistrelle.traces.workload import Ints, Workload
+
+#: {how a log says that a job ended: SWF's status}; other words are failures
+_STATUS: Final = {"COMPLETED": COMPLETED, "CANCELLED": CANCELLED, "REMOVED": CANCELLED, "": UNKNOWN}
+_MOST_DIGITS: Final = 15
+
+
+def numbered(workload: Workload) -> Workload:
+    """Return the workload with a column of numbers for each label that SWF has a number for.
+
+    Labels that are whole numbers throughout stay these numbers. Others are numbered from 1 in the order of first
+    appearance, and a header's directive, such as ``Queue: 1 qprod``, says what each stands for. A job without the name
+    has -1. Of the dependencies one preceding job is kept; states become statuses.
+    """
+    if not workload.labels:
+        return workload
+    columns, header = dict(workload.columns), dict(workload.header)
+    for label, directive in DIRECTIVES.items():
+        texts = named_column(workload, label)
+        if texts is None or label not in workload.labels:
+            continue
+        columns[label], names = _numbers(texts)
+        header.pop(directive, None)
+        if names:
+            header[directive] = "\n".join(f"{number} {name}" for number, name in enumerate(names, start=1))
+    preceding = preceding_jobs(workload)
+    if preceding is not None:
+        old = columns.get("preceding")
+        columns["preceding"] = preceding if old is None else np.where(preceding == -1, old, preceding)
+    if "state" in workload.labels and "status" not in columns:
+        columns["status"] = np.array([_status(text) for text in workload.labels["state"]], dtype=np.int64)
+    if workload.source and workload.format and "Note" not in header:
+        header["Note"] = f"made by pipistrelle from {workload.format}: {workload.source}"
+    return replace(workload, columns=columns, header=header)
+
+
+def loses_dependencies(workload: Workload) -> bool:
+    """Tell whether a job waits for more than the end of one job, which is all that SWF can say."""
+    known = set(workload.ids)
+    for text in workload.labels.get("dependency", ()):
+        parts = parse_dependency(text) if text else []
+        jobs = [job for _, some in parts for job in some]
+        if parts and ([kind for kind, _ in parts] != ["afterany"] or len(jobs) != 1 or jobs[0] not in known):
+            return True
+    return False
+
+
+def loses_states(workload: Workload) -> bool:
+    """Tell whether a job ended otherwise than in the few ways that SWF has numbers for, as by a timeout."""
+    texts = {text.upper() for text in workload.labels.get("state", ())}
+    return any(text not in _STATUS and text not in GOING_ON and text != "FAILED" for text in texts)
+
+
+def _numbers(texts: list[str]) -> tuple[Ints, list[str]]:
+    """Return numbers, shape (n,), and the names of 1, 2, ...; no names if the texts are numbers themselves."""
+    if all(not text or _is_number(text) for text in texts):
+        return np.array([int(text) if text else -1 for text in texts], dtype=np.int64), []
+    known: dict[str, int] = {}
+    numbers = [known.setdefault(text, len(known) + 1) if text else -1 for text in texts]
+    return np.array(numbers, dtype=np.int64), list(known)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS and str(int(text)) == text
+
+
+def _status(text: str) -> int:
+    word = text.upper()
+    return UNKNOWN if word in GOING_ON else _STATUS.get(word, FAILED)

@@ -1,0 +1,1 @@
+"""Maui's traces: workloads and machines."""

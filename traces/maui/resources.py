@@ -1,0 +1,130 @@
+"""Maui's and Moab's resource traces: one node a line, 21 fields separated by blanks.
+
+The format: Maui Administrator's Guide, section 16.2, "Resource Traces".
+"""
+
+import os
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from pipistrelle.traces.errors import TraceError, shown
+from pipistrelle.traces.files import PathText, open_trace
+from pipistrelle.traces.logs.job_table import Names, numbered_lines, whole_number
+from pipistrelle.traces.logs.signs import NODE_SIGN, is_remark, kind_of
+from pipistrelle.traces.maui.jobs import NONE
+
+WIDTH: Final = 21
+_EVENTS: Final = ("AVAILABLE", "DEFINED", "DRAINED")
+_LISTED: Final = re.compile(r"\[([^\]:]*)(?::[^\]]*)?\]")
+
+
+@dataclass(frozen=True, slots=True)
+class MauiNode:
+    """A node of a resource trace.
+
+    Parameters
+    ----------
+    name, manager
+        the node's name, and that of the resource manager it belongs to.
+    state
+        ``AVAILABLE``, ``DEFINED`` (down at the start) or ``DRAINED``.
+    processors
+        the number of its processors.
+    memory, disk, swap
+        in MB.
+    system, architecture
+        "" if none is given.
+    features, classes
+        names, in the trace's order.
+    """
+
+    name: str
+    manager: str
+    state: str
+    processors: int
+    memory: int
+    disk: int
+    swap: int
+    system: str
+    architecture: str
+    features: tuple[str, ...]
+    classes: tuple[str, ...]
+
+
+def is_resource_trace(path: PathText) -> bool:
+    """Tell whether a file begins as a resource trace does; one that cannot be read does not."""
+    if not os.path.isfile(path):  # bytes of a pipe would be gone once looked at
+        return False
+    try:
+        with open_trace(path) as stream:
+            return kind_of(stream.peek()) == "maui resources"
+    except TraceError:
+        return False
+
+
+def read_maui_resources(path: PathText) -> tuple[MauiNode, ...]:
+    """Read a resource trace, plain or compressed.
+
+    Raises
+    ------
+    TraceError
+        if the file cannot be read, a line is malformed, a node comes twice, or there is none.
+    """
+    where = str(path)
+    names = Names()
+    places: dict[str, str] = {}
+    nodes = []
+    with open_trace(path) as stream:
+        for place, text in numbered_lines(stream, where):
+            if is_remark(text):
+                continue
+            node = _node(text.split(), place, names)
+            if node.name in places:
+                raise TraceError(
+                    "the node occurs twice",
+                    where=place,
+                    expected="each node once",
+                    found=f"{shown(node.name)}, as at {places[node.name]}",
+                    hint="Leave one of the two lines out.",
+                )
+            places[node.name] = place
+            nodes.append(node)
+    if not nodes:
+        raise TraceError("has no nodes", where=where, expected=f"lines that begin with {NODE_SIGN}")
+    return tuple(nodes)
+
+
+def _node(fields: list[str], place: str, names: Names) -> MauiNode:
+    if fields[0] != NODE_SIGN or len(fields) != WIDTH or fields[1] not in _EVENTS:
+        raise TraceError(
+            "the line is no node of a resource trace",
+            where=place,
+            expected=f"{WIDTH} fields, the first {NODE_SIGN}, the second one of {', '.join(_EVENTS)}",
+            found=f"{len(fields)}, the first {shown(fields[0])}",
+            hint="Check that the file is complete.",
+        )
+
+    def number(index: int, name: str) -> int:
+        text = fields[index - 1]
+        return 0 if text == NONE or text.startswith("-") else whole_number(text, place, f"{index} ({name})")
+
+    def text(index: int) -> str:
+        return "" if fields[index - 1] in (NONE, "-") else names(fields[index - 1])
+
+    def listed(index: int) -> tuple[str, ...]:
+        return tuple(names(name) for name in _LISTED.findall(text(index)))
+
+    return MauiNode(
+        name=names(fields[3]),
+        manager=text(5),
+        state=fields[1],
+        processors=max(number(9, "Configured Processors"), 1),
+        memory=number(7, "Configured Memory"),
+        disk=number(8, "Configured Disk"),
+        swap=number(6, "Configured Swap"),
+        system=text(13),
+        architecture=text(14),
+        features=listed(15),
+        classes=listed(16),
+    )

@@ -1,0 +1,49 @@
+"""Batsim's events files as outages: from a machine_unavailable to the next machine_available."""
+
+from collections.abc import Iterable
+
+from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.traces.batsim.events import ExternalEvent, read_events
+from pipistrelle.traces.files import PathText, trace_name
+from pipistrelle.traces.outages.log import OutageLog
+from pipistrelle.traces.outages.rows import Row, assemble
+
+_BEGINS, _ENDS = "machine_unavailable", "machine_available"
+
+
+def read_batsim_outages(path: PathText) -> OutageLog:
+    """Return the outages of a Batsim events file; machines that never become available again stay down.
+
+    Raises
+    ------
+    TraceError
+        if the file cannot be read or a line is malformed, by its number.
+    """
+    return outages_of_events(read_events(path), path)
+
+
+def outages_of_events(events: Iterable[ExternalEvent], path: PathText) -> OutageLog:
+    """Return the outages that these events, in ascending order of time, tell of; `path` serves for names.
+
+    Other types of events are left out, as are machines that become unavailable twice or available without having been
+    unavailable, which change nothing, and those unavailable for no time at all. The "line" of an outage is the number
+    of its first event, from 1.
+    """
+    rows: list[Row] = []
+    since: dict[int, Row] = {}
+    other = 0
+    for number, event in enumerate(events, 1):
+        if event.type not in (_BEGINS, _ENDS):
+            other += 1
+            continue
+        for machine in NodeSet.parse(event.resources):
+            if event.type == _BEGINS:
+                row = Row(number, str(machine), event.timestamp, float("inf"), _BEGINS)
+                since.setdefault(machine, row)
+            elif (begun := since.pop(machine, None)) is not None and event.timestamp > begun.down:
+                begun.up = event.timestamp
+                rows.append(begun)
+    rows += [since[machine] for machine in sorted(since)]
+    rows.sort(key=lambda row: (row.down, int(row.node)))
+    notes = (f"{other:,} events of other types are left out",) if other else ()
+    return assemble(rows, name=trace_name(path), source=str(path), format="Batsim", absolute=False, notes=notes)

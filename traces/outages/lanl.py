@@ -1,0 +1,151 @@
+"""LANL's table of node failures, LA-UR-05-7318: 23 systems, 1995 to 2005.
+
+Source of the columns' meaning: B. Schroeder and G. Gibson, "A Large-Scale Study of Failures in High-Performance
+Computing Systems", 2006, which used this table.
+"""
+
+import io
+import re
+from collections import Counter
+from typing import Final
+
+from pipistrelle.traces.errors import TraceError, shown
+from pipistrelle.traces.files import PathText, trace_name
+from pipistrelle.traces.outages.log import OutageLog
+from pipistrelle.traces.outages.rows import Row, assemble, clean_cause, malformed, natural
+from pipistrelle.traces.outages.table import CsvLines
+from pipistrelle.traces.outages.times import american_time, unix_time
+
+_CAUSES: Final = ("Facilities", "Hardware", "Human Error", "Network", "Undetermined", "Software")
+_NEEDED: Final = ("System", "nodes", "nodenumz", "node prod", "node decom", "Prob Started", "Prob Fixed", *_CAUSES)
+#: what tells this table from others: its header holds all of these
+SIGNS: Final = ("System", "nodenumz", "Prob Started")
+_MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_YEAR_FIRST: Final = re.compile(rf"(\d{{1,2}})-({'|'.join(_MONTHS)})")  # 2005's months as a spreadsheet spoilt them
+_YEAR_LAST: Final = re.compile(rf"({'|'.join(_MONTHS)})-(\d\d)")
+_MOST_NODES: Final = 1_000_000
+_MINUTE: Final = 60.0  # the table's resolution
+
+
+def parse_lanl(stream: io.BufferedReader, path: PathText) -> OutageLog:
+    """Return the failures of the table; `path` serves for messages.
+
+    A node is called SYSTEM/NUMBER, by the number that counts from 0; a system whose nodes are not numbered is one
+    node. The classes are the systems. Nodes without failures are known of from the column `nodes`: as many numbers
+    from 0 on as are missing. A node is watched from the month in which it went into production, or its first
+    failure if that is sooner, to the end of the month in which it was decommissioned, or the table's last repair.
+    A failure that is fixed in the minute in which it begins takes that minute. The clock is local time, taken as UTC.
+
+    Raises
+    ------
+    TraceError
+        if a column is missing or a row is malformed, by its line.
+    """
+    where = str(path)
+    lines = CsvLines(stream, where)
+    missing = [column for column in _NEEDED if column not in lines.columns]
+    if missing:
+        raise TraceError(
+            f"the column '{missing[0]}' is missing",
+            where=f"{where}, line 1",
+            expected="the columns of LA-UR-05-7318",
+            found=shown(",".join(lines.columns)),
+        )
+    rows: list[Row] = []
+    systems: dict[str, _System] = {}
+    for line, cells in lines:
+        row = _row(cells, line, where)
+        rows.append(row)
+        system = systems.setdefault(cells["System"], _System())
+        system.add(cells, row, where)
+    last = max((row.up for row in rows), default=0.0)
+    spans = {node: span for number, system in systems.items() for node, span in system.spans(number, last).items()}
+    return assemble(
+        rows,
+        name=trace_name(path).removesuffix(".csv"),
+        source=where,
+        format="LANL",
+        absolute=True,
+        watch_known=True,
+        known=spans,
+        class_of=lambda node: node.partition("/")[0],
+        span_of=spans.__getitem__,
+    )
+
+
+class _System:
+    """What the rows say of one system."""
+
+    def __init__(self) -> None:
+        #: {number of a node: (first, last) time of its watch; None: the table's last repair}
+        self._watch: dict[str, tuple[float, float | None]] = {}
+        self._sizes: Counter[int] = Counter()
+        self._spans: Counter[tuple[float | None, float | None]] = Counter()
+
+    def add(self, cells: dict[str, str], row: Row, where: str) -> None:
+        begin = _month(cells["node prod"], row.line, where, end=False)
+        end = _month(cells["node decom"], row.line, where, end=True)
+        self._spans[begin, end] += 1
+        if cells["nodes"]:
+            self._sizes[_whole(cells["nodes"], row.line, where, "nodes")] += 1
+        number = row.node.partition("/")[2]
+        first, last = self._watch.get(number, (row.down, end))
+        self._watch[number] = (
+            min(first, row.down, row.down if begin is None else begin),
+            None if end is None or last is None else max(end, last, row.up),
+        )
+
+    def spans(self, name: str, last: float) -> dict[str, tuple[float, float]]:
+        """Return {name of a node: from when to when it was watched}, with the nodes that never failed."""
+        first = min(begin for begin, _ in self._watch.values())
+        begin, end = self._spans.most_common(1)[0][0]
+        rest = (first if begin is None else max(first, begin), end)
+        size = self._sizes.most_common(1)[0][0] if self._sizes else len(self._watch)
+        numbers = (str(number) for number in range(max(size, 1) + len(self._watch)))
+        silent = [number for number in numbers if number not in self._watch][: max(0, size - len(self._watch))]
+        watch = self._watch | dict.fromkeys(silent, rest)
+        return {
+            f"{name}/{number}": (start, last if stop is None else min(stop, last))
+            for number, (start, stop) in sorted(watch.items(), key=lambda item: natural(item[0]))
+        }
+
+
+def _row(cells: dict[str, str], line: int, where: str) -> Row:
+    _whole(cells["System"], line, where, "System")
+    number = cells["nodenumz"] or "0"
+    _whole(number, line, where, "nodenumz")
+    times = []
+    for column in ("Prob Started", "Prob Fixed"):
+        time = american_time(cells[column])
+        if time is None:
+            raise malformed(where, line, f"the time '{column}' cannot be read", "M/D/YYYY H:MM", cells[column])
+        times.append(time)
+    down, up = times
+    if up < down:
+        raise malformed(
+            where, line, "the failure is fixed before it began", "Prob Fixed after Prob Started", cells["Prob Fixed"]
+        )
+    up = max(up, down + _MINUTE)
+    said = [f"{kind}: {cells[kind]}" if cells[kind] != kind else kind for kind in _CAUSES if cells[kind]]
+    return Row(line, f"{cells['System']}/{int(number)}", down, up, clean_cause("; ".join(said) or "not given"))
+
+
+def _whole(text: str, line: int, where: str, column: str) -> int:
+    if not (text.isascii() and text.isdigit()) or len(text) > 7 or int(text) > _MOST_NODES:
+        raise malformed(where, line, f"'{column}' is no number", f"a whole number up to {_MOST_NODES:,}", text)
+    return int(text)
+
+
+def _month(text: str, line: int, where: str, *, end: bool) -> float | None:
+    """Return the time at which a month begins or ends; None if it is before or after the table's time."""
+    if text in ("", "current", "before tracking"):
+        return None
+    if found := _YEAR_FIRST.fullmatch(text):
+        year, month = 2000 + int(found[1]), _MONTHS.index(found[2])
+    elif found := _YEAR_LAST.fullmatch(text):
+        short = int(found[2])
+        year, month = (1900 if short >= 70 else 2000) + short, _MONTHS.index(found[1])
+    else:
+        raise malformed(where, line, "a month cannot be read", "Nov-96, 5-Apr or 'current'", text)
+    month += end
+    return unix_time(year + month // 12, month % 12 + 1, 1)

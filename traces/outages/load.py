@@ -1,0 +1,62 @@
+"""Reading a log of outages without saying in which format: the content decides."""
+
+import io
+from collections.abc import Callable
+from typing import Final
+
+from pipistrelle.traces.errors import TraceError, shown
+from pipistrelle.traces.files import PathText, open_trace
+from pipistrelle.traces.outages import lanl as lanl_failures
+from pipistrelle.traces.outages import pbs as pbs_states
+from pipistrelle.traces.outages import titan as titan_lives
+from pipistrelle.traces.outages.batsim import read_batsim_outages
+from pipistrelle.traces.outages.lanl import parse_lanl
+from pipistrelle.traces.outages.log import OutageLog
+from pipistrelle.traces.outages.pbs import parse_pbs
+from pipistrelle.traces.outages.slurm import parse_sacctmgr, parse_scontrol
+from pipistrelle.traces.outages.table import parse_outage_csv
+from pipistrelle.traces.outages.titan import parse_titan
+
+Parser = Callable[[io.BufferedReader, PathText], OutageLog]
+_EXPECTED: Final = (
+    "node,down,up,cause CSV, LA-UR-05-7318's table, Titan's GPU lives, Batsim's events, "
+    "'sacctmgr show event', 'scontrol show node', or PBS's server log"
+)
+
+
+def load_outage_log(path: PathText) -> OutageLog:
+    """Read a log of outages, plain or compressed with gzip, xz or bzip2.
+
+    Raises
+    ------
+    TraceError
+        if the file cannot be read, its format is not known, or a row is malformed; the message says where.
+    """
+    with open_trace(path, may_be_empty=True, what="a file of outages") as stream:
+        head = stream.peek()
+        if not head:
+            raise TraceError("is empty", where=str(path), expected=_EXPECTED)
+        if not head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{"):
+            return _parser(head, path)(stream, path)
+    return read_batsim_outages(path)
+
+
+def _parser(head: bytes, path: PathText) -> Parser:
+    """Return the parser for a file that begins so."""
+    first = head.removeprefix(b"\xef\xbb\xbf").lstrip().partition(b"\n")[0].decode("utf-8", "replace").strip()
+    columns = {cell.strip() for cell in first.split(",")}
+    if columns.issuperset(lanl_failures.SIGNS):
+        return parse_lanl
+    if columns.issuperset(titan_lives.SIGNS):
+        return parse_titan
+    if columns & {"node", "down", "up"}:
+        return parse_outage_csv
+    if first.startswith("NodeName="):
+        return parse_scontrol
+    if "NodeName" in first or "TimeStart" in first:
+        return parse_sacctmgr
+    if pbs_states.SIGN.match(head):
+        return parse_pbs
+    raise TraceError(
+        "the format of these outages is not known", where=str(path), expected=_EXPECTED, found=shown(first)
+    )

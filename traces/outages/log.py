@@ -1,0 +1,287 @@
+"""What the readers of outage logs return: outages as the log has them, by names of nodes, and who was watched when."""
+
+import re
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipistrelle.protocol.base.errors import did_you_mean
+from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.traces.errors import TraceError, shown
+from pipistrelle.traces.workload import Floats, Ints
+
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Lives:
+    """Stretches of time in which something was watched until it failed, or until the watch ended.
+
+    Parameters
+    ----------
+    entered, left
+        how long it had been up when the watch began and when it ended, in seconds, entered < left; shape (n,).
+    failed
+        whether it failed at the end; otherwise the life is censored there. Shape (n,).
+    begin
+        when the watch began, on the log's clock, in seconds, shape (n,).
+    group
+        index of its class in the log's classes, shape (n,).
+    """
+
+    entered: Floats
+    left: Floats
+    failed: Bools
+    begin: Floats
+    group: Ints
+
+    def __len__(self) -> int:
+        return self.left.size
+
+    def select(self, keep: Bools) -> "Lives":
+        """Return those where `keep`, shape (n,), is true."""
+        return Lives(self.entered[keep], self.left[keep], self.failed[keep], self.begin[keep], self.group[keep])
+
+    def within(self, begin: float, end: float) -> "Lives":
+        """Return what of them lies between two times on the log's clock, in seconds: cut, and censored at the end."""
+        over = self.begin + (self.left - self.entered)
+        first, last = np.maximum(self.begin, begin), np.minimum(over, end)
+        cut = Lives(
+            self.entered + (first - self.begin),
+            self.entered + (last - self.begin),
+            self.failed & (over < end),
+            first,
+            self.group,
+        )
+        return cut.select(last > first)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class OutageLog:
+    """Outages of a log, in its order; nothing is mended.
+
+    Parameters
+    ----------
+    name, source
+        the file's name without folder and suffix, and as it was given.
+    format
+        which format it has, as "LANL".
+    nodes
+        names of all nodes that are known of, in natural order ("n2" before "n10").
+    classes
+        names of the classes of nodes, at least one: systems, batches.
+    node_group
+        the class of each node, by index, shape (nodes,); -1 where it changed in the course of time.
+    begin, end
+        from when to when each node was watched, on the log's clock, in seconds, shape (nodes,).
+    node
+        the node of each outage, by index, shape (n,).
+    group
+        the class of each outage, by index, shape (n,).
+    down, up
+        when it began and ended, on the log's clock, in seconds, shape (n,); `up` is infinite where it did not end
+        within the log, and NaN where the log does not say when.
+    cause
+        why, n texts.
+    announced
+        from when on it was known ahead, NaN for what came unexpected, shape (n,).
+    line
+        the number of the line that says so, from 1, shape (n,).
+    absolute
+        whether the clock shows Unix time, with local times taken as UTC; otherwise it shows seconds after time 0.
+    watch_known
+        whether the log itself says from when to when nodes were watched.
+    lives
+        what was watched, if the log itself says so; None: it follows from the outages.
+    notes
+        what of the file is peculiar, for people.
+    """
+
+    name: str
+    source: str
+    format: str
+    nodes: tuple[str, ...]
+    classes: tuple[str, ...]
+    node_group: Ints
+    begin: Floats
+    end: Floats
+    node: Ints
+    group: Ints
+    down: Floats
+    up: Floats
+    cause: tuple[str, ...]
+    announced: Floats
+    line: Ints
+    absolute: bool
+    watch_known: bool = False
+    lives: Lives | None = None
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return self.node.size
+
+    def select(self, keep: Bools) -> "OutageLog":
+        """Return the log with those outages only where `keep`, shape (n,), is true; nodes and lives stay."""
+        return replace(
+            self,
+            node=self.node[keep],
+            group=self.group[keep],
+            down=self.down[keep],
+            up=self.up[keep],
+            cause=tuple(cause for cause, kept in zip(self.cause, keep.tolist(), strict=True) if kept),
+            announced=self.announced[keep],
+            line=self.line[keep],
+        )
+
+    def only(self, name: str) -> "OutageLog":
+        """Return the part that concerns one class of nodes.
+
+        Raises
+        ------
+        TraceError
+            if there is no such class.
+        """
+        if name not in self.classes:
+            raise TraceError(
+                f"there is no class of nodes {shown(name)}",
+                where=self.source,
+                hint=did_you_mean(name, list(self.classes)),
+            )
+        index = self.classes.index(name)
+        part = self.select(self.group == index)
+        lives = part.lives
+        if lives is not None:
+            lives = lives.select(lives.group == index)
+            lives = replace(lives, group=np.zeros(len(lives), dtype=np.int64))
+        part = part._of_nodes((self.node_group == index) | (self.node_group < 0))
+        return replace(
+            part,
+            classes=(name,),
+            node_group=np.zeros(len(part.nodes), dtype=np.int64),
+            group=np.zeros(len(part), dtype=np.int64),
+            lives=lives,
+        )
+
+    def numbered(self, numbers: NodeSet) -> "OutageLog":
+        """Return the part that concerns the nodes whose names end in one of these numbers.
+
+        Raises
+        ------
+        TraceError
+            if there is no such node, or the log says itself what was watched, but not of which node.
+        """
+        wanted = set(numbers)
+        ends = [re.search("[0-9]{1,15}$", name) for name in self.nodes]
+        keep = np.array([end is not None and int(end[0]) in wanted for end in ends], dtype=np.bool_)
+        if self.lives is not None or not keep.any():
+            raise TraceError(
+                "nodes cannot be chosen by number" if self.lives is not None else "there is no node with such a number",
+                where=self.source,
+                found=shown(numbers),
+            )
+        return self._of_nodes(keep)
+
+    def _of_nodes(self, keep: Bools) -> "OutageLog":
+        """Return the log of those nodes only where `keep`, shape (nodes,), is true; lives stay."""
+        kept = np.flatnonzero(keep)
+        places = np.full(len(self.nodes), -1, dtype=np.int64)
+        places[kept] = np.arange(kept.size)
+        part = self.select(places[self.node] >= 0)
+        return replace(
+            part,
+            nodes=tuple(self.nodes[at] for at in kept.tolist()),
+            node_group=self.node_group[kept],
+            begin=self.begin[kept],
+            end=self.end[kept],
+            node=places[part.node],
+        )
+
+    def within(self, begin: float | None, end: float | None) -> "OutageLog":
+        """Return what begins from `begin` on and before `end`, and what was watched then, on the log's clock.
+
+        If the log does not say how long nodes were watched, they were from `begin` to `end`. None: as far as it goes.
+        """
+        first = float(self.begin.min(initial=np.inf)) if begin is None else begin
+        last = float(self.end.max(initial=-np.inf)) if end is None else end
+        part = self.select((self.down >= first) & (self.down < last) if end is not None else self.down >= first)
+        watch = (self.begin, self.end)
+        lives = self.lives
+        if self.watch_known:
+            lives = self.watched().within(first, last)  # a node that was up before keeps its age
+        else:
+            watch = (np.full_like(self.begin, first), np.full_like(self.end, last))
+        return replace(
+            part,
+            begin=np.clip(watch[0], first, last),
+            end=np.clip(watch[1], first, last),
+            lives=lives,
+        )
+
+    def with_silent(self, nodes: int) -> "OutageLog":
+        """Return the log with so many nodes in all, those added without outages and watched as long as any other.
+
+        Raises
+        ------
+        TraceError
+            if it has more nodes already, has several classes of nodes, or says itself what was watched.
+        """
+        more = nodes - len(self.nodes)
+        if more < 0 or len(self.classes) > 1 or self.lives is not None:
+            raise TraceError(
+                "the number of nodes does not suit the log",
+                where=self.source,
+                expected=f"at least {len(self.nodes):,}, of one class, in a log that does not say what was watched",
+                found=f"{nodes:,} nodes, {len(self.classes)} class(es) in the log",
+            )
+        return replace(
+            self,
+            nodes=(*self.nodes, *(f"silent {number}" for number in range(1, more + 1))),
+            node_group=np.concatenate((self.node_group, np.zeros(more, dtype=np.int64))),
+            begin=np.concatenate((self.begin, np.full(more, self.begin.min(initial=np.inf)))),
+            end=np.concatenate((self.end, np.full(more, self.end.max(initial=-np.inf)))),
+        )
+
+    def overlaps(self) -> int:
+        """Return how many outages begin before an earlier one of the same node is over."""
+        order = np.lexsort((self.down, self.node))
+        node, down, up = self.node[order], self.down[order], self.up[order]
+        count = 0
+        last, until = -1, -np.inf
+        for index, begin, end in zip(node.tolist(), down.tolist(), up.tolist(), strict=True):
+            if index != last:
+                last, until = index, -np.inf
+            count += begin < until
+            until = max(until, end) if end == end else until  # noqa: PLR0124 - NaN
+        return count
+
+    def watched(self) -> Lives:
+        """Return the stretches of time in which the nodes were up: from an end to the next begin.
+
+        The first begins, new, when the node's watch does. A node without outages has one stretch. Where an outage's
+        end is not known, it counts as its begin. Outages that were announced end a stretch without a failure.
+        """
+        if self.lives is not None:
+            return self.lives
+        order = np.lexsort((self.down, self.node)).tolist()
+        rows: list[tuple[float, float, bool, int]] = []
+        until = self.begin.astype(np.float64).copy()
+        for at in order:
+            index, down, up = int(self.node[at]), float(self.down[at]), float(self.up[at])
+            if down > until[index]:
+                rows.append((float(until[index]), down, bool(np.isnan(self.announced[at])), index))
+            until[index] = max(until[index], down if np.isnan(up) else up)
+        rows += [
+            (begin, end, False, index)
+            for index, (begin, end) in enumerate(zip(until.tolist(), self.end.tolist(), strict=True))
+            if end > begin
+        ]
+        rows.sort(key=lambda row: (row[0], row[3]))
+        table = np.array([row[:2] for row in rows], dtype=np.float64).reshape(-1, 2)
+        return Lives(
+            np.zeros(len(rows)),
+            table[:, 1] - table[:, 0],
+            np.array([row[2] for row in rows], dtype=np.bool_),
+            table[:, 0],
+            self.node_group[np.array([row[3] for row in rows], dtype=np.int64)],
+        )

@@ -1,0 +1,117 @@
+"""Putting a log of outages together from its rows: what all readers of such logs share."""
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipistrelle.traces.errors import TraceError, shown
+from pipistrelle.traces.outages.log import Lives, OutageLog
+
+
+@dataclass(slots=True)
+class Row:
+    """One outage as a reader finds it; fields as in `OutageLog`. A group of None is that of the node."""
+
+    line: int
+    node: str
+    down: float
+    up: float
+    cause: str
+    announced: float = float("nan")
+    group: str | None = None
+
+
+def assemble(
+    rows: list[Row],
+    *,
+    name: str,
+    source: str,
+    format: str,
+    absolute: bool,
+    known: Iterable[str] = (),
+    span: tuple[float, float] | None = None,
+    class_of: Callable[[str], str] | None = None,
+    span_of: Callable[[str], tuple[float, float]] | None = None,
+    watch_known: bool = False,
+    lives: Lives | None = None,
+    classes: tuple[str, ...] | None = None,
+    notes: Iterable[str] = (),
+) -> OutageLog:
+    """Return the log of these rows.
+
+    Parameters
+    ----------
+    known
+        names of nodes that may have no outage.
+    span, span_of
+        from when to when all nodes, or each, were watched, in seconds; neither: from time 0, or on Unix time from the
+        first begin, to the last time that the rows name.
+    class_of
+        the class of a node's name; None: all are of one, called "all", unless the rows give classes themselves.
+    classes
+        the classes in order; None: those of the nodes, in natural order.
+    """
+    names = sorted({*known, *(row.node for row in rows)}, key=natural)
+    index = {node: at for at, node in enumerate(names)}
+    groups = [class_of(node) if class_of else "all" for node in names]
+    ordered = classes or tuple(sorted(set(groups), key=natural)) or ("all",)
+    number = {group: at for at, group in enumerate(ordered)}
+    down = np.array([row.down for row in rows], dtype=np.float64)
+    up = np.array([row.up for row in rows], dtype=np.float64)
+    if span_of is None:
+        finite = up[np.isfinite(up)]
+        last = max(float(down.max(initial=0.0)), float(finite.max(initial=0.0)))
+        first = float(down.min(initial=last)) if absolute else 0.0
+        whole = span or (first, last)
+        spans = [whole] * len(names)
+    else:
+        spans = [span_of(node) for node in names]
+    return OutageLog(
+        name=name,
+        source=source,
+        format=format,
+        nodes=tuple(names),
+        classes=ordered,
+        node_group=np.array([number.get(group, -1) for group in groups], dtype=np.int64),
+        begin=np.array([begin for begin, _ in spans], dtype=np.float64),
+        end=np.array([end for _, end in spans], dtype=np.float64),
+        node=np.array([index[row.node] for row in rows], dtype=np.int64),
+        group=np.array([number[row.group or groups[index[row.node]]] for row in rows], dtype=np.int64),
+        down=down,
+        up=up,
+        cause=tuple(row.cause for row in rows),
+        announced=np.array([row.announced for row in rows], dtype=np.float64),
+        line=np.array([row.line for row in rows], dtype=np.int64),
+        absolute=absolute,
+        watch_known=watch_known,
+        lives=lives,
+        notes=tuple(notes),
+    )
+
+
+def natural(text: str) -> tuple[tuple[int, int, str], ...]:
+    """Return a key that sorts texts with the numbers in them by value: "n2" before "n10"."""
+    return tuple(
+        (0, int(part), part) if part.isdecimal() and part.isascii() else (1, 0, part)
+        for part in re.split("([0-9]+)", text)
+        if part
+    )
+
+
+def clean_cause(text: str) -> str:
+    """Return a cause in printable characters, of at most 200, "failure" if nothing is left."""
+    words = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return words[:200].strip() or "failure"
+
+
+def malformed(source: str, line: int, what: str, expected: str, found: object) -> TraceError:
+    """Return the error of a row that cannot be read."""
+    return TraceError(
+        what,
+        where=f"{source}, line {line}",
+        expected=expected,
+        found=shown(found),
+        hint="Mend or remove the line; docs/outages.md has the formats.",
+    )

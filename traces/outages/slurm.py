@@ -1,0 +1,131 @@
+"""Lists of down nodes from Slurm: ``sacctmgr show event`` and ``scontrol show node``."""
+
+import io
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from pipistrelle.traces.errors import TraceError, shown
+from pipistrelle.traces.files import PathText, trace_name
+from pipistrelle.traces.outages.log import OutageLog
+from pipistrelle.traces.outages.rows import Row, assemble, clean_cause, malformed
+from pipistrelle.traces.outages.times import iso_time
+
+#: sacctmgr's names of columns may be cut to the columns' width
+_NEEDED: Final = ("NodeName", "TimeStart", "TimeEnd", "State")
+_OPEN: Final = ("Unknown", "None", "")  # an end that is not yet
+#: a node in such a state, whatever flag follows it, runs nothing new
+_BAD: Final = re.compile(r"\b(DOWN|DRAIN|DRAINED|DRAINING|FAIL|FAILING|ERROR|NO_RESPOND|NOT_RESPONDING|MAINT)\b")
+_SET: Final = re.compile(r"(.*?)\s*\[([^\[\]@]*)@([0-9T:-]+)\]")
+_KEY: Final = re.compile(r"(?:^|\s)([A-Za-z][A-Za-z_]*)=")
+
+
+def parse_sacctmgr(stream: io.BufferedReader, path: PathText) -> OutageLog:
+    """Return the outages of what ``sacctmgr show event`` prints, as a table or with ``-P`` or ``-p``.
+
+    The columns NodeName, TimeStart, TimeEnd and State are needed; Reason, if there, gives the cause. Rows without a
+    node tell of the cluster and are left out. An event without an end goes on for ever. The clock is local time,
+    taken as UTC.
+
+    Raises
+    ------
+    TraceError
+        if a column is missing or a row is malformed, by its line.
+    """
+    where = str(path)
+    lines = _numbered(stream)
+    first, header = next(lines, (1, ""))
+    if "|" in header:
+        columns = [name.strip() for name in header.rstrip("|").split("|")]
+        cells = ((line, [cell.strip() for cell in text.split("|")]) for line, text in lines)
+    else:
+        _, rule = next(lines, (first + 1, ""))
+        spans = [found.span() for found in re.finditer("-+", rule)]
+        if not spans or set(rule) - {"-", " "}:
+            raise malformed(where, first + 1, "the table has no line of dashes", "sacctmgr's own table, or -P", rule)
+        columns = [header[begin:end].strip() for begin, end in spans]
+        cells = ((line, [text[begin:end].strip() for begin, end in spans]) for line, text in lines)
+    missing = [name for name in _NEEDED if name not in columns]
+    if missing:
+        raise TraceError(
+            f"the column {missing[0]} is missing",
+            where=f"{where}, line {first}",
+            expected=f"the columns {', '.join(_NEEDED)}, and perhaps Reason",
+            found=shown(header),
+        )
+    rows = []
+    clusters = 0
+    for line, values in cells:
+        if len(values) not in (len(columns), len(columns) + 1):
+            raise malformed(
+                where, line, "the row has another number of cells than the header", f"{len(columns)}", str(len(values))
+            )
+        row = dict(zip(columns, values, strict=False))
+        if not row["NodeName"]:
+            clusters += 1
+            continue
+        rows.append(_event(row, line, where))
+    notes = (f"{clusters:,} events of the cluster itself are left out",) if clusters else ()
+    return assemble(rows, name=trace_name(path), source=where, format="Slurm", absolute=True, notes=notes)
+
+
+def parse_scontrol(stream: io.BufferedReader, path: PathText) -> OutageLog:
+    """Return the nodes that are down in what ``scontrol show node`` prints, also with ``-o``.
+
+    A node is down if its State says so, since the time that its Reason gives in brackets, and its end is not known.
+
+    Raises
+    ------
+    TraceError
+        if a node is down without a time, by its line.
+    """
+    where = str(path)
+    records: list[tuple[int, dict[str, str]]] = []
+    for line, text in _numbered(stream):
+        found = list(_KEY.finditer(text))
+        for at, key in enumerate(found):
+            end = found[at + 1].start() if at + 1 < len(found) else len(text)
+            if key[1] == "NodeName":
+                records.append((line, {}))
+            if not records:
+                raise malformed(where, line, "there is a value before the first node", "NodeName=", text)
+            records[-1][1].setdefault(key[1], text[key.end() : end].strip())
+    rows = []
+    for line, values in records:
+        if not _BAD.search(values.get("State", "")):
+            continue
+        reason = values.get("Reason", "")
+        said = _SET.fullmatch(reason)
+        since = iso_time(said[3]) if said else None
+        if said is None or since is None:
+            raise malformed(
+                where,
+                line,
+                "it is not said since when the node is down",
+                "Reason=... [user@YYYY-MM-DDTHH:MM:SS]",
+                reason,
+            )
+        rows.append(Row(line, values["NodeName"], since, float("inf"), clean_cause(said[1] or values["State"])))
+    known = [values["NodeName"] for _, values in records]
+    return assemble(rows, name=trace_name(path), source=where, format="Slurm", absolute=True, known=known)
+
+
+def _event(row: dict[str, str], line: int, where: str) -> Row:
+    down = iso_time(row["TimeStart"])
+    up = float("inf") if row["TimeEnd"] in _OPEN else iso_time(row["TimeEnd"])
+    for column, value in (("TimeStart", down), ("TimeEnd", up)):
+        if value is None:
+            raise malformed(where, line, f"{column} cannot be read", "YYYY-MM-DDTHH:MM:SS", row[column])
+    if down is None or up is None or up < down:
+        raise malformed(where, line, "the event ends before it begins", "TimeEnd after TimeStart", row["TimeEnd"])
+    state = clean_cause(row["State"])
+    reason = clean_cause(row.get("Reason") or state)
+    return Row(line, row["NodeName"], down, max(up, down + 1.0), reason)  # Slurm's clock has whole seconds
+
+
+def _numbered(stream: io.BufferedReader) -> Iterator[tuple[int, str]]:
+    """Yield the lines that are not blank, with their numbers."""
+    for number, line in enumerate(stream, 1):
+        text = line.decode("utf-8-sig" if number == 1 else "utf-8", "replace").rstrip("\r\n")
+        if text.strip():
+            yield number, text

@@ -1,0 +1,156 @@
+"""Outages in CSV: ``node,down,up,cause`` and, if wanted, ``announced``."""
+
+import csv
+import io
+from collections.abc import Iterator
+from typing import Final
+
+from pipistrelle.protocol.base.errors import did_you_mean
+from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.protocol.units.text import NodeSetError
+from pipistrelle.traces.errors import TraceError, shown
+from pipistrelle.traces.files import PathText, trace_name
+from pipistrelle.traces.outages.log import OutageLog
+from pipistrelle.traces.outages.rows import Row, assemble, malformed
+from pipistrelle.traces.outages.times import iso_time, seconds
+
+COLUMNS: Final = ("node", "down", "up", "cause", "announced")
+_NEEDED: Final = ("node", "down", "up")
+_MOST_NODES: Final = 10_000_000
+_NEVER: Final = ("", "inf", "never")
+
+
+def parse_outage_csv(stream: io.BufferedReader, path: PathText) -> OutageLog:
+    """Return the outages of a CSV file with a header; `path` serves for messages.
+
+    A node is a number, a set of numbers such as ``0-3 8``, which counts as an outage of each, or a name. Times are
+    seconds after time 0, or all of them dates such as ``2017-01-29 08:00``. An empty `up` is never.
+
+    Raises
+    ------
+    TraceError
+        if the header lacks a column or has an unknown one, or a row is malformed, by its line.
+    """
+    reader = _Reader(str(path))
+    rows = list(reader.rows(stream))
+    return assemble(
+        rows, name=trace_name(path).removesuffix(".csv"), source=str(path), format="CSV", absolute=bool(reader.dates)
+    )
+
+
+class CsvLines:
+    """The rows of a CSV file as {column: text}, each with the number of its first line."""
+
+    def __init__(self, stream: io.BufferedReader, where: str) -> None:
+        self._where = where
+        self._reader = csv.reader(_texts(stream))
+        self.columns = next(self._next(), (1, []))[1]
+
+    def _next(self) -> Iterator[tuple[int, list[str]]]:
+        while True:
+            line = self._reader.line_num + 1
+            try:
+                cells = [cell.strip() for cell in next(self._reader)]
+            except StopIteration:
+                return
+            except csv.Error as error:
+                raise malformed(self._where, line, "the row is no CSV", "cells with commas between", error) from None
+            if any(cells):
+                yield line, cells
+
+    def __iter__(self) -> Iterator[tuple[int, dict[str, str]]]:
+        for line, cells in self._next():
+            if len(cells) != len(self.columns):
+                raise malformed(
+                    self._where,
+                    line,
+                    "the row has another number of cells than the header",
+                    f"{len(self.columns)} cells",
+                    f"{len(cells)} cells",
+                )
+            yield line, dict(zip(self.columns, cells, strict=True))
+
+
+def _texts(stream: io.BufferedReader) -> Iterator[str]:
+    for number, line in enumerate(stream, 1):
+        yield line.decode("utf-8-sig" if number == 1 else "utf-8", "replace")
+
+
+class _Reader:
+    def __init__(self, where: str) -> None:
+        self._where = where
+        #: whether times are dates; None before the first
+        self.dates: bool | None = None
+
+    def rows(self, stream: io.BufferedReader) -> Iterator[Row]:
+        lines = CsvLines(stream, self._where)
+        self._check_header(lines.columns)
+        for line, cells in lines:
+            down = self._time(cells["down"], line, "down")
+            up = float("inf") if cells["up"].lower() in _NEVER else self._time(cells["up"], line, "up")
+            if not up > down:
+                raise malformed(
+                    self._where, line, "the outage ends no later than it begins", "up later than down", cells["up"]
+                )
+            text = cells.get("announced", "")
+            announced = self._time(text, line, "announced") if text else float("nan")
+            if announced > down:
+                raise malformed(
+                    self._where, line, "the outage is announced after it begins", "announced up to down", text
+                )
+            for node in self._nodes(cells["node"], line):
+                yield Row(line, node, down, up, self._cause(cells.get("cause", ""), line), announced)
+
+    def _check_header(self, columns: list[str]) -> None:
+        for column in columns:
+            if column not in COLUMNS:
+                raise TraceError(
+                    f"there is no column {shown(column)}",
+                    where=f"{self._where}, line 1",
+                    hint=did_you_mean(column, list(COLUMNS)),
+                )
+        missing = [column for column in _NEEDED if column not in columns]
+        if missing or len(set(columns)) < len(columns):
+            raise TraceError(
+                f"the column '{missing[0]}' is missing" if missing else "a column occurs twice",
+                where=f"{self._where}, line 1",
+                expected="the header node,down,up,cause, perhaps with announced",
+                found=shown(",".join(columns)),
+            )
+
+    def _time(self, text: str, line: int, column: str) -> float:
+        number, date = seconds(text), iso_time(text)
+        value = number if date is None else date
+        if value is None:
+            raise malformed(
+                self._where,
+                line,
+                f"the time '{column}' cannot be read",
+                "seconds of at least 0, or a date such as 2017-01-29 08:00",
+                text,
+            )
+        if self.dates is None:
+            self.dates = date is not None
+        if self.dates != (date is not None):
+            raise malformed(self._where, line, "times are mixed", "seconds in all rows, or dates in all rows", text)
+        return value
+
+    def _nodes(self, text: str, line: int) -> list[str]:
+        if not text:
+            raise malformed(self._where, line, "the row has no node", "a number, numbers as 0-3 8, or a name", text)
+        if not text.isprintable():
+            raise malformed(self._where, line, "the node's name is not printable", "a number or a name", text)
+        if not all(c.isdigit() or c in "- " for c in text):
+            return [text]
+        try:
+            nodes = NodeSet.parse(text)
+        except NodeSetError as error:
+            raise malformed(self._where, line, "the nodes cannot be read", "numbers as 0-3 8", error.what) from None
+        if len(nodes) > _MOST_NODES:
+            raise malformed(self._where, line, "there are too many nodes", f"at most {_MOST_NODES:,}", text)
+        return [str(node) for node in nodes]
+
+    def _cause(self, text: str, line: int) -> str:
+        if len(text) > 200 or not text.isprintable():
+            raise malformed(self._where, line, "the cause is not valid", "at most 200 printable characters", text)
+        return text or "failure"

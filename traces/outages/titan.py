@@ -1,0 +1,139 @@
+"""OLCF's table of the lives of Titan's GPUs, 2013 to 2019.
+
+Source: G. Ostrouchov et al., "GPU Lifetimes on Titan Supercomputer: Survival Analysis and Reliability", SC20; the
+table is TitanGPULife's.
+"""
+
+import io
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from pipistrelle.traces.errors import TraceError, shown
+from pipistrelle.traces.files import PathText, trace_name
+from pipistrelle.traces.outages.log import Lives, OutageLog
+from pipistrelle.traces.outages.rows import Row, assemble, malformed
+from pipistrelle.traces.outages.table import CsvLines
+from pipistrelle.traces.outages.times import iso_time, seconds, unix_time
+
+_NEEDED: Final = ("SN", "location", "insert", "remove", "duration", "event")
+#: what tells this table from others: its header holds all of these
+SIGNS: Final = ("SN", "location", "insert", "remove", "event")
+_EVENTS: Final = ("DBE", "OTB")  # a double-bit error; a GPU that fell off the bus
+#: GPUs that were first seen from 2016 on, when the exchange began, are called new: as TitanGPULife's own summary does
+CLASSES: Final = ("old", "new")
+_EXCHANGE: Final = unix_time(2016, 1, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Life:
+    line: int
+    serial: str
+    place: str
+    insert: float | None
+    remove: float
+    length: float
+    event: str
+
+
+def parse_titan(stream: io.BufferedReader, path: PathText) -> OutageLog:
+    """Return the failures of the table, and the lives of its GPUs; `path` serves for messages.
+
+    A node is a place, as ``c11-2c1s4n1``. A row with an event is an outage at the time of removal; when the place was
+    used again is not known, as `insert` is the date of an inventory. A row without `insert` is a further event of a
+    GPU whose life another row tells: it is an outage, but no life. The classes are those of the GPUs: ``old`` and, if
+    first seen from 2016 on, ``new``; a GPU's age is the time it was in places before. The clock is local
+    time, taken as UTC.
+
+    Raises
+    ------
+    TraceError
+        if a column is missing or a row is malformed, by its line.
+    """
+    where = str(path)
+    lines = CsvLines(stream, where)
+    missing = [column for column in _NEEDED if column not in lines.columns]
+    if missing:
+        raise TraceError(
+            f"the column '{missing[0]}' is missing",
+            where=f"{where}, line 1",
+            expected="the columns of TitanGPULife's table of lives",
+            found=shown(",".join(lines.columns)),
+        )
+    found = [_life(cells, line, where) for line, cells in lines]
+    by_gpu: dict[str, list[_Life]] = defaultdict(list)
+    for life in found:
+        by_gpu[life.serial].append(life)
+    batch = {serial: _batch(lives) for serial, lives in by_gpu.items()}
+    known = [life.insert for life in found if life.insert is not None]
+    span = (min(known, default=0.0), max((life.remove for life in found), default=0.0))
+    without = sum(life.insert is None for life in found)
+    return assemble(
+        [
+            Row(life.line, life.place, life.remove, float("nan"), life.event, group=batch[life.serial])
+            for life in found
+            if life.event
+        ],
+        name=trace_name(path).removesuffix(".csv"),
+        source=where,
+        format="Titan",
+        absolute=True,
+        watch_known=True,
+        known={life.place for life in found},
+        span=span,
+        class_of=lambda _: "",
+        classes=CLASSES,
+        lives=_lives(by_gpu, batch),
+        notes=(f"{len(found):,} rows; {without:,} of them are further events within another row's life",),
+    )
+
+
+def _life(cells: dict[str, str], line: int, where: str) -> _Life:
+    insert = iso_time(cells["insert"]) if cells["insert"] else None
+    remove = iso_time(cells["remove"])
+    length = seconds(cells["duration"]) if cells["duration"] else 0.0
+    for column, value in (("insert", insert), ("remove", remove), ("duration", length)):
+        if value is None and cells[column]:
+            raise malformed(
+                where,
+                line,
+                f"'{column}' cannot be read",
+                "seconds" if column == "duration" else "a time such as 2017-04-09 21:36:19",
+                cells[column],
+            )
+    if remove is None or length is None:
+        raise malformed(where, line, "'remove' is missing", "a time such as 2017-04-09 21:36:19", cells["remove"])
+    if insert is not None and not (remove > insert and length > 0):
+        raise malformed(where, line, "the life is not longer than 0 s", "remove after insert", cells["remove"])
+    if cells["event"] and cells["event"] not in _EVENTS:
+        raise malformed(where, line, "the event is unknown", " or ".join(_EVENTS), cells["event"])
+    for column in ("SN", "location"):
+        if not cells[column] or not cells[column].isprintable():
+            raise malformed(where, line, f"'{column}' is missing", "a printable name", cells[column])
+    return _Life(line, cells["SN"], cells["location"], insert, remove, length, cells["event"])
+
+
+def _batch(lives: list[_Life]) -> str:
+    first = min(life.remove if life.insert is None else life.insert for life in lives)
+    return CLASSES[first >= _EXCHANGE]
+
+
+def _lives(by_gpu: dict[str, list[_Life]], batch: dict[str, str]) -> Lives:
+    rows: list[tuple[float, float, bool, float, int]] = []
+    for serial, lives in by_gpu.items():
+        age = 0.0
+        for life in sorted(lives, key=lambda one: (one.insert or 0.0, one.line)):
+            if life.insert is not None:
+                group = CLASSES.index(batch[serial])
+                rows.append((age, age + life.length, bool(life.event), life.insert, group))
+                age += life.length
+    columns = list(zip(*rows, strict=True)) or [()] * 5
+    return Lives(
+        np.array(columns[0], dtype=np.float64),
+        np.array(columns[1], dtype=np.float64),
+        np.array(columns[2], dtype=np.bool_),
+        np.array(columns[3], dtype=np.float64),
+        np.array(columns[4], dtype=np.int64),
+    )

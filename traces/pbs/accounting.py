@@ -1,0 +1,301 @@
+"""Accounting logs of PBS Pro, OpenPBS and Torque: one record a line, put together job by job.
+
+The format: "MM/DD/YYYY HH:MM:SS;TYPE;ID;KEY=VALUE KEY=VALUE ...", as the administrators' guides of both have it.
+"""
+
+import io
+import re
+from typing import Final
+
+from pipistrelle.traces.errors import TraceError, shown
+from pipistrelle.traces.files import PathText
+from pipistrelle.traces.logs.job_table import (
+    CANCELLED,
+    COMPLETED,
+    FAILED,
+    UNKNOWN,
+    LogOptions,
+    Names,
+    Record,
+    assemble,
+    fault,
+    numbered_lines,
+    whole_number,
+)
+from pipistrelle.traces.logs.size_units import Units
+from pipistrelle.traces.logs.times import Clock, length
+from pipistrelle.traces.pbs.resources import ASKING, allocated_units, requested_units
+from pipistrelle.traces.workload import Workload
+
+FORMAT: Final = "PBS accounting"
+
+_SERVER: Final = re.compile(r"(\d+(?:\[\d*\])?)\.[\w.-]+", re.ASCII)
+_MOVED: Final = re.compile(r"@[\w.-]+", re.ASCII)
+#: records that tell of a job's way: queued, started, run again (R, T), ended
+_OF_JOBS: Final = frozenset("QSRTE")
+#: {label: keys that give it, the first that is there counts}
+_LABELS: Final = {
+    "name": ("jobname",),
+    "user": ("user",),
+    "group": ("group",),
+    "account": ("account", "project"),
+    "queue": ("queue",),
+    "qos": ("qos", "Resource_List.qos"),
+    "dependency": ("depend", "dependency"),
+}
+_KEYS: Final = frozenset(
+    (
+        *(key for keys in _LABELS.values() for key in keys),
+        *("ctime", "qtime", "start", "end", "exec_host", "Exit_status", "resources_used.walltime"),
+        "Resource_List.walltime",
+        *ASKING,
+    )
+)
+#: a record of an end that has these says all that earlier ones do, but perhaps dependencies and QOS
+_WHOLE_RECORD: Final = frozenset(("user", "queue", "start", "end", "exec_host"))
+_OF_A_RUN: Final = ("start", "end", "exec_host", "Exit_status", "resources_used.walltime")
+_NO_PROJECT: Final = "_pbs_project_default"
+
+
+class _Job:
+    """What the records of one job have said so far."""
+
+    __slots__ = ("deleted", "ended", "place", "queued", "texts", "values")
+
+    def __init__(self) -> None:
+        self.place = ""
+        self.values: dict[str, str] = {}
+        #: records that are not in `values` yet: of most jobs that of the end says all
+        self.texts: list[str] = []
+        self.queued: float | None = None
+        self.deleted = False
+        self.ended = False
+
+    def merge(self) -> None:
+        """Take what the records that wait say."""
+        for text in self.texts:
+            self.values.update(_values(text))
+        self.texts.clear()
+
+
+def parse_pbs_accounting(stream: io.BufferedReader, path: PathText, options: LogOptions | None = None) -> Workload:
+    """Return the jobs of an accounting log, by submit time; see `PbsLog`."""
+    log = PbsLog(options)
+    log.read(stream, str(path))
+    return log.workload(path)
+
+
+class PbsLog:
+    """Gathers the records of one or more files, in the order of time: a day's file goes on where the last one ended.
+
+    A job has the values of its latest records: of E (end), else of S (start) and Q (queued). A job that has not ended
+    in the log has no run time; one that was requeued or run again (R, T) has that of its last run. What an array as a
+    whole says is left out, and so are jobs of which only the deletion is told. The submit time is ctime, else qtime,
+    else that of the Q record; the run time is end - start, else resources_used.walltime; a job without
+    Resource_List.walltime has no limit.
+
+    Parameters
+    ----------
+    options
+        units: ``processors`` counts ncpus or ppn in place of nodes. timezone: of the clock that the lines begin with,
+        which counts where a record has no Unix time of its own.
+    """
+
+    def __init__(self, options: LogOptions | None = None) -> None:
+        self._options = options or LogOptions()
+        self._clock = Clock(self._options.zone())
+        self._jobs: dict[str, _Job] = {}
+
+    def read(self, stream: io.BufferedReader, where: str) -> None:
+        """Take the records of a file that is called `where` in messages.
+
+        Raises
+        ------
+        TraceError
+            if a line is no record.
+        """
+        for place, text in numbered_lines(stream, where):
+            parts = text.split(";", 3)
+            time = self._clock.american(parts[0].strip())
+            if len(parts) < 3 or time is None or len(parts[1]) != 1:
+                raise TraceError(
+                    "the line is no accounting record",
+                    where=place,
+                    expected="MM/DD/YYYY HH:MM:SS;TYPE;ID;KEY=VALUE ...",
+                    found=shown(text),
+                    hint="Check that the file is complete, and of PBS or Torque.",
+                )
+            name = parts[2].strip()
+            if "[]" not in name:
+                self._take(parts[1], name, time, parts[3] if len(parts) > 3 else "", place)
+
+    def _take(self, kind: str, name: str, time: float, text: str, place: str) -> None:
+        if kind in "DA":  # deleted, or aborted by the server
+            job = self._jobs.get(name)
+            if job is not None and not job.ended:
+                job.deleted = True
+            return
+        if kind not in _OF_JOBS and (kind != "a" or name not in self._jobs):  # a: its attributes were altered
+            return
+        job = self._jobs.get(name)
+        if job is None:
+            job = self._jobs[name] = _Job()
+        if kind == "a":
+            if not job.ended:
+                job.texts.append(text)
+            return
+        job.place = place
+        if kind == "Q" and job.queued is None:
+            job.queued = time
+        if kind in "SRT":
+            job.ended = job.deleted = False  # it runs, or waits, once more
+        if kind == "R":  # what it says of resources used is of the run that does not count
+            job.merge()
+            for key in _OF_A_RUN:
+                job.values.pop(key, None)
+        elif kind == "E":
+            job.ended = True
+            values = _values(text)
+            if not values.keys() >= _WHOLE_RECORD or any("depend" in one or "qos=" in one for one in job.texts):
+                job.merge()
+            job.texts.clear()
+            job.values.update(values)
+        elif not job.ended:
+            job.texts.append(text)
+
+    def workload(self, path: PathText) -> Workload:
+        """Return the jobs by submit time; `path` serves for the name and for messages.
+
+        Raises
+        ------
+        TraceError
+            if a field cannot be read, or there is no job.
+        """
+        jobs = self._jobs
+        short = len({name.partition(".")[0] for name in jobs}) == len(jobs)  # so are ids without the server's name
+        maker = _Maker(self._options.units, short=short)
+        records = [maker.record(name, job) for name, job in jobs.items()]
+        return assemble(records, path, format=FORMAT, timezone=self._options.timezone)
+
+
+def _values(text: str) -> dict[str, str]:
+    """Return those of a record's pairs that count; words without a key belong to the value before, which has blanks."""
+    values: dict[str, str] = {}
+    last = ""
+    for word in text.split():
+        key, equals, value = word.partition("=")
+        if key in _KEYS and equals:
+            values[key] = value
+            last = key
+        elif equals and key[:1].isalpha():
+            last = ""
+        elif last:
+            values[last] = f"{values[last]} {word}"
+    return values
+
+
+class _Maker:
+    """Makes records of jobs; what many of them say alike is read once."""
+
+    def __init__(self, units: Units, *, short: bool) -> None:
+        self._units = units
+        self._short = short
+        self._names = Names()
+        self._lengths: dict[str, float] = {}
+        #: {what is asked for, and how many units it ran on: the size}
+        self._sizes: dict[tuple[object, ...], int] = {}
+
+    def record(self, name: str, job: _Job) -> Record:
+        """Return what the records of a job say."""
+        job.merge()
+        values, place = job.values, job.place
+        submit = _unix(values, "ctime", place)
+        if submit is None:
+            submit = _unix(values, "qtime", place)
+        if submit is None:
+            submit = job.queued
+        if submit is None:
+            raise TraceError(
+                "the record has no submit time",
+                where=f"{place}, job {shown(name)}",
+                expected="ctime or qtime, or an earlier Q record",
+                hint="Mend the line, or remove it.",
+            )
+        start, end = _unix(values, "start", place), _unix(values, "end", place)
+        runtime = -1.0
+        if job.ended and start and end:
+            if end < start:
+                raise fault(place, "end", "is before the start", f"at least start={values['start']}", values["end"])
+            runtime = end - start
+        elif job.ended and "resources_used.walltime" in values:
+            runtime = self._length(values, "resources_used.walltime", place)
+        limited = bool(values.get("Resource_List.walltime"))
+        got = allocated_units(values.get("exec_host", ""), self._units)
+        return Record(
+            place=place,
+            id=name.partition(".")[0] if self._short else name,
+            submit=submit,
+            size=self._size(values, got, place),
+            walltime=self._length(values, "Resource_List.walltime", place) if limited else float("inf"),
+            runtime=runtime,
+            wait=max(start - submit, 0.0) if start else -1.0,
+            allocated=got,
+            status=_status(job, values),
+            labels=self._labels(values),
+        )
+
+    def _size(self, values: dict[str, str], got: int, place: str) -> int:
+        key = (got, *map(values.get, ASKING))
+        size = self._sizes.get(key)
+        if size is None:
+            size = self._sizes[key] = requested_units(values, got, self._units, place)
+        return size
+
+    def _length(self, values: dict[str, str], key: str, place: str) -> float:
+        text = values[key]
+        seconds = self._lengths.get(text)
+        if seconds is None:
+            seconds = length(text, one=1.0)
+            if seconds is None:
+                raise fault(place, key, "is no length of time", "HH:MM:SS or seconds", text)
+            self._lengths[text] = seconds
+        return seconds
+
+    def _labels(self, values: dict[str, str]) -> dict[str, str]:
+        labels = {}
+        for label, keys in _LABELS.items():
+            text = _first(values, keys)
+            if text:
+                plain = label == "dependency" and self._short
+                labels[label] = self._names(_plain_dependency(text) if plain else text)
+        return labels
+
+
+def _first(values: dict[str, str], keys: tuple[str, ...]) -> str:
+    for key in keys:
+        if key in values:
+            text = values[key].strip("\"'")
+            if text and text != _NO_PROJECT:
+                return text
+    return ""
+
+
+def _unix(values: dict[str, str], key: str, place: str) -> float | None:
+    text = values.get(key, "")
+    return float(whole_number(text, place, key)) if text else None
+
+
+def _status(job: _Job, values: dict[str, str]) -> int:
+    if job.deleted:
+        return CANCELLED
+    text = values.get("Exit_status", "")
+    if not job.ended or not text:
+        return UNKNOWN
+    if not re.fullmatch(r"-?[0-9]{1,9}", text):
+        raise fault(job.place, "Exit_status", "is not a whole number", "0 or another number", text)
+    return COMPLETED if int(text) == 0 else FAILED
+
+
+def _plain_dependency(text: str) -> str:
+    """Return ``afterok:123.server@server`` as ``afterok:123``."""
+    return _SERVER.sub(r"\1", _MOVED.sub("", text))

@@ -1,0 +1,1 @@
+"""Changes of workloads: cut, join, scale, new arrivals. Pure functions."""

@@ -1,0 +1,104 @@
+"""Changing when jobs are submitted: shuffling submit times among them, or drawing new ones."""
+
+from dataclasses import dataclass
+from math import inf
+from typing import Final
+
+import numpy as np
+
+from pipistrelle.traces.errors import TraceError
+from pipistrelle.traces.transforms.cut import resubmitted
+from pipistrelle.traces.workload import LARGEST, Floats, Workload
+
+#: drawn times are whole milliseconds, so that they add up without rounding and are the same on every machine
+_TICK: Final = 1000.0
+
+
+@dataclass(frozen=True, slots=True)
+class Gaps:
+    """The times between one submission and the next.
+
+    Parameters
+    ----------
+    kind
+        ``fixed``; ``exp``, exponentially distributed; or ``unif``, uniformly.
+    low
+        s: the time itself, the mean, or the least time.
+    high
+        s, the greatest time, for ``unif`` alone.
+    """
+
+    kind: str
+    low: float
+    high: float = 0.0
+
+    def __post_init__(self) -> None:
+        least = self.low >= 0 if self.kind == "fixed" else self.low > 0 or (self.kind == "unif" and self.low == 0)
+        if self.kind == "unif":
+            least = least and self.high >= self.low
+        if not least or max(self.low, self.high) > LARGEST:
+            raise TraceError(
+                "the time between submissions is out of range",
+                expected={
+                    "fixed": "a time of at least 0",
+                    "exp": "a mean above 0",
+                    "unif": "two times of at least 0, the second not below the first",
+                }[self.kind],
+                found=f"{self.low:g} s" + (f" to {self.high:g} s" if self.kind == "unif" else ""),
+            )
+
+    def times(self, first: float, count: int, rng: np.random.Generator) -> Floats:
+        """Return submit times, s, shape (count,), ascending, of which the earliest is `first`.
+
+        The others are whole milliseconds if they are random.
+        """
+        steps = np.arange(count, dtype=np.float64)
+        if self.kind == "fixed":
+            return first + steps * self.low
+        uniform = rng.random(max(count - 1, 0))
+        gaps = -np.log1p(-uniform) * self.low if self.kind == "exp" else self.low + uniform * (self.high - self.low)
+        steps[1:] = np.cumsum(np.round(gaps * _TICK))
+        times = np.maximum(np.round(first * _TICK + steps) / _TICK, first)
+        times[:1] = first
+        return times
+
+
+def shuffle_submits(workload: Workload, rng: np.random.Generator, window: float = inf) -> Workload:
+    """Return the workload with its submit times dealt out anew among its jobs, each order equally likely.
+
+    Parameters
+    ----------
+    workload
+        the jobs.
+    rng
+        the only source of chance.
+    window
+        s; times are exchanged only between jobs that are submitted in the same window of this length, counted from
+        the first submission. ``inf``: between all.
+
+    Raises
+    ------
+    TraceError
+        if the window is not above 0.
+    """
+    if not window > 0:
+        raise TraceError("the value is out of range", where="window", expected="a time above 0", found=repr(window))
+    place = np.floor((workload.submit - workload.submit.min()) / window)  # 0 throughout where the window is infinite
+    dealt = np.lexsort((rng.random(len(workload)), place))
+    submit = np.empty_like(workload.submit)
+    submit[dealt] = workload.submit[np.argsort(place, kind="stable")]
+    return resubmitted(workload, submit)
+
+
+def redraw_submits(workload: Workload, gaps: Gaps, rng: np.random.Generator) -> Workload:
+    """Return the workload with new submit times, its jobs in their order; the first one's stays.
+
+    Raises
+    ------
+    TraceError
+        if a time gets too large.
+    """
+    order = np.argsort(workload.submit, kind="stable")
+    submit = np.empty_like(workload.submit)
+    submit[order] = gaps.times(float(workload.submit.min()), len(workload), rng)
+    return resubmitted(workload, submit)

@@ -1,0 +1,140 @@
+"""Changing workloads: what all changes share, and cutting jobs out. Pure functions, which leave their input alone."""
+
+from dataclasses import replace
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from pipistrelle.traces.errors import TraceError
+from pipistrelle.traces.transforms.links import forget_jobs
+from pipistrelle.traces.workload import LARGEST, Floats, Ints, Workload, decimal_text
+
+_MEMBERS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+#: {column: its member in a job's JSON object}
+_JSON_NAMES: Final = {"submit": "subtime", "walltime": "walltime", "size": "res", "profiles": "profile"}
+#: the header's directives that count jobs, and those that say when the first and the last were logged
+_COUNTS: Final = ("MaxJobs", "MaxRecords")
+_BOUNDS: Final = ("StartTime", "EndTime")
+
+
+def changed(workload: Workload, **columns: Any) -> Workload:
+    """Return the workload with other columns or attributes; jobs' JSON objects, where there are any, follow.
+
+    Raises
+    ------
+    TraceError
+        if a submit time would be negative, or a number above 2^53.
+    """
+    for name in ("submit", "walltime", "runtime", "size"):
+        if name in columns:
+            _check_range(workload, name, columns[name])
+    result = replace(workload, **columns)
+    members = [name for name in _JSON_NAMES if name in columns]
+    if result.job_json is None or not members:
+        return result
+    return replace(result, job_json=[_job_json(result, row, members) for row in range(len(result))])
+
+
+def keep(workload: Workload, which: NDArray[np.bool_] | Ints) -> Workload:
+    """Return the jobs that `which` names, as `Workload.select` does; dependencies on jobs that are gone are forgotten.
+
+    A job that waits for a job of the trace that is not there any more, waits for it no longer. Ids and times stay as
+    they are.
+
+    Raises
+    ------
+    TraceError
+        if no job is left.
+    """
+    kept = workload.select(which)
+    if not len(kept):
+        raise TraceError(
+            "no job is left",
+            where=workload.name,
+            expected=f"at least one of its {len(workload):,} jobs",
+            hint="Loosen the conditions; 'pipistrelle workload describe' shows what there is.",
+        )
+    return recounted(forget_jobs(kept, set(workload.ids).difference(kept.ids)))
+
+
+def sample(workload: Workload, count: int, rng: np.random.Generator) -> Workload:
+    """Return `count` of the jobs, each set of as many equally likely, in their order; all of them if they are fewer.
+
+    Raises
+    ------
+    TraceError
+        if `count` is 0.
+    """
+    order = np.argsort(rng.random(len(workload)), kind="stable")
+    return keep(workload, np.sort(order[:count]).astype(np.int64))
+
+
+def from_zero(workload: Workload) -> Workload:
+    """Return the workload with time 0 at the first job's submit time; the epoch moves along, so that dates stay."""
+    first = float(workload.submit.min())
+    epoch = None if workload.epoch is None else workload.epoch + first
+    return changed(workload, submit=workload.submit - first, epoch=epoch)
+
+
+def resubmitted(workload: Workload, submit: Floats) -> Workload:
+    """Return the workload with new submit times (s, shape (n,)), its jobs in their order, equal ones as before."""
+    moved = changed(workload, submit=submit)
+    return recounted(moved.select(np.argsort(submit, kind="stable")), moved=True)
+
+
+def recounted(workload: Workload, *, moved: bool = False) -> Workload:
+    """Return the workload with a header that counts its jobs.
+
+    The dates of the first and last job are dropped from it if the number of jobs is another or submit times have
+    `moved`.
+    """
+    header = dict(workload.header)
+    count = str(len(workload))
+    if not moved and all(header.get(name, count) == count for name in _COUNTS):
+        return workload
+    for name in _COUNTS:
+        if name in header:
+            header[name] = count
+    for name in _BOUNDS:
+        header.pop(name, None)
+    return replace(workload, header=header)
+
+
+def _check_range(workload: Workload, name: str, values: Floats | Ints) -> None:
+    # A requested time without end means that there is no limit, and a run time that is not known is no number.
+    known = values[np.isfinite(values)] if name == "walltime" else values[~np.isnan(values)]
+    what = {"submit": "a submit time", "walltime": "a requested time", "runtime": "a run time", "size": "a size"}[name]
+    if known.size and float(known.max()) > LARGEST:
+        raise TraceError(
+            f"{what} would be too large",
+            where=workload.name,
+            expected=f"at most {decimal_text(LARGEST)}",
+            found=f"{float(known.max()):.6g}",
+        )
+    if name == "submit" and known.size and float(known.min()) < 0:
+        raise TraceError(
+            "a job would be submitted before time 0",
+            where=workload.name,
+            expected="a submit time of at least 0",
+            found=f"{float(known.min()):.6g}",
+            hint="Move it by less.",
+        )
+
+
+def _job_json(workload: Workload, row: int, names: list[str]) -> bytes:
+    """Return the JSON object of job `row` with the members of these columns made anew, the others as they were."""
+    assert workload.job_json is not None
+    members = _MEMBERS.decode(workload.job_json[row])
+    for name in names:
+        key = _JSON_NAMES[name]
+        if name == "profiles":
+            members[key] = msgspec.Raw(msgspec.json.encode(workload.profile_of(row)))
+            continue
+        value = float({"submit": workload.submit, "walltime": workload.walltime, "size": workload.size}[name][row])
+        if np.isfinite(value):
+            members[key] = msgspec.Raw(decimal_text(value).encode())
+        else:  # no limit
+            members.pop(key, None)
+    return msgspec.json.encode(members)

@@ -1,0 +1,254 @@
+"""Changing workloads by a factor: how fast jobs arrive, how long they run and ask for, how large they are."""
+
+from dataclasses import replace
+from math import inf
+
+import msgspec
+import numpy as np
+
+from pipistrelle.traces.batsim.profile_types import Composed, Delay, Profile, ranks_of, runtime_of
+from pipistrelle.traces.clean import clean
+from pipistrelle.traces.describe import offered_load
+from pipistrelle.traces.errors import TraceError, shown
+from pipistrelle.traces.transforms.cut import changed, recounted
+from pipistrelle.traces.workload import LARGEST, Floats, Ints, Workload, decimal_text
+
+_MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+def scale_arrivals(workload: Workload, factor: float) -> Workload:
+    """Return the workload with the times since the first submission multiplied; that one stays where it is.
+
+    A factor below 1 makes the jobs come faster. Nothing is rounded.
+
+    Raises
+    ------
+    TraceError
+        if the factor is not above 0, or a time gets too large.
+    """
+    _require_factor(factor, "arrivals")
+    first = float(workload.submit.min())
+    submit = first + (workload.submit - first) * factor
+    return recounted(changed(workload, submit=submit), moved=factor != 1)
+
+
+def scale_to_load(workload: Workload, load: float, units: int | None = None) -> Workload:
+    """Return the workload with arrivals scaled so that the offered load is `load`.
+
+    The load is that of the jobs that can run on `units` units, the trace's own machine if None, as `offered_load` has
+    it.
+
+    Raises
+    ------
+    TraceError
+        if the load is not above 0, the machine's size is not known, or the workload has no load.
+    """
+    _require_factor(load, "load")
+    units = workload.machine_size if units is None else units
+    if units is None:
+        raise TraceError(
+            "the machine's size is not known, so neither is the load", where=workload.name, hint="Say it with --units."
+        )
+    now = offered_load(clean(workload, units)[0], units)
+    if not now > 0:
+        raise TraceError(
+            "the workload has no load that could be scaled",
+            where=workload.name,
+            expected="jobs with run times, submitted at more than one time",
+        )
+    return scale_arrivals(workload, now / load)
+
+
+def scale_runtimes(workload: Workload, factor: float) -> Workload:
+    """Return the workload with run times multiplied; requested times stay. Jobs without a run time stay as they are.
+
+    In Batsim's JSON the delays of the profiles are multiplied, and with them the profiles composed of them. Nothing is
+    rounded.
+
+    Raises
+    ------
+    TraceError
+        if the factor is not above 0, a time gets too large, or hosts decide how long a job takes.
+    """
+    _require_factor(factor, "run times")
+    computing = np.flatnonzero(np.isnan(workload.runtime))
+    if computing.size:
+        raise _computes(workload, int(computing[0]), "multiplied")
+    if workload.profiles is None or workload.table is None:
+        return changed(workload, runtime=np.where(workload.runtime > 0, workload.runtime * factor, workload.runtime))
+    known: dict[int, Profile] = {}
+    table = {name: _longer(profile, factor, known) for name, profile in workload.table.items()}
+    texts = dict(workload.profile_json or {})
+    for name, profile in table.items():
+        if isinstance(profile, Delay) and name in texts:
+            members = _MEMBERS.decode(texts[name])
+            members["delay"] = msgspec.Raw(decimal_text(profile.delay).encode())
+            texts[name] = msgspec.json.encode(members)
+    runtime = np.array([runtime_of(table[name]) for name in workload.profiles], dtype=np.float64)
+    return changed(workload, runtime=runtime, table=table, profile_json=texts)
+
+
+def scale_sizes(workload: Workload, factor: float) -> Workload:
+    """Return the workload with sizes multiplied, rounded to the nearest whole number (halves up), at least 1.
+
+    The machine stays as it is. Jobs without a size stay so.
+
+    Raises
+    ------
+    TraceError
+        if the factor is not above 0, a size gets too large, or a profile is made for a certain number of units.
+    """
+    _require_factor(factor, "sizes")
+    return _resized(workload, np.floor(workload.size * factor + 0.5))
+
+
+def scale_machine(workload: Workload, units: int) -> Workload:
+    """Return the workload for a machine of `units` units: sizes are multiplied by the ratio of the machines' sizes.
+
+    They are rounded as in `scale_sizes`, so a job that fitted fits again.
+
+    Raises
+    ------
+    TraceError
+        if the machine's size is not known, a size gets too large, or a profile is made for a certain number of units.
+    """
+    if workload.machine_size is None:
+        raise TraceError(
+            "the machine's size is not known, so the jobs cannot be fitted to another", where=workload.name
+        )
+    # Half of the divisor is added before a whole division, so that no rounding of doubles comes in between.
+    old = workload.machine_size
+    sizes = [(2 * size * units + old) // (2 * old) for size in workload.size.tolist()]
+    return replace(_resized(workload, np.array(sizes, dtype=np.float64)), machine_size=units)
+
+
+def fix_walltimes(workload: Workload, seconds: float) -> Workload:
+    """Return the workload with this requested time for every job; ``inf``: no job has a limit.
+
+    Raises
+    ------
+    TraceError
+        if the time is not above 0 or too large.
+    """
+    if not (0 < seconds <= LARGEST or seconds == inf):
+        raise _bad_factor("requested time", seconds)
+    return changed(workload, walltime=np.full(len(workload), seconds, dtype=np.float64))
+
+
+def scale_walltimes(workload: Workload, factor: float) -> Workload:
+    """Return the workload with requested times multiplied, not rounded; jobs without one, or without limit, stay.
+
+    Raises
+    ------
+    TraceError
+        if the factor is not above 0, or a time gets too large.
+    """
+    _require_factor(factor, "requested times")
+    return changed(workload, walltime=np.where(workload.walltime > 0, workload.walltime * factor, workload.walltime))
+
+
+def draw_walltimes(workload: Workload, low: int, high: int, rng: np.random.Generator) -> Workload:
+    """Return the workload with requested times of whole seconds from `low` to `high`, all equally likely.
+
+    Raises
+    ------
+    TraceError
+        if `low` is below 1, or above `high`.
+    """
+    _require_order(low, high, "requested time", 1)
+    return changed(workload, walltime=_whole(low, high, len(workload), rng))
+
+
+def walltimes_of_runtimes(workload: Workload, low: float, high: float, rng: np.random.Generator) -> Workload:
+    """Return the workload with requested times that are a percentage of the run times, rounded up to whole seconds.
+
+    If `low` and `high` differ, each job's percentage is a whole number from `low` to `high`, all equally likely. Jobs
+    without a run time keep their requested time.
+
+    Raises
+    ------
+    TraceError
+        if `low` is not above 0 or above `high`, a random percentage is not whole, a time gets too large, or hosts
+        decide how long a job takes.
+    """
+    _require_order(low, high, "percentage of the run time", 0)
+    computing = np.flatnonzero(np.isnan(workload.runtime))
+    if computing.size:
+        raise _computes(workload, int(computing[0]), "taken as a measure")
+    if low == high:
+        percent: Floats = np.full(len(workload), low, dtype=np.float64)
+    elif float(low).is_integer() and float(high).is_integer():
+        percent = _whole(int(low), int(high), len(workload), rng)
+    else:
+        raise TraceError(
+            "a random percentage is not a whole number", found=f"{decimal_text(low)} to {decimal_text(high)}"
+        )
+    # The product of whole numbers is exact, so a quotient that is whole stays so and is not rounded up.
+    limit = np.ceil(percent * workload.runtime / 100)
+    return changed(workload, walltime=np.where(workload.runtime > 0, limit, workload.walltime))
+
+
+def _whole(low: int, high: int, count: int, rng: np.random.Generator) -> Floats:
+    """Return `count` whole numbers from `low` to `high`, from uniform doubles alone, as the generator's are."""
+    return np.floor(rng.random(count) * (high - low + 1)) + low
+
+
+def _longer(profile: Profile, factor: float, known: dict[int, Profile]) -> Profile:
+    """Return the profile with its delays multiplied; `known` has those of profiles by their identity."""
+    if id(profile) not in known:
+        if isinstance(profile, Delay):
+            known[id(profile)] = msgspec.structs.replace(profile, delay=profile.delay * factor)
+        elif isinstance(profile, Composed):
+            parts = tuple(_longer(part, factor, known) for part in profile.seq)
+            known[id(profile)] = msgspec.structs.replace(profile, seq=parts)
+        else:
+            known[id(profile)] = profile
+    return known[id(profile)]
+
+
+def _resized(workload: Workload, sizes: Floats) -> Workload:
+    old = workload.size
+    if float(sizes.max()) > LARGEST:
+        raise TraceError("a size would be too large", where=workload.name, found=f"{float(sizes.max()):.6g}")
+    new: Ints = np.where(old > 0, np.maximum(sizes, 1.0), old).astype(np.int64)
+    if workload.table is not None and workload.profiles is not None:
+        for row in np.flatnonzero(new != old).tolist():
+            profile = workload.table.get(workload.profiles[row])
+            if profile is not None and ranks_of(profile):
+                raise TraceError(
+                    "the size of a job whose profile is made for a certain number of resources cannot change",
+                    where=f"{workload.name}, job {shown(workload.ids[row])}, profile {shown(profile.name)}",
+                    hint="Leave such jobs out.",
+                )
+    return changed(workload, size=new)
+
+
+def _computes(workload: Workload, row: int, what: str) -> TraceError:
+    return TraceError(
+        f"a run time that only hosts can tell cannot be {what}",
+        where=f"{workload.name}, job {shown(workload.ids[row])}",
+        expected="a profile of delays",
+        found=f"profile {shown(workload.profile_of(row))}",
+    )
+
+
+def _require_factor(factor: float, what: str) -> None:
+    # With this bound no product is above the range of doubles; what is too large is said of the values.
+    if not 0 < factor <= LARGEST:
+        raise _bad_factor(what, factor)
+
+
+def _bad_factor(what: str, value: float) -> TraceError:
+    return TraceError(
+        "the value is out of range", where=what, expected="a number above 0, at most 2^53", found=repr(value)
+    )
+
+
+def _require_order(low: float, high: float, what: str, least: int) -> None:
+    if not (low > 0 and low >= least and low <= high <= LARGEST):
+        raise TraceError(
+            "the range is empty or reaches below its limit",
+            where=what,
+            expected=f"from {'above 0' if least == 0 else least} up",
+            found=f"{low:g} to {high:g}",
+        )
