@@ -1,0 +1,160 @@
+"""How much longer a run in this process takes than a loop written by hand that writes the same jobs file.
+
+The loop below knows nothing but EASY on rigid jobs: a heap of ends, a list that waits, intervals of free units.  It
+writes byte for byte the out_jobs.csv of the run, which is checked.  Prints, for each workload,
+
+    processor time of the run (all outputs) / processor time of the loop (out_jobs.csv alone)
+
+in turn, and the median of the ratios; reading the workload counts for neither.
+
+    python benchmarks/in_process.py LOG.swf.gz [--platform kth-sp2] [--repeat 5]
+    python benchmarks/in_process.py [--jobs 130000] [--units 1490] [--load 0.85] [--repeat 5]
+"""
+
+import argparse
+import filecmp
+import statistics
+import tempfile
+import time
+from bisect import bisect_left, insort
+from heapq import heappop, heappush
+from math import inf
+from pathlib import Path
+
+from pipistrelle.platforms.description import Platform, homogeneous
+from pipistrelle.server.outputs.recorder import JOBS_COLUMNS
+from pipistrelle.server.setup import Setup
+from pipistrelle.studies.inputs.named import load_platform, load_workload
+from pipistrelle.studies.runs.run import run_in_process
+from pipistrelle.traces.generator import generate
+from pipistrelle.traces.workload import Workload, decimal_texts
+
+
+def by_hand(units: int, workload: Workload, path: Path) -> None:  # noqa: PLR0915 - one loop, as one would write it
+    """Simulate a cleaned workload under EASY on the lowest free units, and write its jobs file."""
+    ids, submit, size = workload.ids, workload.submit.tolist(), workload.size.tolist()
+    walltime, runtime = workload.walltime.tolist(), workload.runtime.tolist()
+    profile = decimal_texts(workload.runtime) if workload.profiles is None else workload.profiles
+    starts, stops = [0], [units - 1]
+    free, now, at, count = units, 0.0, 0, 0
+    queue: list[int] = []
+    ends: list[tuple[float, int, int]] = []
+    planned: list[tuple[float, int, int]] = []
+    held: dict[int, list[tuple[int, int]]] = {}
+    begun: dict[int, float] = {}
+
+    def start(job: int) -> None:
+        nonlocal free, count
+        left = size[job]
+        free -= left
+        taken = []
+        while left:
+            low, high = starts[0], stops[0]
+            if high - low >= left:
+                taken.append((low, low + left - 1))
+                starts[0] = low + left
+                break
+            taken.append((low, high))
+            left -= high - low + 1
+            del starts[0], stops[0]
+        held[job], begun[job] = taken, now
+        count += 1
+        heappush(ends, (now + min(runtime[job], walltime[job]), count, job))
+        insort(planned, (now + walltime[job], job, size[job]))
+
+    def give_back(units: list[tuple[int, int]]) -> None:
+        for low, high in units:
+            place = bisect_left(starts, low)
+            after = place < len(starts) and starts[place] == high + 1
+            if place and stops[place - 1] == low - 1:
+                if after:
+                    stops[place - 1] = stops[place]
+                    del starts[place], stops[place]
+                else:
+                    stops[place - 1] = high
+            elif after:
+                starts[place] = low
+            else:
+                starts.insert(place, low)
+                stops.insert(place, high)
+
+    with path.open("w", newline="") as out:
+        out.write(f"{JOBS_COLUMNS}\n")
+        while at < len(ids) or ends:
+            now = min(submit[at] if at < len(ids) else inf, ends[0][0] if ends else inf)
+            while ends and ends[0][0] == now:
+                job = heappop(ends)[2]
+                taken, begin, came = held.pop(job), begun.pop(job), submit[job]
+                free += size[job]
+                give_back(taken)
+                del planned[bisect_left(planned, (begin + walltime[job], job))]
+                late = runtime[job] > walltime[job]
+                state = "COMPLETED_WALLTIME_REACHED" if late else "COMPLETED_SUCCESSFULLY"
+                ran, total = now - begin, now - came
+                text = " ".join([f"{low}-{high}" if low < high else f"{low}" for low, high in taken])
+                out.write(
+                    f"{ids[job]},w0,{profile[job]},{came:.6f},{size[job]},{walltime[job]:.6f},{int(not late)},{state},"
+                    f"{begin:.6f},{ran:.6f},{now:.6f},{begin - came:.6f},{total:.6f},"
+                    f'{total / ran if ran > 0 else 1.0:.6f},{text},-1.000000,""\n'
+                )
+            while at < len(ids) and submit[at] == now:
+                queue.append(at)
+                at += 1
+            while queue and size[queue[0]] <= free:
+                start(queue.pop(0))
+            if not queue or not free:
+                continue
+            shadow, left = inf, free
+            for end, _, more in planned:
+                if end > shadow:
+                    break
+                left += more
+                if left >= size[queue[0]]:
+                    shadow = end
+            extra = max(left - size[queue[0]], 0)
+            for job in queue[1:]:
+                late = now + walltime[job] > shadow
+                if size[job] <= free and (not late or size[job] <= extra):
+                    extra -= size[job] if late else 0
+                    start(job)
+                    queue.remove(job)
+
+
+def compare(name: str, platform: Platform, workload: Workload, repeat: int, folder: Path) -> None:
+    """Run both in turn, and print."""
+    cleaned = Setup.of(platform, workload).workloads["w0"]
+    ratios, jobs = [], len(cleaned)
+    for _ in range(repeat):
+        began = time.process_time()
+        by_hand(platform.units, cleaned, folder / "by-hand.csv")
+        between = time.process_time()
+        run_in_process(cleaned, "easy", platform=platform, out=folder / "out")
+        ratios.append((time.process_time() - between) / (between - began))
+        if not filecmp.cmp(folder / "by-hand.csv", folder / "out" / "out_jobs.csv", shallow=False):
+            raise SystemExit(f"{name}: the loop and the run do not agree")
+        print(f"  loop {1e6 * (between - began) / jobs:.1f} us a job, run {ratios[-1]:.2f} x", flush=True)
+    print(f"{name}: {jobs:,} jobs, run / loop {statistics.median(ratios):.2f} (median of {repeat})")
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("log", nargs="?")
+    parser.add_argument("--platform", default="kth-sp2")
+    parser.add_argument("--jobs", type=int, default=130_000)
+    parser.add_argument("--units", type=int, default=1490)
+    parser.add_argument("--load", type=float, default=0.85)
+    parser.add_argument("--repeat", type=int, default=5)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        if arguments.log is not None:
+            machine = load_platform(arguments.platform)
+            compare(arguments.log, machine, load_workload(arguments.log), arguments.repeat, Path(name))
+        else:
+            machine = homogeneous(arguments.units, "machine")
+            made = generate(jobs=arguments.jobs, units=arguments.units, seed=1, load=arguments.load)
+            compare(f"load {arguments.load:g}", machine, made, arguments.repeat, Path(name))
+
+
+if __name__ == "__main__":
+    main()
