@@ -55,7 +55,7 @@ def test_the_wheel_holds_all_modules_and_data(wheel: zipfile.ZipFile, pyproject:
     folders = pyproject["tool"]["setuptools"]["package-dir"].values()
     wanted = {path for folder in folders for path in (ROOT / folder).rglob("*.py")}
     wanted |= {_marker(folder) for folder in folders}
-    wanted |= {*(ROOT / "platforms").glob("*library/*.toml"), *(ROOT / "traces" / "library").glob("*.swf.gz")}
+    wanted |= {*(ROOT / "platforms").rglob("library/*.toml"), *(ROOT / "traces" / "library").glob("*.swf.gz")}
     wanted |= {*(ROOT / "schedulers" / "library").glob("*.toml")}
     wanted |= {ROOT / "protocol" / "SPEC.md", ROOT / "protocol" / "schema.json"}
 

@@ -7,9 +7,9 @@ from typing import Any, get_args
 
 import pytest
 from jsonschema import Draft202012Validator
-from pipistrelle.protocol.errors import RemoteProtocolError
 
 from pipistrelle.protocol import codec
+from pipistrelle.protocol.base.errors import RemoteProtocolError
 from pipistrelle.protocol.decisions import AnyDecision, Malformed
 from pipistrelle.protocol.events import AnyEvent
 from pipistrelle.protocol.messages import Reply

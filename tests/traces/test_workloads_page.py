@@ -46,7 +46,7 @@ def message_parts(source: str) -> set[str]:
 def test_every_message_is_on_a_page(project_root):
     """No module of the layer has a message that no page lists: this one or that of another kind of input."""
     page = "".join(file.read_text("utf-8") for file in sorted((project_root / "docs").glob("*.md")))
-    parts = set().union(*(message_parts(file.read_text("utf-8")) for file in (project_root / "traces").glob("*.py")))
+    parts = set().union(*(message_parts(file.read_text("utf-8")) for file in (project_root / "traces").rglob("*.py")))
     assert len(parts) > 30
     assert {part for part in parts if part not in page} == set()
 
