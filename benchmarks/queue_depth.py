@@ -23,8 +23,8 @@ from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.schedulers.catalogue.registry import make_policy
 from pipistrelle.schedulers.maui.config.read import parse_maui_config
 from pipistrelle.schedulers.maui.policy import make_maui
-from pipistrelle.schedulers.orders.fixed import Order
-from pipistrelle.schedulers.policy.compose import Policy
+from pipistrelle.schedulers.policy.interfaces import Policy
+from pipistrelle.schedulers.policy.order import Order
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from pipistrelle.platforms.description import Platform
 from pipistrelle.schedulers.catalogue.registry import make_policy
-from pipistrelle.schedulers.policy.compose import Policy
+from pipistrelle.schedulers.policy.interfaces import Policy
 from pipistrelle.schedulers.policy.polling import Polling
 from pipistrelle.schedulers.policy.runtime import Runtime
 from pipistrelle.server.engine.jobs import Job

@@ -18,7 +18,7 @@ from pipistrelle.studies.inputs.reliability import ReliabilityOptions
 from pipistrelle.traces.logs.size_units import Units
 
 if TYPE_CHECKING:
-    from pipistrelle.schedulers.policy.compose import Policy
+    from pipistrelle.schedulers.policy.interfaces import Policy
     from pipistrelle.server.setup import Setup
     from pipistrelle.studies.explain.files import ExplainError, RunFiles
 

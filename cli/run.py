@@ -21,7 +21,7 @@ from pipistrelle.studies.runs.child import PLACEHOLDER, own_command
 from pipistrelle.traces.logs.size_units import Units
 
 if TYPE_CHECKING:
-    from pipistrelle.schedulers.policy.compose import Policy
+    from pipistrelle.schedulers.policy.interfaces import Policy
     from pipistrelle.server.setup import Setup
     from pipistrelle.server.simulation import Result
 

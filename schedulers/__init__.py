@@ -6,7 +6,8 @@ from pipistrelle.protocol.base.first_use import import_on_first_use
 
 if TYPE_CHECKING:
     from pipistrelle.schedulers.catalogue.registry import make_policy
-    from pipistrelle.schedulers.policy.compose import ComposedPolicy, Policy, compose
+    from pipistrelle.schedulers.policy.compose import ComposedPolicy, compose
+    from pipistrelle.schedulers.policy.interfaces import Policy
     from pipistrelle.schedulers.policy.jobs import SchedulerJob
     from pipistrelle.schedulers.policy.runtime import Runtime
     from pipistrelle.schedulers.policy.view import View
@@ -17,7 +18,8 @@ import_on_first_use(
     __name__,
     {
         "policy.jobs": "SchedulerJob",
-        "policy.compose": "ComposedPolicy Policy compose",
+        "policy.compose": "ComposedPolicy compose",
+        "policy.interfaces": "Policy",
         "catalogue.registry": "make_policy",
         "policy.runtime": "Runtime",
         "policy.view": "View",

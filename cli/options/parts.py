@@ -15,7 +15,7 @@ from pipistrelle.protocol.base.log import logger
 from pipistrelle.schedulers.catalogue.spans import seconds_of
 
 if TYPE_CHECKING:
-    from pipistrelle.schedulers.policy.compose import Policy
+    from pipistrelle.schedulers.policy.interfaces import Policy
 
 MAUI: Final = "maui"
 #: as of the lengths of time in files of failures; far below what a double can tell apart from the next second

@@ -2,8 +2,8 @@
 
 from math import inf
 
-from pipistrelle.schedulers.placement.lowest import Placement
 from pipistrelle.schedulers.plan.planned import Place, Plan, pick
+from pipistrelle.schedulers.policy.interfaces import Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View
 
@@ -61,7 +61,7 @@ class Conservative:
             fit = plan.slices.earliest(job.size, job.occupies, own=old.units, own_begin=old.begin, closures=closures)
         if fit is None:
             return
-        units = pick(placement, fit.units, job.size)
+        units = pick(placement, fit.units, job, view.machine)
         if fit.begin > view.now and old is not None and (old.begin, old.units) == (fit.begin, units):
             return
         if old is not None:

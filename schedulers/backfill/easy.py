@@ -2,20 +2,24 @@
 
 from collections.abc import Callable
 from math import inf
-from typing import Protocol
 
-from pipistrelle.schedulers.placement.lowest import Placement
-from pipistrelle.schedulers.plan.around_windows import OpenUnits, reserve
+from pipistrelle.schedulers.placement.lowest import LowestIds
+from pipistrelle.schedulers.plan.around_windows import OpenUnits
 from pipistrelle.schedulers.plan.running import Reservation
+from pipistrelle.schedulers.policy.interfaces import Backfill, Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View
 
 
-class Backfill(Protocol):
-    """Starts jobs; it may keep what it knows from one instant for the next."""
-
-    def schedule(self, view: View, placement: Placement) -> None:
-        """Start every job that may start now."""
+def start_by_count(view: View, placement: Placement, job: SchedulerJob, why: str | None = None) -> None:
+    """Start a job that fits by count on the free units that the placement picks; it never refuses."""
+    alloc = None  # the lowest
+    if type(placement) is not LowestIds:  # a derived one may pick others
+        alloc = placement.pick(job, view.free.snapshot(), view.machine)
+        if alloc is None:
+            raise ValueError(f"the placement finds no units for {job.id}, which needs {job.size} of {view.free.count}")
+        view.free.remove(alloc)
+    view.start(job, alloc, why)
 
 
 def start_in_order(view: View, placement: Placement) -> bool:
@@ -23,7 +27,7 @@ def start_in_order(view: View, placement: Placement) -> bool:
     started = False
     # A look at the first has a dynamic order rank all jobs: nobody need look if nothing is free.
     while view.free.count and (first := view.waiting.first) is not None and first.size <= view.free.count:
-        view.start(first, placement.take(view.free, first.size))
+        start_by_count(view, placement, first)
         started = True
     return started
 
@@ -33,7 +37,7 @@ class NoBackfill:
 
     def schedule(self, view: View, placement: Placement) -> None:
         """Start from the front until a job does not fit."""
-        if view.windows:
+        if view.windows or not placement.fits_by_count:
             OpenUnits(view, placement).start_in_order()
         else:
             start_in_order(view, placement)
@@ -45,12 +49,12 @@ class FirstFit:
     """Every job that fits starts, in the order of the queue: no reservation, so large jobs may starve."""
 
     def __init__(self) -> None:
-        #: whether a window may have kept back a job that fits
+        #: whether a window or the placement may have kept back a job that fits by count
         self._kept_back = False
 
     def schedule(self, view: View, placement: Placement) -> None:
         """Start all that fits."""
-        if view.windows:
+        if view.windows or not placement.fits_by_count:
             self._kept_back = True
             OpenUnits(view, placement).start_all()
         else:
@@ -65,18 +69,18 @@ class FirstFit:
         if not (view.released or self._kept_back):  # what waited before still does not fit
             for job in view.waiting.in_order(view.arrivals):
                 if job.waits and job.size <= free.count:
-                    view.start(job, placement.take(free, job.size))
+                    start_by_count(view, placement, job)
         elif free.count and len(view.waiting) > 1:
 
             def start(job: SchedulerJob) -> tuple[int, int]:
-                view.start(job, placement.take(free, job.size))
+                start_by_count(view, placement, job)
                 return free.count, 0
 
             view.waiting.pass_over(start, free.count)
 
 
 class Easy:
-    """EASY backfilling: one reservation, for the first in the queue, by numbers of units alone.
+    """EASY backfilling: one reservation, for the first in the queue; by numbers of units alone where that will do.
 
     A job may pass if it ends, by its walltime, not later than the shadow time, or if it needs no more units than the
     reservation leaves over (Lifka, "The ANL/IBM SP scheduling system", 1995; Mu'alem and Feitelson, 2001).
@@ -93,20 +97,19 @@ class Easy:
         self._shadow = inf
         self._extra = 0
         #: where the first job's reservation is by single units
-        self._by_units: View | None = None
+        self._by_units: OpenUnits | None = None
 
     def reservation(self, job: SchedulerJob) -> float | None:
         """Return by when (s) the first job will start, inf if no one can tell; None for any other job."""
-        view = self._by_units
-        if view is not None:
-            return reserve(view, job).shadow if job is view.waiting.first else None
+        if self._by_units is not None:
+            return self._by_units.reserve(job).shadow if self._by_units.is_first(job) else None
         return self._shadow if job is self._reserved_for else None
 
     def schedule(self, view: View, placement: Placement) -> None:
         """Start from the front, then backfill behind the first job that does not fit."""
-        if not view.plain:
-            self._by_units = view
-            self._schedule_by_units(view, placement)
+        if not (view.plain and placement.fits_by_count):
+            self._by_units = OpenUnits(view, placement)
+            self._schedule_by_units(view, self._by_units)
             return
         self._by_units = None
         started = start_in_order(view, placement)
@@ -126,10 +129,9 @@ class Easy:
         else:
             self._pass_over(view, placement, first, view.waiting.in_order(view.arrivals))
 
-    def _schedule_by_units(self, view: View, placement: Placement) -> None:
-        """Do the same by single units: which of them are open differs from job to job, or from those that come back."""
+    def _schedule_by_units(self, view: View, units: OpenUnits) -> None:
+        """Do the same by single units: which of them will do differs from job to job, or from those that come back."""
         self._reserved_for = None
-        units = OpenUnits(view, placement)
         first = units.start_in_order()
         if first is None:
             return
@@ -173,7 +175,7 @@ class Easy:
     def _backfill(self, view: View, placement: Placement, job: SchedulerJob, first: SchedulerJob) -> None:
         if view.now + job.occupies > self._shadow:
             self._extra -= job.size
-        view.start(job, placement.take(view.free, job.size), f"backfilled before {first.id}")
+        start_by_count(view, placement, job, f"backfilled before {first.id}")
 
 
 # Most runs need neither of these modules.

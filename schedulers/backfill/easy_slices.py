@@ -1,7 +1,7 @@
 """The older EASY of Batsim's schedulers: the first job's units are chosen beforehand."""
 
-from pipistrelle.schedulers.placement.lowest import Placement
 from pipistrelle.schedulers.plan.planned import Place, Plan, pick
+from pipistrelle.schedulers.policy.interfaces import Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View
 
@@ -47,7 +47,7 @@ class EasySlices:
             if job is not first and job.size <= view.free.count:
                 units = plan.slices.now_for(job.size, job.occupies, plan.closures(job) if windows else ())
                 if units:
-                    plan.start(job, pick(placement, units, job.size))
+                    plan.start(job, pick(placement, units, job, view.machine))
 
     def _front(self, view: View, placement: Placement, plan: Plan) -> SchedulerJob | None:
         """Start the first job again and again as long as it fits; give the one that does not its place, return it."""
@@ -58,7 +58,7 @@ class EasySlices:
             fit = plan.slices.earliest(first.size, first.occupies, closures=plan.closures(first))
             if fit is None:
                 break
-            units = pick(placement, fit.units, first.size)
+            units = pick(placement, fit.units, first, view.machine)
             if fit.begin > view.now:
                 self._place = plan.take(first, fit.begin, units)
                 break

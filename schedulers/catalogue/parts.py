@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 import msgspec
 
 from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, printable
-from pipistrelle.schedulers.backfill.easy import BACKFILLS, Backfill
+from pipistrelle.schedulers.backfill.easy import BACKFILLS
 from pipistrelle.schedulers.catalogue.names import PARTS
-from pipistrelle.schedulers.orders.fixed import ORDERS, Order
+from pipistrelle.schedulers.orders.fixed import ORDERS
+from pipistrelle.schedulers.policy.interfaces import Backfill
+from pipistrelle.schedulers.policy.order import Order
 
 if TYPE_CHECKING:
     from pipistrelle.schedulers.maui.priority.order import MauiOrder

@@ -10,7 +10,8 @@ from pipistrelle.protocol.base.errors import did_you_mean, printable
 from pipistrelle.protocol.base.log import logger
 from pipistrelle.schedulers.catalogue.names import OWN, SUFFIX, entries, library_names, registered
 from pipistrelle.schedulers.catalogue.presets import Preset, library_preset, read_preset
-from pipistrelle.schedulers.policy.compose import Policy, PolicyError, compose
+from pipistrelle.schedulers.policy.compose import PolicyError, compose
+from pipistrelle.schedulers.policy.interfaces import Policy
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

@@ -13,8 +13,9 @@ from pipistrelle.schedulers.maui.config.read import ConfigWarning, read_maui_con
 from pipistrelle.schedulers.maui.config.settings import MauiSettings
 from pipistrelle.schedulers.maui.priority.priority import Breakdown
 from pipistrelle.schedulers.maui.scheduler import MauiScheduler
-from pipistrelle.schedulers.orders.fixed import Fcfs, Order
+from pipistrelle.schedulers.orders.fixed import Fcfs
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.policy.order import Order
 from pipistrelle.schedulers.policy.view import View
 
 

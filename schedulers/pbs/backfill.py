@@ -7,10 +7,10 @@ from typing import Final
 import numpy as np
 from msgspec import Struct
 
-from pipistrelle.schedulers.backfill.easy import FirstFit, NoBackfill, start_in_order
-from pipistrelle.schedulers.placement.lowest import Placement
+from pipistrelle.schedulers.backfill.easy import FirstFit, NoBackfill, start_by_count, start_in_order
 from pipistrelle.schedulers.plan.planned import Plan, pick
 from pipistrelle.schedulers.plan.slices import end_of
+from pipistrelle.schedulers.policy.interfaces import Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.schedulers.waiting.ranked import Staircase
@@ -77,13 +77,13 @@ class Depth:
             begin = profile.earliest(job)
             profile.take(job, begin)
             if begin == view.now:
-                view.start(job, placement.take(view.free, job.size), why)
+                start_by_count(view, placement, job, why)
             else:
                 self._begins[job.number] = begin
 
         def start(job: SchedulerJob) -> Staircase:
             profile.take(job, view.now)
-            view.start(job, placement.take(view.free, job.size), why)
+            start_by_count(view, placement, job, why)
             return profile.staircase()
 
         if view.free.count:
@@ -96,7 +96,7 @@ class Depth:
             if fit is None:
                 self._begins[job.number] = inf
                 continue
-            units = pick(placement, fit.units, job.size)
+            units = pick(placement, fit.units, job, view.machine)
             if fit.begin == view.now:
                 plan.start(job, units)
             else:
@@ -106,7 +106,7 @@ class Depth:
             if job.size <= view.free.count:
                 units = plan.slices.now_for(job.size, job.occupies, plan.closures(job))
                 if units:
-                    plan.start(job, pick(placement, units, job.size))
+                    plan.start(job, pick(placement, units, job, view.machine))
 
     def _top(self, view: View) -> Iterator[SchedulerJob]:
         """Yield jobs from the front, until ``depth`` of them still waited when the next was asked for."""

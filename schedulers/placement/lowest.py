@@ -1,24 +1,20 @@
-"""Placements: which of the free units a job gets."""
+"""The placement that takes the lowest units."""
 
-from typing import Protocol
-
+from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.protocol.units.free import FreeUnits
 from pipistrelle.protocol.units.nodesets import NodeSet
-
-
-class Placement(Protocol):
-    """Picks units for a job."""
-
-    def take(self, free: FreeUnits, size: int) -> NodeSet:
-        """Remove ``size`` units from ``free``, which holds at least as many, and return them."""
+from pipistrelle.schedulers.policy.interfaces import Placement
+from pipistrelle.schedulers.policy.jobs import SchedulerJob
 
 
 class LowestIds:
-    """The free units with the lowest numbers."""
+    """The open units with the lowest numbers."""
 
-    def take(self, free: FreeUnits, size: int) -> NodeSet:
-        """Remove and return the ``size`` lowest free units."""
-        return free.take_lowest(size)
+    fits_by_count = True
+
+    def pick(self, job: SchedulerJob, open_units: NodeSet, machine: Machine) -> NodeSet | None:
+        """Return the lowest units, None if there are too few."""
+        return FreeUnits(open_units).take_lowest(job.size) if job.size <= len(open_units) else None
 
 
 PLACEMENTS: dict[str, type[Placement]] = {"lowest": LowestIds}

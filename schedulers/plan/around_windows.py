@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from pipistrelle.protocol.units.free import FreeUnits
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.schedulers.placement.lowest import Placement
 from pipistrelle.schedulers.plan.slices import end_of
+from pipistrelle.schedulers.policy.interfaces import Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View
 
@@ -43,9 +43,9 @@ class OpenUnits:
             found = self._open[closed] = free - closed
         return found
 
-    def pick(self, units: NodeSet, size: int) -> NodeSet:
-        """Return the ``size`` units that the placement picks among ``units``."""
-        return self._placement.take(FreeUnits(units), size)
+    def pick(self, job: SchedulerJob, units: NodeSet) -> NodeSet | None:
+        """Return the units that the placement picks for a job among ``units``, None if there are none for it."""
+        return self._placement.pick(job, units, self._view.machine) if job.size <= len(units) else None
 
     def start(self, job: SchedulerJob, alloc: NodeSet, why: str | None = None) -> None:
         """Start a job now on free units."""
@@ -58,18 +58,26 @@ class OpenUnits:
         """Start the first job again and again as long as it fits; return the one that does not."""
         waiting = self._view.waiting
         while (first := waiting.first) is not None:
-            units = self.to(first)
-            if len(units) < first.size:
+            alloc = self.pick(first, self.to(first))
+            if alloc is None:
                 break
-            self.start(first, self.pick(units, first.size))
+            self.start(first, alloc)
         return first
 
     def start_all(self) -> None:
         """Start every job that fits, in the order of the queue."""
         for job in list(self._view.waiting):
-            units = self.to(job)
-            if len(units) >= job.size:
-                self.start(job, self.pick(units, job.size))
+            alloc = self.pick(job, self.to(job))
+            if alloc is not None:
+                self.start(job, alloc)
+
+    def is_first(self, job: SchedulerJob) -> bool:
+        """Tell whether a job is the first in the queue."""
+        return job is self._view.waiting.first
+
+    def reserve(self, job: SchedulerJob) -> UnitReservation:
+        """Return the reservation of a job that does not fit now, among the units that will be open."""
+        return reserve(self._view, job, self._placement)
 
     def pass_over(self, first: SchedulerJob, jobs: list[SchedulerJob]) -> None:
         """Start those of ``jobs``, in their order, that do not delay ``first``, which does not fit now."""
@@ -83,26 +91,47 @@ class OpenUnits:
             if job is first or len(units) < job.size:
                 continue
             if shadow is None:  # not before somebody asks
-                shadow, reserved = reserve(view, first)
+                shadow, reserved = self.reserve(first)
             late = view.now + job.occupies > shadow
-            extra = len(reserved) - first.size
-            if late:  # most do not pass: find out without looking at single units again and again
+            if not late:
+                alloc = self.pick(job, units)
+            elif not self._placement.fits_by_count:
+                alloc = self._beside(job, units, first, reserved)
+            else:
+                # Most do not pass: find out without looking at single units again and again.
                 found = beside_count.get(id(units))
                 if found is None:
                     found = beside_count[id(units)] = len(units - reserved)
-                if job.size - found > extra:
+                if job.size - found > len(reserved) - first.size:
                     continue
-            alloc = self.pick(units, job.size)
+                alloc = self._by_count(job, units, first, reserved)
+            if alloc is None:
+                continue
             if late:
-                if len(alloc & reserved) > extra:
-                    beside = units - reserved
-                    missing = job.size - len(beside)
-                    alloc = self.pick(beside, job.size) if missing <= 0 else beside
-                    if missing > 0:
-                        alloc |= self.pick(units & reserved, missing)
                 reserved -= alloc
             self.start(job, alloc, f"backfilled before {first.id}")
             beside_count.clear()
+
+    def _by_count(self, job: SchedulerJob, units: NodeSet, first: SchedulerJob, reserved: NodeSet) -> NodeSet | None:
+        """Return units for a job that stays beyond the shadow time, of which enough of the reserved are left."""
+        alloc = self.pick(job, units)
+        if alloc is None or len(alloc & reserved) <= len(reserved) - first.size:
+            return alloc
+        beside = units - reserved
+        missing = job.size - len(beside)
+        if missing <= 0:
+            return self.pick(job, beside)
+        return beside | FreeUnits(units & reserved).take_lowest(missing)
+
+    def _beside(self, job: SchedulerJob, units: NodeSet, first: SchedulerJob, reserved: NodeSet) -> NodeSet | None:
+        """Return units for a job that stays beyond the shadow time, so that the placement still finds the first's."""
+        alloc = self.pick(job, units)
+        if alloc is None or self.pick(first, reserved - alloc) is not None:
+            return alloc
+        kept = self.pick(first, reserved)
+        alloc = None if kept is None else self.pick(job, units - kept)
+        # A placement of the user's own need not find again what it found among more units.
+        return None if alloc is None or self.pick(first, reserved - alloc) is None else alloc
 
 
 def _before_windows(view: View, job: SchedulerJob) -> UnitReservation | None:
@@ -117,14 +146,15 @@ def _before_windows(view: View, job: SchedulerJob) -> UnitReservation | None:
     return UnitReservation(shadow, free.snapshot())
 
 
-def reserve(view: View, job: SchedulerJob) -> UnitReservation:
-    """Return when enough units will be free, and open to ``job`` for its whole walltime, and which.
+def reserve(view: View, job: SchedulerJob, placement: Placement) -> UnitReservation:
+    """Return when the placement will find units for ``job``, open to it for its whole walltime, and all that are then.
 
     Every running job uses its whole walltime, or is ended by maintenance before; units under maintenance come back at
     its announced end, other units out of service never do.
     """
     now, gone = view.now, view.gone
-    if job.size > view.free.count and not view.lost:
+    counts = placement.fits_by_count
+    if counts and job.size > view.free.count and not view.lost:
         early = _before_windows(view, job)
         if early is not None:
             return early
@@ -151,5 +181,7 @@ def reserve(view: View, job: SchedulerJob) -> UnitReservation:
             count = len(free.snapshot() - closed)
         seen = ended
         if count >= job.size:
-            return UnitReservation(time, free.snapshot() - closed)
+            units = free.snapshot() - closed
+            if counts or placement.pick(job, units, view.machine) is not None:
+                return UnitReservation(time, units)
     return UnitReservation(inf, NodeSet.EMPTY)

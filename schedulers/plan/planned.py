@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from math import inf
 from typing import NamedTuple
 
-from pipistrelle.protocol.units.free import FreeUnits
+from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.protocol.units.masks import lowest, mask_of, units_of
-from pipistrelle.schedulers.placement.lowest import LowestIds, Placement
+from pipistrelle.schedulers.placement.lowest import LowestIds
 from pipistrelle.schedulers.plan.slices import Closure, TimeSlices, end_of
 from pipistrelle.schedulers.plan.windows import Window
+from pipistrelle.schedulers.policy.interfaces import Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View
 
@@ -136,8 +137,9 @@ class Plan:
         view.start(job, alloc, None if first is None or first is job else f"backfilled before {first.id}")
 
 
-def pick(placement: Placement, units: int, size: int) -> int:
-    """Return the ``size`` units that a placement picks among ``units``; both are masks."""
+def pick(placement: Placement, units: int, job: SchedulerJob, machine: Machine) -> int:
+    """Return the units that a placement picks for a job among ``units``, 0 if it refuses; both are masks."""
     if type(placement) is LowestIds:  # the same without the detour; a derived one may pick others
-        return lowest(units, size)
-    return mask_of(placement.take(FreeUnits(units_of(units)), size))
+        return lowest(units, job.size)
+    picked = placement.pick(job, units_of(units), machine)
+    return 0 if picked is None else mask_of(picked)

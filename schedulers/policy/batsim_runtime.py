@@ -17,8 +17,8 @@ from pipistrelle.protocol.fields import LONGEST
 from pipistrelle.protocol.messages import HelloData, Notice, Reply
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.protocol.units.text import NodeSetError
-from pipistrelle.schedulers.policy.compose import Policy
 from pipistrelle.schedulers.policy.errors import PolicyFailed
+from pipistrelle.schedulers.policy.interfaces import Policy
 from pipistrelle.schedulers.policy.runtime import Runtime
 from pipistrelle.schedulers.policy.view import View
 

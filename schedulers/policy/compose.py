@@ -2,31 +2,16 @@
 
 from collections.abc import Mapping
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any
 
-from pipistrelle.schedulers.backfill.easy import Backfill
 from pipistrelle.schedulers.catalogue.parts import PolicyError, check_part, make_backfill, make_order
-from pipistrelle.schedulers.orders.fixed import ChoosyOrder, Order, UsageOrder
-from pipistrelle.schedulers.placement.lowest import PLACEMENTS, Placement
+from pipistrelle.schedulers.placement.lowest import PLACEMENTS
+from pipistrelle.schedulers.policy.interfaces import Backfill, Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.policy.order import ChoosyOrder, Order, UsageOrder
 from pipistrelle.schedulers.policy.view import View
 
-__all__ = ["ComposedPolicy", "Policy", "PolicyError", "check_part", "compose"]
-
-
-class Policy(Protocol):
-    """Decides; write one of your own by deriving from nothing and having these."""
-
-    @property
-    def name(self) -> str:
-        """What the server and the outputs call it."""
-
-    @property
-    def order(self) -> Order:
-        """The order in which jobs wait in the view."""
-
-    def decide(self, view: View) -> None:
-        """Look at the view and act on it; called once for each notice, except the first and the last."""
+__all__ = ["ComposedPolicy", "PolicyError", "check_part", "compose"]
 
 
 class ComposedPolicy:

@@ -4,9 +4,9 @@ from math import floor, inf
 from typing import Final
 
 from pipistrelle.protocol.base.errors import PipistrelleError
-from pipistrelle.schedulers.orders.fixed import Order
-from pipistrelle.schedulers.policy.compose import Policy
+from pipistrelle.schedulers.policy.interfaces import Policy
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.policy.order import Order
 from pipistrelle.schedulers.policy.view import View
 
 #: the call's name; a policy's own calls have others

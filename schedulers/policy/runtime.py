@@ -27,8 +27,8 @@ from pipistrelle.protocol.events import (
 from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.plan.windows import Window
-from pipistrelle.schedulers.policy.compose import Policy
 from pipistrelle.schedulers.policy.errors import PolicyFailed
+from pipistrelle.schedulers.policy.interfaces import Policy
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View
 

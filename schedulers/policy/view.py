@@ -1,9 +1,8 @@
 """What a policy sees and does: the machine as the events tell it, and the decisions taken so far."""
 
-from collections.abc import Mapping
 from math import inf
-from typing import Protocol, runtime_checkable
 
+from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.protocol.decisions import (
     CallMeLater,
     CallMeLaterData,
@@ -27,22 +26,14 @@ from pipistrelle.protocol.events import JobDescription, SimulationBeginsData
 from pipistrelle.protocol.fields import LATEST, LONGEST, WakeType
 from pipistrelle.protocol.units.free import FreeUnits
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.schedulers.orders.fixed import Order
 from pipistrelle.schedulers.plan.held_times import HeldTimes
 from pipistrelle.schedulers.plan.out_of_service import OutOfService
 from pipistrelle.schedulers.plan.running import RunningJobs
 from pipistrelle.schedulers.plan.windows import Windows
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.policy.order import ClassOrder, Order
 from pipistrelle.schedulers.waiting.class_limits import ClassLimits
 from pipistrelle.schedulers.waiting.ranked import WaitingQueue
-
-
-@runtime_checkable
-class ClassOrder(Protocol):
-    """An order that looks at the priorities of the machine's classes."""
-
-    def learn_classes(self, priorities: Mapping[str, float]) -> None:
-        """Take note of {class: its priority}, as a simulation begins."""
 
 
 class View:
@@ -65,6 +56,8 @@ class View:
         self.now = 0.0
         #: number of units of the machine
         self.units = begins.nb_resources
+        #: what a placement sees of it
+        self.machine = Machine(begins.nb_resources)
         self.free = FreeUnits(NodeSet.interval(0, begins.nb_resources - 1))
         self._out = OutOfService()
         #: units that are out of service and still held by a running job

@@ -7,8 +7,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from pipistrelle.schedulers.orders.fixed import DynamicOrder, Floats, Order, is_dynamic
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.policy.order import DynamicOrder, Floats, Order, is_dynamic
 from pipistrelle.schedulers.waiting.ranked import GONE, SHALLOW, Staircase, WaitingQueue
 
 #: looked for one by one rather than by sorting

@@ -9,8 +9,8 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pipistrelle.schedulers.orders.fixed import FixedOrder, Order, is_dynamic
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.policy.order import FixedOrder, Order, is_dynamic
 
 #: size of a place that no job holds any more: nothing ever fits it
 GONE: Final = np.iinfo(np.int64).max

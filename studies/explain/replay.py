@@ -12,10 +12,10 @@ from pipistrelle.protocol.base.version import package_version
 from pipistrelle.protocol.decisions import Decision, ExecuteJob, RejectJob
 from pipistrelle.protocol.events import DecisionRejectedData
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.schedulers.orders.fixed import Order
 from pipistrelle.schedulers.plan.slices import end_of
-from pipistrelle.schedulers.policy.compose import Policy
+from pipistrelle.schedulers.policy.interfaces import Policy
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.policy.order import Order
 from pipistrelle.schedulers.policy.polling import Polling
 from pipistrelle.schedulers.policy.runtime import Runtime
 from pipistrelle.schedulers.policy.view import View

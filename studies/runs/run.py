@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pipistrelle.platforms.description import Platform
 from pipistrelle.protocol.base.version import package_version
 from pipistrelle.schedulers.catalogue.registry import make_policy
-from pipistrelle.schedulers.policy.compose import Policy
+from pipistrelle.schedulers.policy.interfaces import Policy
 from pipistrelle.schedulers.policy.runtime import Runtime
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.errors import EndpointError, Interrupted

@@ -15,7 +15,7 @@ from loguru import logger
 
 from pipistrelle.platforms.description import homogeneous
 from pipistrelle.protocol.messages import HelloData
-from pipistrelle.schedulers.policy.compose import Policy
+from pipistrelle.schedulers.policy.interfaces import Policy
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.runtime import Runtime
 from pipistrelle.schedulers.wire.zmtp import Connection

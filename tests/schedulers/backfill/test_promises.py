@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.protocol.events import SimulationBeginsData
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.backfill.conservative import Conservative
@@ -209,11 +210,9 @@ def test_a_job_that_survives_maintenance_keeps_its_units(bench: Bench, waiting_j
 class HighestIds(LowestIds):
     """A placement of the user's own; derived, so that it must not be taken for the one it derives from."""
 
-    def take(self, free: Any, size: int) -> NodeSet:
-        """Return the highest free units."""
-        units = NodeSet.of(sorted(free.snapshot())[-size:])
-        free.remove(units)
-        return units
+    def pick(self, job: SchedulerJob, open_units: NodeSet, machine: Machine) -> NodeSet:
+        """Return the highest open units."""
+        return NodeSet.of(sorted(open_units)[-job.size :])
 
 
 @pytest.mark.parametrize("backfill", ["conservative", "easy-slices"])

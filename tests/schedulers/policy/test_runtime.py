@@ -47,8 +47,9 @@ from pipistrelle.protocol.events import (
 )
 from pipistrelle.protocol.messages import Notice, Reply, WelcomeData
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.schedulers.orders.fixed import Fcfs, Order
+from pipistrelle.schedulers.orders.fixed import Fcfs
 from pipistrelle.schedulers.policy.errors import PolicyFailed
+from pipistrelle.schedulers.policy.order import Order
 from pipistrelle.schedulers.policy.runtime import Runtime
 from pipistrelle.schedulers.policy.view import View
 

@@ -32,8 +32,9 @@ from pipistrelle.protocol.events import (
     SimulationBeginsData,
 )
 from pipistrelle.protocol.messages import Notice, Reply, WelcomeData
-from pipistrelle.schedulers.orders.fixed import Fcfs, Order
+from pipistrelle.schedulers.orders.fixed import Fcfs
 from pipistrelle.schedulers.policy.compose import compose
+from pipistrelle.schedulers.policy.order import Order
 from pipistrelle.schedulers.policy.runtime import Runtime
 from pipistrelle.schedulers.policy.view import View
 

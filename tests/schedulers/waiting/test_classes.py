@@ -17,7 +17,8 @@ from pipistrelle.schedulers.catalogue.registry import make_policy
 from pipistrelle.schedulers.maui.config.read import parse_maui_config
 from pipistrelle.schedulers.maui.policy import make_maui
 from pipistrelle.schedulers.orders.fixed import Fcfs, Sjf
-from pipistrelle.schedulers.policy.compose import Policy, compose
+from pipistrelle.schedulers.policy.compose import compose
+from pipistrelle.schedulers.policy.interfaces import Policy
 from pipistrelle.schedulers.policy.runtime import Runtime
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.server.engine.jobs import Job

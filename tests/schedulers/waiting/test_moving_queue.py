@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from pipistrelle.schedulers.backfill.easy import BACKFILLS
-from pipistrelle.schedulers.orders.fixed import Fcfs, Floats
+from pipistrelle.schedulers.orders.fixed import Fcfs
 from pipistrelle.schedulers.placement.lowest import LowestIds
 from pipistrelle.schedulers.policy.compose import ComposedPolicy
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.policy.order import Floats
 from pipistrelle.schedulers.waiting.moving import MovingQueue
 from pipistrelle.schedulers.waiting.ranked import Staircase, WaitingQueue
 

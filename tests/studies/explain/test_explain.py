@@ -13,7 +13,7 @@ from pipistrelle.platforms.description import Platform, Pool
 from pipistrelle.schedulers.catalogue.registry import make_policy
 from pipistrelle.schedulers.maui.config.read import parse_maui_config
 from pipistrelle.schedulers.maui.policy import make_maui
-from pipistrelle.schedulers.policy.compose import Policy
+from pipistrelle.schedulers.policy.interfaces import Policy
 from pipistrelle.server.setup import Setup
 from pipistrelle.studies.explain.explanation import Explanation, explain, look_at
 from pipistrelle.studies.explain.files import ExplainError, find_job, read_run

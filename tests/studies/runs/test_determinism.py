@@ -13,7 +13,8 @@ from pipistrelle.protocol.base.version import package_version
 from pipistrelle.protocol.messages import HelloData, Notice, Reply, Welcome, WelcomeData
 from pipistrelle.protocol.session import SchedulerSession, ServerSession, negotiate
 from pipistrelle.schedulers.catalogue.registry import make_policy
-from pipistrelle.schedulers.orders.fixed import Fcfs, Order
+from pipistrelle.schedulers.orders.fixed import Fcfs
+from pipistrelle.schedulers.policy.order import Order
 from pipistrelle.schedulers.policy.runtime import Runtime
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.server.errors import Stalled

@@ -10,7 +10,8 @@ import pytest
 
 from pipistrelle.platforms.description import homogeneous
 from pipistrelle.protocol.base.errors import PipistrelleError
-from pipistrelle.schedulers.orders.fixed import Fcfs, Order
+from pipistrelle.schedulers.orders.fixed import Fcfs
+from pipistrelle.schedulers.policy.order import Order
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
