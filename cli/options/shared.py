@@ -134,7 +134,11 @@ def policy_options(function: _C) -> _C:
     """Add what replaces a part of a preset."""
     known = {axis: ", ".join(parts) for axis, parts in PARTS.items()}
     for option in (
-        click.option("--placement", metavar="NAME", help=f"Replace how units are picked: {known['placement']}."),
+        click.option(
+            "--placement",
+            metavar="NAME[,KEY=VALUE...]",
+            help=f"Replace how units are picked: {known['placement']}; as contiguous,fit=best.",
+        ),
         click.option("--backfill", metavar="NAME", help=f"Replace the backfilling rule: {known['backfill']}."),
         click.option("--order", metavar="NAME", help=f"Replace the queue's order: {known['order']}."),
     ):

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 PARTS: Final[Mapping[str, tuple[str, ...]]] = {
     "order": ("fcfs", "sjf", "bins", "maui", "pbs"),
     "backfill": ("none", "firstfit", "easy", "easy-sjbf", "easy-slices", "conservative", "depth"),
-    "placement": ("lowest",),
+    "placement": ("lowest", "contiguous"),
 }
 #: of a preset's file
 SUFFIX: Final = ".toml"

@@ -11,7 +11,8 @@ from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, pri
 from pipistrelle.schedulers.backfill.easy import BACKFILLS
 from pipistrelle.schedulers.catalogue.names import PARTS
 from pipistrelle.schedulers.orders.fixed import ORDERS
-from pipistrelle.schedulers.policy.interfaces import Backfill
+from pipistrelle.schedulers.placement.lowest import PLACEMENTS
+from pipistrelle.schedulers.policy.interfaces import Backfill, Placement
 from pipistrelle.schedulers.policy.order import Order
 
 if TYPE_CHECKING:
@@ -77,12 +78,19 @@ def _depth() -> _Part:
     return _Part(DepthOptions, lambda options, where: Depth(options))
 
 
+def _contiguous() -> _Part:
+    from pipistrelle.schedulers.placement.contiguous import Contiguous, ContiguousOptions
+
+    return _Part(ContiguousOptions, lambda options, where: Contiguous(options))
+
+
 _ORDERS: Final[Mapping[str, Callable[[], _Part]]] = {
     "bins": _bins,
     "maui": lambda: _Part(MauiOptions, lambda options, where: _maui_order(options)),
     "pbs": _pbs,
 }
 _BACKFILLS: Final[Mapping[str, Callable[[], _Part]]] = {"depth": _depth}
+_PLACEMENTS: Final[Mapping[str, Callable[[], _Part]]] = {"contiguous": _contiguous}
 
 
 def check_part(axis: str, part: str, where: str | None = None) -> None:
@@ -123,6 +131,44 @@ def make_backfill(name: str, options: Mapping[str, Any] | None = None, where: st
     return BACKFILLS[name]()
 
 
+def read_placement(text: str, where: str | None = None) -> tuple[str, dict[str, str]]:
+    """Return name and options of a placement as in ``contiguous,fit=best``.
+
+    Raises
+    ------
+    PolicyError
+        when there is no such placement, or an option is not of the form KEY=VALUE or stands twice.
+    """
+    name, *pairs = text.split(",")
+    check_part("placement", name, where)
+    options: dict[str, str] = {}
+    for pair in pairs:
+        key, sign, value = pair.partition("=")
+        if not (key and sign and value) or key in options:
+            what = f"the placement '{name}' has an option that cannot be read"
+            expected = "NAME,KEY=VALUE,... with each key once"
+            raise PolicyError(what, where=where, expected=expected, found=f"'{printable(pair)[:_SHOWN]}'")
+        options[key] = value
+    return name, options
+
+
+def make_placement(text: str, options: Mapping[str, Any] | None = None, where: str | None = None) -> Placement:
+    """Return a new placement; those options that stand beside its name (`read_placement`) go before the others.
+
+    Raises
+    ------
+    PolicyError
+        as `make_order` and `read_placement`.
+    """
+    name, own = read_placement(text, where)
+    given = {**(options or {}), **own}
+    if name in _PLACEMENTS:
+        placement: Placement = _make(_PLACEMENTS[name](), "placement", name, given, where)
+        return placement
+    _refuse("placement", name, given, where, _PLACEMENTS)
+    return PLACEMENTS[name]()
+
+
 def _refuse(axis: str, name: str, options: Mapping[str, Any] | None, where: str | None, known: Collection[str]) -> None:
     if options:
         raise PolicyError(
@@ -136,7 +182,8 @@ def _refuse(axis: str, name: str, options: Mapping[str, Any] | None, where: str 
 def _make(part: _Part, axis: str, name: str, options: Mapping[str, Any] | None, where: str | None) -> Any:
     prefix = f"{where}: {axis}-options." if where else f"{axis}-options."
     try:
-        read = msgspec.convert(dict(options or {}), part.options)
+        # A command line has texts only.
+        read = msgspec.convert(dict(options or {}), part.options, strict=axis != "placement")
     except msgspec.ValidationError as error:
         raise _explain(str(error), part, axis, name, prefix) from None
     except OverflowError:

@@ -11,7 +11,7 @@ from msgspec.structs import fields
 
 from pipistrelle.protocol.base.errors import did_you_mean, printable
 from pipistrelle.schedulers.catalogue.names import SUFFIX, library_names
-from pipistrelle.schedulers.catalogue.parts import PolicyError, check_part, make_backfill, make_order
+from pipistrelle.schedulers.catalogue.parts import PolicyError, check_part, make_backfill, make_order, make_placement
 
 _MANUAL: Final = "docs/scheduling.md lists every key."
 #: how much of a value a message shows
@@ -22,7 +22,7 @@ _POSITION: Final = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of doc
 class Preset(Struct, frozen=True, rename="kebab"):
     """What a policy is made of: the keys of its file, none of which must be there.
 
-    The two tables are for the options of an order and of a backfilling rule that have some.
+    The three tables are for the options of an order, a backfilling rule and a placement that have some.
     """
 
     description: str = ""
@@ -31,6 +31,7 @@ class Preset(Struct, frozen=True, rename="kebab"):
     placement: str = "lowest"
     order_options: dict[str, Any] = field(default_factory=dict)
     backfill_options: dict[str, Any] = field(default_factory=dict)
+    placement_options: dict[str, Any] = field(default_factory=dict)
 
     @property
     def parts(self) -> dict[str, str]:
@@ -80,7 +81,7 @@ def parse_preset(text: str, where: str) -> Preset:
     ----------
     text
         the whole file: ``description``, ``order``, ``backfill`` and ``placement``, each a text, and the tables
-        ``order-options`` and ``backfill-options``, all optional.
+        ``order-options``, ``backfill-options`` and ``placement-options``, all optional.
     where
         what the text is called in messages, usually the file's name.
 
@@ -113,10 +114,11 @@ def parse_preset(text: str, where: str) -> Preset:
             raise PolicyError("a value of the wrong type", where=f"{where}: {key}", expected=expected, found=found)
         keys[names[key]] = value
     preset = Preset(**keys)
-    for axis, part in preset.parts.items():
-        check_part(axis, part, where=where)
+    for axis in ("order", "backfill"):
+        check_part(axis, preset.parts[axis], where=where)
     make_order(preset.order, preset.order_options, where)  # to see whether it can be made
     make_backfill(preset.backfill, preset.backfill_options, where)
+    make_placement(preset.placement, preset.placement_options, where)
     return preset
 
 

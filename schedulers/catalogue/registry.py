@@ -38,13 +38,15 @@ def make_policy(
     placement: str | None = None,
     order_options: Mapping[str, Any] | None = None,
     backfill_options: Mapping[str, Any] | None = None,
+    placement_options: Mapping[str, Any] | None = None,
 ) -> Policy:
     """Return the policy of this name, with other parts or options if they are given.
 
     ``name`` is a registered scheduler, ``path/to/file.toml`` with a preset (docs/scheduling.md), or
     ``package.module:OBJECT`` or ``path/to/file.py:OBJECT``, where the object is a class or function that returns a
     policy when called without arguments. Only presets have parts that can be replaced, and options; those that are
-    given are added to the preset's own, and those of a part that is replaced do not count.
+    given are added to the preset's own, and those of a part that is replaced do not count. ``placement`` may have its
+    options beside its name, as ``contiguous,fit=best``.
 
     Raises
     ------
@@ -64,11 +66,12 @@ def make_policy(
             name=full_name,
             order_options=_options(preset.order_options if order is None else {}, order_options),
             backfill_options=_options(preset.backfill_options if backfill is None else {}, backfill_options),
-            where=None if parts or order_options or backfill_options else name,
+            placement_options=_options(preset.placement_options if placement is None else {}, placement_options),
+            where=None if parts or order_options or backfill_options or placement_options else name,
             **(preset.parts | parts),
         )
-    if order_options or backfill_options:
-        named = ", ".join([*(order_options or {}), *(backfill_options or {})])
+    if order_options or backfill_options or placement_options:
+        named = ", ".join([*(order_options or {}), *(backfill_options or {}), *(placement_options or {})])
         raise PolicyError(
             f"'{printable(name)}' has no options",
             expected=f"a TOML file or one of {', '.join(library_names())}",

@@ -1,11 +1,10 @@
 """A policy is order x backfill x placement; anything with the same two methods is one too."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Any
 
-from pipistrelle.schedulers.catalogue.parts import PolicyError, check_part, make_backfill, make_order
-from pipistrelle.schedulers.placement.lowest import PLACEMENTS
+from pipistrelle.schedulers.catalogue.parts import PolicyError, check_part, make_backfill, make_order, make_placement
 from pipistrelle.schedulers.policy.interfaces import Backfill, Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.order import ChoosyOrder, Order, UsageOrder
@@ -33,7 +32,9 @@ class ComposedPolicy:
     def decide(self, view: View) -> None:
         """Refuse whom the order does not take, rank the others; let the backfilling rule start what may start."""
         if self._choosy is not None:
-            self._refuse(view, self._choosy)
+            self._refuse(view, self._choosy.refusal)
+        if not self._placement.fits_by_count:
+            self._refuse(view, lambda job: self._never_placed(view, job))
         if self._usage is not None:
             self._tell_ends(view, self._usage)
         view.waiting.rerank(view.now)
@@ -48,14 +49,23 @@ class ComposedPolicy:
         return when
 
     @staticmethod
-    def _refuse(view: View, choosy: ChoosyOrder) -> None:
+    def _refuse(view: View, refusal: Callable[[SchedulerJob], str | None]) -> None:
         asked: set[int] = set()
         while fresh := [job for job in view.arrivals if job.number not in asked]:  # a refusal may let others in
             for job in fresh:
                 asked.add(job.number)
-                why = choosy.refusal(job)
+                why = refusal(job)
                 if why is not None:
                     view.reject(job, why)
+
+    def _never_placed(self, view: View, job: SchedulerJob) -> str | None:
+        """Return why a job would wait for ever, as the placement refuses it on an empty machine; None if not."""
+        units = view.machine.all_units
+        if view.limits is not None:
+            units -= view.limits.closed(job)
+        if self._placement.pick(job, units, view.machine) is not None:
+            return None
+        return f"the placement finds no {job.size} units for it even if all are free"
 
     def _tell_ends(self, view: View, usage: UsageOrder) -> None:
         if view is not self._view:
@@ -79,11 +89,13 @@ def compose(
     name: str | None = None,
     order_options: Mapping[str, Any] | None = None,
     backfill_options: Mapping[str, Any] | None = None,
+    placement_options: Mapping[str, Any] | None = None,
     where: str | None = None,
 ) -> ComposedPolicy:
     """Return the policy with these parts.
 
-    ``order_options`` and ``backfill_options`` are tables as in a preset's file, which ``where`` names.
+    ``placement`` may have options, as ``contiguous,fit=best``; ``order_options``, ``backfill_options`` and
+    ``placement_options`` are tables as in a preset's file, which ``where`` names.
 
     Raises
     ------
@@ -92,11 +104,11 @@ def compose(
     FormulaError
         when a formula cannot be read.
     """
-    for axis, part in (("order", order), ("backfill", backfill), ("placement", placement)):
-        check_part(axis, part, where)
+    check_part("order", order, where)
+    check_part("backfill", backfill, where)
     return ComposedPolicy(
         name or f"{order}+{backfill}+{placement}",
         make_order(order, order_options, where),
         make_backfill(backfill, backfill_options, where),
-        PLACEMENTS[placement](),
+        make_placement(placement, placement_options, where),
     )

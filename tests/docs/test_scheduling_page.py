@@ -33,7 +33,7 @@ def test_every_key_of_a_presets_file_is_documented(section, table):
     rows = {row[0].strip("`"): row[1].strip("`") for row in table(section(PAGE, "A scheduler in a file"))}
 
     assert rows == {key.encode_name: getattr(Preset(), key.name) or rows[key.encode_name] for key in fields(Preset)}
-    assert {rows[f"{axis}-options"] for axis in ("order", "backfill")} == {"none"}
+    assert {rows[f"{axis}-options"] for axis in ("order", "backfill", "placement")} == {"none"}
 
 
 def test_every_backfilling_rule_tells_when_it_is_woken(section, table):

@@ -21,6 +21,7 @@ from pipistrelle.schedulers.policy.runtime import Runtime
 from pipistrelle.schedulers.wire.zmtp import Connection
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
+from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.simulation import Result, simulate
 from pipistrelle.server.transport.in_process import InProcessTransport
@@ -40,7 +41,7 @@ class Starts(Observer):
 
     def started(self, now: float, job: Job) -> None:
         """Keep it."""
-        self.starts.append((int(job.id.partition("!")[2]), now, str(job.alloc)))
+        self.starts.append((int(job.id.partition("!")[2].partition("#")[0]), now, str(job.alloc)))
 
 
 class Unfiltered(Runtime):
@@ -71,9 +72,16 @@ def _quiet_log() -> None:
 
 @pytest.fixture(scope="session")
 def run_policy() -> Callable[..., Run]:
-    """Return a function that runs a policy: run_policy(policy, units, rows, filtered=True)."""
+    """Return a function that runs a policy: run_policy(policy, units, rows, filtered=True, reliability=None)."""
 
-    def run(policy: Policy, units: int, rows: Sequence[Row], *, filtered: bool = True) -> Run:
+    def run(
+        policy: Policy,
+        units: int,
+        rows: Sequence[Row],
+        *,
+        filtered: bool = True,
+        reliability: Reliability | None = None,
+    ) -> Run:
         columns = [np.array(column, dtype=float) for column in zip(*rows, strict=True)] or [np.zeros(0)] * 4
         submit, size, runtime, walltime = columns
         trace = Workload(
@@ -88,7 +96,7 @@ def run_policy() -> Callable[..., Run]:
         watch = Starts()
         runtime_class = Runtime if filtered else Unfiltered
         result = simulate(
-            Setup.of(homogeneous(units, "m"), trace, strict=True),
+            Setup.of(homogeneous(units, "m"), trace, strict=True, reliability=reliability),
             InProcessTransport(runtime_class(policy)),
             clock=lambda: 0.0,
             observers=[watch],
