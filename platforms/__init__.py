@@ -6,7 +6,7 @@ from pipistrelle.protocol.base.first_use import import_on_first_use
 
 if TYPE_CHECKING:
     from pipistrelle.platforms import catalogue
-    from pipistrelle.platforms.description import MOST_UNITS, Group, Platform, Pool, Property, Unit, homogeneous
+    from pipistrelle.platforms.description import MOST_UNITS, Platform, Pool, Property, Unit, homogeneous
     from pipistrelle.platforms.errors import PlatformError
     from pipistrelle.platforms.read import parse_platform, to_toml
     from pipistrelle.platforms.simgrid.platform_file import Host, SimGridPlatform, parse_simgrid
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MOST_UNITS",
-    "Group",
     "Host",
     "Platform",
     "PlatformError",
@@ -35,7 +34,7 @@ import_on_first_use(
     __name__,
     {
         "catalogue": "",
-        "description": "MOST_UNITS Group Platform Pool Property Unit homogeneous",
+        "description": "MOST_UNITS Platform Pool Property Unit homogeneous",
         "errors": "PlatformError",
         "read": "parse_platform to_toml",
         "simgrid.platform_file": "Host SimGridPlatform parse_simgrid",

@@ -15,13 +15,17 @@ def describe(platform: Platform) -> list[tuple[str, str]]:
         ("nodes", f"{platform.nodes:,}"),
         ("schedulable units", " + ".join(_counted(count, unit) for unit, count in kinds.items())),
     ]
-    for pool, group in zip(platform.pools, platform.groups, strict=True):
+    for pool, group in zip(platform.pools, platform.info.pools, strict=True):
         text = _counted(pool.nodes, "node")
         if pool.unit != "node":
             text += f" of {_counted(pool.units_per_node, pool.unit)}"
         text += f", {_numbers('node', group.nodes)}"
         if group.units != group.nodes or pool.unit != "node":
             text += f", {_numbers('unit', group.units)}"
+        text += f", names {group.names}" if group.names else ""
+        text += f", class {group.node_class}" if group.node_class else ""
+        text += f", MTTF {group.mttf / 3600:g} h" if group.mttf is not None else ""
+        text += f", age {group.age / 3600:g} h" if group.age is not None else ""
         text += "".join(f", {key} = {_plain(value)}" for key, value in pool.properties.items())
         facts.append((f"pool {pool.name}", text))
     return facts

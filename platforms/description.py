@@ -12,10 +12,15 @@ from itertools import accumulate
 from typing import Final, Literal
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from pipistrelle.platforms.classes import JobClass, check_classes, check_overheads
 from pipistrelle.platforms.errors import PlatformError, shown
-from pipistrelle.protocol.base.errors import did_you_mean
+from pipistrelle.platforms.lengths import parse_seconds
+from pipistrelle.platforms.topology.node_names import NodeNames
+from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean
+from pipistrelle.protocol.events import ClassInfo, PlatformInfo, PoolInfo
+from pipistrelle.protocol.fields import LONGEST
 from pipistrelle.protocol.units.nodesets import NodeSet
 
 #: the largest machine, in schedulable units: some ten times the cores of the largest of today.
@@ -51,6 +56,14 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         how long a job's units are taken before it begins to work, and after it has ended, in seconds.
     properties
         anything else that is known of these nodes, by a name of the same form as the pool's.
+    names
+        the names of the nodes, by a rule: "n[001-096]"; one node alone may have a name without a number.
+    node_class
+        the class of the nodes, such as a model: a name of the same form as the pool's.
+    mttf
+        the mean time to failure of one of the nodes, in seconds or as "10250h", above 0.
+    age
+        how long the nodes had been in service at time 0, in seconds or as "3y".
     """
 
     name: str
@@ -60,6 +73,10 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     prologue: float = 0.0
     epilogue: float = 0.0
     properties: dict[str, Property] = {}
+    names: str | UnsetType = UNSET
+    node_class: str | UnsetType = UNSET
+    mttf: float | str | UnsetType = UNSET
+    age: float | str | UnsetType = UNSET
 
     @property
     def units(self) -> int:
@@ -80,31 +97,6 @@ class Failing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     model: str
     repair: str | None = None
-
-
-class Group(msgspec.Struct, frozen=True, kw_only=True):
-    """A pool as schedulers are told of it: by reference to ranges of numbers, whatever the machine's size.
-
-    Parameters
-    ----------
-    pool
-        the pool's name.
-    nodes, units
-        the numbers of its nodes and of its units as text, first and last included: "0-99", or "7" for one.
-    units_per_node
-        the number of units each of its nodes has; node n's are the consecutive ones.
-    unit
-        what a unit is.
-    properties
-        the pool's.
-    """
-
-    pool: str
-    nodes: str
-    units: str
-    units_per_node: int
-    unit: Unit
-    properties: dict[str, Property]
 
 
 class Platform(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
@@ -162,6 +154,7 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
                     expected="a name of its own for each pool",
                     found=f"'{pool.name}' in pools[{first}] too",
                 )
+        _check_names(self.pools)
         check_classes(self.classes, [pool.name for pool in self.pools])
         if self.units > MOST_UNITS:
             raise PlatformError(
@@ -183,19 +176,33 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         return sum(pool.units for pool in self.pools)
 
     @cached_property
-    def groups(self) -> tuple[Group, ...]:
-        """The pools by reference to ranges of numbers, in order."""
-        return tuple(
-            Group(
-                pool=pool.name,
+    def info(self) -> PlatformInfo:
+        """The machine as schedulers are told of it: by reference to ranges of numbers, whatever its size."""
+        pools = tuple(
+            PoolInfo(
+                name=pool.name,
                 nodes=str(NodeSet.interval(node, node + pool.nodes - 1)),
                 units=str(NodeSet.interval(unit, unit + pool.units - 1)),
                 units_per_node=pool.units_per_node,
                 unit=pool.unit,
                 properties=pool.properties,
+                prologue=pool.prologue,
+                epilogue=pool.epilogue,
+                names=pool.names or "",
+                node_class=pool.node_class or "",
+                mttf=None if pool.mttf is UNSET else _seconds(pool.mttf),
+                age=None if pool.age is UNSET else _seconds(pool.age),
             )
             for pool, node, unit in zip(self.pools, self._first_nodes, self._first_units, strict=True)
         )
+        return PlatformInfo(self.name, pools, tuple(self._class(one) for one in self.classes))
+
+    def _class(self, one: JobClass) -> ClassInfo:
+        units = NodeSet.EMPTY
+        for pool in one.pools or [pool.name for pool in self.pools]:
+            units |= self.pool_units(pool)
+        limits = {key: getattr(one, key) for key in one.__struct_fields__ if key not in ("name", "pools")}
+        return ClassInfo(name=one.name, units=str(units), **limits)
 
     @cached_property
     def _first_nodes(self) -> tuple[int, ...]:
@@ -282,6 +289,11 @@ def _check_pool(pool: Pool, where: str) -> None:
             found="'node'",
             hint="Name the unit, or leave units_per_node out to hand out whole nodes.",
         )
+    if pool.node_class is not UNSET:
+        _check_name(pool.node_class, "a class's name", f"{where}.node_class")
+    for field, time, least in (("mttf", pool.mttf, "above 0"), ("age", pool.age, "0 or more")):
+        if time is not UNSET:
+            _check_time(time, least, f"{where}.{field}")
     for key, value in pool.properties.items():
         _check_name(key, "a property's name", f"{where}.properties")
         if isinstance(value, float) and not math.isfinite(value):
@@ -298,6 +310,43 @@ def _check_pool(pool: Pool, where: str) -> None:
                 expected="a whole number of 64 bits",
                 found=shown(value),
             )
+
+
+def _seconds(time: float | str) -> float:
+    return parse_seconds(time) if isinstance(time, str) else time
+
+
+def _check_time(time: float | str, least: str, where: str) -> None:
+    try:
+        seconds = _seconds(time)
+    except PipistrelleError as error:
+        raise PlatformError(error.what, where=where, expected=error.expected, found=error.found) from None
+    if not 0.0 <= seconds <= LONGEST or (seconds == 0.0 and least == "above 0"):
+        raise PlatformError(
+            "a time is out of range", where=where, expected=f"seconds, {least}, or as 3y", found=shown(time)
+        )
+
+
+def _check_names(pools: tuple[Pool, ...]) -> None:
+    """Check that the names of nodes are as many as these, and each is used once."""
+    seen: dict[str, int] = {}
+    named = [index for index, pool in enumerate(pools) if pool.names is not UNSET]
+    for index in named:
+        pool, where = pools[index], f"pools[{index}].names"
+        names = NodeNames.parse(pool.names or "")
+        if names is None or names.count != pool.nodes:
+            raise PlatformError(
+                "the names of a pool's nodes are not as many as these" if names else "names of nodes are not valid",
+                where=where,
+                expected=f"{pool.nodes} names of ASCII letters, digits, '.', '_', '-', as n[1-{pool.nodes}]",
+                found=shown(pool.names),
+            )
+        for name in names if len(named) > 1 else ():
+            other = seen.setdefault(name, index)
+            if other != index:
+                raise PlatformError(
+                    f"two nodes are called '{name}'", where=where, found=f"'{name}' in pools[{other}] too"
+                )
 
 
 def is_name(text: str) -> bool:

@@ -32,6 +32,7 @@ _KINDS: Final = {
     "array": "tables, each headed [[pools]], [[failures]] or [[classes]]",
     "array | str": "texts in brackets",
     "object": "a table",
+    "float | str": "seconds, or text such as 3y in quotes",
     "bool | int | float | str": "text, a number, true or false",
 }
 
@@ -88,6 +89,8 @@ def to_toml(platform: Platform) -> str:
             f"unit = {_value(pool.unit)}",
         ]
         lines += [f"{key} = {_value(time)}" for key in ("prologue", "epilogue") if (time := getattr(pool, key))]
+        told = ((key, getattr(pool, key)) for key in ("names", "node_class", "mttf", "age"))
+        lines += [f"{key} = {_value(value)}" for key, value in told if value is not msgspec.UNSET]
         if pool.properties:
             lines += ["", "[pools.properties]"]
             lines += [f"{_value(key)} = {_value(value)}" for key, value in pool.properties.items()]

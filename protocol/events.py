@@ -56,7 +56,10 @@ class JobDescription(Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class PoolInfo(Struct, frozen=True, omit_defaults=True):
-    """A group of equal nodes: node and unit numbers, as inclusive intervals."""
+    """A group of equal nodes: node and unit numbers, as inclusive intervals.
+
+    ``mttf`` is the mean time to failure of one of its nodes, ``age`` how long they had been in service at time 0.
+    """
 
     name: Annotated[str, Meta(description="the pool's name, unique on its machine")]
     nodes: Annotated[str, Meta(description="its nodes, numbered over the whole machine, written like units: '0-95'")]
@@ -68,6 +71,10 @@ class PoolInfo(Struct, frozen=True, omit_defaults=True):
     ] = field(default_factory=dict)
     prologue: Seconds = 0.0
     epilogue: Seconds = 0.0
+    names: Annotated[str, Meta(description="the names of its nodes, as 'n[001-096]'; empty: they have none")] = ""
+    node_class: Annotated[str, Meta(description="the class of its nodes, such as a model; empty: none")] = ""
+    mttf: PositiveSeconds | None = None
+    age: Seconds | None = None
 
 
 class ClassInfo(Struct, frozen=True, omit_defaults=True):

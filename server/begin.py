@@ -5,56 +5,22 @@ from typing import Any
 
 import msgspec
 
-from pipistrelle.platforms.classes import JobClass
-from pipistrelle.platforms.description import Platform
-from pipistrelle.protocol.events import ClassInfo, PlatformInfo, PoolInfo, SimulationBeginsData
-from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.protocol.events import SimulationBeginsData
 from pipistrelle.server.setup import Setup
 from pipistrelle.traces.workload import Workload
 
 
 def begins_of(setup: Setup) -> SimulationBeginsData:
     """Return what a scheduler is told first."""
-    pools = [
-        PoolInfo(
-            name=group.pool,
-            nodes=group.nodes,
-            units=group.units,
-            units_per_node=group.units_per_node,
-            unit=group.unit,
-            properties=group.properties,
-            prologue=pool.prologue,
-            epilogue=pool.epilogue,
-        )
-        for pool, group in zip(setup.platform.pools, setup.platform.groups, strict=True)
-    ]
     if setup.batsim is not None:
         from pipistrelle.server.batsim.begin import batsim_begins  # most runs start without it
 
         return batsim_begins(setup, setup.batsim)
-    classes = tuple(_class(setup.platform, one) for one in setup.platform.classes)
     return SimulationBeginsData(
         nb_resources=setup.platform.units,
-        platform=PlatformInfo(setup.platform.name, tuple(pools), classes),
+        platform=setup.platform.info,
         workloads={prefix: workload.name for prefix, workload in setup.workloads.items()},
         config={"strict": setup.strict, "epoch": setup.epoch, "timezone": setup.timezone},
-    )
-
-
-def _class(platform: Platform, one: JobClass) -> ClassInfo:
-    units = NodeSet.EMPTY
-    for pool in one.pools or [pool.name for pool in platform.pools]:
-        units |= platform.pool_units(pool)
-    return ClassInfo(
-        name=one.name,
-        units=str(units),
-        priority=one.priority,
-        max_nodes=one.max_nodes,
-        max_nodes_per_user=one.max_nodes_per_user,
-        max_nodes_per_job=one.max_nodes_per_job,
-        max_walltime=one.max_walltime,
-        prologue=one.prologue,
-        epilogue=one.epilogue,
     )
 
 

@@ -218,7 +218,7 @@ class _Reader:
         self._words = text.split()
         self._at = 0
         self._everything = NodeSet.interval(0, platform.nodes - 1)
-        self._pools = {group.pool: NodeSet.parse(group.nodes) for group in platform.groups}
+        self._pools = {pool.name: NodeSet.parse(pool.nodes) for pool in platform.info.pools}
         self._clock = Clock(epoch, timezone)
         #: when it is announced, if that was said as a time
         self._known: Moment | None = None

@@ -1,16 +1,42 @@
 """What a placement sees of the machine."""
 
-from msgspec import Struct
+from functools import cached_property
 
+from pipistrelle.platforms.topology.nodes import NodeTable
+from pipistrelle.platforms.topology.numbering import NodeUnits
+from pipistrelle.protocol.events import PlatformInfo, PoolInfo
 from pipistrelle.protocol.units.nodesets import NodeSet
 
 
-class Machine(Struct, frozen=True, eq=False):
-    """A machine of ``units`` units, numbered from 0."""
+class Machine:
+    """A machine: its units, its nodes, and which belong to which.
 
-    units: int
+    Parameters
+    ----------
+    units
+        number of units, which are numbered from 0.
+    platform
+        what the server tells of it; None: each unit is a node, all in one pool.
+    """
 
-    @property
+    def __init__(self, units: int, platform: PlatformInfo | None = None) -> None:
+        self.units = units
+        everything = str(self.all_units)
+        self._pools = () if platform is None else platform.pools
+        if not self._pools:
+            self._pools = (PoolInfo("all", everything, everything),)
+
+    @cached_property
     def all_units(self) -> NodeSet:
         """Every unit there is."""
         return NodeSet.interval(0, self.units - 1)
+
+    @cached_property
+    def numbering(self) -> NodeUnits:
+        """Which units belong to which nodes."""
+        return NodeUnits.told(self._pools)
+
+    @cached_property
+    def nodes(self) -> NodeTable:
+        """The table of nodes."""
+        return NodeTable(self._pools)

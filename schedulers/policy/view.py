@@ -57,7 +57,7 @@ class View:
         #: number of units of the machine
         self.units = begins.nb_resources
         #: what a placement sees of it
-        self.machine = Machine(begins.nb_resources)
+        self.machine = Machine(begins.nb_resources, begins.platform)
         self.free = FreeUnits(NodeSet.interval(0, begins.nb_resources - 1))
         self._out = OutOfService()
         #: units that are out of service and still held by a running job

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from pipistrelle.platforms.description import Platform
+from pipistrelle.platforms.topology.numbering import NodeUnits
 from pipistrelle.protocol.units.indices import numbers, pieces
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.server.attempts.attempt import Attempt
@@ -14,7 +15,6 @@ from pipistrelle.server.attempts.rigid_progress import RigidCourse
 from pipistrelle.server.engine.agenda import END, REQUEUE
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.errors import Stalled
-from pipistrelle.server.outages.node_units import Places
 from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.traces.resilience import Resilience
 
@@ -41,7 +41,7 @@ class Trials:
         how jobs meet failures.
     """
 
-    def __init__(self, engine: "Engine", platform: Platform, places: Places, reliability: Reliability) -> None:
+    def __init__(self, engine: "Engine", platform: Platform, places: NodeUnits, reliability: Reliability) -> None:
         self._engine = engine
         self._places = places
         self._options = reliability

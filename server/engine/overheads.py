@@ -1,8 +1,8 @@
 """The time that a job's units are taken beside its work: prologue and epilogue."""
 
 from pipistrelle.platforms.description import Platform
+from pipistrelle.platforms.topology.numbering import NodeUnits
 from pipistrelle.server.engine.jobs import Job
-from pipistrelle.server.outages.node_units import Places
 
 
 class Overheads:
@@ -14,7 +14,7 @@ class Overheads:
     def __init__(self, platform: Platform) -> None:
         self._pools = [
             (first, first + count * each, pool.prologue, pool.epilogue)
-            for pool, (_, count, first, each) in zip(platform.pools, Places.of(platform).pools, strict=True)
+            for pool, (_, count, first, each) in zip(platform.pools, NodeUnits.of(platform).pools, strict=True)
         ]
         self._classes = {one.name: (one.prologue, one.epilogue) for one in platform.classes}
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from pipistrelle.platforms.description import Platform
 from pipistrelle.platforms.failures.outage import Outage
 from pipistrelle.platforms.maintenance.windows import Maintenance
+from pipistrelle.platforms.topology.numbering import NodeUnits
 from pipistrelle.protocol.events import (
     MaintenanceAnnounced,
     MaintenanceAnnouncedData,
@@ -25,7 +26,6 @@ from pipistrelle.server.engine.agenda import FAILURE, MAINTENANCE, REPAIR
 from pipistrelle.server.engine.stalls import MAX_FRUITLESS, describe_waiting
 from pipistrelle.server.errors import Stalled
 from pipistrelle.server.outages.feed import OutageFeed
-from pipistrelle.server.outages.node_units import Places
 from pipistrelle.server.outages.reliability import Reliability
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ Tells = Literal["nothing", "reasons", "changes"]
 
 def let_fail(engine: "Engine", platform: Platform, reliability: Reliability, *, tells: Tells, holds: bool) -> None:
     """Let the nodes of an engine fail and be repaired, and its jobs live with it; see `Failures`."""
-    places = Places.of(platform)
+    places = NodeUnits.of(platform)
     engine.trials = Trials(engine, platform, places, reliability)
     engine.stalls.fails = True
     Failures(engine, places, reliability, engine.trials, tells=tells, holds=holds)
@@ -100,7 +100,14 @@ class Failures:
     """
 
     def __init__(
-        self, engine: "Engine", places: Places, reliability: Reliability, trials: Trials, *, tells: Tells, holds: bool
+        self,
+        engine: "Engine",
+        places: NodeUnits,
+        reliability: Reliability,
+        trials: Trials,
+        *,
+        tells: Tells,
+        holds: bool,
     ) -> None:
         self._engine = engine
         self._places = places

@@ -6,12 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipistrelle.platforms.description import Platform
+from pipistrelle.platforms.topology.numbering import NodeUnits
 from pipistrelle.protocol.fields import EndReason
 from pipistrelle.protocol.units.indices import pieces
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
-from pipistrelle.server.outages.node_units import Places
 
 NODE_COLUMNS = "node,pool,failures,maintenances,time_up,time_down,time_in_maintenance,time_busy,time_idle,availability"
 
@@ -25,7 +25,7 @@ class NodeBook(Observer):
 
     def __init__(self, platform: Platform) -> None:
         self._platform = platform
-        self._places = Places.of(platform)
+        self._places = NodeUnits.of(platform)
         units, nodes = platform.units, platform.nodes
         #: how long each unit was held by jobs while its node was up (s)
         self._busy = np.zeros(units)

@@ -51,9 +51,9 @@ def test_the_line_on_a_machine():
 
 def test_the_pools_of_curie():
     """The three kinds of nodes have the cores that the log's header gives."""
-    groups = catalogue.get("curie").groups
+    groups = catalogue.get("curie").info.pools
 
-    assert [(group.pool, group.units, group.nodes) for group in groups] == [
+    assert [(group.name, group.units, group.nodes) for group in groups] == [
         ("thin", "0-80639", "0-5039"),
         ("fat", "80640-92159", "5040-5399"),
         ("hybrid", "92160-93311", "5400-5543"),
@@ -140,13 +140,13 @@ def test_the_manuals_machine_is_read(manual):
     """The TOML of the manual's first example is valid and is the machine that the text speaks of."""
     zeus = parse_platform(re.search(r"```toml\n(.*?)```", manual, re.DOTALL)[1], "manual")
 
-    assert [(group.nodes, group.units) for group in zeus.groups] == [("0-95", "0-95"), ("96-103", "96-127")]
+    assert [(group.nodes, group.units) for group in zeus.info.pools] == [("0-95", "0-95"), ("96-103", "96-127")]
 
 
 def test_the_manuals_code_runs(manual):
     """Each Python block runs on its own."""
     blocks = re.findall(r"```python\n(.*?)```", manual, re.DOTALL)
-    assert len(blocks) == 4
+    assert len(blocks) == 5
     for block in blocks:
         done = subprocess.run([sys.executable, "-c", block], capture_output=True, text=True, check=False, timeout=60)
         assert (done.returncode, done.stderr) == (0, "")

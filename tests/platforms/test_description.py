@@ -1,5 +1,6 @@
 """A machine's numbers: nodes, units, groups."""
 
+import math
 from dataclasses import dataclass
 
 import msgspec
@@ -7,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipistrelle.platforms import MOST_UNITS, Group, Platform, PlatformError, Pool, homogeneous
+from pipistrelle.platforms import MOST_UNITS, Platform, PlatformError, Pool, homogeneous
 from pipistrelle.platforms.describe import describe
+from pipistrelle.protocol.events import PlatformInfo
 
 
 @dataclass
@@ -48,7 +50,7 @@ def test_units_are_numbered_pool_by_pool_and_node_by_node(sizes):
         assert list(platform.units_of_node(node)) == [
             unit for unit, its_node in enumerate(counted.node_of_unit) if its_node == node
         ]
-    for pool, group in zip(pools, platform.groups, strict=True):
+    for pool, group in zip(pools, platform.info.pools, strict=True):
         units = [unit for unit, its_pool in enumerate(counted.pool_of_unit) if its_pool == pool.name]
         assert list(platform.pool_units(pool.name)) == units
         assert group.units == str(platform.pool_units(pool.name))
@@ -56,19 +58,58 @@ def test_units_are_numbered_pool_by_pool_and_node_by_node(sizes):
         assert group.nodes == (f"{nodes[0]}-{nodes[-1]}" if len(nodes) > 1 else f"{nodes[0]}")
 
 
-def test_groups_are_plain_data():
-    """A group goes to JSON as it is, with the pool's name, ranges, unit and properties."""
-    platform = Platform(
-        name="m",
-        pools=(Pool(name="a", nodes=1), Pool(name="b", nodes=2, units_per_node=4, unit="gpu", properties={"gb": 80})),
-    )
+def test_pools_are_told_as_plain_data():
+    """A pool goes to JSON with name and ranges, and what else is said of it; what is not said is not there."""
+    more = {"names": "n[9-10]", "node_class": "v1", "mttf": "2h", "age": 0.0}
+    gpu = Pool(name="b", nodes=2, units_per_node=4, unit="gpu", properties={"gb": 80}, **more)
+    platform = Platform(name="m", pools=(Pool(name="a", nodes=1), gpu))
+    times = {"prologue": 0.0, "epilogue": 0.0}
     expected = [
-        {"pool": "a", "nodes": "0", "units": "0", "units_per_node": 1, "unit": "node", "properties": {}},
-        {"pool": "b", "nodes": "1-2", "units": "1-8", "units_per_node": 4, "unit": "gpu", "properties": {"gb": 80}},
+        {"name": "a", "nodes": "0", "units": "0", **times},
+        {"name": "b", "nodes": "1-2", "units": "1-8", "units_per_node": 4, "unit": "gpu", "properties": {"gb": 80}}
+        | times
+        | {"names": "n[9-10]", "node_class": "v1", "mttf": 7200.0, "age": 0.0},
     ]
 
-    assert msgspec.json.decode(msgspec.json.encode(platform.groups)) == expected
-    assert msgspec.json.decode(msgspec.json.encode(platform.groups), type=tuple[Group, ...]) == platform.groups
+    assert msgspec.json.decode(msgspec.json.encode(platform.info.pools)) == expected
+    assert msgspec.json.decode(msgspec.json.encode(platform.info), type=PlatformInfo) == platform.info
+
+
+@pytest.mark.parametrize(
+    ("keys", "says"),
+    [
+        ({"names": "n[1-3]"}, "pools[0].names: the names of a pool's nodes are not as many as these"),
+        ({"names": "n[2-1]"}, "pools[0].names: names of nodes are not valid: expected 2 names"),
+        ({"names": "n m[1-2]"}, "pools[0].names: names of nodes are not valid"),
+        ({"names": "login"}, "not as many as these"),
+        ({"names": ""}, "names of nodes are not valid"),
+        ({"node_class": "a b"}, "pools[0].node_class: a class's name is not valid"),
+        ({"mttf": 0.0}, "pools[0].mttf: a time is out of range: expected seconds, above 0"),
+        ({"mttf": "3 parsecs"}, "pools[0].mttf: a length of time has an unknown unit"),
+        ({"mttf": math.inf}, "pools[0].mttf: a time is out of range"),
+        ({"age": -1.0}, "pools[0].age: a time is out of range: expected seconds, 0 or more"),
+    ],
+)
+def test_what_cannot_be_said_of_nodes(keys, says):
+    """Names, class, MTTF and age are checked, and the message has the place."""
+    with pytest.raises(PlatformError) as caught:
+        Platform(name="m", pools=(Pool(name="a", nodes=2, **keys),))
+
+    assert says in str(caught.value)
+
+
+def test_what_is_known_of_nodes_is_shown():
+    """`describe` says names, class, MTTF and age of a pool."""
+    pool = Pool(name="a", nodes=2, names="n[1-2]", node_class="thin", mttf="10250h", age=7200.0)
+    shown = dict(describe(Platform(name="m", pools=(pool,))))["pool a"]
+
+    assert shown == "2 nodes, nodes 0-1, names n[1-2], class thin, MTTF 10250 h, age 2 h"
+
+
+def test_no_two_nodes_have_one_name():
+    """A name stands once on a machine, in whatever pools."""
+    with pytest.raises(PlatformError, match="two nodes are called 'n10'"):
+        Platform(name="m", pools=(Pool(name="a", nodes=9, names="n[2-10]"), Pool(name="b", nodes=2, names="n[10-11]")))
 
 
 @pytest.mark.parametrize("unit", [-1, 4])

@@ -27,6 +27,10 @@ def test_a_file_with_every_key_is_read():
     nodes = 8
     units_per_node = 4
     unit = "gpu"
+    names = "g[1-8]"
+    node_class = "dgx"
+    mttf = "10250h"
+    age = 3600
     [pools.properties]
     gb = 80
     price = 2.0
@@ -46,6 +50,10 @@ def test_a_file_with_every_key_is_read():
                 nodes=8,
                 units_per_node=4,
                 unit="gpu",
+                names="g[1-8]",
+                node_class="dgx",
+                mttf="10250h",
+                age=3600.0,
                 properties={"gb": 80, "price": 2.0, "nvlink": True, "model": "H100"},
             ),
         ),
@@ -242,6 +250,8 @@ PROPERTIES = st.dictionaries(
 )
 POOLS = st.one_of(
     st.builds(Pool, name=NAMES, nodes=st.integers(1, 1000), properties=PROPERTIES),
+    st.builds(Pool, name=NAMES, nodes=st.just(3), node_class=NAMES, mttf=st.floats(1e-9, 1e9), age=st.floats(0, 1e9)),
+    st.builds(Pool, name=NAMES, nodes=st.just(3), names=NAMES.map("{}[08-10]".format), mttf=st.just("2h")),
     st.builds(
         Pool,
         name=NAMES,

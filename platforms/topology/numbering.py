@@ -1,13 +1,16 @@
-"""Which units belong to which nodes."""
+"""How the nodes and the units of a machine are numbered: which units belong to which nodes."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipistrelle.platforms.description import Platform
+from pipistrelle.platforms.errors import PlatformError
+from pipistrelle.protocol.events import PoolInfo
 from pipistrelle.protocol.units.nodesets import NodeSet
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class NodeUnits:
     """Nodes and units of a machine, both numbered from 0.
 
     Parameters
@@ -21,15 +24,32 @@ class Places:
     same: bool
 
     @classmethod
-    def of(cls, platform: Platform) -> "Places":
+    def of(cls, platform: Platform) -> "NodeUnits":
         """Return those of a machine."""
-        pools = []
-        node = unit = 0
-        for pool in platform.pools:
-            pools.append((node, pool.nodes, unit, pool.units_per_node))
-            node += pool.nodes
-            unit += pool.units
-        return cls(tuple(pools), all(each == 1 for _, _, _, each in pools))
+        return cls.told(platform.info.pools)
+
+    @classmethod
+    def told(cls, pools: Sequence[PoolInfo]) -> "NodeUnits":
+        """Return those of a machine as the server tells of it.
+
+        Raises
+        ------
+        PlatformError
+            if a pool's nodes or units are not consecutive, or do not go together.
+        """
+        found = []
+        for pool in pools:
+            nodes, units = NodeSet.parse(pool.nodes), NodeSet.parse(pool.units)
+            if len(nodes.intervals) != 1 or len(units.intervals) != 1 or len(units) != len(nodes) * pool.units_per_node:
+                raise PlatformError(
+                    "a pool's nodes and units do not go together",
+                    where=f"pool {pool.name}",
+                    expected=f"consecutive nodes with {pool.units_per_node} consecutive units each",
+                    found=f"nodes {pool.nodes}, units {pool.units}",
+                )
+            found.append((nodes.first, len(nodes), units.first, pool.units_per_node))
+        same = all(each == 1 and node == unit for node, _, unit, each in found)
+        return cls(tuple(found), same)
 
     def units_of(self, nodes: NodeSet) -> NodeSet:
         """Return the units of some nodes."""

@@ -1,0 +1,86 @@
+"""The table of nodes: what server and scheduler know of each."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from math import nan
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipistrelle.platforms.errors import PlatformError, shown
+from pipistrelle.platforms.topology.node_names import NodeNames
+from pipistrelle.platforms.topology.numbering import NodeUnits
+from pipistrelle.protocol.base.errors import did_you_mean
+from pipistrelle.protocol.events import PoolInfo
+
+
+class NodeTable:
+    """The nodes of a machine, a column for each thing that is known of them; row n is node n.
+
+    Parameters
+    ----------
+    pools
+        of the machine, as the server tells of them.
+
+    Raises
+    ------
+    PlatformError
+        if a pool's nodes and units do not go together, or its names are not as many as its nodes.
+    """
+
+    def __init__(self, pools: Sequence[PoolInfo]) -> None:
+        self._pools = pools
+        counts = np.array([count for _, count, _, _ in NodeUnits.told(pools).pools], dtype=np.intp)
+        #: names of the pools
+        self.pools: tuple[str, ...] = tuple(pool.name for pool in pools)
+        #: each node's pool, as its place in ``pools``, shape (nodes,)
+        self.pool: NDArray[np.intp] = np.repeat(np.arange(len(pools), dtype=np.intp), counts)
+        #: names of the classes of nodes, the first of them empty: of nodes without a class
+        self.classes: tuple[str, ...] = tuple(dict.fromkeys(["", *(pool.node_class for pool in pools)]))
+        of_pool = np.array([self.classes.index(pool.node_class) for pool in pools], dtype=np.intp)
+        #: each node's class, as its place in ``classes``, shape (nodes,)
+        self.node_class: NDArray[np.intp] = np.repeat(of_pool, counts)
+        #: how long (s) each node had been in service at time 0, NaN if nobody knows, shape (nodes,)
+        self.age: NDArray[np.float64] = self._column([pool.age for pool in pools], counts)
+        #: mean time to failure (s) of each node, NaN if nobody knows, shape (nodes,)
+        self.mttf: NDArray[np.float64] = self._column([pool.mttf for pool in pools], counts)
+        #: coordinates of each node, shape (nodes, dimensions): in a row, without a topology
+        self.place: NDArray[np.intp] = np.arange(len(self.pool), dtype=np.intp).reshape(-1, 1)
+
+    @staticmethod
+    def _column(values: list[float | None], counts: NDArray[np.intp]) -> NDArray[np.float64]:
+        known = np.array([nan if value is None else value for value in values], dtype=np.float64)
+        return np.repeat(known, counts)
+
+    def __len__(self) -> int:
+        return len(self.pool)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Each node's name: by its pool's rule, its number where there is none."""
+        found: list[str] = []
+        for pool, count in zip(self._pools, np.bincount(self.pool, minlength=len(self.pools)).tolist(), strict=True):
+            if not pool.names:
+                found += map(str, range(len(found), len(found) + count))
+                continue
+            names = NodeNames.parse(pool.names)
+            if names is None or names.count != count:
+                raise PlatformError(
+                    "the names of a pool's nodes are not as many as these",
+                    where=f"pool {pool.name}",
+                    expected=f"{count} names, as n[0-{count - 1}]",
+                    found=shown(pool.names),
+                )
+            found += names
+        return tuple(found)
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {name: number for number, name in enumerate(self.names)}
+
+    def number(self, name: str) -> int:
+        """Return the number of the node of this name; PlatformError, with the closest, if there is none."""
+        number = self._numbers.get(name)
+        if number is None:
+            raise PlatformError(f"there is no node {shown(name)}", hint=did_you_mean(name, list(self._numbers)))
+        return number

@@ -1,0 +1,87 @@
+"""The table of nodes, and how nodes and units are numbered."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipistrelle.platforms import Platform, PlatformError, Pool
+from pipistrelle.platforms.topology.machine import Machine
+from pipistrelle.platforms.topology.node_names import NodeNames
+from pipistrelle.platforms.topology.numbering import NodeUnits
+from pipistrelle.protocol.events import PlatformInfo, PoolInfo
+from pipistrelle.protocol.units.nodesets import NodeSet
+
+sizes = st.lists(st.tuples(st.integers(1, 6), st.integers(1, 4)), min_size=1, max_size=4)
+
+
+@settings(deadline=None)
+@given(sizes=sizes, data=st.data())
+def test_units_and_nodes_go_together(sizes: list[tuple[int, int]], data: st.DataObject) -> None:
+    """A set of nodes has the units that each of them has, and these have those nodes."""
+    pools = tuple(
+        Pool(name=f"p{index}", nodes=nodes, units_per_node=each, unit="core")
+        for index, (nodes, each) in enumerate(sizes)
+    )
+    platform = Platform(name="m", pools=pools)
+    numbering = NodeUnits.of(platform)
+    nodes = data.draw(st.sets(st.integers(0, platform.nodes - 1)))
+    units = {unit for node in nodes for unit in platform.units_of_node(node)}
+
+    assert set(numbering.units_of(NodeSet.of(nodes))) == units
+    assert set(numbering.nodes_of(NodeSet.of(units))) == nodes
+    assert set(numbering.nodes_of(NodeSet.of({unit for unit in units if unit % 2}))) == {
+        platform.node_of_unit(unit) for unit in units if unit % 2
+    }
+
+
+def test_the_table_has_what_the_pools_say() -> None:
+    """A row for each node, in the order of the numbers; NaN and no class where nothing is said."""
+    pools = (
+        Pool(name="login", nodes=1, names="front", age=5.0),
+        Pool(name="gpu", nodes=3, names="g[09-11].x", node_class="k20x", mttf="1h", units_per_node=2, unit="gpu"),
+        Pool(name="cpu", nodes=1),
+    )
+    platform = Platform(name="m", pools=pools)
+    nodes = Machine(platform.units, platform.info).nodes
+
+    assert nodes.names == ("front", "g09.x", "g10.x", "g11.x", "4")
+    assert [nodes.pools[pool] for pool in nodes.pool] == ["login", "gpu", "gpu", "gpu", "cpu"]
+    assert [nodes.classes[one] for one in nodes.node_class] == ["", "k20x", "k20x", "k20x", ""]
+    np.testing.assert_array_equal(nodes.mttf, [np.nan, 3600.0, 3600.0, 3600.0, np.nan])
+    np.testing.assert_array_equal(nodes.age, [5.0, np.nan, np.nan, np.nan, np.nan])
+    assert nodes.place.tolist() == [[0], [1], [2], [3], [4]]
+    assert (len(nodes), nodes.number("g10.x")) == (5, 2)
+    with pytest.raises(PlatformError, match=r"there is no node 'g12\.x'"):
+        nodes.number("g12.x")
+
+
+def test_a_machine_of_which_nothing_is_told() -> None:
+    """Each unit is a node."""
+    machine = Machine(3)
+
+    assert (str(machine.all_units), machine.nodes.names, machine.nodes.pools) == ("0-2", ("0", "1", "2"), ("all",))
+    assert str(machine.numbering.nodes_of(NodeSet.parse("1-2"))) == "1-2"
+
+
+@pytest.mark.parametrize(("nodes", "units", "each"), [("0-2", "0-2", 2), ("0 2", "0-1", 1), ("0", "0 2", 2)])
+def test_a_pool_that_does_not_fit_together(nodes: str, units: str, each: int) -> None:
+    """What a server tells is not believed."""
+    with pytest.raises(PlatformError, match="do not go together"):
+        _ = Machine(6, PlatformInfo("m", (PoolInfo("a", nodes, units, each),))).nodes
+
+
+def test_names_that_a_server_tells_must_be_as_many_as_the_nodes() -> None:
+    """A rule that is none, or of other names, is an error when the names are asked for."""
+    for rule in ("n[1-2]", "n[", "n"):
+        nodes = Machine(3, PlatformInfo("m", (PoolInfo("a", "0-2", "0-2", names=rule),))).nodes
+        with pytest.raises(PlatformError, match="not as many as these"):
+            _ = nodes.names
+
+
+def test_rules_of_names() -> None:
+    """Numbers are filled up to as many digits as the first has."""
+    assert [*(NodeNames.parse("n[8-10]") or ())] == ["n8", "n9", "n10"]
+    assert [*(NodeNames.parse("n[098-101]-x") or ())] == ["n098-x", "n099-x", "n100-x", "n101-x"]
+    assert [*(NodeNames.parse("login1") or ())] == ["login1"]
+    assert [NodeNames.parse(rule) for rule in ("", "n[1]", "n[2-1]", "n[1-2][1-2]", "é[1-2]")] == [None] * 5
