@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipistrelle.platforms.errors import PlatformError
-from pipistrelle.platforms.failures.checkpointing import daly_interval, young_interval
+from pipistrelle.platforms.failures.checkpointing import dump_interval
 
 Floats = NDArray[np.float64]
 
@@ -29,8 +29,6 @@ Shape = Literal["rigid", "moldable", "grid"]
 Form = Literal["paper", "exact"]
 SHAPES: Final[tuple[Shape, ...]] = ("rigid", "moldable", "grid")
 
-#: seconds of work between two dumps at least, even if dumps take no time
-_SHORTEST: Final = 1.0
 _LONGEST: Final = 1e12
 _LEAST_MTBF: Final = 1e-6
 #: what takes so many times the time between failures never ends; beyond, exponentials overflow
@@ -95,8 +93,7 @@ class Allocation:
     @property
     def interval(self) -> float:
         """The work between two dumps on all nodes, in seconds."""
-        formula = young_interval if self.optimum == "young" else daly_interval
-        return max(formula(self.dump, self.mtbf_of_all), _SHORTEST)
+        return dump_interval(self.optimum, self.dump, self.mtbf_of_all)
 
     @property
     def paper_period(self) -> float:

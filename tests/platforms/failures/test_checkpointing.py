@@ -4,8 +4,22 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from pipistrelle.platforms.failures.checkpointing import allocation_mtbf, daly_interval, daly_time, young_interval
+from pipistrelle.platforms.failures.checkpointing import (
+    Phase,
+    allocation_mtbf,
+    daly_interval,
+    daly_time,
+    done_at,
+    dump_interval,
+    dumps_until_done,
+    failure_rate,
+    mtbf_of,
+    phase_at,
+    young_interval,
+)
 
 
 def shortest(dump: float, read: float, mtbf: float) -> float:
@@ -57,3 +71,63 @@ def test_expected_time_tends_to_the_work_and_its_dumps() -> None:
     """Where failures are rare, every interval takes itself and its dump."""
     assert daly_time(1000.0, 100.0, 10.0, 10.0, 1e12) == pytest.approx(1100.0)
     assert daly_time(1000.0, 100.0, 10.0, 10.0, 500.0) > 1100.0
+
+
+def test_the_rate_of_nodes_that_are_all_alike_is_a_product() -> None:
+    """And of others the plain sum of such products, in the order of the nodes; no failures, no mean time."""
+    assert failure_rate([0.1] * 7) == 7 * 0.1
+    assert failure_rate([0.1] * 3 + [0.7] * 3 + [0.1]) == 3 * 0.1 + 3 * 0.7 + 0.1
+    assert failure_rate([]) == failure_rate([0.0, 0.0]) == 0.0
+    assert mtbf_of(0.25) == 4.0
+    assert mtbf_of(0.0) == math.inf
+
+
+def test_an_optimum_is_at_least_a_second() -> None:
+    """By either formula; without failures there are no dumps."""
+    assert dump_interval("young", 120.0, 28_051.2) == young_interval(120.0, 28_051.2)
+    assert dump_interval("daly", 120.0, 28_051.2) == daly_interval(120.0, 28_051.2)
+    assert dump_interval("young", 0.0, 1000.0) == dump_interval("daly", 0.0, 1000.0) == 1.0
+    assert dump_interval("daly", 60.0, math.inf) == math.inf
+
+
+def step_by_step(now: int, start: int, read: int, work: int, interval: int, dump: int) -> Phase:
+    """Return how far a job is, one second after the other."""
+    reading = working = dumping = dumps = since = saved = 0
+    left_of_dump = 0
+    for _ in range(start, now):
+        if reading < read:
+            reading += 1
+        elif left_of_dump:
+            left_of_dump -= 1
+            dumping += 1
+            if not left_of_dump:
+                saved, dumps = working, dumps + 1
+        elif working < work:
+            working += 1
+            since += 1
+            if since == interval and working < work:
+                since, left_of_dump = 0, dump
+    return Phase(reading, working, dumping, work if working == work else saved, dumps)
+
+
+@settings(deadline=None)
+@given(st.integers(0, 5), st.integers(0, 4), st.integers(1, 30), st.integers(1, 8), st.integers(1, 4), st.data())
+def test_a_job_is_as_far_as_step_by_step(
+    start: int, read: int, work: int, interval: int, dump: int, data: st.DataObject
+) -> None:
+    """At any second: how long it has read, worked and dumped, and what of that is saved; and when it is done."""
+    dumps = dumps_until_done(work, interval)
+    finish = done_at(start, read, work, dumps, dump)
+    now = data.draw(st.integers(start, int(finish)))
+
+    assert phase_at(now, start, read, work, interval, dumps, dump, finish) == step_by_step(
+        now, start, read, work, interval, dump
+    )
+    assert step_by_step(int(finish), start, read, work, interval, dump).working == work
+    assert finish == start or step_by_step(int(finish) - 1, start, read, work, interval, dump).working < work
+
+
+def test_without_an_interval_there_are_no_dumps() -> None:
+    """And work without an end is never done."""
+    assert dumps_until_done(1e9, math.inf) == 0
+    assert done_at(0.0, 10.0, math.inf, 0, 5.0) == math.inf
