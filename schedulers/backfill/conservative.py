@@ -2,7 +2,8 @@
 
 from math import inf
 
-from pipistrelle.schedulers.plan.planned import Place, Plan, pick
+from pipistrelle.schedulers.plan.planned import Plan, pick
+from pipistrelle.schedulers.plan.slices import Place
 from pipistrelle.schedulers.policy.interfaces import Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View

@@ -1,6 +1,7 @@
 """The older EASY of Batsim's schedulers: the first job's units are chosen beforehand."""
 
-from pipistrelle.schedulers.plan.planned import Place, Plan, pick
+from pipistrelle.schedulers.plan.planned import Plan, pick
+from pipistrelle.schedulers.plan.slices import Place
 from pipistrelle.schedulers.policy.interfaces import Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View

@@ -2,8 +2,9 @@
 
 from pipistrelle.protocol.units.masks import mask_of
 from pipistrelle.schedulers.maui.config.settings import MauiSettings, Names
-from pipistrelle.schedulers.maui.plan import Closure
 from pipistrelle.schedulers.maui.standing import StandingReservations
+from pipistrelle.schedulers.plan.access import Restriction
+from pipistrelle.schedulers.plan.slices import Closure
 from pipistrelle.schedulers.plan.windows import Window
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View
@@ -50,11 +51,11 @@ class Accesses:
         let_in += tuple(not window.closed_to(job) for window in self._admitting)
         return self._numbers.setdefault(let_in, len(self._numbers))
 
-    def closures(self, now: float) -> list[Closure]:
+    def restrictions(self, now: float) -> list[Restriction]:
         """Return what is closed to whom, at ``now`` (s) and ahead."""
-        closures = []
-        for found in self._standing.closed(now) if len(self._standing) else ():
-            closures.append(Closure(found.begin, found.end, found.units, self._let_in_by(found.number)))
+        found = []
+        for number, closure in self._standing.closed(now) if len(self._standing) else ():
+            found.append(Restriction(closure, self._let_in_by(number)))
         admitting = 0
         for window in self._view.windows:
             let_in: frozenset[int] = frozenset()
@@ -62,8 +63,8 @@ class Accesses:
                 let_in = self._let_in_by(len(self._standing) + admitting)
                 admitting += 1
             if window.end > now:
-                closures.append(Closure(window.begin, window.end, mask_of(window.units), let_in))
-        return closures
+                found.append(Restriction(Closure(window.begin, window.end, mask_of(window.units)), let_in))
+        return found
 
     def _let_in_by(self, at: int) -> frozenset[int]:
         """Return the numbers that a standing reservation or window lets in, by its place among them."""

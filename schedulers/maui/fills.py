@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipistrelle.schedulers.maui.limits.limits import Limits, Rows
-from pipistrelle.schedulers.maui.plan import Plan
 from pipistrelle.schedulers.maui.waiting import Bools, Floats, MauiQueue
+from pipistrelle.schedulers.plan.access import AccessPlan
 
 #: how often GREEDY asks whether a job fits beside others
 _MOST_QUESTIONS: Final = 10000
@@ -51,7 +51,7 @@ class Candidates:
         self,
         queue: MauiQueue,
         limits: Limits,
-        plan: Plan,
+        plan: AccessPlan,
         accesses: int,
         start: Callable[[int], bool],
         eligible: Bools,

@@ -6,7 +6,7 @@ backfilling within hard limits.
 """
 
 from collections.abc import Iterable
-from math import inf, nextafter
+from math import inf
 
 import numpy as np
 
@@ -17,11 +17,12 @@ from pipistrelle.schedulers.maui.config.settings import MauiSettings
 from pipistrelle.schedulers.maui.fills import FILLERS, Candidates
 from pipistrelle.schedulers.maui.limits.arrays import GrowingInts
 from pipistrelle.schedulers.maui.limits.limits import Limits, Rows
-from pipistrelle.schedulers.maui.plan import Closure, Place, Plan
 from pipistrelle.schedulers.maui.priority.credentials import Credentials
 from pipistrelle.schedulers.maui.priority.fairshare import Fairshare
 from pipistrelle.schedulers.maui.priority.priority import Breakdown, Priorities
 from pipistrelle.schedulers.maui.waiting import Bools, Floats, Ints, MauiQueue
+from pipistrelle.schedulers.plan.access import AccessPlan, Restriction, by_number, last_available
+from pipistrelle.schedulers.plan.slices import Place, end_of
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View
 
@@ -52,8 +53,9 @@ class MauiScheduler:
         self.limits = Limits(settings, self._credentials, per_node)
         self.queue = MauiQueue()
         self._accesses = Accesses(view, settings, midnight)
-        allocation, depth = settings.text("NODEALLOCATIONPOLICY"), int(settings.number("RESDEPTH"))
-        self._plan = Plan(view.units, view.now, allocation, depth)
+        # On equal nodes all policies but one take units by their numbers.
+        picker = last_available if settings.text("NODEALLOCATIONPOLICY") == "LASTAVAILABLE" else by_number
+        self._plan = AccessPlan(view.units, view.now, picker, settings.number("RESDEPTH"))
         self._running: dict[int, tuple[SchedulerJob, int]] = {}
         #: {job number: its place}; what was reserved at the last instant
         self.reserved: dict[int, Place] = {}
@@ -142,12 +144,12 @@ class MauiScheduler:
     def _schedule(self, now: float) -> None:
         queue, plan = self.queue, self._plan
         ranks = self.priorities.ranks(queue, now)
-        closures = self._accesses.closures(now)
+        restrictions = self._accesses.restrictions(now)
         stacks = self._settings.stacks
         most = 0 if self._policy == "NEVER" else sum(depth for depth, _ in stacks.values())
-        plan.begin(closures, most + len(self.reserved))
+        plan.begin(restrictions, most + len(self.reserved))
         if self._policy == "HIGHEST":
-            self._keep_reservations(ranks, closures, now)
+            self._keep_reservations(ranks, restrictions, now)
         else:
             self.reserved = {}
         ready = self._ready(ranks, now)
@@ -166,7 +168,7 @@ class MauiScheduler:
         if len(queue):
             self._note_blocked(ready, ranks, now)
             begins = self._unforeseen_begins()
-            self._calls.ask(now, [*begins, *(closure.end for closure in closures)], self.reserved, ready, ranks)
+            self._calls.ask(now, [*begins, *(closure.end for closure, _ in restrictions)], self.reserved, ready, ranks)
 
     def _unforeseen_begins(self) -> Iterable[float]:
         """Yield when reservations begin (s) at whose time nothing else happens."""
@@ -249,14 +251,14 @@ class MauiScheduler:
                 eligible[row] = False
                 self._drop_blocked(eligible, rows, keys, now, hard=False)
                 continue
-            if units := plan.units_now(access, job.size, walltime):
+            if units := plan.units_now(access, job, walltime):
                 self._start(row, units, now)
                 eligible[row] = False
                 started = True
                 continue
             if self._policy != "NEVER" and stack >= 0 and left[stack] > 0:
                 left[stack] -= 1
-                place = plan.reserve(access, job.size, walltime)
+                place = plan.reserve(access, job, walltime)
                 if place is not None:
                     self.reserved[job.number] = place
             if self._policy == "NEVER" or all(number <= 0 for number in left):
@@ -289,7 +291,7 @@ class MauiScheduler:
             row = int(rows[at])
             job = self.queue.job(row)
             access, walltime = int(self.queue.access[row]), float(self.queue.walltime[row])
-            units = self._plan.units_now(access, job.size, walltime)
+            units = self._plan.units_now(access, job, walltime)
             if not units:
                 return
             self._start(row, units, now)
@@ -297,7 +299,7 @@ class MauiScheduler:
             keys[at] = -inf
             self._drop_blocked(eligible, rows, keys, now, hard=True)
 
-    def _keep_reservations(self, ranks: Floats, closures: list[Closure], now: float) -> None:
+    def _keep_reservations(self, ranks: Floats, restrictions: list[Restriction], now: float) -> None:
         """Let reservations of earlier instants stay, each as early as it can be, none later than it was."""
         queue, plan = self.queue, self._plan
         jobs = [queue.job(queue.row_of(number)) for number in self.reserved if queue.waits(number)]
@@ -307,15 +309,15 @@ class MauiScheduler:
         for job in jobs:
             others = [*self.reserved.values(), *(places[other.number] for other in jobs if other is not job
                                                  and other.number not in self.reserved)]  # fmt: skip
-            plan.begin(closures, len(jobs) + len(self._settings.stacks))
+            plan.begin(restrictions, len(jobs) + len(self._settings.stacks))
             access, walltime = int(queue.access[queue.row(job)]), float(queue.walltime[queue.row(job)])
             for place in others:
                 if place.begin >= now:
                     plan.keep(place)
-            new = plan.find(access, job.size, walltime)
+            new = plan.find(access, job, walltime)
             if new is not None:
                 self.reserved[job.number] = new
-        plan.begin(closures, len(jobs) + sum(depth for depth, _ in self._settings.stacks.values()))
+        plan.begin(restrictions, len(jobs) + sum(depth for depth, _ in self._settings.stacks.values()))
         for job in jobs:
             kept = self.reserved.get(job.number)
             row = queue.row(job)
@@ -335,7 +337,7 @@ class MauiScheduler:
         view.free.remove(alloc)
         view.start(job, alloc, why)
         queue.remove(job)
-        end = max(now + walltime, nextafter(now, inf))
+        end = end_of(now, walltime)
         self._running[job.number] = (job, code)
         self._plan.started(job.number, units, end)
         self.limits.started(job, code, end)
@@ -355,7 +357,7 @@ class MauiScheduler:
 
         def start(row: int) -> bool:
             job = queue.job(row)
-            units = self._plan.units_now(int(queue.access[row]), job.size, float(queue.walltime[row]))
+            units = self._plan.units_now(int(queue.access[row]), job, float(queue.walltime[row]))
             if units:
                 if self.priorities.counts_bypasses:
                     ahead = (ranks > ranks[row]) | ((ranks == ranks[row]) & (np.arange(len(ranks)) < row))

@@ -2,20 +2,11 @@
 
 from collections.abc import Iterator
 from math import floor, inf
-from typing import NamedTuple
 
 from pipistrelle.protocol.units.masks import lowest
 from pipistrelle.schedulers.maui.config.settings import DAY, KINDS, PERIODS, MauiSettings, Names, Standing
+from pipistrelle.schedulers.plan.slices import Closure
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
-
-
-class Closed(NamedTuple):
-    """Units (a mask) that are kept from ``begin`` until ``end`` (s) for those that reservation ``number`` lets in."""
-
-    number: int
-    begin: float
-    end: float
-    units: int
 
 
 class StandingReservations:
@@ -37,7 +28,7 @@ class StandingReservations:
         self._units = [self._mask(standing, units) for standing in self._all]
         self._day = -1
         self._until = -inf
-        self._closed: list[Closed] = []
+        self._closed: list[tuple[int, Closure]] = []
 
     def __len__(self) -> int:
         return len(self._all)
@@ -70,22 +61,22 @@ class StandingReservations:
             for standing in self._all
         )
 
-    def closed(self, now: float) -> list[Closed]:
-        """Return what is kept, now and in as many periods ahead as each reservation's DEPTH says."""
+    def closed(self, now: float) -> list[tuple[int, Closure]]:
+        """Return what is kept, with its number, now and in as many periods ahead as each reservation's DEPTH says."""
         day = floor((now + self._midnight) / DAY)
         if day != self._day or now >= self._until:
             self._day = day
             self._closed = [found for number in range(len(self._all)) for found in self._periods(number, now)]
-            self._until = min((found.end for found in self._closed), default=inf)
+            self._until = min((closure.end for _, closure in self._closed), default=inf)
         return self._closed
 
-    def _periods(self, number: int, now: float) -> Iterator[Closed]:
+    def _periods(self, number: int, now: float) -> Iterator[tuple[int, Closure]]:
         standing, units = self._all[number], self._units[number]
         if not units:
             return
         length = PERIODS.get(standing.period)
         if length is None:
-            yield Closed(number, 0.0, inf, units)
+            yield number, Closure(0.0, inf, units)
             return
         first = floor((now + self._midnight) / length)
         end = length if standing.end is None else min(standing.end, length)
@@ -96,7 +87,7 @@ class StandingReservations:
                 continue
             zero = period * length - self._midnight
             if zero + end > now:
-                yield Closed(number, zero + standing.start, zero + end, units)
+                yield number, Closure(zero + standing.start, zero + end, units)
 
 
 def _highest(mask: int, count: int) -> int:

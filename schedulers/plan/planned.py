@@ -2,28 +2,15 @@
 
 from collections.abc import Sequence
 from math import inf
-from typing import NamedTuple
 
 from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.protocol.units.masks import lowest, mask_of, units_of
 from pipistrelle.schedulers.placement.lowest import LowestIds
-from pipistrelle.schedulers.plan.slices import Closure, TimeSlices, end_of
+from pipistrelle.schedulers.plan.slices import Closure, Place, TimeSlices, end_of
 from pipistrelle.schedulers.plan.windows import Window
 from pipistrelle.schedulers.policy.interfaces import Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View
-
-
-class Place(NamedTuple):
-    """Where a job runs, or is planned to: from ``begin`` until ``end`` (seconds) on ``units`` (a mask)."""
-
-    begin: float
-    end: float
-    units: int
-
-    def is_closed(self, closures: Sequence[Closure]) -> bool:
-        """Tell whether a closure takes one of the units away at some time in between."""
-        return any(begin < self.end and end > self.begin and units & self.units for begin, end, units in closures)
 
 
 class Plan:
@@ -44,13 +31,13 @@ class Plan:
         self._changes = view.windows.changes
         self._next_end = inf
         self._in_service = ((1 << view.units) - 1) & ~mask_of(self._gone)
-        self.slices = TimeSlices(view.now, self._in_service)
+        free = self._in_service
         for job in view.running:
             # One that should have ended already may do so any moment, but its units are not free yet.
             end = max(min(job.expected_end, self._killed_at(job)), end_of(view.now, 0.0))
-            place = Place(view.now, end, mask_of(job.alloc) & self._in_service)
-            self.slices.take(place.units, place.begin, place.end)
-            self._running[job.id] = place
+            place = self._running[job.id] = Place(view.now, end, mask_of(job.alloc) & self._in_service)
+            free &= ~place.units
+        self.slices = TimeSlices(view.now, free, ((place.end, place.units) for place in self._running.values()))
         #: whether windows have come, gone or ended since the last look
         self.windows_changed = True
 

@@ -1,9 +1,9 @@
 """Time cut into slices, each with the units that are free during it: the plan of those who reserve single units."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import inf, nextafter
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 
 class Closure(NamedTuple):
@@ -14,11 +14,31 @@ class Closure(NamedTuple):
     units: int
 
 
+class Place(NamedTuple):
+    """Where a job runs, or is planned to: from ``begin`` until ``end`` (seconds) on ``units`` (a mask)."""
+
+    begin: float
+    end: float
+    units: int
+
+    def is_closed(self, closures: Sequence[Closure]) -> bool:
+        """Tell whether a closure takes one of the units away at some time in between."""
+        return any(begin < self.end and end > self.begin and units & self.units for begin, end, units in closures)
+
+
 class Fit(NamedTuple):
     """Where a job fits: from ``begin`` (seconds) on, on any of ``units`` (a mask), free as long as it lasts."""
 
     begin: float
     units: int
+
+
+class Step(NamedTuple):
+    """``units`` (a mask), ``width`` of them, are free until ``end`` (s): the next step has fewer, and a later end."""
+
+    end: float
+    units: int
+    width: int
 
 
 def end_of(begin: float, walltime: float) -> float:
@@ -31,56 +51,94 @@ class TimeSlices:
 
     A slice begins where the one before it ends; the last never ends. Equal neighbours may remain two slices: a job
     that does not fit from a slice's begin on fits from no later time within it either, so that more slices than needed
-    change no answer.
+    change no answer. Taking units that are taken, or freeing free ones, changes nothing.
 
     Parameters
     ----------
     now
         when the first slice begins.
     free
-        the units that are free then and ever after.
+        the units that are free then.
+    ends
+        others, each with the time (later than now) from which on they are free, too.
     """
 
     __slots__ = ("_begins", "_counts", "_free")
 
-    def __init__(self, now: float, free: int) -> None:
+    def __init__(self, now: float, free: int, ends: Iterable[tuple[float, int]] = ()) -> None:
         self._begins = [now]
         self._free = [free]
-        self._counts = [free.bit_count()]
+        for end, units in sorted(ends):
+            free |= units
+            if end == self._begins[-1]:
+                self._free[-1] = free
+            elif end < inf:
+                self._begins.append(end)
+                self._free.append(free)
+        self._counts = [units.bit_count() for units in self._free]
 
     def __len__(self) -> int:
         return len(self._begins)
 
+    def copy(self) -> Self:
+        """Return slices that can be changed without these."""
+        made = object.__new__(type(self))
+        made._begins, made._free, made._counts = self._begins.copy(), self._free.copy(), self._counts.copy()
+        return made
+
     @property
     def free_now(self) -> int:
-        """How many units are free in the first slice."""
-        return self._counts[0]
+        """The units that are free in the first slice."""
+        return self._free[0]
 
     def advance(self, now: float) -> None:
         """Forget what is past."""
         past = bisect_right(self._begins, now) - 1
-        del self._begins[:past], self._free[:past], self._counts[:past]
+        if past > 0:
+            del self._begins[:past], self._free[:past], self._counts[:past]
         self._begins[0] = now
 
     def take(self, units: int, begin: float, end: float) -> None:
-        """Let ``units``, free all that time, be taken from ``begin`` until ``end``."""
-        first, after = self._cut(begin), self._cut(end)
-        count = units.bit_count()
-        for at in range(first, after):
-            self._free[at] ^= units
-            self._counts[at] -= count
-
-    def give_back(self, units: int, begin: float, end: float) -> None:
-        """Let ``units``, taken all that time, be free from ``begin`` until ``end``; what is past does not matter."""
-        if end <= self._begins[0]:
+        """Let ``units`` be taken from ``begin`` until ``end``, as far as that lies ahead."""
+        masks, counts = self._free, self._counts
+        if end <= self._begins[0] or not units:
             return
         first, after = self._cut(max(begin, self._begins[0])), self._cut(end)
-        count = units.bit_count()
+        kept = ~units
         for at in range(first, after):
-            self._free[at] ^= units
-            self._counts[at] += count
+            masks[at] &= kept
+            counts[at] = masks[at].bit_count()
+
+    def give_back(self, units: int, begin: float, end: float) -> None:
+        """Let ``units`` be free from ``begin`` until ``end``, as far as that lies ahead."""
+        masks, counts = self._free, self._counts
+        if end <= self._begins[0] or not units:
+            return
+        first, after = self._cut(max(begin, self._begins[0])), self._cut(end)
+        for at in range(first, after):
+            masks[at] |= units
+            counts[at] = masks[at].bit_count()
         self._join(after)
         self._join(first)
+
+    def steps(self, begin: float, among: int = -1) -> list[Step]:
+        """Return how long which units are free from ``begin`` on, the most units first; none free: none.
+
+        ``begin`` is now or begins a slice; of the units only those ``among`` these (a mask; -1: all) count.
+        """
+        at = bisect_right(self._begins, begin) - 1
+        units = self._free[at] & among
+        found = []
+        for following in range(at + 1, len(self._begins)):
+            rest = units & self._free[following]
+            if rest != units:
+                found.append(Step(self._begins[following], units, units.bit_count()))
+                units = rest
+                if not units:
+                    return found
+        if units:
+            found.append(Step(inf, units, units.bit_count()))
+        return found
 
     def now_for(self, size: int, walltime: float, closures: Sequence[Closure] = ()) -> int:
         """Return the units that are free from now on for ``walltime``, 0 if they are fewer than ``size``.
@@ -93,6 +151,7 @@ class TimeSlices:
         self,
         size: int,
         walltime: float,
+        choose: Callable[[float, int], int] | None = None,
         *,
         own: int = 0,
         own_begin: float = inf,
@@ -100,9 +159,10 @@ class TimeSlices:
     ) -> Fit | None:
         """Return the first time from which on ``size`` units are free for ``walltime``, None if there is none.
 
-        ``own`` are the job's units if it has a place in the slices already, from ``own_begin``, not before now: they
-        count as free, and there is no need to look for later times. ``closures`` take units away from this job alone,
-        even if they are its own.
+        ``choose`` is told such a time (s) and the units, and returns which of them the job gets; 0: none, so that a
+        later time is looked for. ``own`` are the job's units if it has a place in the slices already, from
+        ``own_begin``, not before now: they count as free, and there is no need to look for later times. ``closures``
+        take units away from this job alone, even if they are its own.
         """
         begins, counts = self._begins, self._counts
         for closure in closures:  # where one ends, a job may fit that did not before
@@ -118,7 +178,10 @@ class TimeSlices:
                 continue
             units, after = self._through(at, size, walltime, own, mine, closures)
             if units:
-                return Fit(begins[at], units)
+                units = choose(begins[at], units) if choose is not None else units
+                if units:
+                    return Fit(begins[at], units)
+                after = at + 1
             at = after
         return None
 

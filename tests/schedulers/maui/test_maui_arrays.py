@@ -11,9 +11,9 @@ from pipistrelle.schedulers.maui.config.settings import Names
 from pipistrelle.schedulers.maui.fills import Candidates
 from pipistrelle.schedulers.maui.limits.idle import _first
 from pipistrelle.schedulers.maui.limits.limits import Limits
-from pipistrelle.schedulers.maui.plan import Plan
 from pipistrelle.schedulers.maui.priority.credentials import Credentials
 from pipistrelle.schedulers.maui.waiting import MauiQueue
+from pipistrelle.schedulers.plan.access import AccessPlan, by_number
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 
 LIMITS = """
@@ -157,7 +157,7 @@ def test_who_is_beyond_a_full_counter_is_not_gone_through(monkeypatch: pytest.Mo
 
 def test_a_very_deep_window_is_filled_by_the_first_questions() -> None:
     """GREEDY with as many jobs as questions: those that fit one after the other, of the first by rank alone."""
-    queue, plan = MauiQueue(), Plan(8, 0.0, "FIRSTAVAILABLE", 24)
+    queue, plan = MauiQueue(), AccessPlan(8, 0.0, by_number, 24)
     for number in range(10050):
         size = 5 if number < 3 else 4
         queue.add(SchedulerJob(str(number), number, size, 10.0, 0.0), walltime=10.0, code=0, access=0, since=0.0)

@@ -1,35 +1,46 @@
-"""What the Maui policy plans with at one instant: running jobs, closed units, reservations, and which units to take."""
+"""The plan as those see it who are let in by different reservations: free units over time, for each access."""
 
 from bisect import bisect_left, insort
+from collections.abc import Callable, Sequence
 from math import inf, nextafter
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from pipistrelle.protocol.units.masks import lowest, mask_of
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.schedulers.maui.timetable import Step, Timetable, end_of
+from pipistrelle.schedulers.plan.slices import Closure, Place, Step, TimeSlices, end_of
+from pipistrelle.schedulers.policy.jobs import SchedulerJob
 
-#: policies that take units by their numbers: on equal nodes they are all alike
-_BY_NUMBER: Final = frozenset({"FIRSTAVAILABLE", "MINRESOURCE", "CPULOAD", "MAXBALANCE", "FASTEST"})
-
-
-class Place(NamedTuple):
-    """Where a job runs or is planned to: from ``begin`` until ``end`` (s) on ``units`` (a mask)."""
-
-    begin: float
-    end: float
-    units: int
+#: picks units (a mask) for a job: among those of the first step, all of which last long enough; the others have fewer
+#: of them that are free longer; those in the last mask were best given away first; 0: refused
+Picker = Callable[[SchedulerJob, Sequence[Step], int], int]
 
 
-class Closure(NamedTuple):
-    """Units (a mask) that are closed from ``begin`` until ``end`` (s) to the accesses (numbers) not in ``open_to``."""
+class Restriction(NamedTuple):
+    """A closure, and the accesses (numbers) for which it is none."""
 
-    begin: float
-    end: float
-    units: int
+    closure: Closure
     open_to: frozenset[int]
 
 
-class Plan:
+def by_number(job: SchedulerJob, steps: Sequence[Step], first: int) -> int:
+    """Pick the lowest units."""
+    return lowest(steps[0].units, job.size)
+
+
+def last_available(job: SchedulerJob, steps: Sequence[Step], first: int) -> int:
+    """Pick the units that are free the shortest beyond the job's end; of equals ``first``, then the lowest."""
+    picked, missing = 0, job.size
+    for at, step in enumerate(steps):
+        longer = steps[at + 1].units if at + 1 < len(steps) else 0
+        for group in (step.units & ~longer & first, step.units & ~longer & ~first):
+            if missing and group:
+                more = lowest(group, min(missing, group.bit_count()))
+                picked |= more
+                missing -= more.bit_count()
+    return picked
+
+
+class AccessPlan:
     """Free units over time, separately for each access, that is, for jobs that the same reservations let in.
 
     The running jobs are followed from instant to instant; closures and reservations are laid over them anew at each.
@@ -40,24 +51,24 @@ class Plan:
         number of units of the machine.
     now
         the time (s).
-    allocation
-        NODEALLOCATIONPOLICY.
+    picker
+        picks the units of a job among those that are free.
     depth
-        RESDEPTH: how many reservations a unit may have.
+        how many reservations a unit may have.
     """
 
-    def __init__(self, units: int, now: float, allocation: str, depth: int) -> None:
+    def __init__(self, units: int, now: float, picker: Picker, depth: float = inf) -> None:
         self._machine = (1 << units) - 1
         self._now = now
-        self._by_number = allocation in _BY_NUMBER
+        self._picker = picker
         self._depth = depth
         self._in_service = self._machine
         self._out = NodeSet.EMPTY
-        self._base = Timetable(now, self._machine)
+        self._base = TimeSlices(now, self._machine)
         self._running: dict[int, Place] = {}
         self._ends: list[tuple[float, int]] = []
-        self._closures: list[Closure] = []
-        self._tables: dict[int, Timetable] = {}
+        self._restrictions: Sequence[Restriction] = ()
+        self._tables: dict[int, TimeSlices] = {}
         self._steps: dict[int, list[Step]] = {}
         #: taken since the instant began, for tables made later
         self._taken: list[Place] = []
@@ -76,7 +87,7 @@ class Plan:
         """Take note of a job that has ended."""
         place = self._running.pop(number)
         del self._ends[bisect_left(self._ends, (place.end, number))]
-        self._base.free(place.units & self._in_service, self._now, place.end)
+        self._base.give_back(place.units & self._in_service, self._now, place.end)
 
     def is_end(self, time: float) -> bool:
         """Tell whether a running job ends then (s) at the latest."""
@@ -89,26 +100,26 @@ class Plan:
         if unavailable != self._out:
             self._out = unavailable
             self._in_service = self._machine & ~mask_of(unavailable)
-            self._base = Timetable(now, self._in_service)
+            self._base = TimeSlices(now, self._in_service)
             for place in self._running.values():
                 self._base.take(place.units, now, place.end)
         else:
             self._base.advance(now)
 
-    def begin(self, closures: list[Closure], reservations: int) -> None:
+    def begin(self, restrictions: Sequence[Restriction], reservations: int) -> None:
         """Begin an instant: lay closures over the running jobs; at most so many reservations will be made."""
-        self._closures = closures
+        self._restrictions = restrictions
         self._tables, self._steps, self._taken = {}, {}, []
         self._loads = []
         for end, number in self._ends:  # may end any moment, but their units are not free yet
             if end > self._now:
                 break
             self._taken.append(Place(self._now, nextafter(self._now, inf), self._running[number].units))
-        if 1 + len(closures) + reservations > self._depth:
-            self._loads = [0] * self._depth
-            self._load(self._in_service & ~self._base.free_now())
-            for closure in closures:
-                self._load(closure.units)
+        if 1 + len(restrictions) + reservations > self._depth:
+            self._loads = [0] * int(self._depth)
+            self._load(self._in_service & ~self._base.free_now)
+            for restriction in restrictions:
+                self._load(restriction.closure.units)
 
     def _load(self, units: int) -> None:
         for level in range(len(self._loads) - 1, 0, -1):
@@ -120,13 +131,13 @@ class Plan:
         """Return the units that may have one more reservation."""
         return self._machine & ~self._loads[-1] if self._loads else self._machine
 
-    def _table(self, access: int) -> Timetable:
+    def _table(self, access: int) -> TimeSlices:
         table = self._tables.get(access)
         if table is None:
             table = self._tables[access] = self._base.copy()
-            for closure in self._closures:
-                if access not in closure.open_to:
-                    table.take(closure.units, closure.begin, closure.end)
+            for (begin, end, units), open_to in self._restrictions:
+                if access not in open_to:
+                    table.take(units, begin, end)
             for place in self._taken:
                 table.take(place.units, place.begin, place.end)
         return table
@@ -149,46 +160,32 @@ class Plan:
             self._steps[access] = steps
         return steps
 
-    def units_now(self, access: int, size: int, walltime: float) -> int:
-        """Return the units that a job takes if it starts now, 0 if it cannot."""
-        return self._pick(self.steps(access), size, end_of(self._now, walltime), 0)
+    def units_now(self, access: int, job: SchedulerJob, walltime: float) -> int:
+        """Return the units that a job of such a walltime (s) takes if it starts now, 0 if it cannot."""
+        return self._pick(job, self.steps(access), end_of(self._now, walltime), 0)
 
-    def _pick(self, steps: list[Step], size: int, end: float, first: int) -> int:
-        """Return ``size`` units that are free until ``end``; of equals those of ``first`` come first."""
+    def _pick(self, job: SchedulerJob, steps: list[Step], end: float, first: int) -> int:
         lasting = [step for step in steps if step.end >= end]
-        if not lasting or lasting[0].width < size:
-            return 0
-        if self._by_number:
-            return lowest(lasting[0].units, size)
-        # LASTAVAILABLE: the units that are free the shortest beyond the job's end.
-        picked, missing = 0, size
-        for at, step in enumerate(lasting):
-            longer = lasting[at + 1].units if at + 1 < len(lasting) else 0
-            for group in (step.units & ~longer & first, step.units & ~longer & ~first):
-                if missing and group:
-                    more = lowest(group, min(missing, group.bit_count()))
-                    picked |= more
-                    missing -= more.bit_count()
-        return picked
+        return self._picker(job, lasting, first) if lasting and lasting[0].width >= job.size else 0
 
-    def reserve(self, access: int, size: int, walltime: float) -> Place | None:
+    def reserve(self, access: int, job: SchedulerJob, walltime: float) -> Place | None:
         """Return the earliest place for a job, and keep it free of others; None if there is none."""
-        place = self.find(access, size, walltime)
+        place = self.find(access, job, walltime)
         if place is not None:
             self.keep(place)
         return place
 
-    def find(self, access: int, size: int, walltime: float) -> Place | None:
-        """Return the earliest place for a job, None if there is none."""
-        table = self._table(access)
-        found = table.earliest(size, walltime, self._usable())
-        if found is None:
-            return None
-        begin, units = found
-        end = end_of(begin, walltime)
-        steps = [Step(step.end, both, both.bit_count()) for step in table.steps(begin) if (both := step.units & units)]
-        # What is busy now goes first, so that backfilling has the rest.
-        return Place(begin, end, self._pick(steps, size, end, ~table.free_now()))
+    def find(self, access: int, job: SchedulerJob, walltime: float) -> Place | None:
+        """Return the earliest place for a job of such a walltime (s), None if there is none."""
+        table, usable = self._table(access), self._usable()
+
+        def choose(begin: float, units: int) -> int:
+            # What is busy now goes first, so that backfilling has the rest.
+            return self._pick(job, table.steps(begin, units), end_of(begin, walltime), ~table.free_now)
+
+        closures = () if usable == self._machine else (Closure(self._now, inf, ~usable),)
+        fit = table.earliest(job.size, walltime, choose, closures=closures)
+        return None if fit is None else Place(fit.begin, end_of(fit.begin, walltime), fit.units)
 
     def keep(self, place: Place) -> None:
         """Keep a place free of others, from now until the next `begin`."""
