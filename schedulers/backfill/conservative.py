@@ -1,8 +1,9 @@
 """Conservative backfilling: every waiting job has a reservation, on units of its own."""
 
 from math import inf
+from typing import Any
 
-from pipistrelle.schedulers.plan.planned import Plan, pick
+from pipistrelle.schedulers.plan.plan import Plan
 from pipistrelle.schedulers.plan.slices import Place
 from pipistrelle.schedulers.policy.interfaces import Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
@@ -27,11 +28,25 @@ class Conservative:
         place = self._places.get(job.number)
         return inf if place is None else place.begin
 
+    def state(self) -> Any:
+        """Return the plan, and [number of a job, its place] of those that wait."""
+        places = [[number, place.state()] for number, place in self._places.items()]
+        return None if self._plan is None else {"plan": self._plan.state(), "places": places}
+
+    def restore(self, state: Any, view: View, placement: Placement) -> None:
+        """Go on from a state, in a view that is as it was then."""
+        if state is not None:
+            plan = self._plan = Plan(view, placement)
+            plan.restore(state["plan"])
+            self._places = {number: Place.restored(place) for number, place in state["places"]}
+            for place in self._places.values():
+                plan.slices.take(place.units, place.begin, place.end)
+
     def schedule(self, view: View, placement: Placement) -> None:
         """Start every job whose place begins now."""
         plan = self._plan
         if plan is None or not plan.holds_for(view) or self._missed(view.now):
-            plan = self._plan = Plan(view)
+            plan = self._plan = Plan(view, placement)
             self._places = {}
             jobs = list(view.waiting)
         else:
@@ -43,31 +58,24 @@ class Conservative:
                 for number in [number for number, place in self._places.items() if place.begin < view.now]:
                     plan.clear(self._places.pop(number))
         for job in jobs:
-            self._place(view, placement, plan, job)
+            self._place(view, plan, job)
         plan.look_ahead()
 
     def _missed(self, now: float) -> bool:
         """Tell whether a place has begun without its job, since nobody asked then: a policy that polls."""
         return any(place.begin < now for place in self._places.values())
 
-    def _place(self, view: View, placement: Placement, plan: Plan, job: SchedulerJob) -> None:
+    def _place(self, view: View, plan: Plan, job: SchedulerJob) -> None:
         old = self._places.get(job.number)
-        closures = plan.closures(job)
-        if old is not None and (old.begin < view.now or (closures and old.is_closed(closures))):  # a window has come
+        if old is not None and (old.begin < view.now or old.is_closed(plan.closures(job))):  # a window has come
             plan.clear(self._places.pop(job.number))
             old = None
-        if old is None:
-            fit = plan.slices.earliest(job.size, job.occupies, closures=closures)
-        else:
-            fit = plan.slices.earliest(job.size, job.occupies, own=old.units, own_begin=old.begin, closures=closures)
-        if fit is None:
-            return
-        units = pick(placement, fit.units, job, view.machine)
-        if fit.begin > view.now and old is not None and (old.begin, old.units) == (fit.begin, units):
+        fit = plan.fit(job, old)
+        if fit is None or (fit.begin > view.now and old is not None and (old.begin, old.units) == fit):
             return
         if old is not None:
             plan.clear(self._places.pop(job.number))
         if fit.begin > view.now:
-            self._places[job.number] = plan.take(job, fit.begin, units)
+            self._places[job.number] = plan.take(job, fit.begin, fit.units)
         else:
-            plan.start(job, units)
+            plan.start(job, fit.units)

@@ -1,6 +1,8 @@
 """The older EASY of Batsim's schedulers: the first job's units are chosen beforehand."""
 
-from pipistrelle.schedulers.plan.planned import Plan, pick
+from typing import Any
+
+from pipistrelle.schedulers.plan.plan import Plan
 from pipistrelle.schedulers.plan.slices import Place
 from pipistrelle.schedulers.policy.interfaces import Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
@@ -17,52 +19,65 @@ class EasySlices:
 
     def __init__(self) -> None:
         self._plan: Plan | None = None
-        self._reserved_for: SchedulerJob | None = None
+        #: the number of the first job
+        self._reserved_for: int | None = None
         self._place: Place | None = None
 
     def reservation(self, job: SchedulerJob) -> float | None:
         """Return by when (s) the first job will start, None for any other job."""
-        return self._place.begin if self._place is not None and job is self._reserved_for else None
+        return self._place.begin if self._place is not None and job.number == self._reserved_for else None
+
+    def state(self) -> Any:
+        """Return the plan, and the first job's number and place."""
+        place = None if self._place is None else self._place.state()
+        return None if self._plan is None else {"plan": self._plan.state(), "first": self._reserved_for, "place": place}
+
+    def restore(self, state: Any, view: View, placement: Placement) -> None:
+        """Go on from a state, in a view that is as it was then."""
+        if state is not None:
+            plan = self._plan = Plan(view, placement)
+            plan.restore(state["plan"])
+            self._reserved_for = state["first"]
+            if state["place"] is not None:
+                self._place = Place.restored(state["place"])
+                plan.slices.take(self._place.units, self._place.begin, self._place.end)
 
     def schedule(self, view: View, placement: Placement) -> None:
         """Start from the front, then backfill around the first job's place."""
         plan = self._plan
         if plan is None or not plan.holds_for(view):
-            plan = self._plan = Plan(view)
+            plan = self._plan = Plan(view, placement)
             self._reserved_for = self._place = None
         else:
             plan.follow()
         first = view.waiting.first
-        anew = view.released or plan.windows_changed or first is not self._reserved_for
+        number = None if first is None else first.number
+        anew = view.released or plan.windows_changed or number != self._reserved_for
         if anew:
-            first = self._front(view, placement, plan)
+            first = self._front(view, plan)
         plan.look_ahead()
         if first is None:
             return
         if not view.free.count:
             view.wake = ("JOB_COMPLETED",)
             return
-        windows = len(view.windows) > 0
         jobs = list(view.waiting) if anew else view.waiting.in_order(view.arrivals)
         for job in jobs:
-            if job is not first and job.size <= view.free.count:
-                units = plan.slices.now_for(job.size, job.occupies, plan.closures(job) if windows else ())
-                if units:
-                    plan.start(job, pick(placement, units, job, view.machine))
+            if job is not first:
+                plan.start_if_fits(job)
 
-    def _front(self, view: View, placement: Placement, plan: Plan) -> SchedulerJob | None:
+    def _front(self, view: View, plan: Plan) -> SchedulerJob | None:
         """Start the first job again and again as long as it fits; give the one that does not its place, return it."""
         if self._place is not None:
             plan.clear(self._place)
         self._place = None
         while (first := view.waiting.first) is not None:
-            fit = plan.slices.earliest(first.size, first.occupies, closures=plan.closures(first))
+            fit = plan.fit(first)
             if fit is None:
                 break
-            units = pick(placement, fit.units, first, view.machine)
             if fit.begin > view.now:
-                self._place = plan.take(first, fit.begin, units)
+                self._place = plan.take(first, fit.begin, fit.units)
                 break
-            plan.start(first, units)
-        self._reserved_for = first
+            plan.start(first, fit.units)
+        self._reserved_for = None if first is None else first.number
         return first

@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import Struct
 
 from pipistrelle.schedulers.backfill.easy import FirstFit, NoBackfill, start_by_count, start_in_order
-from pipistrelle.schedulers.plan.planned import Plan, pick
+from pipistrelle.schedulers.plan.plan import Plan
 from pipistrelle.schedulers.plan.slices import end_of
 from pipistrelle.schedulers.policy.interfaces import Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
@@ -61,7 +61,7 @@ class Depth:
             rule.schedule(view, placement)
         elif not view.free.count:
             view.wake = ("JOB_COMPLETED",)
-        elif view.plain:
+        elif view.plain and placement.fits_by_count:
             self._schedule(view, placement)
         else:
             self._schedule_by_units(view, placement)
@@ -90,23 +90,18 @@ class Depth:
             view.waiting.pass_under(start, profile.staircase(), now=view.now)
 
     def _schedule_by_units(self, view: View, placement: Placement) -> None:
-        plan = Plan(view)
+        plan = Plan(view, placement)
         for job in self._top(view):
-            fit = plan.slices.earliest(job.size, job.occupies, closures=plan.closures(job))
+            fit = plan.fit(job)
             if fit is None:
                 self._begins[job.number] = inf
-                continue
-            units = pick(placement, fit.units, job, view.machine)
-            if fit.begin == view.now:
-                plan.start(job, units)
+            elif fit.begin == view.now:
+                plan.start(job, fit.units)
             else:
-                plan.take(job, fit.begin, units)
+                plan.take(job, fit.begin, fit.units)
                 self._begins[job.number] = fit.begin
         for job in view.waiting:
-            if job.size <= view.free.count:
-                units = plan.slices.now_for(job.size, job.occupies, plan.closures(job))
-                if units:
-                    plan.start(job, pick(placement, units, job, view.machine))
+            plan.start_if_fits(job)
 
     def _top(self, view: View) -> Iterator[SchedulerJob]:
         """Yield jobs from the front, until ``depth`` of them still waited when the next was asked for."""

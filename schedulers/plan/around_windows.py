@@ -4,8 +4,9 @@ from math import inf
 from typing import NamedTuple
 
 from pipistrelle.protocol.units.free import FreeUnits
+from pipistrelle.protocol.units.masks import units_of
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.schedulers.plan.slices import end_of
+from pipistrelle.schedulers.plan.plan import Plan, pick
 from pipistrelle.schedulers.policy.interfaces import Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View
@@ -134,54 +135,16 @@ class OpenUnits:
         return None if alloc is None or self.pick(first, reserved - alloc) is None else alloc
 
 
-def _before_windows(view: View, job: SchedulerJob) -> UnitReservation | None:
-    """Return the reservation by numbers of units if the job would be over when the first window begins, else None."""
-    shadow = view.running.reserve(job.size, view.free.count).shadow
-    if end_of(shadow, job.occupies) > next((window.begin for window in view.windows.against(job, view.now)), inf):
-        return None
-    free = FreeUnits(view.free.snapshot())
-    for other in view.running:
-        if other.expected_end <= shadow:
-            free.add(other.alloc)
-    return UnitReservation(shadow, free.snapshot())
-
-
 def reserve(view: View, job: SchedulerJob, placement: Placement) -> UnitReservation:
     """Return when the placement will find units for ``job``, open to it for its whole walltime, and all that are then.
 
     Every running job uses its whole walltime, or is ended by maintenance before; units under maintenance come back at
     its announced end, other units out of service never do.
     """
-    now, gone = view.now, view.gone
-    counts = placement.fits_by_count
-    if counts and job.size > view.free.count and not view.lost:
-        early = _before_windows(view, job)
-        if early is not None:
-            return early
-    ends = sorted(
-        (max(min(other.expected_end, view.windows.killed_at(other, now)), now), other.number, other.alloc - gone)
-        for other in view.running
-    )
-    free = FreeUnits(view.free.snapshot() | view.returning)
-    times = {end for end, _, _ in ends} | {window.end for window in view.windows if window.end > now}
-    ended = 0
-    seen = 0
-    closed = None
-    count = 0
-    for time in sorted(time for time in times if time < inf):
-        while ended < len(ends) and ends[ended][0] <= time:
-            free.add(ends[ended][2])
-            ended += 1
-        if free.count < job.size:
-            continue
-        before, closed = closed, view.closed(job, time)
-        if closed == before:
-            count += sum(len(alloc - closed) for _, _, alloc in ends[seen:ended])
-        else:
-            count = len(free.snapshot() - closed)
-        seen = ended
-        if count >= job.size:
-            units = free.snapshot() - closed
-            if counts or placement.pick(job, units, view.machine) is not None:
-                return UnitReservation(time, units)
-    return UnitReservation(inf, NodeSet.EMPTY)
+
+    def choose(begin: float, units: int) -> int:
+        return units if pick(placement, units, job, view.machine) else 0
+
+    plan = Plan(view, placement)
+    fit = plan.slices.earliest(job.size, job.occupies, choose, closures=plan.closures(job))
+    return UnitReservation(inf, NodeSet.EMPTY) if fit is None else UnitReservation(fit.begin, units_of(fit.units))

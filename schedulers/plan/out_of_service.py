@@ -35,6 +35,15 @@ class OutOfService:
         """Iterate over the reasons, in the order in which they came up, each with its units."""
         return ((reason, units.snapshot()) for reason, units in self._reasons.items())
 
+    def state(self) -> dict[str, str]:
+        """Return {reason: its units}, in the order in which the reasons came up."""
+        return {reason: str(units) for reason, units in self}
+
+    def restore(self, state: dict[str, str]) -> None:
+        """Go on from a state."""
+        for reason, units in state.items():
+            self.add(NodeSet.parse(units), reason)
+
     def up(self, units: NodeSet) -> NodeSet:
         """Return those of ``units`` that are in service."""
         return self._layers[0].missing(units)

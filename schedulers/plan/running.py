@@ -1,7 +1,7 @@
 """The running jobs by their expected end."""
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from math import inf
 from typing import NamedTuple
 
@@ -52,6 +52,15 @@ class RunningJobs:
         job = self._jobs.pop(job_id)
         del self._by_end[bisect_left(self._by_end, (job.expected_end, job.number))]
         return job
+
+    def state(self) -> list[str]:
+        """Return the ids of the running jobs, in the order of start."""
+        return list(self._jobs)
+
+    def restore(self, state: Sequence[str], jobs: Mapping[str, SchedulerJob]) -> None:
+        """Let the jobs run that have these ids; ``jobs`` has them by id."""
+        for job_id in state:
+            self.add(jobs[job_id])
 
     def reserve(self, size: int, free: int) -> Reservation:
         """Return the earliest time at which ``size`` units will be free, if every job uses its whole walltime.

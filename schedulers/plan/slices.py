@@ -3,7 +3,10 @@
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from math import inf, nextafter
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
+
+from pipistrelle.protocol.units.masks import mask_of, units_of
+from pipistrelle.protocol.units.nodesets import NodeSet
 
 
 class Closure(NamedTuple):
@@ -20,6 +23,16 @@ class Place(NamedTuple):
     begin: float
     end: float
     units: int
+
+    @classmethod
+    def restored(cls, state: Sequence[Any]) -> Self:
+        """Return the place that `state` tells of."""
+        begin, end, units = state
+        return cls(begin, end, mask_of(NodeSet.parse(units)))
+
+    def state(self) -> list[float | str]:
+        """Return it as plain values: begin, end, and the units as text."""
+        return [self.begin, self.end, str(units_of(self.units))]
 
     def is_closed(self, closures: Sequence[Closure]) -> bool:
         """Tell whether a closure takes one of the units away at some time in between."""
@@ -85,6 +98,11 @@ class TimeSlices:
         made = object.__new__(type(self))
         made._begins, made._free, made._counts = self._begins.copy(), self._free.copy(), self._counts.copy()
         return made
+
+    @property
+    def now(self) -> float:
+        """When the first slice begins (s)."""
+        return self._begins[0]
 
     @property
     def free_now(self) -> int:

@@ -3,6 +3,7 @@
 from bisect import insort
 from collections.abc import Callable, Iterator
 from math import inf
+from typing import Any
 
 from msgspec import Struct
 
@@ -64,6 +65,17 @@ class Windows:
         if window is not None:
             self._by_begin.remove((window.begin, window.end, window.id))
             self.changes += 1
+
+    def state(self) -> dict[str, Any]:
+        """Return the maintenance, and how often a window came or went; whoever adds other windows adds them again."""
+        plain = [[one.id, one.begin, one.end, str(one.units)] for one in self if one.admits is None]
+        return {"windows": plain, "changes": self.changes}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state."""
+        for window_id, begin, end, units in state["windows"]:
+            self.add(Window(window_id, begin, end, NodeSet.parse(units)))
+        self.changes = state["changes"]
 
     def next_change(self, now: float) -> float:
         """Return when (s), after ``now``, the next window begins or ends; inf if none does.

@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 from math import inf
+from typing import Any
 
 from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.protocol.units.masks import lowest, mask_of, units_of
+from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.placement.lowest import LowestIds
-from pipistrelle.schedulers.plan.slices import Closure, Place, TimeSlices, end_of
+from pipistrelle.schedulers.plan.slices import Closure, Fit, Place, TimeSlices, end_of
 from pipistrelle.schedulers.plan.windows import Window
 from pipistrelle.schedulers.policy.interfaces import Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
@@ -20,8 +22,9 @@ class Plan:
     out as soon as it ends. Windows are not in the slices: which of them count differs from job to job.
     """
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: View, placement: Placement) -> None:
         self._view = view
+        self._placement = placement
         self._gone = view.gone
         self._running: dict[str, Place] = {}
         #: {window's name: the window and its units}
@@ -30,16 +33,43 @@ class Plan:
         self._killed: dict[str, float] = {}
         self._changes = view.windows.changes
         self._next_end = inf
-        self._in_service = ((1 << view.units) - 1) & ~mask_of(self._gone)
-        free = self._in_service
+        in_service = self._in_service()
         for job in view.running:
             # One that should have ended already may do so any moment, but its units are not free yet.
             end = max(min(job.expected_end, self._killed_at(job)), end_of(view.now, 0.0))
-            place = self._running[job.id] = Place(view.now, end, mask_of(job.alloc) & self._in_service)
-            free &= ~place.units
-        self.slices = TimeSlices(view.now, free, ((place.end, place.units) for place in self._running.values()))
+            self._running[job.id] = Place(view.now, end, mask_of(job.alloc) & in_service)
+        self.slices = self._sliced(view.now)
         #: whether windows have come, gone or ended since the last look
         self.windows_changed = True
+
+    def _in_service(self) -> int:
+        return ((1 << self._view.units) - 1) & ~mask_of(self._gone)
+
+    def _sliced(self, now: float) -> TimeSlices:
+        """Return the slices from ``now`` (s) on with nothing but the running jobs in them."""
+        free = self._in_service()
+        for place in self._running.values():
+            free &= ~place.units
+        return TimeSlices(now, free, ((place.end, place.units) for place in self._running.values()))
+
+    def state(self) -> dict[str, Any]:
+        """Return all but the places of waiting jobs: who took them takes them again."""
+        return {
+            "now": self.slices.now,
+            "gone": str(self._gone),
+            "running": {job_id: place.state() for job_id, place in self._running.items()},
+            "killed": dict(self._killed),
+            "changes": self._changes,
+            "next_end": self._next_end,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state."""
+        self._gone = NodeSet.parse(state["gone"])
+        self._running = {job_id: Place.restored(place) for job_id, place in state["running"].items()}
+        self._killed = dict(state["killed"])
+        self._changes, self._next_end = state["changes"], state["next_end"]
+        self.slices = self._sliced(state["now"])
 
     def holds_for(self, view: View) -> bool:
         """Tell whether the plan, made earlier, can be followed up in this view.
@@ -103,6 +133,31 @@ class Plan:
                 known = self._masks[window.id] = (window, mask_of(window.units))
             found.append(Closure(window.begin, window.end, known[1]))
         return found
+
+    def fit(self, job: SchedulerJob, old: Place | None = None) -> Fit | None:
+        """Return when (s) a job first gets units for as long as it lasts, and these; None if there is no such time.
+
+        ``old`` is the place that it has; there is no need to look for later ones.
+        """
+
+        def choose(begin: float, units: int) -> int:
+            return pick(self._placement, units, job, self._view.machine)
+
+        closures = self.closures(job)
+        if old is None:
+            return self.slices.earliest(job.size, job.occupies, choose, closures=closures)
+        return self.slices.earliest(
+            job.size, job.occupies, choose, own=old.units, own_begin=old.begin, closures=closures
+        )
+
+    def start_if_fits(self, job: SchedulerJob) -> None:
+        """Start a job if it gets units now that are free as long as it lasts."""
+        view = self._view
+        if job.size > view.free.count:
+            return
+        units = self.slices.now_for(job.size, job.occupies, self.closures(job))
+        if units and (units := pick(self._placement, units, job, view.machine)):
+            self.start(job, units)
 
     def take(self, job: SchedulerJob, begin: float, units: int) -> Place:
         """Plan a job there, from ``begin`` (s) on, on ``units`` that are free as long as it lasts."""
