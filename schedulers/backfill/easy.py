@@ -52,6 +52,14 @@ class FirstFit:
         #: whether a window or the placement may have kept back a job that fits by count
         self._kept_back = False
 
+    def state(self) -> bool:
+        """Return whether a job that fits by count may wait."""
+        return self._kept_back
+
+    def restore(self, state: bool, view: View, placement: Placement) -> None:
+        """Go on from a state, in a view that is as it was then."""
+        self._kept_back = state
+
     def schedule(self, view: View, placement: Placement) -> None:
         """Start all that fits."""
         if view.windows or not placement.fits_by_count:

@@ -1,5 +1,7 @@
 """Who is let in where: standing reservations and windows, as closures for groups of jobs that are treated alike."""
 
+from typing import Any
+
 from pipistrelle.protocol.units.masks import mask_of
 from pipistrelle.schedulers.maui.config.settings import MauiSettings, Names
 from pipistrelle.schedulers.maui.standing import StandingReservations
@@ -34,6 +36,16 @@ class Accesses:
 
     def __len__(self) -> int:
         return len(self._numbers)
+
+    def state(self) -> dict[str, Any]:
+        """Return what lets in whom, in the order of the numbers, and how many changes of windows are known."""
+        return {"numbers": [list(let_in) for let_in in self._numbers], "changes": self._changes}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state; the view's windows are as they were, or have changed since they were looked at."""
+        self.renew()
+        self._changes = state["changes"]
+        self._numbers = {tuple(let_in): number for number, let_in in enumerate(state["numbers"])}
 
     def renew(self) -> bool:
         """Take note of new windows; return whether there are any: then no number holds any more."""

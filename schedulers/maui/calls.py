@@ -1,7 +1,8 @@
 """When the Maui policy wants to be called though nothing happens: where time alone lets a job start."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from math import inf, nextafter
+from typing import Any
 
 import numpy as np
 
@@ -53,6 +54,14 @@ class Calls:
         self._count = 0
         #: how often in a row nothing ran, and how many jobs waited then
         self._fruitless, self._waiting = 0, -1
+
+    def state(self) -> list[Any]:
+        """Return what was asked for, and how often that was in vain."""
+        return [self.held_until, self._due, self._count, self._fruitless, self._waiting]
+
+    def restore(self, state: Sequence[Any]) -> None:
+        """Go on from a state."""
+        self.held_until, self._due, self._count, self._fruitless, self._waiting = state
 
     def ask(self, now: float, times: Iterable[float], reserved: Collection[int], ready: Bools, ranks: Floats) -> None:
         """Ask for a call at the earliest of these times (s) and of those at which time alone changes something.

@@ -46,11 +46,23 @@ class MauiPolicy:
 
     def decide(self, view: View) -> None:
         """Start what may start now."""
-        scheduler = self._scheduler
-        if scheduler is None or scheduler.view is not view:
-            midnight = since_sunday(view.begins.config) if self._midnight is None else self._midnight
-            scheduler = self._scheduler = MauiScheduler(view, self._settings, midnight)
-        scheduler.decide()
+        if self._scheduler is None or self._scheduler.view is not view:
+            self._scheduler = self._begin(view)
+        self._scheduler.decide()
+
+    def _begin(self, view: View) -> MauiScheduler:
+        midnight = since_sunday(view.begins.config) if self._midnight is None else self._midnight
+        return MauiScheduler(view, self._settings, midnight)
+
+    def state(self) -> Any:
+        """Return the state of the simulation, None before the first decision."""
+        return None if self._scheduler is None else self._scheduler.state()
+
+    def restore(self, state: Any, view: View) -> None:
+        """Go on from a state, in a view that is as it was then."""
+        if state is not None:
+            self._scheduler = self._begin(view)
+            self._scheduler.restore(state)
 
     def breakdown(self, job: SchedulerJob) -> Breakdown | None:
         """Return why a job has its priority now, None unless it waits."""

@@ -6,7 +6,8 @@ backfilling within hard limits.
 """
 
 from collections.abc import Iterable
-from math import inf
+from math import inf, nan
+from typing import Any
 
 import numpy as np
 
@@ -76,6 +77,42 @@ class MauiScheduler:
         self._rejects_negative = settings.flag("REJECTNEGPRIOJOBS") and settings.flag("ENABLENEGJOBPRIORITY")
         self._caps = self.fairshare.has_caps()
         self._two_passes = self.limits.two_levels or self._fill_depth > 0
+
+    def state(self) -> dict[str, Any]:
+        """Return what is kept from instant to instant; jobs by id, or by number where they wait."""
+        blocked = None
+        if self._blocked is not None:
+            blocked = [self.queue.job(row).number for row in np.flatnonzero(self._blocked & self.queue.live).tolist()]
+        return {
+            "credentials": self._credentials.state(),
+            "fairshare": self.fairshare.state(),
+            "accesses": self._accesses.state(),
+            "queue": self.queue.state(),
+            "plan": self._plan.state(),
+            "running": [[job.id, job.number, job.size, code] for job, code in self._running.values()],
+            "reserved": [[number, place.state()] for number, place in self.reserved.items()],
+            "blocked": blocked,
+            "held_until": self._held_until,
+            "calls": self._calls.state(),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state; the view is as it was then."""
+        self._credentials.restore(state["credentials"])
+        self.fairshare.restore(state["fairshare"])
+        self._accesses.restore(state["accesses"])
+        self.queue.restore(state["queue"], {job.id: job for job in self.view.waiting})
+        self._plan.restore(state["plan"])
+        for job_id, number, size, code in state["running"]:
+            job = SchedulerJob(job_id, number, size, nan, nan)  # it may have ended by now: no more is asked of it
+            self._running[number] = (job, code)
+            self.limits.started(job, code, self._plan.end(number))
+        self.reserved = {number: Place.restored(place) for number, place in state["reserved"]}
+        if state["blocked"] is not None:
+            self._blocked = np.zeros(self.queue.rows, dtype=np.bool_)
+            self._blocked[[self.queue.row_of(number) for number in state["blocked"]]] = True
+        self._held_until = state["held_until"]
+        self._calls.restore(state["calls"])
 
     def decide(self) -> None:
         """Start what may start now."""

@@ -1,6 +1,6 @@
 """The waiting jobs of the Maui policy, a column an attribute, so that a look at 60,000 of them is a few operations."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -60,6 +60,21 @@ class MauiQueue:
 
     def __contains__(self, job: SchedulerJob) -> bool:
         return job.number in self._row_of
+
+    def state(self) -> list[list[Any]]:
+        """Return (id, walltime, code, access, since, bypass, held) of the jobs, in the order of the rows."""
+        columns = (self.walltime, self.code, self.access, self.since, self.bypass, self.held)
+        return [
+            [job.id, *(column[row].item() for column in columns)]
+            for row, job in enumerate(self.jobs)
+            if job is not None
+        ]
+
+    def restore(self, state: Sequence[Sequence[Any]], jobs: Mapping[str, SchedulerJob]) -> None:
+        """Go on from a state; ``jobs`` has the waiting jobs by id."""
+        for job_id, walltime, code, access, since, bypass, held in state:
+            self.add(jobs[job_id], walltime=walltime, code=code, access=access, since=since)
+            self.bypass[-1], self.held[-1] = bypass, held
 
     def row(self, job: SchedulerJob) -> int:
         """Return a job's row; KeyError if it does not wait here."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from math import inf
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from msgspec import Struct
@@ -52,6 +52,17 @@ class Depth:
     def reservation(self, job: SchedulerJob) -> float | None:
         """Return by when (s) a waiting job will start, inf if no one can tell; None if it has no reservation."""
         return self._begins.get(job.number)
+
+    def state(self) -> Any:
+        """Return [number of a job, when it is to start], and the state of the rule without strict ordering."""
+        loose = None if self._liberal is None else self._liberal.state()
+        return {"begins": [[*begin] for begin in self._begins.items()], "loose": loose}
+
+    def restore(self, state: Any, view: View, placement: Placement) -> None:
+        """Go on from a state, in a view that is as it was then."""
+        self._begins = dict(state["begins"])
+        if self._liberal is not None:
+            self._liberal.restore(state["loose"], view, placement)
 
     def schedule(self, view: View, placement: Placement) -> None:
         """Start from the front, reserve for the first that do not fit, then backfill."""

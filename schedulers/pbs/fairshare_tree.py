@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from math import inf
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +51,22 @@ class FairshareTree:
         self._now = 0.0
         #: number of decays until now
         self._decays = 0
+
+    def state(self) -> dict[str, Any]:
+        """Return the usage and who uses what, by entity."""
+        return {
+            "names": list(self._code),
+            "usage": self._usage.tolist(),
+            "rate": self._rate.tolist(),
+            "now": self._now,
+            "decays": self._decays,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state."""
+        self._code = {name: code for code, name in enumerate(state["names"])}
+        self._usage, self._rate = np.array(state["usage"], dtype=np.float64), np.array(state["rate"], dtype=np.float64)
+        self._now, self._decays = state["now"], state["decays"]
 
     def code(self, name: str) -> int:
         """Return the entity's number; one that is new joins the tree."""

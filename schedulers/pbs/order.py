@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from math import inf
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 from msgspec import Struct, field
@@ -83,6 +83,14 @@ class PbsOrder:
             decay_time=seconds_of(options.decay_time) or inf,
             decay_factor=options.decay_factor,
         )
+
+    def state(self) -> dict[str, Any]:
+        """Return the fairshare tree."""
+        return self._tree.state()
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state."""
+        self._tree.restore(state)
 
     def learn_classes(self, priorities: Mapping[str, float]) -> None:
         """Take the priorities of the machine's classes for queues of which the options say nothing."""

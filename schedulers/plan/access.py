@@ -3,7 +3,7 @@
 from bisect import bisect_left, insort
 from collections.abc import Callable, Sequence
 from math import inf, nextafter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pipistrelle.protocol.units.masks import lowest, mask_of
 from pipistrelle.protocol.units.nodesets import NodeSet
@@ -75,6 +75,28 @@ class AccessPlan:
         #: masks of the units with at least 1, 2, ... reservations; empty if no unit can have too many
         self._loads: list[int] = []
 
+    def state(self) -> dict[str, Any]:
+        """Return the running jobs' places by number; what is kept free lasts no longer than an instant."""
+        running = [[number, place.state()] for number, place in self._running.items()]
+        return {"now": self._now, "out": str(self._out), "running": running}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state."""
+        self._running = {number: Place.restored(place) for number, place in state["running"]}
+        self._ends = sorted((place.end, number) for number, place in self._running.items())
+        self._now, self._out = state["now"], NodeSet.parse(state["out"])
+        self._rebuild()
+
+    def _rebuild(self) -> None:
+        self._in_service = self._machine & ~mask_of(self._out)
+        self._base = TimeSlices(self._now, self._in_service)
+        for place in self._running.values():
+            self._base.take(place.units, self._now, place.end)
+
+    def end(self, number: int) -> float:
+        """Return when (s) a running job ends at the latest."""
+        return self._running[number].end
+
     def started(self, number: int, units: int, end: float) -> None:
         """Take note of a job that starts now on units that are free; ``end`` (s) is when it ends at the latest."""
         place = Place(self._now, end, units)
@@ -99,10 +121,7 @@ class AccessPlan:
         self._now = now
         if unavailable != self._out:
             self._out = unavailable
-            self._in_service = self._machine & ~mask_of(unavailable)
-            self._base = TimeSlices(now, self._in_service)
-            for place in self._running.values():
-                self._base.take(place.units, now, place.end)
+            self._rebuild()
         else:
             self._base.advance(now)
 

@@ -1,5 +1,7 @@
 """Credentials as numbers: every name, and every combination of a job's five names, once."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -34,6 +36,15 @@ class Credentials:
                 self._table = np.concatenate([self._table, np.full_like(self._table, -1)])
             self._table[code] = self.parts[code]
         return code
+
+    def state(self) -> list[list[str | None]]:
+        """Return the combinations, in the order in which they turned up."""
+        return [list(names) for names in self.combinations]
+
+    def restore(self, state: Sequence[Sequence[str | None]]) -> None:
+        """Go on from a state."""
+        for names in state:
+            self.code(Names(*names))
 
     @property
     def table(self) -> NDArray[np.int64]:

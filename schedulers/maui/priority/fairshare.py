@@ -1,6 +1,7 @@
 """Fairshare as Maui counts it: usage by windows of time, older windows less, and how far it is from the target."""
 
 from math import floor, inf
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,6 +72,23 @@ class Fairshare:
         self._total_rate = 0
         self._now = -inf
         self._window = -inf
+
+    def state(self) -> dict[str, Any]:
+        """Return the usage; that of each kind by the numbers of its names."""
+        return {
+            "kinds": [[one.usage.tolist(), one.rates.tolist(), one.older.tolist()] for one in self._counters],
+            "total": [self._total.tolist(), self._total_rate, self._total_older],
+            "now": self._now,
+            "window": self._window,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state; the credentials are as they were."""
+        for counters, columns in zip(self._counters, state["kinds"], strict=True):
+            counters.usage, counters.rates, counters.older = (np.array(column, dtype=np.float64) for column in columns)
+        total, self._total_rate, self._total_older = state["total"]
+        self._total = np.array(total, dtype=np.float64)
+        self._now, self._window = state["now"], state["window"]
 
     @property
     def next_window(self) -> float:

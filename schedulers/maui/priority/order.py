@@ -1,7 +1,7 @@
 """Maui's priority as an order for any backfilling rule: ``order = "maui"``."""
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -49,6 +49,15 @@ class MauiOrder:
         self._credentials = Credentials()
         self._fairshare = Fairshare(self._settings, self._credentials)
         self._priorities = Priorities(self._settings, self._credentials, self._fairshare)
+
+    def state(self) -> dict[str, Any]:
+        """Return the credentials that turned up, and the usage."""
+        return {"credentials": self._credentials.state(), "fairshare": self._fairshare.state()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state."""
+        self._credentials.restore(state["credentials"])
+        self._fairshare.restore(state["fairshare"])
 
     def learn_classes(self, priorities: Mapping[str, float]) -> None:
         """Take the priorities of the machine's classes for those of which CLASSCFG says nothing."""
