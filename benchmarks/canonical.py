@@ -1,0 +1,249 @@
+"""Whether canonical runs still have the same bytes: digests of their outputs, kept beside this file, are compared.
+
+    python benchmarks/canonical.py [NAME ...] [--quick] [--jobs 2] [--python OLD/bin/python] [--keep FOLDER] [--update]
+
+`canonical.toml` has the runs: lines of words of `pipistrelle`, carried out one after another in a folder of its own.
+
+- A line that ends with ``> FILE`` keeps what it prints; other lines' prints tell wall-clock times, and are dropped.
+- One that ends with ``&`` goes on beside those that follow, and is waited for at the end.
+- ``$NAME`` is a real log or a recording; a run for which one is absent is skipped.
+- ``tap SEEN LISTEN PEER`` stands between a scheduler and a server, and keeps their frames in the file SEEN. Who asks
+  connects to LISTEN; the answers are those of PEER, an endpoint, or those that are in a recording of Batsim's.
+
+All files that a run leaves in its folder are compared, without the versions in them; `out_command.json`, which is no
+part of a result, is not. The folders of logs are those of the tests: PIPISTRELLE_TRACES, PIPISTRELLE_BATSIM4.
+
+Only the command line is used, so that with ``--python`` another version of the package is compared. Digests hold for
+one version of numpy and one C library: where these differ, ``--update`` with the old version of the package comes
+first. The exit code is 1 if any run differs.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from string import Template
+from typing import Any
+
+HERE = Path(__file__).resolve()
+DATA = HERE.with_suffix(".toml")
+#: where the digests begin in the data: all from there on is written by ``--update``
+MARK = "# -- digests, written by --update "
+#: folder in which a run finds logs: the variable that names the real one, and where that is by default
+FOLDERS = {
+    "traces": Path(os.environ.get("PIPISTRELLE_TRACES", HERE.parents[2] / "shared" / "traces")),
+    "batsim4": Path(os.environ.get("PIPISTRELLE_BATSIM4", HERE.parents[2] / "shared" / "batsim4")),
+}
+#: what tells versions: in out_config.json, in HELLO and in out_schedule.csv, WELCOME and the like
+VERSIONS = re.compile(rb'"versions": ?\{[^}]*\}|"version": ?"[^"]*"|pipistrelle \d+\.[\w.+]*|"pipistrelle": ?"\d[^"]*"')
+LIMIT = 600.0  # seconds that a line may take
+
+Digests = dict[str, str]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A canonical run: its lines, and what is to be in its folder before."""
+
+    name: str
+    lines: list[str]
+    missing: list[str]
+    files: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a run: the digests of its files, or why there are none."""
+
+    digests: Digests
+    seconds: float
+    trouble: str = ""
+
+
+def runs_of(data: dict[str, Any]) -> dict[str, Run]:
+    """Return the runs by name, with names of logs and files put in."""
+    runs = {}
+    for name, lines in data["runs"].items():
+        text = "\n".join(lines)
+        logs = {log: path for log, path in data["logs"].items() if re.search(rf"\${log}\b", text)}
+        files = {file: content for file, content in data["files"].items() if re.search(rf"\b{re.escape(file)}", text)}
+        missing = [path for path in logs.values() if not real(path).exists()]
+        runs[name] = Run(name, [Template(line).substitute(logs) for line in lines], missing, files)
+    return runs
+
+
+def real(path: str) -> Path:
+    """Return where a log is that runs know as, say, ``traces/LOG.swf.gz``."""
+    folder, _, file = path.partition("/")
+    return FOLDERS[folder] / file
+
+
+def play(run: Run, python: str, folder: Path) -> Outcome:
+    """Carry a run out in an empty folder."""
+    for name, place in FOLDERS.items():
+        (folder / name).symlink_to(place.resolve())
+    for name, content in run.files.items():
+        (folder / name).write_text(content)
+    began = time.perf_counter()
+    trouble = ""
+    with ExitStack() as begun:
+        beside = []
+        for line in run.lines:
+            process = begun.enter_context(started(line, python, folder))
+            begun.callback(process.kill)  # should it still run when the others have ended
+            beside.append((line, process))
+            if not line.endswith("&") and (trouble := awaited(*beside.pop())):
+                break
+        else:
+            trouble = next(filter(None, (awaited(*one) for one in beside)), "")
+    seconds = time.perf_counter() - began
+    if trouble:
+        trouble += "".join(f"\n    {told}" for told in (folder / ".errors").read_text().splitlines()[-3:])
+    digests = {name: digest(folder / name) for name in sorted(left(folder)) if name not in run.files}
+    return Outcome(digests, seconds, trouble)
+
+
+def started(line: str, python: str, folder: Path) -> subprocess.Popen[bytes]:
+    """Start a line of a run; standard error goes into a file whose name begins with a dot."""
+    command, _, output = line.removesuffix("&").partition(" > ")
+    words = shlex.split(command)
+    if words[0] == "tap":
+        whole = [sys.executable, str(HERE), "--tap", *words[1:]]
+    else:
+        whole = [python, "-m", "pipistrelle.cli", *words]
+    with (folder / (output.strip() or os.devnull)).open("w") as out, (folder / ".errors").open("a") as errors:
+        return subprocess.Popen(whole, cwd=folder, stdin=subprocess.DEVNULL, stdout=out, stderr=errors)
+
+
+def awaited(line: str, process: subprocess.Popen[bytes]) -> str:
+    """Wait for the end of a line, and return what was wrong with it."""
+    try:
+        code = process.wait(LIMIT)
+    except subprocess.TimeoutExpired:
+        return f"more than {LIMIT:.0f} s: {line}"
+    return f"exit code {code}: {line}" if code else ""
+
+
+def left(folder: Path) -> Iterator[str]:
+    """Yield the names of the files that a run has left, below folders too, but not behind links."""
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            path = Path(parent) / name
+            if name != "out_command.json" and not name.startswith(".") and path.is_file():
+                yield path.relative_to(folder).as_posix()
+
+
+def digest(path: Path) -> str:
+    """Return the SHA-256 of a file, whatever the versions that it tells."""
+    return hashlib.sha256(VERSIONS.sub(b"(version)", path.read_bytes())).hexdigest()
+
+
+def tap(seen: str, listen: str, peer: str) -> None:
+    """Pass frames on until the simulation has ended, and keep them: a side and a frame a line."""
+    import zmq
+
+    context = zmq.Context()
+    asks, answers = context.socket(zmq.REP), context.socket(zmq.REQ)
+    asks.bind(listen)
+    recorded: Iterator[str] | None = None
+    if "://" in peer:
+        answers.connect(peer)
+    else:
+        frames = map(json.loads, Path(peer).read_text().splitlines())
+        recorded = iter([text for side, text in frames if side == "sched->batsim"])
+    with Path(seen).open("wb") as file:
+        over = False
+        while not over:
+            asked = asks.recv()
+            if recorded is None:
+                answers.send(asked)
+                answer = answers.recv()
+            else:
+                answer = next(recorded).encode()
+            asks.send(answer)
+            file.write(b"> " + asked + b"\n< " + answer + b"\n")
+            over = b"SIMULATION_ENDS" in asked + answer
+    asks.close()
+    answers.close()
+    context.term()  # not before the last frame has gone
+
+
+def written(digests: dict[str, Digests]) -> None:
+    """Write the digests behind the runs."""
+    head = DATA.read_text().partition(MARK)[0]
+    tables = "".join(
+        f"\n[digests.{name}]\n" + "".join(f'"{file}" = "{value}"\n' for file, value in files.items())
+        for name, files in digests.items()
+    )
+    DATA.write_text(head + MARK.ljust(119, "-") + "\n" + tables)
+
+
+def verdict(outcome: Outcome, kept: Digests | None) -> str:
+    """Return in words how a run compares with what is kept of it."""
+    if outcome.trouble:
+        return f"FAILED, {outcome.trouble}"
+    if kept is None:
+        return "new"
+    found = outcome.digests
+    names = sorted(name for name in {*kept, *found} if kept.get(name) != found.get(name))
+    return "same" if not names else f"DIFFERS: {', '.join(names)}"
+
+
+def main() -> None:
+    """Compare, or keep."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="runs; default: all")
+    parser.add_argument("--update", action="store_true", help="keep the digests as they are now")
+    parser.add_argument("--quick", action="store_true", help="only the runs of less than some 5 s")
+    parser.add_argument("--jobs", type=int, default=2, help="runs at a time")
+    parser.add_argument("--python", default=sys.executable, help="the interpreter whose pipistrelle is run")
+    parser.add_argument("--keep", type=Path, help="an empty folder for the outputs, a folder a run")
+    parser.add_argument("--tap", nargs=3, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.tap:
+        tap(*arguments.tap)
+        return
+    data = tomllib.loads(DATA.read_text())
+    runs, kept = runs_of(data), data.get("digests", {})
+    if unknown := set(arguments.names) - set(runs):
+        parser.error(f"there is no run {', '.join(sorted(unknown))}; there are {', '.join(runs)}")
+    slow = data["slow"]["runs"]
+    chosen = [runs[name] for name in arguments.names or [*slow, *(name for name in runs if name not in slow)]]
+    if arguments.quick:
+        chosen = [run for run in chosen if run.name not in slow]
+    wrong, begun = 0, {}
+    with tempfile.TemporaryDirectory() as spare, ThreadPoolExecutor(arguments.jobs) as pool:
+        for run in chosen:
+            if run.missing:
+                print(f"{run.name:26} skipped: there is no {', '.join(run.missing)}")
+                continue
+            folder = (arguments.keep or Path(spare)).resolve() / run.name
+            folder.mkdir(parents=True)
+            begun[pool.submit(play, run, arguments.python, folder)] = run.name
+        for future in as_completed(begun):
+            name, outcome = begun[future], future.result()
+            said = verdict(outcome, kept.get(name))
+            print(f"{name:26} {outcome.seconds:6.1f} s  {said}", flush=True)
+            if arguments.update and not outcome.trouble:
+                kept[name] = outcome.digests
+            elif said != "same":
+                wrong += 1
+    if arguments.update:
+        written({name: kept[name] for name in runs if name in kept})
+    raise SystemExit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main()
