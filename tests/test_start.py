@@ -24,7 +24,7 @@ def imported_by(*words: str) -> set[str]:
             *words,
         ]
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     return set(json.loads(done.stderr.splitlines()[-1]))
 
 
@@ -106,7 +106,7 @@ def test_a_policy_of_the_users_own_finds_the_log_set_up(tmp_path: Path) -> None:
     path = tmp_path / "mine.py"
     path.write_text("from loguru import logger\nlogger.info('quiet')\nlogger.warning('loud')\n", encoding="utf-8")
     words = [sys.executable, "-m", "pipistrelle.cli", "run", "-w", "seven-jobs", "--scheduler", f"{path}:Mine"]
-    done = subprocess.run([*words, "--in-process"], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([*words, "--in-process"], capture_output=True, text=True, check=False)
 
     assert done.stderr.startswith("WARNING: loud\npipistrelle: ")
     assert "quiet" not in done.stderr

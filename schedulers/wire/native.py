@@ -13,10 +13,12 @@ from pipistrelle.protocol.messages import Refused, Reply, Welcome
 from pipistrelle.protocol.session import SchedulerSession
 from pipistrelle.schedulers.policy.errors import ServerGone
 from pipistrelle.schedulers.policy.runtime import Runtime
-from pipistrelle.schedulers.wire.zmtp import RETRY_S, AddressError, Connection, ConnectionLost
+from pipistrelle.schedulers.wire.zmtp import AddressError, Connection, ConnectionLost
 
 #: how often a connection file is looked for, in seconds
 _TICK_S: Final = 0.1
+#: how long to wait between two attempts to connect, in seconds
+_RETRY_S: Final = 0.05
 _HOST_AND_PORT: Final = re.compile(r"[A-Za-z0-9.-]+:[0-9]+|\[[0-9a-fA-F:]+\]:[0-9]+")
 #: the empty reply to WELCOME, which is message 0
 _FIRST_REPLY: Final = Reply(0, 0.0)
@@ -151,14 +153,14 @@ def _agree(
             connection.send(session.send_hello(runtime.hello()))
             return session, session.receive_greeting(connection.receive())
         except (ConnectionLost, TimeoutError) as error:
-            if time.monotonic() + RETRY_S >= deadline:
+            if time.monotonic() + _RETRY_S >= deadline:
                 raise ServerGone(
                     f"no server answered within {hello_timeout:g} s",
                     where=connection.endpoint,
                     found=str(error),
                     hint="Start 'pipistrelle serve' with this endpoint, or raise --hello-timeout.",
                 ) from None
-            time.sleep(RETRY_S)
+            time.sleep(_RETRY_S)
 
 
 def _refused(refused: Refused, endpoint: str) -> ServerGone:

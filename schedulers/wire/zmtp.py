@@ -16,8 +16,6 @@ from pipistrelle.protocol.base.errors import PipistrelleError
 
 _TCP: Final = re.compile(r"tcp://(?P<host>\[[0-9a-fA-F:.]+\]|[^:/\[\]*;]+):(?P<port>[0-9]{1,5})")
 _MAX_PORT: Final = 65535
-#: how long to wait between two attempts to connect, in seconds
-RETRY_S: Final = 0.05
 #: signature, version 3.0, mechanism NULL, as no server, filler
 _GREETING: Final = b"\xff" + bytes(8) + b"\x7f\x03\x00" + b"NULL".ljust(20, b"\0") + bytes(32)
 _MORE: Final = 0x01
@@ -75,37 +73,29 @@ class Connection:
         self._socket.close()
 
     def connect(self, deadline: float) -> None:
-        """Connect, or connect again, as soon as somebody listens.
-
-        Parameters
-        ----------
-        deadline
-            until when to try, in seconds of `time.monotonic`.
+        """Connect, or connect again, to whoever listens now; ``deadline`` is a time of `time.monotonic`.
 
         Raises
         ------
         ConnectionLost
-            when nobody did until then; its text says what became of the last attempt.
+            when there is nobody, or nobody of our kind.
+        TimeoutError
+            when who is there has not said what he is until the deadline.
         AddressError
-            when nobody ever will.
+            when there never will be anybody.
         """
-        while True:
-            try:
-                self._open(deadline)
-                return
-            except (ConnectionLost, TimeoutError) as error:
-                reason = str(error)
-            except (OSError, UnicodeError) as error:
-                reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
-                if _hopeless(error, self._family):
-                    self.close()
-                    raise AddressError(
-                        f"cannot connect ({reason})", where=self.endpoint, expected="tcp://HOST:PORT or ipc://PATH"
-                    ) from None
+        try:
+            self._open(deadline)
+        except (OSError, UnicodeError, ConnectionLost) as error:
             self.close()
-            if time.monotonic() + RETRY_S >= deadline:
-                raise ConnectionLost(reason)
-            time.sleep(RETRY_S)
+            if isinstance(error, ConnectionLost) or (isinstance(error, TimeoutError) and error.errno is None):
+                raise
+            reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+            if _hopeless(error, self._family):
+                raise AddressError(
+                    f"cannot connect ({reason})", where=self.endpoint, expected="tcp://HOST:PORT or ipc://PATH"
+                ) from None
+            raise ConnectionLost(reason) from None
 
     def _open(self, deadline: float) -> None:
         if self._family == socket.AF_UNIX:

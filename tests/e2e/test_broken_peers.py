@@ -20,7 +20,7 @@ import pytest
 )
 def test_a_scheduler_that_dies_ends_the_run_at_once(shell, when, how, fragment):
     """Its death is noticed long before the time limits, and said with exit code 4; jobs that had ended are kept."""
-    outcome = shell.simulate("dies", when, how, options=["--hello-timeout", "60", "--decision-timeout", "60"])
+    outcome = shell.simulate("dies", when, how)
     outcome.failed(4, fragment, "before the simulation was over", "dies.py")
 
     if when == "mid-run":
@@ -40,7 +40,8 @@ def test_a_scheduler_that_dies_ends_the_run_at_once(shell, when, how, fragment):
 )
 def test_a_scheduler_that_hangs_meets_a_time_limit(shell, when, fragments):
     """The run ends when the limit is over, names it and the last message, and the process is ended."""
-    outcome = shell.simulate("hangs", when, options=["--hello-timeout", "1", "--decision-timeout", "1"])
+    limit = "--hello-timeout" if when == "before-hello" else "--decision-timeout"
+    outcome = shell.simulate("hangs", when, options=[limit, "1"])
     outcome.failed(4, *fragments)
 
     if when == "mid-run":
@@ -185,13 +186,14 @@ def test_a_second_scheduler_is_refused_and_the_first_undisturbed(shell):
     shell.run("run", "-p", "tiny", "-w", small, "--out", "alone", "--scheduler", *shell.peer("good")).ok()
     server = shell.start("serve", "-p", "tiny", "-w", small, "--out", "out", "--endpoint", "tcp://127.0.0.1:*")
     endpoint = server.until("listening at ").out.split()[2].rstrip(";")
-    first = shell.spawn(*shell.peer("good", "slow", endpoint=endpoint)).until("at 10.0")
+    first = shell.spawn(*shell.peer("good", "10", endpoint=endpoint)).until("at 10.0")
     seconds = [shell.spawn(*shell.peer("good", endpoint=endpoint)) for _ in range(2)]
     ours = shell.start("schedule", "easy", "--connect", endpoint)
 
     for second in seconds:
         assert "peer refused busy the server is serving scheduler 'peer' already" in second.finish().out
     ours.finish().failed(4, "the server refused (busy)")
+    shell.write("go", "")
     assert "peer ended completed" in first.finish().out
     assert server.finish().code == 0
     assert shell.files("alone") == shell.files("out")
@@ -218,7 +220,7 @@ def test_visitors_that_only_knock_do_not_disturb_a_run(shell, scheme):
     address = "tcp://127.0.0.1:*" if scheme == "tcp" else f"ipc://{shell.temporary}/knock"
     server = shell.start("serve", "-p", "tiny", "-w", shell.small(), "--out", "out", "--endpoint", address)
     endpoint = server.until("listening at ").out.split()[2].rstrip(";")
-    scheduler = shell.spawn(*shell.peer("good", "slow", endpoint=endpoint)).until("at 0.0")
+    scheduler = shell.spawn(*shell.peer("good", "0", endpoint=endpoint)).until("at 0.0")
     for words in (b"", b"GET / HTTP/1.0\r\n\r\n", b"\xff" + b"\0" * 8 + b"\x7f"):
         if scheme == "tcp":
             host, port = endpoint.removeprefix("tcp://").split(":")
@@ -230,6 +232,7 @@ def test_visitors_that_only_knock_do_not_disturb_a_run(shell, scheme):
         visitor.close()
     if scheme == "ipc":  # looks whether the endpoint is in use, which it is
         shell.run("serve", "-w", shell.small(), "--out", "o2", "--endpoint", endpoint).failed(2, "in use")
+    shell.write("go", "")
 
     assert "peer ended completed" in scheduler.finish().out
     assert server.finish().code == 0
@@ -239,14 +242,14 @@ def test_a_dead_scheduler_is_noticed_although_others_are_connected(shell):
     """Whose connection was closed counts, not how many there are."""
     server = shell.start(
         "serve", "-p", "tiny", "-w", shell.small(), "--out", "out", "--endpoint", "tcp://127.0.0.1:*",
-        "--decision-timeout", "60",
+        "--decision-timeout", "600",
     )  # fmt: skip
     endpoint = server.until("listening at ").out.split()[2].rstrip(";")
     visitors = [socket.create_connection(("127.0.0.1", int(endpoint.rpartition(":")[2]))) for _ in range(3)]
-    scheduler = shell.spawn(*shell.peer("good", "slow", endpoint=endpoint)).until("at 60.0")
+    scheduler = shell.spawn(*shell.peer("good", "60", endpoint=endpoint)).until("at 60.0")
     os.kill(scheduler.pid, signal.SIGKILL)
 
-    server.finish(10).failed(4, "scheduler 'peer' disconnected after notice")
+    server.finish().failed(4, "scheduler 'peer' disconnected after notice")
     assert [job[0] for job in shell.ended_jobs()] == ["2"]
     for visitor in visitors:
         visitor.close()

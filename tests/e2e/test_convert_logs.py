@@ -128,7 +128,7 @@ def test_how_a_log_is_read_is_part_of_a_run(shell):
     assert (kept["units"], kept["timezone"]) == ("processors", "Europe/Prague")
     assert "24 units" in shell.run("explain", "out", "2").ok().out
 
-    server = shell.start("serve", *words, "--out", "served", "--hello-timeout", "8").until("listening at")
+    server = shell.start("serve", *words, "--out", "served", "--hello-timeout", "600").until("listening at")
     shell.run("schedule", "easy", "--connect", "served").ok()
     server.finish().ok()
     assert shell.files("served")["out_jobs.csv"] == shell.files("out")["out_jobs.csv"]

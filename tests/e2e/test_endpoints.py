@@ -10,7 +10,7 @@ import pytest
 
 def serve(shell, *arguments):
     """Start a server for the small workload."""
-    return shell.start("serve", "-p", "tiny", "-w", shell.small(), "--hello-timeout", "20", *arguments)
+    return shell.start("serve", "-p", "tiny", "-w", shell.small(), "--hello-timeout", "600", *arguments)
 
 
 def address(server):
@@ -203,8 +203,8 @@ def test_the_file_of_a_server_that_was_killed_is_no_connection_file(shell):
     scheduler = shell.start("schedule", "easy", "--connect", "out")
     server = shell.start("serve", "-p", "tiny", "-w", shell.small(), "--out", "out")
 
-    assert server.finish(20).code == 0
-    assert scheduler.finish(10).code == 0
+    assert server.finish().code == 0
+    assert scheduler.finish().code == 0
 
 
 @pytest.mark.parametrize("path", ["@abstract", "*"])
@@ -219,6 +219,6 @@ def test_a_relative_socket_is_found_from_elsewhere(shell, tmp_path):
     server.until("listening")
     told = (tmp_path / "out" / "connection.json").read_text()
     server.signal(2)
-    server.finish(10)
+    server.finish()
 
     assert f"ipc://{tmp_path}/sock" in told

@@ -50,7 +50,7 @@ def evalys(shell: Any, clients: Any) -> Callable[[str, Path | str], list[str]]:
     def run(script: str, path: Path | str) -> list[str]:
         file = shell.write("script.py", HEAD + script)
         # Its own warnings are not ours to mend.
-        outcome = shell.spawn(clients.python, "-W", "ignore", file, path).finish(120)
+        outcome = shell.spawn(clients.python, "-W", "ignore", file, path).finish()
         assert outcome.code == 0, outcome
         return list(outcome.out.splitlines())
 

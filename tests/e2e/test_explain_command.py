@@ -117,7 +117,7 @@ def test_an_account_on_a_narrow_terminal(ran):
     words = [*ran.command, "explain", "out", "2"]
     environment = ran.environment | {"COLUMNS": "84", "TERM": "xterm"}
     with os.fdopen(slave, "wb") as terminal:
-        done = subprocess.run(words, cwd=ran.folder, env=environment, stdout=terminal, check=False, timeout=30)
+        done = subprocess.run(words, cwd=ran.folder, env=environment, stdout=terminal, check=False)
     assert done.returncode == 0
     out = os.read(master, 65536).decode()
     os.close(master)

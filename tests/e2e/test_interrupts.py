@@ -2,7 +2,6 @@
 
 import re
 import signal
-import time
 
 import pytest
 
@@ -12,14 +11,13 @@ BOTH = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["
 
 def busy(shell, *arguments):
     """Start a run, or a server, that takes some ten seconds if nothing ends it."""
-    return shell.start(*arguments, "-p", "tiny", "-w", shell.many(JOBS), "--out", "out", "--decision-timeout", "20")
+    return shell.start(*arguments, "-p", "tiny", "-w", shell.many(JOBS), "--out", "out", "--decision-timeout", "600")
 
 
 def until_jobs_end(shell, wait_until):
     """Wait until a first part of the jobs file is on the disk."""
     file = shell.folder / "out" / "out_jobs.csv"
-    wait_until(lambda: file.is_file() and file.stat().st_size > 0, 20)
-    assert file.stat().st_size > 0
+    wait_until(lambda: file.is_file() and file.stat().st_size > 0)
 
 
 def check_outputs(shell, text):
@@ -46,8 +44,8 @@ def test_interrupting_the_server_ends_both_sides(shell, wait_until, number):
     until_jobs_end(shell, wait_until)
     server.signal(number)
 
-    outcome = server.finish(10).failed(130, "interrupted")
-    assert "the simulation ended: interrupted" in scheduler.finish(10).ok().out
+    outcome = server.finish().failed(130, "interrupted")
+    assert "the simulation ended: interrupted" in scheduler.finish().ok().out
     check_outputs(shell, outcome.err)
 
 
@@ -60,8 +58,8 @@ def test_interrupting_the_scheduler_ends_both_sides(shell, wait_until, number):
     until_jobs_end(shell, wait_until)
     scheduler.signal(number)
 
-    scheduler.finish(10).failed(130, "interrupted")
-    server.finish(10).failed(4, "scheduler 'easy' disconnected after notice")
+    scheduler.finish().failed(130, "interrupted")
+    server.finish().failed(4, "scheduler 'easy' disconnected after notice")
     assert len(shell.ended_jobs()) > 0
 
 
@@ -72,19 +70,19 @@ def test_interrupting_a_run_ends_it_and_its_scheduler(shell, wait_until, number)
     until_jobs_end(shell, wait_until)
     run.signal(number)
 
-    outcome = run.finish(10).failed(130, "interrupted")
+    outcome = run.finish().failed(130, "interrupted")
     assert "ended early: interrupted" in outcome.out
     check_outputs(shell, outcome.err)
 
 
 def test_interrupting_a_run_in_one_process_keeps_its_outputs(shell, wait_until):
     """There is no scheduler to be told."""
-    run = shell.start("run", "--in-process", "-p", "tiny", "-w", shell.many(3 * JOBS), "--out", "out")
+    run = shell.start("run", "--in-process", "-p", "tiny", "-w", shell.many(8 * JOBS), "--out", "out")
     until_jobs_end(shell, wait_until)
     run.signal(signal.SIGINT)
 
-    run.finish(10).failed(130, "interrupted")
-    assert 0 < len(shell.ended_jobs()) < 3 * JOBS
+    run.finish().failed(130, "interrupted")
+    assert 0 < len(shell.ended_jobs()) < 8 * JOBS
 
 
 def test_impatience_does_no_harm(shell, wait_until):
@@ -94,7 +92,7 @@ def test_impatience_does_no_harm(shell, wait_until):
     for _ in range(6):
         run.signal(signal.SIGINT)
 
-    run.finish(10).failed(130, "interrupted")
+    run.finish().failed(130, "interrupted")
 
 
 def test_a_scheduler_that_is_stuck_does_not_hold_up_an_interrupt(shell):
@@ -105,7 +103,7 @@ def test_a_scheduler_that_is_stuck_does_not_hold_up_an_interrupt(shell):
     run.until("peer hangs")
     run.signal(signal.SIGINT)
 
-    run.finish(12).failed(130, "simulated time 100.0", "interrupted")
+    run.finish().failed(130, "simulated time 100.0", "interrupted")
     assert [job[0] for job in shell.ended_jobs()] == ["2", "1"]
 
 
@@ -116,10 +114,10 @@ def test_a_second_interrupt_while_the_scheduler_is_told_loses_nothing(shell):
     )
     run.until("peer hangs")
     run.signal(signal.SIGINT)
-    time.sleep(0.4)
+    run.noticed()
     run.signal(signal.SIGINT)
 
-    run.finish(12).failed(130, "interrupted")
+    run.finish().failed(130, "interrupted")
     assert [job[0] for job in shell.ended_jobs()] == ["2", "1"]
     assert {"out_schedule.csv", "out_summary.json"} <= set(shell.files("out"))
 
@@ -131,17 +129,17 @@ def test_a_server_that_waits_can_be_interrupted(shell, number):
     server.until("listening")
     server.signal(number)
 
-    server.finish(10).failed(130, "interrupted")
+    server.finish().failed(130, "interrupted")
     assert list((shell.folder / "out").iterdir()) == []
 
 
 def test_a_run_whose_scheduler_never_connects_can_be_interrupted(shell):
     """The scheduler's process is ended too."""
-    run = busy(shell, "run", "--scheduler", "sh -c 'echo peer started; sleep 60' {endpoint}")
+    run = busy(shell, "run", "--scheduler", "sh -c 'echo peer started; sleep 3600' {endpoint}")
     run.until("peer started")
     run.signal(signal.SIGINT)
 
-    run.finish(10).failed(130, "interrupted")
+    run.finish().failed(130, "interrupted")
 
 
 @pytest.mark.parametrize("connect", ["tcp://127.0.0.1:9", "missing/connection.json"])
@@ -151,7 +149,7 @@ def test_a_scheduler_that_waits_can_be_interrupted(shell, connect):
     shell.run("--version")  # some time for it to start
     scheduler.signal(signal.SIGINT)
 
-    assert scheduler.finish(10).code in (130, -signal.SIGINT)
+    assert scheduler.finish().code in (130, -signal.SIGINT)
     assert "Traceback" not in scheduler.err
 
 
@@ -163,7 +161,7 @@ def test_a_scheduler_whose_server_is_killed_ends_by_itself(shell, wait_until):
     until_jobs_end(shell, wait_until)
     server.signal(signal.SIGKILL)
 
-    scheduler.finish(10).failed(4, "the server disconnected")
+    scheduler.finish().failed(4, "the server disconnected")
     shell.tidy()
 
 
@@ -172,10 +170,9 @@ def test_a_run_that_is_killed_leaves_no_orphan(shell, wait_until):
     run = busy(shell, "run")
     until_jobs_end(shell, wait_until)
     run.signal(signal.SIGKILL)
-    run.finish(10)
+    run.finish()
 
-    wait_until(lambda: not shell.survivors(), 5)
-    assert shell.survivors() == []
+    wait_until(lambda: not shell.survivors())
     shell.tidy()
 
 

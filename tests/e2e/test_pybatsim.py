@@ -62,7 +62,7 @@ def batsim(shell: Any, clients: Any, address: str) -> Callable[..., str]:
             "batsim", "-p", platform, "-w", workload, "-e", prefix, "-s", address, "-q", *options, timeout=timeout
         )  # fmt: skip
         assert outcome.code == 0, (outcome, client.out, client.err)
-        ended = client.finish(10)
+        ended = client.finish()
         assert ended.code == 0, ended
         return str(ended.out)
 
@@ -76,7 +76,7 @@ def own(shell: Any) -> Callable[..., set[tuple[str, ...]]]:
     def play(scheduler: str, platform: Path, workload: Path) -> set[tuple[str, ...]]:
         out = f"own-{scheduler}"
         outcome = shell.run(
-            "run", "-p", platform, "-w", workload, "--in-process", "--out", out, "--scheduler", scheduler, timeout=60
+            "run", "-p", platform, "-w", workload, "--in-process", "--out", out, "--scheduler", scheduler
         )  # fmt: skip
         assert outcome.code == 0, outcome
         return decided(shell.folder / out / "out_jobs.csv")
@@ -111,10 +111,10 @@ def test_serve_drives_it_too(shell: Any, clients: Any, address: str, batsim4_dir
     client = shell.spawn(*clients.pybatsim("easyBackfill", address))
     outcome = shell.run(
         "serve", "--dialect", "batsim", "--connect", address, "-p", batsim4_dir / "nonet1490.xml",
-        "-w", batsim4_dir / "w_1000_l0.85.json", "--out", "out", timeout=60,
+        "-w", batsim4_dir / "w_1000_l0.85.json", "--out", "out",
     )  # fmt: skip
     assert outcome.code == 0, (outcome, client.err)
-    assert client.finish(10).code == 0
+    assert client.finish().code == 0
     real = decided(batsim4_dir / "w_1000_l0.85.pybatsim_easyBackfill.jobs.csv")
     assert decided(shell.folder / "out" / "out_jobs.csv") == real
 
@@ -233,7 +233,7 @@ def test_kth(scheduler: str, batsim: Callable[..., str], shell: Any, kth: Sequen
     """Shipped schedulers lead 5,000 jobs of a real log, converted by us, to their ends; no two jobs share a unit."""
     log = shell.swf("kth.swf", kth, 100)
     assert shell.run("convert", log, "kth.json").code == 0
-    batsim(scheduler, shell.write("kth.xml", hosts(100)), shell.folder / "kth.json", timeout=120)
+    batsim(scheduler, shell.write("kth.xml", hosts(100)), shell.folder / "kth.json")
     ended = rows(shell.folder / f"{scheduler}_jobs.csv")
     assert len(ended) == len(kth)
     steps = []
@@ -272,7 +272,7 @@ def test_kth_under_easy_is_ours_to_the_unit(
     jobs.sort(key=lambda each: each["subtime"])
     workload = shell.write("kth.json", json.dumps({"nb_res": 100, "jobs": jobs, "profiles": profiles}))
     platform = shell.write("kth.xml", hosts(100))
-    batsim("notopo.py", platform, workload, timeout=120)
+    batsim("notopo.py", platform, workload)
     theirs, ours = decided(shell.folder / "notopo_jobs.csv"), own("easy", platform, workload)
     assert len(ours) == len(kth)
     assert theirs == ours

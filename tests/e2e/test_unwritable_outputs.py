@@ -103,7 +103,7 @@ def test_standard_output_may_be_full(shell, arguments):
     shell.small()
     with open("/dev/full", "wb") as full:
         done = subprocess.run(
-            [*shell.command, *arguments], stdout=full, stderr=subprocess.PIPE, cwd=shell.folder, timeout=30,
+            [*shell.command, *arguments], stdout=full, stderr=subprocess.PIPE, cwd=shell.folder,
             env=shell.environment, check=False,
         )  # fmt: skip
 
@@ -117,7 +117,7 @@ def test_a_reader_may_leave(shell):
     os.close(reader)
     try:
         done = subprocess.run(
-            [*shell.command, "list", "platforms"], stdout=writer, stderr=subprocess.PIPE, cwd=shell.folder, timeout=30,
+            [*shell.command, "list", "platforms"], stdout=writer, stderr=subprocess.PIPE, cwd=shell.folder,
             env=shell.environment, check=False,
         )  # fmt: skip
     finally:

@@ -1,21 +1,20 @@
 """A server of Batsim's dialect: connects to a scheduler's endpoint, sends the frames in a file, prints the replies.
 
-The file holds one frame a line. After the last one it says so and ends; `@sleep` waits for a while before the next.
+The file holds one frame a line. After the last one it says so and ends; `@wait` waits for a file `go` before the next.
 """
 
 import sys
-import time
 from pathlib import Path
 
 import zmq
-from talk import say
+from talk import say, wait_for_go
 
 sock = zmq.Context().socket(zmq.REQ)
 sock.connect(sys.argv[1])
 for frame in Path(sys.argv[2]).read_text().splitlines():
-    if frame == "@sleep":
+    if frame == "@wait":
         say("waits")
-        time.sleep(2)
+        wait_for_go(0, "0")
         continue
     sock.send(frame.encode())
     say("got", sock.recv().decode())

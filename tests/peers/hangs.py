@@ -12,13 +12,13 @@ def decide(notice: Message, events: list[Message]) -> None:
     """Fall silent once two jobs have ended."""
     if notice["now"] >= 100:
         say("hangs")
-        time.sleep(1.5 if WHEN == "late" else 60)
+        time.sleep(1.5 if WHEN == "late" else 3600)
 
 
 if WHEN == "before-hello":
-    time.sleep(60)
+    time.sleep(3600)
 if WHEN == "after-welcome":
     server = Server()
     server.hello()
-    time.sleep(60)
+    time.sleep(3600)
 serve(decide)

@@ -1,6 +1,7 @@
 """A scheduler for Batsim's dialect: it listens at an endpoint and serves first come, first served, with one FAULT.
 
 Faults that begin with `mid-` show once two jobs have ended; `begins-` at the first message; `before-` before listening.
+`waits-TIME` goes on from then on only when there is a file `go` in the folder.
 """
 
 import json
@@ -11,7 +12,7 @@ import sys
 import time
 
 import zmq
-from talk import Fcfs, say
+from talk import Fcfs, say, wait_for_go
 
 ENDPOINT, FAULT = sys.argv[1:3]
 WHEN, _, HOW = FAULT.partition("-")
@@ -42,14 +43,14 @@ def fault(now: float) -> bytes | list[bytes] | None:
     if HOW.startswith("exit-"):
         os._exit(int(HOW.removeprefix("exit-")))
     if HOW == "hang":
-        time.sleep(60)
+        time.sleep(3600)
     return garbage(now)
 
 
 if FAULT == "tcp-silent":
     host, port = ENDPOINT.removeprefix("tcp://").split(":")
     listening = socket.create_server((host, int(port)))
-    time.sleep(60)
+    time.sleep(3600)
 if WHEN == "late":
     time.sleep(float(HOW))
 if WHEN == "before":
@@ -58,7 +59,7 @@ sock = zmq.Context().socket(getattr(zmq, HOW) if WHEN == "kind" else zmq.REP)
 sock.bind(ENDPOINT)
 say("listens")
 if WHEN == "kind":
-    time.sleep(60)
+    time.sleep(3600)
 fcfs = Fcfs()
 while True:
     message = json.loads(sock.recv())
@@ -74,6 +75,6 @@ while True:
         wrong = fault(now)
         sock.send_multipart(wrong if isinstance(wrong, list) else [wrong])
     else:
-        if WHEN == "slow":
-            time.sleep(0.3)
+        if WHEN == "waits":
+            wait_for_go(now, HOW)
         sock.send(reply)

@@ -2,7 +2,9 @@
 
 import json
 import sys
+import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import zmq
@@ -13,6 +15,12 @@ Message = dict[str, Any]
 def say(*words: object) -> None:
     """Print a line that the test reads."""
     print("peer", *words, flush=True)
+
+
+def wait_for_go(now: float, begin: str) -> None:
+    """From the time `begin` on, go on only when there is a file `go` in the folder."""
+    while now >= float(begin) and not Path("go").exists():
+        time.sleep(0.02)
 
 
 def decision(now: float, kind: str, **data: object) -> Message:

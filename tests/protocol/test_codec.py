@@ -49,7 +49,7 @@ JSON = st.recursive(
 
 
 #: a busy machine is no failure
-unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+unhurried = settings(suppress_health_check=[HealthCheck.too_slow])
 
 
 def values_of(info: Any) -> st.SearchStrategy[Any]:

@@ -6,7 +6,7 @@ from itertools import product
 from typing import Any, get_args
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipistrelle.protocol import codec, session
@@ -183,7 +183,6 @@ def test_a_whole_conversation(wire: Wire) -> None:
     assert (wire.server.seq, wire.scheduler.seq) == (5, 5)
 
 
-@settings(deadline=None)
 @given(st.lists(st.sampled_from(KINDS), max_size=40))
 def test_lawful_ends_never_meet_an_error(kinds: list[Kind]) -> None:
     """Whatever either side tries: what its own session lets out is welcome at the other end, and both stay in step."""
@@ -200,7 +199,6 @@ def test_lawful_ends_never_meet_an_error(kinds: list[Kind]) -> None:
         assert snapshot(wire.server) == snapshot(wire.scheduler)
 
 
-@settings(deadline=None)
 @given(st.lists(st.sampled_from([kind for kind in KINDS if kind not in FROM_SCHEDULER]), max_size=20))
 def test_a_lawless_server_meets_remote_errors_only(kinds: list[Kind]) -> None:
     """A scheduler that gets frames in any order refuses what is out of turn and goes on where it was."""
@@ -217,7 +215,6 @@ def test_a_lawless_server_meets_remote_errors_only(kinds: list[Kind]) -> None:
             scheduler.send_reply(Reply(scheduler.seq, 1.0))
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=60))
 def test_garbage_changes_nothing(frame: bytes) -> None:
     """A frame that cannot be read is the peer's fault in every state, and the session stays where it was."""

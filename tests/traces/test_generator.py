@@ -18,7 +18,7 @@ from pipistrelle.traces.load import load, save
 from pipistrelle.traces.logs.swf import swf_chunks
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     jobs=st.integers(1, 300),
     units=st.one_of(st.integers(1, 70), st.integers(1, 10_000_000)),

@@ -35,7 +35,7 @@ def parts(stream, horizons):
     return [row for horizon in horizons for row in stream.extend(horizon)]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(models, st.integers(1, 6), st.integers(0, 2**64), st.lists(st.floats(1, 3e5), min_size=1, max_size=4))
 def test_streams_are_valid_and_prefix_stable(model, nodes, seed, steps):
     """In any steps the same outages come: sorted, none overlapping, all begun within the horizon."""
@@ -47,7 +47,7 @@ def test_streams_are_valid_and_prefix_stable(model, nodes, seed, steps):
     assert Outages.of(whole) == whole
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.tuples(models, st.booleans()), min_size=1, max_size=3), st.integers(0, 99), st.floats(1, 1e5))
 def test_plans_are_valid_and_prefix_stable(chosen, seed, horizon):
     """So are several models together, of nodes and of domains."""

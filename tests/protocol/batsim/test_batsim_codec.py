@@ -54,7 +54,7 @@ from pipistrelle.protocol.events import (
 from pipistrelle.protocol.fields import LATEST, LONGEST
 from pipistrelle.protocol.messages import Notice, Reply
 
-unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+unhurried = settings(suppress_health_check=[HealthCheck.too_slow])
 NOTICE = Notice(7, 10.0, [])
 FILES = (
     "batsched_conservative_bf",

@@ -5,7 +5,9 @@ import signal
 import socket
 import threading
 import time
-from contextlib import suppress
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 from math import inf
 from typing import Any
@@ -15,13 +17,37 @@ import zmq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipistrelle.schedulers.wire.zmtp import ConnectionLost
+from pipistrelle.schedulers.wire.zmtp import Connection, ConnectionLost
 
 #: what a ROUTER says first: its greeting and READY
 HELLO = b"\xff" + bytes(8) + b"\x7f\x03\x00NULL" + bytes(48) + b"\x04\x1c\x05READY\x0bSocket-Type\x00\x00\x00\x06ROUTER"
 
-#: how a message of four bytes comes from a REQ
-NEXT = b"\x01\x00\x00\x04next"
+
+@pytest.fixture(scope="module")
+def in_pieces(saying, peer, connected):
+    """Return a function that makes a connection to which these pieces of a stream come, one after the other."""
+
+    class Stream:
+        def __init__(self, pieces: list[bytes]) -> None:
+            self._pieces = deque(pieces)
+
+        def recv(self, most: int) -> bytes:
+            piece = self._pieces.popleft()
+            if len(piece) > most:
+                self._pieces.appendleft(piece[most:])
+            return piece[:most]
+
+        def close(self) -> None:
+            assert not self._pieces
+
+    @contextmanager
+    def made(pieces: list[bytes]) -> Iterator[Connection]:
+        with peer(saying(HELLO)) as endpoint, connected(endpoint) as connection:
+            connection.close()
+            connection._socket = Stream(pieces)
+            yield connection
+
+    return made
 
 
 @pytest.mark.parametrize("kind", ["ipc", "tcp", "tcp6"])
@@ -50,24 +76,37 @@ def test_several_messages_at_once_come_one_after_the_other(connected, router):
         identity = router.recv_multipart()[0]
         for text in texts:
             router.send_multipart([identity, b"", text])
-        time.sleep(0.2)
         assert [connection.receive() for _ in texts] == texts
 
 
 def test_heartbeats_are_answered(connected, router):
     """A peer that asks whether we are alive goes on talking to us."""
-    router.setsockopt(zmq.HEARTBEAT_IVL, 50)
-    router.setsockopt(zmq.HEARTBEAT_TIMEOUT, 150)
+    router.setsockopt(zmq.HEARTBEAT_IVL, 20)
     router.bind("tcp://127.0.0.1:*")
     with connected(router.getsockopt_string(zmq.LAST_ENDPOINT)) as connection:
+        inner, pings = connection._socket, threading.Event()
+
+        class Watched:
+            """The socket, which tells of the third heartbeat that is answered."""
+
+            def __init__(self) -> None:
+                self.recv, self.close, self.settimeout, self.pongs = inner.recv, inner.close, inner.settimeout, 0
+
+            def sendall(self, said: bytes) -> None:
+                inner.sendall(said)
+                self.pongs += said[2:7] == b"\x04PONG"
+                if self.pongs == 3:
+                    pings.set()
+
+        connection._socket = Watched()
         connection.send(b"hello")
         identity = router.recv_multipart()[0]
         waiting = threading.Thread(target=lambda: received.append(connection.receive()))
         received: list[bytes] = []
         waiting.start()
-        time.sleep(0.6)
+        pings.wait()
         router.send_multipart([identity, b"", b"still there"])
-        waiting.join(10)
+        waiting.join()
         assert received == [b"still there"]
 
 
@@ -85,54 +124,31 @@ def test_commands_without_end_are_no_message(peer, connected):
             connection.receive()
 
 
-@settings(max_examples=40, deadline=None, database=None)
+@settings(max_examples=300, database=None)
 @given(
     texts=st.lists(st.one_of(st.binary(max_size=5), st.binary(min_size=250, max_size=260)), min_size=1, max_size=5),
-    cuts=st.lists(st.integers(0, 400), max_size=6),
+    cuts=st.lists(st.integers(0, 400), max_size=8),
 )
-def test_messages_may_come_in_any_pieces(peer, connected, texts, cuts):
+def test_messages_may_come_in_any_pieces(in_pieces, texts, cuts):
     """Wherever the stream of bytes is cut, the same messages come out."""
-    stream = HELLO
+    stream = b""
     for text in texts:
         long = len(text) > 255
         stream += b"\x01\x00" + (b"\x02" + len(text).to_bytes(8, "big") if long else bytes((0, len(text)))) + text
-    places = sorted({0, len(stream), *(len(HELLO) - 5 + cut for cut in cuts)})
-    pieces = [stream[begin:end] for begin, end in pairwise(places)]
-
-    def serve(taken: socket.socket) -> None:
-        taken.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        for piece in pieces:
-            taken.sendall(piece)
-            time.sleep(1e-3)
-        while taken.recv(1000):  # to its end: closing before would throw away what is on its way
-            pass
-
-    with peer(serve) as endpoint, connected(endpoint) as connection:
+    places = sorted({0, len(stream), *(min(cut, len(stream)) for cut in cuts)})
+    with in_pieces([stream[begin:end] for begin, end in pairwise(places)]) as connection:
         assert [connection.receive() for _ in texts] == texts
 
 
 @pytest.mark.parametrize("size", [5, 300])
-def test_a_message_may_be_cut_at_any_byte(peer, connected, size):
+def test_a_message_may_be_cut_at_any_byte(in_pieces, size):
     """Whatever part of its head comes first, a message is the same."""
     text = b"x" * size
     head = b"\x02" + size.to_bytes(8, "big") if size > 255 else bytes((0, size))
     stream = b"\x01\x00" + head + text
-
-    def serve(taken: socket.socket) -> None:
-        taken.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        taken.sendall(HELLO)
-        taken.recv(64, socket.MSG_WAITALL)  # its greeting
-        taken.recv(taken.recv(2, socket.MSG_WAITALL)[1], socket.MSG_WAITALL)  # READY
-        for cut in range(1, 13):
-            taken.recv(len(NEXT), socket.MSG_WAITALL)
-            taken.sendall(stream[:cut])
-            time.sleep(0.02)
-            taken.sendall(stream[cut:])
-
-    with peer(serve) as endpoint, connected(endpoint) as connection:
-        for _ in range(1, 13):
-            connection.send(b"next")
-            assert connection.receive() == text
+    pieces = [piece for cut in range(1, len(stream)) for piece in (stream[:cut], stream[cut:])]
+    with in_pieces(pieces) as connection:
+        assert [connection.receive() for _ in range(1, len(stream))] == [text] * (len(stream) - 1)
 
 
 @pytest.mark.parametrize("after", [b"", b"\x01\x00\x00\x09half"], ids=["between", "within"])
@@ -172,10 +188,15 @@ def test_a_peer_that_asks_and_goes(peer, connected, router):
 
     def serve(taken: socket.socket) -> None:
         taken.sendall(HELLO + b"\x04\x07\x04PING\x00\x00" * 50)
+        there.wait()
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        taken.close()
+        gone.set()
 
+    there, gone = threading.Event(), threading.Event()
     with peer(serve) as endpoint, connected(endpoint) as connection:
-        time.sleep(0.1)
+        there.set()
+        gone.wait()
         with pytest.raises(ConnectionLost, match="was closed"):
             connection.receive()
 
@@ -215,9 +236,7 @@ def test_signals_while_waiting(connected, router):
             identity = router.recv_multipart()[0]
 
             def disturb() -> None:
-                time.sleep(0.1)
                 signal.pthread_kill(main, signal.SIGUSR1)
-                time.sleep(0.1)
                 router.send_multipart([identity, b"", b"answer"])
 
             thread = threading.Thread(target=disturb)
@@ -225,10 +244,12 @@ def test_signals_while_waiting(connected, router):
             assert connection.receive() == b"answer"
             thread.join()
             assert heard == [signal.SIGUSR1]
-            timer = threading.Timer(0.1, signal.pthread_kill, (main, signal.SIGINT))
-            timer.start()
-            with pytest.raises(KeyboardInterrupt):
+
+            def receive_and_interrupt() -> None:
+                threading.Timer(0.1, signal.pthread_kill, (main, signal.SIGINT)).start()
                 connection.receive()
-            timer.join()
+
+            with pytest.raises(KeyboardInterrupt):
+                receive_and_interrupt()
     finally:
         signal.signal(signal.SIGUSR1, before)

@@ -1,8 +1,8 @@
 """How the scheduler connects: to libzmq's sockets, and to peers that are none."""
 
 import socket
-import threading
 import time
+from math import inf
 
 import pytest
 import zmq
@@ -19,27 +19,28 @@ from pipistrelle.schedulers.wire.zmtp import AddressError, Connection, Connectio
 HELLO = b"\xff" + bytes(8) + b"\x7f\x03\x00NULL" + bytes(48) + b"\x04\x1c\x05READY\x0bSocket-Type\x00\x00\x00\x06ROUTER"
 
 
-def test_who_listens_later_is_waited_for(router, tmp_path):
-    """Either side may begin."""
+def listen_to_the_end(taken: socket.socket) -> None:
+    """Take what comes, and say nothing."""
+    while taken.recv(1000):
+        pass
+
+
+def test_who_listens_later_is_reached_later(router, tmp_path):
+    """A connection can be tried again."""
     connection = Connection(f"ipc://{tmp_path}/s")
-    timer = threading.Timer(0.2, router.bind, [connection.endpoint])
-    timer.start()
-    connection.connect(time.monotonic() + 10)
-    timer.join()
+    with pytest.raises(ConnectionLost, match="No such file"):
+        connection.connect(inf)
+    router.bind(connection.endpoint)
+    connection.connect(inf)
     connection.send(b"hello")
     assert router.recv_multipart()[1:] == [b"", b"hello"]
     connection.close()
 
 
-def test_nobody_and_silence(peer, tmp_path):
-    """Waiting ends at the deadline, and says what became of the last attempt."""
-    with pytest.raises(ConnectionLost, match="No such file"):
-        Connection(f"ipc://{tmp_path}/nobody").connect(time.monotonic() + 0.1)
-    with (
-        peer(lambda taken: taken.recv(1) and time.sleep(0.5)) as endpoint,
-        pytest.raises(ConnectionLost, match="timed out"),
-    ):
-        Connection(endpoint).connect(time.monotonic() + 0.2)
+def test_silence(peer):
+    """Waiting for what somebody is ends at the deadline."""
+    with peer(listen_to_the_end) as endpoint, pytest.raises(TimeoutError, match="timed out"):
+        Connection(endpoint).connect(time.monotonic() + 0.1)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +60,7 @@ def test_nobody_and_silence(peer, tmp_path):
 def test_what_is_no_peer_is_named(saying, peer, said, reason):
     """Another program at the other end is told from a server, and nothing hangs."""
     with peer(saying(said)) as endpoint, pytest.raises(ConnectionLost, match=reason):
-        Connection(endpoint).connect(time.monotonic() + 0.3)
+        Connection(endpoint).connect(inf)
 
 
 @pytest.mark.parametrize(
@@ -70,11 +71,10 @@ def test_who_says_little_and_waits_is_named_all_the_same(peer, said):
 
     def serve(taken: socket.socket) -> None:
         taken.sendall(said)
-        while taken.recv(1000):
-            pass
+        listen_to_the_end(taken)
 
     with peer(serve) as endpoint, pytest.raises(ConnectionLost, match="does not speak ZeroMQ"):
-        Connection(endpoint).connect(time.monotonic() + 0.3)
+        Connection(endpoint).connect(inf)
 
 
 @pytest.mark.parametrize("kind", ["PUB", "PULL", "DEALER", "PAIR", "SUB"])
@@ -84,7 +84,7 @@ def test_sockets_that_answer_nobody_are_named(kind):
     other = context.socket(getattr(zmq, kind))
     port = other.bind_to_random_port("tcp://127.0.0.1")
     with pytest.raises(ConnectionLost, match=f"a socket of type '{kind}', not ROUTER or REP"):
-        Connection(f"tcp://127.0.0.1:{port}").connect(time.monotonic() + 0.3)
+        Connection(f"tcp://127.0.0.1:{port}").connect(inf)
     other.close(0)
     context.term()
 
@@ -97,12 +97,9 @@ def test_who_dribbles_or_chatters_is_not_listened_to_for_ever(peer, begun):
         taken.sendall(begun or HELLO[:1])
         while True:
             taken.sendall(b"\x04\x07\x04PING\x00\x00" if begun else b"\x00")
-            time.sleep(0.02)
 
-    begin = time.monotonic()
     with peer(serve) as endpoint, pytest.raises((ConnectionLost, TimeoutError)):
-        Connection(endpoint).connect(begin + 0.3)
-    assert time.monotonic() < begin + 2
+        Connection(endpoint).connect(time.monotonic() + 0.3)
 
 
 def test_a_name_with_several_addresses(connected, router, monkeypatch):
@@ -128,7 +125,7 @@ def test_a_server_whose_queue_is_full_is_waited_for(tmp_path):
     other = socket.socket(socket.AF_UNIX)
     other.connect(f"{tmp_path}/s")
     with pytest.raises(ConnectionLost, match="temporarily unavailable"):
-        Connection(endpoint).connect(time.monotonic() + 0.2)
+        Connection(endpoint).connect(time.monotonic() + 600)
     other.close()
     listener.close()
 
@@ -145,20 +142,7 @@ def test_what_is_no_endpoint(endpoint):
 def test_a_path_that_is_too_long():
     """A path that no socket can have is not waited for."""
     with pytest.raises(AddressError, match="too long"):
-        Connection(f"ipc:///{'x' * 200}").connect(time.monotonic() + 60)
-
-
-def test_waiting_takes_no_time_of_the_processor(connected, router, tmp_path):
-    """Who waits for a server that is not there, or thinks, sleeps."""
-    begin = time.process_time()
-    with pytest.raises(ConnectionLost):
-        Connection(f"ipc://{tmp_path}/nobody").connect(time.monotonic() + 0.5)
-    router.bind("tcp://127.0.0.1:*")
-    with connected(router.getsockopt_string(zmq.LAST_ENDPOINT)) as connection:
-        connection.limit(time.monotonic() + 0.5)
-        with pytest.raises(TimeoutError):
-            connection.receive()
-    assert time.process_time() - begin < 0.3
+        Connection(f"ipc:///{'x' * 200}").connect(inf)
 
 
 def test_a_server_that_goes_before_its_welcome_may_be_followed_by_another(peer):
@@ -177,6 +161,6 @@ def test_a_server_that_goes_before_its_welcome_may_be_followed_by_another(peer):
             taken.sendall(b"\x01\x00\x00" + bytes((len(refused),)) + refused)
 
     with peer(serve) as endpoint, pytest.raises(ServerGone, match="too old"):
-        serve_simulation(Runtime(make_policy("fcfs")), endpoint, hello_timeout=5.0, report=lambda _: None)
+        serve_simulation(Runtime(make_policy("fcfs")), endpoint, hello_timeout=600.0, report=lambda _: None)
     assert len(hellos) == 2
     assert hellos[0] == hellos[1]

@@ -42,7 +42,7 @@ rows = st.builds(
 )
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(rows, max_size=20, unique_by=lambda row: row.node))
 def test_saved_outages_replay_to_the_same_bytes(saved, found):
     """What is written reads back as the same outages, and they are written as the same bytes."""

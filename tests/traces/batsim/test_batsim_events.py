@@ -97,7 +97,7 @@ def test_errors(path, line, message):
     assert str(caught.value).replace(str(path), "FILE").startswith(message)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.binary(max_size=60))
 def test_any_bytes_give_events_or_a_trace_error(path, content):
     """Whatever stands in the file, nothing but TraceError comes out."""

@@ -11,7 +11,7 @@ from pipistrelle.traces.batsim.workload import RegisteredJob, job_of_json, read_
 from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.load import load
 
-SHARED_FOLDER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+SHARED_FOLDER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def job(**changes):

@@ -15,7 +15,7 @@ from pipistrelle.traces.load import load, save
 from pipistrelle.traces.logs.dependencies import renumber
 from pipistrelle.traces.workload import Workload
 
-SHARED_FOLDER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+SHARED_FOLDER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def job(**changes):

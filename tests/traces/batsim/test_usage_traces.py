@@ -70,7 +70,7 @@ def test_errors(written, tmp_path, files, message):
     assert str(caught.value).replace(str(tmp_path), "FOLDER") == message
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.binary(max_size=30), st.binary(max_size=30))
 def test_any_bytes_give_phases_or_a_trace_error(tmp_path, names, phases):
     """Whatever stands in the files, nothing but TraceError comes out."""

@@ -59,7 +59,7 @@ def outcome(work) -> tuple[object, str]:
 
 
 @pytest.mark.parametrize("name", FORMATS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(data=st.data())
 def test_damaged_logs(name, data):
     """A log with pieces replaced is read, and can be written, or refused with its name; nothing else happens."""

@@ -16,7 +16,7 @@ from pipistrelle.traces.load import load, save
 from pipistrelle.traces.logs.swf import FIELDS, read_swf
 from pipistrelle.traces.workload import Workload
 
-SHARED_FOLDER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+SHARED_FOLDER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 MEND = "Mend the line, or put ';' before it to leave it out."
 
 
