@@ -59,7 +59,6 @@ WORLDLY = {
     # the calendar and the rules of zones; no clock is read
     "platforms/maintenance/moments.py": {"datetime", "zoneinfo"},
     "protocol/units/indices.py": {"numpy"},
-    "protocol/base/first_use.py": {"importlib", "types"},  # of modules of the package alone
     "protocol/base/log.py": {"loguru"},  # all layers say something now and then
     "protocol/schema.py": {"sys"},  # run as a program it writes the schema to standard output
     "server/outputs/folder.py": {"pathlib"},

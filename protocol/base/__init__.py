@@ -1,1 +1,1 @@
-"""What every layer leans on: errors, the log, versions, imports on first use."""
+"""What every layer leans on: errors, lengths of time, TOML, plain values, the log, versions."""

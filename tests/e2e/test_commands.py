@@ -13,7 +13,8 @@ import pytest
 
 from pipistrelle.cli.main import COMMANDS as PLACES
 from pipistrelle.cli.main import cli
-from pipistrelle.traces import generate, save
+from pipistrelle.traces.generator import generate
+from pipistrelle.traces.load import save
 
 COMMANDS = [*PLACES]
 COMMANDS += [f"workload {name}" for name in ("generate", "describe", "filter", "scale", "merge", "shuffle", "copy")]

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipistrelle.platforms import MOST_UNITS, Platform, PlatformError, Pool, homogeneous
 from pipistrelle.platforms.describe import describe
-from pipistrelle.protocol.events import PlatformInfo
+from pipistrelle.platforms.description import MOST_UNITS, Group, Platform, Pool, homogeneous
+from pipistrelle.platforms.errors import PlatformError
 
 
 @dataclass

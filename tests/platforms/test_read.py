@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipistrelle.platforms import Platform, PlatformError, Pool, parse_platform, to_toml
+from pipistrelle.platforms.description import Platform, Pool
+from pipistrelle.platforms.errors import PlatformError
+from pipistrelle.platforms.read import parse_platform, to_toml
 from pipistrelle.protocol.base.errors import PipistrelleError
 
 HEAD = 'name = "m"\n[[pools]]\nname = "a"\n'

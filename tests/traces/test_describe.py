@@ -93,11 +93,3 @@ def test_offered_load_without_jobs_or_span():
     demo = load_bundled("demo")
     assert math.isnan(offered_load(demo.select([]), 8))
     assert math.isnan(offered_load(demo.select([0]), 8))
-
-
-def test_public_names():
-    """The layer's public names are those it lists."""
-    from pipistrelle import traces
-
-    assert all(hasattr(traces, name) for name in traces.__all__)
-    assert sorted(traces.__all__) == traces.__all__

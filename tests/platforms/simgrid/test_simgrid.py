@@ -5,16 +5,12 @@ import re
 
 import pytest
 
-from pipistrelle.platforms import (
-    PlatformError,
-    Pool,
-    SleepPstate,
-    Watts,
-    parse_platform,
-    parse_simgrid,
-    to_toml,
-)
 from pipistrelle.platforms.describe import describe_simgrid
+from pipistrelle.platforms.description import Pool
+from pipistrelle.platforms.errors import PlatformError
+from pipistrelle.platforms.read import parse_platform, to_toml
+from pipistrelle.platforms.simgrid.platform_file import parse_simgrid
+from pipistrelle.platforms.simgrid.quantities import SleepPstate, Watts
 from pipistrelle.studies.inputs.named import is_platform, load_platform
 
 HEAD = """<?xml version='1.0'?>

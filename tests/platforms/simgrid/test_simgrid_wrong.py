@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipistrelle.platforms import MOST_UNITS, PlatformError, parse_simgrid
+from pipistrelle.platforms.description import MOST_UNITS
+from pipistrelle.platforms.errors import PlatformError
+from pipistrelle.platforms.simgrid.platform_file import parse_simgrid
 from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.studies.inputs.named import load_platform
 
