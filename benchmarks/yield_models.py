@@ -19,7 +19,7 @@ import numpy as np
 from pipistrelle.platforms.failures.checkpointing import daly_interval, daly_time
 from pipistrelle.platforms.failures.durations import Exponential, Fixed, Weibull
 from pipistrelle.platforms.failures.models import FailureModel
-from pipistrelle.platforms.failures.outage_csv import csv_chunks
+from pipistrelle.platforms.failures.outage import csv_chunks
 from pipistrelle.platforms.failures.yield_model import SHAPES, Allocation, Form, Shape, YieldModel, completion_time
 from pipistrelle.studies.fits.failures import fit_weibull
 from pipistrelle.studies.yields.lifetimes import Estimate, Lifetimes, best_interval, completion_times, live

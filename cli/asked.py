@@ -15,7 +15,7 @@ from pipistrelle.schedulers.catalogue.names import SUFFIX
 from pipistrelle.server.begin import describe_run
 from pipistrelle.server.outputs.folder import COMMAND_FILE
 from pipistrelle.studies.inputs.reliability import ReliabilityOptions
-from pipistrelle.traces.logs.size_units import Units
+from pipistrelle.traces.logs.kinds import Units
 
 if TYPE_CHECKING:
     from pipistrelle.schedulers.policy.interfaces import Policy

@@ -79,7 +79,7 @@ class BatsimCommand(click.Command):
 
 def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     if value and not ctx.resilient_parsing:
-        from pipistrelle.protocol.base.version import package_version
+        from pipistrelle.protocol.fields import package_version
 
         click.echo(f"pipistrelle {package_version()} (command line of Batsim 4)")
         ctx.exit()

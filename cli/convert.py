@@ -9,7 +9,7 @@ import click
 from pipistrelle.cli.console import import_numpy
 from pipistrelle.cli.guard import FilledPath, refuse_overwriting
 from pipistrelle.cli.options.shared import LOG_TIMEZONE, LOG_UNITS
-from pipistrelle.traces.logs.size_units import Units
+from pipistrelle.traces.logs.kinds import Units
 
 if TYPE_CHECKING:
     from pipistrelle.traces.workload import Workload
@@ -42,7 +42,7 @@ def command(
     # Here and below, not above: help needs none of these.
     from pipistrelle.traces.errors import counted
     from pipistrelle.traces.load import not_kept, save
-    from pipistrelle.traces.maui.resources import is_resource_trace
+    from pipistrelle.traces.logs.maui_nodes import is_resource_trace
 
     refuse_overwriting(sources, [target])
     if len(sources) == 1 and target.suffix == ".toml" and is_resource_trace(sources[0]):
@@ -87,7 +87,7 @@ def _convert_machine(source: str, target: Path, units: Units) -> None:
     from pipistrelle.studies.inputs.named import require_text
     from pipistrelle.traces.errors import counted
     from pipistrelle.traces.files import trace_name, write_trace
-    from pipistrelle.traces.maui.resources import read_maui_resources
+    from pipistrelle.traces.logs.maui_nodes import read_maui_resources
 
     require_text(source)
     nodes = read_maui_resources(source)

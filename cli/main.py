@@ -77,8 +77,7 @@ class LazyGroup(click.Group):
 
 def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     if value and not ctx.resilient_parsing:
-        from pipistrelle.protocol.base.version import package_version
-        from pipistrelle.protocol.fields import PROTOCOL_VERSION
+        from pipistrelle.protocol.fields import PROTOCOL_VERSION, package_version
 
         click.echo(f"pipistrelle {package_version()} (protocol {PROTOCOL_VERSION})")
         ctx.exit()

@@ -72,7 +72,7 @@ def generate_command(
     import_numpy()
     # Here and below, not above: help needs none of these.
     from pipistrelle.platforms.description import homogeneous
-    from pipistrelle.platforms.failures.outage_csv import csv_chunks
+    from pipistrelle.platforms.failures.outage import csv_chunks
     from pipistrelle.platforms.failures.text import parse_durations
     from pipistrelle.platforms.lengths import parse_seconds
     from pipistrelle.studies.inputs.named import load_platform

@@ -18,7 +18,7 @@ from pipistrelle.cli.options.shared import make_setup, policy_options, policy_wo
 from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean
 from pipistrelle.schedulers.catalogue.names import is_ours, is_policy_name, registered
 from pipistrelle.studies.runs.child import PLACEHOLDER, own_command
-from pipistrelle.traces.logs.size_units import Units
+from pipistrelle.traces.logs.kinds import Units
 
 if TYPE_CHECKING:
     from pipistrelle.schedulers.policy.interfaces import Policy
@@ -191,7 +191,7 @@ def _unknown(scheduler: str) -> click.UsageError:
 
 
 def _in_process(setup: "Setup", policy: "Policy", **outputs: Any) -> "Result":
-    from pipistrelle.protocol.base.version import package_version
+    from pipistrelle.protocol.fields import package_version
     from pipistrelle.schedulers.policy.runtime import Runtime
     from pipistrelle.server.simulation import simulate
     from pipistrelle.server.transport.in_process import InProcessTransport

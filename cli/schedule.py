@@ -83,7 +83,7 @@ def command(
     if is_ours(name):  # a policy of the user's own may want threads
         import_numpy()
     # Only what the way to the server needs is imported: each run starts this command once more.
-    from pipistrelle.protocol.base.version import package_version
+    from pipistrelle.protocol.fields import package_version
     from pipistrelle.schedulers.policy.runtime import Runtime
 
     policy = settings.make_policy(name, warn=not quiet, order=order, backfill=backfill, placement=placement)

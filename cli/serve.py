@@ -14,7 +14,7 @@ from pipistrelle.cli.console import import_numpy, relax_collector
 from pipistrelle.cli.guard import FilledPath, output_files, refuse_overwriting
 from pipistrelle.cli.options.reliability import reliability_options, take_reliability
 from pipistrelle.cli.options.shared import make_setup, simulation_options
-from pipistrelle.traces.logs.size_units import Units
+from pipistrelle.traces.logs.kinds import Units
 
 if TYPE_CHECKING:
     from pipistrelle.server.transport.peer import ZmqPeer

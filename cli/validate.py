@@ -23,8 +23,8 @@ from pipistrelle.traces.describe import describe as describe_workload
 from pipistrelle.traces.files import trace_name
 from pipistrelle.traces.load import load
 from pipistrelle.traces.logs.haizea import is_lease_trace
-from pipistrelle.traces.logs.size_units import Units
-from pipistrelle.traces.maui.resources import is_resource_trace, read_maui_resources
+from pipistrelle.traces.logs.kinds import Units
+from pipistrelle.traces.logs.maui_nodes import is_resource_trace, read_maui_resources
 from pipistrelle.traces.workload import decimal_text
 
 

@@ -1,6 +1,8 @@
-"""What the codecs of both dialects share: how JSON is written, what is refused, and how that is said."""
+"""What both dialects share: how JSON is written, what is refused and how that is said, what a socket's monitor tells."""
 
 import math
+from collections.abc import Sequence
+from struct import Struct
 from typing import Any, Final, NoReturn, SupportsFloat, SupportsIndex, TypeVar
 
 import msgspec
@@ -157,3 +159,16 @@ def require_finite(value: Any, path: str) -> None:
     elif isinstance(value, list | tuple):
         for index, item in enumerate(value):
             require_finite(item, f"{path}[{index}]")
+
+
+_EVENT: Final = Struct("=Hi")
+
+
+def socket_event(frames: Sequence[bytes]) -> tuple[int, int]:
+    """Return the event in a message of a socket's monitor and its value, for a connection its file descriptor.
+
+    The format: zmq_socket_monitor. pyzmq's own function is in a module that imports asyncio: more than all else that a
+    server starts with.
+    """
+    event, value = _EVENT.unpack(frames[0])
+    return event, value

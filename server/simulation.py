@@ -10,8 +10,7 @@ from typing import Any
 
 import msgspec
 
-from pipistrelle.protocol.base.version import package_version
-from pipistrelle.protocol.fields import PROTOCOL_VERSION
+from pipistrelle.protocol.fields import PROTOCOL_VERSION, package_version
 from pipistrelle.protocol.messages import HelloData, WelcomeData
 from pipistrelle.server.assembly import make_engine
 from pipistrelle.server.begin import describe_run

@@ -9,19 +9,18 @@ from pipistrelle.protocol.base.errors import did_you_mean
 from pipistrelle.traces.errors import TraceError, shown
 from pipistrelle.traces.files import PathText, open_trace, write_trace
 from pipistrelle.traces.logs.job_table import LogOptions
-from pipistrelle.traces.logs.signs import kind_of
-from pipistrelle.traces.logs.size_units import Units
+from pipistrelle.traces.logs.kinds import Units, kind_of
 from pipistrelle.traces.workload import LABELS, Workload
 
 if TYPE_CHECKING:
+    from pipistrelle.traces.logs.pbs import PbsLog
     from pipistrelle.traces.logs.sacct import SacctLog
-    from pipistrelle.traces.pbs.accounting import PbsLog
 
 #: {kind of log: module and function that read it}; a module is imported when its format is met, to start fast
 _READERS: Final = {
     "haizea": ("logs.haizea", "parse_haizea"),
-    "maui": ("maui.jobs", "parse_maui"),
-    "pbs": ("pbs.accounting", "parse_pbs_accounting"),
+    "maui": ("logs.maui", "parse_maui"),
+    "pbs": ("logs.pbs", "parse_pbs_accounting"),
     "sacct": ("logs.sacct", "parse_sacct"),
 }
 #: {suffix: module and function that write the format}
@@ -30,8 +29,8 @@ _WRITERS: Final = {
     for suffix, place in (
         (".swf", ("logs.swf", "swf_chunks")),
         (".json", ("batsim.text", "batsim_chunks")),
-        (".sacct", ("logs.sacct_text", "sacct_chunks")),
-        (".maui", ("maui.text", "maui_chunks")),
+        (".sacct", ("logs.sacct", "sacct_chunks")),
+        (".maui", ("logs.maui", "maui_chunks")),
     )
     for packing in ("", ".gz", ".xz")
 }
@@ -134,7 +133,7 @@ def load_parts(paths: Sequence[PathText], *, units: Units = "nodes", timezone: s
 def _log(kind: str, options: LogOptions) -> "PbsLog | SacctLog | None":
     """Return what gathers a log in several files; None if logs of this kind are in one."""
     if kind == "pbs":
-        from pipistrelle.traces.pbs.accounting import PbsLog
+        from pipistrelle.traces.logs.pbs import PbsLog
 
         return PbsLog(options)
     if kind == "sacct":
@@ -196,7 +195,7 @@ def not_kept(workload: Workload, path: PathText) -> list[str]:
             lost.append("state (but for success, failure and cancellation)")
         return lost
     if ending == ".maui":
-        from pipistrelle.traces.maui.text import loses_states as loses_failures
+        from pipistrelle.traces.logs.maui import loses_states as loses_failures
 
         if loses_failures(workload):
             lost.append("state (but for removed jobs and those that never ran)")

@@ -1,8 +1,9 @@
 """The jobs of a trace, one column an attribute: what every reader returns and everything else takes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from heapq import merge
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -223,3 +224,28 @@ def _same(mine: NDArray[Any], its: NDArray[Any]) -> bool:
 
 def _same_columns(mine: dict[str, NDArray[Any]], its: dict[str, NDArray[Any]]) -> bool:
     return mine.keys() == its.keys() and all(_same(mine[name], its[name]) for name in mine)
+
+
+#: rows that are turned from arrays into numbers at a time
+_BLOCK = 4096
+
+
+def submissions(workloads: Mapping[str, Workload]) -> Iterator[tuple[str, int]]:
+    """Yield (prefix, row) of every job by submit time; at one time in the order of `workloads`, then by row.
+
+    The jobs of each workload must be sorted by submit time, as all readers and `clean` leave them.
+    """
+    if len(workloads) == 1:
+        for prefix, workload in workloads.items():
+            yield from ((prefix, row) for row in range(len(workload)))
+        return
+    streams = (_rows(workload, place, prefix) for place, (prefix, workload) in enumerate(workloads.items()))
+    for _time, _place, row, prefix in merge(*streams):
+        yield prefix, row
+
+
+def _rows(workload: Workload, place: int, prefix: str) -> Iterator[tuple[float, int, int, str]]:
+    for begin in range(0, len(workload), _BLOCK):
+        times = workload.submit[begin : begin + _BLOCK].tolist()
+        for row, time in enumerate(times, start=begin):
+            yield time, place, row, prefix

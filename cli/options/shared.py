@@ -11,7 +11,7 @@ from pipistrelle.cli.guard import FilledPath
 from pipistrelle.protocol.base.log import logger
 from pipistrelle.schedulers.catalogue.names import PARTS
 from pipistrelle.studies.runs.timeouts import DECISION_TIMEOUT, HELLO_TIMEOUT
-from pipistrelle.traces.logs.size_units import Units
+from pipistrelle.traces.logs.kinds import Units
 
 # What the commands do is imported when they do it: help, and a scheduler's process, need little of it.
 if TYPE_CHECKING:

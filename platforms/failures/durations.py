@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipistrelle.platforms.errors import OutageError
-from pipistrelle.platforms.failures.outage_csv import seconds_text
+from pipistrelle.platforms.failures.outage import seconds_text
 from pipistrelle.platforms.failures.portable_math import cos_turns, exp, log
 
 Floats = NDArray[np.float64]

@@ -9,7 +9,7 @@ from zmq.backend import Socket as RawSocket
 
 from pipistrelle.protocol.base.log import logger
 from pipistrelle.protocol.batsim.session import BatsimSchedulerSession
-from pipistrelle.protocol.socket_events import socket_event
+from pipistrelle.protocol.frames import socket_event
 from pipistrelle.schedulers.policy.batsim_runtime import BatsimRuntime
 from pipistrelle.schedulers.policy.errors import ServerGone
 from pipistrelle.schedulers.wire.zmtp import AddressError

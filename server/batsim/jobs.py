@@ -12,8 +12,7 @@ from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.hosts.work import outcome
 from pipistrelle.traces.batsim.profiles import Composed, Profile
 from pipistrelle.traces.batsim.text import job_text, profile_texts, with_id
-from pipistrelle.traces.merge import submissions
-from pipistrelle.traces.workload import Workload, decimal_texts
+from pipistrelle.traces.workload import Workload, decimal_texts, submissions
 
 #: rows that are turned from arrays into numbers at a time
 _BLOCK: Final = 4096

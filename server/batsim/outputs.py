@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from math import fsum
 from typing import Any, Final, Protocol
 
-from pipistrelle.protocol.base.version import package_version
-from pipistrelle.protocol.fields import EndReason
+from pipistrelle.protocol.fields import EndReason, package_version
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import SWITCHING_OFF, SWITCHING_ON, Observer

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from pipistrelle.protocol.base.version import package_version
+from pipistrelle.protocol.fields import package_version
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.outputs.attempt_recorder import AttemptRecorder
 from pipistrelle.server.outputs.metrics import Summary

@@ -13,8 +13,8 @@ from pipistrelle.protocol.base.errors import ProtocolError, RemoteProtocolError
 from pipistrelle.protocol.batsim.codec import encode_notice
 from pipistrelle.protocol.batsim.session import BatsimServerSession
 from pipistrelle.protocol.fields import PROTOCOL_VERSION
+from pipistrelle.protocol.frames import socket_event
 from pipistrelle.protocol.messages import HelloData, Notice, WelcomeData
-from pipistrelle.protocol.socket_events import socket_event
 from pipistrelle.server.errors import EndpointError, SchedulerFailed
 from pipistrelle.server.transport.endpoint import check_endpoint
 from pipistrelle.server.transport.peer import GRACE_S, TICK_MS, ZmqPeer, scheduler_named

@@ -13,9 +13,9 @@ from zmq.backend import Socket as RawSocket
 from pipistrelle.protocol.base.errors import ProtocolError, RemoteProtocolError
 from pipistrelle.protocol.base.log import logger
 from pipistrelle.protocol.fields import RefusalCode
+from pipistrelle.protocol.frames import socket_event
 from pipistrelle.protocol.messages import HelloData, Notice, Refused, RefusedData, Welcome, WelcomeData
 from pipistrelle.protocol.session import ServerSession, negotiate
-from pipistrelle.protocol.socket_events import socket_event
 from pipistrelle.server.errors import EndpointError, SchedulerFailed
 from pipistrelle.server.transport.endpoint import check_endpoint
 from pipistrelle.server.transport.ipc_path import free_ipc_path, in_use

@@ -8,9 +8,9 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 
 from pipistrelle.protocol.base.errors import printable
-from pipistrelle.protocol.base.version import package_version
 from pipistrelle.protocol.decisions import Decision, ExecuteJob, RejectJob
 from pipistrelle.protocol.events import DecisionRejectedData
+from pipistrelle.protocol.fields import package_version
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.plan.slices import end_of
 from pipistrelle.schedulers.policy.interfaces import Policy

@@ -6,8 +6,8 @@ from typing import Final
 
 from pipistrelle.platforms.classes import JobClass
 from pipistrelle.platforms.description import Platform, Pool, Property
-from pipistrelle.traces.logs.size_units import Units
-from pipistrelle.traces.maui.resources import MauiNode
+from pipistrelle.traces.logs.kinds import Units
+from pipistrelle.traces.logs.maui_nodes import MauiNode
 
 _ODD: Final = re.compile(r"[^A-Za-z0-9_.-]+")
 _LONGEST: Final = 48  # of a pool's name may have 64, a number comes behind it

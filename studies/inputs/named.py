@@ -12,7 +12,7 @@ from pipistrelle.platforms.simgrid.grammar import is_xml
 from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean
 from pipistrelle.traces import catalogue as workloads
 from pipistrelle.traces.load import load
-from pipistrelle.traces.logs.size_units import Units
+from pipistrelle.traces.logs.kinds import Units
 from pipistrelle.traces.workload import Workload
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from pipistrelle.protocol.base.errors import did_you_mean
 from pipistrelle.studies.inputs.named import read_text
 from pipistrelle.traces.outages.load import load_outage_log
 from pipistrelle.traces.outages.log import OutageLog
-from pipistrelle.traces.outages.times import iso_time
+from pipistrelle.traces.outages.rows import iso_time
 
 #: logs kept by programs or by hand, in which outages of a node overlap now and then; our own CSV is exact
 _MERGED = ("LANL", "Titan", "Slurm")

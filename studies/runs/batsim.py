@@ -14,10 +14,10 @@ import numpy as np
 from pipistrelle.platforms.simgrid.platform_file import SimGridPlatform
 from pipistrelle.protocol.base.errors import PipistrelleError, printable
 from pipistrelle.protocol.base.log import logger
-from pipistrelle.protocol.base.version import package_version
 from pipistrelle.protocol.batsim.codec import encode_notice, encode_reply
 from pipistrelle.protocol.decisions import ExecuteJob, ExecuteJobData
 from pipistrelle.protocol.events import JobSubmitted
+from pipistrelle.protocol.fields import package_version
 from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.server.batsim.outputs import BatsimOutputs

@@ -13,7 +13,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
 from pipistrelle.platforms.description import Platform
-from pipistrelle.protocol.base.version import package_version
+from pipistrelle.protocol.fields import package_version
 from pipistrelle.schedulers.catalogue.registry import make_policy
 from pipistrelle.schedulers.policy.interfaces import Policy
 from pipistrelle.schedulers.policy.runtime import Runtime

@@ -8,9 +8,9 @@ import numpy as np
 
 from pipistrelle.traces.batsim.profiles import Composed, Delay, Profile, UsageTrace, delay_json, leaves, runtime_of
 from pipistrelle.traces.batsim.workload import label_text
+from pipistrelle.traces.clean import and_more
 from pipistrelle.traces.errors import TraceError, shown
 from pipistrelle.traces.logs.labels import written_labels
-from pipistrelle.traces.runnable import and_more
 from pipistrelle.traces.workload import LABELS, Workload, decimal_text
 
 _KNOWN = frozenset({"id", "subtime", "walltime", "res", "profile"})

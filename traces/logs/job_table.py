@@ -13,7 +13,7 @@ import numpy as np
 from pipistrelle.protocol.base.errors import did_you_mean, printable
 from pipistrelle.traces.errors import TraceError, shown
 from pipistrelle.traces.files import PathText, binary_file, trace_name
-from pipistrelle.traces.logs.size_units import Units
+from pipistrelle.traces.logs.kinds import Units
 from pipistrelle.traces.workload import LABELS, LARGEST, Floats, Ints, Workload, decimal_text
 
 #: the numbers of SWF's field 11, status

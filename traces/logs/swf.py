@@ -12,10 +12,10 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pipistrelle.traces.clean import require_ids, require_runtimes
 from pipistrelle.traces.errors import TraceError, shown
 from pipistrelle.traces.files import PathText, binary_file, open_trace, trace_name
 from pipistrelle.traces.logs.swf_numbers import numbered
-from pipistrelle.traces.runnable import require_ids, require_runtimes
 from pipistrelle.traces.workload import LARGEST, Floats, Ints, Workload, decimal_text, decimal_texts
 
 FORMAT: Final = "SWF"

@@ -12,9 +12,8 @@ from typing import Final
 from pipistrelle.traces.errors import TraceError, shown
 from pipistrelle.traces.files import PathText, trace_name
 from pipistrelle.traces.outages.log import OutageLog
-from pipistrelle.traces.outages.rows import Row, assemble, clean_cause, malformed, natural
+from pipistrelle.traces.outages.rows import Row, american_time, assemble, clean_cause, malformed, natural, unix_time
 from pipistrelle.traces.outages.table import CsvLines
-from pipistrelle.traces.outages.times import american_time, unix_time
 
 _CAUSES: Final = ("Facilities", "Hardware", "Human Error", "Network", "Undetermined", "Software")
 _NEEDED: Final = ("System", "nodes", "nodenumz", "node prod", "node decom", "Prob Started", "Prob Fixed", *_CAUSES)

@@ -6,8 +6,7 @@ from typing import Final
 
 from pipistrelle.traces.files import PathText, trace_name
 from pipistrelle.traces.outages.log import OutageLog
-from pipistrelle.traces.outages.rows import Row, assemble, clean_cause, malformed
-from pipistrelle.traces.outages.times import american_time
+from pipistrelle.traces.outages.rows import Row, american_time, assemble, clean_cause, malformed
 
 _LINE: Final = re.compile(r"([0-9/]+ [0-9:.]+);([0-9A-Fa-f]+);([^;]*);([^;]*);([^;]*);(.*)")
 _STATE: Final = re.compile(r"attributes set:\s*state\s*([-+=])\s*([\w,|+-]+)")

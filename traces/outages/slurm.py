@@ -8,8 +8,7 @@ from typing import Final
 from pipistrelle.traces.errors import TraceError, shown
 from pipistrelle.traces.files import PathText, trace_name
 from pipistrelle.traces.outages.log import OutageLog
-from pipistrelle.traces.outages.rows import Row, assemble, clean_cause, malformed
-from pipistrelle.traces.outages.times import iso_time
+from pipistrelle.traces.outages.rows import Row, assemble, clean_cause, iso_time, malformed
 
 #: sacctmgr's names of columns may be cut to the columns' width
 _NEEDED: Final = ("NodeName", "TimeStart", "TimeEnd", "State")

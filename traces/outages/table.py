@@ -11,8 +11,7 @@ from pipistrelle.protocol.units.text import NodeSetError
 from pipistrelle.traces.errors import TraceError, shown
 from pipistrelle.traces.files import PathText, trace_name
 from pipistrelle.traces.outages.log import OutageLog
-from pipistrelle.traces.outages.rows import Row, assemble, malformed
-from pipistrelle.traces.outages.times import iso_time, seconds
+from pipistrelle.traces.outages.rows import Row, assemble, iso_time, malformed, seconds
 
 COLUMNS: Final = ("node", "down", "up", "cause", "announced")
 _NEEDED: Final = ("node", "down", "up")

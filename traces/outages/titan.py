@@ -14,9 +14,8 @@ import numpy as np
 from pipistrelle.traces.errors import TraceError, shown
 from pipistrelle.traces.files import PathText, trace_name
 from pipistrelle.traces.outages.log import Lives, OutageLog
-from pipistrelle.traces.outages.rows import Row, assemble, malformed
+from pipistrelle.traces.outages.rows import Row, assemble, iso_time, malformed, seconds, unix_time
 from pipistrelle.traces.outages.table import CsvLines
-from pipistrelle.traces.outages.times import iso_time, seconds, unix_time
 
 _NEEDED: Final = ("SN", "location", "insert", "remove", "duration", "event")
 #: what tells this table from others: its header holds all of these

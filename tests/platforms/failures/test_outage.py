@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipistrelle.platforms.failures.outage import Outage, OutageError, Outages, merge
-from pipistrelle.platforms.failures.outage_csv import csv_chunks, seconds_text
+from pipistrelle.platforms.failures.outage import Outage, OutageError, Outages, csv_chunks, merge, seconds_text
 
 ROWS = [Outage(3, 5.0, 6.0), Outage(0, 5.0, 9.5, "fan"), Outage(1, 2.0, math.inf, "power", 1.0)]
 

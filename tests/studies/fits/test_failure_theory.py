@@ -7,7 +7,7 @@ import pytest
 
 from pipistrelle.platforms.failures.durations import Exponential, Fixed, Lognormal, Weibull
 from pipistrelle.platforms.failures.models import FailureModel
-from pipistrelle.platforms.failures.outage_csv import csv_chunks
+from pipistrelle.platforms.failures.outage import csv_chunks
 from pipistrelle.platforms.failures.plan import FailurePlan, Source
 from pipistrelle.studies.fits.failures import fit_exponential, fit_weibull
 from pipistrelle.studies.yields.lifetimes import Estimate

@@ -7,7 +7,7 @@ from pipistrelle.platforms.description import homogeneous
 from pipistrelle.platforms.failures import catalogue as failure_catalogue
 from pipistrelle.platforms.failures.durations import Exponential, Fixed, Lognormal, Weibull
 from pipistrelle.platforms.failures.models import FailureModel, draw_lengths
-from pipistrelle.platforms.failures.outage_csv import csv_chunks
+from pipistrelle.platforms.failures.outage import csv_chunks
 from pipistrelle.platforms.failures.plan import FailurePlan, Source
 from pipistrelle.platforms.failures.text import parse_failures
 from pipistrelle.studies.fits.failures import FitError, aic, fit_exponential, fit_log, fit_repair, fit_weibull

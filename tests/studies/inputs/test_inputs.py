@@ -20,7 +20,7 @@ from pipistrelle.studies.inputs.named import (
     units_remark,
 )
 from pipistrelle.traces import catalogue as workloads
-from pipistrelle.traces.logs.size_units import Units
+from pipistrelle.traces.logs.kinds import Units
 
 LINE = "1 0 -1 100 4 -1 -1 4 200 -1 1 7 2 -1 -1 -1 -1 -1\n"
 

@@ -5,7 +5,7 @@ import pytest
 from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.platforms.read import parse_platform, to_toml
 from pipistrelle.studies.inputs.maui_machine import maui_platform
-from pipistrelle.traces.maui.resources import MauiNode
+from pipistrelle.traces.logs.maui_nodes import MauiNode
 
 
 def node(name: str, *, features: tuple[str, ...] = (), classes: tuple[str, ...] = ("batch",), **changes) -> MauiNode:

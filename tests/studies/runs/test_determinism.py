@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pipistrelle.protocol.base.version import package_version
+from pipistrelle.protocol.fields import package_version
 from pipistrelle.protocol.messages import HelloData, Notice, Reply, Welcome, WelcomeData
 from pipistrelle.protocol.session import SchedulerSession, ServerSession, negotiate
 from pipistrelle.schedulers.catalogue.registry import make_policy

@@ -9,11 +9,9 @@ from hypothesis import strategies as st
 from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.logs.haizea import parse_haizea
 from pipistrelle.traces.logs.job_table import LogOptions
-from pipistrelle.traces.logs.sacct import parse_sacct
-from pipistrelle.traces.logs.sacct_text import sacct_chunks
-from pipistrelle.traces.maui.jobs import parse_maui
-from pipistrelle.traces.maui.text import maui_chunks
-from pipistrelle.traces.pbs.accounting import parse_pbs_accounting
+from pipistrelle.traces.logs.maui import maui_chunks, parse_maui
+from pipistrelle.traces.logs.pbs import parse_pbs_accounting
+from pipistrelle.traces.logs.sacct import parse_sacct, sacct_chunks
 
 PBS = (
     b"03/01/2017 08:00:00;Q;101.s;queue=q\n03/01/2017 08:30:10;E;101.s;user=alice account=a jobname=my job queue=q "

@@ -8,7 +8,7 @@ import pytest
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.outages.load import load_outage_log
-from pipistrelle.traces.outages.times import unix_time
+from pipistrelle.traces.outages.rows import unix_time
 
 LANL_HEAD = (
     "System,machine type,nodes,nodenum,nodenumz,node install,node prod,node decom,Prob Started,Prob Fixed,"

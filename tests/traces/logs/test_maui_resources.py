@@ -4,7 +4,7 @@ import pytest
 
 from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.load import load
-from pipistrelle.traces.maui.resources import is_resource_trace, read_maui_resources
+from pipistrelle.traces.logs.maui_nodes import is_resource_trace, read_maui_resources
 
 LINE = (
     "COMPUTENODE AVAILABLE 1488355200 r1i0n0 isrv5 131072 131000 1 24 1 1 1 [NONE] x86_64 [mic][ib] "

@@ -11,8 +11,8 @@ from typing import Final
 from pipistrelle.traces.errors import TraceError, shown
 from pipistrelle.traces.files import PathText, open_trace
 from pipistrelle.traces.logs.job_table import Names, numbered_lines, whole_number
-from pipistrelle.traces.logs.signs import NODE_SIGN, is_remark, kind_of
-from pipistrelle.traces.maui.jobs import NONE
+from pipistrelle.traces.logs.kinds import NODE_SIGN, is_remark, kind_of
+from pipistrelle.traces.logs.maui import NONE
 
 WIDTH: Final = 21
 _EVENTS: Final = ("AVAILABLE", "DEFINED", "DRAINED")

@@ -1,7 +1,10 @@
-"""Telling how a workload is written by how it begins, without any of the readers."""
+"""What kinds of logs of jobs there are: by what one is recognised, and what its sizes may count."""
 
 import re
 from typing import Final, Literal
+
+Units = Literal["nodes", "processors"]
+
 
 Kind = Literal["batsim", "haizea", "maui", "maui resources", "pbs", "sacct", "swf"]
 

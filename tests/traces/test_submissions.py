@@ -4,8 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipistrelle.traces.merge import submissions
-from pipistrelle.traces.workload import Workload
+from pipistrelle.traces.workload import Workload, submissions
 
 
 def workload(*times):

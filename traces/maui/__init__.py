@@ -1,1 +1,0 @@
-"""Maui's traces: workloads and machines."""
