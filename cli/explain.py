@@ -10,7 +10,7 @@ import click
 
 from pipistrelle.cli.console import relax_collector
 from pipistrelle.cli.guard import FilledPath
-from pipistrelle.schedulers.catalogue.spans import seconds_of
+from pipistrelle.protocol.base.lengths import seconds_of
 
 if TYPE_CHECKING:
     from pipistrelle.cli.asked import Asked

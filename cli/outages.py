@@ -74,7 +74,7 @@ def generate_command(
     from pipistrelle.platforms.description import homogeneous
     from pipistrelle.platforms.failures.outage import csv_chunks
     from pipistrelle.platforms.failures.text import parse_durations
-    from pipistrelle.platforms.lengths import parse_seconds
+    from pipistrelle.protocol.base.lengths import parse_seconds
     from pipistrelle.studies.inputs.named import load_platform
     from pipistrelle.studies.inputs.outages import failure_plan
     from pipistrelle.traces.files import write_trace
@@ -157,8 +157,8 @@ def fit_command(
 ) -> None:
     """Fit a failure model to the outages in FILE, by maximum likelihood, and write it as TOML for --failures."""
     import_numpy()
-    from pipistrelle.platforms.failures.fitted_toml import to_toml
-    from pipistrelle.platforms.lengths import parse_seconds
+    from pipistrelle.platforms.failures.fitted import to_toml
+    from pipistrelle.protocol.base.lengths import parse_seconds
     from pipistrelle.studies.fits.failures import fit_log
     from pipistrelle.traces.files import write_trace
     from pipistrelle.traces.outages.load import load_outage_log

@@ -7,8 +7,8 @@ from typing import Any, Final
 import click
 
 from pipistrelle.platforms.failures.yield_model import MOST_NODES, Allocation, YieldError
-from pipistrelle.platforms.lengths import UNITS, parse_seconds
 from pipistrelle.protocol.base.errors import printable
+from pipistrelle.protocol.base.lengths import UNITS, parse_seconds
 from pipistrelle.studies.yields.lifetimes import Estimate, WaitRow, YieldRow, wait_rows, yield_rows
 from pipistrelle.traces.resilience import parse_resilience
 

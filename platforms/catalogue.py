@@ -3,9 +3,9 @@
 from importlib.resources import files
 
 from pipistrelle.platforms.description import Platform
-from pipistrelle.platforms.errors import PlatformError, shown
+from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.platforms.read import parse_platform
-from pipistrelle.protocol.base.errors import did_you_mean
+from pipistrelle.protocol.base.errors import did_you_mean, shown
 
 _SUFFIX = ".toml"
 

@@ -4,8 +4,8 @@ import math
 
 import msgspec
 
-from pipistrelle.platforms.errors import PlatformError, shown
-from pipistrelle.protocol.base.errors import did_you_mean
+from pipistrelle.platforms.errors import PlatformError
+from pipistrelle.protocol.base.errors import did_you_mean, shown
 
 _LONGEST_NAME = 64
 

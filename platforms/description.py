@@ -15,10 +15,10 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from pipistrelle.platforms.classes import JobClass, check_classes, check_overheads
-from pipistrelle.platforms.errors import PlatformError, shown
-from pipistrelle.platforms.lengths import parse_seconds
+from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.platforms.topology.node_names import NodeNames
-from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean
+from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, shown
+from pipistrelle.protocol.base.lengths import parse_seconds
 from pipistrelle.protocol.events import ClassInfo, PlatformInfo, PoolInfo
 from pipistrelle.protocol.fields import LONGEST
 from pipistrelle.protocol.units.nodesets import NodeSet

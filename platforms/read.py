@@ -1,6 +1,5 @@
 """The text form of a machine: TOML in, TOML out. Files are the caller's business."""
 
-import json
 import re
 from typing import Any, Final
 
@@ -8,12 +7,12 @@ import msgspec
 
 from pipistrelle.platforms.classes import JobClass
 from pipistrelle.platforms.description import Failing, Platform, Pool, Property
-from pipistrelle.platforms.errors import PlatformError, shown
-from pipistrelle.protocol.base.errors import did_you_mean
+from pipistrelle.platforms.errors import PlatformError
+from pipistrelle.protocol.base.errors import did_you_mean, shown
+from pipistrelle.protocol.base.toml import read_toml, toml_value
 
 _MANUAL: Final = "docs/platforms.md lists every key."
 _AT: Final = re.compile(r"(.*) - at `\$([\w.\[\]]*)`", re.DOTALL)
-_POSITION: Final = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", re.DOTALL)
 #: {key of tables, empty for the top: (what one is, the keys that it must have)}
 _TABLES: Final[dict[str, tuple[type[msgspec.Struct], str]]] = {
     "": (Platform, "name, pools"),
@@ -53,17 +52,7 @@ def parse_platform(text: str, where: str) -> Platform:
         if the text is no TOML (with line and column where the parser gives them), has an unknown, missing or repeated
         key, a value of the wrong type or out of range, or describes no valid machine (with the value's path).
     """
-    import tomllib  # for many runs no file is read
-
-    try:
-        text.encode()
-        raw = tomllib.loads(text)
-    except UnicodeEncodeError as error:
-        raise PlatformError("the text is not Unicode", where=where, hint="Save the file as UTF-8.") from error
-    except RecursionError:
-        raise PlatformError("arrays or tables are nested too deep", where=where, hint=_MANUAL) from None
-    except ValueError as error:
-        raise _syntax_error(str(error), where) from error
+    raw = read_toml(text, where, PlatformError, manual=_MANUAL, hint="Text needs quotes; a pool begins with [[pools]].")
     try:
         return msgspec.convert(raw, Platform)
     except PlatformError as error:
@@ -77,59 +66,34 @@ def parse_platform(text: str, where: str) -> Platform:
 
 def to_toml(platform: Platform) -> str:
     """Return TOML text that `parse_platform` reads as the same machine; no line depends on anything but its value."""
-    lines = [f"name = {_value(platform.name)}"]
-    lines += [f"{key} = {_value(text)}" for key in ("description", "source") if (text := getattr(platform, key))]
+    lines = [f"name = {toml_value(platform.name)}"]
+    lines += [f"{key} = {toml_value(text)}" for key in ("description", "source") if (text := getattr(platform, key))]
     for pool in platform.pools:
         lines += [
             "",
             "[[pools]]",
-            f"name = {_value(pool.name)}",
+            f"name = {toml_value(pool.name)}",
             f"nodes = {pool.nodes}",
             f"units_per_node = {pool.units_per_node}",
-            f"unit = {_value(pool.unit)}",
+            f"unit = {toml_value(pool.unit)}",
         ]
-        lines += [f"{key} = {_value(time)}" for key in ("prologue", "epilogue") if (time := getattr(pool, key))]
+        lines += [f"{key} = {toml_value(time)}" for key in ("prologue", "epilogue") if (time := getattr(pool, key))]
         told = ((key, getattr(pool, key)) for key in ("names", "node_class", "mttf", "age"))
-        lines += [f"{key} = {_value(value)}" for key, value in told if value is not msgspec.UNSET]
+        lines += [f"{key} = {toml_value(value)}" for key, value in told if value is not msgspec.UNSET]
         if pool.properties:
             lines += ["", "[pools.properties]"]
-            lines += [f"{_value(key)} = {_value(value)}" for key, value in pool.properties.items()]
+            lines += [f"{toml_value(key)} = {toml_value(value)}" for key, value in pool.properties.items()]
     for failing in platform.failures:
-        lines += ["", "[[failures]]", f"model = {_value(failing.model)}"]
+        lines += ["", "[[failures]]", f"model = {toml_value(failing.model)}"]
         if failing.repair is not None:
-            lines.append(f"repair = {_value(failing.repair)}")
+            lines.append(f"repair = {toml_value(failing.repair)}")
     for one in platform.classes:
-        lines += ["", "[[classes]]", f"name = {_value(one.name)}"]
+        lines += ["", "[[classes]]", f"name = {toml_value(one.name)}"]
         for key, default in zip(one.__struct_fields__[1:], one.__struct_defaults__, strict=True):
             value = getattr(one, key)
             if value != default:
-                text = f"[{', '.join(map(_value, value))}]" if isinstance(value, tuple) else _value(value)
-                lines.append(f"{key} = {text}")
+                lines.append(f"{key} = {toml_value(value)}")
     return "\n".join(lines) + "\n"
-
-
-def _value(value: Property) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        # A JSON string is a TOML basic string, but for DEL, which TOML wants escaped.
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    return repr(value)
-
-
-def _syntax_error(complaint: str, where: str) -> PlatformError:
-    """Return the error of a text that is no TOML."""
-    found = _POSITION.fullmatch(complaint)
-    if found is None:
-        # The one complaint of tomllib's that is not its own: int() on thousands of digits.
-        return PlatformError("a number is too long", where=where, hint=_MANUAL)
-    said, line, column = found.groups()
-    place = f"line {line}, column {column}" if line else "end of the text"
-    return PlatformError(
-        f"this is not TOML: {said[:1].lower()}{said[1:]}",
-        where=f"{where}, {place}",
-        hint="Text needs quotes; a pool begins with [[pools]].",
-    )
 
 
 def _shape_error(complaint: str, raw: dict[str, Any], where: str) -> PlatformError:

@@ -1,4 +1,4 @@
-"""What both dialects share: how JSON is written, what is refused and how that is said, what a socket's monitor tells."""
+"""What both dialects share: how JSON is written, what is refused and how that is said, a socket's monitor."""
 
 import math
 from collections.abc import Sequence

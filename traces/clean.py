@@ -5,7 +5,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pipistrelle.traces.errors import TraceError, counted, shown
+from pipistrelle.protocol.base.errors import quoted
+from pipistrelle.traces.errors import TraceError, counted
 from pipistrelle.traces.workload import Ints, Workload
 
 NO_RUNTIME = "run time zero or missing"
@@ -77,9 +78,9 @@ def require_runtimes(workload: Workload, format: str) -> None:
         row = int(unknown[0])
         raise TraceError(
             f"{format} cannot keep a job that computes",
-            where=f"{workload.name}, job {shown(workload.ids[row])}",
+            where=f"{workload.name}, job {quoted(workload.ids[row])}",
             expected="a profile of delays",
-            found=f"profile {shown(workload.profile_of(row))}{and_more(unknown.size - 1)}",
+            found=f"profile {quoted(workload.profile_of(row))}{and_more(unknown.size - 1)}",
             hint="Its hosts decide how long it takes: keep the workload in Batsim's JSON.",
         )
 
@@ -95,7 +96,7 @@ def require_ids(workload: Workload, format: str, fits: Callable[[str], bool], ex
         if not fits(job):
             raise TraceError(
                 f"{format} cannot keep this job id",
-                where=f"{workload.name}, job {shown(job)}",
+                where=f"{workload.name}, job {quoted(job)}",
                 expected=expected,
                 hint="Keep the workload in Batsim's JSON, or number its jobs with 'convert --renumber'.",
             )

@@ -1,8 +1,6 @@
-"""The error of this layer, and how text from a file is shown in it."""
+"""The errors of this layer."""
 
 from pipistrelle.protocol.base.errors import PipistrelleError
-
-_SHOWN = 60  # characters: a message stays one line, whatever the file holds
 
 
 class TraceError(PipistrelleError):
@@ -13,12 +11,6 @@ class TraceOutputError(TraceError):
     """A workload cannot be written."""
 
     exit_code = 6
-
-
-def shown(text: object) -> str:
-    """Return text from a file for a message: printable, quoted, and cut if it is long."""
-    quoted = repr(str(text))
-    return quoted if len(quoted) <= _SHOWN else f"{quoted[:_SHOWN]}...'"
 
 
 def counted(count: int, thing: str) -> str:

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from pipistrelle.protocol.base.errors import did_you_mean
-from pipistrelle.traces.errors import TraceError, shown
+from pipistrelle.protocol.base.errors import did_you_mean, quoted
+from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.files import PathText, open_trace, write_trace
 from pipistrelle.traces.logs.job_table import LogOptions
 from pipistrelle.traces.logs.kinds import Units, kind_of
@@ -171,7 +171,7 @@ def save(workload: Workload, path: PathText) -> None:
         "the name does not say which format to write",
         where=where,
         expected=f"a name that ends in one of {', '.join(SUFFIXES)}",
-        found=shown(name),
+        found=quoted(name),
         hint=_ONLY_READ.get(ending) or did_you_mean(ending or name, list(SUFFIXES)),
     )
 

@@ -8,8 +8,7 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean
-from pipistrelle.traces.errors import shown
+from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, quoted
 
 Kind = Literal["none", "checkpoint", "spares", "moldable", "grid"]
 #: how the time of work between two dumps is chosen, where it is not given in seconds
@@ -104,7 +103,7 @@ def parse_resilience(
     """
     if resilience not in (None, "none", "moldable", "grid"):
         raise ResilienceError(
-            f"there is no resilience {shown(resilience)}",
+            f"there is no resilience {quoted(resilience)}",
             where="--resilience",
             hint=did_you_mean(resilience or "", ["none", "moldable", "grid"]),
         )
@@ -142,19 +141,19 @@ def resilience_of(members: Mapping[str, Any], where: str) -> Resilience:
     """
     if not isinstance(members, Mapping):
         raise ResilienceError(
-            "a job's resilience is no object", where=where, expected='as {"checkpoint": "daly"}', found=shown(members)
+            "a job's resilience is no object", where=where, expected='as {"checkpoint": "daly"}', found=quoted(members)
         )
     texts: dict[str, str] = {}
     for name, value in members.items():
         if name not in MEMBERS:
             raise ResilienceError(
-                f"unknown member {shown(name)} of a job's resilience",
+                f"unknown member {quoted(name)} of a job's resilience",
                 where=where,
                 hint=did_you_mean(name, list(MEMBERS)),
             )
         if isinstance(value, bool) or not isinstance(value, str | int | float):
             raise ResilienceError(
-                f"'{name}' of a job's resilience is neither text nor number", where=where, found=shown(value)
+                f"'{name}' of a job's resilience is neither text nor number", where=where, found=quoted(value)
             )
         if isinstance(value, str):
             texts[name] = value
@@ -181,7 +180,7 @@ def _interval(text: str, dump: float) -> float | Optimum:
         return "daly"
     if _TIME.fullmatch(text.strip()) is None:
         raise ResilienceError(
-            "an interval cannot be read", where="--checkpoint", expected="daly, young or a time", found=shown(text)
+            "an interval cannot be read", where="--checkpoint", expected="daly, young or a time", found=quoted(text)
         )
     interval = _time(text, "--checkpoint")
     if interval <= 0 or interval < dump:
@@ -198,11 +197,11 @@ def _time(text: str, where: str) -> float:
     found = _TIME.fullmatch(text.strip())
     if found is None or found[2] not in _UNITS:
         raise ResilienceError(
-            "a time cannot be read", where=where, expected="a number of seconds, or as 2min", found=shown(text)
+            "a time cannot be read", where=where, expected="a number of seconds, or as 2min", found=quoted(text)
         )
     seconds = float(found[1]) * _UNITS[found[2]]
     if seconds > _LONGEST:
-        raise ResilienceError("a time is too long", where=where, expected=f"at most {_LONGEST:g} s", found=shown(text))
+        raise ResilienceError("a time is too long", where=where, expected=f"at most {_LONGEST:g} s", found=quoted(text))
     return seconds
 
 
@@ -216,5 +215,5 @@ def _spares(text: str) -> tuple[int | None, float | None]:
         "spares cannot be read",
         where="--spares",
         expected="a number of nodes, 1 or more, or a share such as 1%",
-        found=shown(text),
+        found=quoted(text),
     )

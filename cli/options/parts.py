@@ -11,8 +11,8 @@ import click
 
 from pipistrelle.cli.guard import FilledPath
 from pipistrelle.protocol.base.errors import printable
+from pipistrelle.protocol.base.lengths import seconds_of
 from pipistrelle.protocol.base.log import logger
-from pipistrelle.schedulers.catalogue.spans import seconds_of
 
 if TYPE_CHECKING:
     from pipistrelle.schedulers.policy.interfaces import Policy

@@ -8,7 +8,7 @@ import numpy as np
 
 from pipistrelle.cli.options.shared import PositiveNumber
 from pipistrelle.cli.workload.steps import Step, one_source, places
-from pipistrelle.platforms.lengths import parse_seconds
+from pipistrelle.protocol.base.lengths import parse_seconds
 from pipistrelle.studies.workloads.options import (
     parse_factor,
     parse_gaps,

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from importlib.resources import files
 
-from pipistrelle.platforms.errors import OutageError, shown
-from pipistrelle.platforms.failures.fitted_toml import FittedModel, parse_model
+from pipistrelle.platforms.errors import OutageError
+from pipistrelle.platforms.failures.fitted import FittedModel, parse_model
 from pipistrelle.platforms.failures.text import FailureSpec
-from pipistrelle.protocol.base.errors import did_you_mean
+from pipistrelle.protocol.base.errors import did_you_mean, shown
 
 _FOLDER = "library"
 _SUFFIX = ".toml"

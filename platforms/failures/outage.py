@@ -10,7 +10,8 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pipistrelle.platforms.errors import OutageError, shown
+from pipistrelle.platforms.errors import OutageError
+from pipistrelle.protocol.base.errors import shown
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -6,14 +6,14 @@ from dataclasses import dataclass, replace
 from typing import Final, NoReturn, TypeVar, cast
 
 from pipistrelle.platforms.description import Platform
-from pipistrelle.platforms.errors import OutageError, shown
+from pipistrelle.platforms.errors import OutageError
 from pipistrelle.platforms.failures.domains import blocks
 from pipistrelle.platforms.failures.durations import Durations, Exponential, Fixed, Lognormal, Weibull
 from pipistrelle.platforms.failures.models import FailureModel, Scope
 from pipistrelle.platforms.failures.outage import FAILURE
 from pipistrelle.platforms.failures.plan import Source
-from pipistrelle.platforms.lengths import QUANTITY, parse_seconds
-from pipistrelle.protocol.base.errors import did_you_mean
+from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, shown
+from pipistrelle.protocol.base.lengths import QUANTITY, parse_seconds
 
 _T = TypeVar("_T")
 
@@ -296,9 +296,9 @@ def _placed(where: str, parse: Callable[[], _T]) -> _T:
     """Return what `parse` does; its errors say which text they are about, and where in a file."""
     try:
         return parse()
-    except OutageError as error:
+    except PipistrelleError as error:
         _place(where if error.where is None else f"{where} {error.where}", error)
 
 
-def _place(where: str, error: OutageError) -> NoReturn:
+def _place(where: str, error: PipistrelleError) -> NoReturn:
     raise OutageError(error.what, where=where, expected=error.expected, found=error.found, hint=error.hint) from None

@@ -7,8 +7,9 @@ from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import Final, NoReturn
 from zoneinfo import ZoneInfo
 
-from pipistrelle.platforms.errors import PlatformError, shown
-from pipistrelle.platforms.lengths import parse_seconds
+from pipistrelle.platforms.errors import PlatformError
+from pipistrelle.protocol.base.errors import shown
+from pipistrelle.protocol.base.lengths import parse_seconds
 
 _DAY: Final = 86400.0
 _UNIX: Final = datetime(1970, 1, 1, tzinfo=UTC)

@@ -27,10 +27,10 @@ from itertools import count, islice, pairwise
 from typing import Final, NoReturn
 
 from pipistrelle.platforms.description import Platform
-from pipistrelle.platforms.errors import PlatformError, shown
-from pipistrelle.platforms.lengths import parse_seconds
+from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.platforms.maintenance.moments import Clock, Moment, length_or_zero
-from pipistrelle.protocol.base.errors import did_you_mean
+from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, shown
+from pipistrelle.protocol.base.lengths import parse_seconds
 from pipistrelle.protocol.fields import LONGEST
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.protocol.units.text import NodeSetError
@@ -190,7 +190,7 @@ def parse_maintenance(
     """
     try:
         return _Reader(text, platform, epoch, timezone).rule()
-    except PlatformError as error:
+    except PipistrelleError as error:
         raise MaintenanceError(
             error.what, where=where, expected=error.expected, found=error.found, hint=error.hint or _MANUAL
         ) from None

@@ -11,7 +11,7 @@ from xml.parsers import expat
 import msgspec
 
 from pipistrelle.platforms.description import MOST_UNITS
-from pipistrelle.platforms.errors import PlatformError, shown
+from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.platforms.simgrid.grammar import ATTRIBUTES, CONTENT, KNOWN, PROFILES
 from pipistrelle.platforms.simgrid.quantities import (
     SleepPstate,
@@ -24,7 +24,7 @@ from pipistrelle.platforms.simgrid.quantities import (
     parse_watt,
     parse_watts,
 )
-from pipistrelle.protocol.base.errors import did_you_mean
+from pipistrelle.protocol.base.errors import did_you_mean, shown
 
 _T = TypeVar("_T")
 

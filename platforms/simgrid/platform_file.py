@@ -9,10 +9,10 @@ from typing import Final, Literal
 import msgspec
 
 from pipistrelle.platforms.description import Platform, Pool, Property, is_name
-from pipistrelle.platforms.errors import PlatformError, shown
+from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.platforms.simgrid.elements import HostKind, read_elements
 from pipistrelle.platforms.simgrid.quantities import SleepPstate, Watts
-from pipistrelle.protocol.base.errors import did_you_mean
+from pipistrelle.protocol.base.errors import did_you_mean, shown
 
 #: what a host is for.
 Role = Literal["compute_node", "storage", "master"]

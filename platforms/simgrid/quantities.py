@@ -6,8 +6,8 @@ from typing import Final
 
 import msgspec
 
-from pipistrelle.platforms.errors import PlatformError, shown
-from pipistrelle.protocol.base.errors import did_you_mean
+from pipistrelle.platforms.errors import PlatformError
+from pipistrelle.protocol.base.errors import did_you_mean, shown
 
 _DECIMAL: Final = r"\+?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 _NUMBER: Final = re.compile(_DECIMAL)

@@ -71,6 +71,8 @@ class RemoteProtocolError(ProtocolError):
     """The peer sent what the protocol does not allow; the session is over, the peer's program must be mended."""
 
 
+#: characters of a value in a message, which stays one line, whatever a file holds
+_SHOWN = 60
 #: a longer list than this helps nobody
 _MOST_NAMED = 40
 
@@ -90,3 +92,26 @@ def did_you_mean(name: str, known: list[str]) -> str:
 def printable(text: str, stand_in: str = "?") -> str:
     """Return a text of a peer or a file for a message: what could steer a terminal is replaced by ``stand_in``."""
     return "".join(c if c.isprintable() else stand_in for c in text)
+
+
+def quoted(text: object) -> str:
+    """Return text from a file for a message: printable, quoted, and cut if it is long."""
+    quoted = repr(str(text))
+    return quoted if len(quoted) <= _SHOWN else f"{quoted[:_SHOWN]}...'"
+
+
+def shown(value: object) -> str:
+    """Return a value of a TOML file for a message: as TOML would write it, on one line, cut if it is long."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict):
+        return "a table"
+    if isinstance(value, list):
+        return "an array"
+    if isinstance(value, int):
+        # Python refuses to write out integers of thousands of digits.
+        return str(value) if value.bit_length() < 128 else f"a number of about {value.bit_length() * 3 // 10} digits"
+    if isinstance(value, float):
+        return repr(value)
+    text = repr(value) if isinstance(value, str) else str(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

@@ -1,6 +1,5 @@
 """Policies as files: an order, a backfilling rule and a placement in TOML; those of the library have names."""
 
-import re
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -10,13 +9,13 @@ from msgspec import Struct, field
 from msgspec.structs import fields
 
 from pipistrelle.protocol.base.errors import did_you_mean, printable
+from pipistrelle.protocol.base.toml import read_toml
 from pipistrelle.schedulers.catalogue.names import SUFFIX, library_names
 from pipistrelle.schedulers.catalogue.parts import PolicyError, check_part, make_backfill, make_order, make_placement
 
 _MANUAL: Final = "docs/scheduling.md lists every key."
 #: how much of a value a message shows
 _SHOWN: Final = 60
-_POSITION: Final = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", re.DOTALL)
 
 
 class Preset(Struct, frozen=True, rename="kebab"):
@@ -93,14 +92,7 @@ def parse_preset(text: str, where: str) -> Preset:
     FormulaError
         if a formula in it cannot be read.
     """
-    import tomllib  # many processes read none
-
-    try:
-        raw: dict[str, Any] = tomllib.loads(text)
-    except RecursionError:
-        raise PolicyError("arrays or tables are nested too deep", where=where, hint=_MANUAL) from None
-    except ValueError as error:
-        raise _syntax_error(str(error), where) from None
+    raw = read_toml(text, where, PolicyError, manual=_MANUAL, hint='Texts need quotes, as in order = "fcfs".')
     names = {own.encode_name: own.name for own in fields(Preset)}
     keys: dict[str, Any] = {}
     for key, value in raw.items():
@@ -120,13 +112,3 @@ def parse_preset(text: str, where: str) -> Preset:
     make_backfill(preset.backfill, preset.backfill_options, where)
     make_placement(preset.placement, preset.placement_options, where)
     return preset
-
-
-def _syntax_error(complaint: str, where: str) -> PolicyError:
-    found = _POSITION.fullmatch(complaint)
-    if found is None:  # the one complaint of tomllib's that is not its own: int() on thousands of digits
-        return PolicyError("a number is too long", where=where, hint=_MANUAL)
-    said, line, column = found.groups()
-    place = f"line {line}, column {column}" if line else "end of the text"
-    what = f"this is not TOML: {said[:1].lower()}{printable(said[1:])}"
-    return PolicyError(what, where=f"{where}, {place}", hint='Texts need quotes, as in order = "fcfs".')

@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from pipistrelle.schedulers.catalogue.spans import seconds_of
+from pipistrelle.protocol.base.lengths import seconds_of
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 import numpy as np
 from msgspec import Struct, field
 
-from pipistrelle.schedulers.catalogue.spans import seconds_of
+from pipistrelle.protocol.base.lengths import seconds_of
 from pipistrelle.schedulers.pbs.fairshare_tree import FairshareTree, Floats
 from pipistrelle.schedulers.pbs.formula import Formula
 from pipistrelle.schedulers.policy.jobs import SchedulerJob

@@ -6,7 +6,7 @@ from math import inf, isnan, nextafter
 
 import msgspec
 
-from pipistrelle.protocol.base.errors import PipistrelleError
+from pipistrelle.protocol.base.errors import PipistrelleError, quoted
 from pipistrelle.server.batsim.jobs import ForwardedJob
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
@@ -22,7 +22,6 @@ from pipistrelle.traces.batsim.profiles import (
 )
 from pipistrelle.traces.batsim.text import profile_texts, with_id
 from pipistrelle.traces.batsim.workload import job_of_json
-from pipistrelle.traces.errors import shown
 from pipistrelle.traces.workload import Workload
 
 
@@ -115,14 +114,14 @@ class Registry(Observer):
         job = job_of_json(text, f"job {job_id}")
         own = str(_NAMED.decode(text).id)
         if own not in (name, job_id):
-            raise RegistryError("job_id and job.id name two jobs", expected=shown(job_id), found=shown(own))
+            raise RegistryError("job_id and job.id name two jobs", expected=quoted(job_id), found=quoted(own))
         if profile_text is not None:
             self.add_profile(prefix, job.profile, profile_text)
         profiles, texts = self._known(prefix)
         profile = profiles.get(job.profile)
         if profile is None:
             raise RegistryError(
-                f"workload {shown(prefix)} has no profile {shown(job.profile)}",
+                f"workload {quoted(prefix)} has no profile {quoted(job.profile)}",
                 where=f"job {job_id}",
                 hint=f"Register it first. {closest(job.profile, list(profiles))}",
             )
@@ -130,7 +129,7 @@ class Registry(Observer):
         users = self._users_of(prefix)
         if not self._reuse and prefix in self._workloads and not users[job.profile]:
             raise RegistryError(
-                f"profile {shown(job.profile)} of workload {shown(prefix)} is gone: no job has it any more",
+                f"profile {quoted(job.profile)} of workload {quoted(prefix)} is gone: no job has it any more",
                 where=f"job {job_id}",
                 hint="Allow profiles to be used again with --enable-profile-reuse.",
             )

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipistrelle.platforms.failures.fitted_toml import Fitted, FittedModel
+from pipistrelle.platforms.failures.fitted import Fitted, FittedModel
 from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean
 from pipistrelle.studies.fits.models import MODELS
 from pipistrelle.traces.outages.log import Lives, OutageLog

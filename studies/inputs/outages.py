@@ -9,16 +9,16 @@ from pathlib import Path
 import numpy as np
 
 from pipistrelle.platforms.description import Platform
-from pipistrelle.platforms.errors import OutageError, shown
+from pipistrelle.platforms.errors import OutageError
 from pipistrelle.platforms.failures import catalogue as failure_catalogue
 from pipistrelle.platforms.failures.durations import Durations
-from pipistrelle.platforms.failures.fitted_toml import parse_model
+from pipistrelle.platforms.failures.fitted import parse_model
 from pipistrelle.platforms.failures.models import draw_lengths
 from pipistrelle.platforms.failures.outage import Outage, Outages, merge
 from pipistrelle.platforms.failures.plan import FailurePlan
 from pipistrelle.platforms.failures.text import FailureSpec, parse_failures
-from pipistrelle.platforms.lengths import parse_seconds
-from pipistrelle.protocol.base.errors import did_you_mean
+from pipistrelle.protocol.base.errors import did_you_mean, shown
+from pipistrelle.protocol.base.lengths import parse_seconds
 from pipistrelle.studies.inputs.named import read_text
 from pipistrelle.traces.outages.load import load_outage_log
 from pipistrelle.traces.outages.log import OutageLog

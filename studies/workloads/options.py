@@ -9,9 +9,9 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from pipistrelle.platforms.lengths import parse_seconds
+from pipistrelle.protocol.base.errors import quoted
+from pipistrelle.protocol.base.lengths import parse_seconds
 from pipistrelle.studies.inputs.named import InputError
-from pipistrelle.traces.errors import shown
 from pipistrelle.traces.transforms.arrivals import Gaps
 from pipistrelle.traces.transforms.scale import (
     draw_walltimes,
@@ -53,7 +53,7 @@ def zone_of(workload: Workload, name: str | None = None) -> tzinfo:
             "the time zone is not known",
             where=workload.source if name is None else "--timezone",
             expected="a name such as Europe/Stockholm",
-            found=shown(text),
+            found=quoted(text),
             hint="Name another with --timezone; a system without time zones needs the Python package tzdata.",
         ) from None
 
@@ -77,14 +77,14 @@ def trace_time(workload: Workload, text: str, zone: tzinfo) -> float:
         seconds = (date - _UNIX).total_seconds()
     except (ValueError, OverflowError):
         raise InputError(
-            "there is no such date", found=shown(text), expected="one such as '2002-08-01 08:00'"
+            "there is no such date", found=quoted(text), expected="one such as '2002-08-01 08:00'"
         ) from None
     if workload.epoch is None:
         raise InputError(
             "the trace has no dates",
             where=workload.source,
             expected="UnixStartTime in its header, which says when time 0 is",
-            found=f"the date {shown(text)}",
+            found=f"the date {quoted(text)}",
             hint="Say how long after time 0, as 7d.",
         )
     return seconds - workload.epoch
@@ -122,18 +122,18 @@ def parse_range(text: str, parse: Callable[[str], float], what: str) -> Range:
     """
     first, colon, second = (part.strip() for part in text.partition(":"))
     if not first and not second:
-        raise InputError(f"a {what} cannot be read", expected="MIN:MAX, MIN:, :MAX or one value", found=shown(text))
+        raise InputError(f"a {what} cannot be read", expected="MIN:MAX, MIN:, :MAX or one value", found=quoted(text))
     low = parse(first) if first else -math.inf
     high = (parse(second) if second else math.inf) if colon else low
     if low > high:
-        raise InputError(f"a {what} is the wrong way round", expected="MIN:MAX", found=shown(text))
+        raise InputError(f"a {what} is the wrong way round", expected="MIN:MAX", found=quoted(text))
     return Range(low, high)
 
 
 def parse_units(text: str) -> float:
     """Return a number of units: whole, at least 0."""
     if re.fullmatch("[0-9]{1,15}", text) is None:
-        raise InputError("a size is no whole number", expected="a number of units, as 16", found=shown(text))
+        raise InputError("a size is no whole number", expected="a number of units, as 16", found=quoted(text))
     return float(text)
 
 
@@ -142,7 +142,7 @@ def parse_factor(text: str, what: str = "factor") -> float:
     words = text.strip().removeprefix("x")
     number = words.removesuffix("%").strip()
     if _NUMBER.fullmatch(number) is None or not 0 < float(number) < math.inf:
-        raise InputError(f"a {what} cannot be read", expected="a number above 0, as 0.5 or 50%", found=shown(text))
+        raise InputError(f"a {what} cannot be read", expected="a number above 0, as 0.5 or 50%", found=quoted(text))
     return float(number) / 100 if words.endswith("%") else float(number)
 
 
@@ -154,11 +154,11 @@ def parse_share(text: str, of: int) -> int:
         share = parse_factor(text, "number of jobs") if text.endswith("%") else 2.0
         if share > 1:
             raise InputError(
-                "a number of jobs cannot be read", expected="a number, as 500, or up to 100%", found=shown(text)
+                "a number of jobs cannot be read", expected="a number, as 500, or up to 100%", found=quoted(text)
             )
         count = max(1, math.floor(share * of + 0.5))
     if count < 1:
-        raise InputError("a number of jobs is not above 0", found=shown(text))
+        raise InputError("a number of jobs is not above 0", found=quoted(text))
     return count
 
 
@@ -176,7 +176,7 @@ def parse_gaps(text: str) -> Gaps:
             "the times between submissions cannot be read",
             where="--submission-time",
             expected="TIME:fixed, MEAN:exp or MIN:MAX:unif",
-            found=shown(text),
+            found=quoted(text),
             hint="A seed is given with --seed; 'then shuffle' shuffles afterwards.",
         )
     return Gaps(kind, *(signed_seconds(time, "time between submissions") for time in times))
@@ -212,12 +212,12 @@ def set_walltimes(workload: Workload, text: str, rng: np.random.Generator) -> Wo
         "the requested time cannot be read",
         where="--walltime",
         expected="none, TIME, MIN:MAX in whole seconds, P%, MIN%:MAX% or xFACTOR",
-        found=shown(text),
+        found=quoted(text),
     )
 
 
 def _percent(text: str) -> float:
     number = text.removesuffix("%").strip()
     if _NUMBER.fullmatch(number) is None:
-        raise InputError("a percentage cannot be read", expected="a number and %, as 101%", found=shown(text))
+        raise InputError("a percentage cannot be read", expected="a number and %, as 101%", found=quoted(text))
     return float(number)

@@ -7,11 +7,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from pipistrelle.protocol.base.errors import did_you_mean
+from pipistrelle.protocol.base.errors import did_you_mean, quoted
 from pipistrelle.studies.inputs.named import InputError
 from pipistrelle.studies.workloads.options import Range, parse_share
 from pipistrelle.traces.clean import clean
-from pipistrelle.traces.errors import shown
 from pipistrelle.traces.logs.labels import named_column
 from pipistrelle.traces.transforms.cut import keep, sample
 from pipistrelle.traces.workload import Workload, label_column
@@ -118,7 +117,7 @@ def _having(workload: Workload, name: str, wanted: Sequence[str]) -> NDArray[np.
             many = len(present) > _MOST_NAMED
             hint = f"'pipistrelle workload describe' shows the busiest of the {len(set(texts)):,}."
             raise InputError(
-                f"no job has the {name} {shown(value)}",
+                f"no job has the {name} {quoted(value)}",
                 where=workload.source,
                 hint=hint if many else did_you_mean(value, sorted(present)),
             )

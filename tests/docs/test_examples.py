@@ -146,8 +146,9 @@ def check(process: subprocess.Popen[str], expected: list[str], block: Block) -> 
     """Wait for a command and compare what it printed."""
     try:
         printed, _ = process.communicate()
-    finally:
+    except BaseException:
         end(process)
+        raise
     assert process.returncode == 0, f"{block.where}: exit code {process.returncode}\n{printed}"
     assert matches(expected, printed), f"{block.where} printed\n{printed}"
 

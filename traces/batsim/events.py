@@ -4,11 +4,11 @@ from typing import Any, Final
 
 import msgspec
 
-from pipistrelle.protocol.base.errors import did_you_mean
+from pipistrelle.protocol.base.errors import did_you_mean, quoted
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.protocol.units.text import NodeSetError
 from pipistrelle.traces.batsim.json_faults import depth_fault, shape_fault
-from pipistrelle.traces.errors import TraceError, shown
+from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.files import PathText, open_trace
 from pipistrelle.traces.workload import LARGEST, decimal_text
 
@@ -83,14 +83,14 @@ def _parse(text: bytes, where: str, unknown: bool) -> ExternalEvent:
             "is not valid JSON",
             where=where,
             expected="one JSON object a line",
-            found=shown(text.decode("utf-8", "replace")),
+            found=quoted(text.decode("utf-8", "replace")),
             hint="Mend the line.",
         ) from error
     except RecursionError as error:
         raise depth_fault(where) from error
     if not unknown and event.type not in MACHINE_EVENTS:
         raise TraceError(
-            f"the type {shown(event.type)} is not known",
+            f"the type {quoted(event.type)} is not known",
             where=f"{where}, $.type",
             hint=f"{did_you_mean(event.type, list(MACHINE_EVENTS))} Others can be forwarded to the scheduler.",
         )

@@ -5,8 +5,9 @@ from math import nan
 
 import msgspec
 
+from pipistrelle.protocol.base.errors import quoted
 from pipistrelle.traces.batsim.usage_traces import Phases
-from pipistrelle.traces.errors import TraceError, shown
+from pipistrelle.traces.errors import TraceError
 
 
 class Delay(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -148,7 +149,7 @@ def require_ranks(profile: Profile, size: int, *, job: str, where: str) -> None:
     """
     for ranks in sorted(ranks_of(profile) - {size}):
         raise TraceError(
-            f"profile {shown(profile.name)} of job {shown(job)} is made for another number of resources",
+            f"profile {quoted(profile.name)} of job {quoted(job)} is made for another number of resources",
             where=where,
             expected=str(ranks),
             found=str(size),

@@ -5,7 +5,7 @@ from typing import Annotated, Final
 
 import msgspec
 
-from pipistrelle.protocol.base.errors import did_you_mean
+from pipistrelle.protocol.base.errors import did_you_mean, quoted
 from pipistrelle.traces.batsim.json_faults import depth_fault, json_fault, shape_fault
 from pipistrelle.traces.batsim.profile_types import (
     Composed,
@@ -23,7 +23,7 @@ from pipistrelle.traces.batsim.profile_types import (
     size_and_depth,
 )
 from pipistrelle.traces.batsim.usage_traces import Phases, read_usage_trace
-from pipistrelle.traces.errors import TraceError, shown
+from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.files import PathText
 from pipistrelle.traces.workload import LARGEST, decimal_text
 
@@ -194,9 +194,9 @@ class ProfileTable:
             return delay
         if name in self._faults:
             raise self._faults[name].with_traceback(None)
-        where = f"{self._where}, $.profiles[{shown(name)}]"
+        where = f"{self._where}, $.profiles[{quoted(name)}]"
         if name in self._open:
-            circle = " > ".join(map(shown, [*self._open[self._open.index(name) :], name][:10]))
+            circle = " > ".join(map(quoted, [*self._open[self._open.index(name) :], name][:10]))
             raise TraceError("the profile is a part of itself", where=where, found=circle, hint="Break the circle.")
         if len(self._open) > MOST_NESTED:
             raise _too_deep(where)
@@ -286,7 +286,7 @@ def _refuse_type(raw: bytes | msgspec.Raw, where: str) -> None:
         return
     if kind not in PROFILE_TYPES:
         raise TraceError(
-            f"profiles of type {shown(kind)} are not run",
+            f"profiles of type {quoted(kind)} are not run",
             where=where,
             expected=" or ".join(PROFILE_TYPES),
             hint=_NOT_RUN.get(kind) or did_you_mean(kind, list(PROFILE_TYPES)),
@@ -310,7 +310,7 @@ def _phases(spec: _Usage, where: str, folder: PathText | None) -> tuple[Phases, 
         raise TraceError(
             "a trace file can be named in a workload file only",
             where=f"{where}.trace",
-            found=shown(spec.trace),
+            found=quoted(spec.trace),
             hint="Put the profile into the workload's file, as Batsim wants it.",
         )
     # Batsim, too, takes a name that begins with a slash as relative
@@ -344,7 +344,7 @@ def _too_deep(where: str) -> _TooDeepError:
 
 def _no_part(wanted: str, names: list[str], where: str) -> TraceError:
     return TraceError(
-        f"profile {shown(wanted)} does not exist",
+        f"profile {quoted(wanted)} does not exist",
         where=where,
         expected="the name of another profile",
         hint=closest(wanted, names),

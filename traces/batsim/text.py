@@ -6,10 +6,11 @@ from math import inf, isnan
 import msgspec
 import numpy as np
 
+from pipistrelle.protocol.base.errors import quoted
 from pipistrelle.traces.batsim.profiles import Composed, Delay, Profile, UsageTrace, delay_json, leaves, runtime_of
 from pipistrelle.traces.batsim.workload import label_text
 from pipistrelle.traces.clean import and_more
-from pipistrelle.traces.errors import TraceError, shown
+from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.logs.labels import written_labels
 from pipistrelle.traces.workload import LABELS, Workload, decimal_text
 
@@ -90,7 +91,7 @@ def batsim_chunks(workload: Workload) -> Iterator[bytes]:
         if bad.size:
             raise TraceError(
                 f"Batsim's JSON cannot keep a job without {what}",
-                where=f"{workload.name}, job {shown(workload.ids[int(bad[0])])}",
+                where=f"{workload.name}, job {quoted(workload.ids[int(bad[0])])}",
                 expected="a positive number",
                 found=f"{decimal_text(float(values[bad[0]]))}{and_more(bad.size - 1)}",
                 hint="Such jobs cannot be simulated: leave them out with 'convert --clean'.",
@@ -116,8 +117,8 @@ class _Profiles:
         if name in self._runtimes:
             if not _same(self._runtimes[name], runtime):
                 raise TraceError(
-                    f"profile {shown(name)} stands for two run times",
-                    where=f"{self._workload.name}, job {shown(self._workload.ids[row])}",
+                    f"profile {quoted(name)} stands for two run times",
+                    where=f"{self._workload.name}, job {quoted(self._workload.ids[row])}",
                     expected=decimal_text(self._runtimes[name]),
                     found=decimal_text(runtime),
                     hint="Give the jobs profiles of different names.",
@@ -130,7 +131,7 @@ class _Profiles:
         if any(isinstance(leaf, UsageTrace) for leaf in leaves(profile)):
             raise TraceError(
                 "a profile that names trace files cannot be written",
-                where=f"{self._workload.name}, profile {shown(name)}",
+                where=f"{self._workload.name}, profile {quoted(name)}",
                 hint="The files lie beside the workload: copy it together with them.",
             )
         if isinstance(profile, Composed):

@@ -2,8 +2,8 @@
 
 import os
 
-from pipistrelle.protocol.base.errors import printable
-from pipistrelle.traces.errors import TraceError, shown
+from pipistrelle.protocol.base.errors import printable, quoted
+from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.files import PathText, open_trace
 
 #: A rank's phases: (share of the host's cores, flops on each of these), in order.
@@ -57,7 +57,7 @@ def _read_rank(path: str, rank: int) -> Phases:
                     "is not a phase of a usage trace",
                     where=where,
                     expected=_FORM,
-                    found=shown(line.strip()),
+                    found=quoted(line.strip()),
                     hint="Other actions are not run.",
                 )
             if fields[0] == str(rank):
@@ -89,6 +89,6 @@ def _number(text: str, names: tuple[str, str], most: float, where: str) -> float
         f"the {names[0]} is out of range",
         where=where,
         expected=f"{names[1]} from 0 to {most:g}",
-        found=shown(text),
+        found=quoted(text),
         hint="Mend the value.",
     )

@@ -8,10 +8,10 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from pipistrelle.protocol.base.errors import printable
+from pipistrelle.protocol.base.errors import printable, quoted
 from pipistrelle.traces.batsim.json_faults import depth_fault, json_fault, shape_fault
 from pipistrelle.traces.batsim.profiles import ProfileTable, closest, ranks_of, require_ranks, runtime_of
-from pipistrelle.traces.errors import TraceError, shown
+from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.files import PathText, open_trace, trace_name
 from pipistrelle.traces.workload import LABELS, LARGEST, Workload, decimal_text
 
@@ -97,7 +97,7 @@ def parse_batsim(data: bytes, path: PathText) -> Workload:
             "the machine's size is out of range",
             where=f"{where}, $.nb_res",
             expected="a whole number above 0",
-            found=shown(file.nb_res),
+            found=quoted(file.nb_res),
             hint="nb_res is the number of the machine's resources.",
         )
     table = ProfileTable(file.profiles, where, os.path.dirname(os.fspath(path)) or ".")
@@ -109,7 +109,7 @@ def parse_batsim(data: bytes, path: PathText) -> Workload:
         name = _job_name(job, f"{where}, $.jobs[{row}]")
         if name in rows:
             raise TraceError(
-                f"job id {shown(name)} occurs twice",
+                f"job id {quoted(name)} occurs twice",
                 where=f"{where}, $.jobs[{row}].id",
                 expected="each id once",
                 found=f"the id of $.jobs[{rows[name]}]",
@@ -170,7 +170,7 @@ def job_of_json(raw: bytes | msgspec.Raw, where: str) -> RegisteredJob:
     walltime = _walltime(job)
     if walltime == 0:
         raise TraceError(
-            f"the walltime of job {shown(name)} is out of range",
+            f"the walltime of job {quoted(name)} is out of range",
             where=f"{where}.walltime",
             expected="seconds above 0, or -1 for none",
             found="0",
@@ -203,7 +203,7 @@ def _job_name(job: _Job, where: str) -> str:
         "the job has no usable id",
         where=f"{where}.id",
         expected="a number or a printable text, after a workload's name and '!' or without",
-        found=shown(text),
+        found=quoted(text),
         hint="Give the job an id of its own.",
     )
 
@@ -218,17 +218,17 @@ def _check_job(job: _Job, name: str, where: str) -> None:
     else:
         return
     raise TraceError(
-        f"the {what} of job {shown(name)} is out of range",
+        f"the {what} of job {quoted(name)} is out of range",
         where=f"{where}.{key}",
         expected=expected,
-        found=shown(value if isinstance(value, int) else decimal_text(value)),
+        found=quoted(value if isinstance(value, int) else decimal_text(value)),
         hint="Mend the value.",
     )
 
 
 def _no_profile(job: _Job, name: str, file: _File, where: str) -> TraceError:
     return TraceError(
-        f"profile {shown(job.profile)} of job {shown(name)} does not exist",
+        f"profile {quoted(job.profile)} of job {quoted(name)} does not exist",
         where=where,
         expected="a name in $.profiles",
         hint=closest(job.profile, list(file.profiles)),

@@ -9,7 +9,8 @@ import re
 from typing import Final, NoReturn
 from xml.parsers import expat
 
-from pipistrelle.traces.errors import TraceError, shown
+from pipistrelle.protocol.base.errors import quoted
+from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.files import PathText, binary_file, open_trace
 from pipistrelle.traces.logs.job_table import LogOptions, Names, Record, assemble
 from pipistrelle.traces.workload import Workload
@@ -129,7 +130,7 @@ class _Reader:
             what,
             where=f"{self._where}, line {line or self._at()}",
             expected=expected,
-            found=None if found is None else shown(found),
+            found=None if found is None else quoted(found),
             hint="docs/workloads.md shows a trace of leases.",
         )
 

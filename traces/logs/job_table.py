@@ -10,8 +10,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 
-from pipistrelle.protocol.base.errors import did_you_mean, printable
-from pipistrelle.traces.errors import TraceError, shown
+from pipistrelle.protocol.base.errors import did_you_mean, printable, quoted
+from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.files import PathText, binary_file, trace_name
 from pipistrelle.traces.logs.kinds import Units
 from pipistrelle.traces.workload import LABELS, LARGEST, Floats, Ints, Workload, decimal_text
@@ -44,7 +44,7 @@ class LogOptions(NamedTuple):
         """
         if self.units not in get_args(Units):
             raise TraceError(
-                f"sizes cannot be counted in {shown(self.units)}",
+                f"sizes cannot be counted in {quoted(self.units)}",
                 expected=" or ".join(get_args(Units)),
                 hint=did_you_mean(self.units, list(get_args(Units))),
             )
@@ -54,7 +54,7 @@ class LogOptions(NamedTuple):
             return ZoneInfo(self.timezone)
         except (ZoneInfoNotFoundError, ValueError, OSError):
             raise TraceError(
-                f"there is no time zone {shown(self.timezone)}",
+                f"there is no time zone {quoted(self.timezone)}",
                 expected="a name such as Europe/Prague, or UTC",
                 hint="The names are those of the tz database.",
             ) from None
@@ -142,7 +142,7 @@ def assemble(
         _check(record)
         if record.id in places:
             raise TraceError(
-                f"job id {shown(record.id)} occurs twice",
+                f"job id {quoted(record.id)} occurs twice",
                 where=record.place,
                 expected="each id once",
                 found=f"the id of the job at {places[record.id]}",
@@ -177,7 +177,7 @@ def _check(record: Record) -> None:
             "the job has no usable id",
             where=record.place,
             expected="a printable text without blanks and '!'",
-            found=shown(job),
+            found=quoted(job),
             hint="Mend the line, or remove it.",
         )
     for name, value in (
@@ -190,7 +190,7 @@ def _check(record: Record) -> None:
     ):
         if not -1 <= value <= LARGEST:
             raise TraceError(
-                f"the {name} of job {shown(job)} is out of range",
+                f"the {name} of job {quoted(job)} is out of range",
                 where=record.place,
                 expected=f"0 to {decimal_text(LARGEST)}",
                 found=decimal_text(value),
@@ -254,6 +254,6 @@ def fault(place: str, name: str, what: str, expected: str, found: str) -> TraceE
         what,
         where=f"{place}, field {name}",
         expected=expected,
-        found=shown(found),
+        found=quoted(found),
         hint="Mend the line, or remove it.",
     )

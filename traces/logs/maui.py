@@ -10,8 +10,9 @@ from typing import Final
 
 import numpy as np
 
+from pipistrelle.protocol.base.errors import quoted
 from pipistrelle.traces.clean import require_ids, require_runtimes
-from pipistrelle.traces.errors import TraceError, shown
+from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.files import PathText
 from pipistrelle.traces.logs.job_table import (
     CANCELLED,
@@ -93,7 +94,7 @@ def parse_maui(stream: io.BufferedReader, path: PathText, options: LogOptions | 
                 "too few fields" if len(fields) < WIDTH else "too many fields",
                 where=place,
                 expected=f"{WIDTH} fields of a Maui workload trace",
-                found=f"{len(fields)}, from {shown(fields[0])} to {shown(fields[-1])}",
+                found=f"{len(fields)}, from {quoted(fields[0])} to {quoted(fields[-1])}",
                 hint="Check that the file is complete.",
             )
         records.append(_record(fields, options, place, names))

@@ -8,7 +8,8 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from pipistrelle.traces.errors import TraceError, shown
+from pipistrelle.protocol.base.errors import quoted
+from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.files import PathText, open_trace
 from pipistrelle.traces.logs.job_table import Names, numbered_lines, whole_number
 from pipistrelle.traces.logs.kinds import NODE_SIGN, is_remark, kind_of
@@ -85,7 +86,7 @@ def read_maui_resources(path: PathText) -> tuple[MauiNode, ...]:
                     "the node occurs twice",
                     where=place,
                     expected="each node once",
-                    found=f"{shown(node.name)}, as at {places[node.name]}",
+                    found=f"{quoted(node.name)}, as at {places[node.name]}",
                     hint="Leave one of the two lines out.",
                 )
             places[node.name] = place
@@ -101,7 +102,7 @@ def _node(fields: list[str], place: str, names: Names) -> MauiNode:
             "the line is no node of a resource trace",
             where=place,
             expected=f"{WIDTH} fields, the first {NODE_SIGN}, the second one of {', '.join(_EVENTS)}",
-            found=f"{len(fields)}, the first {shown(fields[0])}",
+            found=f"{len(fields)}, the first {quoted(fields[0])}",
             hint="Check that the file is complete.",
         )
 

@@ -5,7 +5,8 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from pipistrelle.traces.errors import TraceError, shown
+from pipistrelle.protocol.base.errors import quoted
+from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.files import PathText
 from pipistrelle.traces.logs.job_table import (
     CANCELLED,
@@ -199,7 +200,7 @@ class PbsLog:
                     "the line is no accounting record",
                     where=place,
                     expected="MM/DD/YYYY HH:MM:SS;TYPE;ID;KEY=VALUE ...",
-                    found=shown(text),
+                    found=quoted(text),
                     hint="Check that the file is complete, and of PBS or Torque.",
                 )
             name = parts[2].strip()
@@ -294,7 +295,7 @@ class _Maker:
         if submit is None:
             raise TraceError(
                 "the record has no submit time",
-                where=f"{place}, job {shown(name)}",
+                where=f"{place}, job {quoted(name)}",
                 expected="ctime or qtime, or an earlier Q record",
                 hint="Mend the line, or remove it.",
             )

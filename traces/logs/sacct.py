@@ -8,8 +8,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from pipistrelle.protocol.base.errors import quoted
 from pipistrelle.traces.clean import require_ids, require_runtimes
-from pipistrelle.traces.errors import TraceError, shown
+from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.files import PathText
 from pipistrelle.traces.logs.job_table import (
     CANCELLED,
@@ -142,7 +143,7 @@ class SacctLog:
             f"the column {one_of[0]} is missing",
             where=place,
             expected=" or ".join(one_of),
-            found=shown("|".join(names)),
+            found=quoted("|".join(names)),
             hint="Write it as sacct does." if alike else "Give it to sacct's --format.",
         )
 

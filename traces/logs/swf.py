@@ -12,8 +12,9 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pipistrelle.protocol.base.errors import quoted
 from pipistrelle.traces.clean import require_ids, require_runtimes
-from pipistrelle.traces.errors import TraceError, shown
+from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.files import PathText, binary_file, open_trace, trace_name
 from pipistrelle.traces.logs.swf_numbers import numbered
 from pipistrelle.traces.workload import LARGEST, Floats, Ints, Workload, decimal_text, decimal_texts
@@ -300,7 +301,7 @@ def _not_text(where: str, text: bytes) -> TraceError | None:
 
 def _quoted(text: bytes) -> str:
     """Return the text as it stands in the file, other bytes than UTF-8 as ``\\xff``."""
-    return shown(text.decode("utf-8", "backslashreplace"))
+    return quoted(text.decode("utf-8", "backslashreplace"))
 
 
 def _one_line(text: str) -> str:

@@ -9,7 +9,8 @@ import re
 from collections import Counter
 from typing import Final
 
-from pipistrelle.traces.errors import TraceError, shown
+from pipistrelle.protocol.base.errors import quoted
+from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.files import PathText, trace_name
 from pipistrelle.traces.outages.log import OutageLog
 from pipistrelle.traces.outages.rows import Row, american_time, assemble, clean_cause, malformed, natural, unix_time
@@ -48,7 +49,7 @@ def parse_lanl(stream: io.BufferedReader, path: PathText) -> OutageLog:
             f"the column '{missing[0]}' is missing",
             where=f"{where}, line 1",
             expected="the columns of LA-UR-05-7318",
-            found=shown(",".join(lines.columns)),
+            found=quoted(",".join(lines.columns)),
         )
     rows: list[Row] = []
     systems: dict[str, _System] = {}

@@ -4,7 +4,8 @@ import io
 from collections.abc import Callable
 from typing import Final
 
-from pipistrelle.traces.errors import TraceError, shown
+from pipistrelle.protocol.base.errors import quoted
+from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.files import PathText, open_trace
 from pipistrelle.traces.outages import lanl as lanl_failures
 from pipistrelle.traces.outages import pbs as pbs_states
@@ -58,5 +59,5 @@ def _parser(head: bytes, path: PathText) -> Parser:
     if pbs_states.SIGN.match(head):
         return parse_pbs
     raise TraceError(
-        "the format of these outages is not known", where=str(path), expected=_EXPECTED, found=shown(first)
+        "the format of these outages is not known", where=str(path), expected=_EXPECTED, found=quoted(first)
     )

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from pipistrelle.protocol.base.errors import did_you_mean
+from pipistrelle.protocol.base.errors import did_you_mean, quoted
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.traces.errors import TraceError, shown
+from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.workload import Floats, Ints
 
 Bools = NDArray[np.bool_]
@@ -144,7 +144,7 @@ class OutageLog:
         """
         if name not in self.classes:
             raise TraceError(
-                f"there is no class of nodes {shown(name)}",
+                f"there is no class of nodes {quoted(name)}",
                 where=self.source,
                 hint=did_you_mean(name, list(self.classes)),
             )
@@ -178,7 +178,7 @@ class OutageLog:
             raise TraceError(
                 "nodes cannot be chosen by number" if self.lives is not None else "there is no node with such a number",
                 where=self.source,
-                found=shown(numbers),
+                found=quoted(numbers),
             )
         return self._of_nodes(keep)
 

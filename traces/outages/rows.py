@@ -9,7 +9,8 @@ from typing import Final
 
 import numpy as np
 
-from pipistrelle.traces.errors import TraceError, shown
+from pipistrelle.protocol.base.errors import quoted
+from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.outages.log import Lives, OutageLog
 
 _ISO: Final = re.compile(r"(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d)(?::(\d\d)(\.\d{1,9})?)?")
@@ -154,6 +155,6 @@ def malformed(source: str, line: int, what: str, expected: str, found: object) -
         what,
         where=f"{source}, line {line}",
         expected=expected,
-        found=shown(found),
+        found=quoted(found),
         hint="Mend or remove the line; docs/outages.md has the formats.",
     )

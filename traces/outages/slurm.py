@@ -5,7 +5,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from pipistrelle.traces.errors import TraceError, shown
+from pipistrelle.protocol.base.errors import quoted
+from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.files import PathText, trace_name
 from pipistrelle.traces.outages.log import OutageLog
 from pipistrelle.traces.outages.rows import Row, assemble, clean_cause, iso_time, malformed
@@ -50,7 +51,7 @@ def parse_sacctmgr(stream: io.BufferedReader, path: PathText) -> OutageLog:
             f"the column {missing[0]} is missing",
             where=f"{where}, line {first}",
             expected=f"the columns {', '.join(_NEEDED)}, and perhaps Reason",
-            found=shown(header),
+            found=quoted(header),
         )
     rows = []
     clusters = 0

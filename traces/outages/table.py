@@ -5,10 +5,10 @@ import io
 from collections.abc import Iterator
 from typing import Final
 
-from pipistrelle.protocol.base.errors import did_you_mean
+from pipistrelle.protocol.base.errors import did_you_mean, quoted
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.protocol.units.text import NodeSetError
-from pipistrelle.traces.errors import TraceError, shown
+from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.files import PathText, trace_name
 from pipistrelle.traces.outages.log import OutageLog
 from pipistrelle.traces.outages.rows import Row, assemble, iso_time, malformed, seconds
@@ -104,7 +104,7 @@ class _Reader:
         for column in columns:
             if column not in COLUMNS:
                 raise TraceError(
-                    f"there is no column {shown(column)}",
+                    f"there is no column {quoted(column)}",
                     where=f"{self._where}, line 1",
                     hint=did_you_mean(column, list(COLUMNS)),
                 )
@@ -114,7 +114,7 @@ class _Reader:
                 f"the column '{missing[0]}' is missing" if missing else "a column occurs twice",
                 where=f"{self._where}, line 1",
                 expected="the header node,down,up,cause, perhaps with announced",
-                found=shown(",".join(columns)),
+                found=quoted(",".join(columns)),
             )
 
     def _time(self, text: str, line: int, column: str) -> float:

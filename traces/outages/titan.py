@@ -11,7 +11,8 @@ from typing import Final
 
 import numpy as np
 
-from pipistrelle.traces.errors import TraceError, shown
+from pipistrelle.protocol.base.errors import quoted
+from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.files import PathText, trace_name
 from pipistrelle.traces.outages.log import Lives, OutageLog
 from pipistrelle.traces.outages.rows import Row, assemble, iso_time, malformed, seconds, unix_time
@@ -59,7 +60,7 @@ def parse_titan(stream: io.BufferedReader, path: PathText) -> OutageLog:
             f"the column '{missing[0]}' is missing",
             where=f"{where}, line 1",
             expected="the columns of TitanGPULife's table of lives",
-            found=shown(",".join(lines.columns)),
+            found=quoted(",".join(lines.columns)),
         )
     found = [_life(cells, line, where) for line, cells in lines]
     by_gpu: dict[str, list[_Life]] = defaultdict(list)

@@ -7,7 +7,8 @@ from typing import Any, Final, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pipistrelle.traces.errors import TraceError, shown
+from pipistrelle.protocol.base.errors import quoted
+from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.logs.dependencies import rename_jobs
 from pipistrelle.traces.logs.labels import DIRECTIVES, named_column
 from pipistrelle.traces.transforms.arrivals import Gaps
@@ -151,7 +152,7 @@ def copies(
             "a copy's id is taken",
             where=workload.name,
             expected="ids of which none is another one with a number behind it",
-            found=shown(again),
+            found=quoted(again),
             hint="Number the jobs first.",
         )
     return recounted(_joined(parts), moved=count > 1)
@@ -176,7 +177,7 @@ def copy_ids(ids: list[str], number: int) -> list[str]:
         raise TraceError(
             "the ids are too large to be copied",
             expected="ids that leave room for more digits",
-            found=shown(max(ids, key=int)),
+            found=quoted(max(ids, key=int)),
             hint="Number the jobs first.",
         )
     return [str(job + offset) for job in numbers]

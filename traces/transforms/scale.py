@@ -6,10 +6,11 @@ from math import inf
 import msgspec
 import numpy as np
 
+from pipistrelle.protocol.base.errors import quoted
 from pipistrelle.traces.batsim.profile_types import Composed, Delay, Profile, ranks_of, runtime_of
 from pipistrelle.traces.clean import clean
 from pipistrelle.traces.describe import offered_load
-from pipistrelle.traces.errors import TraceError, shown
+from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.transforms.cut import changed, recounted
 from pipistrelle.traces.workload import LARGEST, Floats, Ints, Workload, decimal_text
 
@@ -217,7 +218,7 @@ def _resized(workload: Workload, sizes: Floats) -> Workload:
             if profile is not None and ranks_of(profile):
                 raise TraceError(
                     "the size of a job whose profile is made for a certain number of resources cannot change",
-                    where=f"{workload.name}, job {shown(workload.ids[row])}, profile {shown(profile.name)}",
+                    where=f"{workload.name}, job {quoted(workload.ids[row])}, profile {quoted(profile.name)}",
                     hint="Leave such jobs out.",
                 )
     return changed(workload, size=new)
@@ -226,9 +227,9 @@ def _resized(workload: Workload, sizes: Floats) -> Workload:
 def _computes(workload: Workload, row: int, what: str) -> TraceError:
     return TraceError(
         f"a run time that only hosts can tell cannot be {what}",
-        where=f"{workload.name}, job {shown(workload.ids[row])}",
+        where=f"{workload.name}, job {quoted(workload.ids[row])}",
         expected="a profile of delays",
-        found=f"profile {shown(workload.profile_of(row))}",
+        found=f"profile {quoted(workload.profile_of(row))}",
     )
 
 

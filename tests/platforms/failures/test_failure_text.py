@@ -5,7 +5,7 @@ import pytest
 from pipistrelle.platforms.description import homogeneous
 from pipistrelle.platforms.failures import catalogue as failure_catalogue
 from pipistrelle.platforms.failures.durations import Exponential, Fixed, Lognormal, Weibull
-from pipistrelle.platforms.failures.fitted_toml import parse_model, to_toml
+from pipistrelle.platforms.failures.fitted import parse_model, to_toml
 from pipistrelle.platforms.failures.outage import OutageError
 from pipistrelle.platforms.failures.text import parse_durations, parse_failures, parse_seconds
 
@@ -196,7 +196,7 @@ def test_a_model_of_ones_own():
         ("shape = 0.7", "shape = 'x'", "m.toml: failures.shape: this is no failure model"),
         ("weibull", "weibul", "m.toml: failures.distribution: this is no failure model"),
         ("nodes = 4", "nodes = 0", "m.toml: nodes: a count is too small"),
-        ("nodes = 4", "nodes 4", "m.toml: this is not TOML"),
+        ("nodes = 4", "nodes 4", "m.toml, line 2, column 7: this is not TOML"),
     ],
 )
 def test_wrong_models(old, new, message):

@@ -1,14 +1,14 @@
 """Fitted failure models as TOML text: what `pipistrelle outages fit` writes and ``--failures`` reads."""
 
-import json
-import tomllib
 from typing import Final, Literal
 
 import msgspec
 
-from pipistrelle.platforms.errors import OutageError, shown
+from pipistrelle.platforms.errors import OutageError
 from pipistrelle.platforms.failures.durations import Durations, Exponential, Lognormal, Weibull
 from pipistrelle.platforms.failures.text import FailureSpec
+from pipistrelle.protocol.base.errors import shown
+from pipistrelle.protocol.base.toml import read_toml, toml_value
 
 Interval = tuple[float, float]
 _MANUAL: Final = "docs/outages.md lists every key."
@@ -122,10 +122,9 @@ def parse_model(text: str, where: str) -> FittedModel:
     OutageError
         if the text is no TOML, or has a key or value that does not belong there.
     """
+    raw = read_toml(text, where, OutageError, manual=_MANUAL, hint=_MANUAL)
     try:
-        model = msgspec.convert(tomllib.loads(text), FittedModel)
-    except RecursionError:
-        raise OutageError("arrays or tables are nested too deep", where=where, hint=_MANUAL) from None
+        model = msgspec.convert(raw, FittedModel)
     except msgspec.ValidationError as error:
         what, _, place = str(error).partition(" - at ")
         raise OutageError(
@@ -134,8 +133,6 @@ def parse_model(text: str, where: str) -> FittedModel:
             found=what[:1].lower() + what[1:],
             hint=_MANUAL,
         ) from None
-    except ValueError as error:
-        raise OutageError(f"this is not TOML ({error})", where=where, hint=_MANUAL) from None
     try:
         model.spec()
     except OutageError as error:
@@ -152,24 +149,15 @@ def parse_model(text: str, where: str) -> FittedModel:
 def to_toml(model: FittedModel) -> str:
     """Return TOML text that `parse_model` reads as the same model."""
     heads = ("name", "description", "source", "nodes", "confidence")
-    lines = [f"{key} = {_text(getattr(model, key))}" for key in heads]
+    lines = [f"{key} = {toml_value(getattr(model, key))}" for key in heads]
     for table in ("failures", "repair"):
         fitted = getattr(model, table)
         if fitted is not None:
             lines += ["", f"[{table}]"]
             values = msgspec.structs.asdict(fitted)
-            lines += [f"{key} = {_text(value)}" for key, value in values.items() if _kept(key, value)]
+            lines += [f"{key} = {toml_value(value)}" for key, value in values.items() if _kept(key, value)]
     return "\n".join(lines) + "\n"
 
 
 def _kept(key: str, value: object) -> bool:
     return value is not None and (key != "age" or value != 0.0)
-
-
-def _text(value: object) -> str:
-    if isinstance(value, tuple):
-        return f"[{', '.join(map(_text, value))}]"
-    if isinstance(value, str):
-        # A JSON string is a TOML basic string, but for DEL, which TOML wants escaped.
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    return repr(value)

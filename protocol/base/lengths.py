@@ -1,0 +1,73 @@
+"""Lengths of time as users write them: ``24h``, ``90 s``, ``1.5e3``."""
+
+import math
+import re
+from typing import Final
+
+from pipistrelle.protocol.base.errors import PipistrelleError, shown
+
+#: {unit: seconds}; a year is 365.25 days
+UNITS: Final = {
+    "ms": 0.001,
+    "s": 1.0,
+    "min": 60.0,
+    "m": 60.0,
+    "h": 3600.0,
+    "d": 86400.0,
+    "w": 604800.0,
+    "y": 31557600.0,
+}
+#: a number, and what may be a unit
+QUANTITY: Final = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z]*)")
+_CLOCK: Final = re.compile(r"([0-9]{1,9}):([0-5][0-9])(?::([0-5][0-9]))?")
+
+
+class LengthError(PipistrelleError):
+    """A text is no length of time."""
+
+
+def parse_seconds(text: str, what: str = "length of time") -> float:
+    """Return a length of time in seconds: a number and one of `UNITS`, seconds if there is none.
+
+    Raises
+    ------
+    LengthError
+        if it is none, or not above 0.
+    """
+    found = QUANTITY.fullmatch(text.strip())
+    if found is None:
+        raise LengthError(f"a {what} cannot be read", expected="a number and a unit, as 24h", found=shown(text))
+    number, unit = found.groups()
+    if unit and unit not in UNITS:
+        known = list(UNITS)
+        raise LengthError(f"a {what} has an unknown unit", expected=f"one of {', '.join(known)}", found=shown(unit))
+    seconds = float(number) * UNITS[unit or "s"]
+    if not seconds > 0 or not math.isfinite(seconds):
+        raise LengthError(f"a {what} is not above zero", expected="a finite time above 0", found=shown(text))
+    return seconds
+
+
+def seconds_of(span: float | str, what: str | None = None) -> float:
+    """Return a length of time in seconds: a number of them, ``168h``, ``15d``, or hours as PBS has them, ``168:00:00``.
+
+    ``what`` is what the length is called in messages.
+
+    Raises
+    ------
+    ValueError
+        when a text is none.
+    """
+    if not isinstance(span, str):
+        return float(span)
+    clock = _CLOCK.fullmatch(span.strip())
+    if clock is not None:
+        hours, minutes, seconds = (int(part or 0) for part in clock.groups())
+        return float(hours * 3600 + minutes * 60 + seconds)
+    zero = QUANTITY.fullmatch(span.strip())  # no length, but what stands for none of it, as a decay-time of 0h
+    if zero is not None and float(zero[1]) == 0.0 and (not zero[2] or zero[2] in UNITS):
+        return 0.0
+    try:
+        return parse_seconds(span)
+    except LengthError as error:
+        wanted = error.expected if what is None else f"{error.expected}, for '{what}'"
+        raise ValueError(f"expected {wanted}, found {error.found}") from None
