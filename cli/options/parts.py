@@ -178,10 +178,13 @@ class PolicySettings:
             self._read_config(name, parts.get("order"), warn=warn)
             if name != MAUI:
                 options["config"] = self.config
-        if name == MAUI and self.config is not None and not any(parts.values()) and not options:
+        replaced = {axis for axis, part in parts.items() if part is not None}
+        if name == MAUI and self.config is not None and not replaced - {"placement"} and not options:
+            from pipistrelle.schedulers.catalogue.parts import make_placement
             from pipistrelle.schedulers.maui.policy import load_maui  # most runs start without it
 
-            policy: Policy = load_maui(Path(self.config))[0]
+            placed = make_placement(parts["placement"]) if "placement" in replaced else None
+            policy: Policy = load_maui(Path(self.config), placement=placed)[0]
         else:
             made = {"order_options": options, "backfill_options": self.backfill_options}
             policy = make_policy(name, **parts, **made)  # type: ignore[arg-type]

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 #: {axis: the parts that there are}; `pipistrelle.schedulers.catalogue.parts` makes them
 PARTS: Final[Mapping[str, tuple[str, ...]]] = {
     "order": ("fcfs", "sjf", "bins", "maui", "pbs"),
-    "backfill": ("none", "firstfit", "easy", "easy-sjbf", "easy-slices", "conservative", "depth"),
+    "backfill": ("none", "firstfit", "easy", "easy-sjbf", "easy-slices", "conservative", "depth", "fill"),
     "placement": ("lowest", "contiguous"),
 }
 #: of a preset's file

@@ -84,12 +84,18 @@ def _contiguous() -> _Part:
     return _Part(ContiguousOptions, lambda options, where: Contiguous(options))
 
 
+def _fill() -> _Part:
+    from pipistrelle.schedulers.backfill.fills import Fill, FillOptions
+
+    return _Part(FillOptions, lambda options, where: Fill(options))
+
+
 _ORDERS: Final[Mapping[str, Callable[[], _Part]]] = {
     "bins": _bins,
     "maui": lambda: _Part(MauiOptions, lambda options, where: _maui_order(options)),
     "pbs": _pbs,
 }
-_BACKFILLS: Final[Mapping[str, Callable[[], _Part]]] = {"depth": _depth}
+_BACKFILLS: Final[Mapping[str, Callable[[], _Part]]] = {"depth": _depth, "fill": _fill}
 _PLACEMENTS: Final[Mapping[str, Callable[[], _Part]]] = {"contiguous": _contiguous}
 
 

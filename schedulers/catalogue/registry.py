@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pipistrelle.protocol.base.errors import did_you_mean, printable
 from pipistrelle.protocol.base.log import logger
 from pipistrelle.schedulers.catalogue.names import OWN, SUFFIX, entries, library_names, registered
+from pipistrelle.schedulers.catalogue.parts import make_placement
 from pipistrelle.schedulers.catalogue.presets import Preset, library_preset, read_preset
 from pipistrelle.schedulers.policy.compose import PolicyError, compose
 from pipistrelle.schedulers.policy.interfaces import Policy
@@ -45,8 +46,8 @@ def make_policy(
     ``name`` is a registered scheduler, ``path/to/file.toml`` with a preset (docs/scheduling.md), or
     ``package.module:OBJECT`` or ``path/to/file.py:OBJECT``, where the object is a class or function that returns a
     policy when called without arguments. Only presets have parts that can be replaced, and options; those that are
-    given are added to the preset's own, and those of a part that is replaced do not count. ``placement`` may have its
-    options beside its name, as ``contiguous,fit=best``.
+    given are added to the preset's own, and those of a part that is replaced do not count; ``maui`` takes a placement.
+    ``placement`` may have its options beside its name, as ``contiguous,fit=best``.
 
     Raises
     ------
@@ -77,15 +78,15 @@ def make_policy(
             expected=f"a TOML file or one of {', '.join(library_names())}",
             found=named,
         )
+    if name in OWN and not parts.keys() - {"placement"}:
+        from pipistrelle.schedulers.maui.policy import make_maui  # most runs start without it
+
+        return make_maui(placement=None if placement is None else make_placement(placement))
     if parts:
         raise PolicyError(
             f"'{name}' has no parts that could be replaced by --{' --'.join(parts)}",
             expected=f"a TOML file or one of {', '.join(library_names())}",
         )
-    if name in OWN:
-        from pipistrelle.schedulers.maui.policy import make_maui  # most runs start without it
-
-        return make_maui()
     others = entries()
     if name in others:
         made = _call(_load_entry(others[name]), name)

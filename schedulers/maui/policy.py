@@ -14,6 +14,7 @@ from pipistrelle.schedulers.maui.config.settings import MauiSettings
 from pipistrelle.schedulers.maui.priority.priority import Breakdown
 from pipistrelle.schedulers.maui.scheduler import MauiScheduler
 from pipistrelle.schedulers.orders.fixed import Fcfs
+from pipistrelle.schedulers.policy.interfaces import Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.order import Order
 from pipistrelle.schedulers.policy.view import View
@@ -31,13 +32,23 @@ class MauiPolicy:
     midnight
         seconds from a Sunday's midnight, local time, to time 0 of the simulation, for standing reservations; None: as
         the server says, where the workload knows its date, else 0.
+    placement
+        picks the units of a job, and may refuse; None: as NODEALLOCATIONPOLICY says.
     """
 
     #: what it wants of the protocol: whose a job is
     features = ("labels",)
 
-    def __init__(self, settings: MauiSettings, *, name: str = "maui", midnight: float | None = None) -> None:
+    def __init__(
+        self,
+        settings: MauiSettings,
+        *,
+        name: str = "maui",
+        midnight: float | None = None,
+        placement: Placement | None = None,
+    ) -> None:
         self.name = name
+        self._placement = placement
         #: the order in which the view keeps the waiting jobs; the policy has its own
         self.order: Order = Fcfs()
         self._settings = settings
@@ -52,7 +63,7 @@ class MauiPolicy:
 
     def _begin(self, view: View) -> MauiScheduler:
         midnight = since_sunday(view.begins.config) if self._midnight is None else self._midnight
-        return MauiScheduler(view, self._settings, midnight)
+        return MauiScheduler(view, self._settings, midnight, self._placement)
 
     def state(self) -> Any:
         """Return the state of the simulation, None before the first decision."""
@@ -110,13 +121,15 @@ def since_sunday(config: Mapping[str, Any]) -> float:
     return float((date.isoweekday() % 7) * 86400 + date.hour * 3600 + date.minute * 60 + date.second)
 
 
-def make_maui(settings: MauiSettings | None = None, *, midnight: float | None = None) -> MauiPolicy:
+def make_maui(
+    settings: MauiSettings | None = None, *, midnight: float | None = None, placement: Placement | None = None
+) -> MauiPolicy:
     """Return the Maui policy with these settings, Maui's own defaults without."""
-    return MauiPolicy(settings or MauiSettings(), midnight=midnight)
+    return MauiPolicy(settings or MauiSettings(), midnight=midnight, placement=placement)
 
 
 def load_maui(
-    path: Path, strict: bool = False, *, midnight: float | None = None
+    path: Path, strict: bool = False, *, midnight: float | None = None, placement: Placement | None = None
 ) -> tuple[MauiPolicy, list[ConfigWarning]]:
     """Return the policy of a maui.cfg, and what of the file has no effect.
 
@@ -126,4 +139,4 @@ def load_maui(
         when the file cannot be read or a value is wrong; with ``strict`` also if there would be a warning.
     """
     settings, warnings = read_maui_config(path, strict=strict)
-    return MauiPolicy(settings, midnight=midnight), warnings
+    return MauiPolicy(settings, midnight=midnight, placement=placement), warnings

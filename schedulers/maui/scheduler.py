@@ -12,18 +12,27 @@ from typing import Any
 import numpy as np
 
 from pipistrelle.protocol.units.masks import units_of
-from pipistrelle.schedulers.maui.access import Accesses
+from pipistrelle.schedulers.backfill.fills import Candidates, fill_windows
 from pipistrelle.schedulers.maui.calls import Calls
-from pipistrelle.schedulers.maui.config.settings import MauiSettings
-from pipistrelle.schedulers.maui.fills import FILLERS, Candidates
+from pipistrelle.schedulers.maui.config.settings import MauiSettings, Names
 from pipistrelle.schedulers.maui.limits.arrays import GrowingInts
 from pipistrelle.schedulers.maui.limits.limits import Limits, Rows
 from pipistrelle.schedulers.maui.priority.credentials import Credentials
 from pipistrelle.schedulers.maui.priority.fairshare import Fairshare
 from pipistrelle.schedulers.maui.priority.priority import Breakdown, Priorities
+from pipistrelle.schedulers.maui.standing import StandingReservations
 from pipistrelle.schedulers.maui.waiting import Bools, Floats, Ints, MauiQueue
-from pipistrelle.schedulers.plan.access import AccessPlan, Restriction, by_number, last_available
+from pipistrelle.schedulers.plan.access import (
+    Accesses,
+    AccessPlan,
+    Picker,
+    Restriction,
+    by_number,
+    last_available,
+    placed_by,
+)
 from pipistrelle.schedulers.plan.slices import Place, end_of
+from pipistrelle.schedulers.policy.interfaces import Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View
 
@@ -39,9 +48,11 @@ class MauiScheduler:
         the configuration.
     midnight
         seconds from a Sunday's midnight, local time, to time 0: for standing reservations.
+    placement
+        picks the units of a job; None: as NODEALLOCATIONPOLICY says.
     """
 
-    def __init__(self, view: View, settings: MauiSettings, midnight: float) -> None:
+    def __init__(self, view: View, settings: MauiSettings, midnight: float, placement: Placement | None = None) -> None:
         self.view = view
         self._settings = settings
         per_node = _units_per_node(view)
@@ -53,9 +64,13 @@ class MauiScheduler:
             self.priorities.class_priorities = {found.name: found.priority for found in platform.classes}
         self.limits = Limits(settings, self._credentials, per_node)
         self.queue = MauiQueue()
-        self._accesses = Accesses(view, settings, midnight)
+        self._standing = StandingReservations(settings, view.units, midnight)
+        self._accesses = Accesses(view)
         # On equal nodes all policies but one take units by their numbers.
-        picker = last_available if settings.text("NODEALLOCATIONPOLICY") == "LASTAVAILABLE" else by_number
+        picker: Picker = last_available if settings.text("NODEALLOCATIONPOLICY") == "LASTAVAILABLE" else by_number
+        self._placement = placement
+        if placement is not None:
+            picker = placed_by(placement, view.machine)
         self._plan = AccessPlan(view.units, view.now, picker, settings.number("RESDEPTH"))
         self._running: dict[int, tuple[SchedulerJob, int]] = {}
         #: {job number: its place}; what was reserved at the last instant
@@ -68,7 +83,7 @@ class MauiScheduler:
         #: of each combination of credentials the number of its stack of reservations, -1 for none
         self._stack_numbers = GrowingInts()
         self._policy = settings.text("RESERVATIONPOLICY")
-        self._fill = FILLERS[settings.text("BACKFILLPOLICY")]
+        self._fill = settings.text("BACKFILLPOLICY")
         self._fill_depth = int(settings.number("BACKFILLDEPTH"))
         self._fill_metric = settings.text("BACKFILLMETRIC")
         accrual = settings.text("JOBPRIOACCRUALPOLICY")
@@ -159,7 +174,7 @@ class MauiScheduler:
         if self._accesses.renew():
             for job in self.queue:
                 names = self._credentials.combinations[int(self.queue.code[self.queue.row(job)])]
-                self.queue.set_access(job, self._accesses.number(job, names))
+                self.queue.set_access(job, self._access(job, names))
         while view.arrivals:  # a refusal may let others in, and looks through those that are left
             arrivals, view.arrivals = view.arrivals, []
             for job in arrivals:
@@ -170,18 +185,24 @@ class MauiScheduler:
         code = self._credentials.code(names)
         walltime = self._settings.walltime(job)
         never = self.limits.never(names, code, job.size, walltime)
+        machine, placement = self.view.machine, self._placement
+        if never is None and placement is not None and placement.pick(job, machine.all_units, machine) is None:
+            never = f"the placement finds no {job.size} units for it on the whole machine"
         if never is not None:
             self.view.reject(job, never)
             return
         # What it is planned with has its prologue and epilogue, too.
         queue = None if job.description is None else job.description.queue
         walltime += self.view.held_times.of(queue)
-        self.queue.add(job, walltime=walltime, code=code, access=self._accesses.number(job, names), since=job.submit)
+        self.queue.add(job, walltime=walltime, code=code, access=self._access(job, names), since=job.submit)
+
+    def _access(self, job: SchedulerJob, names: Names) -> int:
+        return self._accesses.number(job, self._standing.lets_in(job, names, self._settings.walltime(job)))
 
     def _schedule(self, now: float) -> None:
         queue, plan = self.queue, self._plan
         ranks = self.priorities.ranks(queue, now)
-        restrictions = self._accesses.restrictions(now)
+        restrictions = self._accesses.restrictions(now, self._standing.closed(now), len(self._standing))
         stacks = self._settings.stacks
         most = 0 if self._policy == "NEVER" else sum(depth for depth, _ in stacks.values())
         plan.begin(restrictions, most + len(self.reserved))
@@ -192,13 +213,13 @@ class MauiScheduler:
         ready = self._ready(ranks, now)
         soft = self._selected(ready, ranks, now, hard=False, use="order")
         started = self._start_in_order(soft, ranks, now)
-        if self._fill is not None:
+        if self._fill != "NONE":
             self._backfill(soft, ranks, now, hard=False, changed=started)
         if self._two_passes and len(queue):
             hard = soft
             if self.limits.two_levels:
                 hard = self._selected(ready & queue.live, ranks, now, hard=True, use="order")
-            if self._fill is not None:
+            if self._fill != "NONE":
                 self._backfill(hard, ranks, now, hard=True, changed=True)
             elif self.limits.two_levels:
                 self._start_hard(hard, ranks, now)
@@ -384,8 +405,8 @@ class MauiScheduler:
 
     def _backfill(self, eligible: Bools, ranks: Floats, now: float, *, hard: bool, changed: bool) -> None:
         """Fill the windows of free units, the widest and shortest first."""
-        fill, queue = self._fill, self.queue
-        if fill is None or not len(queue):
+        queue = self.queue
+        if not len(queue):
             return
         for number in self.reserved:
             eligible[queue.row_of(number)] = False
@@ -402,14 +423,18 @@ class MauiScheduler:
                 self._start(row, units, now, why)
             return bool(units)
 
-        accesses = len(self._accesses)
         candidates = Candidates(
-            queue, self.limits, self._plan, accesses, start, eligible, ranks, now, hard=hard, changed=changed
+            queue,
+            self._plan,
+            len(self._accesses),
+            start,
+            eligible,
+            ranks,
+            now,
+            allowed=lambda rows: self.limits.allowed(queue, now, hard=hard, rows=rows),
+            changed=changed,
         )
-        until = now
-        while (until := candidates.next_window(until)) > now:
-            candidates.select(until, self._fill_depth)
-            fill(candidates, self._fill_metric)
+        fill_windows(candidates, now, self._fill, self._fill_metric, self._fill_depth)
 
 
 def _units_per_node(view: View) -> int:

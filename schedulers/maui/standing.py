@@ -64,6 +64,8 @@ class StandingReservations:
     def closed(self, now: float) -> list[tuple[int, Closure]]:
         """Return what is kept, with its number, now and in as many periods ahead as each reservation's DEPTH says."""
         day = floor((now + self._midnight) / DAY)
+        if not self._all:
+            return []
         if day != self._day or now >= self._until:
             self._day = day
             self._closed = [found for number in range(len(self._all)) for found in self._periods(number, now)]

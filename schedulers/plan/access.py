@@ -5,10 +5,15 @@ from collections.abc import Callable, Sequence
 from math import inf, nextafter
 from typing import Any, NamedTuple
 
+from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.protocol.units.masks import lowest, mask_of
 from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.schedulers.plan.plan import pick
 from pipistrelle.schedulers.plan.slices import Closure, Place, Step, TimeSlices, end_of
+from pipistrelle.schedulers.plan.windows import Window
+from pipistrelle.schedulers.policy.interfaces import Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.policy.view import View
 
 #: picks units (a mask) for a job: among those of the first step, all of which last long enough; the others have fewer
 #: of them that are free longer; those in the last mask were best given away first; 0: refused
@@ -20,6 +25,78 @@ class Restriction(NamedTuple):
 
     closure: Closure
     open_to: frozenset[int]
+
+
+class Accesses:
+    """Numbers for the sets of reservations and windows that let a job in; jobs with the same number are treated alike.
+
+    Parameters
+    ----------
+    view
+        the machine, with its windows.
+    """
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        #: {which reservations and windows let a job in: number}
+        self._numbers: dict[tuple[bool, ...], int] = {}
+        self._admitting: list[Window] = []
+        self._changes = 0
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def state(self) -> dict[str, Any]:
+        """Return what lets in whom, in the order of the numbers, and how many changes of windows are known."""
+        return {"numbers": [list(let_in) for let_in in self._numbers], "changes": self._changes}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state; the view's windows are as they were, or have changed since they were looked at."""
+        self.renew()
+        self._changes = state["changes"]
+        self._numbers = {tuple(let_in): number for number, let_in in enumerate(state["numbers"])}
+
+    def renew(self) -> bool:
+        """Take note of new windows; return whether there are any: then no number holds any more."""
+        windows = self._view.windows
+        if self._changes == windows.changes:
+            return False
+        self._changes = windows.changes
+        self._admitting = [window for window in windows if window.admits is not None]
+        self._numbers = {}
+        return True
+
+    def number(self, job: SchedulerJob, let_in: tuple[bool, ...] = ()) -> int:
+        """Return the number of a job; ``let_in``: which reservations besides the windows let it in."""
+        let_in += tuple(not window.closed_to(job) for window in self._admitting)
+        return self._numbers.setdefault(let_in, len(self._numbers))
+
+    def restrictions(
+        self, now: float, reservations: Sequence[tuple[int, Closure]] = (), count: int = 0
+    ) -> list[Restriction]:
+        """Return what is closed to whom, at ``now`` (s) and ahead.
+
+        ``reservations`` are those besides the windows, each with its place among ``count`` of them in ``let_in``.
+        """
+        found = [Restriction(closure, self._let_in_by(at)) for at, closure in reservations]
+        admitting = count
+        for window in self._view.windows:
+            let_in: frozenset[int] = frozenset()
+            if window.admits is not None:
+                let_in = self._let_in_by(admitting)
+                admitting += 1
+            if window.end > now:
+                found.append(Restriction(Closure(window.begin, window.end, mask_of(window.units)), let_in))
+        return found
+
+    def _let_in_by(self, at: int) -> frozenset[int]:
+        """Return the numbers that a reservation or window lets in, by its place among them."""
+        return frozenset(number for let_in, number in self._numbers.items() if let_in[at])
+
+
+def placed_by(placement: Placement, machine: Machine) -> Picker:
+    """Return what picks the units that a placement picks among those that last."""
+    return lambda job, steps, first: pick(placement, steps[0].units, job, machine)
 
 
 def by_number(job: SchedulerJob, steps: Sequence[Step], first: int) -> int:

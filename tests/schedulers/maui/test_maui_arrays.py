@@ -6,9 +6,9 @@ from random import Random
 import numpy as np
 import pytest
 
+from pipistrelle.schedulers.backfill.fills import Candidates
 from pipistrelle.schedulers.maui.config.read import parse_maui_config
 from pipistrelle.schedulers.maui.config.settings import Names
-from pipistrelle.schedulers.maui.fills import Candidates
 from pipistrelle.schedulers.maui.limits.idle import _first
 from pipistrelle.schedulers.maui.limits.limits import Limits
 from pipistrelle.schedulers.maui.priority.credentials import Credentials
@@ -163,10 +163,7 @@ def test_a_very_deep_window_is_filled_by_the_first_questions() -> None:
         queue.add(SchedulerJob(str(number), number, size, 10.0, 0.0), walltime=10.0, code=0, access=0, since=0.0)
     queue.add(SchedulerJob("last", 10050, 3, 10.0, 0.0), walltime=10.0, code=0, access=0, since=0.0)
     plan.begin([], 1)
-    limits = Limits(parse_maui_config("")[0], Credentials())
-    candidates = Candidates(
-        queue, limits, plan, 1, lambda row: True, queue.live.copy(), np.ones(queue.rows), 0.0, hard=True, changed=False
-    )
+    candidates = Candidates(queue, plan, 1, lambda row: True, queue.live.copy(), np.ones(queue.rows), 0.0)
     candidates.select(candidates.next_window(0.0), 0)
 
     assert candidates.next_window(inf) == -inf

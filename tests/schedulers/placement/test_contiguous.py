@@ -15,6 +15,8 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.backfill.easy import BACKFILLS
 from pipistrelle.schedulers.catalogue.names import PARTS
 from pipistrelle.schedulers.catalogue.parts import make_order, make_placement
+from pipistrelle.schedulers.maui.config.read import parse_maui_config
+from pipistrelle.schedulers.maui.policy import make_maui
 from pipistrelle.schedulers.placement.contiguous import Contiguous, ContiguousOptions
 from pipistrelle.schedulers.policy.compose import ComposedPolicy, PolicyError, compose
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
@@ -76,11 +78,11 @@ def of(order: str, backfill: str, placement: str = "contiguous") -> ComposedPoli
 
 
 @pytest.mark.parametrize("order", PARTS["order"])
-@pytest.mark.parametrize("backfill", ["none", "firstfit", "easy", "easy-sjbf"])
+@pytest.mark.parametrize("backfill", PARTS["backfill"])
 def test_every_job_runs_on_consecutive_units(run_policy: RunPolicy, order: str, backfill: str) -> None:
     """Nodes fail and are maintained: every start is on one run of units, no decision is illegal, all jobs end."""
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=25, deadline=None)
     @given(jobs=rows, planned=downs(st.integers(0, 20).map(float)), broken=failures)
     # Two pieces are free, each too small for the second job; the third fits.
     @example(
@@ -95,6 +97,45 @@ def test_every_job_runs_on_consecutive_units(run_policy: RunPolicy, order: str, 
             assert (summary.completed + summary.killed_at_walltime, summary.unfinished) == (len(jobs), 0)
 
     check()
+
+
+@pytest.mark.parametrize("fill", ["FIRSTFIT", "BESTFIT", "GREEDY", "NONE"])
+@pytest.mark.parametrize("keep", ["CURRENTHIGHEST", "HIGHEST", "NEVER"])
+def test_maui_takes_a_placement_that_refuses(run_policy: RunPolicy, fill: str, keep: str) -> None:
+    """Whatever it fills with and keeps: every start is on one run of units, and all jobs end."""
+    text = f"BACKFILLPOLICY {fill}\nRESERVATIONPOLICY {keep}\nRESERVATIONDEPTH 2\n"
+
+    @settings(max_examples=25, deadline=None)
+    @given(jobs=rows, planned=downs(st.integers(0, 20).map(float)), broken=failures)
+    def check(jobs: list[Row], planned: list[Down], broken: dict[int, float]) -> None:
+        policy = make_maui(parse_maui_config(text)[0], placement=Contiguous())
+        run = run_policy(policy, UNITS, jobs, reliability=unsteady(planned, broken))
+        assert all(" " not in units for _, _, units in run.starts)
+        summary = run.result.summary
+        assert (summary.completed + summary.killed_at_walltime, summary.unfinished) == (len(jobs), 0)
+
+    check()
+
+
+def test_maui_refuses_for_good_what_no_placement_finds(run_policy: RunPolicy) -> None:
+    """A job for which there are units but no place on the whole machine is rejected as it arrives."""
+
+    class Even:
+        """Places nothing of an odd size."""
+
+        fits_by_count = False
+
+        def pick(self, job: SchedulerJob, open_units: NodeSet, machine: Machine) -> NodeSet | None:
+            """Return the first units."""
+            units = list(open_units)
+            return NodeSet.of(units[: job.size]) if job.size % 2 == 0 and job.size <= len(units) else None
+
+    run = run_policy(
+        make_maui(placement=Even()), UNITS, [(0.0, 2, 5.0, 5.0), (0.0, 3, 5.0, 5.0), (1.0, UNITS, 5.0, 5.0)]
+    )
+
+    assert run.start_of == {0: 0.0, 2: 5.0}
+    assert run.result.summary.rejected == 1
 
 
 def latest(view: View, first: SchedulerJob, planned: Sequence[Down]) -> float:

@@ -1,18 +1,26 @@
-"""Maui's backfilling: which of the jobs that fit a window of free units are started in it.
+"""Backfilling as Maui does it: which of the jobs that fit a window of free units are started in it.
 
 Source: admin manual of Maui, 8.2, and MBFFirstFit, MBFBestFit and MBFGreedy of Maui 3.2.
 """
 
 from collections.abc import Callable
 from math import inf
-from typing import Final
+from typing import Any, Final, Literal, NamedTuple, Protocol
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
-from pipistrelle.schedulers.maui.limits.limits import Limits, Rows
-from pipistrelle.schedulers.maui.waiting import Bools, Floats, MauiQueue
-from pipistrelle.schedulers.plan.access import AccessPlan
+from pipistrelle.protocol.units.masks import mask_of, units_of
+from pipistrelle.schedulers.plan.access import Accesses, AccessPlan, placed_by
+from pipistrelle.schedulers.policy.interfaces import Placement
+from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.policy.view import View
+
+Rows = NDArray[np.intp]
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 #: how often GREEDY asks whether a job fits beside others
 _MOST_QUESTIONS: Final = 10000
@@ -24,13 +32,29 @@ def only(rows: Rows, mask: Bools) -> Rows:
     return found
 
 
+class Columns(Protocol):
+    """Waiting jobs as columns, one row a job."""
+
+    @property
+    def size(self) -> Ints:
+        """Units; of an empty row more than any machine has."""
+
+    @property
+    def walltime(self) -> Floats:
+        """How long the jobs hold their units at most, seconds."""
+
+    @property
+    def access(self) -> Ints:
+        """Numbers of their accesses."""
+
+
 class Candidates:
     """The jobs that backfilling may look at, and those of them that fit the window at hand.
 
     Parameters
     ----------
-    queue, limits, plan
-        of the simulation.
+    queue, plan
+        the waiting jobs, and which units are free when.
     accesses
         how many accesses there are.
     start
@@ -41,16 +65,15 @@ class Candidates:
         the order of the rows, highest first.
     now
         the time (s).
-    hard
-        whether hard limits count, else soft ones.
+    allowed
+        tells which of some rows no limit keeps back; None: none is kept back.
     changed
         whether jobs were started since the eligible rows were chosen, which may have put others beyond a limit.
     """
 
     def __init__(
         self,
-        queue: MauiQueue,
-        limits: Limits,
+        queue: Columns,
         plan: AccessPlan,
         accesses: int,
         start: Callable[[int], bool],
@@ -58,18 +81,17 @@ class Candidates:
         ranks: Floats,
         now: float,
         *,
-        hard: bool,
-        changed: bool,
+        allowed: Callable[[Rows], Bools | None] = lambda rows: None,
+        changed: bool = False,
     ) -> None:
         self._queue = queue
-        self._limits = limits
+        self._allows = allowed
         self._plan = plan
         self._accesses = range(accesses)
         self._start = start
         self._eligible = eligible
         self._ranks = ranks
         self._now = now
-        self._hard = hard
         self._widths: NDArray[np.int64] = np.zeros(accesses, dtype=np.int64)
         self._changed = changed
         #: rows that fit some window that is left, in the order of submission; None before the second window
@@ -133,7 +155,7 @@ class Candidates:
 
     def _allowed(self, rows: Rows) -> Bools:
         """Return which of the rows may still be started, by the limits."""
-        allowed = self._limits.allowed(self._queue, self._now, hard=self._hard, rows=rows)
+        allowed = self._allows(rows)
         eligible: Bools = self._eligible[rows]
         return eligible if allowed is None else eligible & allowed
 
@@ -280,9 +302,114 @@ def greedy(candidates: Candidates, metric: str) -> None:
 
 
 #: {BACKFILLPOLICY: how it fills a window}
-FILLERS: Final[dict[str, Callable[[Candidates, str], None] | None]] = {
+FILLS: Final[dict[str, Callable[[Candidates, str], None]]] = {
     "FIRSTFIT": first_fit,
     "BESTFIT": best_fit,
     "GREEDY": greedy,
-    "NONE": None,
 }
+
+
+def fill_windows(candidates: Candidates, now: float, policy: str, metric: str, depth: int) -> None:
+    """Fill the windows of free units, the widest and shortest first, each with the ``depth`` first jobs (0: all)."""
+    until = now
+    while (until := candidates.next_window(until)) > now:
+        candidates.select(until, depth)
+        FILLS[policy](candidates, metric)
+
+
+class FillOptions(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """What there is to set of the rule ``fill``.
+
+    ``policy`` and ``metric`` are Maui's BACKFILLPOLICY and BACKFILLMETRIC, ``depth`` is how many of the jobs that fit a
+    window are looked at (0: all), ``reservations`` how many of the first jobs have one.
+    """
+
+    policy: Literal["firstfit", "bestfit", "greedy"] = "firstfit"
+    metric: Literal["procs", "seconds", "procseconds"] = "procs"
+    depth: int = 0
+    reservations: int = 1
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a number that is out of range."""
+        for name, number in (("depth", self.depth), ("reservations", self.reservations)):
+            if number < 0:
+                raise ValueError(f"expected {name} not below 0, found {number!r}")
+
+
+class _Rows(NamedTuple):
+    size: Ints
+    walltime: Floats
+    access: Ints
+
+
+class Fill:
+    """The first jobs that do not fit have reservations; then windows of free units are filled, as Maui does it.
+
+    A window lasts until fewer units are free than now; the widest and shortest comes first. Everything is planned anew
+    at each decision.
+    """
+
+    def __init__(self, options: FillOptions | None = None) -> None:
+        self._options = options or FillOptions()
+        #: {job's number: when it is to start (s)}, of the reservations made last
+        self._begins: dict[int, float] = {}
+
+    def reservation(self, job: SchedulerJob) -> float | None:
+        """Return by when (s) a waiting job will start, inf if no one can tell; None if it has no reservation."""
+        return self._begins.get(job.number)
+
+    def state(self) -> list[list[float]]:
+        """Return [number of a job, when it is to start]."""
+        return [[*begin] for begin in self._begins.items()]
+
+    def restore(self, state: list[list[Any]], view: View, placement: Placement) -> None:
+        """Go on from a state."""
+        self._begins = dict(state)
+
+    def schedule(self, view: View, placement: Placement) -> None:
+        """Start from the front, reserve for the first that do not fit, then fill."""
+        self._begins = {}
+        if not view.free.count:
+            view.wake = ("JOB_COMPLETED",)
+            return
+        jobs = list(view.waiting)
+        accesses = Accesses(view)
+        accesses.renew()
+        queue = _Rows(
+            np.array([job.size for job in jobs], dtype=np.int64),
+            np.array([job.occupies for job in jobs], dtype=np.float64),
+            np.array([accesses.number(job) for job in jobs], dtype=np.int64),
+        )
+        plan = AccessPlan(view.units, view.now, placed_by(placement, view.machine))
+        plan.follow(view.now, view.gone)
+        for job in view.running:
+            plan.started(job.number, mask_of(job.alloc), min(job.expected_end, view.windows.killed_at(job, view.now)))
+        plan.begin(accesses.restrictions(view.now), self._options.reservations)
+        eligible: Bools = np.ones(len(jobs), dtype=np.bool_)
+        first: SchedulerJob | None = None
+
+        def start(row: int) -> bool:
+            job = jobs[row]
+            units = plan.units_now(int(queue.access[row]), job, job.occupies)
+            if units:
+                alloc = units_of(units)
+                view.free.remove(alloc)
+                view.start(job, alloc, None if first is None else f"backfilled before {first.id}")
+                plan.started(job.number, units, job.expected_end)
+                eligible[row] = False
+            return bool(units)
+
+        left = self._options.reservations
+        for row, job in enumerate(jobs):
+            if start(row):
+                continue
+            first = first or job
+            if not left:
+                break
+            left -= 1
+            eligible[row] = False
+            place = plan.reserve(int(queue.access[row]), job, job.occupies)
+            self._begins[job.number] = inf if place is None else place.begin
+        candidates = Candidates(queue, plan, len(accesses), start, eligible, -np.arange(float(len(jobs))), view.now)
+        options = self._options
+        fill_windows(candidates, view.now, options.policy.upper(), options.metric.upper(), options.depth)
