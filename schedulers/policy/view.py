@@ -26,9 +26,8 @@ from pipistrelle.protocol.events import JobDescription, SimulationBeginsData
 from pipistrelle.protocol.fields import LATEST, LONGEST, WakeType
 from pipistrelle.protocol.units.free import FreeUnits
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.schedulers.plan.held_times import HeldTimes
 from pipistrelle.schedulers.plan.out_of_service import OutOfService
-from pipistrelle.schedulers.plan.running import RunningJobs
+from pipistrelle.schedulers.plan.running import HeldTimes, RunningJobs
 from pipistrelle.schedulers.plan.windows import Windows
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.order import ClassOrder, Order

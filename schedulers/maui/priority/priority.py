@@ -14,7 +14,6 @@ from pipistrelle.schedulers.maui.config.parameters import COMPONENTS, SUBCOMPONE
 from pipistrelle.schedulers.maui.config.settings import KINDS, Credential, MauiSettings
 from pipistrelle.schedulers.maui.priority.credentials import Credentials
 from pipistrelle.schedulers.maui.priority.fairshare import Fairshare
-from pipistrelle.schedulers.maui.priority.fixed import FixedValues
 from pipistrelle.schedulers.maui.waiting import Floats, Ints
 
 #: nearer than this to a target counts as this
@@ -101,6 +100,34 @@ class _Table(NamedTuple):
     xfactor_weight: Floats
     queue_time_target: Floats
     xfactor_target: Floats
+
+
+class FixedValues:
+    """A component's values, row by row, that do not change while a job waits: worked out once a job."""
+
+    def __init__(self) -> None:
+        self._generation: int | None = None
+        self._rows = 0
+        self._values: Floats = np.zeros(_ROOM)
+
+    def follow(self, generation: int, rows: int) -> slice:
+        """Return the rows whose values are not known, which will be `known` then."""
+        if generation != self._generation or rows < self._rows:
+            self._generation, self._rows = generation, 0
+        if rows > len(self._values):
+            more = np.zeros(2 * rows)
+            more[: self._rows] = self._values[: self._rows]
+            self._values = more
+        return slice(self._rows, rows)
+
+    def known(self, fresh: slice, values: Floats) -> None:
+        """Keep the values of the rows that `follow` has returned."""
+        self._values[fresh] = values
+        self._rows = fresh.stop
+
+    def values(self) -> Floats:
+        """Return the values, one a row."""
+        return self._values[: self._rows]
 
 
 class Priorities:
