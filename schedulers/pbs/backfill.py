@@ -147,21 +147,13 @@ class _Profile:
 
     def earliest(self, job: SchedulerJob) -> float:
         """Return from when (s) on the job fits for its whole walltime, inf if no one can tell."""
-        times, free = self._times, self._free
         at = 0
-        while at < len(times):
-            end = end_of(times[at], job.occupies)
-            blocked = -1
-            for later in range(at, len(times)):
-                if later > at and times[later] >= end:
-                    break
-                if free[later] < job.size:
-                    blocked = later
-                    break
-            if blocked < 0:
-                return times[at]
-            at = blocked + 1
-        return inf
+        for later, free in enumerate(self._free):
+            if later > at and self._times[later] >= end_of(self._times[at], job.occupies):
+                break
+            if free < job.size:
+                at = later + 1
+        return self._times[at] if at < len(self._times) else inf
 
     def take(self, job: SchedulerJob, begin: float) -> None:
         """Let the job have its units from ``begin`` (s; inf: never) on."""

@@ -15,6 +15,7 @@ from pipistrelle.protocol.base.state import from_json, to_json
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.backfill.conservative import Conservative
 from pipistrelle.schedulers.backfill.easy_slices import EasySlices
+from pipistrelle.schedulers.backfill.fills import Fill
 from pipistrelle.schedulers.maui.config.read import parse_maui_config
 from pipistrelle.schedulers.maui.policy import make_maui
 from pipistrelle.schedulers.maui.priority.order import MauiOrder
@@ -92,6 +93,7 @@ POLICIES: dict[str, Callable[[], Any]] = {
     "easy-slices": composed(Fcfs, EasySlices),
     "pbs": composed(pbs, lambda: Depth(DepthOptions(depth=2))),
     "pbs-loose": composed(pbs, loose),
+    "fill": composed(Fcfs, Fill),
     "maui-order": composed(maui_order, Conservative),
     "maui-first": maui("FIRSTFIT", "CURRENTHIGHEST", "ALWAYS"),
     "maui-kept": maui("BESTFIT", "HIGHEST", "QUEUEPOLICY"),
@@ -217,7 +219,7 @@ class Kept(Runtime):
 
 
 @pytest.mark.parametrize("name", POLICIES)
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=30)
 @given(jobs=rows, failures=broken, windows=downs, at=st.integers(1, 60))
 def test_a_policy_goes_on_from_its_state(
     name: str, jobs: list[Row], failures: list[Any], windows: list[Any], at: int
