@@ -7,10 +7,10 @@ from math import nan
 import numpy as np
 from numpy.typing import NDArray
 
-from pipistrelle.platforms.errors import PlatformError, shown
+from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.platforms.topology.node_names import NodeNames
 from pipistrelle.platforms.topology.numbering import NodeUnits
-from pipistrelle.protocol.base.errors import did_you_mean
+from pipistrelle.protocol.base.errors import did_you_mean, shown
 from pipistrelle.protocol.events import PoolInfo
 
 

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipistrelle.platforms.describe import describe
-from pipistrelle.platforms.description import MOST_UNITS, Group, Platform, Pool, homogeneous
+from pipistrelle.platforms.description import MOST_UNITS, Platform, Pool, homogeneous
 from pipistrelle.platforms.errors import PlatformError
+from pipistrelle.protocol.events import PlatformInfo
 
 
 @dataclass

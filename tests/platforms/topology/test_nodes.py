@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipistrelle.platforms import Platform, PlatformError, Pool
+from pipistrelle.platforms.description import Platform, Pool
+from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.platforms.topology.node_names import NodeNames
 from pipistrelle.platforms.topology.numbering import NodeUnits
