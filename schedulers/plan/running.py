@@ -1,7 +1,7 @@
 """The running jobs by their expected end, and how long jobs hold their units beside their walltimes."""
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import inf
 from typing import NamedTuple
 
@@ -18,6 +18,23 @@ class Reservation(NamedTuple):
 
     shadow: float
     extra: int
+
+
+def reservation_of(ends: Iterable[tuple[float, int, int]], size: int, free: int) -> Reservation:
+    """Return the earliest time at which ``size`` units will be free, if every job uses its whole walltime.
+
+    ``free`` units are free now, fewer than ``size``; ``ends`` are (expected end in s, number, units) of the running
+    jobs, ascending. Every job that ends not later than the shadow time counts for what is left over. Without such a
+    time (a job of no walltime holds the units) shadow is inf.
+    """
+    shadow = inf
+    for end, _, units in ends:
+        if end > shadow:
+            break
+        free += units
+        if free >= size:
+            shadow = end
+    return Reservation(shadow, max(free - size, 0))
 
 
 class RunningJobs:
@@ -65,19 +82,8 @@ class RunningJobs:
             self.add(jobs[job_id])
 
     def reserve(self, size: int, free: int) -> Reservation:
-        """Return the earliest time at which ``size`` units will be free, if every job uses its whole walltime.
-
-        ``free`` units are free now, fewer than ``size``. Every job that ends not later than the shadow time counts
-        for what is left over. Without such a time (a job of no walltime holds the units) shadow is inf.
-        """
-        shadow = inf
-        for end, _, units in self._by_end:
-            if end > shadow:
-                break
-            free += units
-            if free >= size:
-                shadow = end
-        return Reservation(shadow, max(free - size, 0))
+        """Return the reservation of ``size`` units, ``free`` of which, fewer, are free now; see `reservation_of`."""
+        return reservation_of(self._by_end, size, free)
 
 
 class HeldTimes:
