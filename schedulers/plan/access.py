@@ -86,7 +86,7 @@ class Accesses:
                 let_in = self._let_in_by(admitting)
                 admitting += 1
             if window.end > now:
-                found.append(Restriction(Closure(window.begin, window.end, mask_of(window.units)), let_in))
+                found.append(Restriction(window.closure, let_in))
         return found
 
     def _let_in_by(self, at: int) -> frozenset[int]:
@@ -238,12 +238,6 @@ class AccessPlan:
                 table.take(place.units, place.begin, place.end)
         return table
 
-    def _lay(self, place: Place) -> None:
-        self._taken.append(place)
-        self._steps = {}
-        for table in self._tables.values():
-            table.take(place.units, place.begin, place.end)
-
     def steps(self, access: int) -> list[Step]:
         """Return how long which units are free from now on, for an access."""
         steps = self._steps.get(access)
@@ -285,7 +279,10 @@ class AccessPlan:
 
     def keep(self, place: Place) -> None:
         """Keep a place free of others, from now until the next `begin`."""
-        self._lay(place)
+        self._taken.append(place)
+        self._steps = {}
+        for table in self._tables.values():
+            table.take(place.units, place.begin, place.end)
         self._load(place.units)
 
     def is_free(self, access: int, place: Place) -> bool:

@@ -9,7 +9,6 @@ from pipistrelle.protocol.units.masks import lowest, mask_of, units_of
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.placement.lowest import LowestIds
 from pipistrelle.schedulers.plan.slices import Closure, Fit, Place, TimeSlices, end_of
-from pipistrelle.schedulers.plan.windows import Window
 from pipistrelle.schedulers.policy.interfaces import Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View
@@ -27,8 +26,6 @@ class Plan:
         self._placement = placement
         self._gone = view.gone
         self._running: dict[str, Place] = {}
-        #: {window's name: the window and its units}
-        self._masks: dict[str, tuple[Window, int]] = {}
         #: the jobs that maintenance will end, and when (s)
         self._killed: dict[str, float] = {}
         self._changes = view.windows.changes
@@ -47,10 +44,12 @@ class Plan:
 
     def _sliced(self, now: float) -> TimeSlices:
         """Return the slices from ``now`` (s) on with nothing but the running jobs in them."""
-        free = self._in_service()
+        busy = 0
         for place in self._running.values():
-            free &= ~place.units
-        return TimeSlices(now, free, ((place.end, place.units) for place in self._running.values()))
+            busy |= place.units
+        return TimeSlices(
+            now, self._in_service() & ~busy, ((place.end, place.units) for place in self._running.values())
+        )
 
     def state(self) -> dict[str, Any]:
         """Return all but the places of waiting jobs: who took them takes them again."""
@@ -123,16 +122,8 @@ class Plan:
 
     def closures(self, job: SchedulerJob) -> Sequence[Closure]:
         """Return what the windows close to a job."""
-        view = self._view
-        if not view.windows:
-            return ()
-        found = []
-        for window in view.windows.against(job, view.now):
-            known = self._masks.get(window.id)
-            if known is None or known[0] is not window:
-                known = self._masks[window.id] = (window, mask_of(window.units))
-            found.append(Closure(window.begin, window.end, known[1]))
-        return found
+        windows = self._view.windows
+        return [window.closure for window in windows.against(job, self._view.now)] if windows else ()
 
     def fit(self, job: SchedulerJob, old: Place | None = None) -> Fit | None:
         """Return when (s) a job first gets units for as long as it lasts, and these; None if there is no such time.

@@ -2,17 +2,19 @@
 
 from bisect import insort
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from math import inf
 from typing import Any
 
 from msgspec import Struct
 
+from pipistrelle.protocol.units.masks import mask_of
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.schedulers.plan.slices import end_of
+from pipistrelle.schedulers.plan.slices import Closure, end_of
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 
 
-class Window(Struct, frozen=True, eq=False):
+class Window(Struct, frozen=True, eq=False, dict=True):
     """From ``begin`` until ``end`` (s; inf if nobody knows) ``units`` are only for the jobs that ``admits`` lets in.
 
     Without ``admits`` it is maintenance: no job may hold the units then, and one that still does at ``begin`` is ended
@@ -24,6 +26,11 @@ class Window(Struct, frozen=True, eq=False):
     end: float
     units: NodeSet
     admits: Callable[[SchedulerJob], bool] | None = None
+
+    @cached_property
+    def closure(self) -> Closure:
+        """What it closes, to those whom it does not let in."""
+        return Closure(self.begin, self.end, mask_of(self.units))
 
     def closed_to(self, job: SchedulerJob) -> bool:
         """Tell whether the window does not let the job in."""
