@@ -196,7 +196,7 @@ class PolicySettings:
 
     def _read_config(self, name: str, order: str | None, *, warn: bool) -> None:
         """Read the maui.cfg once, for its warnings; raise PolicyError if nobody else would."""
-        from pipistrelle.schedulers.catalogue.parts import PolicyError
+        from pipistrelle.schedulers.policy.errors import PolicyError
 
         if self.config is None:
             raise PolicyError("--strict-config goes with --config FILE")

@@ -2,12 +2,14 @@
 
 from collections.abc import Callable
 from math import inf
+from typing import Any
 
 from pipistrelle.schedulers.placement.lowest import LowestIds
 from pipistrelle.schedulers.plan.around_windows import OpenUnits
 from pipistrelle.schedulers.plan.running import Reservation
 from pipistrelle.schedulers.policy.interfaces import Backfill, Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.policy.state import Stateless
 from pipistrelle.schedulers.policy.view import View
 
 
@@ -32,7 +34,7 @@ def start_in_order(view: View, placement: Placement) -> bool:
     return started
 
 
-class NoBackfill:
+class NoBackfill(Stateless):
     """Jobs start strictly in the order of the queue."""
 
     def schedule(self, view: View, placement: Placement) -> None:
@@ -112,6 +114,18 @@ class Easy:
         if self._by_units is not None:
             return self._by_units.reserve(job).shadow if self._by_units.is_first(job) else None
         return self._shadow if job is self._reserved_for else None
+
+    def state(self) -> dict[str, Any]:
+        """Return the first job's id, None if it has no reservation by numbers, and that reservation."""
+        first = None if self._reserved_for is None else self._reserved_for.id
+        by_units = self._by_units is not None
+        return {"first": first, "shadow": self._shadow, "extra": self._extra, "by_units": by_units}
+
+    def restore(self, state: dict[str, Any], view: View, placement: Placement) -> None:
+        """Go on from a state, in a view that is as it was then."""
+        self._shadow, self._extra = state["shadow"], state["extra"]
+        self._reserved_for = next((job for job in view.waiting.each() if job.id == state["first"]), None)
+        self._by_units = OpenUnits(view, placement) if state["by_units"] else None
 
     def schedule(self, view: View, placement: Placement) -> None:
         """Start from the front, then backfill behind the first job that does not fit."""

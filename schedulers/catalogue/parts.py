@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 
 import msgspec
 
-from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, printable
+from pipistrelle.protocol.base.errors import did_you_mean, printable
 from pipistrelle.schedulers.backfill.easy import BACKFILLS
 from pipistrelle.schedulers.catalogue.names import PARTS
 from pipistrelle.schedulers.orders.fixed import ORDERS
 from pipistrelle.schedulers.placement.lowest import PLACEMENTS
+from pipistrelle.schedulers.policy.errors import PolicyError
 from pipistrelle.schedulers.policy.interfaces import Backfill, Placement
 from pipistrelle.schedulers.policy.order import Order
 
@@ -33,10 +34,6 @@ _TYPES: Final = {
     "array": "a list",
     "object": "a table",
 }
-
-
-class PolicyError(PipistrelleError):
-    """A scheduler, or a part of one, that cannot be had."""
 
 
 class MauiOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -11,7 +11,8 @@ from msgspec.structs import fields
 from pipistrelle.protocol.base.errors import did_you_mean, printable
 from pipistrelle.protocol.base.toml import read_toml
 from pipistrelle.schedulers.catalogue.names import SUFFIX, library_names
-from pipistrelle.schedulers.catalogue.parts import PolicyError, check_part, make_backfill, make_order, make_placement
+from pipistrelle.schedulers.catalogue.parts import check_part, make_backfill, make_order, make_placement
+from pipistrelle.schedulers.policy.errors import PolicyError
 
 _MANUAL: Final = "docs/scheduling.md lists every key."
 #: how much of a value a message shows

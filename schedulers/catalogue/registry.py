@@ -11,7 +11,8 @@ from pipistrelle.protocol.base.log import logger
 from pipistrelle.schedulers.catalogue.names import OWN, SUFFIX, entries, library_names, registered
 from pipistrelle.schedulers.catalogue.parts import make_placement
 from pipistrelle.schedulers.catalogue.presets import Preset, library_preset, read_preset
-from pipistrelle.schedulers.policy.compose import PolicyError, compose
+from pipistrelle.schedulers.policy.compose import compose
+from pipistrelle.schedulers.policy.errors import PolicyError
 from pipistrelle.schedulers.policy.interfaces import Policy
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from pipistrelle.protocol.base.lengths import seconds_of
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.policy.state import Stateless
 
 
 class Bin(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -51,7 +52,7 @@ class BinsOptions(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab
             seen.add(one.smallest)
 
 
-class Bins:
+class Bins(Stateless):
     """Jobs by the time they have waited plus the boost of their bin, longest first.
 
     All jobs age alike, so that submit time minus boost ranks them, and they never pass each other while they wait. A

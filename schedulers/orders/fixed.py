@@ -2,9 +2,10 @@
 
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.order import FixedOrder
+from pipistrelle.schedulers.policy.state import Stateless
 
 
-class Fcfs:
+class Fcfs(Stateless):
     """First come, first served."""
 
     arrivals_last = True
@@ -14,7 +15,7 @@ class Fcfs:
         return job.submit
 
 
-class Sjf:
+class Sjf(Stateless):
     """Shortest job first, by the walltime that its user asked for."""
 
     arrivals_last = False

@@ -2,9 +2,8 @@
 
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
-from itertools import count
 from math import inf
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -24,6 +23,10 @@ from pipistrelle.schedulers.policy.view import View
 
 #: decisions that this dialect lacks, or that need more than to be sent
 _SPECIAL: Final[frozenset[type[Decision]]] = frozenset((CallMeLater, CancelCall, RegisterJob))
+
+
+#: what is kept of the conversation, beside the calls
+_KEPT: Final = ("asked_for", "dynamic", "acknowledged", "registering", "exhausted")
 
 
 class _Call(Struct, order=True):
@@ -48,7 +51,8 @@ class BatsimRuntime(Runtime):
     def __init__(self, policy: Policy, version: str = "") -> None:
         super().__init__(policy, version)
         self._calls: list[_Call] = []
-        self._numbers = count()
+        #: how many calls were asked for
+        self._asked_for = 0
         #: whether jobs may be registered, and come back as JOB_SUBMITTED then
         self._dynamic = False
         self._acknowledged = False
@@ -66,6 +70,18 @@ class BatsimRuntime(Runtime):
     def hello(self) -> HelloData:
         """Return who this scheduler is; the dialect has no optional parts that it could ask for."""
         return HelloData(self._policy.name, self._version)
+
+    def state(self) -> dict[str, Any]:
+        """Return the whole scheduler's state between two notices, the pending calls included."""
+        calls = [[call.due, call.number, call.name] for call in self._calls]
+        return {**super().state(), "pending": calls, **{key: getattr(self, f"_{key}") for key in _KEPT}}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state of a runtime with a policy made alike; this one has just been made."""
+        super().restore(state)
+        self._calls = [_Call(*call) for call in state["pending"]]
+        for key in _KEPT:
+            setattr(self, f"_{key}", state[key])
 
     def _answer(self, notice: Notice) -> Reply:
         begins = self._view is None
@@ -148,7 +164,8 @@ class BatsimRuntime(Runtime):
             raise PolicyFailed(
                 f"policy '{self._policy.name}' asks for a call under the name of one that is pending", found=name
             )
-        heappush(self._calls, _Call(decision.data.timestamp, next(self._numbers), name))
+        heappush(self._calls, _Call(decision.data.timestamp, self._asked_for, name))
+        self._asked_for += 1
 
     def _cancel(self, decision: CancelCall) -> None:
         for call in self._calls:
@@ -208,7 +225,7 @@ class BatsimRuntime(Runtime):
 
 _CHANGES: Final[dict[str, Callable[[View, NodeSet], None]]] = {
     "event_machine_unavailable": View.withdraw,
-    "event_machine_available": View.restore,
+    "event_machine_available": View.put_back,
 }
 
 

@@ -2,15 +2,14 @@
 
 from collections.abc import Callable, Mapping
 from itertools import islice
-from typing import Any
+from typing import Any, cast
 
-from pipistrelle.schedulers.catalogue.parts import PolicyError, check_part, make_backfill, make_order, make_placement
+from pipistrelle.schedulers.catalogue.parts import check_part, make_backfill, make_order, make_placement
 from pipistrelle.schedulers.policy.interfaces import Backfill, Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.order import ChoosyOrder, Order, UsageOrder
+from pipistrelle.schedulers.policy.state import state_of
 from pipistrelle.schedulers.policy.view import View
-
-__all__ = ["ComposedPolicy", "PolicyError", "check_part", "compose"]
 
 
 class ComposedPolicy:
@@ -41,6 +40,24 @@ class ComposedPolicy:
         self._backfill.schedule(view, self._placement)
         if self._usage is not None:
             self._tell_starts(view, self._usage)
+
+    def state(self) -> dict[str, Any]:
+        """Return the states of order and backfilling rule, and the jobs of which the order knows that they run."""
+        runs = () if self._view is None else self._view.running
+        return {
+            "order": state_of(self.order, "order"),
+            "backfill": state_of(self._backfill, "backfilling rule"),
+            "running": [job.id if job.id in runs else job.state() for job in self._running.values()],
+        }
+
+    def restore(self, state: dict[str, Any], view: View) -> None:
+        """Go on from a state, in a view that is as it was then."""
+        order, backfill = cast(Any, self.order), cast(Any, self._backfill)
+        order.restore(state["order"])
+        backfill.restore(state["backfill"], view, self._placement)
+        runs = {job.id: job for job in view.running}
+        jobs = [runs[job] if isinstance(job, str) else SchedulerJob.restored(job) for job in state["running"]]
+        self._view, self._running = view, {job.id: job for job in jobs}
 
     def reservation(self, job: SchedulerJob) -> float | None:
         """Return by when (s) a waiting job will start, as the backfilling rule tells; None if it does not tell."""

@@ -1,4 +1,4 @@
-"""What can end a scheduler's process before its time."""
+"""What can go wrong with a scheduler: it cannot be had, or its process ends before its time."""
 
 from pipistrelle.protocol.base.errors import PipistrelleError
 
@@ -15,3 +15,7 @@ class ServerGone(SchedulerError):
 
 class PolicyFailed(SchedulerError):
     """A policy raised an exception, or took a decision that the server rejected."""
+
+
+class PolicyError(PipistrelleError):
+    """A scheduler, or a part of one, that cannot be had, or whose state cannot."""

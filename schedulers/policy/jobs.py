@@ -1,8 +1,10 @@
 """A job as a scheduler knows it."""
 
+from collections.abc import Mapping
 from math import inf, isnan, nan
+from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, convert, structs, to_builtins
 
 from pipistrelle.protocol.events import JobDescription
 from pipistrelle.protocol.units.nodesets import NodeSet
@@ -39,6 +41,18 @@ class SchedulerJob(Struct, eq=False):
     def waits(self) -> bool:
         """Whether the job has not been started yet."""
         return not self.alloc
+
+    def state(self) -> dict[str, Any]:
+        """Return all of the job as plain values."""
+        description = None if self.description is None else to_builtins(self.description)
+        return {**structs.asdict(self), "alloc": str(self.alloc), "description": description}
+
+    @classmethod
+    def restored(cls, state: Mapping[str, Any]) -> "SchedulerJob":
+        """Return the job of a state."""
+        description = state["description"]
+        told = None if description is None else convert(description, JobDescription)
+        return cls(**{**state, "alloc": NodeSet.parse(state["alloc"]), "description": told})
 
     @classmethod
     def submitted(cls, description: JobDescription, number: int, now: float, beside: float = 0.0) -> "SchedulerJob":

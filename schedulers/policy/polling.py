@@ -1,12 +1,13 @@
 """A scheduler that looks at the cluster at fixed steps only, as those of many centres do."""
 
 from math import floor, inf
-from typing import Final
+from typing import Any, Final, cast
 
 from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.schedulers.policy.interfaces import Policy
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.order import Order
+from pipistrelle.schedulers.policy.state import state_of
 from pipistrelle.schedulers.policy.view import View
 
 #: the call's name; a policy's own calls have others
@@ -79,6 +80,23 @@ class Polling:
                 self._due = self._next(view.now)
                 view.call_me_later(self._due, CALL)
             view.wake = ()  # nothing but calls, and what always wakes
+
+    def state(self) -> dict[str, Any]:
+        """Return what was collected since the last decision, when the next is due, and the policy's state."""
+        return {
+            "policy": state_of(self._policy, "policy"),
+            "arrivals": [job.id for job in self._arrivals],
+            "calls": list(self._calls),
+            "released": self._released,
+            "due": self._due,
+        }
+
+    def restore(self, state: dict[str, Any], view: View) -> None:
+        """Go on from a state, in a view that is as it was then."""
+        waiting = {job.id: job for job in view.waiting.each()}
+        self._view, self._due, self._released = view, state["due"], state["released"]
+        self._arrivals, self._calls = [waiting[job_id] for job_id in state["arrivals"]], list(state["calls"])
+        cast(Any, self._policy).restore(state["policy"], view)
 
     def _forget(self) -> None:
         self._arrivals, self._calls, self._released = [], [], False

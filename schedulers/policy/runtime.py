@@ -3,7 +3,9 @@
 import traceback
 from collections.abc import Callable
 from math import inf
-from typing import Any
+from typing import Any, cast
+
+from msgspec import convert, to_builtins
 
 from pipistrelle.protocol.base.errors import PipistrelleError, RemoteProtocolError
 from pipistrelle.protocol.base.log import logger
@@ -21,6 +23,7 @@ from pipistrelle.protocol.events import (
     NoMoreJobs,
     RequestedCall,
     SimulationBegins,
+    SimulationBeginsData,
     SimulationEnds,
     SimulationEndsData,
 )
@@ -30,6 +33,7 @@ from pipistrelle.schedulers.plan.windows import Window
 from pipistrelle.schedulers.policy.errors import PolicyFailed
 from pipistrelle.schedulers.policy.interfaces import Policy
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.policy.state import state_of
 from pipistrelle.schedulers.policy.view import View
 
 
@@ -76,6 +80,35 @@ class Runtime:
     def welcome(self, data: WelcomeData) -> None:
         """Take note of what was agreed."""
         self._filter = "wake_filter" in data.features
+
+    def state(self) -> dict[str, Any]:
+        """Return the whole scheduler's state between two notices, as plain values.
+
+        Raises
+        ------
+        PolicyError
+            when the policy, or a part of it, does not tell its own.
+        """
+        view = self._view
+        return {
+            "begins": None if view is None else to_builtins(view.begins),
+            "view": None if view is None else view.state(),
+            "policy": None if view is None else state_of(self._policy, "policy"),
+            "submitted": self._submitted,
+            "latest_submit": self._latest_submit,
+            "filter": self._filter,
+            "ended": None if self.ended is None else to_builtins(self.ended),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state of a runtime with a policy made alike; this one has just been made."""
+        self._submitted, self._latest_submit = state["submitted"], state["latest_submit"]
+        self._filter = state["filter"]
+        self.ended = None if state["ended"] is None else convert(state["ended"], SimulationEndsData)
+        if state["view"] is not None:
+            view = self._view = View(convert(state["begins"], SimulationBeginsData), self._policy.order)
+            view.restore(state["view"])
+            cast(Any, self._policy).restore(state["policy"], view)
 
     def answer(self, notice: Notice) -> Reply:
         """Return the policy's decisions for a notice.
@@ -167,7 +200,7 @@ class Runtime:
 
     @staticmethod
     def _nodes_repaired(view: View, event: NodesRepaired) -> None:
-        view.restore(NodeSet.parse(event.data.units))
+        view.put_back(NodeSet.parse(event.data.units))
 
     @staticmethod
     def _maintenance_announced(view: View, event: MaintenanceAnnounced) -> None:
@@ -185,7 +218,7 @@ class Runtime:
 
     @staticmethod
     def _maintenance_ends(view: View, event: MaintenanceEnds) -> None:
-        view.restore(NodeSet.parse(event.data.units), event.data.id)
+        view.put_back(NodeSet.parse(event.data.units), event.data.id)
         view.windows.remove(event.data.id)
 
     @staticmethod

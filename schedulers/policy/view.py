@@ -1,6 +1,7 @@
 """What a policy sees and does: the machine as the events tell it, and the decisions taken so far."""
 
 from math import inf
+from typing import Any
 
 from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.protocol.decisions import (
@@ -32,7 +33,7 @@ from pipistrelle.schedulers.plan.windows import Windows
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.order import ClassOrder, Order
 from pipistrelle.schedulers.waiting.class_limits import ClassLimits
-from pipistrelle.schedulers.waiting.ranked import WaitingQueue
+from pipistrelle.schedulers.waiting.moving import queue_of
 
 
 class View:
@@ -63,7 +64,7 @@ class View:
         self._kept = FreeUnits()
         #: maintenance that was announced or is in force, and whatever else keeps jobs from units for some time
         self.windows = Windows()
-        self.waiting = WaitingQueue(order)
+        self.waiting = queue_of(order)
         if isinstance(order, ClassOrder):
             classes = () if begins.platform is None else begins.platform.classes
             order.learn_classes({one.name: one.priority for one in classes})
@@ -86,6 +87,38 @@ class View:
         #: event types that shall wake the scheduler next; None means all. Reset before the policy is asked.
         self.wake: tuple[WakeType, ...] | None = None
         self.decisions: list[Decision] = []
+
+    def state(self) -> dict[str, Any]:
+        """Return the cluster's state between two decisions; jobs by id, each of them once in full."""
+        aside = () if self.limits is None else self.limits.each()
+        return {
+            "now": self.now,
+            "jobs": [job.state() for job in (*self.waiting.each(), *aside, *self.running)],
+            "free": str(self.free.snapshot()),
+            "kept": str(self._kept.snapshot()),
+            "out": self._out.state(),
+            "windows": self.windows.state(),
+            "waiting": self.waiting.state(),
+            "limits": None if self.limits is None else self.limits.state(),
+            "running": self.running.state(),
+            "arrivals": [job.id for job in self.arrivals],
+            "released": self.released,
+            "calls": list(self.calls),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state of a view of the same machine and an order made alike, whose own state comes later."""
+        jobs = {job["id"]: SchedulerJob.restored(job) for job in state["jobs"]}
+        self.now = state["now"]
+        self.free, self._kept = (FreeUnits(NodeSet.parse(state[key])) for key in ("free", "kept"))
+        self._out.restore(state["out"])
+        self.windows.restore(state["windows"])
+        self.waiting.restore(state["waiting"], jobs)
+        if self.limits is not None:
+            self.limits.restore(state["limits"], jobs)
+        self.running.restore(state["running"], jobs)
+        self.arrivals = [jobs[job_id] for job_id in state["arrivals"]]
+        self.released, self.calls = state["released"], list(state["calls"])
 
     def start(self, job: SchedulerJob, alloc: NodeSet | None = None, why: str | None = None) -> None:
         """Start a waiting job.
@@ -280,7 +313,7 @@ class View:
         # Jobs that lose their units may come back with the submit time that they had.
         self.waiting.arrivals_last = False
 
-    def restore(self, units: NodeSet, reason: str = "") -> None:
+    def put_back(self, units: NodeSet, reason: str = "") -> None:
         """Take back a reason for which units are out of service.
 
         Those without another reason are back: free as soon as no job runs on them.

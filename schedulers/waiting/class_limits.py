@@ -5,9 +5,9 @@ already. So whatever a policy starts, now or at a reserved time, no limit is eve
 aside, in nobody's way, and let in at its place in the queue's order when a job of its class, or user, has left.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import inf
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,7 +55,7 @@ class _Users:
 
     def __init__(self, most: int | None) -> None:
         self._most = most
-        self._numbers: dict[str, int] = {}
+        self.numbers: dict[str, int] = {}
         self.rooms: NDArray[np.int64] = np.full(16, _UNLIMITED if most is None else most, dtype=np.int64)
         self.rooms[_NOBODY] = _UNLIMITED
 
@@ -64,7 +64,7 @@ class _Users:
         user = None if self._most is None or job.description is None else job.description.user
         if user is None:
             return _NOBODY
-        number = self._numbers.setdefault(user, len(self._numbers) + 1)
+        number = self.numbers.setdefault(user, len(self.numbers) + 1)
         if number == len(self.rooms):
             self.rooms = np.concatenate([self.rooms, np.full(number, self._most, dtype=np.int64)])
         return number
@@ -99,6 +99,18 @@ class _Class:
         self.aside = _Aside(_WithUser(order, self.users))
         #: whether somebody who is set aside may be within the limits
         self.changed = False
+
+    def state(self) -> dict[str, Any]:
+        """Return who is set aside, and the room of the class and of its users."""
+        users = {"numbers": dict(self.users.numbers), "rooms": self.users.rooms.tolist()}
+        return {"room": self.room, "users": users, "aside": self.aside.state(), "changed": self.changed}
+
+    def restore(self, state: dict[str, Any], jobs: Mapping[str, SchedulerJob]) -> None:
+        """Go on from a state; ``jobs`` has the waiting jobs by id."""
+        self.room, self.changed = state["room"], state["changed"]
+        self.users.numbers = dict(state["users"]["numbers"])
+        self.users.rooms = np.array(state["users"]["rooms"], dtype=np.int64)
+        self.aside.restore(state["aside"], jobs)
 
     def nodes(self, job: SchedulerJob) -> int:
         """Return how many nodes the job's units need at least."""
@@ -158,6 +170,27 @@ class ClassLimits:
         """Return those of a machine, None if it has no classes."""
         platform = begins.platform
         return cls(platform, begins.nb_resources, order) if platform is not None and platform.classes else None
+
+    def each(self) -> Iterator[SchedulerJob]:
+        """Iterate over the jobs that are set aside, in the order in which they are kept."""
+        for one in self._classes.values():
+            yield from one.aside.each()
+
+    def state(self) -> dict[str, Any]:
+        """Return how much of each class is taken, by whom, and who is set aside."""
+        names = {id(one): name for name, one in self._classes.items()}
+        return {
+            "inside": [[number, names[id(one)]] for number, one in self._inside.items()],
+            "pending": self.pending,
+            "classes": {name: one.state() for name, one in self._classes.items()},
+        }
+
+    def restore(self, state: dict[str, Any], jobs: Mapping[str, SchedulerJob]) -> None:
+        """Go on from a state; ``jobs`` has the waiting jobs by id."""
+        self._inside = {number: self._classes[name] for number, name in state["inside"]}
+        self.pending = state["pending"]
+        for name, one in self._classes.items():
+            one.restore(state["classes"][name], jobs)
 
     def __iter__(self) -> Iterator[SchedulerJob]:
         """Iterate over the jobs that are set aside: class by class, each in the order of the queue."""

@@ -1,8 +1,8 @@
 """The waiting jobs under a dynamic order: they stand still in a table, and only who is wanted is looked for."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import inf
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +61,25 @@ class MovingQueue(WaitingQueue):
     def __contains__(self, job: SchedulerJob) -> bool:
         return job.number in self._rows
 
+    def state(self) -> dict[str, Any]:
+        """Return the jobs' ids and what the order said of each, as they are kept, and their ranks if they are known."""
+        rows = list(self._rows.values())
+        return {
+            "jobs": [self._job(row).id for row in rows],
+            "lines": [self._table[:, row].tolist() for row in rows],
+            "ranks": None if self._moving is None else self._moving[rows].tolist(),
+            "now": self._now,
+            "arrivals_last": self.arrivals_last,
+        }
+
+    def restore(self, state: dict[str, Any], jobs: Mapping[str, SchedulerJob]) -> None:
+        """Go on from a state; ``jobs`` has the waiting jobs by id. The order is not asked again."""
+        for job_id, line in zip(state["jobs"], state["lines"], strict=True):
+            self._join(jobs[job_id], line)
+        self._now, self.arrivals_last = state["now"], state["arrivals_last"]
+        if state["ranks"] is not None:
+            self._moving = np.array(state["ranks"], dtype=np.float64)
+
     @property
     def first(self) -> SchedulerJob | None:
         """The job with the lowest rank, None when nothing waits."""
@@ -82,7 +101,9 @@ class MovingQueue(WaitingQueue):
 
     def add(self, job: SchedulerJob) -> None:
         """Let a job join."""
-        line = self._order.attributes(job)
+        self._join(job, self._order.attributes(job))
+
+    def _join(self, job: SchedulerJob, line: Sequence[float]) -> None:
         if len(self._jobs) == len(self._sizes) or len(self._jobs) - len(self._rows) > len(self._rows) + SHALLOW:
             self._close_gaps()
         if len(self._table) != len(line):  # the first one
@@ -226,3 +247,8 @@ class MovingQueue(WaitingQueue):
         self._rows = {job.number: row for row, job in enumerate(self._jobs) if job is not None}
         self._moving = None
         self._first_row = None
+
+
+def queue_of(order: Order) -> WaitingQueue:
+    """Return an empty queue of the class that the order needs."""
+    return MovingQueue(order) if is_dynamic(order) else WaitingQueue(order)

@@ -1,10 +1,10 @@
 """The waiting jobs, ranked; for a deep queue in arrays: no event costs a Python loop over thousands of jobs."""
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from math import inf
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,16 +45,8 @@ class WaitingQueue:
     Parameters
     ----------
     order
-        ranks a job; lower comes first. With a dynamic one the queue is a `MovingQueue`.
+        ranks a job; lower comes first. A dynamic one needs a `MovingQueue`.
     """
-
-    def __new__(cls, order: Order) -> "WaitingQueue":
-        """Return an empty queue of the class that the order needs."""
-        if cls is WaitingQueue and is_dynamic(order):
-            from pipistrelle.schedulers.waiting.moving import MovingQueue  # it derives from this class
-
-            return object.__new__(MovingQueue)
-        return object.__new__(cls)
 
     def __init__(self, order: Order) -> None:
         if is_dynamic(order):
@@ -81,6 +73,20 @@ class WaitingQueue:
 
     def __iter__(self) -> Iterator[SchedulerJob]:
         return (job for job in self._jobs[self._head :] if job is not None)
+
+    def each(self) -> Iterator[SchedulerJob]:
+        """Iterate over the jobs in the order in which they are kept, which need not be that of the queue."""
+        return (job for job in self._jobs if job is not None)
+
+    def state(self) -> dict[str, Any]:
+        """Return the jobs' ids in the order of the queue, and whether those who join come last."""
+        return {"jobs": [job.id for job in self.each()], "arrivals_last": self.arrivals_last}
+
+    def restore(self, state: dict[str, Any], jobs: Mapping[str, SchedulerJob]) -> None:
+        """Go on from a state; ``jobs`` has the waiting jobs by id."""
+        for job_id in state["jobs"]:
+            self.add(jobs[job_id])
+        self.arrivals_last = state["arrivals_last"]
 
     @property
     def first(self) -> SchedulerJob | None:

@@ -166,7 +166,7 @@ def test_units_out_of_service_are_planned_around(bench: Bench, waiting_job: Make
     assert bench.at(1.0, wide, narrow) == {2: "3"}
     assert bench.at(10.0, ended=(one,)) == {}
     assert bench.at(11.0, ended=(narrow,)) == {}
-    bench.view.restore(NodeSet.parse("1-2"))
+    bench.view.put_back(NodeSet.parse("1-2"))
 
     assert bench.at(12.0) == {1: "0-3"}
 
@@ -200,7 +200,7 @@ def test_a_job_that_survives_maintenance_keeps_its_units(bench: Bench, waiting_j
     assert bench.at(1.0, first) == {}
     bench.view.withdraw(NodeSet.parse("0"), "m")
     assert bench.at(8.0) == {}
-    bench.view.restore(NodeSet.parse("0"), "m")
+    bench.view.put_back(NodeSet.parse("0"), "m")
     bench.view.windows.remove("m")
     assert bench.at(12.0) == {}
 

@@ -10,7 +10,8 @@ from pipistrelle.schedulers.catalogue.registry import make_policy
 from pipistrelle.schedulers.orders.fixed import Fcfs
 from pipistrelle.schedulers.pbs.formula import FormulaError
 from pipistrelle.schedulers.pbs.order import PbsOptions, PbsOrder
-from pipistrelle.schedulers.policy.compose import ComposedPolicy, PolicyError
+from pipistrelle.schedulers.policy.compose import ComposedPolicy
+from pipistrelle.schedulers.policy.errors import PolicyError
 
 PBS = 'order = "pbs"\n[order-options]\n'
 BINS = 'order = "bins"\n[[order-options.bins]]\n'

@@ -12,7 +12,8 @@ from pipistrelle.schedulers.catalogue.presets import library
 from pipistrelle.schedulers.catalogue.registry import describe, make_policy
 from pipistrelle.schedulers.orders.fixed import ORDERS
 from pipistrelle.schedulers.placement.lowest import PLACEMENTS
-from pipistrelle.schedulers.policy.compose import ComposedPolicy, PolicyError, compose
+from pipistrelle.schedulers.policy.compose import ComposedPolicy, compose
+from pipistrelle.schedulers.policy.errors import PolicyError
 
 POLICY = """
 class Mine:

@@ -77,7 +77,7 @@ def _play(
                 view.give_back(view.running.remove(str(number)).alloc)
             elif kind == 1:
                 out = (outages or [])[number][1]
-                view.restore(view.unavailable - out)
+                view.put_back(view.unavailable - out)
                 view.withdraw(out - view.unavailable)
             elif kind == 2:
                 asked = jobs[number]

@@ -11,7 +11,7 @@ from pipistrelle.schedulers.catalogue.presets import library
 from pipistrelle.schedulers.orders.bins import Bin, Bins, BinsOptions
 from pipistrelle.schedulers.policy.compose import compose
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
-from pipistrelle.schedulers.waiting.ranked import WaitingQueue
+from pipistrelle.schedulers.waiting.moving import queue_of
 
 DAY = 86400.0
 MakeJob = Callable[..., SchedulerJob]
@@ -54,7 +54,7 @@ def test_paper_004_table_1(waiting_job: MakeJob, size: int, name: str, boost: in
 
 def test_a_large_job_passes_those_of_the_last_days(waiting_job: MakeJob) -> None:
     """A Bin60 job is before every small one that has waited for less than 15 days, and behind the others."""
-    queue = WaitingQueue(titan())
+    queue = queue_of(titan())
     for number, (size, day) in enumerate([(1, 0.0), (1, 6.0), (4000, 10.0), (12000, 16.0), (1, 16.0)]):
         queue.add(waiting_job(number, size=size, submit=day * DAY))
 

@@ -16,7 +16,7 @@ from pipistrelle.schedulers.placement.lowest import LowestIds
 from pipistrelle.schedulers.policy.compose import ComposedPolicy, compose
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View
-from pipistrelle.schedulers.waiting.ranked import WaitingQueue
+from pipistrelle.schedulers.waiting.moving import queue_of
 
 RunPolicy = Callable[..., Any]
 Rows = list[tuple[float, int, float, float]]
@@ -40,7 +40,7 @@ def job(number: int, *, size: int = 1, submit: float = 0.0, walltime: float = 60
 
 def order_of(order: PbsOrder, jobs: list[SchedulerJob], now: float) -> list[int]:
     """Return the numbers of the jobs in the order's queue."""
-    queue = WaitingQueue(order)
+    queue = queue_of(order)
     for one in jobs:
         queue.add(one)
     queue.rerank(now)

@@ -18,7 +18,8 @@ from pipistrelle.schedulers.catalogue.parts import make_order, make_placement
 from pipistrelle.schedulers.maui.config.read import parse_maui_config
 from pipistrelle.schedulers.maui.policy import make_maui
 from pipistrelle.schedulers.placement.contiguous import Contiguous, ContiguousOptions
-from pipistrelle.schedulers.policy.compose import ComposedPolicy, PolicyError, compose
+from pipistrelle.schedulers.policy.compose import ComposedPolicy, compose
+from pipistrelle.schedulers.policy.errors import PolicyError
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.server.outages.reliability import Reliability

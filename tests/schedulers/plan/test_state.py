@@ -27,6 +27,7 @@ from pipistrelle.schedulers.plan.out_of_service import OutOfService
 from pipistrelle.schedulers.plan.running import RunningJobs
 from pipistrelle.schedulers.plan.windows import Windows
 from pipistrelle.schedulers.policy.compose import ComposedPolicy
+from pipistrelle.schedulers.policy.order import is_dynamic
 from pipistrelle.schedulers.policy.runtime import Runtime
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.server.outages.reliability import Reliability
@@ -136,7 +137,7 @@ class Renewed:
         fresh = self._make()
         fresh._backfill.restore(state, view, fresh._placement)
         self._inner._backfill = fresh._backfill
-        if hasattr(self.order, "state"):
+        if is_dynamic(self.order):
             state = from_json(to_json(self.order.state()))
             self.order.begin()
             self.order.learn_classes({})

@@ -55,7 +55,7 @@ def test_a_unit_is_back_when_no_reason_is_left(steps: list[tuple[str, set[int], 
             view.withdraw(NodeSet.of(numbers), reason)
         elif what == "up":
             down[reason] -= numbers
-            view.restore(NodeSet.of(numbers), reason)
+            view.put_back(NodeSet.of(numbers), reason)
         elif what == "start" and view.free.count:
             job = SchedulerJob(f"w0!{number}", number, min(len(numbers), view.free.count), 5.0, 0.0)
             number += 1
@@ -84,7 +84,7 @@ def test_only_known_and_timely_maintenance_brings_units_back() -> None:
     assert (str(view.gone), str(view.returning)) == ("3-4", "0-2")
     view.now = 5.0
     assert (str(view.gone), str(view.returning)) == ("0-4", "")
-    view.restore(NodeSet.parse("0-3"), "m")
+    view.put_back(NodeSet.parse("0-3"), "m")
 
     assert (str(view.gone), str(view.free.snapshot())) == ("3-4", "0-2 5-7")
 

@@ -370,6 +370,6 @@ def test_a_view_gives_back_what_it_withdrew() -> None:
     assert view is not None
     view.withdraw(NodeSet.parse("1 3"))
     assert str(view.free.snapshot()) == "0 2"
-    view.restore(NodeSet.parse("0-3"))
+    view.put_back(NodeSet.parse("0-3"))
 
     assert (str(view.free.snapshot()), view.unavailable) == ("0-3", NodeSet.EMPTY)

@@ -16,7 +16,7 @@ from pipistrelle.schedulers.placement.lowest import LowestIds
 from pipistrelle.schedulers.policy.compose import ComposedPolicy
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.order import Floats
-from pipistrelle.schedulers.waiting.moving import MovingQueue
+from pipistrelle.schedulers.waiting.moving import MovingQueue, queue_of
 from pipistrelle.schedulers.waiting.ranked import Staircase, WaitingQueue
 
 MakeJob = Callable[..., SchedulerJob]
@@ -54,10 +54,10 @@ class Drift:
 
 def test_a_dynamic_order_gets_a_moving_queue(waiting_job: MakeJob) -> None:
     """It is empty at first, and knows nobody; a fixed order has the other kind."""
-    queue = WaitingQueue(Drift())
+    queue = queue_of(Drift())
 
     assert type(queue) is MovingQueue
-    assert type(WaitingQueue(Fcfs())) is WaitingQueue
+    assert type(queue_of(Fcfs())) is WaitingQueue
     assert (len(queue), bool(queue), queue.first, list(queue), queue.arrivals_last) == (0, False, None, [], False)
     with pytest.raises(KeyError, match="w0!3"):
         queue.remove(waiting_job(3))
@@ -68,7 +68,7 @@ def test_a_dynamic_order_gets_a_moving_queue(waiting_job: MakeJob) -> None:
 def test_ranks_are_asked_for_once_a_decision_and_only_if_somebody_looks(waiting_job: MakeJob) -> None:
     """Joining, leaving and time alone ask nothing."""
     order = Drift()
-    queue = WaitingQueue(order)
+    queue = queue_of(order)
     for number in range(300):
         queue.add(waiting_job(number))
         queue.rerank(float(number))
@@ -92,7 +92,7 @@ def test_an_order_that_gives_nonsense_is_an_error(waiting_job: MakeJob) -> None:
                 """Return nonsense."""
                 return self.result.copy()
 
-        queue = WaitingQueue(Wrong())
+        queue = queue_of(Wrong())
         queue.add(waiting_job(0))
         queue.add(waiting_job(1))
         with pytest.raises(ValueError, match="Wrong must return a number for each job"):
@@ -105,7 +105,7 @@ class AgainstList(RuleBasedStateMachine):
     @initialize()
     def begin(self) -> None:
         """Begin empty."""
-        self.queue = WaitingQueue(Drift())
+        self.queue = queue_of(Drift())
         self.model: list[SchedulerJob] = []
         self.number = 0
         self.now = 0.0

@@ -1,0 +1,260 @@
+"""The state of a whole scheduler: taken out at any notice, through JSON, into another made alike."""
+
+from collections.abc import Callable, Iterator
+from math import inf
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipistrelle.platforms.classes import JobClass
+from pipistrelle.platforms.description import Platform, Pool
+from pipistrelle.platforms.failures.outage import Outage, Outages
+from pipistrelle.platforms.maintenance.windows import Maintenance
+from pipistrelle.protocol.base.state import from_json, to_json
+from pipistrelle.protocol.events import (
+    NoMoreJobs,
+    RequestedCall,
+    RequestedCallData,
+    SimulationBegins,
+    SimulationBeginsData,
+)
+from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
+from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.schedulers.backfill.easy import Easy
+from pipistrelle.schedulers.catalogue.names import PARTS
+from pipistrelle.schedulers.orders.fixed import Fcfs
+from pipistrelle.schedulers.placement.lowest import LowestIds
+from pipistrelle.schedulers.policy.batsim_runtime import BatsimRuntime
+from pipistrelle.schedulers.policy.compose import ComposedPolicy, compose
+from pipistrelle.schedulers.policy.errors import PolicyError
+from pipistrelle.schedulers.policy.interfaces import Policy
+from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.policy.polling import Polling
+from pipistrelle.schedulers.policy.runtime import Runtime
+from pipistrelle.schedulers.policy.state import Stateless
+from pipistrelle.schedulers.policy.view import View
+from pipistrelle.server.outages.reliability import Reliability
+from pipistrelle.server.setup import Setup
+from pipistrelle.server.simulation import simulate
+from pipistrelle.server.transport.in_process import InProcessTransport
+from pipistrelle.traces.workload import Workload
+
+#: (submit, size, runtime, walltime, user, queue)
+Row = tuple[float, int, float, float, str, str]
+#: announced, begin, length (s), nodes
+Down = tuple[float, float, float, frozenset[int]]
+NODES = 6
+ORDER_OPTIONS = {
+    "bins": {"bins": [{"name": "large", "smallest": 4, "boost": 4.0, "longest-walltime": 6.0}], "over-limit": "reject"},
+    "pbs": {"formula": "fairshare/10 + ncpus + eligible_time/4", "fairshare-entity": "user", "decay-time": "9s"},
+}
+
+times = st.sampled_from([1.0, 2.0, 3.0, 4.0, 6.0, 9.0])
+rows: st.SearchStrategy[list[Row]] = st.lists(
+    st.tuples(
+        st.integers(0, 15).map(float),
+        st.integers(1, NODES),
+        times,
+        times | st.just(inf),
+        st.sampled_from("ab"),
+        st.sampled_from(["x", "y", "z"]),
+    ),
+    min_size=1,
+    max_size=20,
+).map(sorted)
+downs: st.SearchStrategy[list[Down]] = st.lists(
+    st.tuples(
+        st.integers(0, 20).map(float),
+        st.integers(1, 25).map(float),
+        st.sampled_from([1.0, 2.5, 6.0]),
+        st.sets(st.integers(0, NODES - 1), min_size=1).map(frozenset),
+    ),
+    max_size=3,
+)
+failures = st.dictionaries(st.integers(0, NODES - 1), st.integers(0, 25).map(float), max_size=4)
+PLAIN = Platform(name="m", pools=(Pool(name="all", nodes=NODES, names="n[1-6]", mttf="1h"),))
+#: queues with limits and pools of their own
+CLASSES = (JobClass(name="x", max_nodes=4, max_nodes_per_user=3), JobClass(name="y", pools=("b",), priority=2.0))
+WITH_CLASSES = Platform(name="m", pools=(Pool(name="a", nodes=3), Pool(name="b", nodes=3)), classes=CLASSES)
+
+
+class Planned:
+    """Maintenance as a list."""
+
+    def __init__(self, planned: list[Down]) -> None:
+        self._every = [
+            Maintenance(f"m{number}", min(announced, begin), begin, begin + length, NodeSet.of(nodes), "test")
+            for number, (announced, begin, length, nodes) in enumerate(planned)
+        ]
+
+    def occurrences(self) -> Iterator[Maintenance]:
+        """Return what is planned, by the time of its announcement."""
+        return iter(sorted(self._every, key=lambda plan: plan.announced))
+
+
+class Handover:
+    """Answers with one runtime, and from one notice on with another that goes on from the first one's state."""
+
+    def __init__(self, make: Callable[[], Policy], at: int) -> None:
+        self._make = make
+        self._runtime = Runtime(make())
+        self._left = at
+        self.replies: list[Reply] = []
+
+    def hello(self) -> HelloData:
+        """Return who the scheduler is."""
+        return self._runtime.hello()
+
+    def welcome(self, data: WelcomeData) -> None:
+        """Take note of what was agreed."""
+        self._runtime.welcome(data)
+
+    def answer(self, notice: Notice) -> Reply:
+        """Return the decisions for a notice."""
+        if not self._left:
+            text = to_json(self._runtime.state())
+            self._runtime = Runtime(self._make())
+            self._runtime.restore(from_json(text))
+            assert to_json(self._runtime.state()) == text
+        self._left -= 1
+        reply = self._runtime.answer(notice)
+        self.replies.append(reply)
+        return reply
+
+
+def replies(
+    make: Callable[[], Policy],
+    at: int,
+    platform: Platform,
+    jobs: list[Row],
+    planned: list[Down],
+    broken: dict[int, float],
+) -> list[Reply]:
+    """Return all that a policy decides if its state changes hands before the notice ``at``; -1 is never."""
+    submit, size, runtime, walltime, user, queue = zip(*jobs, strict=True)
+    trace = Workload(
+        name="t",
+        source="t",
+        ids=[str(number) for number in range(len(jobs))],
+        submit=np.array(submit),
+        size=np.array(size, dtype=np.int64),
+        walltime=np.array(walltime),
+        runtime=np.array(runtime),
+        labels={"user": list(user), "queue": list(queue)},
+    )
+    outages = Outages.of([Outage(node, down, down + 2.5) for node, down in sorted(broken.items())])
+    reliability = Reliability(maintenance=Planned(planned), outages=outages)  # type: ignore[arg-type]
+    handover = Handover(make, at)
+    setup = Setup.of(platform, trace, strict=True, reliability=reliability)
+    result = simulate(setup, InProcessTransport(handover), clock=lambda: 0.0)
+    if result.failure is not None:
+        raise result.failure
+    return handover.replies
+
+
+def same_decisions(make: Callable[[], Policy], platform: Platform, examples: int) -> None:
+    """Check that nothing is decided otherwise, whenever the state changes hands."""
+
+    @settings(max_examples=examples, deadline=None)
+    @given(jobs=rows, planned=downs, broken=failures, at=st.integers(1, 30))
+    def check(jobs: list[Row], planned: list[Down], broken: dict[int, float], at: int) -> None:
+        told = (platform, jobs, planned, broken)
+        assert replies(make, at, *told) == replies(make, -1, *told)
+
+    check()
+
+
+@pytest.mark.parametrize("platform", [PLAIN, WITH_CLASSES], ids=["plain", "classes"])
+@pytest.mark.parametrize("order", PARTS["order"])
+@pytest.mark.parametrize("backfill", PARTS["backfill"])
+def test_a_policy_goes_on_as_it_would_have(platform: Platform, order: str, backfill: str) -> None:
+    """Order by order, rule by rule: the same decisions from there on, and the same state again."""
+    options = ORDER_OPTIONS.get(order)
+    for placement, examples in (("lowest", 12), ("contiguous", 6)):
+        same_decisions(
+            lambda: compose(order=order, backfill=backfill, placement=placement, order_options=options),  # noqa: B023
+            platform,
+            examples,
+        )
+
+
+@pytest.mark.parametrize("order", ["fcfs", "pbs"])
+def test_a_policy_that_polls_goes_on_as_it_would_have(order: str) -> None:
+    """What was collected since the last multiple, and the call that is due, are part of the state."""
+    same_decisions(
+        lambda: Polling(compose(order=order, backfill="easy", order_options=ORDER_OPTIONS.get(order)), 2.5), PLAIN, 100
+    )
+
+
+def test_what_a_batsim_has_told_is_part_of_the_state() -> None:
+    """Pending calls keep their names and their order, a cancelled one stays so; jobs may go on being registered."""
+    config = {"dynamic-jobs-enabled": True, "dynamic-jobs-acknowledged": True}
+    seen: list[list[str]] = []
+
+    class Caller(Stateless):
+        name, order, features = "caller", Fcfs(), ("dynamic_jobs",)
+
+        def decide(self, view: View) -> None:
+            seen.append(list(view.calls))
+            if view.now == 0.0:
+                for call in ("late", "gone", "soon"):
+                    view.call_me_later(9.0 if call == "late" else 5.0, call)
+                view.cancel_call("gone")
+
+    runtime = BatsimRuntime(Caller())
+    runtime.answer(Notice(1, 0.0, [SimulationBegins(0.0, SimulationBeginsData(4, config=config))]))
+    runtime.answer(Notice(2, 0.0, [NoMoreJobs(0.0)]))
+    text = to_json(runtime.state())
+    again = BatsimRuntime(Caller())
+    again.restore(from_json(text))
+    assert to_json(again.state()) == text
+    for one in (runtime, again):
+        seen.clear()
+        times = (5.0, 5.0, 9.0)
+        sent = [one.answer(Notice(3, now, [RequestedCall(now, RequestedCallData())])).events for now in times]
+        assert seen == [[], ["soon"], ["late"]]
+        assert [len(events) for events in sent] == [0, 0, 1]  # the last: no more jobs will be registered
+
+
+class Mine:
+    """An order of a user's own that tells no state."""
+
+    def rank(self, job: SchedulerJob) -> float:
+        """Return the size."""
+        return job.size
+
+
+class Own:
+    """A policy of a user's own that tells no state."""
+
+    name = "own"
+    order = Fcfs()
+
+    def decide(self, view: View) -> None:
+        """Start what fits."""
+        for job in list(view.waiting):
+            if job.size <= view.free.count:
+                view.start(job)
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (Own, "the state of the policy tests.schedulers.policy.test_state.Own cannot be had"),
+        (lambda: Polling(Own(), 1.0), "Own cannot be had"),
+        (lambda: ComposedPolicy("m", Mine(), Easy(), LowestIds()), "the state of the order "),
+        (lambda: ComposedPolicy("m", Fcfs(), type("Rule", (), {"schedule": lambda *_: None})(), LowestIds()), ".Rule"),
+    ],
+)
+def test_a_part_that_tells_no_state_is_named(make: Callable[[], Any], says: str) -> None:
+    """The error says which class lacks the methods, and what they are."""
+    runtime = Runtime(make())
+    runtime.answer(Notice(1, 0.0, [SimulationBegins(0.0, SimulationBeginsData(4))]))
+    with pytest.raises(PolicyError) as caught:
+        runtime.state()
+
+    assert says.replace("tests.schedulers.policy.test_state", Own.__module__) in str(caught.value)
+    assert "state and restore" in str(caught.value)
