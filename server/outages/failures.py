@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from pipistrelle.platforms.description import Platform
 from pipistrelle.platforms.failures.outage import Outage
-from pipistrelle.platforms.maintenance.windows import Maintenance
+from pipistrelle.platforms.maintenance import Maintenance
 from pipistrelle.platforms.topology.numbering import NodeUnits
 from pipistrelle.protocol.events import (
     MaintenanceAnnounced,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pipistrelle.platforms.failures.durations import Durations
     from pipistrelle.platforms.failures.outage import Outages
     from pipistrelle.platforms.failures.plan import FailurePlan
-    from pipistrelle.platforms.maintenance.windows import MaintenancePlan, MaintenanceRule
+    from pipistrelle.platforms.maintenance import MaintenancePlan, MaintenanceRule
     from pipistrelle.platforms.simgrid.platform_file import SimGridPlatform
     from pipistrelle.traces.outages.log import OutageLog
 
@@ -184,7 +184,7 @@ class ReliabilityOptions:
     def _maintenance(self, platform: Platform, workload: Workload) -> "tuple[MaintenancePlan | None, list[str]]":
         if not self.maintenance:
             return None, []
-        from pipistrelle.platforms.maintenance.windows import (
+        from pipistrelle.platforms.maintenance import (
             MaintenancePlan,
             parse_maintenance,
             parse_maintenance_lines,

@@ -8,7 +8,7 @@ import pytest
 
 from pipistrelle.platforms.description import Platform, homogeneous
 from pipistrelle.platforms.failures.outage import Outage, Outages
-from pipistrelle.platforms.maintenance.windows import MaintenancePlan, parse_maintenance
+from pipistrelle.platforms.maintenance import MaintenancePlan, parse_maintenance
 from pipistrelle.protocol.decisions import (
     CallMeLater,
     CallMeLaterData,

@@ -12,7 +12,7 @@ from xml.parsers import expat
 from pipistrelle.protocol.base.errors import quoted
 from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.files import PathText, binary_file, open_trace
-from pipistrelle.traces.logs.job_table import LogOptions, Names, Record, assemble
+from pipistrelle.traces.logs.job_table import LogOptions, NameNumbers, Record, assemble
 from pipistrelle.traces.workload import Workload
 
 FORMAT: Final = "Haizea leases"
@@ -94,7 +94,7 @@ class _Reader:
         self.records: list[Record] = []
         self.site = 0
         self._where = where
-        self._names = Names()
+        self._names = NameNumbers()
         self._open: list[str] = []
         self._lease: dict[str, str] = {}
         self._nodes = 0

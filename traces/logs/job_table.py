@@ -60,7 +60,7 @@ class LogOptions(NamedTuple):
             ) from None
 
 
-class Names:
+class NameNumbers:
     """Makes texts of a log fit for labels: printable, without blanks around; equal ones are one object."""
 
     def __init__(self) -> None:

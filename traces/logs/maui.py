@@ -20,7 +20,7 @@ from pipistrelle.traces.logs.job_table import (
     FAILED,
     UNKNOWN,
     LogOptions,
-    Names,
+    NameNumbers,
     Record,
     assemble,
     fault,
@@ -83,7 +83,7 @@ def parse_maui(stream: io.BufferedReader, path: PathText, options: LogOptions | 
     options = options or LogOptions()
     options.zone()
     where = str(path)
-    names = Names()
+    names = NameNumbers()
     records = []
     for place, text in numbered_lines(stream, where):
         if is_remark(text):
@@ -101,7 +101,7 @@ def parse_maui(stream: io.BufferedReader, path: PathText, options: LogOptions | 
     return assemble(records, path, format=FORMAT, timezone=options.timezone)
 
 
-def _record(fields: list[str], options: LogOptions, place: str, names: Names) -> Record:
+def _record(fields: list[str], options: LogOptions, place: str, names: NameNumbers) -> Record:
     def number(index: int) -> int:
         """Return a whole number; what is missing or negative is -1."""
         text = fields[index - 1]

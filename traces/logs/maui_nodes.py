@@ -11,7 +11,7 @@ from typing import Final
 from pipistrelle.protocol.base.errors import quoted
 from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.files import PathText, open_trace
-from pipistrelle.traces.logs.job_table import Names, numbered_lines, whole_number
+from pipistrelle.traces.logs.job_table import NameNumbers, numbered_lines, whole_number
 from pipistrelle.traces.logs.kinds import NODE_SIGN, is_remark, kind_of
 from pipistrelle.traces.logs.maui import NONE
 
@@ -73,7 +73,7 @@ def read_maui_resources(path: PathText) -> tuple[MauiNode, ...]:
         if the file cannot be read, a line is malformed, a node comes twice, or there is none.
     """
     where = str(path)
-    names = Names()
+    names = NameNumbers()
     places: dict[str, str] = {}
     nodes = []
     with open_trace(path) as stream:
@@ -96,7 +96,7 @@ def read_maui_resources(path: PathText) -> tuple[MauiNode, ...]:
     return tuple(nodes)
 
 
-def _node(fields: list[str], place: str, names: Names) -> MauiNode:
+def _node(fields: list[str], place: str, names: NameNumbers) -> MauiNode:
     if fields[0] != NODE_SIGN or len(fields) != WIDTH or fields[1] not in _EVENTS:
         raise TraceError(
             "the line is no node of a resource trace",

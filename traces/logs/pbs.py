@@ -14,7 +14,7 @@ from pipistrelle.traces.logs.job_table import (
     FAILED,
     UNKNOWN,
     LogOptions,
-    Names,
+    NameNumbers,
     Record,
     assemble,
     fault,
@@ -278,7 +278,7 @@ class _Maker:
     def __init__(self, units: Units, *, short: bool) -> None:
         self._units = units
         self._short = short
-        self._names = Names()
+        self._names = NameNumbers()
         self._lengths: dict[str, float] = {}
         #: {what is asked for, and how many units it ran on: the size}
         self._sizes: dict[tuple[object, ...], int] = {}

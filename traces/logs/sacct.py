@@ -19,7 +19,7 @@ from pipistrelle.traces.logs.job_table import (
     GOING_ON,
     UNKNOWN,
     LogOptions,
-    Names,
+    NameNumbers,
     Record,
     assemble,
     fault,
@@ -85,7 +85,7 @@ class SacctLog:
         self._options = options or LogOptions()
         self._clock = Clock(self._options.zone())
         self._lengths: dict[str, float] = {}
-        self._names = Names()
+        self._names = NameNumbers()
         self._at: dict[str, int] = {}
         self._records: dict[str, Record] = {}
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipistrelle.platforms.description import Platform, Pool
-from pipistrelle.platforms.maintenance.windows import (
+from pipistrelle.platforms.maintenance import (
     Maintenance,
     MaintenanceError,
     MaintenancePlan,

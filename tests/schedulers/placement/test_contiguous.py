@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pipistrelle.platforms.failures.outage import Outage, Outages
-from pipistrelle.platforms.maintenance.windows import Maintenance
+from pipistrelle.platforms.maintenance import Maintenance
 from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.backfill.easy import BACKFILLS

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pipistrelle.platforms.description import homogeneous
 from pipistrelle.platforms.failures.outage import Outage, Outages
-from pipistrelle.platforms.maintenance.windows import Maintenance
+from pipistrelle.platforms.maintenance import Maintenance
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.backfill.conservative import Conservative
 from pipistrelle.schedulers.backfill.easy import BACKFILLS

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pipistrelle.platforms.description import homogeneous
 from pipistrelle.platforms.failures.outage import Outage, Outages
-from pipistrelle.platforms.maintenance.windows import Maintenance
+from pipistrelle.platforms.maintenance import Maintenance
 from pipistrelle.protocol.base.state import from_json, to_json
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.backfill.conservative import Conservative

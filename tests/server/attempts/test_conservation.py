@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pipistrelle.platforms.description import homogeneous
 from pipistrelle.platforms.failures.outage import Outage, Outages
-from pipistrelle.platforms.maintenance.windows import MaintenancePlan, parse_maintenance
+from pipistrelle.platforms.maintenance import MaintenancePlan, parse_maintenance
 from pipistrelle.protocol.events import SimulationBeginsData
 from pipistrelle.schedulers.catalogue.registry import make_policy
 from pipistrelle.schedulers.policy.runtime import Runtime

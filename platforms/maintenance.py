@@ -13,27 +13,189 @@ A rule is one line of words between blanks (docs/failures.md has the same with e
     recurrence = period ["until" time | NUMBER "times"]
     period     = "daily" | "weekly" | "every" [NUMBER] ("day" | "days" | "week" | "weeks")
 
-Lengths are those of `pipistrelle.platforms.lengths.parse_seconds`. A date without an offset is one of the given
+Lengths are those of `pipistrelle.protocol.base.lengths.parse_seconds`. A date without an offset is one of the given
 zone. Occurrences that recur from a date keep their time of the day, also where the zone sets its clock; from ``@`` on,
 a day has 86400 s. A date alone is its midnight; behind ``until`` it is its last moment. Clauses come in any order, each
 once; ``cause`` takes the rest of the line. A pool whose name is a word or number of this language needs "pool" before.
 """
 
 import heapq
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from itertools import count, islice, pairwise
 from typing import Final, NoReturn
+from zoneinfo import ZoneInfo
 
 from pipistrelle.platforms.description import Platform
 from pipistrelle.platforms.errors import PlatformError
-from pipistrelle.platforms.maintenance.moments import Clock, Moment, length_or_zero
 from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, shown
 from pipistrelle.protocol.base.lengths import parse_seconds
 from pipistrelle.protocol.fields import LONGEST
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.protocol.units.text import NodeSetError
+
+_DAY: Final = 86400.0
+_UNIX: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_DATE: Final = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
+_CLOCK: Final = re.compile(
+    r"([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,6}))?)?(?:(Z)|([+-])([0-9]{2}):([0-9]{2}))?"
+)
+_CLOCK_BEGINS: Final = re.compile("[0-9]+:")
+_NUMBER: Final = re.compile("[0-9.]+[A-Za-z]*")
+_ZERO: Final = re.compile(r"0+(?:\.0*)?[A-Za-z]*")
+
+
+class MomentError(PlatformError):
+    """A text is no time, or none that this simulation can have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A time as it was written: `seconds` after time 0, negative before it; `date` if it was written as one."""
+
+    seconds: float
+    text: str
+    date: datetime | None = None
+
+    def days_later(self, days: int) -> float:
+        """Return when it is the same time of the day, so many days later, in seconds after time 0.
+
+        By the date's clock; if it was no date, a day has 86400 s. A time that the clock skips is as much later as
+        the clock is set forward; of one that it shows twice, the first counts. Beyond the calendar it is infinity.
+        """
+        if self.date is None:
+            return self.seconds + days * _DAY
+        try:
+            later = (self.date.replace(tzinfo=None) + timedelta(days=days)).replace(tzinfo=self.date.tzinfo)
+            return self.seconds + (later.astimezone(UTC) - self.date.astimezone(UTC)).total_seconds()
+        except OverflowError:
+            return math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Calendar:
+    """Knows what dates mean in a run.
+
+    Parameters
+    ----------
+    epoch
+        when time 0 is, in seconds of Unix time; None: not known, so that there can be no dates.
+    timezone
+        the name of the zone of dates without an offset, as ``Europe/Stockholm``; None: UTC.
+    """
+
+    epoch: float | None
+    timezone: str | None
+
+    def read(self, words: list[str], what: str, *, last: bool = False) -> tuple[Moment, int]:
+        """Return the time that words begin with, and how many words it takes: 1, or 2 for "2017-01-29 08:00".
+
+        `what` is what the time is called in messages. A date without a time of the day is its midnight, or its last
+        moment if `last` is true.
+
+        Raises
+        ------
+        PlatformError
+            if there is none, or it cannot be: no such day, a time that the zone's clock skips, an unknown zone, a date
+            although it is not known when time 0 is.
+        """
+        word = words[0] if words else ""
+        if word.startswith("@"):
+            return Moment(length_or_zero(word[1:], f"{what} after '@'"), word), 1
+        day, letter, clock = word.partition("T")
+        if not _DATE.fullmatch(day):
+            _refuse(
+                f"the {what} cannot be read",
+                "a date, as '2017-01-29 08:00', or '@3600', seconds after time 0",
+                word,
+                f"Write '@{word}' for a time after time 0." if _NUMBER.fullmatch(word) else None,
+            )
+        used = 1
+        if not letter and len(words) > 1 and _CLOCK_BEGINS.match(words[1]):
+            clock = words[1]
+            used = 2
+        elif letter and not clock:
+            _refuse(f"the {what} has no time of the day", "as 2017-01-29T08:00", word)
+        text = f"{day} {clock}".strip()
+        if self.epoch is None:
+            _refuse(
+                "a date means nothing here: it is not known when time 0 is",
+                "'@' and a time after time 0, as '@3600'",
+                text,
+                "Or use a workload that tells when it begins (UnixStartTime).",
+            )
+        date = self._date(day, clock, what, last=last)
+        return Moment((date - _UNIX).total_seconds() - self.epoch, text, date), used
+
+    def zero(self) -> str:
+        """Return time 0 for a message: as a date, if it has one."""
+        if self.epoch is None:
+            return "0 s"
+        try:
+            zero = _UNIX + timedelta(seconds=self.epoch)
+            return zero.astimezone(self._zone()).strftime("%Y-%m-%d %H:%M:%S %Z")
+        except (OverflowError, MomentError):
+            return f"{self.epoch:g} s of Unix time"
+
+    def _date(self, day: str, clock: str, what: str, *, last: bool) -> datetime:
+        text = f"{day} {clock}".strip()
+        hour, minute, second, micro = (23, 59, 59, 999_999) if last else (0, 0, 0, 0)
+        zone: tzinfo | None = None
+        if clock:
+            found = _CLOCK.fullmatch(clock)
+            if found is None:
+                _refuse(f"the time of the day of the {what} cannot be read", "as 08:00, 08:00:59.5 or 08:00Z", clock)
+            hour, minute, second = (int(part or 0) for part in found.group(1, 2, 3))
+            micro = int((found[4] or "").ljust(6, "0"))
+            zone = _offset(found)
+        zone = zone or self._zone()
+        year, month, dom = (int(part) for part in day.split("-"))
+        try:
+            date = datetime(year, month, dom, hour, minute, second, micro, zone)
+            skipped = date.astimezone(UTC).astimezone(zone).replace(tzinfo=None) != date.replace(tzinfo=None)
+        except (ValueError, OverflowError):
+            _refuse(f"the {what} is no time of the calendar", "as '2017-01-29 08:00'", text)
+        if skipped:
+            _refuse(f"the clock skips the {what}", f"a time that clocks show, by {zone}", text)
+        return date
+
+    def _zone(self) -> tzinfo:
+        name = self.timezone
+        if name is None or name == "UTC":
+            return UTC
+        try:
+            return ZoneInfo(name)
+        except (KeyError, ValueError, OSError):  # the last for names such as "Europe"
+            _refuse(
+                "the time zone of dates is not known",
+                "a name such as 'Europe/Stockholm'",
+                name,
+                "Write dates with an offset, as 2017-01-29T08:00Z or 2017-01-29T08:00+01:00.",
+            )
+
+
+def length_or_zero(text: str, what: str) -> float:
+    """Return a length of time in seconds that may be 0, else as `parse_seconds` does."""
+    if text.startswith("-"):
+        raise MomentError(f"a {what} is below zero", expected="a time of at least 0", found=shown(text))
+    return 0.0 if _ZERO.fullmatch(text) else parse_seconds(text, what)
+
+
+def _offset(found: re.Match[str]) -> tzinfo | None:
+    if not found[6]:
+        return UTC if found[5] else None
+    offset = timedelta(hours=int(found[7]), minutes=int(found[8]))
+    if offset >= timedelta(days=1) or int(found[8]) > 59:
+        _refuse("the offset of a date cannot be", "from -23:59 to +23:59", found[0])
+    return timezone(-offset if found[6] == "-" else offset)
+
+
+def _refuse(what: str, expected: str, found: str, hint: str | None = None) -> NoReturn:
+    raise MomentError(what, expected=expected, found=shown(found) if found else "nothing", hint=hint)
+
 
 #: the cause of maintenance whose rule does not tell one
 MAINTENANCE: Final = "maintenance"
@@ -219,7 +381,7 @@ class _Reader:
         self._at = 0
         self._everything = NodeSet.interval(0, platform.nodes - 1)
         self._pools = {pool.name: NodeSet.parse(pool.nodes) for pool in platform.info.pools}
-        self._clock = Clock(epoch, timezone)
+        self._clock = Calendar(epoch, timezone)
         #: when it is announced, if that was said as a time
         self._known: Moment | None = None
 

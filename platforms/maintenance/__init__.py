@@ -1,1 +1,0 @@
-"""Planned maintenance: which nodes will be down when, and the calendar that says so."""
