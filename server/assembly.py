@@ -1,18 +1,27 @@
 """Builds the engine of a run, with the parts that this run needs and no others."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from pipistrelle.platforms.description import Platform
+from pipistrelle.protocol.events import SimulationBeginsData
 from pipistrelle.protocol.fields import Feature
 from pipistrelle.server.begin import begins_of
-from pipistrelle.server.engine.dependencies import Dependencies
+from pipistrelle.server.engine.arrivals import jobs_of
+from pipistrelle.server.engine.clockwork import NATIVE, Clockwork
+from pipistrelle.server.engine.cluster import Cluster
+from pipistrelle.server.engine.dependencies import Condition, Dependencies
 from pipistrelle.server.engine.engine import Engine
-from pipistrelle.server.engine.jobs import jobs_of
+from pipistrelle.server.engine.jobs import Job
+from pipistrelle.server.engine.lives import NoWork, Work
 from pipistrelle.server.engine.observers import Observer
-from pipistrelle.server.engine.overheads import Overheads
+from pipistrelle.server.engine.verdicts import Verdicts
+from pipistrelle.server.outages.failures import lives_of
+from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.server.setup import Setup
 
 if TYPE_CHECKING:
+    from pipistrelle.platforms.simgrid.platform_file import SimGridPlatform
     from pipistrelle.server.hosts.hosts import Hosts
 
 
@@ -40,37 +49,82 @@ def make_engine(
     PipistrelleError
         when the hosts cannot do what is wanted of them.
     """
-    dependencies = Dependencies(setup.conditions) if setup.conditions else None
-    if setup.batsim is None:
-        engine = Engine(
-            begins_of(setup),
-            jobs_of(
-                setup.workloads["w0"],
-                "w0",
-                has_hosts=setup.machine is not None,
-                labelled="labels" in features or bool(setup.platform.classes),
-                resiliences=setup.resiliences,
-            ),
-            features=features,
-            strict=setup.strict,
-            observers=[observer] if dependencies is None else [dependencies, observer],
-        )
-        if setup.machine is not None and setup.has_work:
-            from pipistrelle.server.hosts.executor import Executor
-            from pipistrelle.server.hosts.hosts import Hosts
-            from pipistrelle.server.hosts.working import Working
+    if setup.batsim is not None:
+        from pipistrelle.server.batsim.engine import batsim_engine  # most runs start without it
 
-            Working(engine, Executor(Hosts(setup.machine), engine.agenda), detailed=False)
-        engine.overheads = Overheads.where_there_are(setup.platform)
-        if setup.reliability is not None:
-            from pipistrelle.server.outages.failures import Tells, let_fail
+        return batsim_engine(setup, setup.batsim, observer, metered)
+    jobs = jobs_of(
+        setup.workloads["w0"],
+        "w0",
+        has_hosts=setup.machine is not None,
+        labelled="labels" in features or bool(setup.platform.classes),
+        resiliences=setup.resiliences,
+    )
+    return native_engine(
+        begins_of(setup),
+        setup.platform,
+        jobs,
+        features=features,
+        strict=setup.strict,
+        observers=[observer],
+        machine=setup.machine if setup.has_work else None,
+        reliability=setup.reliability,
+        conditions=setup.conditions,
+    )
 
-            aware = "failures" in features
-            tells: Tells = "reasons" if aware else "nothing"
-            let_fail(engine, setup.platform, setup.reliability, tells=tells, holds=not aware)
-        if dependencies is not None:
-            dependencies.attach(engine)
-        return engine
-    from pipistrelle.server.batsim.engine import batsim_engine  # most runs start without it
 
-    return batsim_engine(setup, setup.batsim, observer, metered, dependencies)
+def native_engine(
+    begins: SimulationBeginsData,
+    platform: Platform,
+    jobs: Iterator[Job],
+    *,
+    features: Sequence[Feature] = (),
+    strict: bool = False,
+    observers: Sequence[Observer] = (),
+    machine: "SimGridPlatform | None" = None,
+    reliability: Reliability | None = None,
+    conditions: Mapping[str, tuple[Condition, ...]] | None = None,
+) -> Engine:
+    """Return the engine of a run in the native dialect.
+
+    Parameters
+    ----------
+    begins
+        what the scheduler is told first.
+    platform
+        the machine.
+    jobs
+        by ascending submit time; taken one at a time.
+    features, strict, observers
+        as of `make_engine` and `Engine`.
+    machine
+        its hosts, where jobs have work that takes as long as these decide.
+    reliability
+        what fails; None: nothing does.
+    conditions
+        {job id: what it waits for}.
+    """
+    cluster = Cluster(begins.nb_resources)
+    clockwork = Clockwork(cluster, NATIVE, features)
+    dependencies = Dependencies(clockwork, conditions or {})
+    cluster.watch([dependencies, *observers])
+    work: Work = NoWork()
+    if machine is not None:
+        from pipistrelle.server.hosts.executor import Executor
+        from pipistrelle.server.hosts.hosts import Hosts
+        from pipistrelle.server.hosts.work import HostWork
+
+        work = HostWork(clockwork, Executor(Hosts(machine), clockwork.agenda))
+    aware = "failures" in clockwork.features
+    lives, arrivals, failures = lives_of(
+        clockwork,
+        platform,
+        work,
+        reliability,
+        jobs,
+        dependencies,
+        tells="reasons" if aware else "nothing",
+        holds=not aware,
+    )
+    verdicts = Verdicts(clockwork, lives, begins.workloads)
+    return Engine(begins, clockwork, lives, arrivals, verdicts, failures, strict=strict)

@@ -9,7 +9,7 @@ import numpy as np
 
 from pipistrelle.platforms.description import Platform
 from pipistrelle.server.attempts.resilience_plan import check_resilience, resiliences_of
-from pipistrelle.server.engine.dependency_plan import Condition, conditions_of, dependency_remarks, first_of
+from pipistrelle.server.engine.dependencies import Condition, conditions_of, dependency_remarks, first_of
 from pipistrelle.server.errors import SetupError
 from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.traces.batsim.profiles import Composed, communicates

@@ -14,8 +14,7 @@ from pipistrelle.protocol.fields import PROTOCOL_VERSION, package_version
 from pipistrelle.protocol.messages import HelloData, WelcomeData
 from pipistrelle.server.assembly import make_engine
 from pipistrelle.server.begin import describe_run
-from pipistrelle.server.engine.deferred import Deferred
-from pipistrelle.server.engine.observers import Observer
+from pipistrelle.server.engine.observers import Deferred, Observer
 from pipistrelle.server.errors import Interrupted, OutputFailed, RunError
 from pipistrelle.server.loop import LoopTimes, give_up, run
 from pipistrelle.server.outputs.folder import FolderOutputs, Outputs

@@ -13,6 +13,15 @@ from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, quo
 Kind = Literal["none", "checkpoint", "spares", "moldable", "grid"]
 #: how the time of work between two dumps is chosen, where it is not given in seconds
 Optimum = Literal["young", "daly"]
+#: where a job that has lost its nodes queues again: at its original submit time, as submitted now, or not at all
+Requeue = Literal["original", "back", "never"]
+#: what a new attempt's walltime is: what was asked for, or that less the work that is saved
+RestartWalltime = Literal["full", "rest"]
+#: whether dumps and reads take of the walltime that a user asked for, or it is extended by what they are expected to be
+Walltime = Literal["asked", "extended"]
+REQUEUES: Final[tuple[Requeue, ...]] = ("original", "back", "never")
+RESTART_WALLTIMES: Final[tuple[RestartWalltime, ...]] = ("full", "rest")
+WALLTIMES: Final[tuple[Walltime, ...]] = ("asked", "extended")
 
 _LONGEST: Final = 1e9
 _TIME: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([a-z]*)", re.ASCII)

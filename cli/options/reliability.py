@@ -7,7 +7,7 @@ import click
 
 from pipistrelle.cli.guard import FilledPath
 from pipistrelle.cli.options.shared import PositiveNumber
-from pipistrelle.server.outages.reliability_words import REQUEUES, RESTART_WALLTIMES, WALLTIMES
+from pipistrelle.traces.resilience import REQUEUES, RESTART_WALLTIMES, WALLTIMES
 
 if TYPE_CHECKING:
     from pipistrelle.studies.inputs.reliability import ReliabilityOptions

@@ -2,21 +2,34 @@
 
 from collections.abc import Sequence
 from math import inf, nan
-from typing import TYPE_CHECKING
 
+import numpy as np
 from msgspec import Struct
+from numpy.typing import NDArray
 
 from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.server.attempts.progress import Account, AttemptProgress, RigidProgress
 from pipistrelle.traces.resilience import Resilience
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
-    from pipistrelle.server.attempts.account import Account
-    from pipistrelle.server.attempts.progress import Course
-    from pipistrelle.server.attempts.rigid_progress import RigidCourse
-    from pipistrelle.server.attempts.spending import Spending
+class Spending(Struct, frozen=True):
+    """Unit-seconds of an attempt; together they are its units times the time from its start to its end.
+
+    ``useful`` is work that is done or saved in a dump. ``unsaved`` is work at the end of an attempt that its walltime
+    or its scheduler ended, ``lost`` work that was rolled back, or lost with the allocation. ``spare`` units were up and
+    idle in the allocation, ``down`` ones were held although their node was down. ``waiting`` is the time before the
+    attempt began because nodes of its allocation were down, ``overhead`` prologue and epilogue.
+    """
+
+    useful: float = 0.0
+    unsaved: float = 0.0
+    lost: float = 0.0
+    dumping: float = 0.0
+    reading: float = 0.0
+    spare: float = 0.0
+    down: float = 0.0
+    waiting: float = 0.0
+    overhead: float = 0.0
 
 
 class Attempt(Struct, eq=False):
@@ -43,13 +56,13 @@ class Attempt(Struct, eq=False):
     #: when its work will be done, or its walltime over, if nothing happens any more
     work_ends: float = inf
     #: how its units are found in arrays, from its start on
-    parts: Sequence["slice | NDArray[np.intp]"] = ()
-    course: "Course | RigidCourse | None" = None
+    parts: Sequence[slice | NDArray[np.intp]] = ()
+    progress: AttemptProgress | RigidProgress | None = None
     #: up to when it has worked, known at its end; NaN before
     stopped: float = nan
-    _account: "Account | None" = None
+    _account: Account | None = None
     #: what its units spent their time on, once somebody has asked after its end
-    spending: "Spending | None" = None
+    spending: Spending | None = None
     #: nodes of the allocation that were lost on the way, and those whose repair it awaits before it begins
     lost: NodeSet = NodeSet.EMPTY
     awaited: NodeSet = NodeSet.EMPTY
@@ -61,12 +74,12 @@ class Attempt(Struct, eq=False):
     retried: bool = False
 
     @property
-    def account(self) -> "Account | None":
-        """What became of its time, known at its end; None without a course."""
+    def account(self) -> Account | None:
+        """What became of its time, known at its end; None of an attempt without dumps."""
         # Worked out when somebody asks, which is seldom while the scheduler waits.
-        if self._account is None and self.course is not None and self.stopped == self.stopped:
-            self._account = self.course.account(self.stopped)
-            self.course = None
+        if self._account is None and self.progress is not None and self.stopped == self.stopped:
+            self._account = self.progress.account(self.stopped)
+            self.progress = None
         return self._account
 
     def remaining(self, work: float) -> float:

@@ -1,25 +1,24 @@
 """The jobs of a machine that can fail: how each begins, is struck, goes on or gives up, and comes back."""
 
 from math import fsum, inf, nan
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
 from pipistrelle.platforms.description import Platform
 from pipistrelle.platforms.topology.numbering import NodeUnits
+from pipistrelle.protocol.events import Progress
 from pipistrelle.protocol.units.indices import numbers, pieces
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.server.attempts.attempt import Attempt
-from pipistrelle.server.attempts.progress import Course, interval_of
-from pipistrelle.server.attempts.rigid_progress import RigidCourse
-from pipistrelle.server.engine.agenda import END, REQUEUE
+from pipistrelle.server.attempts.progress import AttemptProgress, RigidProgress, interval_of
+from pipistrelle.server.engine.agenda import END
+from pipistrelle.server.engine.clockwork import Clockwork
 from pipistrelle.server.engine.jobs import Job
+from pipistrelle.server.engine.lives import Lives, Overheads, Work
 from pipistrelle.server.errors import Stalled
 from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.traces.resilience import Resilience
-
-if TYPE_CHECKING:
-    from pipistrelle.server.engine.engine import Engine
 
 _NOBODY: Final = -1
 #: a new attempt's walltime (s) is never less, even if all its work is saved
@@ -28,22 +27,32 @@ _SHORTEST: Final = 1.0
 _MOST_FRUITLESS: Final = 10_000
 
 
-class Trials:
-    """Follows every attempt from its start to its end.
+class FailingLives(Lives):
+    """Jobs on a machine whose nodes go and come back: every attempt from its start to its end.
 
     Parameters
     ----------
-    engine
-        the engine; its jobs' ends are put on its agenda, and so are the new attempts, in class `REQUEUE`.
-    platform, places
+    clockwork, overheads, work
+        as of `Lives`; a job that has work begins it, and ends it, as it would if nothing failed.
+    platform, node_units
         the machine, and which units belong to which of its nodes.
     reliability
         how jobs meet failures.
     """
 
-    def __init__(self, engine: "Engine", platform: Platform, places: NodeUnits, reliability: Reliability) -> None:
-        self._engine = engine
-        self._places = places
+    fails = True
+
+    def __init__(
+        self,
+        clockwork: Clockwork,
+        overheads: Overheads,
+        work: Work,
+        platform: Platform,
+        node_units: NodeUnits,
+        reliability: Reliability,
+    ) -> None:
+        super().__init__(clockwork, overheads, work)
+        self._node_units = node_units
         self._options = reliability
         self._rates = reliability.rates(platform)
         self._mean_rate = float(self._rates.mean())
@@ -63,9 +72,8 @@ class Trials:
         self._held_units = 0
         #: nodes that no job can work on, for whatever reason
         self.down = NodeSet.EMPTY
-        #: how many units are down and not held; None: that is to be counted anew
-        self._down_units: int | None = 0
-        engine.handlers[REQUEUE] = engine.queue
+        #: how many units were down and not held when that was asked last
+        self._down_units = 0
 
     @property
     def at_work(self) -> bool:
@@ -74,13 +82,14 @@ class Trials:
 
     # -- a job's way ------------------------------------------------------------------------------------------------
 
-    def admit(self, job: Job) -> None:
-        """Take note of a job that is about to queue."""
+    def submit(self, job: Job, *, announce: bool = True) -> None:
+        """Let a job join the queue now, as a new attempt, and announce it."""
         if job.attempt is None:
             resilience = job.resilience or self._options.resilience
             job.attempt = Attempt(0, job.id, job.submit, job.walltime, resilience)
             if self._options.walltime == "extended":
                 job.walltime = self._extended(job.walltime, job.size, 0.0, resilience)
+        super().submit(job, announce=announce)
 
     def _extended(self, walltime: float, size: int, saved: float, resilience: Resilience) -> float:
         """Return how long so much work (s) takes with its dumps, and a read if some is saved, on average nodes.
@@ -91,10 +100,12 @@ class Trials:
             return inf
         nodes = -(-size // self._each)
         rates = [self._mean_rate] * nodes if resilience.rates_matter else 0.0
-        course = Course(resilience, start=0.0, work=walltime + saved, saved=saved, nodes=range(nodes), rates=rates)
-        return course.finish
+        whole = AttemptProgress(
+            resilience, start=0.0, work=walltime + saved, saved=saved, nodes=range(nodes), rates=rates
+        )
+        return whole.finish
 
-    def started(self, job: Job) -> None:
+    def _begins(self, job: Job) -> None:
         """Let a job that was just given its units begin, or wait for those that are down."""
         attempt = _attempt(job)
         attempt.serial = self._starts
@@ -105,35 +116,34 @@ class Trials:
             self._holder[part] = attempt.serial
         self._held_units += len(job.alloc)
         if self.down:
-            attempt.awaited = self._places.nodes_of(job.alloc) & self.down
+            attempt.awaited = self._node_units.nodes_of(job.alloc) & self.down
         if attempt.awaited:
-            self._down_units = None
+            self.unsettled = True
             self._held[attempt.serial] = job
             attempt.waited = attempt.awaited
         else:
             self._set_off(job)
 
     def _set_off(self, job: Job) -> None:
-        attempt, engine = _attempt(job), self._engine
-        attempt.began = engine.now + job.prologue
+        attempt = _attempt(job)
+        attempt.began = self._clockwork.now + job.prologue
         if job.work is not None:
-            assert engine.working is not None
-            engine.working.started(job)
+            self._work.begins(job)
             return
         resilience = attempt.resilience
         if resilience.kind == "none":
             job.in_time = job.runtime <= job.walltime
             attempt.work_ends = attempt.began + min(job.runtime, job.walltime)
-            job.ending = engine.agenda.put(attempt.work_ends + job.epilogue, END, job)
+            job.ending = self._agenda.put(attempt.work_ends + job.epilogue, END, job.id)
             return
-        attempt.course = self._course(job, attempt)
+        attempt.progress = self._progress_of(job, attempt)
         self._await_end(job)
 
-    def _course(self, job: Job, attempt: Attempt) -> "Course | RigidCourse":
+    def _progress_of(self, job: Job, attempt: Attempt) -> AttemptProgress | RigidProgress:
         resilience = attempt.resilience
-        nodes = self._places.nodes_of(job.alloc)
+        nodes = self._node_units.nodes_of(job.alloc)
         if resilience.tolerated(len(nodes)):
-            return Course(
+            return AttemptProgress(
                 resilience,
                 start=attempt.began,
                 work=job.runtime,
@@ -141,7 +151,7 @@ class Trials:
                 nodes=list(nodes),
                 rates=self._rates[numbers(nodes)].tolist(),
             )
-        return RigidCourse(
+        return RigidProgress(
             start=attempt.began,
             work=job.runtime,
             saved=attempt.saved,
@@ -166,20 +176,22 @@ class Trials:
 
     def _await_end(self, job: Job) -> None:
         """Put the end of a job on the agenda, as it will come if nothing happens any more."""
-        attempt, agenda = _attempt(job), self._engine.agenda
-        assert attempt.course is not None
+        attempt, agenda = _attempt(job), self._agenda
+        assert attempt.progress is not None
         if job.ending is not None:
             agenda.cancel(job.ending)
             job.ending = None
-        finish, limit = attempt.course.finish, attempt.began + job.walltime
+        finish, limit = attempt.progress.finish, attempt.began + job.walltime
         job.in_time = finish <= limit
         attempt.work_ends = finish if job.in_time else limit
         if attempt.work_ends < inf:
-            job.ending = agenda.put(attempt.work_ends + job.epilogue, END, job)
+            job.ending = agenda.put(attempt.work_ends + job.epilogue, END, job.id)
 
-    def over(self, job: Job) -> None:
-        """Take note that a job ends now; called while it still holds its units."""
+    def _leaves(self, job: Job) -> None:
+        """Take note that a job ends now; it still holds its units."""
         attempt = _attempt(job)
+        if job.work is not None and attempt.began == attempt.began:
+            self._work.over(job)
         if self._jobs.pop(attempt.serial, None) is None:  # it ran elsewhere, as its scheduler had declared
             return
         self._held.pop(attempt.serial, None)
@@ -187,24 +199,26 @@ class Trials:
             self._holder[part] = _NOBODY
         self._held_units -= len(job.alloc)
         if self.down:
-            self._down_units = None
+            self.unsettled = True
         attempt.stopped = self._work_time(job)
 
     def _work_time(self, job: Job) -> float:
         """Return the time (s) up to which a running job has worked: neither in its prologue nor in its epilogue."""
         attempt = _attempt(job)
-        return min(max(self._engine.now, attempt.began), attempt.work_ends)
+        return min(max(self._clockwork.now, attempt.began), attempt.work_ends)
 
-    def progress(self, job: Job) -> float:
-        """Return the share of a running job's work that is done, 0 to 1."""
+    def progress(self, job: Job) -> Progress:
+        """Return how far a running job has come."""
         attempt = _attempt(job)
+        if job.work is not None:
+            return self._work.progress(job)
         done = attempt.saved
-        if attempt.course is not None:
-            account = attempt.course.account(self._work_time(job))
+        if attempt.progress is not None:
+            account = attempt.progress.account(self._work_time(job))
             done = account.saved + account.unsaved
         elif attempt.began == attempt.began:
             done = self._work_time(job) - attempt.began
-        return min(done / job.runtime, 1.0) if job.runtime > 0 else 1.0
+        return self._share(job, done / job.runtime if job.runtime > 0 else 1.0)
 
     # -- the machine ------------------------------------------------------------------------------------------------
 
@@ -214,14 +228,14 @@ class Trials:
         ``causes`` tells of each node why it is down.
         """
         serials: set[int] = set()
-        for part in pieces(self._places.units_of(nodes)):
+        for part in pieces(self._node_units.units_of(nodes)):
             serials.update(self._holder[part].tolist())
         serials.discard(_NOBODY)
         for serial in sorted(serials):
             job = self._jobs[serial]
             attempt = _attempt(job)
-            hit = self._places.nodes_of(job.alloc) & nodes
-            if attempt.waited and attempt.began == self._engine.now + job.prologue:
+            hit = self._node_units.nodes_of(job.alloc) & nodes
+            if attempt.waited and attempt.began == self._clockwork.now + job.prologue:
                 self._hold_again(job)
             if serial in self._held:
                 attempt.awaited |= hit
@@ -235,23 +249,22 @@ class Trials:
 
     def _hold_again(self, job: Job) -> None:
         """Let a job wait on that was set off at this very instant, as if it had not been: it has done nothing yet."""
-        attempt, engine = _attempt(job), self._engine
+        attempt = _attempt(job)
         if job.work is not None:
-            assert engine.working is not None
-            engine.working.over(job)
+            self._work.over(job)
         if job.ending is not None:
-            engine.agenda.cancel(job.ending)
+            self._agenda.cancel(job.ending)
             job.ending = None
-        attempt.began, attempt.work_ends, attempt.course = nan, inf, None
+        attempt.began, attempt.work_ends, attempt.progress = nan, inf, None
         self._held[attempt.serial] = job
 
     def _strike(self, job: Job, nodes: NodeSet, cause: str) -> None:
         """Let a job that works lose nodes."""
-        attempt, now = _attempt(job), self._engine.now
-        course = attempt.course
+        attempt, now = _attempt(job), self._clockwork.now
+        progress = attempt.progress
         if now >= attempt.work_ends:  # in its epilogue
-            self._engine.kill(job, "finish" if job.in_time else "reach_walltime")
-        elif course is not None and now >= attempt.began and course.strike(now, list(nodes)):
+            self.kill(job, "finish" if job.in_time else "reach_walltime")
+        elif progress is not None and now >= attempt.began and progress.strike(now, list(nodes)):
             self._await_end(job)
         else:
             self._lose(job, cause)
@@ -262,25 +275,19 @@ class Trials:
             if not _attempt(job).awaited.isdisjoint(nodes):
                 self._lose(job, cause)
 
-    @property
-    def unsettled(self) -> bool:
-        """Whether units may have gone down or come up since `idle_and_down` was asked last."""
-        return self._down_units is None
-
     def idle_and_down(self) -> tuple[int, int]:
         """Return how many units are free and in service, and how many are neither free nor held by a job."""
-        down = self._down_units
-        if down is None:
-            down = 0
-            for part in pieces(self._places.units_of(self.down)):
-                down += int(np.count_nonzero(self._holder[part] == _NOBODY))
-            self._down_units = down
-        return self._holder.size - self._held_units - down, down
+        if self.unsettled:
+            self.unsettled = False
+            self._down_units = 0
+            for part in pieces(self._node_units.units_of(self.down)):
+                self._down_units += int(np.count_nonzero(self._holder[part] == _NOBODY))
+        return self._holder.size - self._held_units - self._down_units, self._down_units
 
     def set_down(self, nodes: NodeSet) -> None:
         """Take note of the nodes that no job can work on from now on."""
         self.down = nodes
-        self._down_units = None
+        self.unsettled = True
 
     def repaired(self, nodes: NodeSet) -> None:
         """Let the jobs begin that awaited these nodes, and no others any more."""
@@ -293,22 +300,22 @@ class Trials:
 
     def _lose(self, job: Job, cause: str) -> None:
         """End an attempt that has lost its allocation, and let the job come back as the options say."""
-        attempt, options, engine = _attempt(job), self._options, self._engine
+        attempt, options, now = _attempt(job), self._options, self._clockwork.now
         attempt.cause = cause
         attempt.retried = options.requeue != "never" and (
             options.max_attempts is None or attempt.number + 1 < options.max_attempts
         )
-        engine.kill(job, "lose_nodes")
+        self.kill(job, "lose_nodes")
         if not attempt.retried:
             return
         again = self._next(job)
         if _attempt(again).fruitless >= _MOST_FRUITLESS and options.max_attempts is None:
             raise Stalled(
                 f"{attempt.root} has lost its nodes {_MOST_FRUITLESS:,} times, and has saved none of its work",
-                where=f"simulated time {engine.now!r}",
+                where=f"simulated time {now!r}",
                 hint="It works longer than its nodes stay up together: give --checkpoint or --max-attempts.",
             )
-        engine.agenda.put(engine.now, REQUEUE, again)
+        self._clockwork.queue_at(now, again)
 
     def _next(self, job: Job) -> Job:
         """Return the job as it comes back."""
@@ -319,14 +326,14 @@ class Trials:
         if options.requeue == "original":
             new.queued = old.origin
         suffix = new.number
-        while self._engine.cluster.knows(f"{new.root}#{suffix}"):  # so a scheduler may have called a job of its own
+        while self._cluster.knows(f"{new.root}#{suffix}"):  # so a scheduler may have called a job of its own
             suffix += 1
         walltime = old.asked
         if options.restart_walltime == "rest":
             walltime = max(walltime - saved, _SHORTEST)
         if options.walltime == "extended":
             walltime = self._extended(walltime, job.size, saved, old.resilience)
-        again = job.again(new, self._engine.now, walltime)
+        again = job.again(new, self._clockwork.now, walltime)
         again.id = f"{new.root}#{suffix}"
         return again
 

@@ -7,22 +7,62 @@ what is repaired does not come back, before the allocation is given up.
 
 from collections.abc import Sequence
 from math import inf, isinf, isqrt
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipistrelle.platforms.failures.checkpointing import allocation_mtbf, daly_interval, young_interval
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.server.attempts.account import NOTHING, Account
-from pipistrelle.server.attempts.segment import NEARLY, Segment
+from pipistrelle.server.attempts.segment import NEARLY, Phase, Segment
 from pipistrelle.traces.resilience import Resilience
 
 Floats = NDArray[np.float64]
 
 
-class Course:
-    """The course of one attempt.
+class Account(NamedTuple):
+    """What became of an attempt's time.
+
+    ``saved`` and ``unsaved`` are seconds of the job's work on its whole allocation: what another attempt could begin
+    from (all of it once the work is done), and what came after that. All that begins with ``node_`` is in node-seconds;
+    together they are the allocation's nodes times the time since the start.
+    """
+
+    saved: float
+    unsaved: float
+    dumps: int
+    reads: int
+    #: failures that the allocation survived, and nodes that it has lost
+    survived: int
+    nodes_lost: int
+    #: work that is saved or done, work since then, and work that was rolled back
+    node_useful: float
+    node_unsaved: float
+    node_lost: float
+    node_dumping: float
+    node_reading: float
+    #: nodes that were up and did nothing, and nodes that were down and held
+    node_spare: float
+    node_down: float
+    #: seconds that went on with dumps and reads
+    dumping: float
+    reading: float
+    #: nodes of the allocation
+    nodes: int
+
+    @property
+    def node_seconds(self) -> float:
+        """All node-seconds together."""
+        work = self.node_useful + self.node_unsaved + self.node_lost
+        return work + self.node_dumping + self.node_reading + self.node_spare + self.node_down
+
+
+#: how far a segment has come that has not begun
+NOTHING: Final = Phase(0.0, 0.0, 0.0, 0.0, 0)
+
+
+class AttemptProgress:
+    """How one attempt goes on, whatever of its allocation it can do without.
 
     Parameters
     ----------
@@ -237,17 +277,71 @@ class Course:
         )
 
 
-def begin(
-    resilience: Resilience,
-    *,
-    start: float,
-    work: float,
-    saved: float,
-    nodes: Sequence[int] | NodeSet,
-    rates: Sequence[float] | float,
-) -> Course:
-    """Return the course of an attempt that begins now; see `Course`."""
-    return Course(resilience, start=start, work=work, saved=saved, nodes=nodes, rates=rates)
+class RigidProgress:
+    """How an attempt goes on that ends with its first failure: most are such, and this one is quick.
+
+    A job that dumps its state, or not, and loses its allocation with any of its nodes.
+
+    Parameters
+    ----------
+    start
+        when it begins, in seconds of simulated time.
+    work, saved
+        how long the job takes, and how much of that earlier attempts have kept, in seconds.
+    nodes
+        the number of nodes of the allocation.
+    interval, dump, read
+        the time of work between two dumps, and how long dumps and reads take, in seconds.
+    """
+
+    __slots__ = ("_given_up", "_nodes", "_saved", "_segment", "_start", "_work", "finish")
+
+    def __init__(
+        self, *, start: float, work: float, saved: float, nodes: int, interval: float, dump: float, read: float
+    ) -> None:
+        self._start = start
+        self._work = work
+        self._saved = saved
+        self._nodes = nodes
+        self._given_up = 0
+        self._segment = Segment(start, read if saved > 0 else 0.0, max(work - saved, 0.0), interval, dump)
+        #: when the work will be done if nothing fails, in seconds of simulated time
+        self.finish = self._segment.finish
+
+    def strike(self, now: float, nodes: Sequence[int]) -> bool:
+        """Let nodes of the allocation fail at ``now`` (s).
+
+        Returns False: it must be given up now, with all that was not saved; True only if the work is done by then.
+        """
+        if now >= self.finish:
+            return True
+        self._given_up = len(nodes)
+        return False
+
+    def account(self, now: float) -> Account:
+        """Return what became of the time until ``now`` (s), which is that of the failure once one has struck."""
+        nodes = self._nodes
+        phase = self._segment.at(now) if now >= self._start else NOTHING
+        rest = (phase.working - phase.saved) * nodes
+        lost = bool(self._given_up)
+        return Account(
+            self._work if now >= self.finish else self._saved + phase.saved,
+            0.0 if lost else phase.working - phase.saved,
+            phase.dumps,
+            int(self._saved > 0 and now > self._start),
+            0,
+            self._given_up,
+            phase.saved * nodes,
+            0.0 if lost else rest,
+            rest if lost else 0.0,
+            phase.dumping * nodes,
+            phase.reading * nodes,
+            0.0,
+            0.0,
+            phase.dumping,
+            phase.reading,
+            nodes,
+        )
 
 
 def interval_of(resilience: Resilience, dump: float, mtbf: float) -> float:

@@ -59,7 +59,7 @@ def check_resilience(
         )
     if kinds == {NONE}:
         return []
-    from pipistrelle.server.attempts.progress import Course
+    from pipistrelle.server.attempts.progress import AttemptProgress
 
     each = max(pool.units_per_node for pool in platform.pools)
     complaints: dict[str, list[str]] = {}
@@ -76,16 +76,16 @@ def check_resilience(
                 hint="Give spares as a share of the allocation, such as 1%.",
             )
         walltime, runtime = workload.walltime[rows], workload.runtime[rows]
-        course = Course(kind, start=0.0, work=0.0, saved=0.0, nodes=range(nodes), rates=[mean] * nodes)
+        whole = AttemptProgress(kind, start=0.0, work=0.0, saved=0.0, nodes=range(nodes), rates=[mean] * nodes)
         early = np.zeros(rows.size, dtype=np.bool_)
         if isinstance(kind.interval, float):
             if reliability.walltime == "asked":
-                early = kind.interval + kind.dump * course.slower > walltime
+                early = kind.interval + kind.dump * whole.slower > walltime
             else:  # there is room for every dump; work that is done within an interval needs none
-                early = walltime * course.slower <= kind.interval
+                early = walltime * whole.slower <= kind.interval
         _note(complaints, "with a walltime that ends before the first dump", names, early)
         if reliability.walltime == "asked":
-            late = (runtime <= walltime) & (course.duration(runtime) > walltime) & ~early
+            late = (runtime <= walltime) & (whole.duration(runtime) > walltime) & ~early
             what = "that will reach the walltime because of dumps or spares (--checkpoint-walltime extended avoids it)"
             _note(complaints, what, names, late)
     return [

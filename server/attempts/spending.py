@@ -2,30 +2,8 @@
 
 from math import isnan
 
-from msgspec import Struct
-
-from pipistrelle.server.attempts.attempt import Attempt
+from pipistrelle.server.attempts.attempt import Attempt, Spending
 from pipistrelle.server.engine.jobs import Job
-
-
-class Spending(Struct, frozen=True):
-    """Unit-seconds of an attempt; together they are its units times the time from its start to its end.
-
-    ``useful`` is work that is done or saved in a dump. ``unsaved`` is work at the end of an attempt that its walltime
-    or its scheduler ended, ``lost`` work that was rolled back, or lost with the allocation. ``spare`` units were up and
-    idle in the allocation, ``down`` ones were held although their node was down. ``waiting`` is the time before the
-    attempt began because nodes of its allocation were down, ``overhead`` prologue and epilogue.
-    """
-
-    useful: float = 0.0
-    unsaved: float = 0.0
-    lost: float = 0.0
-    dumping: float = 0.0
-    reading: float = 0.0
-    spare: float = 0.0
-    down: float = 0.0
-    waiting: float = 0.0
-    overhead: float = 0.0
 
 
 def spending_of(job: Job) -> Spending:

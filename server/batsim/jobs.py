@@ -8,8 +8,8 @@ import msgspec
 
 from pipistrelle.protocol.batsim.messages import BatsimJob, BatsimSubmittedData
 from pipistrelle.server.attempts.attempt import Attempt
+from pipistrelle.server.engine.arrivals import outcome
 from pipistrelle.server.engine.jobs import Job
-from pipistrelle.server.hosts.work import outcome
 from pipistrelle.traces.batsim.profiles import Composed, Profile
 from pipistrelle.traces.batsim.text import job_text, profile_texts, with_id
 from pipistrelle.traces.workload import Workload, decimal_texts, submissions

@@ -1,16 +1,17 @@
 """The profiles and job names that a run knows: those of its workloads and those that its scheduler registers."""
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from math import inf, isnan, nextafter
 
 import msgspec
 
 from pipistrelle.protocol.base.errors import PipistrelleError, quoted
 from pipistrelle.server.batsim.jobs import ForwardedJob
+from pipistrelle.server.engine.arrivals import outcome
+from pipistrelle.server.engine.clockwork import Clockwork
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
-from pipistrelle.server.hosts.work import outcome
 from pipistrelle.traces.batsim.profiles import (
     Composed,
     Profile,
@@ -44,6 +45,8 @@ class Registry(Observer):
 
     Parameters
     ----------
+    clockwork
+        tells the number of the last notice that has gone out.
     workloads
         the run's workloads by the prefix of their jobs' ids.
     forward
@@ -57,8 +60,16 @@ class Registry(Observer):
     """
 
     def __init__(
-        self, workloads: dict[str, Workload], *, forward: bool, reuse: bool, has_hosts: bool, can_send: bool
+        self,
+        clockwork: Clockwork,
+        workloads: dict[str, Workload],
+        *,
+        forward: bool,
+        reuse: bool,
+        has_hosts: bool,
+        can_send: bool,
     ) -> None:
+        self._clockwork = clockwork
         self._workloads = workloads
         self._forward = forward
         self._reuse = reuse
@@ -69,8 +80,6 @@ class Registry(Observer):
         self._names: dict[str, frozenset[str]] = {}
         #: {workload: {profile: how many jobs have it that are still to come or have not ended}}
         self._users: dict[str, Counter[str]] = {}
-        #: tells the number of the last notice that has gone out
-        self.notices: Callable[[], int] = lambda: 0
         #: (last notice before it, workload, profile) of each job that has ended since
         self._ended: deque[tuple[int, str, str]] = deque()
         #: what was used up in a workload before its users were counted
@@ -155,11 +164,11 @@ class Registry(Observer):
     def ended(self, now: float, job: Job) -> None:
         """Note that a job's profile will be used once less."""
         self._release()
-        self._ended.append((self.notices(), job.id.partition("!")[0], job.profile))
+        self._ended.append((self._clockwork.seq, job.id.partition("!")[0], job.profile))
 
     def _release(self) -> None:
         """Let go the profiles of those jobs whose end has been told."""
-        told = self.notices()
+        told = self._clockwork.seq
         while self._ended and self._ended[0][0] < told:
             _, prefix, profile = self._ended.popleft()
             users = self._users.get(prefix)

@@ -1,8 +1,8 @@
 """What Batsim's further decisions do, and when they are illegal."""
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from math import inf
-from typing import Any, Final
+from typing import Final
 
 from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.protocol.base.log import logger
@@ -18,16 +18,16 @@ from pipistrelle.protocol.batsim.messages import (
     RegisterProfile,
     SetResourceState,
 )
-from pipistrelle.protocol.decisions import Decision, ExecuteJob, KillJob
+from pipistrelle.protocol.decisions import ExecuteJob, KillJob
 from pipistrelle.protocol.events import JobKilled, JobKilledData, Progress
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.protocol.units.text import NodeSetError
 from pipistrelle.server.batsim.registry import Registry
 from pipistrelle.server.batsim.setup import BatsimOptions
-from pipistrelle.server.engine.engine import Engine
-from pipistrelle.server.engine.jobs import Job
-from pipistrelle.server.engine.lifecycle import Step
-from pipistrelle.server.engine.verdicts import Illegal
+from pipistrelle.server.engine.clockwork import Clockwork
+from pipistrelle.server.engine.jobs import Job, Step
+from pipistrelle.server.engine.lives import Lives
+from pipistrelle.server.engine.verdicts import Illegal, Verdicts
 from pipistrelle.server.hosts.hosts import Hosts
 from pipistrelle.server.hosts.switching import Switchboard
 
@@ -40,13 +40,13 @@ _DECLARED: Final[dict[str, Step]] = {
 }
 
 
-class BatsimVerdicts:
-    """Carries Batsim's further decisions out on an engine.
+class BatsimVerdicts(Verdicts):
+    """Carries decisions out in Batsim's way, and Batsim's further ones.
 
     Parameters
     ----------
-    engine
-        the engine, at whose present time they are carried out.
+    clockwork, lives, prefixes
+        as of `Verdicts`.
     registry
         what is known of profiles and of the workloads' jobs.
     options
@@ -59,25 +59,23 @@ class BatsimVerdicts:
 
     def __init__(
         self,
-        engine: Engine,
+        clockwork: Clockwork,
+        lives: Lives,
+        prefixes: Iterable[str],
         registry: Registry,
         options: BatsimOptions,
         switchboard: Switchboard,
         hosts: Hosts | None,
     ) -> None:
-        self._engine = engine
+        super().__init__(clockwork, lives, prefixes)
         self._registry = registry
-        registry.notices = lambda: engine.seq
         self._options = options
         self._switchboard = switchboard
         self._hosts = hosts
         #: jobs that the scheduler has asked to kill so far
         self._asked_to_die: set[str] = set()
-
-    def table(self) -> dict[type[Decision], Callable[[Any], None]]:
-        """Return what carries out which kind of decision."""
-        return {
-            BatsimExecuteJob: self._execute,
+        self._table |= {
+            BatsimExecuteJob: self._execute_mapped,
             KillJob: self._kill,
             SetResourceState: self._set_resource_state,
             RegisterProfile: self._register_profile,
@@ -88,13 +86,13 @@ class BatsimVerdicts:
             AnswerServer: self._answer,
         }
 
-    def _execute(self, decision: BatsimExecuteJob) -> None:
-        engine, data = self._engine, decision.data
-        job = engine.cluster.waiting.get(data.job_id)
+    def _execute_mapped(self, decision: BatsimExecuteJob) -> None:
+        data = decision.data
+        job = self._cluster.waiting.get(data.job_id)
         if job is not None and data.mapping is not None:
             job.mapping = _mapping(job, data.mapping, data.alloc)
         try:
-            engine.verdicts.carry_out(ExecuteJob(decision.timestamp, data))
+            self._execute(ExecuteJob(decision.timestamp, data))
         except Illegal:
             if job is not None:
                 job.mapping = None
@@ -102,7 +100,7 @@ class BatsimVerdicts:
 
     def _kill(self, decision: KillJob) -> None:
         """Kill jobs; nothing is said of those that were to be killed before, as with Batsim."""
-        engine, cluster = self._engine, self._engine.cluster
+        clockwork, cluster = self._clockwork, self._cluster
         if not decision.data.job_ids:
             raise Illegal("malformed", "'job_ids' names no job")
         job_ids = tuple(name for name in dict.fromkeys(decision.data.job_ids) if name not in self._asked_to_die)
@@ -116,13 +114,13 @@ class BatsimVerdicts:
         for job_id in job_ids:
             job = cluster.running.get(job_id)
             if job is not None:  # else it ended by itself before the kill could reach it
-                progress[job_id] = engine.progress(job)
-                engine.kill(job)
+                progress[job_id] = self._lives.progress(job)
+                self._lives.kill(job)
         if job_ids:
-            engine.tell(JobKilled(engine.now, JobKilledData(job_ids, progress)))
+            clockwork.tell(JobKilled(clockwork.now, JobKilledData(job_ids, progress)))
 
     def _set_resource_state(self, decision: SetResourceState) -> None:
-        self._switchboard.request(self._engine.now, decision.data.resources, decision.data.state)
+        self._switchboard.request(self._clockwork.now, decision.data.resources, decision.data.state)
 
     def _register_profile(self, decision: RegisterProfile) -> None:
         self._require_dynamic("REGISTER_PROFILE")
@@ -136,28 +134,27 @@ class BatsimVerdicts:
 
     def _register_job(self, decision: BatsimRegisterJob) -> None:
         self._require_dynamic("REGISTER_JOB")
-        engine, data = self._engine, decision.data
+        now, data = self._clockwork.now, decision.data
         prefix, mark, name = data.job_id.partition("!")
         if not (prefix and mark and name):
             raise Illegal("malformed", f"'{data.job_id}' is no job id: WORKLOAD!NAME is expected")
-        if engine.cluster.knows(data.job_id) or self._registry.has_job(prefix, name):
+        if self._cluster.knows(data.job_id) or self._registry.has_job(prefix, name):
             raise Illegal("duplicate_job", f"a job {data.job_id} exists already")
         try:
             job = self._registry.make_job(data.job_id, bytes(data.job), data.profile and bytes(data.profile))
         except PipistrelleError as error:
             raise Illegal("malformed", str(error)) from None
-        if job.submit > engine.now + ROUNDING:
-            raise Illegal("malformed", f"the subtime of {data.job_id} is {job.submit!r}; it is {engine.now!r}")
-        job.submit = min(job.submit, engine.now)
-        engine.submit(job, announce=self._options.acknowledge_dynamic_jobs)
+        if job.submit > now + ROUNDING:
+            raise Illegal("malformed", f"the subtime of {data.job_id} is {job.submit!r}; it is {now!r}")
+        job.submit = min(job.submit, now)
+        self._lives.submit(job, announce=self._options.acknowledge_dynamic_jobs)
 
     def _require_dynamic(self, what: str) -> None:
         if not self._options.dynamic_jobs:
             raise Illegal("feature_off", f"{what} needs --enable-dynamic-jobs")
 
     def _change_job_state(self, decision: ChangeJobState) -> None:
-        engine, data = self._engine, decision.data
-        cluster, now = engine.cluster, engine.now
+        data, cluster, now = decision.data, self._cluster, self._clockwork.now
         waiting, running = cluster.waiting.get(data.job_id), cluster.running.get(data.job_id)
         if waiting is not None and data.job_state == "RUNNING":
             if waiting.work is not None:  # none of the machine's hosts does it
@@ -166,7 +163,7 @@ class BatsimVerdicts:
         elif waiting is not None and data.job_state == "REJECTED":
             cluster.reject(now, waiting)
         elif running is not None and data.job_state in _DECLARED:
-            engine.declare_ended(running, _DECLARED[data.job_state])
+            self._lives.declare_ended(running, _DECLARED[data.job_state])
         elif waiting is None and running is None and not cluster.knows(data.job_id):
             raise Illegal("unknown_job", f"no job {data.job_id} was submitted")
         else:
@@ -182,7 +179,7 @@ class BatsimVerdicts:
         if kind not in ("registration_finished", "continue_registration"):
             raise Illegal("malformed", f"NOTIFY '{kind}' is not known: registration_finished or continue_registration")
         self._require_dynamic(f"NOTIFY {kind}")
-        self._engine.registering = kind == "continue_registration"
+        self._clockwork.registering = kind == "continue_registration"
 
     def _query(self, decision: QueryServer) -> None:
         requests = decision.data.get("requests")
@@ -190,8 +187,8 @@ class BatsimVerdicts:
             raise Illegal("malformed", f'QUERY needs {{"requests": {{"consumed_energy": {{}}}}}}, not {requests!r}')
         if self._hosts is None or not self._options.energy:
             raise Illegal("feature_off", "QUERY consumed_energy needs --energy")
-        joules = self._hosts.energy(self._engine.now)
-        self._engine.tell(Answer(self._engine.now, {"consumed_energy": joules}))
+        joules = self._hosts.energy(self._clockwork.now)
+        self._clockwork.tell(Answer(self._clockwork.now, {"consumed_energy": joules}))
 
     @staticmethod
     def _answer(decision: AnswerServer) -> None:

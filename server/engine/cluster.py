@@ -3,11 +3,9 @@
 from collections.abc import Sequence
 
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.server.engine.hooks import Hooks
-from pipistrelle.server.engine.jobs import Job
+from pipistrelle.server.engine.jobs import Job, Step, next_state
 from pipistrelle.server.engine.ledger import Ledger
-from pipistrelle.server.engine.lifecycle import Step, next_state
-from pipistrelle.server.engine.observers import Observer
+from pipistrelle.server.engine.observers import Hooks, Observer
 
 
 class Cluster:
@@ -25,7 +23,10 @@ class Cluster:
 
     def __init__(self, units: int, observers: Sequence[Observer] = (), ledger: Ledger | None = None) -> None:
         self.ledger = Ledger(units) if ledger is None else ledger
-        self.hooks = Hooks(observers)
+        self._observers = tuple(observers)
+        self.hooks = Hooks(self._observers)
+        #: {job id: job}. They will queue at a time that is on the agenda, as they were kept back or lost their nodes.
+        self.coming: dict[str, Job] = {}
         #: {job id: job}. Submitted, neither started nor rejected, in order of submission.
         self.waiting: dict[str, Job] = {}
         #: {job id: job}. Started, not ended, in order of start.
@@ -34,6 +35,11 @@ class Cluster:
         self.finished: set[str] = set()
         #: number of steps taken by any job so far; it tells whether anything happened in between.
         self.steps = 0
+
+    def watch(self, observers: Sequence[Observer]) -> None:
+        """Tell these, too, after those that there are, of every step from now on."""
+        self._observers += tuple(observers)
+        self.hooks = Hooks(self._observers)
 
     def submit(self, now: float, job: Job) -> None:
         """Queue a job."""

@@ -1,28 +1,56 @@
-"""A job inside the server."""
+"""A job inside the server, and its life as a table; docs/design.md draws it."""
 
-from collections.abc import Iterator, Mapping
-from math import inf, isnan, nan
-from typing import Final, Self
+from math import inf, nan
+from typing import Final, Literal, Self
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from pipistrelle.protocol.events import JobDescription, JobSubmittedData
+from pipistrelle.protocol.fields import JobState
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.server.attempts.attempt import Attempt
 from pipistrelle.server.engine.agenda import Entry
-from pipistrelle.server.engine.lifecycle import State
-from pipistrelle.server.hosts.work import outcome
-from pipistrelle.traces.batsim.profiles import Composed, Profile
-from pipistrelle.traces.logs.labels import named_column
+from pipistrelle.traces.batsim.profiles import Profile
 from pipistrelle.traces.resilience import Resilience
-from pipistrelle.traces.workload import Workload, decimal_texts
 
-#: rows that are turned from arrays into numbers at a time
-_BLOCK: Final = 4096
+State = Literal["SUBMITTED", "RUNNING", "REJECTED"] | JobState
+Step = Literal["execute", "reject", "finish", "fail", "reach_walltime", "kill", "lose_nodes"]
+
+#: {state: {step: next state}}; a state without steps is final.
+LIFE: Final[dict[State, dict[Step, State]]] = {
+    "SUBMITTED": {"execute": "RUNNING", "reject": "REJECTED"},
+    "RUNNING": {
+        "finish": "COMPLETED_SUCCESSFULLY",
+        "fail": "COMPLETED_FAILED",
+        "reach_walltime": "COMPLETED_WALLTIME_REACHED",
+        "kill": "COMPLETED_KILLED",
+        "lose_nodes": "COMPLETED_FAILED",
+    },
+    "REJECTED": {},
+    "COMPLETED_SUCCESSFULLY": {},
+    "COMPLETED_FAILED": {},
+    "COMPLETED_WALLTIME_REACHED": {},
+    "COMPLETED_KILLED": {},
+}
+
+
+def next_state(state: State, step: Step, job_id: str) -> State:
+    """Return the state after a step.
+
+    Raises
+    ------
+    RuntimeError
+        when the table has no such step: the engine asked for it without looking, a bug of ours.
+    """
+    try:
+        return LIFE[state][step]
+    except KeyError:
+        raise RuntimeError(f"job {job_id}: '{step}' is not possible in state {state}") from None
+
+
 _QUEUE: Final = 3
 _UNNAMED: Final = (None, None, None, None, None)
-
 
 #: names of user, group, account, queue and QOS; None where the workload does not tell
 Labels = tuple[str | None, str | None, str | None, str | None, str | None]
@@ -106,65 +134,3 @@ class Job(Struct, eq=False):
             attempt=attempt,
             energy=nan,
         )
-
-
-def jobs_of(
-    workload: Workload,
-    prefix: str,
-    *,
-    has_hosts: bool = False,
-    labelled: bool = False,
-    resiliences: Mapping[str, Resilience] | None = None,
-) -> Iterator[Job]:
-    """Yield the workload's jobs in its order, made some thousands at a time; ids become ``PREFIX!NAME``.
-
-    Parameters
-    ----------
-    has_hosts
-        whether there are hosts to work on; without them, a composed profile of delays is one delay.
-    labelled
-        whether the jobs tell whose they are.
-    resiliences
-        {job id: how it meets failures}, for the jobs that have a way of their own.
-    """
-    labels = labels_of(workload) if labelled else []
-    outcomes = {name: outcome(profile) for name, profile in (workload.table or {}).items()}
-    for begin in range(0, len(workload), _BLOCK):
-        block = slice(begin, begin + _BLOCK)
-        runtimes = workload.runtime[block]
-        rows = zip(
-            workload.ids[block],
-            workload.submit[block].tolist(),
-            workload.size[block].tolist(),
-            workload.walltime[block].tolist(),
-            runtimes.tolist(),
-            decimal_texts(runtimes) if workload.profiles is None else workload.profiles[block],
-            strict=True,
-        )
-        # A block at a time, too: as little as possible is left to do between two round trips.
-        jobs = [
-            Job(f"{prefix}!{name}", submit, size, walltime, runtime, profile)
-            for name, submit, size, walltime, runtime, profile in rows
-        ]
-        if outcomes:
-            for job in jobs:
-                work, job.return_code = outcomes[job.profile]
-                if isnan(job.runtime) or (has_hosts and isinstance(work, Composed)):
-                    job.work = work
-        if labelled:
-            for job, names in zip(jobs, labels[block], strict=True):
-                job.labels = names
-        if resiliences:
-            for job in jobs:
-                job.resilience = resiliences.get(job.id)
-        yield from jobs
-
-
-def labels_of(workload: Workload) -> list[Labels]:
-    """Return of each job the names of its user, group, account, queue and QOS."""
-    unknown: list[str | None] = [None] * len(workload)
-    columns = []
-    for name in ("user", "group", "account", "queue", "qos"):
-        texts = named_column(workload, name)
-        columns.append(unknown if texts is None else [text or None for text in texts])
-    return list(zip(*columns, strict=True))

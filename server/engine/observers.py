@@ -1,6 +1,8 @@
 """Hooks on the engine: recorders, metrics and progress hang here, and the loop stays readable."""
 
-from typing import Final
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 from pipistrelle.protocol.decisions import Decision
 from pipistrelle.protocol.events import DecisionRejectedData
@@ -11,6 +13,8 @@ from pipistrelle.server.engine.jobs import Job
 #: what stands for a power state while units are on their way to it, as in Batsim's files
 SWITCHING_ON: Final = -1
 SWITCHING_OFF: Final = -2
+#: with more than so many things noted, what comes without a word to the scheduler is not put off any more
+_MANY: Final = 65536
 
 
 class Observer:
@@ -69,3 +73,131 @@ class Observer:
 
     def ends(self, now: float, reason: EndReason, message: str) -> None:
         """Take note that the run is over; called once, whatever ended it."""
+
+
+class Hooks:
+    """One tuple of bound methods for each hook of `Observer`, for the observers that listen to it."""
+
+    __slots__ = (
+        "arrived",
+        "availability",
+        "begins",
+        "came_up",
+        "decided",
+        "departed",
+        "ended",
+        "ends",
+        "settled",
+        "started",
+        "submitted",
+        "switched",
+        "went_down",
+    )
+
+    def __init__(self, observers: Sequence[Observer]) -> None:
+        self.begins = tuple(o.begins for o in observers if o.listens("begins"))
+        self.submitted = tuple(o.submitted for o in observers if o.listens("submitted"))
+        self.started = tuple(o.started for o in observers if o.listens("started"))
+        self.ended = tuple(o.ended for o in observers if o.listens("ended"))
+        self.decided = tuple(o.decided for o in observers if o.listens("decided"))
+        self.settled = tuple(o.settled for o in observers if o.listens("settled"))
+        self.switched = tuple(o.switched for o in observers if o.listens("switched"))
+        self.departed = tuple(o.departed for o in observers if o.listens("departed"))
+        self.arrived = tuple(o.arrived for o in observers if o.listens("arrived"))
+        self.availability = tuple(o.availability for o in observers if o.listens("availability"))
+        self.went_down = tuple(o.went_down for o in observers if o.listens("went_down"))
+        self.came_up = tuple(o.came_up for o in observers if o.listens("came_up"))
+        self.ends = tuple(o.ends for o in observers if o.listens("ends"))
+
+
+class Deferred(Observer):
+    """Notes what happens and tells other observers when `flush` is called, in the same order.
+
+    A job may have gone on by then: its ``state`` can be a later one than the step that a hook speaks of, while what
+    that step set (``start`` and ``alloc`` in `started`) stands.
+    """
+
+    def __init__(self, observers: Sequence[Observer]) -> None:
+        self._hooks = Hooks(observers)
+        #: (hooks to call, time in seconds, what else they take)
+        self._journal: deque[tuple[tuple[Callable[..., None], ...], float, tuple[Any, ...]]] = deque()
+
+    def listens(self, hook: str) -> bool:
+        """Tell whether one of the observers behind wants to be told."""
+        return bool(getattr(self._hooks, hook))
+
+    def flush(self) -> None:
+        """Tell the observers all that was noted; what one of them raises comes out of here."""
+        journal = self._journal
+        while journal:
+            hooks, now, subjects = journal.popleft()
+            for hook in hooks:
+                hook(now, *subjects)
+
+    def begins(self, now: float, units: int) -> None:
+        """Pass on at once: an output that cannot be opened must end the run before it has begun."""
+        for hook in self._hooks.begins:
+            hook(now, units)
+
+    def submitted(self, now: float, job: Job) -> None:
+        """Note it."""
+        self._journal.append((self._hooks.submitted, now, (job,)))
+
+    def started(self, now: float, job: Job) -> None:
+        """Note it."""
+        self._journal.append((self._hooks.started, now, (job,)))
+
+    def ended(self, now: float, job: Job) -> None:
+        """Note it."""
+        self._journal.append((self._hooks.ended, now, (job,)))
+
+    def decided(self, now: float, decision: Decision, rejected: DecisionRejectedData | None) -> None:
+        """Note it."""
+        self._journal.append((self._hooks.decided, now, (decision, rejected)))
+
+    def settled(self, now: float, idle: int, down: int) -> None:
+        """Note it."""
+        self._journal.append((self._hooks.settled, now, (idle, down)))
+
+    def switched(self, now: float, units: NodeSet, pstate: int) -> None:
+        """Note it."""
+        self._journal.append((self._hooks.switched, now, (units, pstate)))
+
+    def departed(self, now: float, units: NodeSet, on: bool) -> None:
+        """Note it."""
+        self._journal.append((self._hooks.departed, now, (units, on)))
+
+    def arrived(self, now: float, units: NodeSet, complete: bool) -> None:
+        """Note it."""
+        self._journal.append((self._hooks.arrived, now, (units, complete)))
+
+    def availability(self, now: float, units: NodeSet, available: bool) -> None:
+        """Note it."""
+        self._journal.append((self._hooks.availability, now, (units, available)))
+
+    def went_down(self, now: float, nodes: NodeSet, units: NodeSet, planned: bool) -> None:
+        """Note it."""
+        self._journal.append((self._hooks.went_down, now, (nodes, units, planned)))
+        # A scheduler that is not told of nodes may not be asked for years of them.
+        if len(self._journal) > _MANY:
+            self.flush()
+
+    def came_up(self, now: float, nodes: NodeSet, units: NodeSet) -> None:
+        """Note it."""
+        self._journal.append((self._hooks.came_up, now, (nodes, units)))
+
+    def ends(self, now: float, reason: EndReason, message: str) -> None:
+        """Tell all that is left and pass on, to every observer even if one of them fails."""
+        failed: Exception | None = None
+        while self._journal:
+            try:
+                self.flush()
+            except Exception as error:
+                failed = failed or error
+        for hook in self._hooks.ends:
+            try:
+                hook(now, reason, message)
+            except Exception as error:
+                failed = failed or error
+        if failed is not None:
+            raise failed

@@ -12,13 +12,12 @@ _NAMED: Final = 3
 
 
 class StallDetector:
-    """Counts notices that led to nothing."""
+    """Counts notices that led to nothing; ``fails`` tells whether nodes of the machine can fail."""
 
-    __slots__ = ("_fruitless", "_instant", "_notices", "_steps", "fails")
+    __slots__ = ("_fails", "_fruitless", "_instant", "_notices", "_steps")
 
-    def __init__(self) -> None:
-        #: whether nodes of the machine fail
-        self.fails = False
+    def __init__(self, *, fails: bool) -> None:
+        self._fails = fails
         self._instant = -1.0
         self._notices = 0
         self._steps = -1
@@ -50,7 +49,7 @@ class StallDetector:
                 found=describe_waiting(cluster),
                 hint="The jobs need more units than are ever up together, or more time than there is between "
                 "maintenances, or the scheduler starts nothing."
-                if self.fails
+                if self._fails
                 else "The scheduler asks to be called again and again, but starts and rejects nothing.",
             )
 
@@ -66,7 +65,7 @@ class StallDetector:
                 expected="the scheduler to start or reject every job",
                 found=describe_waiting(cluster),
                 hint="The scheduler answered the last notice without a decision for them"
-                + (", or the nodes that they need never come back." if self.fails else "."),
+                + (", or the nodes that they need never come back." if self._fails else "."),
             )
         if cluster.running:
             raise Stalled(

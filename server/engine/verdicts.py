@@ -1,8 +1,8 @@
 """What each decision does, and when it is illegal."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from math import inf
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 
 from pipistrelle.protocol.decisions import (
     CallMeLater,
@@ -19,48 +19,19 @@ from pipistrelle.protocol.decisions import (
 from pipistrelle.protocol.events import (
     DecisionRejected,
     DecisionRejectedData,
-    Event,
     JobKilled,
     JobKilledData,
     Progress,
+    RequestedCall,
+    RequestedCallData,
 )
-from pipistrelle.protocol.fields import Feature, RejectionCode
-from pipistrelle.server.engine.agenda import CALL, Agenda, Entry
-from pipistrelle.server.engine.cluster import Cluster
+from pipistrelle.protocol.fields import RejectionCode
+from pipistrelle.server.engine.agenda import CALL, Entry
+from pipistrelle.server.engine.clockwork import Clockwork
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.ledger import IllegalAllocation
+from pipistrelle.server.engine.lives import Lives
 from pipistrelle.traces.workload import decimal_text
-
-
-class Clockwork(Protocol):
-    """What a decision may read and do; the engine is one."""
-
-    now: float
-    cluster: Cluster
-    agenda: Agenda
-    calls: dict[str, Entry]
-    features: frozenset[Feature]
-    stopped: str | None
-    pending: int
-    waits_for_calls: bool
-
-    def tell(self, event: Event) -> None:
-        """Put an event into the next notice."""
-
-    def submit(self, job: Job) -> None:
-        """Let a job join the queue now."""
-
-    def start(self, job: Job, alloc_text: str) -> None:
-        """Start a waiting job now; IllegalAllocation if that cannot be."""
-
-    def progress(self, job: Job) -> Progress:
-        """Return how far a running job has come."""
-
-    def kill(self, job: Job) -> None:
-        """End a running job now."""
-
-    def is_workload(self, prefix: str) -> bool:
-        """Tell whether job ids with this prefix belong to a workload."""
 
 
 class Illegal(Exception):
@@ -81,11 +52,25 @@ class Illegal(Exception):
 
 
 class Verdicts:
-    """Carries decisions out on an engine, at the engine's present time."""
+    """Carries decisions out, at the present time of the run.
 
-    def __init__(self, engine: Clockwork) -> None:
-        self._engine = engine
-        self._cluster = engine.cluster
+    Parameters
+    ----------
+    clockwork
+        the run's.
+    lives
+        takes the steps of jobs.
+    prefixes
+        of the ids of jobs that belong to a workload.
+    """
+
+    def __init__(self, clockwork: Clockwork, lives: Lives, prefixes: Iterable[str]) -> None:
+        self._clockwork = clockwork
+        self._lives = lives
+        self._cluster = clockwork.cluster
+        self._prefixes = frozenset(prefixes)
+        #: {call id: agenda entry} of the pending calls that can be cancelled
+        self.calls: dict[str, Entry] = {}
         self._table: dict[type[Decision], Callable[[Any], None]] = {
             ExecuteJob: self._execute,
             RejectJob: self._reject,
@@ -98,16 +83,22 @@ class Verdicts:
             Malformed: self._malformed,
         }
 
-    def add(self, table: dict[type[Decision], Callable[[Any], None]]) -> None:
-        """Take on kinds of decisions that not every run has."""
-        self._table.update(table)
+    def handlers(self) -> dict[int, Callable[[Any], None]]:
+        """Return what is done with which class of what stands on the agenda."""
+        return {CALL: self._called}
+
+    def _called(self, call_id: str) -> None:
+        clockwork = self._clockwork
+        self.calls.pop(call_id, None)
+        clockwork.pending -= clockwork.rules.waits_for_calls
+        clockwork.tell(RequestedCall(clockwork.now, RequestedCallData(call_id)))
 
     def carry_out(self, decision: Decision) -> None:
         """Do what the decision says, or raise `Illegal` and do nothing."""
-        if decision.timestamp < self._engine.now:
+        if decision.timestamp < self._clockwork.now:
             raise Illegal(
                 "past_time",
-                f"the decision is dated {decision.timestamp!r}, before the notice's now, {self._engine.now!r}",
+                f"the decision is dated {decision.timestamp!r}, before the notice's now, {self._clockwork.now!r}",
             )
         self._table[type(decision)](decision)
 
@@ -117,7 +108,7 @@ class Verdicts:
         if job is None:
             self._not_waiting(data.job_id)
         try:
-            self._engine.start(job, data.alloc)
+            self._lives.start(job, data.alloc)
         except IllegalAllocation as error:
             raise Illegal(error.code, str(error)) from None
 
@@ -125,10 +116,10 @@ class Verdicts:
         job = self._cluster.waiting.get(decision.data.job_id)
         if job is None:
             self._not_waiting(decision.data.job_id)
-        self._cluster.reject(self._engine.now, job)
+        self._cluster.reject(self._clockwork.now, job)
 
     def _kill(self, decision: KillJob) -> None:
-        engine, cluster = self._engine, self._cluster
+        clockwork, cluster = self._clockwork, self._cluster
         for job_id in decision.data.job_ids:
             if job_id in cluster.waiting:
                 raise Illegal(
@@ -141,35 +132,35 @@ class Verdicts:
             job = cluster.running.get(job_id)
             if job is None:  # it ended by itself before the kill could reach it: not an error
                 continue
-            progress[job_id] = engine.progress(job)
-            engine.kill(job)
-        engine.tell(JobKilled(engine.now, JobKilledData(decision.data.job_ids, progress)))
+            progress[job_id] = self._lives.progress(job)
+            self._lives.kill(job)
+        clockwork.tell(JobKilled(clockwork.now, JobKilledData(decision.data.job_ids, progress)))
 
     def _call_me_later(self, decision: CallMeLater) -> None:
-        engine, data = self._engine, decision.data
-        if not engine.now <= data.timestamp < inf:
-            raise Illegal("past_time", f"no call can be at {data.timestamp!r}: it is {engine.now!r}")
-        if data.id in engine.calls:
+        clockwork, data = self._clockwork, decision.data
+        if not clockwork.now <= data.timestamp < inf:
+            raise Illegal("past_time", f"no call can be at {data.timestamp!r}: it is {clockwork.now!r}")
+        if data.id in self.calls:
             raise Illegal("duplicate_call", f"a call '{data.id}' is pending already")
-        entry = engine.agenda.put(data.timestamp, CALL, data.id)
-        engine.pending += engine.waits_for_calls
+        entry = clockwork.agenda.put(data.timestamp, CALL, data.id)
+        clockwork.pending += clockwork.rules.waits_for_calls
         if data.id:
-            engine.calls[data.id] = entry
+            self.calls[data.id] = entry
 
     def _cancel_call(self, decision: CancelCall) -> None:
-        entry = self._engine.calls.pop(decision.data.id, None)
+        entry = self.calls.pop(decision.data.id, None)
         if entry is None:
             raise Illegal("unknown_call", f"no call '{decision.data.id}' is pending")
-        self._engine.agenda.cancel(entry)
+        self._clockwork.agenda.cancel(entry)
 
     def _register(self, decision: RegisterJob) -> None:
-        engine, data = self._engine, decision.data
-        if "dynamic_jobs" not in engine.features:
+        clockwork, data = self._clockwork, decision.data
+        if "dynamic_jobs" not in clockwork.features:
             raise Illegal("feature_off", "REGISTER_JOB needs the feature 'dynamic_jobs', wanted in HELLO")
         if data.job.id != data.job_id:
             raise Illegal("malformed", f"job_id is {data.job_id}, but job.id is {data.job.id}")
         prefix, mark, name = data.job_id.partition("!")
-        if not (prefix and mark and name) or engine.is_workload(prefix):
+        if not (prefix and mark and name) or prefix in self._prefixes:
             raise Illegal(
                 "duplicate_job",
                 f"'{data.job_id}' must be PREFIX!NAME with a prefix that no workload has, as in 'dyn!1'",
@@ -180,7 +171,7 @@ class Verdicts:
             raise Illegal("too_large", f"{data.job_id} asks for {data.job.res} of {self._cluster.ledger.units} units")
         walltime = float("inf") if data.job.walltime is None else data.job.walltime
         profile = data.job.profile or decimal_text(data.runtime)
-        engine.submit(Job(data.job_id, engine.now, data.job.res, walltime, data.runtime, profile))
+        self._lives.submit(Job(data.job_id, clockwork.now, data.job.res, walltime, data.runtime, profile))
 
     def _set_metadata(self, decision: SetJobMetadata) -> None:
         job_id = decision.data.job_id
@@ -192,7 +183,7 @@ class Verdicts:
         job.metadata = decision.data.metadata
 
     def _stop(self, decision: Stop) -> None:
-        self._engine.stopped = decision.data.reason or "the scheduler asked for it"
+        self._clockwork.stopped = decision.data.reason or "the scheduler asked for it"
 
     def _malformed(self, decision: Malformed) -> None:
         raise Illegal(decision.code, decision.message)

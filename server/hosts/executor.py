@@ -51,6 +51,9 @@ class Executor:
         self._sharing = sharing
         self._bandwidth = bandwidth
         self._runs: dict[str, Run] = {}
+        #: {number: task} of those that go on; they are counted
+        self._tasks: dict[int, Task] = {}
+        self._tasks_so_far = 0
         #: {host: tasks that compute there, in the order of their beginning}; only of tasks that can meet others, or
         #: whose hosts are metered: these want to know their load, and can change their speed
         self._at_work: dict[int, dict[Task, None]] = {}
@@ -71,8 +74,8 @@ class Executor:
         run.phase = begin_phase(run, run.path.descend(job.work), self._hosts, self._bandwidth)
         self._replace(now, run, [], run.phase.tasks)
 
-    def phase_over(self, now: float, task: Task) -> Run | None:
-        """Let what comes after a task begin that has just been done; return the job's run if that was all.
+    def phase_over(self, now: float, number: int) -> Run | None:
+        """Let what comes after the task of this number begin, which has just been done; return the run if that was all.
 
         The run's ``job_id`` says which job it is; it has left the hosts, but must still be stopped.
 
@@ -81,6 +84,7 @@ class Executor:
         Stalled
             when what comes next would never end.
         """
+        task = self._tasks[number]
         task.entry = None
         phase, run = task.phase, task.phase.run
         if now >= run.limit and isinstance(phase.leaf, Delay):
@@ -127,10 +131,14 @@ class Executor:
     def _replace(self, now: float, run: Run, gone: list[Task], come: list[Task]) -> None:
         """Let tasks of a run leave its hosts and others begin there; whoever meets them adapts."""
         for task in gone:
+            del self._tasks[task.number]
             if task.entry is not None:
                 self._agenda.cancel(task.entry)
                 task.entry = None
         for task in come:
+            self._tasks_so_far += 1
+            task.number = self._tasks_so_far
+            self._tasks[task.number] = task
             task.since = now
             task.alone = self._alone(task)
         if not (self._sharing or run.crowded or self._hosts.metered):
@@ -234,7 +242,7 @@ class Executor:
                 self._agenda.cancel(task.entry)
                 task.entry = None
         if first.entry is None and time <= LATEST:  # else all of them end at their walltimes
-            first.entry = self._agenda.put(time, PHASE, first)
+            first.entry = self._agenda.put(time, PHASE, first.number)
 
     def _set_load(self, now: float, host: int) -> None:
         """Tell a host how many of its cores are busy."""

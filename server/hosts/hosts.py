@@ -10,6 +10,8 @@ from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.platforms.simgrid.platform_file import Host, SimGridPlatform
 from pipistrelle.platforms.simgrid.quantities import SleepPstate
 from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.server.engine.jobs import Job
+from pipistrelle.server.engine.observers import Observer
 
 #: what a power state is for; a host passes through one to switch when it falls asleep and when it wakes up
 PstateKind = Literal["compute", "sleep", "switch"]
@@ -202,6 +204,28 @@ class Hosts:
         for low, high in units.intervals:
             part = slice(low, high + 1)
             yield from (self._joules[part] + self._watts[part] * (now - self._since[part])).tolist()
+
+
+class JobMeter(Observer):
+    """Sets each job's ``energy``: joules of its units from its start to its end, all of them, whoever else runs there.
+
+    It must be told at once, and before those who read it.
+    """
+
+    def __init__(self, hosts: Hosts) -> None:
+        self._hosts = hosts
+        #: {job id: joules of its units from time 0 to its start}
+        self._before: dict[str, float] = {}
+
+    def started(self, now: float, job: Job) -> None:
+        """Read the meter."""
+        self._before[job.id] = self._hosts.energy(now, job.alloc)
+
+    def ended(self, now: float, job: Job) -> None:
+        """Read it again."""
+        before = self._before.pop(job.id, None)
+        if before is not None:
+            job.energy = self._hosts.energy(now, job.alloc) - before
 
 
 class _Sum:

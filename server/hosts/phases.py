@@ -57,7 +57,8 @@ class Task(Struct, eq=False):
     #: how long the whole takes at its present pace, s; when it ends if that stays so
     seconds: float = inf
     ends: float = inf
-    #: on the agenda
+    #: on the agenda, where its number stands for it
+    number: int = -1
     entry: Entry | None = None
 
     def share(self, now: float) -> float:

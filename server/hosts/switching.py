@@ -1,32 +1,19 @@
 """Power states on request, and units that come and go: what it takes, what it blocks, what is told of it."""
 
 from collections.abc import Callable, Iterable
-from typing import Protocol
+from typing import Any
 
 from msgspec import Struct
 
 from pipistrelle.protocol.base.errors import printable
 from pipistrelle.protocol.batsim.messages import ResourceStateChanged, ResourceStateChangedData
-from pipistrelle.protocol.events import Event
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.protocol.units.text import NodeSetError
-from pipistrelle.server.engine.agenda import SWITCH, Agenda
-from pipistrelle.server.engine.cluster import Cluster
+from pipistrelle.server.engine.agenda import SWITCH
+from pipistrelle.server.engine.clockwork import Clockwork
 from pipistrelle.server.engine.observers import SWITCHING_OFF, SWITCHING_ON
 from pipistrelle.server.engine.verdicts import Illegal
 from pipistrelle.server.hosts.hosts import Hosts
-
-
-class Surroundings(Protocol):
-    """What a switchboard works on; the engine is one."""
-
-    agenda: Agenda
-    cluster: Cluster
-    #: how many things other than jobs are under way that the end of the run waits for
-    pending: int
-
-    def tell(self, event: Event) -> None:
-        """Put an event into the next notice."""
 
 
 class Request(Struct, eq=False):
@@ -38,7 +25,7 @@ class Request(Struct, eq=False):
 
 
 class Leg(Struct, eq=False):
-    """Those units of a request that arrive together; what stands on the agenda."""
+    """Those units of a request that arrive together; its number stands on the agenda."""
 
     request: Request
     units: NodeSet
@@ -52,7 +39,7 @@ class Switchboard:
 
     Parameters
     ----------
-    engine
+    clockwork
         its cluster's units these are, and its cluster's observers are told; the ends of switches are put on its agenda,
         in class `SWITCH`, and each unit on its way counts as pending.
     hosts
@@ -63,14 +50,17 @@ class Switchboard:
 
     def __init__(
         self,
-        engine: Surroundings,
+        clockwork: Clockwork,
         hosts: Hosts | None = None,
         speed_changed: Callable[[float, Iterable[int]], None] | None = None,
     ) -> None:
-        self._engine = engine
-        self._cluster = engine.cluster
+        self._clockwork = clockwork
+        self._cluster = clockwork.cluster
         self._hosts = hosts if hosts is not None and hosts.metered else None
         self._speed_changed = speed_changed
+        #: {number: units that arrive together} of those on their way; they are counted
+        self._legs: dict[int, Leg] = {}
+        self._legs_so_far = 0
         self._on_the_way = NodeSet.EMPTY
         self._asleep = NodeSet.EMPTY
         self._unavailable = NodeSet.EMPTY
@@ -80,6 +70,10 @@ class Switchboard:
                 unit for unit, pstate in enumerate(pstates) if self._hosts.kind(unit, pstate) == "sleep"
             )
             self._cluster.ledger.block(self._asleep)
+
+    def handlers(self) -> dict[int, Callable[[Any], None]]:
+        """Return what is done with which class of what stands on the agenda."""
+        return {SWITCH: self.over}
 
     # -- power states -----------------------------------------------------------------------------------------------
 
@@ -125,14 +119,15 @@ class Switchboard:
                 self._speed_changed(now, there)
             self._arrived(now, request, len(there))
 
-    def over(self, now: float, leg: Leg) -> None:
+    def over(self, number: int) -> None:
         """Let units be in the power state that they were switched to: what stood on the agenda has come up."""
+        leg, now = self._legs.pop(number), self._clockwork.now
         hosts, request, units = self._hosts, leg.request, leg.units
         assert hosts is not None
         for unit in units:
             hosts.set_pstate(now, unit, request.pstate)
             hosts.set_load(now, unit, 0.0)
-        self._engine.pending -= len(units)
+        self._clockwork.pending -= len(units)
         self._on_the_way = self._on_the_way - units
         if hosts.kind(units.first, request.pstate) == "sleep":
             self._asleep |= units
@@ -194,9 +189,11 @@ class Switchboard:
             hosts.set_load(now, unit, 1.0)
             legs.setdefault(now + hosts.switch_time(unit, way), []).append(unit)
         for time, together in legs.items():
-            self._engine.agenda.put(time, SWITCH, Leg(request, NodeSet.of(together)))
+            self._legs_so_far += 1
+            self._legs[self._legs_so_far] = Leg(request, NodeSet.of(together))
+            self._clockwork.agenda.put(time, SWITCH, self._legs_so_far)
         units = NodeSet.of(ways)
-        self._engine.pending += len(units)
+        self._clockwork.pending += len(units)
         self._on_the_way |= units
         self._asleep = self._asleep - units
         self._cluster.ledger.block(units)
@@ -207,7 +204,7 @@ class Switchboard:
         if units and not request.left:
             for hook in self._cluster.hooks.switched:
                 hook(now, request.units, request.pstate)
-            self._engine.tell(
+            self._clockwork.tell(
                 ResourceStateChanged(now, ResourceStateChangedData(str(request.units), str(request.pstate)))
             )
 
@@ -227,7 +224,7 @@ class Switchboard:
                 hook(now, news, False)
         return news
 
-    def restore(self, now: float, units: NodeSet) -> NodeSet:
+    def give_back(self, now: float, units: NodeSet) -> NodeSet:
         """Let jobs start on units again that were withdrawn, unless they sleep.
 
         Returns those for which that is news.

@@ -1,27 +1,47 @@
-"""What a job's profile comes to: how it ends, and whether its hosts decide how long it takes."""
+"""Jobs whose hosts decide how long they take: between their lives and what works through their profiles."""
 
-from pipistrelle.traces.batsim.profiles import Composed, Profile
+from math import inf
+
+from pipistrelle.protocol.events import Progress
+from pipistrelle.server.engine.agenda import END
+from pipistrelle.server.engine.clockwork import Clockwork
+from pipistrelle.server.engine.jobs import Job
+from pipistrelle.server.hosts.executor import Executor
 
 
-def outcome(profile: Profile) -> tuple[Profile, int]:
-    """Return the part of a profile that is carried out and what the job then returns.
+class HostWork:
+    """Has an executor do such jobs' work.
 
-    A part that fails ends a composed profile at once, in its first round.
+    Parameters
+    ----------
+    clockwork
+        the run's.
+    executor
+        does the work; its phases are on the same agenda.
     """
-    return _outcome(profile, {})
 
+    def __init__(self, clockwork: Clockwork, executor: Executor) -> None:
+        self._clockwork = clockwork
+        self._executor = executor
 
-def _outcome(profile: Profile, known: dict[int, tuple[Profile, int]]) -> tuple[Profile, int]:
-    """Do so; ``known`` has the outcomes of parts by their identity, since profiles may share many of them."""
-    if not isinstance(profile, Composed):
-        return profile, profile.ret
-    done: list[Profile] = []
-    for part in profile.seq:
-        if id(part) not in known:
-            known[id(part)] = _outcome(part, known)
-        carried_out, code = known[id(part)]
-        done.append(carried_out)
-        if code:
-            names = profile.names[: len(done)]
-            return Composed(name=profile.name, repeat=1, seq=tuple(done), names=names, ret=code), code
-    return profile, profile.ret
+    def begins(self, job: Job) -> None:
+        """Let a job that was just given its units begin to work; its walltime is put on the agenda."""
+        clockwork = self._clockwork
+        job.in_time = False  # unless all its work is done before
+        if job.walltime < inf:
+            job.ending = clockwork.agenda.put(clockwork.now + job.walltime, END, job.id)
+        self._executor.start(clockwork.now, job)
+
+    def phase_over(self, task: int) -> Job | None:
+        """Let a job's next phase begin after a task; return the job if all its work is done."""
+        run = self._executor.phase_over(self._clockwork.now, task)
+        return None if run is None else self._clockwork.cluster.running[run.job_id]
+
+    def over(self, job: Job) -> None:
+        """Take note that a job ends now, whatever has ended it."""
+        self._executor.stop(self._clockwork.now, job)
+
+    def progress(self, job: Job) -> Progress:
+        """Return how far a running job has come: with the parts of its profile, where the dialect tells them."""
+        progress = self._executor.progress(self._clockwork.now, job)
+        return progress if self._clockwork.rules.tells_profiles else Progress(progress.progress)

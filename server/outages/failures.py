@@ -1,8 +1,8 @@
 """The machine fails and is repaired and maintained; what that does to its units and to the jobs on them."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from math import inf
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Any, Final, Literal
 
 from pipistrelle.platforms.description import Platform
 from pipistrelle.platforms.failures.outage import Outage
@@ -21,31 +21,48 @@ from pipistrelle.protocol.events import (
     NodesRepairedData,
 )
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.server.attempts.attempts import Trials
+from pipistrelle.server.attempts.attempts import FailingLives
 from pipistrelle.server.engine.agenda import FAILURE, MAINTENANCE, REPAIR
+from pipistrelle.server.engine.arrivals import Arrivals
+from pipistrelle.server.engine.clockwork import Clockwork
+from pipistrelle.server.engine.dependencies import Dependencies
+from pipistrelle.server.engine.jobs import Job
+from pipistrelle.server.engine.lives import Lives, Overheads, Work
 from pipistrelle.server.engine.stalls import MAX_FRUITLESS, describe_waiting
 from pipistrelle.server.errors import Stalled
 from pipistrelle.server.outages.feed import OutageFeed
 from pipistrelle.server.outages.reliability import Reliability
 
-if TYPE_CHECKING:
-    from pipistrelle.server.engine.engine import Engine
-
-
 #: what the scheduler is told of nodes: nothing; why they go and come back, failures and maintenance apart; or only that
 Tells = Literal["nothing", "reasons", "changes"]
-
-
-def let_fail(engine: "Engine", platform: Platform, reliability: Reliability, *, tells: Tells, holds: bool) -> None:
-    """Let the nodes of an engine fail and be repaired, and its jobs live with it; see `Failures`."""
-    places = NodeUnits.of(platform)
-    engine.trials = Trials(engine, platform, places, reliability)
-    engine.stalls.fails = True
-    Failures(engine, places, reliability, engine.trials, tells=tells, holds=holds)
-
-
+#: the steps of what is planned
+_ANNOUNCED: Final = 0
+_BEGINS: Final = 1
+_ENDS: Final = 2
 #: so many times as many outages pass before a run has stalled in which jobs are kept back for others
 _PATIENCE: Final = 10
+
+
+def lives_of(
+    clockwork: Clockwork,
+    platform: Platform,
+    work: Work,
+    reliability: Reliability | None,
+    jobs: Iterator[Job],
+    dependencies: Dependencies,
+    *,
+    tells: Tells,
+    holds: bool,
+) -> "tuple[Lives, Arrivals, list[Failures]]":
+    """Return how the jobs of a run live, how they arrive, and what strikes them, if anything can; see `Failures`."""
+    if reliability is None:
+        plain = Lives(clockwork, Overheads(platform), work)
+        return plain, Arrivals(clockwork, plain, jobs, dependencies), []
+    node_units = NodeUnits.of(platform)
+    failing = FailingLives(clockwork, Overheads(platform), work, platform, node_units, reliability)
+    arrivals = Arrivals(clockwork, failing, jobs, dependencies)
+    failures = Failures(clockwork, failing, arrivals, node_units, reliability, tells=tells, holds=holds)
+    return failing, arrivals, [failures]
 
 
 class _Down:
@@ -86,9 +103,13 @@ class Failures:
 
     Parameters
     ----------
-    engine
-        the engine; its agenda has the next outage only, so that streams without an end are no matter.
-    places
+    clockwork
+        the run's; its agenda has the next outage only, so that streams without an end are no matter.
+    lives
+        the jobs that may be struck.
+    arrivals
+        tell whether jobs are still to come.
+    node_units
         which units belong to which node.
     reliability
         what happens.
@@ -101,17 +122,19 @@ class Failures:
 
     def __init__(
         self,
-        engine: "Engine",
-        places: NodeUnits,
+        clockwork: Clockwork,
+        lives: FailingLives,
+        arrivals: Arrivals,
+        node_units: NodeUnits,
         reliability: Reliability,
-        trials: Trials,
         *,
         tells: Tells,
         holds: bool,
     ) -> None:
-        self._engine = engine
-        self._places = places
-        self._trials = trials
+        self._clockwork = clockwork
+        self._lives = lives
+        self._arrivals = arrivals
+        self._node_units = node_units
         self._reasons = tells == "reasons"
         self._changes = tells == "changes"
         self._holds = holds
@@ -121,29 +144,35 @@ class Failures:
         self._maintained = _Down()
         self._fruitless = 0
         self._steps = -1
-        engine.handlers[FAILURE] = self._fail
-        engine.handlers[REPAIR] = self._repair
-        engine.handlers[MAINTENANCE] = self._maintain
+        #: the outages that strike next; their time is on the agenda
+        self._next: list[Outage] = []
+        #: {number: what is planned}, of what was announced, or is next to be, and is not over; they are counted
+        self._plans: dict[int, Maintenance] = {}
+        self._planned_so_far = 0
         self._put_next_failure()
         self._put_next_announcement()
+
+    def handlers(self) -> dict[int, Callable[[Any], None]]:
+        """Return what is done with which class of what stands on the agenda."""
+        return {FAILURE: self._fail, REPAIR: self._repair, MAINTENANCE: self._maintain}
 
     # -- what comes unexpected --------------------------------------------------------------------------------------
 
     def _put_next_failure(self) -> None:
-        outages = self._feed.next_instant()
-        if outages:
-            self._engine.agenda.put(outages[0].down, FAILURE, outages)
+        self._next = self._feed.next_instant()
+        if self._next:
+            self._clockwork.agenda.put(self._next[0].down, FAILURE, len(self._next))
 
-    def _fail(self, outages: list[Outage]) -> None:
+    def _fail(self, _: int) -> None:
         """Let nodes go down: all that do at one time, so that a job loses them together."""
         self._watch()
-        engine = self._engine
+        outages = self._next
         repairs: dict[float, list[int]] = {}
         for outage in outages:
             if outage.up < inf:
                 repairs.setdefault(outage.up, []).append(outage.node)
         for time, nodes in repairs.items():
-            engine.agenda.put(time, REPAIR, nodes)
+            self._clockwork.agenda.put(time, REPAIR, nodes)
         new = self._failed.more(outage.node for outage in outages)
         causes: dict[int, str] = {}
         for outage in outages:
@@ -169,33 +198,33 @@ class Failures:
             together.setdefault(cause, []).append(node)
         for cause, numbers in together.items():
             nodes = NodeSet.of(numbers)
-            units = self._places.units_of(nodes)
-            self._engine.tell(NodesFailed(self._engine.now, NodesFailedData(str(nodes), str(units), cause)))
+            units = self._node_units.units_of(nodes)
+            self._clockwork.tell(NodesFailed(self._clockwork.now, NodesFailedData(str(nodes), str(units), cause)))
 
     def _tell_repaired(self, nodes: NodeSet) -> None:
-        units = self._places.units_of(nodes)
-        self._engine.tell(NodesRepaired(self._engine.now, NodesRepairedData(str(nodes), str(units))))
+        units = self._node_units.units_of(nodes)
+        self._clockwork.tell(NodesRepaired(self._clockwork.now, NodesRepairedData(str(nodes), str(units))))
 
     def _bury(self, nodes: NodeSet) -> None:
         """Take note of nodes that never come back: no job can be held for them."""
         if nodes and self._holds:
-            self._engine.cluster.ledger.block(self._places.units_of(nodes))
-            self._trials.forsake(nodes, "a node that is not repaired any more")
+            self._clockwork.cluster.ledger.block(self._node_units.units_of(nodes))
+            self._lives.forsake(nodes, "a node that is not repaired any more")
 
     def _watch(self) -> None:
         """Raise Stalled if outages go on for ever, but nothing that a job does."""
-        engine = self._engine
-        cluster = engine.cluster
-        if cluster.steps != self._steps or not (engine.exhausted or engine.held):
+        clockwork, arrivals = self._clockwork, self._arrivals
+        cluster = clockwork.cluster
+        if cluster.steps != self._steps or not (arrivals.exhausted or arrivals.held):
             self._steps = cluster.steps
             self._fruitless = 0
         self._fruitless += 1
         # Jobs that are kept back may wait for nothing but time, and others may be to come.
-        most = MAX_FRUITLESS if engine.exhausted else MAX_FRUITLESS * _PATIENCE
-        if self._fruitless > most and not self._trials.at_work:
+        most = MAX_FRUITLESS if arrivals.exhausted else MAX_FRUITLESS * _PATIENCE
+        if self._fruitless > most and not self._lives.at_work:
             raise Stalled(
                 f"{most:,} outages passed, and no job made a step",
-                where=f"simulated time {engine.now!r}",
+                where=f"simulated time {clockwork.now!r}",
                 found=describe_waiting(cluster),
                 hint="The scheduler starts nothing on the nodes that are up, or jobs wait for nodes that stay down.",
             )
@@ -205,37 +234,44 @@ class Failures:
     def _put_next_announcement(self) -> None:
         plan = next(self._planned, None)
         if plan is not None:
-            self._engine.agenda.put(plan.announced, MAINTENANCE, (plan, self._announce))
+            self._planned_so_far += 1
+            self._plans[self._planned_so_far] = plan
+            self._clockwork.agenda.put(plan.announced, MAINTENANCE, (self._planned_so_far, _ANNOUNCED))
 
-    def _maintain(self, subject: "tuple[Maintenance, object]") -> None:
-        plan, action = subject
-        action(plan)  # type: ignore[operator]
+    def _maintain(self, subject: tuple[int, int]) -> None:
+        number, step = subject
+        if step == _ANNOUNCED:
+            self._announce(number, self._plans[number])
+        elif step == _BEGINS:
+            self._begin(self._plans[number])
+        else:
+            self._finish(self._plans.pop(number))
 
-    def _announce(self, plan: Maintenance) -> None:
-        engine = self._engine
-        engine.agenda.put(plan.begin, MAINTENANCE, (plan, self._begin))
-        engine.agenda.put(plan.end, MAINTENANCE, (plan, self._finish))
+    def _announce(self, number: int, plan: Maintenance) -> None:
+        clockwork = self._clockwork
+        clockwork.agenda.put(plan.begin, MAINTENANCE, (number, _BEGINS))
+        clockwork.agenda.put(plan.end, MAINTENANCE, (number, _ENDS))
         if self._reasons:
-            units = str(self._places.units_of(plan.nodes))
+            units = str(self._node_units.units_of(plan.nodes))
             data = MaintenanceAnnouncedData(plan.id, plan.begin, plan.end, str(plan.nodes), units, plan.cause)
-            engine.tell(MaintenanceAnnounced(engine.now, data))
+            clockwork.tell(MaintenanceAnnounced(clockwork.now, data))
         self._put_next_announcement()
 
     def _begin(self, plan: Maintenance) -> None:
         self._watch()
-        engine = self._engine
+        clockwork = self._clockwork
         new = self._failed.without(self._maintained.more(plan.nodes))
         self._go_down(new, dict.fromkeys(new, plan.cause), planned=True)
         if self._reasons:
-            data = MaintenanceBeginsData(plan.id, str(plan.nodes), str(self._places.units_of(plan.nodes)))
-            engine.tell(MaintenanceBegins(engine.now, data))
+            data = MaintenanceBeginsData(plan.id, str(plan.nodes), str(self._node_units.units_of(plan.nodes)))
+            clockwork.tell(MaintenanceBegins(clockwork.now, data))
 
     def _finish(self, plan: Maintenance) -> None:
-        engine = self._engine
+        clockwork = self._clockwork
         self._come_up(self._failed.without(self._maintained.less(plan.nodes)))
         if self._reasons:
-            data = MaintenanceEndsData(plan.id, str(plan.nodes), str(self._places.units_of(plan.nodes)))
-            engine.tell(MaintenanceEnds(engine.now, data))
+            data = MaintenanceEndsData(plan.id, str(plan.nodes), str(self._node_units.units_of(plan.nodes)))
+            clockwork.tell(MaintenanceEnds(clockwork.now, data))
 
     # -- the machine and its jobs -----------------------------------------------------------------------------------
 
@@ -243,16 +279,16 @@ class Failures:
         """Take nodes that are up out of service, together."""
         if not nodes:
             return
-        engine = self._engine
-        self._trials.set_down(self._trials.down | nodes)
-        units = self._places.units_of(nodes)
+        clockwork = self._clockwork
+        self._lives.set_down(self._lives.down | nodes)
+        units = self._node_units.units_of(nodes)
         if not self._holds:
-            engine.cluster.ledger.block(units)
-        for availability in engine.cluster.hooks.availability:
-            availability(engine.now, units, False)
-        for went_down in engine.cluster.hooks.went_down:
-            went_down(engine.now, nodes, units, planned)
-        self._trials.strike(nodes, causes)
+            clockwork.cluster.ledger.block(units)
+        for availability in clockwork.cluster.hooks.availability:
+            availability(clockwork.now, units, False)
+        for went_down in clockwork.cluster.hooks.went_down:
+            went_down(clockwork.now, nodes, units, planned)
+        self._lives.strike(nodes, causes)
         if self._changes:
             self._tell_failed({node: causes[node] for node in nodes})
 
@@ -260,15 +296,15 @@ class Failures:
         """Bring nodes back into service."""
         if not nodes:
             return
-        engine = self._engine
-        self._trials.set_down(self._trials.down - nodes)
-        units = self._places.units_of(nodes)
+        clockwork = self._clockwork
+        self._lives.set_down(self._lives.down - nodes)
+        units = self._node_units.units_of(nodes)
         if not self._holds:
-            engine.cluster.ledger.unblock(units)
-        for availability in engine.cluster.hooks.availability:
-            availability(engine.now, units, True)
-        for came_up in engine.cluster.hooks.came_up:
-            came_up(engine.now, nodes, units)
-        self._trials.repaired(nodes)
+            clockwork.cluster.ledger.unblock(units)
+        for availability in clockwork.cluster.hooks.availability:
+            availability(clockwork.now, units, True)
+        for came_up in clockwork.cluster.hooks.came_up:
+            came_up(clockwork.now, nodes, units)
+        self._lives.repaired(nodes)
         if self._changes:
             self._tell_repaired(nodes)

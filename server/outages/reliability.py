@@ -8,8 +8,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from pipistrelle.server.outages.reliability_words import Requeue, RestartWalltime, Walltime
-from pipistrelle.traces.resilience import NONE, Resilience
+from pipistrelle.traces.resilience import NONE, Requeue, Resilience, RestartWalltime, Walltime
 
 if TYPE_CHECKING:  # most runs need none of these
     from pipistrelle.platforms.description import Platform

@@ -6,7 +6,8 @@ from typing import Final
 from msgspec.structs import astuple
 
 from pipistrelle.protocol.fields import EndReason
-from pipistrelle.server.attempts.spending import Spending, has_worked, spending_of
+from pipistrelle.server.attempts.attempt import Spending
+from pipistrelle.server.attempts.spending import has_worked, spending_of
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.outputs.node_book import NODE_COLUMNS, NodeBook

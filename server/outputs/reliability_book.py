@@ -7,7 +7,8 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import astuple
 
-from pipistrelle.server.attempts.spending import Spending, spending_of
+from pipistrelle.server.attempts.attempt import Spending
+from pipistrelle.server.attempts.spending import spending_of
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.outputs.node_book import NodeBook

@@ -15,9 +15,8 @@ from pipistrelle.platforms.description import Platform
 from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.protocol.base.log import logger
 from pipistrelle.server.outages.reliability import Reliability
-from pipistrelle.server.outages.reliability_words import Requeue, RestartWalltime, Walltime
 from pipistrelle.studies.inputs.named import InputError, read_text
-from pipistrelle.traces.resilience import NONE, Resilience
+from pipistrelle.traces.resilience import NONE, Requeue, Resilience, RestartWalltime, Walltime
 from pipistrelle.traces.workload import Workload
 
 # Most runs have no failures: what deals with them is imported when there are some.

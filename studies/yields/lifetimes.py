@@ -1,7 +1,7 @@
 """What a long-lasting application gets of its allocations: lifetimes drawn at random, lived by the server's code.
 
-Each allocation is a `pipistrelle.server.attempts.progress.Course`, as in a run of the server, with failures that
-follow each other at the rate of all nodes that are up, and each of these as likely to be hit. What comes out is
+Each allocation is a `pipistrelle.server.attempts.progress.AttemptProgress`, as in a run of the server, with failures
+that follow each other at the rate of all nodes that are up, and each of these as likely to be hit. What comes out is
 compared with the closed forms of `pipistrelle.platforms.failures.yield_model`.
 """
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from pipistrelle.platforms.failures.checkpointing import daly_interval
 from pipistrelle.platforms.failures.yield_model import SHAPES, Allocation, Form, Optimum, Shape, YieldError, YieldModel
-from pipistrelle.server.attempts.progress import Course
+from pipistrelle.server.attempts.progress import AttemptProgress
 from pipistrelle.traces.resilience import Kind, Resilience
 
 Floats = NDArray[np.float64]
@@ -214,7 +214,7 @@ def live(
     for number in range(lifetimes):
         times = np.cumsum(generator.exponential(means)).tolist()
         victims = generator.choice(nodes, failures + 1, replace=False).tolist()
-        course = Course(resilience, start=0.0, work=_ENDLESS, saved=saved, nodes=numbers, rates=rates)
+        course = AttemptProgress(resilience, start=0.0, work=_ENDLESS, saved=saved, nodes=numbers, rates=rates)
         for now, victim in zip(times, victims, strict=True):
             if not course.strike(now, (victim,)):
                 break
@@ -251,7 +251,7 @@ def completion_times(
     for run in range(runs):
         now = saved = 0.0
         for gap in _gaps(mtbf, generator):
-            course = Course(resilience, start=now, work=work, saved=saved, nodes=_ONE, rates=1.0 / mtbf)
+            course = AttemptProgress(resilience, start=now, work=work, saved=saved, nodes=_ONE, rates=1.0 / mtbf)
             if course.finish <= now + gap:
                 taken[run] = course.finish
                 break

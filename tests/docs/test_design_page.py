@@ -4,7 +4,7 @@ import re
 import runpy
 from pathlib import Path
 
-from pipistrelle.server.engine.lifecycle import LIFE
+from pipistrelle.server.engine.jobs import LIFE
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGE = "docs/design.md"
@@ -21,7 +21,7 @@ def life_diagram() -> str:
 
 
 def test_the_diagram_is_drawn_from_the_table(section):
-    """The diagram of a job's life is what server/engine/lifecycle.py says; if this fails, paste ``life_diagram()``."""
+    """The diagram of a job's life is what server/engine/jobs.py says; if this fails, paste ``life_diagram()``."""
     shown = re.search(r"^```mermaid\n(.*?)^```$", section(PAGE, "A job's life"), flags=re.MULTILINE | re.DOTALL)
 
     assert shown is not None

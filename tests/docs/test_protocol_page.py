@@ -6,13 +6,14 @@ from typing import get_args
 
 import msgspec
 
+from pipistrelle.platforms.description import homogeneous
 from pipistrelle.protocol import codec
 from pipistrelle.protocol.decisions import AnyDecision
 from pipistrelle.protocol.events import AnyEvent, SimulationBeginsData
 from pipistrelle.protocol.fields import WakeType
 from pipistrelle.protocol.messages import Hello
 from pipistrelle.protocol.session import negotiate
-from pipistrelle.server.engine.engine import Engine
+from pipistrelle.server.assembly import native_engine
 from pipistrelle.server.engine.jobs import Job
 
 PAGE = "docs/protocol.md"
@@ -30,7 +31,8 @@ def test_the_conversation_is_a_real_one(section, json_values):
     assert json.loads(codec.encode(welcome)) == said[1]
 
     job = Job("w0!1", submit=10.0, size=2, walltime=60.0, runtime=30.0, profile="30")
-    engine = Engine(SimulationBeginsData(nb_resources=4), iter([job]), features=welcome.data.features)
+    begins, machine = SimulationBeginsData(nb_resources=4), homogeneous(4, "m")
+    engine = native_engine(begins, machine, iter([job]), features=welcome.data.features)
     replies = [codec.decode_reply(json.dumps(frame).encode()) for frame in said[2::2]]
     assert replies.pop(0).reply_to == 0  # the reply to WELCOME
     heard = []

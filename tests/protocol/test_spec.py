@@ -10,6 +10,7 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
+from pipistrelle.platforms.description import homogeneous
 from pipistrelle.protocol import codec
 from pipistrelle.protocol.decisions import AnyDecision, Malformed
 from pipistrelle.protocol.events import AnyEvent, ClassInfo, JobDescription, PlatformInfo, PoolInfo, SimulationBegins
@@ -28,8 +29,8 @@ from pipistrelle.protocol.messages import HelloData, Notice, Refused, ReplyFrame
 from pipistrelle.protocol.session import TRANSITIONS, SchedulerSession, ServerSession
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.protocol.units.text import LARGEST_UNIT
+from pipistrelle.server.assembly import native_engine
 from pipistrelle.server.engine.agenda import CALL, DECISION, END, FAILURE, MAINTENANCE, REPAIR, REQUEUE, SUBMISSION
-from pipistrelle.server.engine.engine import Engine
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.stalls import MAX_FRUITLESS
 from pipistrelle.studies.runs.timeouts import DECISION_TIMEOUT, HELLO_TIMEOUT
@@ -265,7 +266,9 @@ def test_the_conversation_takes_place() -> None:
     welcome = scheduler.receive_greeting(frames[1][1])
     assert isinstance(welcome, Welcome)
     server.greet(welcome)
-    engine = Engine(first.events[0].data, iter(jobs), features=welcome.data.features)
+    begins = first.events[0].data
+    machine = homogeneous(begins.nb_resources, "m")
+    engine = native_engine(begins, machine, iter(jobs), features=welcome.data.features)
 
     assert [kind for kind, _ in frames] == ["hello", "welcome", *["reply", "notice"] * ((len(frames) - 2) // 2)]
     for (_, reply), (_, notice) in list(pairwise(frames))[2::2]:

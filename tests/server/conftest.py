@@ -49,13 +49,10 @@ from pipistrelle.protocol.events import (
 )
 from pipistrelle.protocol.fields import Feature, WakeType
 from pipistrelle.protocol.messages import Notice, Reply
-from pipistrelle.server.engine.dependencies import Dependencies
-from pipistrelle.server.engine.dependency_plan import Condition
-from pipistrelle.server.engine.engine import Engine
+from pipistrelle.server.assembly import native_engine
+from pipistrelle.server.engine.dependencies import Condition
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
-from pipistrelle.server.engine.overheads import Overheads
-from pipistrelle.server.outages.failures import let_fail
 from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.server.outputs.attempt_recorder import ATTEMPT_COLUMNS, attempt_line
 
@@ -123,22 +120,16 @@ class Play:
             Job(full(name), float(submit), size, float(walltime), float(runtime), f"p{name}")
             for name, submit, size, runtime, walltime in rows
         )
-        dependencies = Dependencies(conditions or {})
-        self.engine = Engine(
+        self.engine = native_engine(
             SimulationBeginsData(units, workloads={"w0": "test"}),
+            platform or homogeneous(units, "m"),
             jobs,
             features=features,
             strict=strict,
-            observers=[dependencies, *observers] if conditions else observers,
+            observers=observers,
+            reliability=reliability,
+            conditions=conditions,
         )
-        if platform is not None:
-            self.engine.overheads = Overheads.where_there_are(platform)
-        if reliability is not None:
-            aware = "failures" in features
-            machine = platform or homogeneous(units, "m")
-            let_fail(self.engine, machine, reliability, tells="reasons" if aware else "nothing", holds=not aware)
-        if conditions:
-            dependencies.attach(self.engine)
         self.notice: Notice | None = None
         #: no notice may be dated before this time
         self.not_before = 0.0

@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
+from pipistrelle.platforms.description import homogeneous
 from pipistrelle.protocol.base.errors import LocalProtocolError, RemoteProtocolError
 from pipistrelle.protocol.events import SimulationBeginsData
 from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
-from pipistrelle.server.engine.engine import Engine
+from pipistrelle.server.assembly import native_engine
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.errors import Interrupted, OutputFailed, RunError, SchedulerFailed
@@ -72,7 +73,8 @@ def failing(error: BaseException, at: int = 2) -> Answer:
 
 def driven(make_job: Any, answer: Answer, *observers: Observer, strict: bool = False) -> tuple[Line, LoopTimes, Any]:
     """Run one job's simulation against a function; return transport, times and what came out."""
-    engine = Engine(SimulationBeginsData(2), iter([make_job()]), strict=strict, observers=observers)
+    begins, machine = SimulationBeginsData(2), homogeneous(2, "m")
+    engine = native_engine(begins, machine, iter([make_job()]), strict=strict, observers=observers)
     line, times = Line(answer), LoopTimes()
 
     def meanwhile() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pipistrelle.platforms.description import Platform, Pool
-from pipistrelle.server.engine.dependency_plan import Condition
+from pipistrelle.server.engine.dependencies import Condition
 from pipistrelle.traces.resilience import parse_resilience
 
 CORES = Platform(name="m", pools=(Pool(name="a", nodes=4, units_per_node=4, unit="core"),))

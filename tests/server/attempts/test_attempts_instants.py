@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pipistrelle.platforms.description import Platform, Pool
-from pipistrelle.server.engine.dependency_plan import Condition
+from pipistrelle.server.engine.dependencies import Condition
 from pipistrelle.server.errors import Stalled
 from pipistrelle.traces.resilience import parse_resilience
 
@@ -33,7 +33,7 @@ def test_maintenance_begins_at_a_node_that_has_failed(failing_game: Any) -> None
         "30 repaired 0",
         "40 maintenance m ends 0",
     ]
-    assert game.engine.trials.down == type(game.engine.trials.down).EMPTY
+    assert game.engine.lives.down == type(game.engine.lives.down).EMPTY
 
 
 def test_a_node_fails_during_its_maintenance(failing_game: Any) -> None:

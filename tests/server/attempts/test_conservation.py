@@ -14,12 +14,12 @@ from pipistrelle.platforms.maintenance import MaintenancePlan, parse_maintenance
 from pipistrelle.protocol.events import SimulationBeginsData
 from pipistrelle.schedulers.catalogue.registry import make_policy
 from pipistrelle.schedulers.policy.runtime import Runtime
+from pipistrelle.server.assembly import native_engine
 from pipistrelle.server.attempts.spending import spending_of
 from pipistrelle.server.engine.engine import Engine
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.errors import Stalled
-from pipistrelle.server.outages.failures import let_fail
 from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.server.outputs.node_book import NodeBook
 from pipistrelle.server.outputs.reliability_book import ReliabilityBook
@@ -84,7 +84,6 @@ class Auditor(Observer):
     def settled(self, now: float, idle: int, down: int) -> None:
         """Add everything up."""
         assert self.engine is not None
-        assert self.engine.trials is not None
         self.instants += 1
         running = self.engine.cluster.running.values()
         held = {unit for job in running for unit in job.alloc}
@@ -93,9 +92,9 @@ class Auditor(Observer):
         for job in running:
             attempt = job.attempt
             assert attempt is not None
-            if attempt.course is None:
+            if attempt.progress is None:
                 continue
-            account = attempt.course.account(now)
+            account = attempt.progress.account(now)
             assert account.node_seconds == pytest.approx(len(job.alloc) * (now - attempt.began))
             done, lost = account.saved + account.unsaved, account.node_lost / len(job.alloc)
             worked = (account.node_useful + account.node_unsaved + account.node_lost) / len(job.alloc)
@@ -138,8 +137,15 @@ def test_work_nodes_and_time_add_up(
     book = ReliabilityBook(nodes)
     features = ("failures", "wake_filter") if aware else ("wake_filter",)
     begins = SimulationBeginsData(NODES, workloads={"w0": "test"})
-    engine = Engine(begins, jobs_of(rows), features=features, strict=True, observers=[nodes, book, auditor])
-    let_fail(engine, machine, reliability, tells="reasons" if aware else "nothing", holds=not aware)
+    engine = native_engine(
+        begins,
+        machine,
+        jobs_of(rows),
+        features=features,
+        strict=True,
+        observers=[nodes, book, auditor],
+        reliability=reliability,
+    )
     auditor.engine = engine
     runtime = Runtime(make_policy(policy))
     try:

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipistrelle.platforms.failures.checkpointing import allocation_mtbf, daly_interval, young_interval
-from pipistrelle.server.attempts.progress import Course
-from pipistrelle.server.attempts.rigid_progress import RigidCourse
+from pipistrelle.server.attempts.progress import AttemptProgress, RigidProgress
 from pipistrelle.server.attempts.segment import Segment
 from pipistrelle.traces.resilience import NONE, Resilience
 
@@ -117,10 +116,10 @@ class StepByStep:
         return True
 
 
-def course_of(resilience: Resilience, nodes: int, **options: Any) -> Course:
+def course_of(resilience: Resilience, nodes: int, **options: Any) -> AttemptProgress:
     """Return a course that begins at time 5 on equal nodes."""
     rate = options.pop("rate", 0.0)
-    return Course(resilience, start=5.0, nodes=range(nodes), rates=[rate] * nodes, **options)
+    return AttemptProgress(resilience, start=5.0, nodes=range(nodes), rates=[rate] * nodes, **options)
 
 
 #: no phase ends at a multiple of this: what is complete at the very instant is looked at apart
@@ -201,7 +200,7 @@ def test_the_quick_course_is_the_general_one(
     """A job that ends with its first failure is told of alike by both."""
     resilience = Resilience("checkpoint", None if interval == inf else interval, dump, read)
     saved = min(saved, work)
-    quick = RigidCourse(start=5.0, work=work, saved=saved, nodes=3, interval=interval, dump=dump, read=read)
+    quick = RigidProgress(start=5.0, work=work, saved=saved, nodes=3, interval=interval, dump=dump, read=read)
     general = course_of(resilience, 3, work=work, saved=saved)
     assert quick.finish == general.finish
 
@@ -284,7 +283,7 @@ def test_failures_to_the_very_instant(
 def test_work_that_is_done_at_the_failure_is_done() -> None:
     """Completion wins, for either kind of course: nothing is rolled back."""
     general = course_of(Resilience("spares", 10.0, 2.0, 3.0, spares=1), 2, work=10.0, saved=0.0)
-    quick = RigidCourse(start=5.0, work=10.0, saved=0.0, nodes=2, interval=10.0, dump=2.0, read=3.0)
+    quick = RigidProgress(start=5.0, work=10.0, saved=0.0, nodes=2, interval=10.0, dump=2.0, read=3.0)
     for course in (general, quick):
         assert course.strike(course.finish, [0, 1])
         account = course.account(course.finish)
@@ -371,11 +370,11 @@ def test_optimal_intervals_know_the_allocations_own_nodes(wanted: Any, formula: 
     """The interval comes from the rates of the nodes that work, unequal as they are; without failures no dumps."""
     resilience = Resilience("checkpoint", wanted, 60.0, 60.0)
     interval = formula(60.0, 1 / 4e-6)
-    course = Course(resilience, start=0.0, work=1e5, saved=0.0, nodes=[3, 9], rates=[1e-6, 3e-6])
+    course = AttemptProgress(resilience, start=0.0, work=1e5, saved=0.0, nodes=[3, 9], rates=[1e-6, 3e-6])
     dumps = -(-1e5 // interval) - 1
 
     assert course.finish == pytest.approx(1e5 + dumps * 60.0)
-    assert Course(resilience, start=0.0, work=1e5, saved=0.0, nodes=[3], rates=[0.0]).finish == 1e5
+    assert AttemptProgress(resilience, start=0.0, work=1e5, saved=0.0, nodes=[3], rates=[0.0]).finish == 1e5
 
 
 @pytest.mark.parametrize("rate", [1 / 6.3e8, 1e-7 / 3, 3e-9])

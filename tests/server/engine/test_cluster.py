@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 
 from pipistrelle.server.engine.cluster import Cluster
-from pipistrelle.server.engine.hooks import Hooks
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.ledger import IllegalAllocation
-from pipistrelle.server.engine.observers import Observer
+from pipistrelle.server.engine.observers import Hooks, Observer
 
 MakeJob = Callable[..., Job]
 

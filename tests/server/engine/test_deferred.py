@@ -6,8 +6,7 @@ import pytest
 
 from pipistrelle.platforms.failures.outage import Outage, Outages
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.server.engine.deferred import Deferred
-from pipistrelle.server.engine.observers import Observer
+from pipistrelle.server.engine.observers import Deferred, Observer
 from pipistrelle.server.errors import OutputFailed
 from pipistrelle.server.outages.reliability import Reliability
 
@@ -164,7 +163,7 @@ def test_what_is_put_off_does_not_grow_without_end(play: Any, monkeypatch: pytes
         def came_up(self, now: float, nodes: NodeSet, units: NodeSet) -> None:
             self.lines.append(f"{now:g} up {nodes}")
 
-    monkeypatch.setattr("pipistrelle.server.engine.deferred._MANY", 10)
+    monkeypatch.setattr("pipistrelle.server.engine.observers._MANY", 10)
     failures = Failures()
     outages = Outages.of(Outage(1, float(at), at + 1.0) for at in range(10, 110, 2))
     deferred = Deferred([failures])

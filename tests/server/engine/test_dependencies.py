@@ -9,7 +9,7 @@ import pytest
 from pipistrelle.platforms.classes import JobClass
 from pipistrelle.platforms.description import Platform, Pool, homogeneous
 from pipistrelle.server.batsim.setup import BatsimOptions
-from pipistrelle.server.engine.dependency_plan import Condition, conditions_of, dependency_remarks
+from pipistrelle.server.engine.dependencies import Condition, conditions_of, dependency_remarks
 from pipistrelle.server.errors import SetupError, Stalled
 from pipistrelle.server.setup import Setup
 from pipistrelle.traces.workload import Workload

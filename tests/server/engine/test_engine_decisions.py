@@ -67,9 +67,9 @@ def state(game: Any) -> tuple[object, ...]:
         set(cluster.finished),
         cluster.ledger.idle,
         cluster.steps,
-        sorted(engine.calls),
-        engine.agenda.next_time(),
-        engine.stopped,
+        sorted(engine.verdicts.calls),
+        engine.clockwork.agenda.next_time(),
+        engine.clockwork.stopped,
     )
 
 

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+from pipistrelle.platforms.description import homogeneous
 from pipistrelle.protocol.events import JobSubmitted, SimulationBegins, SimulationBeginsData
 from pipistrelle.protocol.messages import Reply
-from pipistrelle.server.engine.engine import Engine
+from pipistrelle.server.assembly import native_engine
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.errors import SchedulerFailed
 
@@ -169,7 +170,7 @@ def test_jobs_are_taken_one_at_a_time(make_job: Any) -> None:
             taken.append(number)
             yield make_job(str(number), submit=10.0 * number)
 
-    engine = Engine(SimulationBeginsData(1), jobs())
+    engine = native_engine(SimulationBeginsData(1), homogeneous(1, "m"), jobs())
     read = [list(taken)]
     for seq in range(1, 4):
         engine.advance()

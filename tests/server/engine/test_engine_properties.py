@@ -142,12 +142,12 @@ def decide(game: Any, dice: Iterator[int], *, lazy: bool = False) -> Reply:
 
 def check_notice(game: Any, notice: Notice, reply: Reply | None) -> None:
     """Assert what holds for every notice; `Play` has looked at its times and numbers."""
-    if reply is None or reply.wake is None or "wake_filter" not in game.engine.features:
+    if reply is None or reply.wake is None or "wake_filter" not in game.engine.clockwork.features:
         return
     wanted = {"REQUESTED_CALL", "DECISION_REJECTED", *reply.wake}
     told = {str(event.__struct_config__.tag) for event in notice.events}
     first_of_an_empty_workload = notice.seq == 2 and told == {"NO_MORE_JOBS"}
-    assert told & wanted or game.engine.agenda.next_time() == inf or first_of_an_empty_workload
+    assert told & wanted or game.engine.clockwork.agenda.next_time() == inf or first_of_an_empty_workload
 
 
 @settings(max_examples=1000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -193,8 +193,8 @@ def test_whatever_a_scheduler_does_the_rules_hold(
     if stalled:
         assert cluster.waiting
         assert not cluster.running
-        assert game.engine.agenda.next_time() == inf
-    elif game.engine.stopped is None and game.notice.seq < MOST_NOTICES:
+        assert game.engine.clockwork.agenda.next_time() == inf
+    elif game.engine.clockwork.stopped is None and game.notice.seq < MOST_NOTICES:
         assert not left, "a run that is over has no job left"
         assert len(ordered) == sum(name.startswith("w0!") for name in witness.jobs)
     event("stalled" if stalled else "stopped" if game.engine.stopped is not None else "over")

@@ -5,7 +5,7 @@ from typing import get_args
 import pytest
 
 from pipistrelle.protocol.fields import JobState
-from pipistrelle.server.engine.lifecycle import LIFE, State, Step, next_state
+from pipistrelle.server.engine.jobs import LIFE, State, Step, next_state
 
 #: the whole table, written down a second time; what is not in it must raise
 DOCUMENTED: dict[tuple[str, str], str] = {

@@ -5,7 +5,7 @@ from typing import Any
 from pipistrelle.platforms.classes import JobClass
 from pipistrelle.platforms.description import Platform, Pool
 from pipistrelle.platforms.failures.outage import Outage, Outages
-from pipistrelle.server.engine.overheads import Overheads
+from pipistrelle.server.engine.lives import Overheads
 from pipistrelle.server.outages.reliability import Reliability
 
 SLOW = Platform(
@@ -26,8 +26,7 @@ def test_units_are_taken_before_and_after_the_work(play: Any) -> None:
 
 def test_the_slowest_pool_counts_and_the_class_is_added(make_job: Any) -> None:
     """A job on two pools takes the longest prologue and the longest epilogue, and what its queue asks for."""
-    overheads = Overheads.where_there_are(SLOW)
-    assert overheads is not None
+    overheads = Overheads(SLOW)
     job = make_job()
     job.alloc = type(job.alloc).parse("1-2")
 

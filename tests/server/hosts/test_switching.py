@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from pipistrelle.platforms.simgrid.platform_file import SimGridPlatform, parse_simgrid
 from pipistrelle.protocol.batsim.messages import ResourceStateChanged
-from pipistrelle.protocol.events import Event
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.server.engine.agenda import SWITCH, Agenda
+from pipistrelle.server.engine.agenda import SWITCH
+from pipistrelle.server.engine.clockwork import Clockwork
 from pipistrelle.server.engine.cluster import Cluster
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.ledger import IllegalAllocation, Ledger
@@ -59,22 +59,38 @@ class World:
 
     def __init__(self, platform: SimGridPlatform, *, energy: bool = True, ledger: type[Ledger] = Ledger) -> None:
         self.diary = Diary()
-        self.agenda = Agenda()
         self.cluster = Cluster(len(platform.hosts), [self.diary], ledger(len(platform.hosts)))
-        self.pending = 0
-        self.told: list[str] = []
+        self.clockwork = Clockwork(self.cluster)
+        self.agenda = self.clockwork.agenda
         self.faster: list[str] = []
-        self.now = 0.0
         self.hosts = Hosts(platform, energy=energy)
-        self.board = Switchboard(self, self.hosts, self._speed_changed)
+        self.board = Switchboard(self.clockwork, self.hosts, self._speed_changed)
 
     def _speed_changed(self, now: float, units: Iterable[int]) -> None:
         self.faster.append(f"{now:g} {NodeSet.of(units)}")
 
-    def tell(self, event: Event) -> None:
-        """Write the event down."""
-        assert isinstance(event, ResourceStateChanged)
-        self.told.append(f"{event.timestamp:g} {event.data.resources}={event.data.state}")
+    @property
+    def now(self) -> float:
+        """The present time in seconds."""
+        return self.clockwork.now
+
+    @now.setter
+    def now(self, time: float) -> None:
+        self.clockwork.now = time
+
+    @property
+    def pending(self) -> int:
+        """What the end of the run waits for."""
+        return self.clockwork.pending
+
+    @property
+    def told(self) -> list[str]:
+        """The events so far, as lines."""
+        lines = []
+        for event in self.clockwork.outbox:
+            assert isinstance(event, ResourceStateChanged)
+            lines.append(f"{event.timestamp:g} {event.data.resources}={event.data.state}")
+        return lines
 
     def ask(self, resources: str, state: object) -> None:
         """Ask for a power state now."""
@@ -96,7 +112,7 @@ class World:
             assert entry is not None
             self.now, kind, _, subject = entry
             assert kind == SWITCH
-            self.board.over(self.now, subject)
+            self.board.over(subject)
             self.check()
         self.now = until
 
@@ -310,7 +326,7 @@ def test_units_come_and_go() -> None:
     world.cluster.end(2.0, job, "finish")
     world.check()
     assert [world.startable(str(unit)) for unit in range(4)] == [True, False, False, False]
-    assert str(world.board.restore(3.0, NodeSet.parse("0-2"))) == "1-2"
+    assert str(world.board.give_back(3.0, NodeSet.parse("0-2"))) == "1-2"
     world.check()
 
     assert world.startable("0-2")
@@ -324,14 +340,14 @@ def test_absence_and_sleep_are_two_things() -> None:
     world.ask("0-1", 2)
     world.board.withdraw(1.0, NodeSet.parse("0-1"))
     world.run(10.0)
-    world.board.restore(10.0, NodeSet.parse("0"))
+    world.board.give_back(10.0, NodeSet.parse("0"))
     world.check()
     assert not world.startable("0")
     world.ask("0", 0)
     world.board.withdraw(11.0, NodeSet.parse("0"))
     world.run(30.0)
     assert not world.startable("0")
-    world.board.restore(30.0, NodeSet.parse("0-1"))
+    world.board.give_back(30.0, NodeSet.parse("0-1"))
     world.check()
 
     assert world.startable("0")
@@ -384,7 +400,7 @@ def test_whatever_happens(ledger: type[Ledger], steps: list[tuple[str, set[int],
             assert set(world.board.withdraw(world.now, NodeSet.of(units))) == units - away
             away |= units
         elif what == "restore":
-            assert set(world.board.restore(world.now, NodeSet.of(units))) == units & away
+            assert set(world.board.give_back(world.now, NodeSet.of(units))) == units & away
             away -= units
         elif what == "wait":
             world.run(world.now + value)

@@ -12,7 +12,7 @@ from pipistrelle.platforms.failures.yield_model import (
     completion_time,
     grid_teams,
 )
-from pipistrelle.server.attempts.progress import Course
+from pipistrelle.server.attempts.progress import AttemptProgress
 from pipistrelle.studies.yields import lifetimes as yield_study
 from pipistrelle.studies.yields.lifetimes import Estimate, best_interval, completion_times, live, wait_rows, yield_rows
 from pipistrelle.traces.resilience import Resilience
@@ -75,7 +75,7 @@ def test_one_percent_of_spares_and_a_days_wait(shape: str, closed: float) -> Non
 @pytest.mark.parametrize("nodes", [7, 16, 30])
 def test_the_grid_of_the_closed_form_is_that_of_the_server(nodes: int) -> None:
     """After each failure as many nodes work, whichever fails: seen from when the work will be done."""
-    course = Course(Resilience("grid"), start=0.0, work=60.0, saved=0.0, nodes=range(nodes), rates=0.0)
+    course = AttemptProgress(Resilience("grid"), start=0.0, work=60.0, saved=0.0, nodes=range(nodes), rates=0.0)
     begun, finish, teams = 0.0, course.finish, []
     for number, victim in enumerate(generator(nodes).permutation(nodes).tolist()[:-1]):
         teams.append(round(nodes * 60.0 / (finish - begun)))

@@ -1,0 +1,171 @@
+"""Jobs on their way to the queue: a workload's, one at a time, those that are kept back, and those that come back."""
+
+from collections.abc import Callable, Iterator, Mapping
+from math import isnan
+from typing import Any, Final
+
+from pipistrelle.protocol.events import NoMoreJobs
+from pipistrelle.server.engine.agenda import REQUEUE, SUBMISSION
+from pipistrelle.server.engine.clockwork import Clockwork
+from pipistrelle.server.engine.dependencies import Dependencies
+from pipistrelle.server.engine.jobs import Job, Labels
+from pipistrelle.server.engine.lives import Lives
+from pipistrelle.traces.batsim.profiles import Composed, Profile
+from pipistrelle.traces.logs.labels import named_column
+from pipistrelle.traces.resilience import Resilience
+from pipistrelle.traces.workload import Workload, decimal_texts
+
+#: rows that are turned from arrays into numbers at a time
+_BLOCK: Final = 4096
+
+
+class Arrivals:
+    """Lets jobs queue, each at its time.
+
+    Parameters
+    ----------
+    clockwork
+        the run's.
+    lives
+        which jobs begin by joining the queue.
+    jobs
+        the workload's jobs, by ascending submit time; taken one at a time.
+    dependencies
+        keep some of them back.
+    """
+
+    def __init__(self, clockwork: Clockwork, lives: Lives, jobs: Iterator[Job], dependencies: Dependencies) -> None:
+        self._clockwork = clockwork
+        self._lives = lives
+        self._jobs = jobs
+        self._dependencies = dependencies
+        #: the job whose submission is on the agenda, and how many were taken before and with it
+        self._next: Job | None = None
+        self._taken = 0
+        self._drained = False
+        #: whether the workload has no more jobs to submit
+        self.exhausted = False
+
+    @property
+    def held(self) -> int:
+        """How many jobs are kept back for others that they depend on."""
+        return self._dependencies.held
+
+    def handlers(self) -> dict[int, Callable[[Any], None]]:
+        """Return what is done with which class of what stands on the agenda."""
+        return {SUBMISSION: self._submit, REQUEUE: self._queue}
+
+    def put_next(self) -> None:
+        """Put the next submission on the agenda."""
+        job = self._next = next(self._jobs, None)
+        if job is not None:
+            self._taken += 1
+            self._clockwork.agenda.put(job.submit, SUBMISSION, job.id)
+        else:
+            self._drained = True
+            self.tell_the_last()
+
+    def tell_the_last(self) -> None:
+        """Say, once, that the workload has no more jobs, unless some are kept back."""
+        if self._drained and not self.exhausted and not self._dependencies.held:
+            self.exhausted = True
+            self._clockwork.tell_apart(NoMoreJobs(self._clockwork.now))
+
+    def _submit(self, job_id: str) -> None:
+        job = self._next
+        assert job is not None
+        if not self._dependencies.hold(job):
+            self._lives.submit(job)
+        self.put_next()
+
+    def _queue(self, job_id: str) -> None:
+        """Let a job queue now that was kept back, or that comes back after it lost its nodes."""
+        self._dependencies.let_go(job_id)
+        self._lives.submit(self._clockwork.cluster.coming.pop(job_id))
+        self.tell_the_last()
+
+
+def jobs_of(
+    workload: Workload,
+    prefix: str,
+    *,
+    has_hosts: bool = False,
+    labelled: bool = False,
+    resiliences: Mapping[str, Resilience] | None = None,
+) -> Iterator[Job]:
+    """Yield the workload's jobs in its order, made some thousands at a time; ids become ``PREFIX!NAME``.
+
+    Parameters
+    ----------
+    has_hosts
+        whether there are hosts to work on; without them, a composed profile of delays is one delay.
+    labelled
+        whether the jobs tell whose they are.
+    resiliences
+        {job id: how it meets failures}, for the jobs that have a way of their own.
+    """
+    labels = labels_of(workload) if labelled else []
+    outcomes = {name: outcome(profile) for name, profile in (workload.table or {}).items()}
+    for begin in range(0, len(workload), _BLOCK):
+        block = slice(begin, begin + _BLOCK)
+        runtimes = workload.runtime[block]
+        rows = zip(
+            workload.ids[block],
+            workload.submit[block].tolist(),
+            workload.size[block].tolist(),
+            workload.walltime[block].tolist(),
+            runtimes.tolist(),
+            decimal_texts(runtimes) if workload.profiles is None else workload.profiles[block],
+            strict=True,
+        )
+        # A block at a time, too: as little as possible is left to do between two round trips.
+        jobs = [
+            Job(f"{prefix}!{name}", submit, size, walltime, runtime, profile)
+            for name, submit, size, walltime, runtime, profile in rows
+        ]
+        if outcomes:
+            for job in jobs:
+                work, job.return_code = outcomes[job.profile]
+                if isnan(job.runtime) or (has_hosts and isinstance(work, Composed)):
+                    job.work = work
+        if labelled:
+            for job, names in zip(jobs, labels[block], strict=True):
+                job.labels = names
+        if resiliences:
+            for job in jobs:
+                job.resilience = resiliences.get(job.id)
+        yield from jobs
+
+
+def labels_of(workload: Workload) -> list[Labels]:
+    """Return of each job the names of its user, group, account, queue and QOS."""
+    unknown: list[str | None] = [None] * len(workload)
+    columns = []
+    for name in ("user", "group", "account", "queue", "qos"):
+        texts = named_column(workload, name)
+        columns.append(unknown if texts is None else [text or None for text in texts])
+    return list(zip(*columns, strict=True))
+
+
+def outcome(profile: Profile) -> tuple[Profile, int]:
+    """Return the part of a profile that is carried out and what the job then returns.
+
+    A part that fails ends a composed profile at once, in its first round.
+    """
+    return _outcome(profile, {})
+
+
+def _outcome(profile: Profile, known: dict[int, tuple[Profile, int]]) -> tuple[Profile, int]:
+    """Do so; ``known`` has the outcomes of parts by their identity, since profiles may share many of them."""
+    if not isinstance(profile, Composed):
+        return profile, profile.ret
+    done: list[Profile] = []
+    for part in profile.seq:
+        if id(part) not in known:
+            known[id(part)] = _outcome(part, known)
+        carried_out, code = known[id(part)]
+        done.append(carried_out)
+        if code:
+            names = profile.names[: len(done)]
+            return Composed(name=profile.name, repeat=1, seq=tuple(done), names=names, ret=code), code
+    return profile, profile.ret

@@ -1,0 +1,193 @@
+"""How a job lives on the machine: how it begins, how far it is, how it ends; and the time it takes beside its work."""
+
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+from pipistrelle.platforms.description import Platform
+from pipistrelle.protocol.events import JobCompleted, JobCompletedData, JobSubmitted, Progress
+from pipistrelle.server.engine.agenda import END, PHASE
+from pipistrelle.server.engine.clockwork import Clockwork
+from pipistrelle.server.engine.jobs import Job, Step
+
+_NO_TIME: Final = (0.0, 0.0)
+
+
+class Overheads:
+    """Knows how long jobs take before they begin to work and after they have ended: prologue and epilogue.
+
+    A job takes the longest of the pools that it has units of, and in addition that of its class.
+    """
+
+    def __init__(self, platform: Platform | None = None) -> None:
+        #: (first unit, the one after the last, seconds before, seconds after) of each pool
+        self._pools: list[tuple[int, int, float, float]] = []
+        self._classes: dict[str, tuple[float, float]] = {}
+        first = 0
+        for pool in () if platform is None else platform.pools:
+            self._pools.append((first, first + pool.units, pool.prologue, pool.epilogue))
+            first += pool.units
+        for one in () if platform is None else platform.classes:
+            self._classes[one.name] = (one.prologue, one.epilogue)
+        times = [(before, after) for _, _, before, after in self._pools] + list(self._classes.values())
+        self._any = any(before or after for before, after in times)
+
+    def of(self, job: Job) -> tuple[float, float]:
+        """Return how long a job that has its units takes before and after its work, in seconds."""
+        if not self._any:
+            return _NO_TIME
+        before, after = self._classes.get(job.queue or "", _NO_TIME)
+        longest = [0.0, 0.0]
+        for begin, end, prologue, epilogue in self._pools:
+            if any(low < end and high >= begin for low, high in job.alloc.intervals):
+                longest = [max(longest[0], prologue), max(longest[1], epilogue)]
+        return before + longest[0], after + longest[1]
+
+
+class Work(Protocol):
+    """Has the work done of jobs that have more than a runtime: hosts decide how long that takes."""
+
+    def begins(self, job: Job) -> None:
+        """Let a job that has its units begin to work; its walltime is put on the agenda."""
+
+    def phase_over(self, task: int) -> Job | None:
+        """Let what comes after a task begin, which stood on the agenda in class `PHASE`; return a job that is done."""
+
+    def over(self, job: Job) -> None:
+        """Take note that a job that has begun ends now, whatever has ended it."""
+
+    def progress(self, job: Job) -> Progress:
+        """Return how far a job is that has begun."""
+
+
+class NoWork:
+    """Where no hosts are known every job has a runtime."""
+
+    def begins(self, job: Job) -> None:
+        """Raise AssertionError: who made such a job?"""
+        raise AssertionError(f"{job.id} has work, but there is nothing that does it")
+
+    def phase_over(self, task: int) -> Job | None:
+        """Return None."""
+
+    def over(self, job: Job) -> None:
+        """Do nothing."""
+
+    def progress(self, job: Job) -> Progress:
+        """Return that nothing is done."""
+        return Progress(0.0, job.profile)
+
+
+class Lives:
+    """Jobs on a machine that does not fail: each takes its runtime, or as long as its hosts decide.
+
+    Every step of a job from the queue to its end is taken here; the engine asks for it and does not know how jobs live.
+
+    Parameters
+    ----------
+    clockwork
+        the run's.
+    overheads
+        the times that jobs take beside their work.
+    work
+        does what jobs have in place of a runtime.
+    """
+
+    #: whether jobs can lose their nodes
+    fails = False
+
+    def __init__(self, clockwork: Clockwork, overheads: Overheads, work: Work) -> None:
+        self._clockwork = clockwork
+        self._cluster = clockwork.cluster
+        self._agenda = clockwork.agenda
+        self._overheads = overheads
+        self._work = work
+        #: whether units may have gone down or come up since `idle_and_down` was asked last
+        self.unsettled = False
+
+    def handlers(self) -> dict[int, Callable[[Any], None]]:
+        """Return what is done with which class of what stands on the agenda."""
+        return {END: self._end_comes, PHASE: self._phase_over}
+
+    # -- steps that the engine asks for -----------------------------------------------------------------------------
+
+    def submit(self, job: Job, *, announce: bool = True) -> None:
+        """Let a job join the queue now and announce it."""
+        now = self._clockwork.now
+        self._cluster.submit(now, job)
+        if announce:
+            self._clockwork.tell(JobSubmitted(now, job.announcement()))
+
+    def start(self, job: Job, alloc_text: str) -> None:
+        """Start a waiting job now and put its end on the agenda; IllegalAllocation if that cannot be."""
+        self._cluster.execute(self._clockwork.now, job, alloc_text)
+        job.prologue, job.epilogue = self._overheads.of(job)
+        self._begins(job)
+
+    def progress(self, job: Job) -> Progress:
+        """Return how far a running job has come."""
+        if job.work is not None:
+            return self._work.progress(job)
+        done = (self._clockwork.now - job.start - job.prologue) / job.runtime if job.runtime > 0 else 1.0
+        return self._share(job, max(done, 0.0))
+
+    def kill(self, job: Job, step: Step = "kill") -> None:
+        """End a running job now, before its time, and announce it."""
+        if job.ending is not None:
+            self._agenda.cancel(job.ending)
+        self._end(job, step)
+
+    def declare_ended(self, job: Job, step: Step) -> None:
+        """End a running job now as its scheduler says; it is not announced."""
+        if job.ending is not None:
+            self._agenda.cancel(job.ending)
+        self._release(job, step)
+
+    def idle_and_down(self) -> tuple[int, int]:
+        """Return how many units are free and in service, and how many are neither free nor held by a job."""
+        return self._cluster.ledger.idle, 0
+
+    # -- how such jobs live -----------------------------------------------------------------------------------------
+
+    def _begins(self, job: Job) -> None:
+        """Let a job begin that was just given its units."""
+        if job.work is not None:
+            self._work.begins(job)
+            return
+        runtime, walltime = job.runtime, job.walltime
+        if runtime > walltime:
+            job.in_time = False
+            runtime = walltime
+        time = self._clockwork.now + (runtime + (job.prologue + job.epilogue))
+        job.ending = self._agenda.put(time, END, job.id)
+
+    def _leaves(self, job: Job) -> None:
+        """Take note that a job ends now; it still holds its units."""
+        if job.work is not None:
+            self._work.over(job)
+
+    def _share(self, job: Job, done: float) -> Progress:
+        return Progress(min(done, 1.0), job.profile if self._clockwork.rules.tells_profiles else None)
+
+    def _end_comes(self, job_id: str) -> None:
+        job = self._cluster.running[job_id]
+        self._end(job, "finish" if job.in_time else "reach_walltime")
+
+    def _phase_over(self, task: int) -> None:
+        job = self._work.phase_over(task)
+        if job is not None:
+            self.kill(job, "finish")
+
+    def _end(self, job: Job, step: Step) -> None:
+        if step == "finish" and job.return_code:
+            step = "fail"
+        self._release(job, step)
+        return_code = job.return_code if step in ("finish", "fail") else -1
+        cause = job.attempt.cause if job.attempt is not None else ""
+        # Every state that a running job can end in is one of the protocol's.
+        data = JobCompletedData(job.id, job.state, str(job.alloc), return_code, cause)  # type: ignore[arg-type]
+        self._clockwork.tell(JobCompleted(self._clockwork.now, data))
+
+    def _release(self, job: Job, step: Step) -> None:
+        job.ending = None
+        self._leaves(job)
+        self._cluster.end(self._clockwork.now, job, step)
