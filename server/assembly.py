@@ -19,6 +19,7 @@ from pipistrelle.server.engine.verdicts import Verdicts
 from pipistrelle.server.outages.failures import lives_of
 from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.server.setup import Setup
+from pipistrelle.traces.batsim.profiles import Profile
 
 if TYPE_CHECKING:
     from pipistrelle.platforms.simgrid.platform_file import SimGridPlatform
@@ -68,6 +69,7 @@ def make_engine(
         strict=setup.strict,
         observers=[observer],
         machine=setup.machine if setup.has_work else None,
+        profiles=setup.workloads["w0"].table,
         reliability=setup.reliability,
         conditions=setup.conditions,
     )
@@ -82,6 +84,7 @@ def native_engine(
     strict: bool = False,
     observers: Sequence[Observer] = (),
     machine: "SimGridPlatform | None" = None,
+    profiles: Mapping[str, Profile] | None = None,
     reliability: Reliability | None = None,
     conditions: Mapping[str, tuple[Condition, ...]] | None = None,
 ) -> Engine:
@@ -97,8 +100,8 @@ def native_engine(
         by ascending submit time; taken one at a time.
     features, strict, observers
         as of `make_engine` and `Engine`.
-    machine
-        its hosts, where jobs have work that takes as long as these decide.
+    machine, profiles
+        its hosts, where jobs have work that takes as long as these decide, and the jobs' profiles by name.
     reliability
         what fails; None: nothing does.
     conditions
@@ -109,12 +112,12 @@ def native_engine(
     dependencies = Dependencies(clockwork, conditions or {})
     cluster.watch([dependencies, *observers])
     work: Work = NoWork()
-    if machine is not None:
+    if machine is not None and profiles is not None:
         from pipistrelle.server.hosts.executor import Executor
         from pipistrelle.server.hosts.hosts import Hosts
         from pipistrelle.server.hosts.work import HostWork
 
-        work = HostWork(clockwork, Executor(Hosts(machine), clockwork.agenda))
+        work = HostWork(clockwork, Executor(Hosts(machine), clockwork.agenda), lambda _, name: profiles[name])
     aware = "failures" in clockwork.features
     lives, arrivals, failures = lives_of(
         clockwork,

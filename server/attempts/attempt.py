@@ -2,13 +2,15 @@
 
 from collections.abc import Sequence
 from math import inf, nan
+from typing import Any, Final, Self
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, convert, to_builtins
 from numpy.typing import NDArray
 
+from pipistrelle.protocol.units.indices import pieces
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.server.attempts.progress import Account, AttemptProgress, RigidProgress
+from pipistrelle.server.attempts.progress import Account, AttemptProgress, RigidProgress, progress_of
 from pipistrelle.traces.resilience import Resilience
 
 
@@ -85,3 +87,28 @@ class Attempt(Struct, eq=False):
     def remaining(self, work: float) -> float:
         """Return the share of a job's work (s) that earlier attempts have left, 0 to 1."""
         return max(0.0, 1.0 - self.saved / work) if work > 0 else 1.0
+
+    def state(self) -> dict[str, Any]:
+        """Return what is known of a try that has not ended, as plain values."""
+        state = {name: getattr(self, name) for name in _PLAIN}
+        state["resilience"] = to_builtins(self.resilience)
+        state["progress"] = None if self.progress is None else self.progress.state()
+        for name in _NODES:
+            state[name] = str(getattr(self, name))
+        return state
+
+    @classmethod
+    def of_state(cls, state: dict[str, Any], alloc: NodeSet) -> Self:
+        """Return the try with this state, of a job with these units."""
+        known = {**state, **{name: NodeSet.parse(state[name]) for name in _NODES}}
+        known["resilience"] = resilience = convert(state["resilience"], Resilience)
+        known["parts"] = pieces(alloc)
+        known["progress"] = None if state["progress"] is None else progress_of(resilience, state["progress"])
+        return cls(**known)
+
+
+_NODES: Final = ("lost", "awaited", "waited")
+_PLAIN: Final = (
+    *("number", "root", "origin", "asked", "saved", "fruitless", "queued", "serial", "began", "work_ends"),
+    *("cause", "retried"),
+)

@@ -1,7 +1,7 @@
 """The jobs of a machine that can fail: how each begins, is struck, goes on or gives up, and comes back."""
 
 from math import fsum, inf, nan
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -219,6 +219,48 @@ class FailingLives(Lives):
         elif attempt.began == attempt.began:
             done = self._work_time(job) - attempt.began
         return self._share(job, done / job.runtime if job.runtime > 0 else 1.0)
+
+    def state(self) -> dict[str, Any]:
+        """Return which job began when and which wait for repairs, as plain values."""
+        return {
+            **super().state(),
+            "starts": self._starts,
+            "held": list(self._held),
+            "down": str(self.down),
+            "down_units": self._down_units,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from such a state; the cluster has its jobs again."""
+        super().restore(state)
+        self._starts, self._down_units = state["starts"], state["down_units"]
+        self.down = NodeSet.parse(state["down"])
+        for job in self._cluster.running.values():
+            attempt = _attempt(job)
+            if attempt.serial >= 0:
+                self._jobs[attempt.serial] = job
+                self._held_units += len(job.alloc)
+                for part in attempt.parts:
+                    self._holder[part] = attempt.serial
+        self._held = {serial: self._jobs[serial] for serial in state["held"]}
+
+    def check_invariants(self) -> None:
+        """Assert also that each unit has the running job that holds it, and that those wait whose nodes are down."""
+        super().check_invariants()
+        holder = np.full_like(self._holder, _NOBODY)
+        for job in self._cluster.running.values():
+            attempt = _attempt(job)
+            if attempt.serial >= 0:
+                assert self._jobs[attempt.serial] is job, f"{job.id} is not known by its number"
+                assert bool(attempt.awaited) == (attempt.serial in self._held), f"{job.id} awaits {attempt.awaited}"
+                for part in attempt.parts:
+                    holder[part] = attempt.serial
+        assert bool((holder == self._holder).all()), "units are held by other jobs than run there"
+        assert self._held_units == int(np.count_nonzero(holder != _NOBODY)), "the units that are held are miscounted"
+
+    def _is_awaited(self, job: Job) -> bool:
+        attempt = _attempt(job)
+        return super()._is_awaited(job) or attempt.serial in self._held or attempt.work_ends == inf
 
     # -- the machine ------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ what is repaired does not come back, before the allocation is given up.
 
 from collections.abc import Sequence
 from math import inf, isinf, isqrt
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -276,6 +276,35 @@ class AttemptProgress:
             nodes=self._nodes,
         )
 
+    def state(self) -> dict[str, Any]:
+        """Return how it has gone so far, as plain values."""
+        state = {name: getattr(self, name) for name in _COUNTED}
+        state["rates"] = list(map(list, self._rates.items()))
+        state["down"], state["active"] = sorted(self._down), sorted(self._active)
+        state["spare"] = list(self._spare)
+        state["segment"] = self._segment.state()
+        return state
+
+    @classmethod
+    def of_state(cls, resilience: Resilience, state: dict[str, Any]) -> Self:
+        """Return one that goes on from such a state."""
+        self = cls.__new__(cls)
+        self._resilience = resilience
+        for name in _COUNTED:
+            setattr(self, name, state[name])
+        self._rates = dict(state["rates"])
+        self._down, self._active = set(state["down"]), set(state["active"])
+        self._spare = list(state["spare"])
+        self._segment = Segment(*state["segment"])
+        return self
+
+
+_COUNTED: Final = (
+    *("_nodes", "_work", "_saved", "_tolerated", "_rate", "_each", "_rows", "_columns", "_team"),
+    *("_useful", "_lost", "_node_dumping", "_node_reading", "_node_spare", "_node_down", "_dumping", "_reading"),
+    *("_dumps", "_reads", "_survived", "_changed", "_start", "_given_up"),
+)
+
 
 class RigidProgress:
     """How an attempt goes on that ends with its first failure: most are such, and this one is quick.
@@ -342,6 +371,19 @@ class RigidProgress:
             phase.reading,
             nodes,
         )
+
+    def state(self) -> dict[str, Any]:
+        """Return what it is made with; one that was given up has ended."""
+        start, read, _, interval, dump = self._segment.state()
+        made = {"start": start, "work": self._work, "saved": self._saved, "nodes": self._nodes}
+        return {"rigid": {**made, "interval": interval, "dump": dump, "read": read}}
+
+
+def progress_of(resilience: Resilience, state: dict[str, Any]) -> AttemptProgress | RigidProgress:
+    """Return how an attempt goes on that has this state, of a job that meets failures so."""
+    if "rigid" in state:
+        return RigidProgress(**state["rigid"])
+    return AttemptProgress.of_state(resilience, state)
 
 
 def interval_of(resilience: Resilience, dump: float, mtbf: float) -> float:

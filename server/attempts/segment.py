@@ -77,3 +77,7 @@ class Segment:
     def _time_of(self, dump: int) -> float:
         """Return when the dump of this number, from 1, is complete (s)."""
         return self.start + (self._read + dump * self._cycle)
+
+    def state(self) -> list[float]:
+        """Return what it is made with."""
+        return [self.start, self._read, self._work, self._interval, self._dump]

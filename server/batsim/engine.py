@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Final
 
 from pipistrelle.server.batsim.external_events import ExternalEvents
-from pipistrelle.server.batsim.jobs import forwarded_jobs
+from pipistrelle.server.batsim.jobs import ForwardedJob, forwarded_jobs
 from pipistrelle.server.batsim.registry import Registry
 from pipistrelle.server.batsim.setup import BatsimOptions
 from pipistrelle.server.batsim.verdicts import BatsimVerdicts
@@ -42,7 +42,7 @@ def batsim_engine(
     hosts = None if setup.machine is None else Hosts(setup.machine, energy=options.energy)
     begins = begins_of(setup)
     ledger = SharedLedger(begins.nb_resources) if options.compute_sharing else None
-    cluster = Cluster(begins.nb_resources, ledger=ledger)
+    cluster = Cluster(begins.nb_resources, ledger=ledger, job_type=ForwardedJob)
     clockwork = Clockwork(cluster, BATSIM, ("dynamic_jobs",) if options.dynamic_jobs else ())
     registry = Registry(
         clockwork,
@@ -54,16 +54,19 @@ def batsim_engine(
     )
     if options.dynamic_jobs and not options.profile_reuse:
         cluster.watch([registry])
+    parts: list[Part] = [registry]
     if hosts is not None and options.energy:
         teller = None if metered is None else metered(hosts)
-        cluster.watch([JobMeter(hosts)] if teller is None else [JobMeter(hosts), teller])
+        meter = JobMeter(hosts)
+        cluster.watch([meter] if teller is None else [meter, teller])
+        parts += [hosts, meter]
     dependencies = Dependencies(clockwork, setup.conditions)
     cluster.watch([dependencies, observer])
     work: Work = NoWork()
     switchboard = Switchboard(clockwork)
     if hosts is not None:
         executor = Executor(hosts, clockwork.agenda, sharing=options.compute_sharing, bandwidth=options.bandwidth)
-        work = HostWork(clockwork, executor)
+        work = HostWork(clockwork, executor, registry.profile)
         switchboard = Switchboard(clockwork, hosts, executor.speed_changed)
     jobs = forwarded_jobs(setup.workloads, forward=options.forward_profiles, has_hosts=hosts is not None)
     events = ExternalEvents(clockwork, switchboard, options.events, forward_unknown=options.forward_unknown_events)
@@ -71,6 +74,5 @@ def batsim_engine(
         clockwork, setup.platform, work, setup.reliability, jobs, dependencies, tells="changes", holds=True
     )
     verdicts = BatsimVerdicts(clockwork, lives, begins.workloads, registry, options, switchboard, hosts)
-    parts: list[Part] = [switchboard, events, *failures]
     # This dialect has no word for a decision that is rejected.
-    return Engine(begins, clockwork, lives, arrivals, verdicts, parts, strict=True)
+    return Engine(begins, clockwork, lives, arrivals, verdicts, [*parts, switchboard, events, *failures], strict=True)

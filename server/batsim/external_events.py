@@ -42,6 +42,14 @@ class ExternalEvents:
         """Return what is done with which class of what stands on the agenda."""
         return {OUTSIDE: self.happen}
 
+    def state(self) -> int:
+        """Return how many events are left."""
+        return self._left
+
+    def restore(self, state: int) -> None:
+        """Go on with so many left."""
+        self._left = state
+
     def happen(self, number: int) -> None:
         """Do what the event of this number says: what stood on the agenda has come up."""
         clockwork, now, event = self._clockwork, self._clockwork.now, self._events[number]

@@ -1,8 +1,9 @@
 """The profiles and job names that a run knows: those of its workloads and those that its scheduler registers."""
 
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from math import inf, isnan, nextafter
+from typing import Any
 
 import msgspec
 
@@ -77,6 +78,8 @@ class Registry(Observer):
         self._can_send = can_send
         self._profiles: dict[str, dict[str, Profile]] = {}
         self._texts: dict[str, dict[str, bytes]] = {}
+        #: (prefix, name) of the profiles that were registered, in order
+        self._registered: list[tuple[str, str]] = []
         self._names: dict[str, frozenset[str]] = {}
         #: {workload: {profile: how many jobs have it that are still to come or have not ended}}
         self._users: dict[str, Counter[str]] = {}
@@ -84,6 +87,31 @@ class Registry(Observer):
         self._ended: deque[tuple[int, str, str]] = deque()
         #: what was used up in a workload before its users were counted
         self._released: dict[str, Counter[str]] = {}
+
+    def handlers(self) -> dict[int, Callable[[Any], None]]:
+        """Return nothing: it does nothing by itself."""
+        return {}
+
+    def state(self) -> dict[str, Any]:
+        """Return the profiles that were registered, and how many jobs use which."""
+        return {
+            "registered": [[prefix, name, self._texts[prefix][name].decode()] for prefix, name in self._registered],
+            "users": {prefix: dict(users) for prefix, users in self._users.items()},
+            "ended": list(map(list, self._ended)),
+            "released": {prefix: dict(profiles) for prefix, profiles in self._released.items()},
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from such a state."""
+        for prefix, name, text in state["registered"]:
+            self.add_profile(prefix, name, text.encode())
+        self._users = {prefix: Counter(users) for prefix, users in state["users"].items()}
+        self._ended = deque((notice, prefix, profile) for notice, prefix, profile in state["ended"])
+        self._released = {prefix: Counter(profiles) for prefix, profiles in state["released"].items()}
+
+    def profile(self, prefix: str, name: str) -> Profile:
+        """Return a profile that is known."""
+        return self._known(prefix)[0][name]
 
     def has_job(self, prefix: str, name: str) -> bool:
         """Tell whether a workload has a job of this name, submitted or still to come."""
@@ -109,6 +137,7 @@ class Registry(Observer):
         self._check(profile, f"profile {prefix}!{name}")
         profiles[name] = profile
         texts[name] = text
+        self._registered.append((prefix, name))
         return True
 
     def make_job(self, job_id: str, text: bytes, profile_text: bytes | None) -> ForwardedJob:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from math import inf
-from typing import Final
+from typing import Any, Final
 
 from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.protocol.base.log import logger
@@ -85,6 +85,15 @@ class BatsimVerdicts(Verdicts):
             QueryServer: self._query,
             AnswerServer: self._answer,
         }
+
+    def state(self) -> dict[str, Any]:
+        """Return what decisions were taken that later ones depend on."""
+        return {**super().state(), "asked_to_die": sorted(self._asked_to_die)}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from such a state; the agenda is restored."""
+        super().restore(state)
+        self._asked_to_die = set(state["asked_to_die"])
 
     def _execute_mapped(self, decision: BatsimExecuteJob) -> None:
         data = decision.data

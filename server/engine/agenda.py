@@ -1,7 +1,6 @@
 """What will happen when: the event queue, with its total order."""
 
 from heapq import heappop, heappush
-from itertools import count
 from math import inf
 from typing import Any, Final
 
@@ -34,11 +33,12 @@ class Agenda:
 
     def __init__(self) -> None:
         self._heap: list[Entry] = []
-        self._number = count()
+        self._number = 0
 
     def put(self, time: float, kind: int, subject: object) -> Entry:
         """Add a subject, which must not be None; the returned entry serves to cancel it."""
-        entry = [time, kind, next(self._number), subject]
+        entry = [time, kind, self._number, subject]
+        self._number += 1
         heappush(self._heap, entry)
         return entry
 
@@ -75,3 +75,16 @@ class Agenda:
             if entry[3] is not None:
                 return entry
         return None
+
+    def entries(self) -> dict[int, Entry]:
+        """Return what is to come by its number, in order: {number: entry}; others find theirs so after `restore`."""
+        return {entry[2]: entry for entry in sorted(self._heap) if entry[3] is not None}
+
+    def state(self) -> dict[str, Any]:
+        """Return the number of the next entry and those that are to come."""
+        return {"number": self._number, "entries": list(map(list, self.entries().values()))}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Let these entries be all that is to come."""
+        self._number = state["number"]
+        self._heap = list(map(list, state["entries"]))  # in order: a heap

@@ -8,7 +8,7 @@ from pipistrelle.protocol.events import NoMoreJobs
 from pipistrelle.server.engine.agenda import REQUEUE, SUBMISSION
 from pipistrelle.server.engine.clockwork import Clockwork
 from pipistrelle.server.engine.dependencies import Dependencies
-from pipistrelle.server.engine.jobs import Job, Labels
+from pipistrelle.server.engine.jobs import Job, Labels, WorkOf
 from pipistrelle.server.engine.lives import Lives
 from pipistrelle.traces.batsim.profiles import Composed, Profile
 from pipistrelle.traces.logs.labels import named_column
@@ -70,6 +70,24 @@ class Arrivals:
         if self._drained and not self.exhausted and not self._dependencies.held:
             self.exhausted = True
             self._clockwork.tell_apart(NoMoreJobs(self._clockwork.now))
+
+    def state(self) -> dict[str, Any]:
+        """Return how many jobs were taken, and what was said of the last."""
+        return {
+            "taken": self._taken,
+            "drained": self._drained,
+            "exhausted": self.exhausted,
+            "dependencies": self._dependencies.state(),
+        }
+
+    def restore(self, state: dict[str, Any], work_of: WorkOf) -> None:
+        """Go on from such a state: the jobs that were taken are passed over; ``work_of`` is as of `Job.of_plain`."""
+        self._taken, self._drained, self.exhausted = state["taken"], state["drained"], state["exhausted"]
+        for _ in range(self._taken):
+            self._next = next(self._jobs)
+        if self._drained:
+            self._next = None
+        self._dependencies.restore(state["dependencies"], work_of)
 
     def _submit(self, job_id: str) -> None:
         job = self._next

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
+from pipistrelle.protocol.base.state import message_of, plain
 from pipistrelle.protocol.events import (
     DecisionRejected,
     Event,
@@ -21,7 +22,7 @@ from pipistrelle.protocol.events import (
 from pipistrelle.protocol.fields import Feature, WakeType
 from pipistrelle.server.engine.agenda import REQUEUE, Agenda
 from pipistrelle.server.engine.cluster import Cluster
-from pipistrelle.server.engine.jobs import Job
+from pipistrelle.server.engine.jobs import Job, WorkOf
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,3 +164,26 @@ class Clockwork:
         """Let a job come into the queue at ``time`` (s): it was kept back, or it has lost its nodes."""
         self.cluster.coming[job.id] = job
         self.agenda.put(time, REQUEUE, job.id)
+
+    def state(self) -> dict[str, Any]:
+        """Return time, agenda, machine and what is to be told, as plain values."""
+        return {
+            **{name: getattr(self, name) for name in _COUNTED},
+            "outbox": plain(self.outbox),
+            "news": plain(self._news),
+            "wanted": None if self._wanted is None else list(self._wanted),
+            "agenda": self.agenda.state(),
+            "cluster": self.cluster.state(),
+        }
+
+    def restore(self, state: dict[str, Any], work_of: WorkOf) -> None:
+        """Go on from such a state; ``work_of`` is as of `Job.of_plain`."""
+        self.wake_on(None if state["wanted"] is None else tuple(state["wanted"]))
+        for name in _COUNTED:
+            setattr(self, name, state[name])
+        self.outbox, self._news = message_of(state["outbox"]), message_of(state["news"])
+        self.agenda.restore(state["agenda"])
+        self.cluster.restore(state["cluster"], self.agenda, work_of)
+
+
+_COUNTED: Final = ("now", "seq", "pending", "registering", "stopped", "must_wake")

@@ -1,9 +1,11 @@
 """The machine with its jobs: who waits, who runs where, and every step of a job's life."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.server.engine.jobs import Job, Step, next_state
+from pipistrelle.server.engine.agenda import Agenda
+from pipistrelle.server.engine.jobs import Job, Step, WorkOf, next_state
 from pipistrelle.server.engine.ledger import Ledger
 from pipistrelle.server.engine.observers import Hooks, Observer
 
@@ -17,11 +19,20 @@ class Cluster:
         number of schedulable units of the machine.
     observers
         told of every step, in the order given.
+    job_type
+        what its jobs are.
     ledger
         who keeps account of the units; None for the usual one, which gives a unit to one job at a time.
     """
 
-    def __init__(self, units: int, observers: Sequence[Observer] = (), ledger: Ledger | None = None) -> None:
+    def __init__(
+        self,
+        units: int,
+        observers: Sequence[Observer] = (),
+        ledger: Ledger | None = None,
+        job_type: type[Job] = Job,
+    ) -> None:
+        self.job_type = job_type
         self.ledger = Ledger(units) if ledger is None else ledger
         self._observers = tuple(observers)
         self.hooks = Hooks(self._observers)
@@ -91,6 +102,27 @@ class Cluster:
         self.steps += 1
         for hook in self.hooks.ended:
             hook(now, job)
+
+    def state(self) -> dict[str, Any]:
+        """Return the jobs, in order, and who has which units."""
+        queues = {"coming": self.coming, "waiting": self.waiting, "running": self.running}
+        return {
+            **{name: [job.as_plain() for job in jobs.values()] for name, jobs in queues.items()},
+            "finished": sorted(self.finished),
+            "steps": self.steps,
+            "ledger": self.ledger.state(),
+        }
+
+    def restore(self, state: dict[str, Any], agenda: Agenda, work_of: WorkOf) -> None:
+        """Go on from such a state, with an agenda that is restored; ``work_of`` is as of `Job.of_plain`."""
+        entries = agenda.entries()
+        for name, jobs in (("coming", self.coming), ("waiting", self.waiting), ("running", self.running)):
+            made = (self.job_type.of_plain(one, entries, work_of) for one in state[name])
+            jobs.clear()
+            jobs.update((job.id, job) for job in made)
+        self.finished = set(state["finished"])
+        self.steps = state["steps"]
+        self.ledger.restore(state["ledger"])
 
     def check_invariants(self) -> None:
         """Assert that units and jobs agree; tests call this at every event."""

@@ -3,13 +3,13 @@
 from collections import deque
 from collections.abc import Iterator, Mapping
 from math import inf
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from pipistrelle.protocol.base.errors import printable
 from pipistrelle.server.engine.clockwork import Clockwork
-from pipistrelle.server.engine.jobs import Job
+from pipistrelle.server.engine.jobs import Job, WorkOf
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.errors import SetupError
 from pipistrelle.traces.logs.dependencies import parse_dependency
@@ -75,6 +75,27 @@ class Dependencies(Observer):
     def listens(self, hook: str) -> bool:
         """Tell whether the hook is of interest: none is where no job depends on another."""
         return bool(self._conditions) and super().listens(hook)
+
+    def state(self) -> dict[str, Any]:
+        """Return who is kept back for whom, and what became of those."""
+        waiting = {job.id: job for jobs in self._waiting.values() for job in jobs.values()}
+        return {
+            "started": dict(self._started),
+            "ended": {job_id: list(end) for job_id, end in self._ended.items()},
+            "jobs": [job.as_plain() for job in waiting.values()],
+            "waiting": {job_id: list(jobs) for job_id, jobs in self._waiting.items() if jobs},
+            "held": sorted(self._held),
+        }
+
+    def restore(self, state: dict[str, Any], work_of: WorkOf) -> None:
+        """Go on from such a state; ``work_of`` is as of `Job.of_plain`."""
+        self._started = dict(state["started"])
+        self._ended = {job_id: (time, succeeded) for job_id, (time, succeeded) in state["ended"].items()}
+        made = [self._clockwork.cluster.job_type.of_plain(one, {}, work_of) for one in state["jobs"]]
+        jobs = {job.id: job for job in made}
+        for job_id, names in state["waiting"].items():
+            self._waiting[job_id].update((name, jobs[name]) for name in names)
+        self._held = set(state["held"])
 
     def hold(self, job: Job) -> bool:
         """Tell whether a job that is submitted now is kept back, or rejected."""

@@ -6,13 +6,14 @@ sent before the scheduler is ready again.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
+from pipistrelle.protocol.base.state import message_of, plain
 from pipistrelle.protocol.decisions import Decision
 from pipistrelle.protocol.events import SimulationBegins, SimulationBeginsData, SimulationEnds, SimulationEndsData
 from pipistrelle.protocol.fields import EndReason
 from pipistrelle.protocol.messages import Notice, Reply
-from pipistrelle.server.engine.agenda import DECISION, READY, Entry
+from pipistrelle.server.engine.agenda import DECISION, READY, REQUEUE, Entry
 from pipistrelle.server.engine.arrivals import Arrivals
 from pipistrelle.server.engine.clockwork import Clockwork
 from pipistrelle.server.engine.lives import Lives
@@ -28,7 +29,13 @@ class Part(Protocol):
     """Something that not every run has, and that happens by itself."""
 
     def handlers(self) -> Handlers:
-        """Return what is done with which class of what stands on the agenda."""
+        """Return what is done with which class of what stands on the agenda; nothing, if it has no part in it."""
+
+    def state(self) -> Any:
+        """Return all that decides how it goes on, as plain values."""
+
+    def restore(self, state: Any) -> None:
+        """Go on from such a state; this is done before jobs and agenda are restored."""
 
 
 def table_of(*handlers: Handlers) -> dict[int, Callable[[Any], None]]:
@@ -86,7 +93,7 @@ class Engine:
         self.clockwork = clockwork
         self._agenda = clockwork.agenda
         self.verdicts = verdicts
-        self._parts = parts
+        self._parts = tuple(parts)
         self._strict = strict
         self._begins: SimulationBeginsData | None = begins
         self._handlers = table_of(
@@ -271,3 +278,47 @@ class Engine:
             self._settle()
         for hook in self.cluster.hooks.ends:
             hook(self.clockwork.now, *self._ended)
+
+    # -- state ------------------------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        """Return all that decides how the run goes on, as plain values, between two calls of `advance` and `apply`.
+
+        What observers know is not part of it, nor is the notice that was returned last.
+        """
+        return {
+            "begun": self._begins is None,
+            "clockwork": self.clockwork.state(),
+            "lives": self.lives.state(),
+            "arrivals": self.arrivals.state(),
+            "verdicts": self.verdicts.state(),
+            "parts": [part.state() for part in self._parts],
+            "dated": [[number, plain(dated)] for number, dated in self._dated.items()],
+            "stalls": self._stalls.state(),
+            **{name: getattr(self, name) for name in _COUNTED},
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from the state of an engine that was built alike; this one has just been built."""
+        if state["begun"]:
+            self._begins = None
+        for part, known in zip(self._parts, state["parts"], strict=True):
+            part.restore(known)
+        self.clockwork.restore(state["clockwork"], self.lives.work_of)
+        self.lives.restore(state["lives"])
+        self.arrivals.restore(state["arrivals"], self.lives.work_of)
+        self.verdicts.restore(state["verdicts"])
+        self._dated = {number: message_of(dated) for number, dated in state["dated"]}
+        self._stalls.restore(state["stalls"])
+        for name in _COUNTED:
+            setattr(self, name, state[name])
+
+    def check_invariants(self) -> None:
+        """Assert that units, jobs, their holders and the agenda agree; tests call this at every step."""
+        self.cluster.check_invariants()
+        self.lives.check_invariants()
+        coming = {entry[3] for entry in self._agenda.entries().values() if entry[1] == REQUEUE}
+        assert coming == self.cluster.coming.keys(), f"jobs come back that are not to come, or the reverse: {coming}"
+
+
+_COUNTED: Final = ("_dated_so_far", "_told_at", "_settled", "_busy_until")

@@ -1,9 +1,10 @@
 """A job inside the server, and its life as a table; docs/design.md draws it."""
 
+from collections.abc import Callable, Mapping
 from math import inf, nan
-from typing import Final, Literal, Self
+from typing import Any, Final, Literal, Self
 
-from msgspec import Struct
+from msgspec import Struct, convert, to_builtins
 from msgspec.structs import replace
 
 from pipistrelle.protocol.events import JobDescription, JobSubmittedData
@@ -54,6 +55,8 @@ _UNNAMED: Final = (None, None, None, None, None)
 
 #: names of user, group, account, queue and QOS; None where the workload does not tell
 Labels = tuple[str | None, str | None, str | None, str | None, str | None]
+#: returns what is done for a job, given its id and the name of its profile
+WorkOf = Callable[[str, str], Profile]
 
 
 class Job(Struct, eq=False):
@@ -134,3 +137,34 @@ class Job(Struct, eq=False):
             attempt=attempt,
             energy=nan,
         )
+
+    def as_plain(self) -> dict[str, Any]:
+        """Return all that is known of it as plain values; of its work only whether it has some, which has a name."""
+        state = {name: getattr(self, name) for name in self.__struct_fields__}
+        state["alloc"] = str(self.alloc)
+        state["ending"] = None if self.ending is None else self.ending[2]
+        state["work"] = self.work is not None
+        state["resilience"] = None if self.resilience is None else to_builtins(self.resilience)
+        state["attempt"] = None if self.attempt is None else self.attempt.state()
+        return state
+
+    @classmethod
+    def of_plain(cls, state: dict[str, Any], entries: Mapping[int, Entry], work_of: WorkOf) -> Self:
+        """Return the job that `as_plain` tells of.
+
+        Parameters
+        ----------
+        entries
+            {number: entry} of the agenda.
+        work_of
+            returns what is done for a job, given its id and the name of its profile.
+        """
+        known = dict(state)
+        known["alloc"] = NodeSet.parse(state["alloc"])
+        known["ending"] = None if state["ending"] is None else entries[state["ending"]]
+        known["work"] = work_of(state["id"], state["profile"]) if state["work"] else None
+        for name in ("mapping", "labels"):
+            known[name] = None if state[name] is None else tuple(state[name])
+        known["resilience"] = None if state["resilience"] is None else convert(state["resilience"], Resilience)
+        known["attempt"] = None if state["attempt"] is None else Attempt.of_state(state["attempt"], known["alloc"])
+        return cls(**known)

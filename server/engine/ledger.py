@@ -1,7 +1,7 @@
 """Which units are free, which are taken: the only place where that changes."""
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -32,7 +32,7 @@ class Ledger:
     length.
     """
 
-    __slots__ = ("_bytes", "_held", "_held_blocked", "blocked", "idle", "units")
+    __slots__ = ("_held", "_held_blocked", "blocked", "idle", "units")
 
     def __init__(self, units: int) -> None:
         self.units = units
@@ -41,8 +41,6 @@ class Ledger:
         #: the units that no job can be started on; jobs that ran there before go on
         self.blocked = _NONE
         self._held = bytearray(units)
-        #: the same bytes, shape (units,)
-        self._bytes = np.frombuffer(self._held, np.uint8)
         self._held_blocked = _NONE
 
     def take(self, job: Job, text: str) -> NodeSet:
@@ -67,17 +65,17 @@ class Ledger:
                 "unknown_unit", f"'alloc' of {job.id} names unit {alloc.last}; the machine has 0-{self.units - 1}"
             )
         if len(intervals) > _MANY:
-            places = numbers(alloc)
-            if self._bytes[places].any():
+            places, held = numbers(alloc), np.frombuffer(self._held, np.uint8)
+            if held[places].any():
                 raise self._busy(job, alloc)
-            self._bytes[places] = 1
+            held[places] = 1
         else:
-            held = self._held
+            each = self._held
             for low, high in intervals:
-                if held.find(1, low, high + 1) >= 0:
+                if each.find(1, low, high + 1) >= 0:
                     raise self._busy(job, alloc)
             for low, high in intervals:
-                held[low : high + 1] = b"\1" * (high + 1 - low)
+                each[low : high + 1] = b"\1" * (high + 1 - low)
         self.idle -= size
         return alloc
 
@@ -88,7 +86,7 @@ class Ledger:
             self._held_blocked -= alloc
             alloc -= self.blocked
         if len(alloc.intervals) > _MANY:
-            self._bytes[numbers(alloc)] = 0
+            np.frombuffer(self._held, np.uint8)[numbers(alloc)] = 0
         else:
             held = self._held
             for low, high in alloc.intervals:
@@ -122,6 +120,21 @@ class Ledger:
         self.blocked = self.blocked - old or _NONE
         self._held_blocked -= old
         self.idle += len(free)
+
+    def state(self) -> dict[str, Any]:
+        """Return which units no job can have, and why."""
+        marked = NodeSet.of(unit for unit, held in enumerate(self._held) if held)
+        blocked, held_blocked = str(self.blocked), str(self._held_blocked)
+        return {"idle": self.idle, "marked": str(marked), "blocked": blocked, "held_blocked": held_blocked}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Let units be held and blocked as in such a state."""
+        self.idle = state["idle"]
+        self._held = bytearray(self.units)
+        for low, high in NodeSet.parse(state["marked"]).intervals:
+            self._held[low : high + 1] = b"\1" * (high + 1 - low)
+        self.blocked = NodeSet.parse(state["blocked"]) or _NONE
+        self._held_blocked = NodeSet.parse(state["held_blocked"])
 
     def _busy(self, job: Job, alloc: NodeSet) -> IllegalAllocation:
         """Return what tells that some units of an allocation cannot be had."""

@@ -8,6 +8,7 @@ from pipistrelle.protocol.events import JobCompleted, JobCompletedData, JobSubmi
 from pipistrelle.server.engine.agenda import END, PHASE
 from pipistrelle.server.engine.clockwork import Clockwork
 from pipistrelle.server.engine.jobs import Job, Step
+from pipistrelle.traces.batsim.profiles import Profile
 
 _NO_TIME: Final = (0.0, 0.0)
 
@@ -58,6 +59,15 @@ class Work(Protocol):
     def progress(self, job: Job) -> Progress:
         """Return how far a job is that has begun."""
 
+    def work_of(self, job_id: str, profile: str) -> Profile:
+        """Return what is done for a job with a profile of this name."""
+
+    def state(self) -> Any:
+        """Return how far the jobs are, as plain values."""
+
+    def restore(self, state: Any) -> None:
+        """Go on from such a state; the cluster has its jobs again."""
+
 
 class NoWork:
     """Where no hosts are known every job has a runtime."""
@@ -75,6 +85,16 @@ class NoWork:
     def progress(self, job: Job) -> Progress:
         """Return that nothing is done."""
         return Progress(0.0, job.profile)
+
+    def work_of(self, job_id: str, profile: str) -> Profile:
+        """Raise AssertionError."""
+        raise AssertionError(f"{job_id} has work, but there is nothing that does it")
+
+    def state(self) -> Any:
+        """Return nothing."""
+
+    def restore(self, state: Any) -> None:
+        """Do nothing."""
 
 
 class Lives:
@@ -101,6 +121,7 @@ class Lives:
         self._agenda = clockwork.agenda
         self._overheads = overheads
         self._work = work
+        self.work_of = work.work_of
         #: whether units may have gone down or come up since `idle_and_down` was asked last
         self.unsettled = False
 
@@ -146,6 +167,26 @@ class Lives:
         """Return how many units are free and in service, and how many are neither free nor held by a job."""
         return self._cluster.ledger.idle, 0
 
+    def state(self) -> dict[str, Any]:
+        """Return how far the running jobs are, as plain values."""
+        return {"work": self._work.state(), "unsettled": self.unsettled}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from such a state; the cluster has its jobs again."""
+        self._work.restore(state["work"])
+        self.unsettled = state["unsettled"]
+
+    def check_invariants(self) -> None:
+        """Assert that each running job has an end to come, or something else that it waits for."""
+        entries = self._agenda.entries()
+        ending = {entry[3] for entry in entries.values() if entry[1] == END}
+        for job in self._cluster.running.values():
+            if job.ending is not None:
+                assert entries.get(job.ending[2]) is job.ending, f"the end of {job.id} is not on the agenda"
+            assert (job.id in ending) == (job.ending is not None), f"{job.id} knows of no end, or of another"
+            assert job.ending is not None or self._is_awaited(job), f"{job.id} runs, and nothing will end it"
+        assert ending <= self._cluster.running.keys(), f"jobs are to end that do not run: {ending}"
+
     # -- how such jobs live -----------------------------------------------------------------------------------------
 
     def _begins(self, job: Job) -> None:
@@ -164,6 +205,10 @@ class Lives:
         """Take note that a job ends now; it still holds its units."""
         if job.work is not None:
             self._work.over(job)
+
+    def _is_awaited(self, job: Job) -> bool:
+        """Tell whether something else than its end on the agenda will end a running job."""
+        return job.work is not None or not job.alloc  # its scheduler will declare its end
 
     def _share(self, job: Job, done: float) -> Progress:
         return Progress(min(done, 1.0), job.profile if self._clockwork.rules.tells_profiles else None)

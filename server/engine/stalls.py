@@ -1,7 +1,7 @@
 """Finding out that a run will never end, and saying why."""
 
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 from pipistrelle.server.engine.cluster import Cluster
 from pipistrelle.server.errors import Stalled
@@ -22,6 +22,14 @@ class StallDetector:
         self._notices = 0
         self._steps = -1
         self._fruitless = 0
+
+    def state(self) -> list[float]:
+        """Return what was counted."""
+        return [self._instant, self._notices, self._steps, self._fruitless]
+
+    def restore(self, state: Any) -> None:
+        """Count on from such a state."""
+        self._instant, self._notices, self._steps, self._fruitless = state
 
     def same_instant(self, now: float, cluster: Cluster) -> None:
         """Count a further notice at one instant; Stalled if there were too many."""

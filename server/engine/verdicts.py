@@ -87,6 +87,15 @@ class Verdicts:
         """Return what is done with which class of what stands on the agenda."""
         return {CALL: self._called}
 
+    def state(self) -> dict[str, Any]:
+        """Return the calls that can be cancelled, by the number of their entry on the agenda."""
+        return {"calls": {call_id: entry[2] for call_id, entry in self.calls.items()}}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from such a state; the agenda is restored."""
+        entries = self._clockwork.agenda.entries()
+        self.calls = {call_id: entries[number] for call_id, number in state["calls"].items()}
+
     def _called(self, call_id: str) -> None:
         clockwork = self._clockwork
         self.calls.pop(call_id, None)

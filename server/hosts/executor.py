@@ -1,8 +1,8 @@
 """How work becomes time: jobs whose hosts decide how long they take."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from math import inf
-from typing import Final
+from typing import Any, Final
 
 from pipistrelle.protocol.events import Progress
 from pipistrelle.protocol.fields import LATEST
@@ -10,7 +10,7 @@ from pipistrelle.server.engine.agenda import PHASE, Agenda
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.errors import Stalled
 from pipistrelle.server.hosts.hosts import Hosts
-from pipistrelle.server.hosts.phases import Path, Run, Task, begin_phase, next_task
+from pipistrelle.server.hosts.phases import Path, Run, Task, begin_phase, next_task, phase_of
 from pipistrelle.server.hosts.sharing import fair_rates
 from pipistrelle.traces.batsim.profiles import Delay
 
@@ -67,10 +67,7 @@ class Executor:
             when it would never end.
         """
         assert job.work is not None
-        units = tuple(job.alloc)
-        places = units if job.mapping is None else tuple(units[place] for place in job.mapping)
-        run = Run(job.id, places, len(set(places)) < len(places), now + job.walltime, Path())
-        self._runs[job.id] = run
+        run = self._runs[job.id] = self._run_of(job, now + job.walltime)
         run.phase = begin_phase(run, run.path.descend(job.work), self._hosts, self._bandwidth)
         self._replace(now, run, [], run.phase.tasks)
 
@@ -114,6 +111,33 @@ class Executor:
         run = self._runs[job.id]
         assert run.phase is not None
         return run.path.progress(run.phase.leaf, run.phase.share(now))
+
+    def state(self) -> dict[str, Any]:
+        """Return how far each job is, as plain values."""
+        runs = []
+        for run in self._runs.values():
+            assert run.phase is not None
+            tasks = [task.state() for task in run.phase.tasks]
+            runs.append([run.job_id, run.limit, run.path.begun(), [run.phase.over, tasks]])
+        at_work = [[host, [task.number for task in tasks]] for host, tasks in self._at_work.items()]
+        return {"runs": runs, "tasks": self._tasks_so_far, "at_work": at_work}
+
+    def restore(self, state: dict[str, Any], jobs: Mapping[str, Job]) -> None:
+        """Go on from such a state with the running jobs, by id; hosts and agenda are restored."""
+        entries = self._agenda.entries()
+        for job_id, limit, begun, known in state["runs"]:
+            job = jobs[job_id]
+            assert job.work is not None
+            run = self._runs[job_id] = self._run_of(job, limit)
+            run.phase = phase_of(run, run.path.enter(job.work, begun), self._hosts, self._bandwidth, known, entries)
+            self._tasks.update((task.number, task) for task in run.phase.tasks)
+        self._tasks_so_far = state["tasks"]
+        self._at_work = {host: {self._tasks[number]: None for number in numbers} for host, numbers in state["at_work"]}
+
+    def _run_of(self, job: Job, limit: float) -> Run:
+        units = tuple(job.alloc)
+        places = units if job.mapping is None else tuple(units[place] for place in job.mapping)
+        return Run(job.id, places, len(set(places)) < len(places), limit, Path())
 
     def speed_changed(self, now: float, hosts: Iterable[int]) -> None:
         """Go on at the present speed on these hosts, which must be metered: no others can change their speed.

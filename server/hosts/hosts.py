@@ -1,8 +1,8 @@
 """The hosts of a machine at work: how fast each is now, how busy, and what it draws and has consumed."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import fsum, isfinite
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -179,6 +179,32 @@ class Hosts:
         self._all_watts.add(-old)
         self._all_watts.add(new)
 
+    def handlers(self) -> dict[int, Callable[[Any], None]]:
+        """Return nothing: they do nothing by themselves."""
+        return {}
+
+    def state(self) -> dict[str, Any]:
+        """Return how each host is, and what was drawn so far, as plain values."""
+        return {
+            "pstate": list(self._pstate),
+            "load": list(self._load),
+            "since": self._since.tolist(),
+            "joules": self._joules.tolist(),
+            "watts": self._watts.tolist(),
+            "all_since": self._all_since,
+            "sums": [one.state() for one in (self._all_joules, self._all_watts, self._least_watts)],
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from such a state."""
+        self._pstate, self._load = list(state["pstate"]), list(state["load"])
+        self._speed = [host.speeds[pstate] for host, pstate in zip(self._hosts, self._pstate, strict=True)]
+        self._since, self._joules = np.array(state["since"]), np.array(state["joules"])
+        self._watts = np.array(state["watts"])
+        self._all_since = state["all_since"]
+        for one, known in zip((self._all_joules, self._all_watts, self._least_watts), state["sums"], strict=True):
+            one.restore(known)
+
     # -- what they draw ---------------------------------------------------------------------------------------------
 
     def power(self, units: NodeSet | None = None) -> float:
@@ -217,6 +243,18 @@ class JobMeter(Observer):
         #: {job id: joules of its units from time 0 to its start}
         self._before: dict[str, float] = {}
 
+    def handlers(self) -> dict[int, Callable[[Any], None]]:
+        """Return nothing: it does nothing by itself."""
+        return {}
+
+    def state(self) -> dict[str, float]:
+        """Return what was read when the running jobs began."""
+        return dict(self._before)
+
+    def restore(self, state: dict[str, float]) -> None:
+        """Go on from such a state."""
+        self._before = dict(state)
+
     def started(self, now: float, job: Job) -> None:
         """Read the meter."""
         self._before[job.id] = self._hosts.energy(now, job.alloc)
@@ -236,6 +274,14 @@ class _Sum:
     def __init__(self) -> None:
         self._sum = 0.0
         self._error = 0.0
+
+    def state(self) -> list[float]:
+        """Return the sum, and the error that is carried along."""
+        return [self._sum, self._error]
+
+    def restore(self, state: list[float]) -> None:
+        """Go on from such a state."""
+        self._sum, self._error = state
 
     def add(self, number: float) -> None:
         """Add a number."""

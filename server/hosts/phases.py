@@ -1,8 +1,9 @@
 """A job's work as a row of phases, and each phase as tasks on hosts."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from math import floor, inf
+from typing import Any
 
 from msgspec import Struct
 
@@ -40,15 +41,16 @@ class Task(Struct, eq=False):
         how long it takes at least, s, whatever the hosts do: a delay, or the time to send and receive.
     each
         flops on each of its hosts, if these are equal and of one rank each.
-    later
-        what the same rank does next: pairs of a usage trace.
+    rank, step
+        of a usage trace, which of its ranks, and which of that rank's steps; -1 and 0 for other tasks.
     """
 
     phase: "Phase"
     demands: dict[int, Demand]
     least: float = 0.0
     each: float | None = None
-    later: Iterator[tuple[float, float]] | None = None
+    rank: int = -1
+    step: int = 0
     #: how long the whole takes where it meets no other task, s
     alone: float = 0.0
     #: how much of it was done at time ``since``, 0 to 1
@@ -60,6 +62,17 @@ class Task(Struct, eq=False):
     #: on the agenda, where its number stands for it
     number: int = -1
     entry: Entry | None = None
+
+    def state(self) -> dict[str, Any]:
+        """Return how far it is, as plain values, and which step of which rank it is."""
+        numbers = [self.number, self.rank, self.step, None if self.entry is None else self.entry[2]]
+        return {"numbers": numbers, "times": [self.alone, self.done, self.since, self.seconds, self.ends]}
+
+    def restore(self, state: dict[str, Any], entries: Mapping[int, Entry]) -> None:
+        """Go on from such a state; ``entries`` are those on the agenda, by number."""
+        self.number, _, _, entry = state["numbers"]
+        self.entry = None if entry is None else entries[entry]
+        self.alone, self.done, self.since, self.seconds, self.ends = state["times"]
 
     def share(self, now: float) -> float:
         """Return how much of it is done, 0 to 1."""
@@ -138,6 +151,19 @@ class Path:
                 return self.descend(composed.seq[begun % len(composed.seq)])
         return None
 
+    def begun(self) -> list[int]:
+        """Return for each composed profile around the present leaf how many of its parts were begun, this one too."""
+        return [begun for _, begun in self._frames]
+
+    def enter(self, profile: Profile, begun: Sequence[int]) -> Leaf:
+        """Enter a profile as far as was begun, in place of `descend`, and return its present leaf."""
+        for number in begun:
+            assert isinstance(profile, Composed)
+            self._frames.append((profile, number))
+            profile = profile.seq[(number - 1) % len(profile.seq)]
+        assert not isinstance(profile, Composed)
+        return profile
+
     def progress(self, leaf: Leaf, done: float) -> Progress:
         """Return how far the whole is when ``done`` (0 to 1) of the present leaf is; nested as the profiles are.
 
@@ -164,10 +190,10 @@ def begin_phase(run: Run, leaf: Leaf, hosts: Hosts, bandwidth: float | None) -> 
     if isinstance(leaf, Delay):
         phase.tasks.append(Task(phase, {}, leaf.delay))
     elif isinstance(leaf, UsageTrace):
-        for host, steps in zip(run.places, leaf.phases, strict=True):
+        for rank, (host, steps) in enumerate(zip(run.places, leaf.phases, strict=True)):
             cores = hosts.cores(host)
             phase.flops += sum(flops * _cores_used(share, cores) for share, flops in steps)
-            task = _next_of_rank(phase, host, iter(steps), hosts)
+            task = _next_of_rank(phase, rank, 0, hosts)
             if task is not None:
                 phase.tasks.append(task)
         if not phase.tasks:  # nothing is to be done, but something must tell that it is over
@@ -177,21 +203,39 @@ def begin_phase(run: Run, leaf: Leaf, hosts: Hosts, bandwidth: float | None) -> 
     return phase
 
 
+def phase_of(run: Run, leaf: Leaf, hosts: Hosts, bandwidth: float | None, state: Any, entries: Any) -> Phase:
+    """Return the phase of a run that has this state: a pair of what is over (flops) and its tasks' states."""
+    phase = begin_phase(run, leaf, hosts, bandwidth)
+    phase.over, tasks = state
+    (only, *_) = phase.tasks
+    phase.tasks = []
+    for known in tasks:
+        _, rank, step, _ = known["numbers"]
+        task = only if rank < 0 else _next_of_rank(phase, rank, step, hosts)
+        assert task is not None
+        task.restore(known, entries)
+        phase.tasks.append(task)
+    return phase
+
+
 def next_task(task: Task, hosts: Hosts) -> Task | None:
     """Return what the rank of a task that is done does next; None if that was all."""
-    if task.later is None:
+    if task.rank < 0:
         return None
-    ((host, demand),) = task.demands.items()
+    (demand,) = task.demands.values()
     task.phase.over += demand.flops
-    return _next_of_rank(task.phase, host, task.later, hosts)
+    return _next_of_rank(task.phase, task.rank, task.step + 1, hosts)
 
 
-def _next_of_rank(phase: Phase, host: int, steps: Iterator[tuple[float, float]], hosts: Hosts) -> Task | None:
-    for share, flops in steps:
+def _next_of_rank(phase: Phase, rank: int, begin: int, hosts: Hosts) -> Task | None:
+    assert isinstance(phase.leaf, UsageTrace)
+    host, steps = phase.run.places[rank], phase.leaf.phases[rank]
+    for step in range(begin, len(steps)):
+        share, flops = steps[step]
         if flops > 0:
             # As Batsim does it: a parallel task with a rank for each core that is used
             cores = _cores_used(share, hosts.cores(host))
-            return Task(phase, {host: Demand(flops * cores, cores, flops)}, later=steps)
+            return Task(phase, {host: Demand(flops * cores, cores, flops)}, rank=rank, step=step)
     return None
 
 

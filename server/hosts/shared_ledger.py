@@ -1,6 +1,7 @@
 """Which jobs' units are which, when several jobs may run on one unit at a time."""
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
@@ -58,6 +59,15 @@ class SharedLedger(Ledger):
         old = units & self.blocked
         super().unblock(old)
         self.idle -= self._used(old)
+
+    def state(self) -> dict[str, Any]:
+        """Return which units are blocked, and how many jobs each has."""
+        return {**super().state(), "jobs": self._jobs.tolist()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Let units be taken and blocked as in such a state."""
+        super().restore(state)
+        self._jobs = np.array(state["jobs"], np.int32)
 
     def _used(self, units: NodeSet) -> int:
         """Return how many of these units have jobs."""

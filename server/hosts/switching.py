@@ -75,6 +75,27 @@ class Switchboard:
         """Return what is done with which class of what stands on the agenda."""
         return {SWITCH: self.over}
 
+    def state(self) -> dict[str, Any]:
+        """Return what is on its way, asleep or unavailable, as plain values."""
+        requests = list({id(leg.request): leg.request for leg in self._legs.values()}.values())
+        return {
+            "requests": [[str(one.units), one.pstate, one.left] for one in requests],
+            "legs": [[number, requests.index(leg.request), str(leg.units)] for number, leg in self._legs.items()],
+            "legs_so_far": self._legs_so_far,
+            "on_the_way": str(self._on_the_way),
+            "asleep": str(self._asleep),
+            "unavailable": str(self._unavailable),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from such a state; which units are blocked the ledger knows."""
+        requests = [Request(NodeSet.parse(units), pstate, left) for units, pstate, left in state["requests"]]
+        self._legs = {number: Leg(requests[at], NodeSet.parse(units)) for number, at, units in state["legs"]}
+        self._legs_so_far = state["legs_so_far"]
+        self._on_the_way = NodeSet.parse(state["on_the_way"])
+        self._asleep = NodeSet.parse(state["asleep"])
+        self._unavailable = NodeSet.parse(state["unavailable"])
+
     # -- power states -----------------------------------------------------------------------------------------------
 
     def request(self, now: float, resources: str, state: str) -> None:

@@ -1,12 +1,16 @@
 """Jobs whose hosts decide how long they take: between their lives and what works through their profiles."""
 
+from collections.abc import Callable
 from math import inf
+from typing import Any
 
 from pipistrelle.protocol.events import Progress
 from pipistrelle.server.engine.agenda import END
+from pipistrelle.server.engine.arrivals import outcome
 from pipistrelle.server.engine.clockwork import Clockwork
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.hosts.executor import Executor
+from pipistrelle.traces.batsim.profiles import Profile
 
 
 class HostWork:
@@ -18,11 +22,26 @@ class HostWork:
         the run's.
     executor
         does the work; its phases are on the same agenda.
+    profile_of
+        returns a profile, given the prefix of a job's id and the profile's name.
     """
 
-    def __init__(self, clockwork: Clockwork, executor: Executor) -> None:
+    def __init__(self, clockwork: Clockwork, executor: Executor, profile_of: Callable[[str, str], Profile]) -> None:
+        self._profile_of = profile_of
         self._clockwork = clockwork
         self._executor = executor
+
+    def work_of(self, job_id: str, profile: str) -> Profile:
+        """Return what is done for a job with a profile of this name."""
+        return outcome(self._profile_of(job_id.partition("!")[0], profile))[0]
+
+    def state(self) -> dict[str, Any]:
+        """Return how far the jobs are, as plain values."""
+        return self._executor.state()
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from such a state; the cluster has its jobs again."""
+        self._executor.restore(state, self._clockwork.cluster.running)
 
     def begins(self, job: Job) -> None:
         """Let a job that was just given its units begin to work; its walltime is put on the agenda."""

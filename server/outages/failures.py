@@ -71,6 +71,14 @@ class _Down:
     def __init__(self) -> None:
         self._times: dict[int, int] = {}
 
+    def state(self) -> list[list[int]]:
+        """Return each node with the number of its reasons."""
+        return list(map(list, self._times.items()))
+
+    def restore(self, state: list[list[int]]) -> None:
+        """Let the nodes be down for so many reasons."""
+        self._times = {node: times for node, times in state}  # noqa: C416 - pairs come as lists
+
     def more(self, nodes: Iterable[int]) -> NodeSet:
         """Count a reason for each node; return those that had none."""
         times = self._times
@@ -144,8 +152,9 @@ class Failures:
         self._maintained = _Down()
         self._fruitless = 0
         self._steps = -1
-        #: the outages that strike next; their time is on the agenda
+        #: the outages that strike next, whose time is on the agenda; and how often these were taken
         self._next: list[Outage] = []
+        self._instants = 0
         #: {number: what is planned}, of what was announced, or is next to be, and is not over; they are counted
         self._plans: dict[int, Maintenance] = {}
         self._planned_so_far = 0
@@ -156,10 +165,36 @@ class Failures:
         """Return what is done with which class of what stands on the agenda."""
         return {FAILURE: self._fail, REPAIR: self._repair, MAINTENANCE: self._maintain}
 
+    def state(self) -> dict[str, Any]:
+        """Return how many outages and plans have been taken, and what is down for which reason."""
+        return {
+            "instants": self._instants,
+            "failed": self._failed.state(),
+            "maintained": self._maintained.state(),
+            "planned": self._planned_so_far,
+            "plans": list(self._plans),
+            "fruitless": self._fruitless,
+            "steps": self._steps,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from such a state: what has passed of outages and plans is passed over."""
+        while self._instants < state["instants"]:
+            self._next = self._feed.next_instant()
+            self._instants += 1
+        while self._planned_so_far < state["planned"]:
+            self._planned_so_far += 1
+            self._plans[self._planned_so_far] = next(self._planned)
+        self._plans = {number: self._plans[number] for number in state["plans"]}
+        self._failed.restore(state["failed"])
+        self._maintained.restore(state["maintained"])
+        self._fruitless, self._steps = state["fruitless"], state["steps"]
+
     # -- what comes unexpected --------------------------------------------------------------------------------------
 
     def _put_next_failure(self) -> None:
         self._next = self._feed.next_instant()
+        self._instants += 1
         if self._next:
             self._clockwork.agenda.put(self._next[0].down, FAILURE, len(self._next))
 
