@@ -1,6 +1,6 @@
 """The jobs of a machine that can fail: how each begins, is struck, goes on or gives up, and comes back."""
 
-from math import fsum, inf, nan
+from math import fsum, inf, isnan, nan
 from typing import Any, Final
 
 import numpy as np
@@ -190,7 +190,7 @@ class FailingLives(Lives):
     def _leaves(self, job: Job) -> None:
         """Take note that a job ends now; it still holds its units."""
         attempt = _attempt(job)
-        if job.work is not None and attempt.began == attempt.began:
+        if job.work is not None and not isnan(attempt.began):
             self._work.over(job)
         if self._jobs.pop(attempt.serial, None) is None:  # it ran elsewhere, as its scheduler had declared
             return
@@ -211,7 +211,7 @@ class FailingLives(Lives):
         """Return how far a running job has come."""
         attempt = _attempt(job)
         if job.work is not None:
-            return self._work.progress(job)
+            return self._share(job, 0.0) if isnan(attempt.began) else self._work.progress(job)
         done = attempt.saved
         if attempt.progress is not None:
             account = attempt.progress.account(self._work_time(job))

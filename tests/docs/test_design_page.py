@@ -1,8 +1,11 @@
 """docs/design.md: its layers, files and diagram are those of the code."""
 
+import ast
 import re
 import runpy
 from pathlib import Path
+
+import pytest
 
 from pipistrelle.server.engine.jobs import LIFE
 
@@ -46,3 +49,41 @@ def test_the_files_answer_questions(section, table):
         assert match is not None
         assert match[1] == match[2]
         assert (ROOT / match[1]).is_file()
+
+
+def methods() -> dict[str, dict[str, ast.FunctionDef]]:
+    """Return {class: {method: its syntax}} of the server."""
+    return {
+        one.name: {part.name: part for part in one.body if isinstance(part, ast.FunctionDef)}
+        for path in (ROOT / "server").rglob("*.py")
+        for one in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(one, ast.ClassDef)
+    }
+
+
+def in_a_table(part: ast.FunctionDef, key: str, method: str) -> bool:
+    """Tell whether a function writes down a dictionary in which a name leads to a method."""
+    return any(
+        isinstance(name, ast.Name) and name.id == key and isinstance(value, ast.Attribute) and value.attr == method
+        for table in ast.walk(part)
+        if isinstance(table, ast.Dict)
+        for name, value in zip(table.keys, table.values, strict=True)
+    )
+
+
+@pytest.mark.parametrize("way", ["A job's way through the code", "A failure's way through the code"])
+def test_each_arrow_is_a_call(section, way):
+    """Of two methods of the server, the first calls the second, or the second's class puts it into a table."""
+    shown = re.search(r"^```mermaid\nflowchart TD\n(.*?)^```$", section(PAGE, way), flags=re.MULTILINE | re.DOTALL)
+    assert shown is not None
+    known = methods()
+    for line in shown[1].splitlines():
+        arrow = re.fullmatch(r"    (\w+)\.(\w+) (?:-- (\w+) )?--> (\w+)\.(\w+)", line)
+        assert arrow is not None, line
+        caller, call, key, called, method = arrow.groups()
+        assert method in known[called], line
+        if key is None:
+            names = {node.attr for node in ast.walk(known[caller][call]) if isinstance(node, ast.Attribute)}
+            assert method in names, line
+        else:
+            assert any(in_a_table(part, key, method) for part in known[called].values()), line

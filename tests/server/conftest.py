@@ -143,7 +143,7 @@ class Play:
         """Return the lines of the next notice, None when the run is over."""
         before = self.notice
         notice = self.notice = self.engine.advance()
-        self.engine.cluster.check_invariants()
+        self.engine.check_invariants()
         if notice is None:
             return None
         times = [event.timestamp for event in notice.events]
@@ -160,7 +160,7 @@ class Play:
         reply = Reply(self.notice.seq, self.now if now is None else now, list(decisions), wake)
         self.not_before = max([self.now, reply.now, *(decision.timestamp for decision in decisions)])
         self.engine.apply(reply)
-        self.engine.cluster.check_invariants()
+        self.engine.check_invariants()
 
     def say(
         self, *decisions: Decision, now: float | None = None, wake: tuple[WakeType, ...] | None = None

@@ -151,7 +151,7 @@ def test_work_nodes_and_time_add_up(
     try:
         while (notice := engine.advance()) is not None:
             engine.apply(runtime.answer(notice))
-            engine.cluster.check_invariants()
+            engine.check_invariants()
     except Stalled:
         pytest.fail("the run stalled")
     engine.end("completed")

@@ -197,7 +197,7 @@ def test_whatever_a_scheduler_does_the_rules_hold(
     elif game.engine.clockwork.stopped is None and game.notice.seq < MOST_NOTICES:
         assert not left, "a run that is over has no job left"
         assert len(ordered) == sum(name.startswith("w0!") for name in witness.jobs)
-    event("stalled" if stalled else "stopped" if game.engine.stopped is not None else "over")
+    event("stalled" if stalled else "stopped" if game.engine.clockwork.stopped is not None else "over")
     event(f"{len(judged) // 5 * 5}+ rejections")
 
 
