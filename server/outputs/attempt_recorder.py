@@ -41,6 +41,17 @@ class AttemptRecorder(Observer):
         self._attempts = self._files.open(f"{self._prefix}attempts.csv", ATTEMPT_COLUMNS)
         self._nodes = self._files.open(f"{self._prefix}nodes.csv", NODE_COLUMNS)
 
+    def state(self) -> list[int]:
+        """Return how long each file is, in bytes."""
+        return self._files.state()
+
+    def restore(self, state: list[int]) -> None:
+        """Write on to the files that there are, in place of `begins`; what came after the state is cut off."""
+        self._attempts, self._nodes = (
+            self._files.reopen(f"{self._prefix}{name}.csv", size)
+            for name, size in zip(("attempts", "nodes"), state, strict=True)
+        )
+
     def ended(self, now: float, job: Job) -> None:
         """Write the line of an attempt that had units."""
         if job.state != "REJECTED" and job.alloc:

@@ -15,6 +15,8 @@ SWITCHING_OFF: Final = 2
 IDLE: Final = 3
 COMPUTING: Final = 4
 UNAVAILABLE: Final = 5
+#: {array: kind of its numbers}
+_ARRAYS: Final = {"_state": np.int8, "_since": np.float64, "_jobs": np.int32, "_spent": np.float64}
 #: the states' names in Batsim's column names, by number
 STATES: Final = ("sleeping", "switching_on", "switching_off", "idle", "computing", "unavailable")
 
@@ -43,6 +45,16 @@ class MachineBook:
     def unit_seconds(self, state: int) -> float:
         """Return how long units have been in a state, all units' times together, in seconds."""
         return fsum(self._spent[state])
+
+    def state(self) -> dict[str, Any]:
+        """Return what each unit does and has done, as plain values."""
+        return {name: getattr(self, name).tolist() for name in _ARRAYS}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from such a state."""
+        for name, kind in _ARRAYS.items():
+            setattr(self, name, np.array(state[name], dtype=kind))
+        self._counts = np.bincount(self._state, minlength=len(STATES)).tolist()
 
     def job_begins(self, now: float, units: NodeSet) -> None:
         """Note that a job starts on units, perhaps beside others."""

@@ -2,7 +2,7 @@
 
 from array import array
 from math import fsum
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -14,6 +14,7 @@ from pipistrelle.server.outputs.reliability_book import ReliabilityBook, Reliabi
 #: threshold of the bounded slowdown in seconds (Feitelson et al., "Theory and practice in parallel job
 #: scheduling", 1997)
 TAU: Final = 10.0
+_COUNTED: Final = ("submitted_jobs", "_states", "_units", "_first_submit", "_last_end")
 
 
 class Summary(Struct, frozen=True, kw_only=True):
@@ -129,6 +130,21 @@ class Metrics(Observer):
     def ends(self, now: float, reason: EndReason, message: str) -> None:
         """Keep why the run ended."""
         self._reason, self._message = reason, message
+
+    def state(self) -> dict[str, Any]:
+        """Return what was counted so far, as plain values."""
+        arrays = {"waits": self._waits.tolist(), "runs": self._runs.tolist(), "busy": self._busy.tolist()}
+        earlier = {root: list(times) for root, times in self._earlier.items()}
+        counted = {name: getattr(self, name) for name in _COUNTED}
+        return {**counted, **arrays, "earlier": earlier, "_states": dict(self._states)}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Count on from such a state."""
+        self._waits, self._runs = array("d", state["waits"]), array("d", state["runs"])
+        self._busy = array("d", state["busy"])
+        self._earlier = {root: (wait, run) for root, (wait, run) in state["earlier"].items()}
+        for name in _COUNTED:
+            setattr(self, name, state[name])
 
     def summary(self) -> Summary:
         """Return the figures so far; sums are exact (fsum), hence independent of the order of the jobs."""

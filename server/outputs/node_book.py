@@ -1,6 +1,8 @@
 """What became of each node's time: busy, idle or down."""
 
+from collections.abc import Mapping
 from math import inf
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +16,14 @@ from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
 
 NODE_COLUMNS = "node,pool,failures,maintenances,time_up,time_down,time_in_maintenance,time_busy,time_idle,availability"
+#: {array: kind of its numbers}
+_ARRAYS: Final = {
+    "_busy": np.float64,
+    "_went_down": np.float64,
+    "_planned": np.bool_,
+    "_downtime": np.float64,
+    "_counts": np.int64,
+}
 
 
 class NodeBook(Observer):
@@ -41,6 +51,23 @@ class NodeBook(Observer):
         self._downtime = np.zeros((2, nodes))
         self._counts = np.zeros((2, nodes), dtype=np.int64)
         self._end = 0.0
+
+    def state(self) -> dict[str, Any]:
+        """Return the account so far, as plain values."""
+        return {
+            **{name: getattr(self, name).tolist() for name in _ARRAYS},
+            "running": list(self._running),
+            "held_down": self._held_down,
+            "down_times": [[node, times] for node, times in self._down_times.items()],
+        }
+
+    def restore(self, state: dict[str, Any], running: Mapping[str, Job]) -> None:
+        """Go on from such a state; ``running`` has the jobs that run, by id."""
+        for name, kind in _ARRAYS.items():
+            setattr(self, name, np.array(state[name], dtype=kind))
+        self._running = {job_id: running[job_id] for job_id in state["running"]}
+        self._held_down = state["held_down"]
+        self._down_times = {node: [list(time) for time in times] for node, times in state["down_times"]}
 
     def started(self, now: float, job: Job) -> None:
         """Count the job's units as held."""

@@ -1,9 +1,10 @@
 """A run's output files, in the formats that Batsim's tools read; docs/outputs.md describes every column."""
 
+import os
 import re
 from math import inf, isnan
 from pathlib import Path
-from typing import Final, TextIO
+from typing import Any, Final, TextIO
 
 from pipistrelle.protocol.decisions import CallMeLater, CancelCall, Decision, ExecuteJob, KillJob, Malformed
 from pipistrelle.protocol.events import DecisionRejectedData
@@ -56,6 +57,22 @@ class Recorder(Observer):
         self._machine = self._files.open(f"{self._prefix}machine_states.csv", columns)
         self._decisions = self._files.open(f"{self._prefix}decisions.csv", DECISION_COLUMNS)
 
+    def state(self) -> dict[str, Any]:
+        """Return how long each file is, in bytes, and what was written last."""
+        return {"files": self._files.state(), "units": self._units, "last": list(self._last)}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Write on to the files that there are, in place of `begins`; what came after the state is cut off."""
+        names = ("jobs", "machine_states", "decisions")
+        files = [
+            self._files.reopen(f"{self._prefix}{name}.csv", size)
+            for name, size in zip(names, state["files"], strict=True)
+        ]
+        self._jobs, self._machine, self._decisions = files
+        self._units = state["units"]
+        idle, down = state["last"]
+        self._last = (idle, down)
+
     def ended(self, now: float, job: Job) -> None:
         """Write the job's line."""
         self._files.write(self._jobs, job_line(job))
@@ -103,6 +120,27 @@ class CsvFiles:
             raise unwritable(path, error, self._option) from None
         self._files.append(file)
         self.write(file, f"{columns}\n")
+        return file
+
+    def state(self) -> list[int]:
+        """Write what is left and return the files' sizes in bytes; OutputFailed if that cannot be done."""
+        sizes = []
+        for file in self._files:
+            try:
+                file.flush()
+            except OSError as error:
+                raise unwritable(file.name, error, self._option) from None
+            sizes.append(os.fstat(file.fileno()).st_size)
+        return sizes
+
+    def reopen(self, path: str, size: int) -> TextIO:
+        """Open a file that has lines already, and cut it off after ``size`` bytes; OutputFailed if that cannot be."""
+        try:
+            os.truncate(path, size)
+            file = open(path, "a", encoding="utf-8", newline="", buffering=_BUFFER_BYTES)  # noqa: SIM115 - see `close`
+        except OSError as error:
+            raise unwritable(path, error, self._option) from None
+        self._files.append(file)
         return file
 
     def write(self, file: TextIO, line: str) -> None:

@@ -1,6 +1,6 @@
 """A run's state, taken at any time, through JSON and into a new engine: the rest of the run is the same."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from math import inf
 from random import Random
 from typing import Any
@@ -41,6 +41,9 @@ from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.errors import Stalled
 from pipistrelle.server.outages.reliability import Reliability
+from pipistrelle.server.outputs.metrics import Metrics
+from pipistrelle.server.outputs.node_book import NodeBook
+from pipistrelle.server.outputs.reliability_book import ReliabilityBook
 from pipistrelle.traces.resilience import Resilience
 
 NODES = 6
@@ -128,30 +131,59 @@ def answer(engine: Engine, notice: Notice, seed: int) -> Reply:
     return Reply(notice.seq, max([now, *(one.timestamp for one in made)]), made, chance.choice(WAKES))
 
 
+class Books:
+    """All that keeps account of a run."""
+
+    def __init__(self, machine: Platform) -> None:
+        self.nodes = NodeBook(machine)
+        self.reliability = ReliabilityBook(self.nodes)
+        self.metrics = Metrics(reliability=self.reliability)
+
+    def observers(self) -> list[Observer]:
+        """Return them in the order in which they are told."""
+        return [self.nodes, self.reliability, self.metrics]
+
+    def state(self) -> list[Any]:
+        """Return the states of all."""
+        return [self.nodes.state(), self.reliability.state(), self.metrics.state()]
+
+    def restore(self, state: list[Any], running: Any) -> None:
+        """Go on from these states."""
+        self.nodes.restore(state[0], running)
+        self.reliability.restore(state[1])
+        self.metrics.restore(state[2])
+
+
 def played(
-    build: Callable[[Story], Engine], seed: int, resume_at: int | None = None, reply: Any = answer
-) -> tuple[list[Any], list[str]]:
-    """Return the notices and what observers were told; at a notice the engine gives way to one from its state."""
-    story = Story()
-    engine = build(story)
+    build: Callable[[Sequence[Observer]], Engine], machine: Platform, seed: int, resume_at: int | None = None
+) -> tuple[list[Any], list[str], Any, list[str]]:
+    """Return the notices, what observers were told and the books' figures.
+
+    At a notice engine and books give way to new ones that go on from their states.
+    """
+    story, books = Story(), Books(machine)
+    engine = build([story, *books.observers()])
     told: list[Any] = []
     try:
         while (notice := engine.advance()) is not None and notice.seq < MOST_NOTICES:
             told.append(plain(notice.events))
             engine.check_invariants()
-            engine.apply(reply(engine, notice, seed))
+            engine.apply(answer(engine, notice, seed))
             engine.check_invariants()
             if notice.seq == resume_at:
-                state = to_json(engine.state())
-                engine = build(story)
+                state, kept = to_json(engine.state()), to_json(books.state())
+                books = Books(machine)
+                engine = build([story, *books.observers()])
                 engine.restore(from_json(state))
+                books.restore(from_json(kept), engine.cluster.running)
                 assert to_json(engine.state()) == state
+                assert to_json(books.state()) == kept
                 engine.check_invariants()
     except Stalled as stalled:
         told.append(str(stalled))
     told.append(plain(engine.end("completed").events))
     engine.close()
-    return told, story.lines
+    return told, story.lines, books.metrics.summary(), books.nodes.lines()
 
 
 def outages_of(rows: list[tuple[int, int, int]]) -> Outages:
@@ -220,18 +252,18 @@ def test_a_run_goes_on_from_its_state(
         for number, (submit, size, runtime, limit) in enumerate(sorted(rows)):
             yield Job(f"w0!{number}", float(submit), size, float(limit), float(runtime), "p")
 
-    def build(story: Story) -> Engine:
+    def build(observers: Sequence[Observer]) -> Engine:
         return native_engine(
             SimulationBeginsData(NODES, workloads={"w0": "test"}),
             machine,
             jobs(),
             features=("wake_filter", *(("failures",) if aware else ())),
-            observers=[story],
+            observers=observers,
             reliability=reliability if fails else None,
             conditions=waits,
         )
 
     with patch("pipistrelle.server.outages.failures.MAX_FRUITLESS", 30):  # not ten thousand outages without a job
-        straight = played(build, seed)
+        straight = played(build, machine, seed)
         event(f"resumed: {len(straight[0]) > resume_at}")
-        assert played(build, seed, resume_at) == straight
+        assert played(build, machine, seed, resume_at) == straight

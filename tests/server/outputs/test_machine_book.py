@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipistrelle.protocol.base.state import from_json, to_json
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.server.outputs.machine_book import (
     COMPUTING,
@@ -117,3 +118,18 @@ def test_no_unit_is_lost(steps: list[tuple[str, set[int]]]) -> None:
         total = sum(book.unit_seconds(state) for state in range(len(STATES)))
         assert total == pytest.approx(round(total))
         assert total <= 6 * now
+
+
+def test_a_book_goes_on_from_its_state() -> None:
+    """Counts and sums of a book that was restored are those of the one that went on."""
+    book = MachineBook(4)
+    book.job_begins(1.0, NodeSet.parse("0-2"))
+    book.leave(2.5, NodeSet.parse("1"))
+    other = MachineBook(4)
+    other.restore(from_json(to_json(book.state())))
+    for each in (book, other):
+        each.job_ends(4.0, NodeSet.parse("0-2"))
+        each.come_back(6.0, NodeSet.parse("1"))
+
+    assert other.counts == book.counts
+    assert [other.unit_seconds(state) for state in range(6)] == [book.unit_seconds(state) for state in range(6)]

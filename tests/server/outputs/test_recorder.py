@@ -17,6 +17,7 @@ from pipistrelle.protocol.decisions import (
 )
 from pipistrelle.schedulers.catalogue.registry import make_policy
 from pipistrelle.schedulers.policy.runtime import Runtime
+from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.errors import OutputFailed
 from pipistrelle.server.outputs.recorder import Recorder
 from pipistrelle.server.setup import Setup
@@ -279,3 +280,56 @@ def test_a_disk_that_fills_up_ends_the_run_before_its_end(play: Any, tmp_path: P
         write_much()
     with pytest.raises(OutputFailed):
         game.end()
+
+
+def test_files_go_on_from_a_state(play: Any, tmp_path: Path) -> None:
+    """A recorder that takes over cuts off what came after the state, and writes what the first would have written."""
+    rows = [("1", 0, 2, 10, 20), ("2", 0.5, 3, 5, 7.25), ("3", 1, 1, 10, 30)]
+    names = ("jobs", "machine_states", "decisions")
+
+    def run(folder: Path, *, resumed: bool) -> list[bytes]:
+        folder.mkdir()
+        recorders = [Recorder(f"{folder}/")]
+        game = play(4, rows, observers=[Relay(recorders)])
+        game.begin()
+        game.say(game.execute("1", "0-1"))
+        game.say(game.reject("3"))
+        if resumed:
+            state = recorders[0].state()
+            recorders[0].decided(9.0, game.reject("9"), None)
+            recorders[0].ends(9.0, "error", "")
+            recorders[0] = Recorder(f"{folder}/")
+            recorders[0].restore(state)
+        game.say(game.execute("2", "1-3"))
+        game.say()
+        game.end()
+        return [(folder / f"{name}.csv").read_bytes() for name in names]
+
+    assert run(tmp_path / "resumed", resumed=True) == run(tmp_path / "straight", resumed=False)
+
+
+class Relay(Observer):
+    """Tells the recorder that there is at the time."""
+
+    def __init__(self, recorders: list[Recorder]) -> None:
+        self._recorders = recorders
+
+    def begins(self, now: float, units: int) -> None:
+        """Pass it on."""
+        self._recorders[0].begins(now, units)
+
+    def ended(self, now: float, job: Any) -> None:
+        """Pass it on."""
+        self._recorders[0].ended(now, job)
+
+    def decided(self, now: float, decision: Any, rejected: Any) -> None:
+        """Pass it on."""
+        self._recorders[0].decided(now, decision, rejected)
+
+    def settled(self, now: float, idle: int, down: int) -> None:
+        """Pass it on."""
+        self._recorders[0].settled(now, idle, down)
+
+    def ends(self, now: float, reason: Any, message: str) -> None:
+        """Pass it on."""
+        self._recorders[0].ends(now, reason, message)
