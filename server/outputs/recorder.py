@@ -1,6 +1,5 @@
 """A run's output files, in the formats that Batsim's tools read; docs/outputs.md describes every column."""
 
-import os
 import re
 from math import inf, isnan
 from pathlib import Path
@@ -127,17 +126,17 @@ class CsvFiles:
         sizes = []
         for file in self._files:
             try:
-                file.flush()
+                sizes.append(file.tell())
             except OSError as error:
                 raise unwritable(file.name, error, self._option) from None
-            sizes.append(os.fstat(file.fileno()).st_size)
         return sizes
 
     def reopen(self, path: str, size: int) -> TextIO:
         """Open a file that has lines already, and cut it off after ``size`` bytes; OutputFailed if that cannot be."""
         try:
-            os.truncate(path, size)
-            file = open(path, "a", encoding="utf-8", newline="", buffering=_BUFFER_BYTES)  # noqa: SIM115 - see `close`
+            file = open(path, "r+", encoding="utf-8", newline="", buffering=_BUFFER_BYTES)  # noqa: SIM115 - see `close`
+            file.seek(size)
+            file.truncate()
         except OSError as error:
             raise unwritable(path, error, self._option) from None
         self._files.append(file)

@@ -9,6 +9,7 @@ from pipistrelle.platforms.description import homogeneous
 from pipistrelle.protocol.events import JobSubmitted, SimulationBegins, SimulationBeginsData
 from pipistrelle.protocol.messages import Reply
 from pipistrelle.server.assembly import native_engine
+from pipistrelle.server.engine.engine import table_of
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.errors import SchedulerFailed
 
@@ -202,3 +203,10 @@ def test_observers_hear_an_instant_in_order(play: Any, diary: Any) -> None:
     ]
     assert list(settled.values()) == ["0 settled 2", "1 settled 1", "3 settled 2"]
     assert diary.lines[-2:] == ["3 settled 2", "3 ends completed"]
+
+
+def test_a_class_of_the_agenda_has_one_handler() -> None:
+    """Tables of handlers are joined; two handlers for one class are a bug, and none of them wins."""
+    assert table_of({1: print}, {2: repr}) == {1: print, 2: repr}
+    with pytest.raises(RuntimeError, match="class 2 on the agenda has two handlers"):
+        table_of({1: print, 2: print}, {2: repr})
