@@ -28,8 +28,9 @@ from pipistrelle.schedulers.policy.order import Order
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
-from pipistrelle.studies.inputs.reliability import ReliabilityOptions
+from pipistrelle.studies.runs.reliability import load_reliability
 from pipistrelle.studies.runs.run import run_in_process
+from pipistrelle.studies.runs.spec import RunSpec
 from pipistrelle.traces.generator import generate
 from pipistrelle.traces.workload import Workload
 
@@ -175,8 +176,8 @@ def measure(policy: Policy, workload: Workload, units: int, events: int, *, fail
     """Simulate until so many events are measured."""
     timed = Timed(policy, events, skipped=20)
     machine = homogeneous(units, "machine")
-    options = ReliabilityOptions(failures=("exponential,mtbf=20d",), repair="4h") if failing else ReliabilityOptions()
-    reliability = options.load(machine, workload)
+    spec = RunSpec(failures=("exponential,mtbf=20d",), repair="4h") if failing else RunSpec()
+    reliability = load_reliability(spec, machine, workload)
     run_in_process(workload, timed, platform=machine, reliability=reliability)
     return timed
 

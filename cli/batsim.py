@@ -1,15 +1,17 @@
 """``pipistrelle batsim``: Batsim 4's command line, for scripts that call Batsim."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import click
 from click.core import ParameterSource
 
-from pipistrelle.cli.console import configure_log, import_numpy, relax_collector
+from pipistrelle.cli.console import configure_log, import_numpy, progress_observers, relax_collector
 from pipistrelle.cli.guard import FilledPath, refuse_overwriting
-from pipistrelle.cli.options.shared import PositiveNumber
-from pipistrelle.studies.runs.timeouts import DECISION_TIMEOUT, HELLO_TIMEOUT
+from pipistrelle.cli.options.fields import added, options_of
+from pipistrelle.cli.options.shared import decision_timeout, hello_timeout
+from pipistrelle.studies.runs.spec import BatsimSpec, RunSpec
 
 #: {option that cannot be honoured: why}, Batsim 4's first, then those that it has no more
 REFUSED: Final = {
@@ -31,6 +33,7 @@ REFUSED: Final = {
     "--enable-sg-process-tracing": "there is no SimGrid here that could trace",
 }
 _ALIASES: Final = {"-W": "--workflow", "--WS": "--workflow-start"}
+_C = TypeVar("_C", bound=Callable[..., Any])
 _VERBOSITIES: Final = ("quiet", "network-only", "information", "debug")
 #: options that say something to or of a scheduler
 _FOR_A_SCHEDULER: Final = (
@@ -85,28 +88,38 @@ def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
         ctx.exit()
 
 
+_TEXTS: Final = {
+    "events": "FILE\tExternal events, one JSON object a line.",
+    "master_host": "NAME\tThe host that computes nothing.",
+    "add_role_to_hosts": "HOST,...:ROLE\tGive hosts a role: compute_node, storage or master.",
+    "energy": "Meter the hosts' energy, and write two more files.",
+    "mmax": "NUMBER\tHow many hosts compute at most; 0: all.",
+    "mmax_workload": "As many hosts compute at most as the largest nb_res says.",
+    "forward_profiles_on_submission": "Tell the scheduler each job's profile with it.",
+    "enable_dynamic_jobs": "Let the scheduler register jobs and profiles.",
+    "acknowledge_dynamic_jobs": "Answer a registered job with JOB_SUBMITTED.",
+    "enable_profile_reuse": "Let registered jobs use profiles whose own jobs have ended.",
+    "forward_unknown_events": "Tell the scheduler of events of unknown types.",
+    "enable_compute_sharing": "Let several jobs run on a host at a time.",
+    "no_sched": "Run without a scheduler: every job starts at time 0, on the first hosts.",
+    "sched_cfg": "TEXT\tA text for the scheduler, in its first message.",
+    "sched_cfg_file": "FILE\tA file with that text.",
+    "bandwidth": "BYTES/S\tWhat a host sends or receives in a second (not of Batsim's); jobs that communicate need it.",
+}
+
+
+def _own(*names: str) -> Callable[[_C], _C]:
+    """Return what adds the options of these fields: they stand among others as in Batsim's help."""
+    short = {"master_host": "-m", "add_role_to_hosts": "-r", "energy": "-E"}
+    return added(options_of(BatsimSpec, {name: _TEXTS[name] for name in names}, names=short))
+
+
 @click.command(cls=BatsimCommand)
 @click.option("-p", "--platform", metavar="FILE", required=True, help="The hosts, in SimGrid's XML.")
 @click.option(
     "-w", "--workload", metavar="FILE", multiple=True, help="Jobs, in Batsim's JSON; several make w0, w1 and so on."
 )
-@click.option("--events", metavar="FILE", multiple=True, help="External events, one JSON object a line.")
-@click.option(
-    "-m",
-    "--master-host",
-    metavar="NAME",
-    default="master_host",
-    show_default=True,
-    help="The host that computes nothing.",
-)
-@click.option(
-    "-r",
-    "--add-role-to-hosts",
-    metavar="HOST,...:ROLE",
-    multiple=True,
-    help="Give hosts a role: compute_node, storage or master.",
-)
-@click.option("-E", "--energy", is_flag=True, help="Meter the hosts' energy, and write two more files.")
+@_own("events", "master_host", "add_role_to_hosts", "energy")
 @click.option(
     "-s",
     "--socket-endpoint",
@@ -126,23 +139,7 @@ def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
 )
 @click.option("--disable-schedule-tracing", is_flag=True, help="Write no Pajé trace; none is written in any case.")
 @click.option("--disable-machine-state-tracing", is_flag=True, help="Write no PREFIX_machine_states.csv.")
-@click.option(
-    "--mmax", metavar="NUMBER", type=int, default=0, show_default=True, help="How many hosts compute at most; 0: all."
-)
-@click.option("--mmax-workload", is_flag=True, help="As many hosts compute at most as the largest nb_res says.")
-@click.option("--forward-profiles-on-submission", is_flag=True, help="Tell the scheduler each job's profile with it.")
-@click.option("--enable-dynamic-jobs", is_flag=True, help="Let the scheduler register jobs and profiles.")
-@click.option("--acknowledge-dynamic-jobs", is_flag=True, help="Answer a registered job with JOB_SUBMITTED.")
-@click.option(
-    "--enable-profile-reuse", is_flag=True, help="Let registered jobs use profiles whose own jobs have ended."
-)
-@click.option("--forward-unknown-events", is_flag=True, help="Tell the scheduler of events of unknown types.")
-@click.option("--enable-compute-sharing", is_flag=True, help="Let several jobs run on a host at a time.")
-@click.option(
-    "--no-sched", is_flag=True, help="Run without a scheduler: every job starts at time 0, on the first hosts."
-)
-@click.option("--sched-cfg", metavar="TEXT", help="A text for the scheduler, in its first message.")
-@click.option("--sched-cfg-file", metavar="FILE", help="A file with that text.")
+@_own(*list(_TEXTS)[4:-1])
 @click.option(
     "-v",
     "--verbosity",
@@ -153,28 +150,9 @@ def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
 )
 @click.option("-q", "--quiet", is_flag=True, help="The same as --verbosity quiet.")
 @click.option("--dump-execution-context", is_flag=True, help="Print a JSON object of socket and prefix, run nothing.")
-@click.option(
-    "--bandwidth",
-    metavar="BYTES/S",
-    type=PositiveNumber(),
-    help="What a host sends or receives in a second (not of Batsim's); jobs that communicate need it.",
-)
-@click.option(
-    "--hello-timeout",
-    type=PositiveNumber(),
-    default=HELLO_TIMEOUT,
-    show_default=True,
-    metavar="SECONDS",
-    help="How long to wait for the scheduler (not of Batsim's).",
-)
-@click.option(
-    "--decision-timeout",
-    type=PositiveNumber(),
-    default=DECISION_TIMEOUT,
-    show_default=True,
-    metavar="SECONDS",
-    help="How long to wait for each reply (not of Batsim's).",
-)
+@_own("bandwidth")
+@hello_timeout("the scheduler (not of Batsim's)")
+@decision_timeout(" (not of Batsim's)")
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version.")
 @click.pass_context
 def command(ctx: click.Context, /, dump_execution_context: bool, quiet: bool, **options: Any) -> None:
@@ -207,11 +185,7 @@ def _execution_context(options: dict[str, Any]) -> str:
 
 
 def _check(ctx: click.Context, options: dict[str, Any]) -> None:
-    """Raise a usage error for options that contradict each other."""
-    if options["sched_cfg"] is not None and options["sched_cfg_file"] is not None:
-        raise click.UsageError("--sched-cfg and --sched-cfg-file exclude each other.")
-    if options["enable_profile_reuse"] and not options["enable_dynamic_jobs"]:
-        raise click.UsageError("--enable-profile-reuse goes with --enable-dynamic-jobs.")
+    """Raise a usage error for options that a run without a scheduler has no use for."""
     if options["no_sched"]:
         for name in _FOR_A_SCHEDULER:
             if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
@@ -221,63 +195,44 @@ def _check(ctx: click.Context, options: dict[str, Any]) -> None:
 def _run(verbosity: str, options: dict[str, Any]) -> None:
     import_numpy()
     # Here, not above: help, and what tools ask for with --dump-execution-context, need none of these.
-    from pipistrelle.cli.execute import progress_observers, report
-    from pipistrelle.server.batsim.setup import BatsimOptions
-    from pipistrelle.studies.inputs.named import read_text
-    from pipistrelle.studies.runs.batsim import (
-        BatsimInputs,
-        make_batsim_setup,
-        output_paths,
-        parse_roles,
-        prepare_prefix,
-        run_batsim,
-    )
+    from pipistrelle.server.batsim.outputs import BatsimOutputs
+    from pipistrelle.studies.runs.batsim import output_paths, prepare_prefix
+    from pipistrelle.studies.runs.connection import Connecting
+    from pipistrelle.studies.runs.run import run
+    from pipistrelle.studies.runs.setup import load_setup
 
     logs_messages = verbosity in ("network-only", "debug")
     if logs_messages:
         configure_log(1 if verbosity == "network-only" else 2)
-    sched_cfg_file, prefix, scheduled = options["sched_cfg_file"], options["export"], not options["no_sched"]
-    inputs = BatsimInputs(
+    prefix = options["export"]
+    spec = RunSpec(
         platform=options["platform"],
-        workloads=options["workload"],
-        events=options["events"],
-        master=options["master_host"],
-        roles=parse_roles(options["add_role_to_hosts"]),
-        most_machines=options["mmax"],
-        most_by_workload=options["mmax_workload"],
+        workload=options["workload"],
+        scheduler=(),
+        dialect="batsim",
+        strict=True,
+        batsim=BatsimSpec(**{name: options[name] for name in BatsimSpec.__struct_fields__}),
     )
-    read = [inputs.platform, *inputs.workloads, *inputs.events, sched_cfg_file]
-    refuse_overwriting(read, output_paths(prefix))
-    sched_cfg = options["sched_cfg"] if sched_cfg_file is None else read_text(Path(sched_cfg_file))
-    setup = make_batsim_setup(
-        inputs,
-        BatsimOptions(
-            dynamic_jobs=options["enable_dynamic_jobs"],
-            acknowledge_dynamic_jobs=options["acknowledge_dynamic_jobs"],
-            profile_reuse=options["enable_profile_reuse"],
-            forward_profiles=options["forward_profiles_on_submission"],
-            forward_unknown_events=options["forward_unknown_events"],
-            compute_sharing=options["enable_compute_sharing"],
-            energy=options["energy"],
-            sched_config=sched_cfg or "",
-            bandwidth=options["bandwidth"],
-        ),
-        scheduled=scheduled,
-    )
+    refuse_overwriting(spec.inputs, output_paths(prefix))
+    setup = load_setup(spec)
     prepare_prefix(prefix)
     relax_collector()
-    tells_all = verbosity in ("information", "debug")
-    result = run_batsim(
-        setup,
-        options["socket_endpoint"] if scheduled else None,
-        prefix=prefix,
-        machine_states=not options["disable_machine_state_tracing"],
+    result = run(
+        spec,
+        setup=setup,
+        connection=Connecting(
+            endpoint=options["socket_endpoint"],
+            hello_timeout=options["hello_timeout"],
+            decision_timeout=options["decision_timeout"],
+            logged=logs_messages,
+        ),
+        outputs=BatsimOutputs(prefix, machine_states=not options["disable_machine_state_tracing"]),
         observers=progress_observers(setup, None if verbosity == "information" else False),
-        hello_timeout=options["hello_timeout"],
-        decision_timeout=options["decision_timeout"],
-        log_messages=logs_messages,
+        check=False,
     )
-    if tells_all:
+    if verbosity in ("information", "debug"):
+        from pipistrelle.cli.summary import report  # not needed before there is something to show
+
         report(result, setup, Path(f"{prefix}_*.csv"), None)
     elif result.failure is not None:
         raise result.failure

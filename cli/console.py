@@ -3,15 +3,19 @@
 import gc
 import os
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from pipistrelle.protocol.base.errors import PipistrelleError
+from pipistrelle.protocol.base.errors import PipistrelleError, printable
 from pipistrelle.protocol.base.log import logger, prepare_log
 
 if TYPE_CHECKING:
     from loguru import Logger
+
+    from pipistrelle.server.engine.observers import Observer
+    from pipistrelle.server.setup import Setup
 
 _LEVELS: Final = ("WARNING", "INFO", "DEBUG")
 
@@ -75,3 +79,22 @@ def print_bug(error: Exception) -> None:
         f"a bug in pipistrelle itself, please report it: {type(error).__name__}: {error}. "
         "'pipistrelle -vv ...' shows the traceback."
     )
+
+
+def progress_observers(setup: "Setup", wanted: bool | None) -> "list[Observer]":
+    """Return the progress bar, if it is wanted (None: if standard error is a terminal)."""
+    if wanted is False or (wanted is None and not sys.stderr.isatty()):
+        return []
+    from rich.console import Console
+
+    from pipistrelle.cli.progress import ProgressBar
+
+    console = Console(stderr=True, force_terminal=wanted)  # asked for, it is drawn wherever standard error leads
+    return [ProgressBar(setup.jobs, setup.epoch, console)]
+
+
+def print_facts(facts: Sequence[tuple[str, str]], indent: str = "") -> None:
+    """Print headings and what belongs to them, the texts below each other; no control of the terminal."""
+    width = max((len(heading) for heading, _ in facts), default=0)
+    for heading, text in facts:
+        click.echo(printable(f"{indent}{heading:<{width}}  {text}".rstrip()))

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 
 import click
 
+from pipistrelle.cli.console import print_facts
 from pipistrelle.protocol.base.errors import did_you_mean
 
 
@@ -39,7 +40,4 @@ def command(kind: str) -> None:
     """List the schedulers, platforms or workloads that can be named."""
     if kind not in _KINDS:
         raise click.UsageError(f"there is no list of '{kind}'. {did_you_mean(kind, list(_KINDS))}")
-    rows = list(_KINDS[kind]())
-    width = max((len(name) for name, _ in rows), default=0)
-    for name, description in rows:
-        click.echo(f"{name:<{width}}  {description}")
+    print_facts(list(_KINDS[kind]()))

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from pipistrelle.cli.console import import_numpy
+from pipistrelle.cli.console import import_numpy, print_facts
 from pipistrelle.cli.guard import FilledPath, refuse_overwriting
-from pipistrelle.cli.options.shared import PositiveNumber
-from pipistrelle.studies.fits.models import MODELS
+from pipistrelle.cli.options.fields import PositiveNumber
+from pipistrelle.studies.fits import MODELS
 
 if TYPE_CHECKING:
     from pipistrelle.traces.outages.log import OutageLog
@@ -101,14 +101,10 @@ def show_command(file: str, only: str | None, numbers: str | None, begin: str | 
     'scontrol show node', PBS's server log; also compressed.
     """
     import_numpy()
-    from pipistrelle.protocol.base.errors import printable
     from pipistrelle.studies.fits.outage_summary import summarise
     from pipistrelle.traces.outages.load import load_outage_log
 
-    facts = summarise(_part(load_outage_log(file), only, numbers, begin, end))
-    width = max(len(heading) for heading, _ in facts)
-    for heading, text in facts:
-        click.echo(printable(f"{heading:<{width}}  {text}".rstrip()))
+    print_facts(summarise(_part(load_outage_log(file), only, numbers, begin, end)))
 
 
 @command.command("fit")

@@ -1,7 +1,5 @@
 """``pipistrelle run``: server and scheduler from one command."""
 
-import shlex
-import time
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -10,20 +8,18 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from click.core import ParameterSource
 
-from pipistrelle.cli.console import import_numpy, relax_collector
+from pipistrelle.cli.console import import_numpy, progress_observers, relax_collector
 from pipistrelle.cli.guard import FilledPath, output_files, refuse_overwriting
-from pipistrelle.cli.options.parts import PolicySettings, part_options
-from pipistrelle.cli.options.reliability import reliability_options, take_reliability
-from pipistrelle.cli.options.shared import make_setup, policy_options, policy_words, simulation_options
+from pipistrelle.cli.options.parts import part_options
+from pipistrelle.cli.options.reliability import reliability_options
+from pipistrelle.cli.options.shared import SPEC_FILE, described, simulation_options
 from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean
 from pipistrelle.schedulers.catalogue.names import is_ours, is_policy_name, registered
-from pipistrelle.studies.runs.child import PLACEHOLDER, own_command
-from pipistrelle.traces.logs.kinds import Units
+from pipistrelle.studies.runs.policy import PLACEHOLDER, short_name, split_words
 
 if TYPE_CHECKING:
-    from pipistrelle.schedulers.policy.interfaces import Policy
     from pipistrelle.server.setup import Setup
-    from pipistrelle.server.simulation import Result
+    from pipistrelle.studies.runs.spec import RunSpec
 
 _OUTPUTS: Final = "pipistrelle-out"
 #: characters of a name that go into a folder's name
@@ -42,19 +38,13 @@ class RunCommand(click.Command):
             words = [*([value] if mark else []), *args[place + 1 :]]
             if words and not words[0].startswith("-") and not is_policy_name(words[0]):
                 whole = PLACEHOLDER in words[0]  # quoted: the command is one word, options may follow
-                ctx.obj = _split(words[0]) if whole else words
+                ctx.obj = list(split_words(words[0], "--scheduler")) if whole else words
                 args = args[:place] + (words[1:] if whole else [])
         return super().parse_args(ctx, args)
 
 
-def _split(text: str) -> list[str]:
-    try:
-        return shlex.split(text)
-    except ValueError as error:
-        raise click.UsageError(f"the scheduler's command cannot be split into words ({error}): {text}") from None
-
-
 @click.command(cls=RunCommand)
+@SPEC_FILE
 @simulation_options
 @reliability_options
 @click.option(
@@ -65,7 +55,6 @@ def _split(text: str) -> list[str]:
     help=f"A scheduler ('list schedulers'), file.toml, file.py:CLASS, or a program with {PLACEHOLDER} among its "
     "arguments; a program takes the rest of the line.",
 )
-@policy_options
 @part_options
 @click.option("--in-process", is_flag=True, help="Run the scheduler inside the server, without a socket.")
 @click.option(
@@ -78,108 +67,85 @@ def _split(text: str) -> list[str]:
 def command(
     ctx: click.Context,
     /,
-    platform: str | None,
-    workload: str,
-    sort: bool,
-    units: Units,
-    timezone: str | None,
-    strict: bool,
-    dialect: str,
-    scheduler: str,
-    order: str | None,
-    backfill: str | None,
-    placement: str | None,
-    settings: PolicySettings,
+    spec_file: Path | None,
     in_process: bool,
     out: Path | None,
     progress: bool | None,
     timings: Path | None,
-    **connection: Any,
+    **options: Any,
 ) -> None:
     """Simulate a workload: server and scheduler as two processes, or one.
 
-    Without options: the bundled workload on its bundled machine under EASY backfilling.
+    Without options: the bundled workload on its bundled machine under EASY backfilling. SPEC describes a run, in TOML
+    or as an earlier run's out_command.json; options beside it replace what it says.
 
     \b
     pipistrelle run -w KTH-SP2-1996-2.1-cln.swf.gz -p kth-sp2
     pipistrelle run --scheduler ./my_scheduler {endpoint}
+    pipistrelle run pipistrelle-out/demo-easy-1/out_command.json
     """
     words: list[str] | None = ctx.obj
-    if not in_process or words is not None or is_ours(scheduler):  # a policy of the user's own may want threads
+    own = words is None and not (spec_file is None and is_ours(options["scheduler"]))
+    if not (in_process and own):  # a policy of the user's own may want threads
         import_numpy()
     # Here, not above: help needs none of these.
-    from pipistrelle.cli.asked import Asked
-    from pipistrelle.cli.execute import progress_observers, report
-    from pipistrelle.server.outputs.once import prepare_folder
-    from pipistrelle.studies.runs.run import run_with_child
+    from msgspec.structs import replace
 
-    reliability = take_reliability(connection)
+    from pipistrelle.server.outputs.once import prepare_folder
+    from pipistrelle.studies.runs.connection import Connection, InProcess, WithChild, check_scheduler
+    from pipistrelle.studies.runs.run import run
+    from pipistrelle.studies.runs.setup import load_setup
+    from pipistrelle.studies.runs.spec import RunSpec
+    from pipistrelle.studies.runs.spec_file import read_spec, with_digests
+
     if words is not None and not any(PLACEHOLDER in word for word in words):
         raise _unknown(words[0])
+    spec = RunSpec() if spec_file is None else read_spec(spec_file)
+    spec = described(ctx, spec if words is None else spec.without_policy(), options)
+    if words is not None:
+        spec = replace(spec, scheduler=tuple(words))
+    alone = spec.batsim is not None and spec.batsim.no_sched
+    if not alone:
+        check_scheduler(spec)
     if in_process:
-        _check_in_process(ctx, words, dialect, connection)
-    parts: dict[str, Any] = {"order": order, "backfill": backfill, "placement": placement}
-    if words is not None and any(parts.values()):
-        raise click.UsageError("--order, --backfill and --placement go with a scheduler of ours, not with a program.")
-    if words is not None and settings != PolicySettings():
-        raise click.UsageError(f"{settings.words[0]} goes with a scheduler of ours, not with a program.")
-    policy = settings.make_policy(scheduler, **parts) if words is None else None
-    if connection["allow_remote"] and connection["endpoint"] is None:
+        _check_in_process(ctx, spec, options)
+    policy = None if alone or spec.program is not None else spec.make_policy()
+    if options["allow_remote"] and options["endpoint"] is None:
         raise click.UsageError("--allow-remote goes with --endpoint: a private socket is never remote.")
-    own_files = [scheduler if words is None else None, settings.config, *reliability.files]
-    refuse_overwriting([platform, workload, *own_files], [*(output_files(out) if out is not None else ()), timings])
-    reading: dict[str, Any] = {"sort": sort, "units": units, "timezone": timezone}
-    setup = make_setup(platform, workload, **reading, strict=strict, dialect=dialect, reliability=reliability)
-    asked = Asked.of(
-        platform,
-        workload,
-        **reading,
-        strict=strict,
-        dialect=dialect,
-        reliability=reliability,
-        scheduler=scheduler if words is None else None,
-        program=words,
-        parts=parts,
-        settings=settings,
-    ).to_json()
-    folder = prepare_folder(out) if out is not None else _new_folder(setup, _short_name(scheduler, words))
+    named = None if spec_file is None else str(spec_file)
+    refuse_overwriting([named, *spec.inputs], [*(output_files(out) if out is not None else ()), timings])
+    spec = with_digests(spec)
+    setup = load_setup(spec)
+    name = short_name(spec.scheduler if policy is not None else spec.program or "none")
+    folder = prepare_folder(out) if out is not None else _new_folder(setup, name)
     observers = progress_observers(setup, progress)
     relax_collector()
-    if in_process and policy is not None:
-        result = _in_process(setup, policy, out=folder, observers=observers, asked=asked)
+    connection: Connection
+    if in_process or alone:
+        connection = InProcess(policy)
     else:
-        if words is None:
-            batsim = dialect == "batsim"
-            more = ["--allow-remote"] if batsim and connection["allow_remote"] else []
-            child = own_command(
-                scheduler,
-                *policy_words(parts),
-                *settings.words,
-                *more,
-                verbose=ctx.find_root().params["verbose"],
-                batsim=batsim,
-            )
-        else:
-            child = words
-        name = _short_name(scheduler, words) if policy is None else policy.name
-        try:
-            result = run_with_child(setup, child, out=folder, observers=observers, name=name, asked=asked, **connection)
-        except (PipistrelleError, KeyboardInterrupt):
-            if out is None:  # the scheduler never came: the folder that was made for the run is of no use
-                with suppress(OSError):
-                    folder.rmdir()
-            raise
+        verbose = ctx.find_root().params["verbose"]
+        connection = WithChild(**options, verbose=verbose, name=name if policy is None else policy.name)
+    try:
+        result = run(spec, connection=connection, out=folder, observers=observers, setup=setup, check=False)
+    except (PipistrelleError, KeyboardInterrupt):
+        if out is None:  # the scheduler never came: the folder that was made for the run is of no use
+            with suppress(OSError):
+                folder.rmdir()
+        raise
+    from pipistrelle.cli.summary import report  # not needed before there is something to show
+
     report(result, setup, folder, timings)
 
 
-def _check_in_process(ctx: click.Context, words: list[str] | None, dialect: str, connection: dict[str, Any]) -> None:
+def _check_in_process(ctx: click.Context, spec: "RunSpec", connection: dict[str, Any]) -> None:
     """Raise a usage error for options that a run in one process has no use for."""
-    if words is not None:
+    if spec.program is not None:
         raise click.UsageError("a program cannot run inside the server: leave out --in-process.")
     for name in connection:
         if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             raise click.UsageError(f"--in-process uses no --{name.replace('_', '-')}: leave one of the two out.")
-    if dialect == "batsim":
+    if spec.dialect == "batsim":
         raise click.UsageError("--in-process speaks no dialect at all: leave out --dialect batsim.")
 
 
@@ -188,26 +154,6 @@ def _unknown(scheduler: str) -> click.UsageError:
         f"there is no scheduler '{scheduler}'. {did_you_mean(scheduler, list(registered()))} "
         f"A program needs {PLACEHOLDER} among its arguments, and takes the rest of the line."
     )
-
-
-def _in_process(setup: "Setup", policy: "Policy", **outputs: Any) -> "Result":
-    from pipistrelle.protocol.fields import package_version
-    from pipistrelle.schedulers.policy.runtime import Runtime
-    from pipistrelle.server.simulation import simulate
-    from pipistrelle.server.transport.in_process import InProcessTransport
-    from pipistrelle.studies.runs.run import deferred_interrupts
-
-    runtime = Runtime(policy, package_version())
-    with deferred_interrupts() as interrupted:
-        return simulate(setup, InProcessTransport(runtime, interrupted), clock=time.perf_counter, **outputs)
-
-
-def _short_name(scheduler: str, words: list[str] | None) -> str:
-    """Return what to call a run: a policy's name, or that of the script or program that decides."""
-    if words is None:
-        return scheduler.removeprefix("./")
-    scripts = [word for word in words[1:] if Path(word).suffix and not word.startswith("-") and PLACEHOLDER not in word]
-    return Path(scripts[0] if scripts else words[0]).stem
 
 
 def _new_folder(setup: "Setup", scheduler: str) -> Path:

@@ -8,10 +8,10 @@ import click
 
 from pipistrelle.cli.console import import_numpy, relax_collector
 from pipistrelle.cli.main import INTERRUPTED
-from pipistrelle.cli.options.parts import PolicySettings, part_options
-from pipistrelle.cli.options.shared import DIALECT, PositiveNumber, policy_options
+from pipistrelle.cli.options.parts import part_options
+from pipistrelle.cli.options.shared import DIALECT, hello_timeout
 from pipistrelle.schedulers.catalogue.names import is_ours
-from pipistrelle.studies.runs.timeouts import HELLO_TIMEOUT
+from pipistrelle.studies.runs.policy import PolicySpec
 
 _ANYWHERE: Final = "tcp://*:"
 
@@ -31,16 +31,8 @@ _ANYWHERE: Final = "tcp://*:"
     "* means this machine alone unless --allow-remote is given.",
 )
 @click.option("--allow-remote", is_flag=True, help="Allow a --bind that other machines can reach.")
-@policy_options
 @part_options
-@click.option(
-    "--hello-timeout",
-    type=PositiveNumber(),
-    default=HELLO_TIMEOUT,
-    show_default=True,
-    metavar="SECONDS",
-    help="How long to wait for a server.",
-)
+@hello_timeout("a server")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing unless something is wrong.")
 @click.pass_context
 def command(
@@ -51,12 +43,9 @@ def command(
     connect: str | None,
     bind: str | None,
     allow_remote: bool,
-    order: str | None,
-    backfill: str | None,
-    placement: str | None,
-    settings: PolicySettings,
     hello_timeout: float,
     quiet: bool,
+    **parts: Any,
 ) -> None:
     """Take the decisions for one simulation.
 
@@ -86,7 +75,7 @@ def command(
     from pipistrelle.protocol.fields import package_version
     from pipistrelle.schedulers.policy.runtime import Runtime
 
-    policy = settings.make_policy(name, warn=not quiet, order=order, backfill=backfill, placement=placement)
+    policy = PolicySpec(scheduler=name, **parts).make_policy(warn=not quiet)
     report: Callable[[str], Any] = (lambda text: None) if quiet else click.echo
     relax_collector()
     serve: Callable[[], None]

@@ -2,25 +2,21 @@
 
 import json
 import socket
-import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from pipistrelle.cli.console import import_numpy, relax_collector
+from pipistrelle.cli.console import import_numpy, progress_observers, relax_collector
 from pipistrelle.cli.guard import FilledPath, output_files, refuse_overwriting
-from pipistrelle.cli.options.reliability import reliability_options, take_reliability
-from pipistrelle.cli.options.shared import make_setup, simulation_options
-from pipistrelle.traces.logs.kinds import Units
-
-if TYPE_CHECKING:
-    from pipistrelle.server.transport.peer import ZmqPeer
+from pipistrelle.cli.options.reliability import reliability_options
+from pipistrelle.cli.options.shared import SPEC_FILE, described, simulation_options
 
 
 @click.command()
+@SPEC_FILE
 @simulation_options
 @reliability_options
 @click.option(
@@ -37,20 +33,16 @@ if TYPE_CHECKING:
     metavar="ADDRESS",
     help="With --dialect batsim: where the scheduler listens, such as tcp://localhost:28000.",
 )
+@click.pass_context
 def command(
-    platform: str | None,
-    workload: str,
-    sort: bool,
-    units: Units,
-    timezone: str | None,
-    strict: bool,
-    dialect: str,
+    ctx: click.Context,
+    /,
+    spec_file: Path | None,
     out: Path,
-    endpoint: str | None,
     connect: str | None,
     progress: bool | None,
     timings: Path | None,
-    **limits: Any,
+    **options: Any,
 ) -> None:
     """Serve one simulation to one scheduler.
 
@@ -59,19 +51,21 @@ def command(
     \b
     pipistrelle schedule easy --connect OUT/connection.json
 
-    With --dialect batsim it is the scheduler that listens, and the server that connects.
+    SPEC describes a run, in TOML or as an earlier run's out_command.json; options beside it replace what it says, and
+    its scheduler is left out. With --dialect batsim it is the scheduler that listens, and the server that connects.
     """
     import_numpy()
     # Here, not above: help needs none of these.
-    from pipistrelle.cli.asked import Asked
-    from pipistrelle.cli.execute import progress_observers, report
     from pipistrelle.server.outputs.once import prepare_folder
-    from pipistrelle.server.simulation import simulate
-    from pipistrelle.studies.runs.run import deferred_interrupts, private_endpoint
+    from pipistrelle.studies.runs.connection import Connecting, Connection, Listening
+    from pipistrelle.studies.runs.run import run
+    from pipistrelle.studies.runs.setup import load_setup
+    from pipistrelle.studies.runs.spec import RunSpec
+    from pipistrelle.studies.runs.spec_file import read_spec, with_digests
 
-    reliability = take_reliability(limits)
-    allow_remote = limits.pop("allow_remote")
-    if dialect == "batsim":
+    spec = described(ctx, (RunSpec() if spec_file is None else read_spec(spec_file)).without_policy(), options)
+    allow_remote, endpoint = options.pop("allow_remote"), options.pop("endpoint")
+    if spec.dialect == "batsim":
         if connect is None:
             raise click.UsageError("--dialect batsim needs --connect ADDRESS: there, the scheduler is who listens.")
         if endpoint is not None or allow_remote:
@@ -82,38 +76,33 @@ def command(
         raise click.UsageError("--connect goes with --dialect batsim; else the server listens, at --endpoint.")
     elif allow_remote and endpoint is None:
         raise click.UsageError("--allow-remote goes with --endpoint: a private socket is never remote.")
-    refuse_overwriting([platform, workload, *reliability.files], [*output_files(out), timings])
-    reading: dict[str, Any] = {"sort": sort, "units": units, "timezone": timezone}
-    setup = make_setup(platform, workload, **reading, strict=strict, dialect=dialect, reliability=reliability)
-    asked = Asked.of(platform, workload, **reading, strict=strict, dialect=dialect, reliability=reliability)
+    named = None if spec_file is None else str(spec_file)
+    refuse_overwriting([named, *spec.inputs], [*output_files(out), timings])
+    spec = with_digests(spec)
+    setup = load_setup(spec)
     prepare_folder(out)
     _refuse_living(out / "connection.json")
     relax_collector()
-    with ExitStack() as stack:
-        interrupted = stack.enter_context(deferred_interrupts())
-        transport: ZmqPeer[Any]
+
+    @contextmanager
+    def announce(address: str) -> Iterator[None]:
         if connect is not None:
-            from pipistrelle.server.transport.batsim import BatsimTransport
+            click.echo(f"connecting to {address}; waiting for a scheduler")
+            yield
+            return
+        with _connection_file(out, address):
+            click.echo(f"listening at {address}; waiting for a scheduler")
+            yield
 
-            transport = BatsimTransport(connect, interrupted=interrupted, **limits)
-            stack.callback(transport.close)
-            click.echo(f"connecting to {connect}; waiting for a scheduler")
-        else:
-            from pipistrelle.server.transport.native import ZmqTransport
+    connection: Connection
+    if connect is not None:
+        connection = Connecting(endpoint=connect, announce=announce, **options)
+    else:
+        connection = Listening(endpoint=endpoint, allow_remote=allow_remote, announce=announce, **options)
+    observers = progress_observers(setup, progress)
+    result = run(spec, connection=connection, out=out, observers=observers, setup=setup, check=False)
+    from pipistrelle.cli.summary import report  # not needed before there is something to show
 
-            address = endpoint if endpoint is not None else stack.enter_context(private_endpoint())
-            transport = ZmqTransport(address, interrupted=interrupted, allow_remote=allow_remote, **limits)
-            stack.callback(transport.close)
-            stack.enter_context(_connection_file(out, transport.endpoint))
-            click.echo(f"listening at {transport.endpoint}; waiting for a scheduler")
-        result = simulate(
-            setup,
-            transport,
-            clock=time.perf_counter,
-            out=out,
-            observers=progress_observers(setup, progress),
-            asked=asked.to_json(),
-        )
     report(result, setup, out, timings)
 
 

@@ -8,6 +8,8 @@ from rich.table import Table
 from rich.text import Text
 
 from pipistrelle.protocol.base.errors import printable
+from pipistrelle.server.errors import OutputFailed
+from pipistrelle.server.outputs.once import to_json, write_output
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.simulation import Result
 
@@ -24,6 +26,18 @@ _SPENT: Final = {
     "waiting": "waiting for repairs",
     "overhead": "prologue and epilogue",
 }
+
+
+def report(result: Result, setup: Setup, out: Path | None, timings_file: Path | None) -> None:
+    """Print the summary and write the timings; raise what ended the run early, if anything did."""
+    print_summary(result, setup, out, Console())
+    if timings_file is not None:
+        try:
+            write_output(timings_file, to_json(timings(result)))
+        except OutputFailed as error:
+            raise result.failure or error from None
+    if result.failure is not None:
+        raise result.failure
 
 
 def print_summary(result: Result, setup: Setup, out: Path | None, console: Console) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from pipistrelle.cli.console import print_error
+from pipistrelle.cli.console import print_error, print_facts
 from pipistrelle.cli.options.shared import LOG_TIMEZONE, LOG_UNITS
 from pipistrelle.platforms import catalogue as platforms
 from pipistrelle.platforms.classes import JobClass
@@ -17,7 +17,11 @@ from pipistrelle.platforms.simgrid.platform_file import SimGridPlatform
 from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean
 from pipistrelle.studies.inputs.maui_machine import maui_platform
 from pipistrelle.studies.inputs.named import InputError, is_log, is_platform, read_platform
-from pipistrelle.studies.inputs.reliability import platform_failures
+from pipistrelle.studies.runs.connection import check_scheduler
+from pipistrelle.studies.runs.reliability import platform_failures
+from pipistrelle.studies.runs.setup import load_setup
+from pipistrelle.studies.runs.spec import RunSpec
+from pipistrelle.studies.runs.spec_file import find_spec, with_digests
 from pipistrelle.traces import catalogue as workloads
 from pipistrelle.traces.describe import describe as describe_workload
 from pipistrelle.traces.files import trace_name
@@ -37,7 +41,8 @@ def command(files: Sequence[str], sort: bool, units: Units, timezone: str | None
     """Say what each FILE is, what is in it, and what is wrong with it.
 
     Knows platforms (TOML, SimGrid's XML, Maui's resource traces) and workloads (SWF, Batsim's JSON, logs of PBS, Slurm
-    and Maui, Haizea's leases; also compressed), and what is bundled, by NAME. Exit code 2 if any file is wrong.
+    and Maui, Haizea's leases; also compressed), descriptions of runs (TOML, JSON), and what is bundled, by NAME. Exit
+    code 2 if any file is wrong.
     """
     wrong = logs = 0
     for name in files:
@@ -51,9 +56,7 @@ def command(files: Sequence[str], sort: bool, units: Units, timezone: str | None
             continue
         logs += read_as_log
         click.echo(f"{name}: valid")
-        width = max(len(key) for key, _ in facts)
-        for key, value in facts:
-            click.echo(f"  {key:<{width}}  {value}")
+        print_facts(facts, "  ")
     if (units != "nodes" or timezone is not None) and not logs and not wrong:
         raise click.UsageError("--units and --timezone say how to read a centre's log, and none is there.")
     return PipistrelleError.exit_code if wrong else 0
@@ -73,6 +76,8 @@ def _bundled(name: str) -> list[tuple[str, str]]:
 
 def _facts(path: Path, *, sort: bool, units: Units, timezone: str | None) -> tuple[list[tuple[str, str]], bool]:
     """Return what there is to say of a file, and whether it is a centre's log."""
+    if (spec := find_spec(path)) is not None:
+        return _run_facts(spec), False
     if is_platform(str(path)) and not is_lease_trace(path):  # these are XML, too
         machine = read_platform(str(path))
         if isinstance(machine, SimGridPlatform):
@@ -82,6 +87,23 @@ def _facts(path: Path, *, sort: bool, units: Units, timezone: str | None) -> tup
         return describe_platform(maui_platform(read_maui_resources(path), trace_name(path), units=units)), True
     workload = load(path, sort=sort, units=units, timezone=timezone)
     return describe_workload(workload), is_log(workload)
+
+
+def _run_facts(spec: RunSpec) -> list[tuple[str, str]]:
+    """Return facts about a run, after all was read that it reads."""
+    decides = "started elsewhere"
+    if spec.scheduler:
+        check_scheduler(spec)
+        decides = " ".join(spec.program) if spec.program is not None else spec.make_policy().name
+    setup = load_setup(with_digests(spec))
+    steps = [("transform", " then ".join(step.words for step in spec.transform))] if spec.transform else []
+    return [
+        ("run", setup.name),
+        *steps,
+        ("jobs", f"{setup.jobs:,}"),
+        ("platform", f"{setup.platform.name} ({setup.platform.units:,} units)"),
+        ("scheduler", decides),
+    ]
 
 
 def describe_platform(platform: Platform) -> list[tuple[str, str]]:

@@ -1,1 +1,1 @@
-"""Whole runs from one call, and platforms and workloads by name."""
+"""Whole runs from one description, and platforms and workloads by name."""

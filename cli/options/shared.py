@@ -1,40 +1,21 @@
 """Options that several commands share, so that they are called and explained alike."""
 
-import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import click
+from click.core import ParameterSource
 
 from pipistrelle.cli.guard import FilledPath
-from pipistrelle.protocol.base.log import logger
-from pipistrelle.schedulers.catalogue.names import PARTS
-from pipistrelle.studies.runs.timeouts import DECISION_TIMEOUT, HELLO_TIMEOUT
+from pipistrelle.cli.options.fields import PositiveNumber
+from pipistrelle.studies.runs import DECISION_TIMEOUT, HELLO_TIMEOUT
 from pipistrelle.traces.logs.kinds import Units
 
-# What the commands do is imported when they do it: help, and a scheduler's process, need little of it.
 if TYPE_CHECKING:
-    from pipistrelle.server.setup import Setup
-    from pipistrelle.studies.inputs.reliability import ReliabilityOptions
+    from pipistrelle.studies.runs.spec import RunSpec
 
 _C = TypeVar("_C", bound=Callable[..., Any])
-
-
-class PositiveNumber(click.FloatRange):
-    """A finite number above zero; click's own range lets NaN and infinity pass."""
-
-    name = "number"
-
-    def __init__(self) -> None:
-        super().__init__(min=0, min_open=True)
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Return the number, or fail."""
-        number: float = super().convert(value, param, ctx)
-        if not math.isfinite(number):
-            self.fail(f"{value} is not a finite number.", param, ctx)
-        return number
 
 
 DIALECT = click.option(
@@ -46,13 +27,43 @@ DIALECT = click.option(
 )
 
 
-def _the_only(context: click.Context, param: click.Parameter, values: tuple[str, ...]) -> str | None:
+def _the_only(context: click.Context, param: click.Parameter, values: tuple[str, ...]) -> Any:
     """Return the value of an option that Batsim takes several times; more than one is refused, not left out unseen."""
     if len(values) > 1:
         raise click.BadParameter(f"given {len(values)} times, but a run has one.", context, param)
+    if param.name == "workload":  # of which a run in Batsim's way has several
+        return values
     return values[0] if values else None
 
 
+def _steps(context: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> Any:
+    """Return the steps that change the workload."""
+    if not texts:
+        return ()
+    import pipistrelle.cli.workload.edit  # noqa: F401 - it makes the steps known
+    from pipistrelle.cli.workload.steps import parse_transform  # most runs take the workload as it is
+
+    return parse_transform(texts, context)
+
+
+def hello_timeout(whom: str) -> Callable[[_C], _C]:
+    """Return the option that says how long to wait for a peer."""
+    return _timeout("hello", HELLO_TIMEOUT, whom)
+
+
+def decision_timeout(note: str = "") -> Callable[[_C], _C]:
+    """Return the option that says how long to wait for each reply."""
+    return _timeout("decision", DECISION_TIMEOUT, f"each reply{note}")
+
+
+def _timeout(what: str, default: float, whom: str) -> Callable[[_C], _C]:
+    text = f"How long to wait for {whom}."
+    return click.option(
+        f"--{what}-timeout", type=PositiveNumber(), default=default, show_default=True, metavar="SECONDS", help=text
+    )
+
+
+SPEC_FILE = click.argument("spec_file", metavar="[SPEC]", required=False, type=FilledPath(path_type=Path))
 LOG_UNITS = click.option(
     "--units",
     type=click.Choice(get_args(Units)),
@@ -87,6 +98,13 @@ _SIMULATION = (
     click.option("--sort", is_flag=True, help="Accept an SWF log whose submit times are not ascending, and sort it."),
     LOG_UNITS,
     LOG_TIMEZONE,
+    click.option(
+        "--transform",
+        metavar="STEP",
+        multiple=True,
+        callback=_steps,
+        help="Change the workload first, as 'pipistrelle workload' does: 'scale --load 0.9'; may be repeated.",
+    ),
     click.option("--strict", is_flag=True, help="End the run, with exit code 3, at the first illegal decision."),
     DIALECT,
     click.option(
@@ -96,22 +114,8 @@ _SIMULATION = (
         "default: a private Unix socket.",
     ),
     click.option("--allow-remote", is_flag=True, help="Allow an endpoint that other machines can reach."),
-    click.option(
-        "--hello-timeout",
-        type=PositiveNumber(),
-        default=HELLO_TIMEOUT,
-        show_default=True,
-        metavar="SECONDS",
-        help="How long to wait for a scheduler.",
-    ),
-    click.option(
-        "--decision-timeout",
-        type=PositiveNumber(),
-        default=DECISION_TIMEOUT,
-        show_default=True,
-        metavar="SECONDS",
-        help="How long to wait for each reply.",
-    ),
+    hello_timeout("a scheduler"),
+    decision_timeout(),
     click.option(
         "--timings",
         type=FilledPath(path_type=Path, dir_okay=False),
@@ -130,55 +134,21 @@ def simulation_options(function: _C) -> _C:
     return function
 
 
-def policy_options(function: _C) -> _C:
-    """Add what replaces a part of a preset."""
-    known = {axis: ", ".join(parts) for axis, parts in PARTS.items()}
-    for option in (
-        click.option(
-            "--placement",
-            metavar="NAME[,KEY=VALUE...]",
-            help=f"Replace how units are picked: {known['placement']}; as contiguous,fit=best.",
-        ),
-        click.option("--backfill", metavar="NAME", help=f"Replace the backfilling rule: {known['backfill']}."),
-        click.option("--order", metavar="NAME", help=f"Replace the queue's order: {known['order']}."),
-    ):
-        function = option(function)
-    return function
+def described(context: click.Context, base: "RunSpec", options: dict[str, Any]) -> "RunSpec":
+    """Return a run with what the command line says of it in the place of what ``base`` says.
 
+    What describes the run is taken out of ``options``; what stays is how it is carried out. Who names a scheduler
+    beside a description does not want the parts and options of the other one.
+    """
+    from msgspec.structs import replace
 
-def policy_words(parts: dict[str, str | None]) -> list[str]:
-    """Return the options of a command line that replace these parts."""
-    return [word for axis, part in parts.items() if part is not None for word in (f"--{axis}", part)]
-
-
-def make_setup(
-    platform: str | None,
-    workload: str,
-    *,
-    sort: bool,
-    units: Units = "nodes",
-    timezone: str | None = None,
-    strict: bool,
-    dialect: str,
-    reliability: "ReliabilityOptions | None" = None,
-) -> "Setup":
-    """Return the setup that the options name."""
-    from pipistrelle.server.setup import Setup
-    from pipistrelle.studies.inputs.named import load_machine, load_workload, platform_for, units_remark
-    from pipistrelle.studies.inputs.reliability import ReliabilityOptions
-
-    trace = load_workload(workload, sort=sort, units=units, timezone=timezone)
-    machine = platform_for(trace, workload) if platform is None else load_machine(platform)
-    batsim = None
-    if dialect == "batsim":
-        from pipistrelle.server.batsim.setup import BatsimOptions
-
-        batsim = BatsimOptions()
-    happens = (reliability or ReliabilityOptions()).load(machine, trace)
-    setup = Setup.of(machine, trace, strict=strict, batsim=batsim, reliability=happens)
-    other_units = units_remark(trace, setup.platform, units)
-    for remark in [*([] if other_units is None else [other_units]), *setup.remarks]:
-        logger().warning("{}", remark)
-    if not setup.jobs:
-        logger().warning("no job of {} can run on {}", trace.name, setup.platform.name)
-    return setup
+    names = [name for name in options if name in base.__struct_fields__]
+    values = {name: options.pop(name) for name in names}
+    given = {
+        name: value
+        for name, value in values.items()
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    }
+    if "scheduler" in given:
+        base = base.without_policy()
+    return replace(base, **given)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pipistrelle.cli.console import print_facts
 from pipistrelle.cli.guard import FilledPath, refuse_overwriting
 from pipistrelle.protocol.base.errors import printable
 
@@ -63,10 +64,7 @@ def describe_command(
     from rich.console import Console
 
     console = Console(highlight=False, emoji=False)
-    facts = describe(workload)
-    width = max(len(heading) for heading, _ in facts)
-    for heading, text in facts:
-        console.print(_plain(f"{heading:<{width}}  {text}"), soft_wrap=True)
+    print_facts(describe(workload))
     if figures["runnable"]:
         _print_tables(figures, console)
     if picture is not None:

@@ -1,15 +1,17 @@
 """Steps of ``pipistrelle workload``: commands that make a workload of a workload, one after another."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import click
 
 from pipistrelle.cli.guard import FilledPath, refuse_overwriting
+from pipistrelle.cli.options.fields import options_of
 from pipistrelle.protocol.base.errors import did_you_mean, printable
 from pipistrelle.studies.inputs.named import load_workload
+from pipistrelle.studies.workloads.steps import AnyStep, Merge
 from pipistrelle.traces.errors import counted
 from pipistrelle.traces.load import not_kept, save
 from pipistrelle.traces.workload import Workload
@@ -18,18 +20,17 @@ from pipistrelle.traces.workload import Workload
 THEN: Final = "then"
 _LATER: Final = "pipistrelle.workload.later"
 #: {name: command} that may be a step
-STEPS: Final[dict[str, "Step"]] = {}
+STEPS: Final[dict[str, "StepCommand"]] = {}
 #: parameters that say what is read and written, not what is done
 _PLACES: Final = ("sources", "output", "sort")
-
-_C = TypeVar("_C", bound=Callable[..., Any])
+_ALIGNED: Final = {"date": "equal dates", "zero": "their times 0", "first": "their first jobs"}
 
 
 class StepGroup(click.Group):
     """A group whose commands may be followed by others of its kind, after the word `THEN`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Keep the later steps for `Step.invoke`."""
+        """Keep the later steps for `StepCommand.invoke`."""
         first, *later = _split(args)
         if later and first and first[0] not in STEPS:
             ctx.fail(f"'{THEN}' follows only {', '.join(STEPS)}, not '{first[0]}'.")
@@ -37,16 +38,37 @@ class StepGroup(click.Group):
         return super().parse_args(ctx, first)
 
 
-class Step(click.Command):
-    """A command that makes a workload of a workload: its function takes one, and the options, and returns one."""
+class StepCommand(click.Command):
+    """A command for one kind of step, with an option for each of its fields; it reads, carries out and writes."""
 
-    def __init__(self, name: str, **settings: Any) -> None:
-        super().__init__(name, **settings)
+    def __init__(self, form: type[AnyStep], text: str, texts: Mapping[str, str], **names: str) -> None:
+        name = form.__name__.lower()
+        several = form is Merge
+        output = click.Option(
+            ["-o", "--output"],
+            type=FilledPath(path_type=Path, dir_okay=False),
+            help="File to write: .swf, .json, .sacct or .maui, also with .gz or .xz.",
+        )
+        sources = click.Argument(
+            ["sources"], metavar="IN..." if several else "IN", nargs=-1 if several else 1, required=False
+        )
+        sort = click.Option(
+            ["--sort"], is_flag=True, help="Accept an SWF log whose submit times are not ascending, and sort it."
+        )
+        super().__init__(name, params=[sources, sort, output, *options_of(form, texts, names=names)], help=text)
+        self._form = form
         STEPS[name] = self
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Say that steps may follow."""
         formatter.write_usage(ctx.command_path, f"{' '.join(self.collect_usage_pieces(ctx))} [{THEN} STEP...]")
+
+    def step(self, ctx: click.Context, others: Sequence[str]) -> AnyStep:
+        """Return the step that the options say."""
+        options: dict[str, Any] = {name: value for name, value in ctx.params.items() if name not in _PLACES}
+        if self._form is Merge:
+            options |= {"others": tuple(others), "sort": ctx.params["sort"]}
+        return self._form(**options)
 
     def invoke(self, ctx: click.Context) -> None:
         """Read, carry out the steps, write."""
@@ -65,14 +87,41 @@ class Step(click.Command):
         words = []
         for context in contexts:
             before = len(workload)
-            workload = _carry_out(workload, context, others if context is ctx else _sources(context))
-            words.append(_words(context))
+            command = STEPS[str(context.info_name)]
+            step = command.step(context, others if context is ctx else _sources(context))
+            workload = _carry_out(workload, step)
+            words.append(step.words)
             if len(workload) != before:
                 click.echo(f"{context.info_name}: {counted(before, 'job')} become {len(workload):,}")
         save(_noted(workload, f" {THEN} ".join(words)), outputs[0])
         if lost := not_kept(workload, outputs[0]):
             click.echo(f"not kept, as the format has no place for it: {', '.join(lost)}")
         click.echo(f"{counted(len(workload), 'job')} written to {outputs[0]}")
+
+
+def parse_transform(texts: Sequence[str], parent: click.Context) -> tuple[AnyStep, ...]:
+    """Return the steps that texts say, each as ``scale --load 0.9`` or several with `THEN` between them.
+
+    Raises
+    ------
+    click.UsageError
+        when one cannot be read.
+    """
+    from pipistrelle.studies.runs.policy import split_words
+
+    found = []
+    for text in texts:
+        for words in _split(list(split_words(text, "--transform"))):
+            context = _context(parent, words)
+            sources = _sources(context)
+            if context.params["output"] is not None:
+                context.fail("a step of a run writes no file.")
+            if sources and context.info_name != "merge":
+                context.fail(f"it takes no workload: '{sources[0]}'; the run's own is meant.")
+            if context.params["sort"] and context.info_name != "merge":
+                context.fail("--sort goes with the run.")
+            found.append(STEPS[str(context.info_name)].step(context, sources))
+    return tuple(found)
 
 
 def _split(words: list[str]) -> list[list[str]]:
@@ -87,13 +136,18 @@ def _split(words: list[str]) -> list[list[str]]:
 
 def _later(ctx: click.Context, words: list[str]) -> click.Context:
     """Return the context of a later step, its words parsed."""
+    assert ctx.parent is not None
     if not words:
         ctx.fail(f"a step is missing beside '{THEN}'.")
-    name, *options = words
+    return _context(ctx.parent, words, ctx)
+
+
+def _context(parent: click.Context, words: list[str], blamed: click.Context | None = None) -> click.Context:
+    name, *options = words or [""]
     command = STEPS.get(name)
     if command is None:
-        ctx.fail(f"there is no step '{name}'. {did_you_mean(name, list(STEPS))}")
-    return command.make_context(name, options, parent=ctx.parent)
+        (blamed or parent).fail(f"there is no step '{name}'. {did_you_mean(name, list(STEPS))}")
+    return command.make_context(name, options, parent=parent)
 
 
 def _sources(ctx: click.Context) -> list[str]:
@@ -103,28 +157,12 @@ def _sources(ctx: click.Context) -> list[str]:
     return [named] if isinstance(named, str) else list(named)
 
 
-def _carry_out(workload: Workload, ctx: click.Context, others: Sequence[str]) -> Workload:
-    options = {name: value for name, value in ctx.params.items() if name not in _PLACES}
-    if ctx.info_name == "merge":
-        options["others"] = [load_workload(name, sort=ctx.params["sort"]) for name in others]
-    assert ctx.command.callback is not None
-    with ctx:
-        result: Workload = ctx.command.callback(workload, **options)
-    return result
-
-
-def _words(ctx: click.Context) -> str:
-    """Return a step as it could have been typed, without the files."""
-    words = [str(ctx.info_name)]
-    for option in ctx.command.params:
-        if not isinstance(option, click.Option) or option.name in _PLACES:
-            continue
-        value = ctx.params[str(option.name)]
-        if value == option.default or value is None or value == () or value is False:
-            continue
-        name = next(one for one in option.opts if one.startswith("--"))
-        words += [name] if value is True else [f"{name} {one}" for one in (value if option.multiple else (value,))]
-    return " ".join(words)
+def _carry_out(workload: Workload, step: AnyStep) -> Workload:
+    if not isinstance(step, Merge):
+        return step.apply(workload)
+    everything = [workload, *step.load_others()]
+    click.echo(f"merge: {_ALIGNED[step.alignment(everything)]} are at the same time")
+    return step.join(everything)
 
 
 def _noted(workload: Workload, words: str) -> Workload:
@@ -132,21 +170,3 @@ def _noted(workload: Workload, words: str) -> Workload:
     notes = [workload.header["Note"]] if "Note" in workload.header else []
     note = "\n".join([*notes, printable(f"changed by pipistrelle: {words}")])
     return replace(workload, header={**workload.header, "Note": note})
-
-
-def places(function: _C) -> _C:
-    """Add what every step has: the workload that it reads, and the file that the last one writes."""
-    function = click.option(
-        "-o",
-        "--output",
-        type=FilledPath(path_type=Path, dir_okay=False),
-        help="File to write: .swf, .json, .sacct or .maui, also with .gz or .xz.",
-    )(function)
-    return click.option(
-        "--sort", is_flag=True, help="Accept an SWF log whose submit times are not ascending, and sort it."
-    )(function)
-
-
-def one_source(function: _C) -> _C:
-    """Add what a step of one workload has: its name besides `places`."""
-    return click.argument("sources", metavar="IN", required=False)(places(function))

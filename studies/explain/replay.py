@@ -1,6 +1,5 @@
 """The same run once more, with a witness beside its policy that looks what becomes of one job."""
 
-import time
 from collections.abc import Mapping
 from math import inf
 from typing import Any, Final, Literal
@@ -17,16 +16,15 @@ from pipistrelle.schedulers.policy.interfaces import Policy
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.order import Order
 from pipistrelle.schedulers.policy.polling import Polling
-from pipistrelle.schedulers.policy.runtime import Runtime
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.server.engine.jobs import Job, Labels
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.errors import Interrupted
 from pipistrelle.server.setup import Setup
-from pipistrelle.server.simulation import simulate
-from pipistrelle.server.transport.in_process import InProcessTransport
 from pipistrelle.studies.explain.files import ExplainError, RunFiles
-from pipistrelle.studies.runs.run import deferred_interrupts
+from pipistrelle.studies.runs.connection import InProcess
+from pipistrelle.studies.runs.run import run
+from pipistrelle.studies.runs.spec import RunSpec
 
 Limit = Literal["dependency", "class", "limit", "units", "down", "window", "order", "poll", "other", "unknown"]
 _NAMELESS: Final[Labels] = (None, None, None, None, None)
@@ -273,10 +271,8 @@ def replay(setup: Setup, policy: Policy, files: RunFiles, job_id: str, *, poll: 
     """
     witness = Witness(policy, job_id, until)
     book = _Book(job_id, files.starts)
-    runtime = Runtime(witness if poll is None else Polling(witness, poll), package_version())
-    with deferred_interrupts() as interrupted:
-        transport = InProcessTransport(runtime, interrupted)
-        result = simulate(setup, transport, clock=time.perf_counter, observers=[book])
+    deciding = witness if poll is None else Polling(witness, poll)
+    result = run(RunSpec(), setup=setup, connection=InProcess(deciding), observers=[book], check=False)
     if isinstance(result.failure, Interrupted):
         raise KeyboardInterrupt from result.failure
     book.miss()

@@ -1,9 +1,8 @@
-"""A run in Batsim's way: its inputs, its outputs' prefix, and a scheduler that it connects to, or none."""
+"""What a run in Batsim's way has of its own: hosts, events, names of outputs, what stands in for a scheduler."""
 
 import dataclasses
 import os
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from operator import attrgetter
 from pathlib import Path
@@ -20,18 +19,13 @@ from pipistrelle.protocol.events import JobSubmitted
 from pipistrelle.protocol.fields import package_version
 from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.server.batsim.outputs import BatsimOutputs
 from pipistrelle.server.batsim.setup import BatsimOptions
-from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.errors import OutputFailed
 from pipistrelle.server.outputs.once import prepare_folder
 from pipistrelle.server.setup import Setup
-from pipistrelle.server.simulation import Result, simulate
-from pipistrelle.server.transport.batsim import BatsimTransport
-from pipistrelle.server.transport.in_process import InProcessTransport, Transport
-from pipistrelle.studies.inputs.named import InputError, load_hosts, load_workload, require_text
-from pipistrelle.studies.runs.run import deferred_interrupts
-from pipistrelle.studies.runs.timeouts import DECISION_TIMEOUT, HELLO_TIMEOUT
+from pipistrelle.server.transport.in_process import Transport
+from pipistrelle.studies.inputs.named import InputError, load_hosts, read_text, require_text
+from pipistrelle.studies.runs.spec import RELIABILITY_FIELDS, BatsimSpec, RunSpec
 from pipistrelle.traces.batsim.events import ExternalEvent, read_events
 from pipistrelle.traces.workload import Workload
 
@@ -45,35 +39,59 @@ OUTPUT_NAMES: Final = (
 )
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class BatsimInputs:
-    """The files of a run, and which of the platform's hosts compute.
+def load_batsim_setup(spec: RunSpec, way: BatsimSpec, workloads: Sequence[Workload]) -> Setup:
+    """Return the setup of a run in Batsim's way; the workloads are those that the description names.
 
-    Parameters
-    ----------
-    platform
-        a file in SimGrid's XML.
-    workloads
-        files in Batsim's JSON, or what else `load_workload` knows; their jobs' ids begin with w0!, w1! and so on.
-    events
-        files of external events.
-    master
-        the host that computes nothing, if the platform has it.
-    roles
-        {name of a host: its role}.
-    most_machines
-        how many hosts compute at most; 0 or less for all.
-    most_by_workload
-        whether there are at most as many as the largest ``nb_res`` of the workloads.
+    Without a scheduler every job starts at time 0, whatever its submit time, as Batsim has it, and hosts are shared.
+
+    Raises
+    ------
+    PipistrelleError
+        when an input is wrong, or they do not go together.
     """
+    _check(spec, way)
+    assert spec.platform is not None, "just checked"
+    machine = load_hosts(spec.platform, master=way.master_host, roles=parse_roles(way.add_role_to_hosts))
+    most = _most_machines(way, workloads)
+    if most is not None:
+        machine = machine.limited(most)
+    events = load_events(way.events, unknown=way.forward_unknown_events)
+    _check_events(events, machine)
+    if way.no_sched:
+        workloads = [_at_once(workload, f"w{number}", machine) for number, workload in enumerate(workloads)]
+    told = way.sched_cfg if way.sched_cfg_file is None else read_text(Path(way.sched_cfg_file))
+    options = BatsimOptions(
+        dynamic_jobs=way.enable_dynamic_jobs,
+        acknowledge_dynamic_jobs=way.acknowledge_dynamic_jobs,
+        profile_reuse=way.enable_profile_reuse,
+        forward_profiles=way.forward_profiles_on_submission,
+        # Batsim, too, forwards nothing where there are no events files.
+        forward_unknown_events=way.forward_unknown_events and bool(way.events),
+        compute_sharing=way.enable_compute_sharing or way.no_sched,
+        energy=way.energy,
+        sched_config=told or "",
+        events=events,
+        bandwidth=way.bandwidth,
+    )
+    # Batsim's wire has no word for an illegal decision: one ends the run.
+    return Setup.of(machine, *workloads, strict=True, batsim=options)
 
-    platform: str
-    workloads: tuple[str, ...] = ()
-    events: tuple[str, ...] = ()
-    master: str = "master_host"
-    roles: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    most_machines: int = 0
-    most_by_workload: bool = False
+
+def _check(spec: RunSpec, way: BatsimSpec) -> None:
+    """Raise InputError for what does not go together."""
+    if spec.platform is None:
+        raise InputError("a run in Batsim's way names no platform", expected="a file in SimGrid's XML")
+    if spec.dialect != "batsim":
+        raise InputError("a run in Batsim's way speaks no other dialect", expected="batsim", found=spec.dialect)
+    if way.sched_cfg is not None and way.sched_cfg_file is not None:
+        raise InputError("--sched-cfg and --sched-cfg-file exclude each other")
+    if way.enable_profile_reuse and not way.enable_dynamic_jobs:
+        raise InputError("--enable-profile-reuse goes with --enable-dynamic-jobs")
+    given = next((name for name in RELIABILITY_FIELDS if getattr(spec, name) != getattr(RunSpec(), name)), None)
+    if given is not None:
+        raise InputError(
+            "nodes do not fail in a run in Batsim's way", found=given.replace("_", "-"), hint="events can do it."
+        )
 
 
 def parse_roles(texts: Sequence[str]) -> dict[str, str]:
@@ -100,33 +118,6 @@ def parse_roles(texts: Sequence[str]) -> dict[str, str]:
     return roles
 
 
-def make_batsim_setup(inputs: BatsimInputs, options: BatsimOptions, *, scheduled: bool = True) -> Setup:
-    """Read the inputs and return the setup of the run; ``options.events`` is replaced by what the inputs name.
-
-    Without a scheduler every job starts at time 0, whatever its submit time, as Batsim has it, and hosts are shared.
-
-    Raises
-    ------
-    PipistrelleError
-        when an input is wrong, or they do not go together.
-    """
-    machine = load_hosts(inputs.platform, master=inputs.master, roles=inputs.roles)
-    workloads = [load_workload(name) for name in inputs.workloads]
-    most = _most_machines(inputs, workloads)
-    if most is not None:
-        machine = machine.limited(most)
-    events = load_events(inputs.events, unknown=options.forward_unknown_events)
-    _check_events(events, machine)
-    # Batsim, too, forwards nothing where there are no events files.
-    forward = options.forward_unknown_events and bool(inputs.events)
-    options = dataclasses.replace(options, events=events, forward_unknown_events=forward)
-    if not scheduled:
-        options = dataclasses.replace(options, compute_sharing=True)
-        workloads = [_at_once(workload, f"w{number}", machine) for number, workload in enumerate(workloads)]
-    # Batsim's wire has no word for an illegal decision: one ends the run.
-    return Setup.of(machine, *workloads, strict=True, batsim=options)
-
-
 def load_events(names: Sequence[str], *, unknown: bool) -> tuple[ExternalEvent, ...]:
     """Return the events of Batsim's events files, by time; those of one time in the order of the files.
 
@@ -144,9 +135,9 @@ def load_events(names: Sequence[str], *, unknown: bool) -> tuple[ExternalEvent, 
     return tuple(sorted(events, key=attrgetter("timestamp")))
 
 
-def _most_machines(inputs: BatsimInputs, workloads: Sequence[Workload]) -> int | None:
-    limits = [inputs.most_machines] if inputs.most_machines > 0 else []
-    if inputs.most_by_workload and workloads:
+def _most_machines(way: BatsimSpec, workloads: Sequence[Workload]) -> int | None:
+    limits = [way.mmax] if way.mmax > 0 else []
+    if way.mmax_workload and workloads:
         sizes = [workload.machine_size for workload in workloads]
         for workload, size in zip(workloads, sizes, strict=True):
             if size is None:
@@ -206,62 +197,6 @@ def prepare_prefix(prefix: str) -> list[Path]:
 def output_paths(prefix: str) -> list[Path]:
     """Return the files that a run with this prefix may write."""
     return [Path(prefix + name) for name in OUTPUT_NAMES]
-
-
-def run_batsim(
-    setup: Setup,
-    endpoint: str | None,
-    *,
-    prefix: str,
-    machine_states: bool = True,
-    observers: Sequence[Observer] = (),
-    hello_timeout: float = HELLO_TIMEOUT,
-    decision_timeout: float = DECISION_TIMEOUT,
-    log_messages: bool = False,
-) -> Result:
-    """Simulate with the scheduler that listens at an address, or with none, and write Batsim's outputs.
-
-    Parameters
-    ----------
-    setup
-        what `make_batsim_setup` returned.
-    endpoint
-        where the scheduler listens; None to start each job as soon as it is there.
-    prefix
-        what the outputs' paths begin with; `prepare_prefix` makes the folder.
-    machine_states
-        whether the file of the machine's states is written.
-    hello_timeout, decision_timeout
-        how long to wait for the scheduler and for each of its replies, s on the wall clock.
-    log_messages
-        whether each message is logged, at level INFO.
-
-    Raises
-    ------
-    PipistrelleError
-        when no scheduler came; a run that fails later says so in the result.
-    """
-    with deferred_interrupts() as interrupted:
-        transport: Transport
-        if endpoint is None:
-            transport = InProcessTransport(StartAtOnce(), interrupted)
-        else:
-            transport = BatsimTransport(
-                endpoint,
-                hello_timeout=hello_timeout,
-                decision_timeout=decision_timeout,
-                interrupted=interrupted,
-            )
-        try:
-            return simulate(
-                setup,
-                LoggedTransport(transport) if log_messages else transport,
-                clock=time.perf_counter,
-                outputs=BatsimOutputs(prefix, machine_states=machine_states),
-                observers=observers,
-            )
-        finally:
-            transport.close()
 
 
 class StartAtOnce:

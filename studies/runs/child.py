@@ -10,8 +10,8 @@ from contextlib import suppress
 from typing import Final
 
 from pipistrelle.protocol.base.errors import PipistrelleError
+from pipistrelle.studies.runs.policy import PLACEHOLDER
 
-PLACEHOLDER: Final = "{endpoint}"
 ENVIRONMENT: Final = "PIPISTRELLE_ENDPOINT"
 #: how long a scheduler may take to end, in seconds: one that was told that the run is over, and one that was refused
 _GRACE_S: Final = 3.0

@@ -10,13 +10,12 @@ from numpy.typing import NDArray
 from pipistrelle.protocol.base.errors import did_you_mean, quoted
 from pipistrelle.studies.inputs.named import InputError
 from pipistrelle.studies.workloads.options import Range, parse_share
+from pipistrelle.studies.workloads.steps import FIELDS
 from pipistrelle.traces.clean import clean
 from pipistrelle.traces.logs.labels import named_column
 from pipistrelle.traces.transforms.cut import keep, sample
 from pipistrelle.traces.workload import Workload, label_column
 
-#: fields that jobs can be chosen by: columns of numbers, or names that the log has
-FIELDS: Final = ("user", "group", "account", "queue", "qos", "partition", "application", "status", "state")
 #: more values than these are not listed
 _MOST_NAMED: Final = 20
 

@@ -19,6 +19,7 @@ from pipistrelle.platforms.read import parse_platform
 from pipistrelle.protocol import codec
 from pipistrelle.protocol.decisions import Malformed
 from pipistrelle.protocol.messages import Notice
+from pipistrelle.studies.runs.spec_file import convert_spec, read_raw
 from pipistrelle.traces.batsim.workload import parse_batsim
 from pipistrelle.traces.generator import generate
 from pipistrelle.traces.load import save
@@ -29,7 +30,7 @@ KINDS = {
     "console",  # commands and what they print
     "python",  # executed, or a file shown
     "json",  # frames, or a workload
-    "toml",  # a platform
+    "toml",  # a platform, or a run
     "text",  # no code; after "<!-- output -->" what the Python block before it prints
     "sh",  # set-up commands, which .ci/run runs: test_ci.py
     "mermaid",  # drawn from the code: test_design_page.py
@@ -240,13 +241,16 @@ def test_examples_run_as_shown(page: Path, scratch: Path, monkeypatch: pytest.Mo
 
 @every_page
 def test_data_is_valid(page: Path, json_values: Callable[[str], list[Any]]) -> None:
-    """Frames, workloads and platforms shown on a page can be read by the code that reads such files."""
+    """Frames, workloads, platforms and runs shown on a page can be read by the code that reads such files."""
     for block in blocks_of(page):
         if block.kind == "json":
             for value in json_values(block.text):
                 check_json(value, block)
         elif block.kind == "toml":
-            parse_platform(block.text, block.where)
+            if "[[pools]]" in block.text:
+                parse_platform(block.text, block.where)
+            else:
+                convert_spec(read_raw(block.text, block.where), block.where)
 
 
 WITH_LOGS = [block for page in PAGES for block in blocks_of(page) if block.kind == "console"]

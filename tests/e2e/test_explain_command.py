@@ -215,7 +215,7 @@ def test_the_keys_of_how_a_run_was_called_are_documented(ran):
     section = page.read_text(encoding="utf-8").partition("## out_command.json\n")[2].partition("\n## ")[0]
     rows = [row.split("|")[1] for row in section.splitlines() if row.startswith("| `")]
 
-    assert [name for row in rows for name in re.findall(r"`(\w+)`", row)] == list(
+    assert [name for row in rows for name in re.findall(r"`([\w-]+)`", row)] == list(
         json.loads((ran.folder / "out" / "out_command.json").read_bytes())
     )
 

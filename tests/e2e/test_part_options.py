@@ -5,32 +5,35 @@ from typing import Any
 import click
 import pytest
 
-from pipistrelle.cli.options.parts import PolicySettings, part_options
+from pipistrelle.cli.options.parts import part_options
 from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.schedulers.pbs.order import PbsOptions, PbsOrder
 from pipistrelle.schedulers.policy.polling import Polling
+from pipistrelle.studies.runs.policy import PolicySpec
 
 
 @pytest.fixture
 def read() -> Any:
-    """Return a function from words to the settings that a command gets."""
-    seen: list[PolicySettings] = []
+    """Return a function from words to what a command makes of them."""
+    seen: list[PolicySpec] = []
 
     @click.command()
+    @click.option("--scheduler", default="easy")
     @part_options
-    def command(settings: PolicySettings) -> None:
-        seen.append(settings)
+    def command(**options: Any) -> None:
+        seen.append(PolicySpec(**options))
 
-    def settings_of(*words: str) -> PolicySettings:
+    def spec_of(*words: str) -> PolicySpec:
         command.main(list(words), standalone_mode=False)
         return seen[-1]
 
-    return settings_of
+    return spec_of
 
 
 def test_what_is_not_given_is_not_set(read: Any) -> None:
     """Without options there are no tables and no step."""
-    assert read() == PolicySettings()
+    assert read() == PolicySpec()
+    assert read().options == []
 
 
 def test_every_option_reaches_the_policy(read: Any) -> None:
@@ -39,8 +42,8 @@ def test_every_option_reaches_the_policy(read: Any) -> None:
     words += ["--fairshare-entity", "group", "--fairshare-shares", "ada=3", "--unknown-shares", "4"]
     words += ["--fairshare-decay-time", "168:00:00", "--fairshare-decay-factor", "0.25"]
     words += ["--backfill-depth", "7", "--no-strict-ordering", "--poll", "5s"]
-    settings = read(*words)
-    policy = settings.make_policy("pbs")
+    spec = read("--scheduler", "pbs", *words)
+    policy = spec.make_policy()
 
     assert isinstance(policy, Polling)
     assert policy.name == "pbs+poll=5s"
@@ -48,13 +51,13 @@ def test_every_option_reaches_the_policy(read: Any) -> None:
     assert policy.order.options == PbsOptions(
         "ncpus", {"a": 1.0, "b=c": -2.5}, "group", {"ada": 3.0}, 4.0, "168:00:00", 0.25
     )
-    assert settings.backfill_options == {"depth": 7, "strict-ordering": False}
-    assert read(*settings.words) == settings
+    assert (spec.backfill_depth, spec.strict_ordering) == (7, False)
+    assert read("--scheduler", "pbs", *spec.options) == spec
 
 
 def test_usage_may_never_fade(read: Any) -> None:
     """A decay time of 0 is what it is in a preset's file."""
-    policy = read("--fairshare-decay-time", "0").make_policy("pbs")
+    policy = read("--scheduler", "pbs", "--fairshare-decay-time", "0").make_policy()
 
     assert isinstance(policy.order, PbsOrder)
     assert policy.order.options.decay_time == "0"
@@ -94,8 +97,8 @@ def test_a_wrong_value_is_a_usage_error(read: Any, words: list[str], says: str) 
 )
 def test_an_option_that_does_not_fit_is_refused(read: Any, words: list[str], name: str, says: str) -> None:
     """By one message of ours."""
-    settings = read(*words)
+    spec = read("--scheduler", name, *words)
     with pytest.raises(PipistrelleError) as caught:
-        settings.make_policy(name)
+        spec.make_policy()
     assert says in str(caught.value)
     assert caught.value.exit_code == 2

@@ -33,7 +33,7 @@ from pipistrelle.server.assembly import native_engine
 from pipistrelle.server.engine.agenda import CALL, DECISION, END, FAILURE, MAINTENANCE, REPAIR, REQUEUE, SUBMISSION
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.stalls import MAX_FRUITLESS
-from pipistrelle.studies.runs.timeouts import DECISION_TIMEOUT, HELLO_TIMEOUT
+from pipistrelle.studies.runs import DECISION_TIMEOUT, HELLO_TIMEOUT
 
 SPEC = (Path(__file__).parents[2] / "protocol" / "SPEC.md").read_text(encoding="utf-8")
 #: (kind, text, line) of every JSON example

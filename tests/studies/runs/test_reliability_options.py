@@ -11,8 +11,8 @@ from pipistrelle.platforms.failures.outage import OutageError
 from pipistrelle.platforms.read import parse_platform
 from pipistrelle.platforms.simgrid.platform_file import parse_simgrid
 from pipistrelle.studies.inputs.named import InputError
-from pipistrelle.studies.inputs.reliability import ReliabilityOptions
-from pipistrelle.traces.resilience import Resilience
+from pipistrelle.studies.runs.reliability import load_reliability
+from pipistrelle.studies.runs.spec import RunSpec
 from pipistrelle.traces.workload import Workload
 
 MACHINE = Platform(name="m", pools=(Pool(name="a", nodes=4), Pool(name="b", nodes=2, unit="core", units_per_node=4)))
@@ -57,7 +57,7 @@ def jobs(*rows):
 )
 def test_walltimes_that_fit_between_no_two_occurrences(warned, rows, rule, said):
     """Jobs that need nodes which are maintained for ever more often than a walltime are warned of."""
-    ReliabilityOptions(maintenance=(rule,)).load(MACHINE, jobs(*rows))
+    load_reliability(RunSpec(maintenance=(rule,)), MACHINE, jobs(*rows))
 
     assert [line.partition(" between")[0] for line in warned] == said
 
@@ -75,7 +75,7 @@ def test_jobs_for_which_too_many_nodes_are_gone(warned, tmp_path, rows, said):
     """A job that is submitted when the nodes that it needs are gone for good is warned of."""
     file = tmp_path / "o.csv"
     file.write_text("node,down,up,cause\n5,100,,scrapped\n0,10,20,fan\n1,200,,sold\n")
-    ReliabilityOptions(outages=str(file)).load(MACHINE, jobs(*rows))
+    load_reliability(RunSpec(outages=str(file)), MACHINE, jobs(*rows))
 
     assert warned == said
 
@@ -91,7 +91,7 @@ def test_outages_name_the_hosts_of_a_machine(tmp_path, name, node):
     """Hosts of a machine in SimGrid's XML are found by their names, and by their numbers."""
     file = tmp_path / "o.csv"
     file.write_text(f"node,down,up,cause\n{name},10,20,fan\n")
-    happens = ReliabilityOptions(outages=str(file)).load(parse_simgrid(HOSTS, "c.xml"), jobs((0, 1, 60.0)))
+    happens = load_reliability(RunSpec(outages=str(file)), parse_simgrid(HOSTS, "c.xml"), jobs((0, 1, 60.0)))
 
     assert happens is not None
     assert happens.outages is not None
@@ -103,7 +103,7 @@ def test_outages_of_a_host_that_a_machine_has_not(tmp_path):
     file = tmp_path / "o.csv"
     file.write_text("node,down,up,cause\ngama,10,20,fan\n")
     with pytest.raises(OutageError, match="Did you mean 'gamma'"):
-        ReliabilityOptions(outages=str(file)).load(parse_simgrid(HOSTS, "c.xml"), jobs((0, 1, 60.0)))
+        load_reliability(RunSpec(outages=str(file)), parse_simgrid(HOSTS, "c.xml"), jobs((0, 1, 60.0)))
 
 
 @pytest.mark.parametrize(
@@ -117,8 +117,8 @@ def test_outages_of_a_host_that_a_machine_has_not(tmp_path):
 )
 def test_repairs_and_machines_that_a_workload_can_hardly_bear(warned, mtbf, repair, size, said):
     """A mean repair longer than the workload; a job larger than what is ever up together."""
-    options = ReliabilityOptions(failures=(f"exponential,mtbf={mtbf}",), repair=repair)
-    options.load(MACHINE, jobs((0, size, 60.0), (DAY, 1, 60.0)))
+    spec = RunSpec(failures=(f"exponential,mtbf={mtbf}",), repair=repair)
+    load_reliability(spec, MACHINE, jobs((0, size, 60.0), (DAY, 1, 60.0)))
 
     assert [line[: len(text)] for line, text in zip(warned, said, strict=True)] == said
 
@@ -129,16 +129,16 @@ def test_repairs_and_machines_that_a_workload_can_hardly_bear(warned, mtbf, repa
         ({}, ["job 2 will hardly ever be over: more than 1,000 attempts are to be expected"]),
         ({"max_attempts": 5}, []),
         ({"requeue": "never"}, []),
-        ({"resilience": Resilience("checkpoint", 600.0, 60.0)}, []),
-        ({"resilience": Resilience("checkpoint", 300_000.0, 60.0)}, ["job 2 will hardly ever be over"]),
-        ({"resilience": Resilience("checkpoint", "daly", 60.0)}, []),
-        ({"resilience": Resilience("moldable", 600.0, 60.0)}, []),
+        ({"checkpoint": "600", "dump": "60"}, []),
+        ({"checkpoint": "300000", "dump": "60"}, ["job 2 will hardly ever be over"]),
+        ({"checkpoint": "daly", "dump": "60"}, []),
+        ({"resilience": "moldable", "checkpoint": "600", "dump": "60"}, []),
     ],
 )
 def test_jobs_that_fail_again_and_again(warned, options, said):
     """A job of 3 nodes that works for 4 days on nodes that fail once a day: e^12 attempts are to be expected."""
-    happening = ReliabilityOptions(failures=("exponential,mtbf=1d",), repair="1h", **options)
-    happening.load(MACHINE, jobs((0, 4, 2 * DAY), (0, 12, 8 * DAY), (0, 4, 2 * DAY)))
+    spec = RunSpec(failures=("exponential,mtbf=1d",), repair="1h", **options)
+    load_reliability(spec, MACHINE, jobs((0, 4, 2 * DAY), (0, 12, 8 * DAY), (0, 4, 2 * DAY)))
 
     assert [line[: len(text)] for line, text in zip(warned, said, strict=True)] == said
 
@@ -147,15 +147,15 @@ def test_jobs_that_fail_again_and_again(warned, options, said):
     ("options", "fragment"),
     [
         ({"seed": 2}, "--seed has no effect: there are no models of failures"),
-        ({"factor": 2.0}, "--reliability-factor has no effect: there are no models"),
-        ({"walltime": "extended"}, "--checkpoint-walltime has no effect: nothing fails"),
+        ({"reliability_factor": 2.0}, "--reliability-factor has no effect: there are no models"),
+        ({"checkpoint_walltime": "extended"}, "--checkpoint-walltime has no effect: nothing fails"),
         ({"maintenance": ("@1d +1h all",), "repair": "1h"}, "--repair has no effect: nothing fails"),
         ({"maintenance": ("@1d +1h all",), "requeue": "never", "max_attempts": 2}, "--max-attempts has no effect"),
         ({"maintenance": ("nothing.txt",)}, "'nothing.txt', and there is no such file"),
         ({"maintenance": (".",)}, "'.', a folder"),
-        ({"maintenance": ("@1d +1h all",), "walltime": "extended"}, "no effect: no job has dumps or spares"),
+        ({"maintenance": ("@1d +1h all",), "checkpoint_walltime": "extended"}, "no effect: no job has dumps or spares"),
         (
-            {"maintenance": ("@1d +1h all",), "restart_walltime": "rest", "resilience": Resilience("moldable")},
+            {"maintenance": ("@1d +1h all",), "restart_walltime": "rest", "resilience": "moldable"},
             "--restart-walltime has no effect: no job saves work",
         ),
         ({"failures": ("none", "lanl-20")}, "--failures none goes with no other model"),
@@ -164,7 +164,7 @@ def test_jobs_that_fail_again_and_again(warned, options, said):
 def test_what_has_no_effect_is_refused(options, fragment):
     """Nothing that is said is left out silently."""
     with pytest.raises(InputError, match=fragment):
-        ReliabilityOptions(**options).load(MACHINE, jobs((0, 1, 60.0)))
+        load_reliability(RunSpec(**options), MACHINE, jobs((0, 1, 60.0)))
 
 
 def test_the_configuration_tells_files_of_models_apart(tmp_path, monkeypatch):
@@ -177,8 +177,8 @@ def test_the_configuration_tells_files_of_models_apart(tmp_path, monkeypatch):
     for mean in (1e6, 2e6):
         table = f'distribution = "exponential"\nmean = {mean}\n'
         Path("mine.toml").write_text(f'name = "mine"\nnodes = 4\n[failures]\n{table}[repair]\n{table}')
-        for options in (ReliabilityOptions(failures=("mine.toml,factor=2",)), ReliabilityOptions()):
-            happens = options.load(platform, jobs((0, 1, 1e8)))
+        for spec in (RunSpec(failures=("mine.toml,factor=2",)), RunSpec()):
+            happens = load_reliability(spec, platform, jobs((0, 1, 1e8)))
             assert happens is not None
             said.append(happens.describe()["failures"][0])
 

@@ -1,0 +1,130 @@
+"""Options made of the fields of a description: name, kind, range, choices and default are the field's."""
+
+import math
+from collections.abc import Callable, Mapping
+from types import NoneType
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+import click
+from msgspec import Meta, Struct
+from msgspec.structs import FieldInfo, fields
+
+_C = TypeVar("_C", bound=Callable[..., Any])
+
+
+class PositiveNumber(click.FloatRange):
+    """A finite number above zero; click's own range lets NaN and infinity pass."""
+
+    name = "number"
+
+    def __init__(self) -> None:
+        super().__init__(min=0, min_open=True)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the number, or fail."""
+        number: float = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a finite number.", param, ctx)
+        return number
+
+
+def options_of(
+    form: type[Struct],
+    texts: Mapping[str, str],
+    kinds: Mapping[str, Any] | None = None,
+    names: Mapping[str, str] | None = None,
+) -> list[click.Option]:
+    """Return an option for each of some fields.
+
+    Parameters
+    ----------
+    form
+        what has the fields; where one may be None, that is the option's default.
+    texts
+        {field: its help}, in the order of the options; what stands before a tab is the value's name in the help.
+    kinds
+        {field: what click converts its text with, or a callback}, where the field's type does not say it.
+    names
+        further names of options, by field.
+    """
+    hints = get_type_hints(form, include_extras=True)
+    known = {one.name: one for one in fields(form)}
+    return [
+        _option(known[name], hints[name], text, (kinds or {}).get(name), (names or {}).get(name))
+        for name, text in texts.items()
+    ]
+
+
+def added(options: list[click.Option]) -> Callable[[_C], _C]:
+    """Return what adds options to the function of a command, as click's own decorators do."""
+
+    def add(function: _C) -> _C:
+        made: Any = function
+        made.__click_params__ = [*getattr(function, "__click_params__", []), *reversed(options)]
+        return function
+
+    return add
+
+
+def _option(field: FieldInfo, hint: Any, text: str, kind: Any, other: str | None) -> click.Option:
+    metavar, tab, help_text = text.rpartition("\t")
+    settings: dict[str, Any] = {"help": help_text, "metavar": metavar if tab else None, "required": field.required}
+    declared = sorted(filter(None, [f"--{field.encode_name}", other]), key=lambda name: name.startswith("--"))
+    optional, plain, limits = _taken_apart(hint)
+    if plain is bool:
+        if optional:
+            return click.Option([f"{declared[0]}/--no-{field.encode_name}"], default=None, **settings)
+        return click.Option(declared, is_flag=True, **settings)
+    settings["multiple"] = get_origin(plain) in (tuple, dict)
+    if isinstance(kind, click.ParamType):
+        settings["type"] = kind
+    elif kind is not None:
+        settings["callback"] = kind
+    elif get_origin(plain) is dict:
+        least = _taken_apart(get_args(plain)[1])[2]
+        settings["callback"] = _named_numbers(-math.inf if least is None else float(least.ge or 0))
+    elif get_origin(plain) is Literal:
+        settings["type"] = click.Choice(get_args(plain))
+    elif plain is float and limits is not None:
+        settings["type"] = PositiveNumber() if limits.gt is not None else click.FloatRange(limits.ge, limits.le)
+    elif plain is int:
+        settings["type"] = int if limits is None else click.IntRange(_whole(limits.ge), _whole(limits.le))
+    if not (settings["multiple"] or field.required or field.default is None):
+        settings |= {"default": field.default, "show_default": True}
+    return click.Option(declared, **settings)
+
+
+def _whole(bound: float | None) -> int | None:
+    return None if bound is None else int(bound)
+
+
+def _taken_apart(hint: Any) -> tuple[bool, Any, Meta | None]:
+    """Return whether a type allows None, what else it is, and its limits."""
+    alternatives = [one for one in get_args(hint) if one is not NoneType]
+    optional = NoneType in get_args(hint)
+    if optional:
+        (hint,) = alternatives
+    if get_origin(hint) is Annotated:
+        plain, limits = get_args(hint)
+        return optional, plain, limits
+    return optional, hint, None
+
+
+def _named_numbers(least: float) -> Callable[..., dict[str, float]]:
+    """Return what reads texts NAME=NUMBER, with finite numbers not below ``least``."""
+
+    def read(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> dict[str, float]:
+        found = {}
+        for text in texts:
+            name, sign, digits = text.rpartition("=")
+            try:
+                number = float(digits)
+            except ValueError:
+                number = math.nan
+            if not sign or not name or not math.isfinite(number) or number < least:
+                rule = f" not below {least:g}" if least > -math.inf else ""
+                raise click.BadParameter(f"'{text}' is not NAME=NUMBER with a finite number{rule}.", ctx, param)
+            found[name] = number
+        return found
+
+    return read

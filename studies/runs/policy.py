@@ -1,0 +1,198 @@
+"""Who decides in a run: a scheduler by name, with its parts and their options, or the words of a program."""
+
+import math
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+
+from msgspec import Meta, Struct, field
+from msgspec.structs import fields
+
+from pipistrelle.protocol.base.errors import PipistrelleError, printable
+from pipistrelle.protocol.base.lengths import seconds_of
+from pipistrelle.protocol.base.log import logger
+
+if TYPE_CHECKING:
+    from pipistrelle.schedulers.policy.interfaces import Policy
+
+MAUI: Final = "maui"
+#: stands for the address in a program's words
+PLACEHOLDER: Final = "{endpoint}"
+#: as of the lengths of time in files of failures; far below what a double can tell apart from the next second
+_LONGEST_S: Final = 1e14
+_AXES: Final = ("order", "backfill", "placement")
+#: {field: (axis, key of the table that a preset's file has for the options of the part on this axis)}
+_KEYS: Final = {
+    "formula": ("order", "formula"),
+    "queue_priority": ("order", "queue-priorities"),
+    "fairshare_entity": ("order", "fairshare-entity"),
+    "fairshare_shares": ("order", "fairshare-shares"),
+    "unknown_shares": ("order", "unknown-shares"),
+    "fairshare_decay_time": ("order", "decay-time"),
+    "fairshare_decay_factor": ("order", "decay-factor"),
+    "backfill_depth": ("backfill", "depth"),
+    "strict_ordering": ("backfill", "strict-ordering"),
+}
+
+
+class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
+    """Who decides; each field is what the option of that name says on the command line (docs/cli.md).
+
+    Parameters
+    ----------
+    scheduler
+        the name of one of ours, ``file.toml``, ``file.py:OBJECT`` or a command with ``{endpoint}`` in it; words: those
+        of a program; no words: the scheduler is started elsewhere.
+    order, backfill, placement
+        the parts that replace the scheduler's own, None for these.
+    formula, queue_priority, fairshare_entity, fairshare_shares, unknown_shares
+        of the order ``pbs``, as its two successors.
+    fairshare_decay_time, fairshare_decay_factor
+        how usage fades.
+    backfill_depth, strict_ordering
+        of the rule ``depth``.
+    config
+        a maui.cfg; with ``strict_config`` it is refused if anything in it has no effect.
+    poll
+        the step at whose multiples alone decisions are taken, as ``5s``; None: whenever something happens.
+    """
+
+    scheduler: str | tuple[str, ...] = "easy"
+    order: str | None = None
+    backfill: str | None = None
+    placement: str | None = None
+    formula: str | None = None
+    queue_priority: dict[str, float] = field(default_factory=dict)
+    fairshare_entity: Literal["user", "group", "account", "queue", "qos"] | None = None
+    fairshare_shares: dict[str, Annotated[float, Meta(ge=0)]] = field(default_factory=dict)
+    unknown_shares: Annotated[float, Meta(ge=0)] | None = None
+    fairshare_decay_time: str | None = None
+    fairshare_decay_factor: Annotated[float, Meta(ge=0, le=1)] | None = None
+    backfill_depth: Annotated[int, Meta(ge=0)] | None = None
+    strict_ordering: bool | None = None
+    config: str | None = None
+    strict_config: bool = False
+    poll: str | None = None
+
+    @property
+    def program(self) -> tuple[str, ...] | None:
+        """The words of a program; none if it is started elsewhere; None if the scheduler is one that we make."""
+        if not isinstance(self.scheduler, str):
+            return self.scheduler
+        return split_words(self.scheduler, "--scheduler") if PLACEHOLDER in self.scheduler else None
+
+    @property
+    def options(self) -> list[str]:
+        """The parts and options that are given, as a command line has them."""
+        words: list[str] = []
+        for one in fields(PolicySpec)[1:]:
+            value, option = getattr(self, one.name), f"--{one.encode_name}"
+            if isinstance(value, dict):
+                words += [word for name, number in value.items() for word in (option, f"{name}={number!r}")]
+            elif isinstance(value, bool):
+                words += [option if value else f"--no-{one.encode_name}"] if value != one.default else []
+            elif value is not None:
+                words += [option, str(value)]
+        return words
+
+    def make_policy(self, *, warn: bool = True, polls: bool = True) -> "Policy":
+        """Return the policy of a scheduler that is no program.
+
+        What of a maui.cfg has no effect is logged as warnings if ``warn`` is true. Without ``polls`` the policy is
+        that which decides when it is time.
+
+        Raises
+        ------
+        PipistrelleError
+            if there is none of this name, it cannot be loaded, or parts and options do not suit it.
+        """
+        from pipistrelle.schedulers.catalogue.registry import make_policy  # help needs none of these modules
+
+        name = self.scheduler
+        assert isinstance(name, str), "a program"
+        step = None if self.poll is None else step_of(self.poll)
+        parts = {axis: part for axis in _AXES if (part := getattr(self, axis)) is not None}
+        tables: dict[str, dict[str, Any]] = {"order": {}, "backfill": {}}
+        for option, (axis, key) in _KEYS.items():
+            if (value := getattr(self, option)) not in (None, {}):
+                tables[axis][key] = value
+        if self.formula is not None:
+            from pipistrelle.schedulers.pbs.formula import Formula
+            from pipistrelle.schedulers.pbs.order import UNKNOWN, VARIABLES
+
+            Formula(self.formula, VARIABLES, "--formula", UNKNOWN)  # so that a message names the option
+        if self.config is not None or self.strict_config:
+            self._read_config(name, warn=warn)
+            if name != MAUI:
+                tables["order"]["config"] = self.config
+        if name == MAUI and self.config is not None and not parts.keys() - {"placement"} and not tables["order"]:
+            from pipistrelle.schedulers.catalogue.parts import make_placement
+            from pipistrelle.schedulers.maui.policy import load_maui  # most runs start without it
+
+            placed = None if self.placement is None else make_placement(self.placement)
+            policy: Policy = load_maui(Path(self.config), placement=placed)[0]
+        else:
+            policy = make_policy(name, **parts, order_options=tables["order"], backfill_options=tables["backfill"])
+        if step is None or not polls:
+            return policy
+        from pipistrelle.schedulers.policy.polling import Polling
+
+        return Polling(policy, step)
+
+    def _read_config(self, name: str, *, warn: bool) -> None:
+        """Read the maui.cfg once, for its warnings; raise PolicyError if nobody else would."""
+        from pipistrelle.schedulers.policy.errors import PolicyError
+
+        if self.config is None:
+            raise PolicyError("--strict-config goes with --config FILE")
+        if MAUI not in (name, self.order):
+            raise PolicyError(
+                f"'{printable(name)}' reads no maui.cfg", where="--config", expected="the scheduler or the order maui"
+            )
+        from pipistrelle.schedulers.maui.config.read import read_maui_config
+
+        for warning in read_maui_config(Path(self.config), strict=self.strict_config)[1]:
+            if warn:
+                logger().warning("{}", warning)
+
+
+class SchedulerChoice(PipistrelleError):
+    """A scheduler that cannot be called so, or whose options cannot be read."""
+
+
+def span_of(text: str) -> float:
+    """Return a length of time in seconds, at least 0 and not longer than a run can be; ValueError if it is none."""
+    try:
+        seconds = seconds_of(text)
+    except ValueError as error:
+        raise ValueError(f"'{text}' is no length of time: {error}.") from None
+    if seconds > _LONGEST_S or math.isnan(seconds):
+        raise ValueError(f"'{text}' is longer than {_LONGEST_S:g} s.")
+    return seconds
+
+
+def step_of(text: str) -> float:
+    """Return the step of a policy that polls, in seconds; SchedulerChoice if it is none."""
+    try:
+        if (seconds := span_of(text)) > 0:
+            return seconds
+    except ValueError as error:
+        raise SchedulerChoice(str(error).removesuffix("."), where="--poll") from None
+    raise SchedulerChoice(f"'{text}' is not above zero", where="--poll")
+
+
+def split_words(text: str, where: str) -> tuple[str, ...]:
+    """Return the words of a command as a shell splits them; SchedulerChoice if that cannot be done."""
+    try:
+        return tuple(shlex.split(text))
+    except ValueError as error:
+        raise SchedulerChoice(f"this cannot be split into words ({error})", where=where, found=text) from None
+
+
+def short_name(scheduler: str | Sequence[str]) -> str:
+    """Return what to call a run: a policy's name, or that of the script or program that decides."""
+    if isinstance(scheduler, str):
+        return scheduler.removeprefix("./")
+    words = [word for word in scheduler[1:] if Path(word).suffix and not word.startswith("-")]
+    return Path(next((word for word in words if PLACEHOLDER not in word), scheduler[0])).stem

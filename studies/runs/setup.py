@@ -1,0 +1,51 @@
+"""What a run's description leads to: its inputs read, its setup made."""
+
+from pipistrelle.protocol.base.log import logger
+from pipistrelle.server.setup import Setup
+from pipistrelle.studies.inputs.named import InputError, load_machine, load_workload, platform_for, units_remark
+from pipistrelle.studies.runs.reliability import load_reliability
+from pipistrelle.studies.runs.spec import RunSpec
+from pipistrelle.traces.workload import Workload
+
+
+def load_setup(spec: RunSpec) -> Setup:
+    """Return the setup of a run; what a user should know of its inputs is logged as warnings.
+
+    Raises
+    ------
+    PipistrelleError
+        when an input is wrong, or they do not go together.
+    """
+    if spec.batsim is not None:
+        from pipistrelle.studies.runs.batsim import load_batsim_setup  # most runs start without it
+
+        return load_batsim_setup(spec, spec.batsim, [load_jobs(spec, name) for name in spec.workload])
+    if len(spec.workload) != 1:
+        raise InputError(
+            "a run has one workload", expected="several in Batsim's way alone", found=str(len(spec.workload))
+        )
+    (name,) = spec.workload
+    trace = load_jobs(spec, name)
+    machine = platform_for(trace, name) if spec.platform is None else load_machine(spec.platform)
+    if spec.dialect == "batsim":
+        from pipistrelle.server.batsim.setup import BatsimOptions  # most runs speak the other one
+
+        batsim: BatsimOptions | None = BatsimOptions()
+    else:
+        batsim = None
+    happens = load_reliability(spec, machine, trace)
+    setup = Setup.of(machine, trace, strict=spec.strict, batsim=batsim, reliability=happens)
+    other_units = units_remark(trace, setup.platform, spec.units)
+    for remark in [*([] if other_units is None else [other_units]), *setup.remarks]:
+        logger().warning("{}", remark)
+    if not setup.jobs:
+        logger().warning("no job of {} can run on {}", trace.name, setup.platform.name)
+    return setup
+
+
+def load_jobs(spec: RunSpec, name: str) -> Workload:
+    """Return a workload as a run has it; PipistrelleError if it cannot be had, or a step makes no sense for it."""
+    trace = load_workload(name, sort=spec.sort, units=spec.units, timezone=spec.timezone)
+    for step in spec.transform:
+        trace = step.apply(trace)
+    return trace

@@ -1,0 +1,127 @@
+"""What a run is: one frozen value that says all that decides its result, and nothing else."""
+
+from typing import Annotated, Final, Literal
+
+from msgspec import Meta, Struct, field
+from msgspec.structs import asdict, replace
+
+from pipistrelle.schedulers.catalogue.names import SUFFIX
+from pipistrelle.studies.runs.policy import PolicySpec
+from pipistrelle.studies.workloads.steps import AnyStep, Merge
+from pipistrelle.traces.logs.kinds import Units
+from pipistrelle.traces.resilience import Requeue, RestartWalltime, Walltime
+
+
+class BatsimSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
+    """What a run in Batsim's way has beyond others; each field is what the option of that name says (docs/batsim.md).
+
+    Of ``sched_cfg`` and ``sched_cfg_file`` one may be given; ``no_sched`` starts every job at time 0, without a
+    scheduler.
+    """
+
+    events: tuple[str, ...] = ()
+    master_host: str = "master_host"
+    add_role_to_hosts: tuple[str, ...] = ()
+    energy: bool = False
+    mmax: int = 0
+    mmax_workload: bool = False
+    forward_profiles_on_submission: bool = False
+    enable_dynamic_jobs: bool = False
+    acknowledge_dynamic_jobs: bool = False
+    enable_profile_reuse: bool = False
+    forward_unknown_events: bool = False
+    enable_compute_sharing: bool = False
+    no_sched: bool = False
+    sched_cfg: str | None = None
+    sched_cfg_file: str | None = None
+    bandwidth: Annotated[float, Meta(gt=0)] | None = None
+
+
+class RunSpec(PolicySpec, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
+    """What a run is; each field is what the option of that name says on the command line of `run` (docs/cli.md).
+
+    How server and scheduler are connected, and where the outputs go, is no part of it. Names of files are as the user
+    gave them, relative to the working directory.
+
+    Parameters
+    ----------
+    platform
+        a bundled machine or a file; None: the workload's own.
+    workload
+        the jobs, bundled or a file; several in Batsim's way alone.
+    sort, units, timezone
+        how a log is to be read.
+    transform
+        what is done with the workload before it is simulated, step by step.
+    strict
+        whether an illegal decision ends the run; in Batsim's way it always does.
+    dialect
+        which protocol scheduler and server speak.
+    failures, repair, seed, reliability_factor
+        models, which replace those of the platform (``none``: none; empty: the platform's), and what belongs to them.
+    outages, outages_class, outages_start
+        a file of outages, the part of its nodes to take, and when on its clock time 0 is.
+    maintenance
+        rules, or files of rules.
+    checkpoint, dump, read, spares, resilience
+        how jobs meet failures whose workload does not say.
+    requeue, max_attempts, restart_walltime, checkpoint_walltime
+        what becomes of jobs that lost their nodes.
+    batsim
+        what a run in Batsim's way has beyond that; None: it is none.
+    files
+        {name of a file that the run reads: its SHA-256}; a run is refused where one has another content.
+    """
+
+    platform: str | None = None
+    workload: tuple[str, ...] = ("demo",)
+    sort: bool = False
+    units: Units = "nodes"
+    timezone: str | None = None
+    transform: tuple[AnyStep, ...] = ()
+    strict: bool = False
+    dialect: Literal["native", "batsim"] = "native"
+    failures: tuple[str, ...] = ()
+    repair: str | None = None
+    seed: Annotated[int, Meta(ge=0)] = 1
+    reliability_factor: Annotated[float, Meta(gt=0)] = 1.0
+    outages: str | None = None
+    outages_class: str | None = None
+    outages_start: str | None = None
+    maintenance: tuple[str, ...] = ()
+    checkpoint: str | None = None
+    dump: str | None = None
+    read: str | None = None
+    spares: str | None = None
+    resilience: Literal["moldable", "grid"] | None = None
+    requeue: Requeue = "original"
+    max_attempts: Annotated[int, Meta(ge=1)] | None = None
+    restart_walltime: RestartWalltime = "full"
+    checkpoint_walltime: Walltime = "asked"
+    batsim: BatsimSpec | None = None
+    files: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def inputs(self) -> list[str]:
+        """What may be names of files that are read; bundled names are among them."""
+        names = [*self.workload, *self.maintenance, *(text.partition(",")[0] for text in self.failures)]
+        names += [name for name in (self.platform, self.outages, self.config) if name is not None]
+        for step in self.transform:
+            names += step.others if isinstance(step, Merge) else ()
+        if isinstance(self.scheduler, str):
+            names.append(self.scheduler if self.scheduler.endswith(SUFFIX) else self.scheduler.rpartition(":")[0])
+        if self.batsim is not None:
+            names += [*self.batsim.events, *([self.batsim.sched_cfg_file] if self.batsim.sched_cfg_file else [])]
+        return [name for name in names if name]
+
+    def without_policy(self) -> "RunSpec":
+        """Return the same run with nothing said of its scheduler: that is started elsewhere."""
+        return replace(self, **{**asdict(PolicySpec()), "scheduler": ()})
+
+
+#: fields on failures and maintenance
+RELIABILITY_FIELDS: Final = (
+    *("failures", "repair", "seed", "reliability_factor", "outages", "outages_class", "outages_start", "maintenance"),
+    *("checkpoint", "dump", "read", "spares", "resilience", "requeue", "max_attempts", "restart_walltime"),
+    "checkpoint_walltime",
+)

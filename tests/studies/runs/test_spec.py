@@ -1,0 +1,175 @@
+"""The description of a run: written and read again, with what is wrong in it, and its inputs compared."""
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipistrelle.protocol.base.errors import PipistrelleError
+from pipistrelle.studies.runs.connection import InProcess, WithChild, check_scheduler
+from pipistrelle.studies.runs.run import run
+from pipistrelle.studies.runs.spec import BatsimSpec, RunSpec
+from pipistrelle.studies.runs.spec_file import (
+    InputChanged,
+    SpecError,
+    checked,
+    convert_spec,
+    read_raw,
+    read_spec,
+    to_toml,
+    with_digests,
+)
+from pipistrelle.studies.workloads.steps import Copy, Filter, Merge, Scale, Shuffle
+
+WORDS = st.text(st.characters(codec="utf-8"), max_size=8)
+NAMES = st.lists(WORDS, max_size=3).map(tuple)
+NUMBERS = st.floats(0, 1e9)
+STEPS = st.one_of(
+    st.builds(Scale, load=st.none() | st.floats(0.1, 2), walltime=st.none() | WORDS, seed=st.integers(0, 9)),
+    st.builds(Filter, user=NAMES, first=st.none() | st.integers(1, 9), invert=st.booleans()),
+    st.builds(Merge, others=NAMES, align=st.sampled_from(["auto", "date"])),
+    st.builds(Shuffle, within=st.none() | WORDS),
+    st.builds(Copy, times=st.integers(1, 5)),
+)
+SPECS = st.builds(
+    RunSpec,
+    scheduler=WORDS | NAMES,
+    order=st.none() | WORDS,
+    queue_priority=st.dictionaries(WORDS, st.floats(-1e9, 1e9), max_size=2),
+    unknown_shares=st.none() | NUMBERS,
+    strict_ordering=st.none() | st.booleans(),
+    poll=st.none() | WORDS,
+    platform=st.none() | WORDS,
+    workload=NAMES,
+    units=st.sampled_from(["nodes", "processors"]),
+    transform=st.lists(STEPS, max_size=3).map(tuple),
+    strict=st.booleans(),
+    failures=NAMES,
+    seed=st.integers(0, 2**53),
+    reliability_factor=st.floats(1e-9, 1e9),
+    max_attempts=st.none() | st.integers(1, 9),
+    batsim=st.none() | st.builds(BatsimSpec, events=NAMES, mmax=st.integers(-3, 9), sched_cfg=st.none() | WORDS),
+    files=st.dictionaries(WORDS, WORDS, max_size=2),
+)
+
+
+@settings(deadline=None)
+@given(SPECS)
+def test_a_run_is_read_as_it_was_written(spec: RunSpec) -> None:
+    """In TOML and in JSON, and what Python made is what a file would give."""
+    assert convert_spec(read_raw(to_toml(spec), "x"), "x") == spec
+    assert convert_spec(read_raw(msgspec.json.encode(spec).decode(), "x"), "x") == spec
+    assert checked(spec) == spec
+
+
+@pytest.mark.parametrize(
+    ("text", "fragments"),
+    [
+        ("shceduler = 'fcfs'", ["x.toml: unknown key 'shceduler'", "Did you mean 'scheduler'"]),
+        ("[[transform]]\nstep = 'scale'\nlaod = 1", ["x.toml: transform[0]: unknown key 'laod'", "'load'"]),
+        ("[[transform]]\nstep = 'scael'", ["x.toml: transform[0].step: there is no such step", "Did you mean 'scale'"]),
+        ("[[transform]]\nstep = 'copy'", ["x.toml: transform[0]", "missing required field `times`"]),
+        ("[batsim]\nenregy = true", ["x.toml: batsim: unknown key 'enregy'", "'energy'"]),
+        ("seed = 'one'", ["x.toml: seed: a value of the wrong type", "expected a whole number, found text"]),
+        ("seed = -1", ["x.toml: seed: expected `int` >= 0"]),
+        ("scheduler = 5", ["x.toml: scheduler", "expected text or a list, found a whole number"]),
+        ("workload = [1]", ["x.toml: workload[0]", "expected text, found a whole number"]),
+        ("units = 'cores'", ["x.toml: units", "expected nodes, processors"]),
+        ("reliability-factor = inf", ["x.toml: reliability-factor: a number is not finite"]),
+        ("seed = ", ["x.toml: this is neither TOML nor JSON"]),
+        ('{"seed": 1', ["x.toml: this is neither TOML nor JSON"]),
+        ("[]", ["x.toml: this is neither TOML nor JSON"]),
+        ("batsim = 5", ["x.toml: batsim: a value of the wrong type", "expected a table, found a whole number"]),
+    ],
+)
+def test_what_is_wrong_is_said_once_with_its_place(tmp_path: Path, text: str, fragments: list[str]) -> None:
+    """An unknown key with the closest one, a wrong value with its path and what was expected."""
+    file = tmp_path / "x.toml"
+    file.write_text(text)
+    with pytest.raises(SpecError) as caught:
+        read_spec(file)
+
+    for fragment in fragments:
+        assert fragment in str(caught.value)
+
+
+def test_one_text_stands_for_a_list_of_one(tmp_path: Path) -> None:
+    """Where an option may be repeated."""
+    file = tmp_path / "run.toml"
+    file.write_text('workload = "seven-jobs"\nfailures = "none"\n')
+
+    assert read_spec(file) == RunSpec(workload=("seven-jobs",), failures=("none",))
+
+
+def test_a_value_of_python_is_checked_like_that_of_a_file() -> None:
+    """Before anything is read."""
+    with pytest.raises(SpecError, match="the run: workload: a value of the wrong type"):
+        run(RunSpec(workload=5))  # type: ignore[arg-type]
+
+
+def test_files_are_those_of_the_description(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that was changed, or is gone, is named; a digest of what is not read is left out."""
+    monkeypatch.chdir(tmp_path)
+    rules = Path("rules.txt")
+    rules.write_text("@1h +1h all\n")
+    spec = with_digests(RunSpec(workload=("seven-jobs",), maintenance=("rules.txt",), files={"other": "0"}))
+    assert list(spec.files) == ["rules.txt"]
+    assert with_digests(spec) == spec
+
+    rules.write_text("@2h +1h all\n")
+    with pytest.raises(InputChanged, match=r"rules\.txt: an input has changed .*its content is not that of the run"):
+        run(spec)
+    rules.unlink()
+    with pytest.raises(InputChanged, match="found it is not there"):
+        run(spec)
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        (RunSpec(scheduler=()), "does not say which scheduler decides"),
+        (RunSpec(scheduler=("./prog",)), "does not name the endpoint"),
+        (RunSpec(scheduler=("./prog", "{endpoint}"), order="sjf"), "--order goes with a scheduler of ours"),
+        (RunSpec(scheduler="./prog {endpoint}", poll="5s"), "--poll goes with a scheduler of ours"),
+    ],
+)
+def test_a_scheduler_that_nobody_can_start_is_refused(spec: RunSpec, said: str) -> None:
+    """With what to add, or leave out."""
+    with pytest.raises(PipistrelleError, match=said):
+        check_scheduler(spec)
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        (RunSpec(workload=("demo", "demo")), "a run has one workload"),
+        (RunSpec(scheduler="./prog {endpoint}"), "a program cannot run inside the server"),
+        (RunSpec(dialect="batsim"), "a run in one process speaks no dialect"),
+        (RunSpec(batsim=BatsimSpec(), dialect="batsim"), "names no platform"),
+        (RunSpec(batsim=BatsimSpec(), platform="x.xml"), "speaks no other dialect"),
+        (RunSpec(batsim=BatsimSpec(), platform="x.xml", dialect="batsim", repair="1h"), "found repair"),
+        (RunSpec(scheduler="no-such"), "there is no scheduler 'no-such'"),
+        (RunSpec(poll="0s"), "'0s' is not above zero"),
+        (RunSpec(transform=(Scale(),)), "say what to scale"),
+        (RunSpec(checkpoint="soon"), "an interval cannot be read"),
+    ],
+)
+def test_what_cannot_be_run_is_refused(spec: RunSpec, said: str) -> None:
+    """By one message."""
+    with pytest.raises(PipistrelleError, match=said):
+        run(spec)
+
+
+def test_a_run_has_the_same_outputs_however_it_is_connected(tmp_path: Path) -> None:
+    """In process and with a child, from the description that was written."""
+    spec = RunSpec(workload=("seven-jobs",), transform=(Copy(times=3), Scale(arrivals="50%")), poll="7s")
+    run(spec, out=tmp_path / "a", connection=InProcess())
+    again = read_spec(tmp_path / "a" / "out_command.json")
+    run(again, out=tmp_path / "b", connection=WithChild())
+
+    for name in sorted(path.name for path in (tmp_path / "a").iterdir()):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes(), name
+    assert json.loads((tmp_path / "a" / "out_summary.json").read_bytes())["jobs"] == 21
