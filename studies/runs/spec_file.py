@@ -1,7 +1,6 @@
 """The description of a run as a file, in TOML or JSON: read with clear errors, written, and its inputs compared."""
 
 import hashlib
-import json
 import os
 import re
 import typing
@@ -15,6 +14,7 @@ from msgspec.structs import fields, replace
 
 from pipistrelle.platforms import catalogue as platforms
 from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, printable
+from pipistrelle.protocol.base.toml import read_toml, toml_value
 from pipistrelle.studies.inputs.named import read_text
 from pipistrelle.studies.runs.spec import BatsimSpec, RunSpec
 from pipistrelle.studies.workloads.steps import STEPS
@@ -58,18 +58,14 @@ def read_spec(path: str | Path) -> RunSpec:
 
 def read_raw(text: str, where: str) -> Any:
     """Return the plain values that a text in TOML or JSON stands for; SpecError if it is neither."""
+    if not text.lstrip().startswith("{"):
+        return read_toml(text, where, SpecError, manual=_MANUAL, hint='Texts need quotes, as in scheduler = "fcfs".')
     try:
-        if text.lstrip().startswith("{"):
-            return msgspec.json.decode(text)
-        import tomllib  # most runs are described on the command line
-
-        return tomllib.loads(text)
+        return msgspec.json.decode(text)
     except RecursionError:
-        raise SpecError("arrays or tables are nested too deep", where=where, hint=_MANUAL) from None
-    except (ValueError, msgspec.DecodeError) as error:
-        raise SpecError(
-            f"this is neither TOML nor JSON ({printable(str(error))[:200]})", where=where, hint=_MANUAL
-        ) from None
+        raise SpecError("arrays or objects are nested too deep", where=where, hint=_MANUAL) from None
+    except ValueError as error:
+        raise SpecError(f"this is no JSON: {printable(str(error))[:200]}", where=where, hint=_MANUAL) from None
 
 
 def find_spec(path: Path) -> RunSpec | None:
@@ -157,22 +153,14 @@ def to_toml(spec: RunSpec) -> str:
     plain, default = msgspec.to_builtins(spec), msgspec.to_builtins(RunSpec())
     said = {key: value for key, value in plain.items() if value != default[key]}
     steps = said.pop("transform", [])
-    lines = [f"{key} = {_value(value)}" for key, value in said.items() if not isinstance(value, dict)]
+    lines = [f"{key} = {toml_value(value)}" for key, value in said.items() if not isinstance(value, dict)]
     for step in steps:
-        lines += ["", "[[transform]]", *(f"{key} = {_value(one)}" for key, one in step.items() if one is not None)]
+        lines += ["", "[[transform]]", *(f"{key} = {toml_value(one)}" for key, one in step.items() if one is not None)]
     for key, table in said.items():
         if isinstance(table, dict):
             lines += ["", f"[{key}]"]
-            lines += [f"{_value(name)} = {_value(one)}" for name, one in table.items() if one is not None]
+            lines += [f"{toml_value(name)} = {toml_value(one)}" for name, one in table.items() if one is not None]
     return "\n".join(lines) + "\n"
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_value, value))}]"
-    if isinstance(value, str):  # JSON's is TOML's, but for DEL, which TOML wants escaped
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    return str(value).lower() if isinstance(value, bool) else repr(value)
 
 
 def with_digests(spec: RunSpec) -> RunSpec:

@@ -79,9 +79,9 @@ def test_a_run_is_read_as_it_was_written(spec: RunSpec) -> None:
         ("workload = [1]", ["x.toml: workload[0]", "expected text, found a whole number"]),
         ("units = 'cores'", ["x.toml: units", "expected nodes, processors"]),
         ("reliability-factor = inf", ["x.toml: reliability-factor: a number is not finite"]),
-        ("seed = ", ["x.toml: this is neither TOML nor JSON"]),
-        ('{"seed": 1', ["x.toml: this is neither TOML nor JSON"]),
-        ("[]", ["x.toml: this is neither TOML nor JSON"]),
+        ("seed = ", ["x.toml, end of the text: this is not TOML"]),
+        ('{"seed": 1', ["x.toml: this is no JSON"]),
+        ("[]", ["x.toml, line 1, column 2: this is not TOML"]),
         ("batsim = 5", ["x.toml: batsim: a value of the wrong type", "expected a table, found a whole number"]),
     ],
 )
