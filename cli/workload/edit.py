@@ -3,7 +3,8 @@
 from typing import Final
 
 from pipistrelle.cli.workload.steps import StepCommand
-from pipistrelle.studies.workloads.steps import FIELDS, Copy, Filter, Merge, Scale, Shuffle
+from pipistrelle.studies.workloads import FIELDS
+from pipistrelle.studies.workloads.steps import Copy, Filter, Merge, Scale, Shuffle
 
 _NAMED: Final = {"application": ", a number.", "status": ", a number.", "state": ", as the log names it."}
 _SEED: Final = "Equal seeds give equal bytes."

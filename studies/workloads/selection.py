@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from pipistrelle.protocol.base.errors import did_you_mean, quoted
 from pipistrelle.studies.inputs.named import InputError
+from pipistrelle.studies.workloads import FIELDS
 from pipistrelle.studies.workloads.options import Range, parse_share
-from pipistrelle.studies.workloads.steps import FIELDS
 from pipistrelle.traces.clean import clean
 from pipistrelle.traces.logs.labels import named_column
 from pipistrelle.traces.transforms.cut import keep, sample

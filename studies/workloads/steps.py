@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 from msgspec import Meta, Struct
 from msgspec.structs import fields
 
+from pipistrelle.studies.workloads import FIELDS
+
 # Most runs take their workload as it is: what changes it is imported when that is wanted.
 if TYPE_CHECKING:
     import numpy as np
@@ -19,8 +21,6 @@ Count = Annotated[int, Meta(ge=1)]
 Units = Annotated[int, Meta(ge=1, le=2**31)]
 #: fields that say what is read, not what is done
 _PLACES: Final = ("others", "sort")
-#: fields that jobs can be chosen by: columns of numbers, or names that the log has
-FIELDS: Final = ("user", "group", "account", "queue", "qos", "partition", "application", "status", "state")
 
 
 class Step(

@@ -8,8 +8,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pipistrelle.studies.workloads import FIELDS
 from pipistrelle.studies.workloads.options import date_text
-from pipistrelle.studies.workloads.steps import FIELDS
 from pipistrelle.traces.clean import clean, count_overruns
 from pipistrelle.traces.describe import offered_load
 from pipistrelle.traces.logs.labels import dependency_column, named_column
