@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pipistrelle.platforms.maintenance.windows import Maintenance
 
 from pipistrelle.platforms.classes import JobClass
 from pipistrelle.platforms.description import Platform, Pool
 from pipistrelle.platforms.failures.outage import Outage, Outages
+from pipistrelle.platforms.maintenance import Maintenance
 from pipistrelle.protocol.base.state import from_json, to_json
 from pipistrelle.protocol.events import (
     NoMoreJobs,

@@ -8,13 +8,13 @@ from unittest.mock import patch
 
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
-from pipistrelle.platforms.maintenance.windows import MaintenancePlan, parse_maintenance
 
 from pipistrelle.platforms.description import Platform, Pool
 from pipistrelle.platforms.failures.models import FailureModel
 from pipistrelle.platforms.failures.outage import Outage, Outages
 from pipistrelle.platforms.failures.plan import FailurePlan, Source
 from pipistrelle.platforms.failures.text import parse_durations
+from pipistrelle.platforms.maintenance import MaintenancePlan, parse_maintenance
 from pipistrelle.protocol.base.state import from_json, plain, to_json
 from pipistrelle.protocol.decisions import (
     CallMeLater,
