@@ -89,7 +89,7 @@ LEAST_LINES = 9
 STILL: dict[str, set[str]] = {
     "rooms": {"schedulers/orders", "schedulers/placement", "studies/yields"},
     "splinters": {"studies/fits/models.py", "studies/runs/timeouts.py"},
-    "classes": {"Columns", "Lives", "Phase", "Place", "Step"},
+    "classes": {"Columns", "Phase", "Place", "Step"},
     "circles": set(),
 }
 

@@ -15,7 +15,7 @@ from pipistrelle.server.attempts.progress import AttemptProgress, RigidProgress,
 from pipistrelle.server.engine.agenda import END
 from pipistrelle.server.engine.clockwork import Clockwork
 from pipistrelle.server.engine.jobs import Job
-from pipistrelle.server.engine.lives import Lives, Overheads, Work
+from pipistrelle.server.engine.lives import JobLives, Overheads, Work
 from pipistrelle.server.errors import Stalled
 from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.traces.resilience import Resilience
@@ -27,13 +27,13 @@ _SHORTEST: Final = 1.0
 _MOST_FRUITLESS: Final = 10_000
 
 
-class FailingLives(Lives):
+class FailingLives(JobLives):
     """Jobs on a machine whose nodes go and come back: every attempt from its start to its end.
 
     Parameters
     ----------
     clockwork, overheads, work
-        as of `Lives`; a job that has work begins it, and ends it, as it would if nothing failed.
+        as of `JobLives`; a job that has work begins it, and ends it, as it would if nothing failed.
     platform, node_units
         the machine, and which units belong to which of its nodes.
     reliability

@@ -26,7 +26,7 @@ from pipistrelle.server.batsim.registry import Registry
 from pipistrelle.server.batsim.setup import BatsimOptions
 from pipistrelle.server.engine.clockwork import Clockwork
 from pipistrelle.server.engine.jobs import Job, Step
-from pipistrelle.server.engine.lives import Lives
+from pipistrelle.server.engine.lives import JobLives
 from pipistrelle.server.engine.verdicts import Illegal, Verdicts
 from pipistrelle.server.hosts.hosts import Hosts
 from pipistrelle.server.hosts.switching import Switchboard
@@ -60,7 +60,7 @@ class BatsimVerdicts(Verdicts):
     def __init__(
         self,
         clockwork: Clockwork,
-        lives: Lives,
+        lives: JobLives,
         prefixes: Iterable[str],
         registry: Registry,
         options: BatsimOptions,

@@ -9,7 +9,7 @@ from pipistrelle.server.engine.agenda import REQUEUE, SUBMISSION
 from pipistrelle.server.engine.clockwork import Clockwork
 from pipistrelle.server.engine.dependencies import Dependencies
 from pipistrelle.server.engine.jobs import Job, Labels, WorkOf
-from pipistrelle.server.engine.lives import Lives
+from pipistrelle.server.engine.lives import JobLives
 from pipistrelle.traces.batsim.profiles import Composed, Profile
 from pipistrelle.traces.logs.labels import named_column
 from pipistrelle.traces.resilience import Resilience
@@ -34,7 +34,7 @@ class Arrivals:
         keep some of them back.
     """
 
-    def __init__(self, clockwork: Clockwork, lives: Lives, jobs: Iterator[Job], dependencies: Dependencies) -> None:
+    def __init__(self, clockwork: Clockwork, lives: JobLives, jobs: Iterator[Job], dependencies: Dependencies) -> None:
         self._clockwork = clockwork
         self._lives = lives
         self._jobs = jobs

@@ -16,7 +16,7 @@ from pipistrelle.protocol.messages import Notice, Reply
 from pipistrelle.server.engine.agenda import DECISION, READY, REQUEUE, Entry
 from pipistrelle.server.engine.arrivals import Arrivals
 from pipistrelle.server.engine.clockwork import Clockwork
-from pipistrelle.server.engine.lives import Lives
+from pipistrelle.server.engine.lives import JobLives
 from pipistrelle.server.engine.stalls import StallDetector, describe_waiting
 from pipistrelle.server.engine.verdicts import Illegal, Verdicts
 from pipistrelle.server.errors import DecisionRefused, SchedulerFailed
@@ -80,7 +80,7 @@ class Engine:
         self,
         begins: SimulationBeginsData,
         clockwork: Clockwork,
-        lives: Lives,
+        lives: JobLives,
         arrivals: Arrivals,
         verdicts: Verdicts,
         parts: Sequence[Part] = (),

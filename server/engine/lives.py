@@ -97,7 +97,7 @@ class NoWork:
         """Do nothing."""
 
 
-class Lives:
+class JobLives:
     """Jobs on a machine that does not fail: each takes its runtime, or as long as its hosts decide.
 
     Every step of a job from the queue to its end is taken here; the engine asks for it and does not know how jobs live.

@@ -30,7 +30,7 @@ from pipistrelle.server.engine.agenda import CALL, Entry
 from pipistrelle.server.engine.clockwork import Clockwork
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.ledger import IllegalAllocation
-from pipistrelle.server.engine.lives import Lives
+from pipistrelle.server.engine.lives import JobLives
 from pipistrelle.traces.workload import decimal_text
 
 
@@ -64,7 +64,7 @@ class Verdicts:
         of the ids of jobs that belong to a workload.
     """
 
-    def __init__(self, clockwork: Clockwork, lives: Lives, prefixes: Iterable[str]) -> None:
+    def __init__(self, clockwork: Clockwork, lives: JobLives, prefixes: Iterable[str]) -> None:
         self._clockwork = clockwork
         self._lives = lives
         self._cluster = clockwork.cluster

@@ -27,7 +27,7 @@ from pipistrelle.server.engine.arrivals import Arrivals
 from pipistrelle.server.engine.clockwork import Clockwork
 from pipistrelle.server.engine.dependencies import Dependencies
 from pipistrelle.server.engine.jobs import Job
-from pipistrelle.server.engine.lives import Lives, Overheads, Work
+from pipistrelle.server.engine.lives import JobLives, Overheads, Work
 from pipistrelle.server.engine.stalls import MAX_FRUITLESS, describe_waiting
 from pipistrelle.server.errors import Stalled
 from pipistrelle.server.outages.feed import OutageFeed
@@ -53,10 +53,10 @@ def lives_of(
     *,
     tells: Tells,
     holds: bool,
-) -> "tuple[Lives, Arrivals, list[Failures]]":
+) -> "tuple[JobLives, Arrivals, list[Failures]]":
     """Return how the jobs of a run live, how they arrive, and what strikes them, if anything can; see `Failures`."""
     if reliability is None:
-        plain = Lives(clockwork, Overheads(platform), work)
+        plain = JobLives(clockwork, Overheads(platform), work)
         return plain, Arrivals(clockwork, plain, jobs, dependencies), []
     node_units = NodeUnits.of(platform)
     failing = FailingLives(clockwork, Overheads(platform), work, platform, node_units, reliability)
