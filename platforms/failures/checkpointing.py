@@ -33,12 +33,6 @@ def mtbf_of(rate: float) -> float:
     return 1.0 / rate if rate > 0.0 else math.inf
 
 
-def allocation_mtbf(rates: Iterable[float]) -> float:
-    """Return the mean time (s) between failures of nodes that fail at these rates (1/s), inf if none ever does."""
-    rate = math.fsum(rates)
-    return 1.0 / rate if rate > 0 else math.inf
-
-
 def young_interval(dump: float, mtbf: float) -> float:
     """Return the time of work (s) between two dumps of ``dump`` s that Young's formula gives: sqrt(2 C M).
 

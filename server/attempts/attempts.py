@@ -1,11 +1,12 @@
 """The jobs of a machine that can fail: how each begins, is struck, goes on or gives up, and comes back."""
 
-from math import fsum, inf, isnan, nan
+from math import inf, isnan, nan
 from typing import Any, Final
 
 import numpy as np
 
 from pipistrelle.platforms.description import Platform
+from pipistrelle.platforms.failures.checkpointing import failure_rate
 from pipistrelle.platforms.topology.numbering import NodeUnits
 from pipistrelle.protocol.events import Progress
 from pipistrelle.protocol.units.indices import numbers, pieces
@@ -164,14 +165,12 @@ class FailingLives(JobLives):
     def _interval(self, resilience: Resilience, nodes: NodeSet) -> float:
         """Return the time of work between two dumps (s) on these nodes, if all of them work."""
         if not resilience.rates_matter:
-            return interval_of(resilience, resilience.dump, inf)
+            return interval_of(resilience, resilience.dump, 0.0)
         if not self._uniform:
-            rate = fsum(float(np.sum(self._rates[low : high + 1])) for low, high in nodes.intervals)
-            return interval_of(resilience, resilience.dump, 1.0 / rate if rate > 0 else inf)
+            return interval_of(resilience, resilience.dump, failure_rate(self._rates[numbers(nodes)].tolist()))
         key = (resilience, len(nodes))
         if key not in self._intervals:
-            rate = self._mean_rate * len(nodes)
-            self._intervals[key] = interval_of(resilience, resilience.dump, 1.0 / rate if rate > 0 else inf)
+            self._intervals[key] = interval_of(resilience, resilience.dump, self._mean_rate * len(nodes))
         return self._intervals[key]
 
     def _await_end(self, job: Job) -> None:

@@ -12,9 +12,15 @@ from typing import Any, Final, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pipistrelle.platforms.failures.checkpointing import allocation_mtbf, daly_interval, young_interval
+from pipistrelle.platforms.failures.checkpointing import (
+    NEARLY,
+    Phase,
+    dump_interval,
+    failure_rate,
+    mtbf_of,
+)
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.server.attempts.segment import NEARLY, Phase, Segment
+from pipistrelle.server.attempts.segment import Segment
 from pipistrelle.traces.resilience import Resilience
 
 Floats = NDArray[np.float64]
@@ -95,7 +101,7 @@ class AttemptProgress:
         self._saved = saved
         self._tolerated = resilience.tolerated(len(nodes))
         self._rate = 0.0
-        #: what each node's rate is if all have the same: their sum, correctly rounded, is then a product
+        #: what each node's rate is if all have the same: together they have the product (`failure_rate`)
         self._each = 0.0
         self._rates: dict[int, float] = {}
         if isinstance(rates, float | int):
@@ -197,12 +203,10 @@ class AttemptProgress:
 
     def _interval(self, dump: float) -> float:
         """Return the time of work between two dumps, in seconds."""
-        if self._rates:  # in any order: their sum is correctly rounded
-            mtbf = allocation_mtbf(self._rates[node] for node in self._active or self._rates)
-        else:
-            rate = self._rate + self._each * self._team
-            mtbf = 1.0 / rate if rate > 0 else inf
-        return interval_of(self._resilience, dump, mtbf)
+        rate = self._rate + self._each * self._team
+        if self._rates:
+            rate = failure_rate(self._rates[node] for node in sorted(self._active or self._rates))
+        return interval_of(self._resilience, dump, rate)
 
     # -- what happens -----------------------------------------------------------------------------------------------
 
@@ -386,15 +390,9 @@ def progress_of(resilience: Resilience, state: dict[str, Any]) -> AttemptProgres
     return AttemptProgress.of_state(resilience, state)
 
 
-def interval_of(resilience: Resilience, dump: float, mtbf: float) -> float:
-    """Return the time of work (s) between two dumps of ``dump`` s on nodes that together fail every ``mtbf`` s."""
+def interval_of(resilience: Resilience, dump: float, rate: float) -> float:
+    """Return the time of work (s) between two dumps of ``dump`` s on nodes that together fail at a rate (1/s)."""
     wanted = resilience.interval
     if wanted is None:
         return inf
-    if not isinstance(wanted, str):
-        return wanted
-    return max((young_interval if wanted == "young" else daly_interval)(dump, mtbf), _SHORTEST)
-
-
-#: no optimum is a shorter time between dumps (s), even if dumps take no time
-_SHORTEST: Final = 1.0
+    return dump_interval(wanted, dump, mtbf_of(rate)) if isinstance(wanted, str) else wanted

@@ -1,24 +1,6 @@
 """A stretch of an attempt between two failures: a read, then work and dumps in turn, worked out at any time at once."""
 
-from math import ceil, inf, isinf
-from typing import Final, NamedTuple
-
-#: work that exceeds a number of intervals by rounding alone needs no dump more
-NEARLY: Final = 1 - 1e-12
-
-
-class Phase(NamedTuple):
-    """How far a segment has come at some time; seconds of time, not of work.
-
-    ``reading``, ``working`` and ``dumping`` add up to the time since its begin. Of the working time ``saved`` is in
-    dumps that are complete, or all of it if the work is done.
-    """
-
-    reading: float
-    working: float
-    dumping: float
-    saved: float
-    dumps: int
+from pipistrelle.platforms.failures.checkpointing import Phase, done_at, dumps_until_done, phase_at
 
 
 class Segment:
@@ -39,7 +21,7 @@ class Segment:
         how long there is work before each dump, in seconds; inf: there are no dumps.
     """
 
-    __slots__ = ("_cycle", "_dump", "_dumps", "_interval", "_read", "_work", "finish", "start")
+    __slots__ = ("_dump", "_dumps", "_interval", "_read", "_work", "finish", "start")
 
     def __init__(self, start: float, read: float, work: float, interval: float, dump: float) -> None:
         self.start = start
@@ -47,36 +29,14 @@ class Segment:
         self._work = work
         self._interval = interval
         self._dump = dump
-        self._cycle = interval + dump
         #: how many dumps there will be until the work is done
-        self._dumps = 0 if isinf(interval) else max(ceil(work / interval * NEARLY) - 1, 0)
+        self._dumps = dumps_until_done(work, interval)
         #: when the work will be done (s)
-        self.finish = start + (read + (work + self._dumps * dump)) if work < inf else inf
+        self.finish = done_at(start, read, work, self._dumps, dump)
 
     def at(self, now: float) -> Phase:
         """Return how far it has come at ``now`` (s), which is not before its start."""
-        if now >= self.finish:
-            return Phase(self._read, self._work, self._dumps * self._dump, self._work, self._dumps)
-        passed = now - self.start - self._read
-        if passed <= 0:
-            return Phase(now - self.start, 0.0, 0.0, 0.0, 0)
-        if not self._dumps:
-            return Phase(self._read, min(passed, self._work), 0.0, 0.0, 0)
-        cycles = min(int(passed // self._cycle), self._dumps)
-        if cycles < self._dumps and self._time_of(cycles + 1) <= now:
-            cycles += 1
-        elif cycles and self._time_of(cycles) > now:
-            cycles -= 1
-        rest = max(passed - cycles * self._cycle, 0.0)
-        saved = cycles * self._interval
-        if cycles == self._dumps:
-            return Phase(self._read, min(saved + rest, self._work), cycles * self._dump, saved, cycles)
-        working = min(rest, self._interval)
-        return Phase(self._read, saved + working, cycles * self._dump + (rest - working), saved, cycles)
-
-    def _time_of(self, dump: int) -> float:
-        """Return when the dump of this number, from 1, is complete (s)."""
-        return self.start + (self._read + dump * self._cycle)
+        return phase_at(now, self.start, self._read, self._work, self._interval, self._dumps, self._dump, self.finish)
 
     def state(self) -> list[float]:
         """Return what it is made with."""

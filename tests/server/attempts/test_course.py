@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipistrelle.platforms.failures.checkpointing import allocation_mtbf, daly_interval, young_interval
+from pipistrelle.platforms.failures.checkpointing import daly_interval, failure_rate, mtbf_of, young_interval
 from pipistrelle.server.attempts.progress import AttemptProgress, RigidProgress
 from pipistrelle.server.attempts.segment import Segment
 from pipistrelle.traces.resilience import NONE, Resilience
@@ -384,7 +384,7 @@ def test_equal_rates_are_added_up_to_the_last_bit(rate: float) -> None:
     nodes = 1001
     course = course_of(resilience, nodes, work=1e9, saved=0.0, rate=rate)
     for number in range(5):
-        mtbf = allocation_mtbf([rate] * (nodes - number))
+        mtbf = mtbf_of(failure_rate([rate] * (nodes - number)))
         dump = 60.0 * (nodes / (nodes - number))
         assert course._interval(dump) == daly_interval(dump, mtbf)
         course.strike(6.0 + number, [number])
