@@ -72,7 +72,7 @@ def done_at(start: float, read: float, work: float, dumps: int, dump: float) -> 
     return start + (read + (work + dumps * dump)) if work < math.inf else math.inf
 
 
-class Phase(NamedTuple):
+class WorkPhase(NamedTuple):
     """How far a stretch of work has come at some time; seconds of time, not of work.
 
     ``reading``, ``working`` and ``dumping`` add up to the time since its begin. Of the working time ``saved`` is in
@@ -88,7 +88,7 @@ class Phase(NamedTuple):
 
 def phase_at(
     now: float, start: float, read: float, work: float, interval: float, dumps: int, dump: float, finish: float
-) -> Phase:
+) -> WorkPhase:
     """Return how far work is at ``now`` (s), not before its ``start``: a read, then work and dumps in turn.
 
     At the very time at which a dump or the work is complete, it is complete.
@@ -103,12 +103,12 @@ def phase_at(
         what `dumps_until_done` and `done_at` say: how many dumps there will be, and when (s) the work is done.
     """
     if now >= finish:
-        return Phase(read, work, dumps * dump, work, dumps)
+        return WorkPhase(read, work, dumps * dump, work, dumps)
     passed = now - start - read
     if passed <= 0:
-        return Phase(now - start, 0.0, 0.0, 0.0, 0)
+        return WorkPhase(now - start, 0.0, 0.0, 0.0, 0)
     if not dumps:
-        return Phase(read, min(passed, work), 0.0, 0.0, 0)
+        return WorkPhase(read, min(passed, work), 0.0, 0.0, 0)
     cycle = interval + dump
     cycles = min(int(passed // cycle), dumps)
     if cycles < dumps and start + (read + (cycles + 1) * cycle) <= now:
@@ -118,9 +118,9 @@ def phase_at(
     rest = max(passed - cycles * cycle, 0.0)
     saved = cycles * interval
     if cycles == dumps:
-        return Phase(read, min(saved + rest, work), cycles * dump, saved, cycles)
+        return WorkPhase(read, min(saved + rest, work), cycles * dump, saved, cycles)
     working = min(rest, interval)
-    return Phase(read, saved + working, cycles * dump + (rest - working), saved, cycles)
+    return WorkPhase(read, saved + working, cycles * dump + (rest - working), saved, cycles)
 
 
 def daly_time(work: float, interval: float, dump: float, read: float, mtbf: float) -> float:

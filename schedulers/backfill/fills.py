@@ -32,7 +32,7 @@ def only(rows: Rows, mask: Bools) -> Rows:
     return found
 
 
-class Columns(Protocol):
+class JobColumns(Protocol):
     """Waiting jobs as columns, one row a job."""
 
     @property
@@ -73,7 +73,7 @@ class Candidates:
 
     def __init__(
         self,
-        queue: Columns,
+        queue: JobColumns,
         plan: AccessPlan,
         accesses: int,
         start: Callable[[int], bool],

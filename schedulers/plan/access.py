@@ -9,7 +9,7 @@ from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.protocol.units.masks import lowest, mask_of
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.plan.plan import pick
-from pipistrelle.schedulers.plan.slices import Closure, Place, Step, TimeSlices, end_of
+from pipistrelle.schedulers.plan.slices import Closure, FreeStep, Place, TimeSlices, end_of
 from pipistrelle.schedulers.plan.windows import Window
 from pipistrelle.schedulers.policy.interfaces import Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
@@ -17,7 +17,7 @@ from pipistrelle.schedulers.policy.view import View
 
 #: picks units (a mask) for a job: among those of the first step, all of which last long enough; the others have fewer
 #: of them that are free longer; those in the last mask were best given away first; 0: refused
-Picker = Callable[[SchedulerJob, Sequence[Step], int], int]
+Picker = Callable[[SchedulerJob, Sequence[FreeStep], int], int]
 
 
 class Restriction(NamedTuple):
@@ -99,12 +99,12 @@ def placed_by(placement: Placement, machine: Machine) -> Picker:
     return lambda job, steps, first: pick(placement, steps[0].units, job, machine)
 
 
-def by_number(job: SchedulerJob, steps: Sequence[Step], first: int) -> int:
+def by_number(job: SchedulerJob, steps: Sequence[FreeStep], first: int) -> int:
     """Pick the lowest units."""
     return lowest(steps[0].units, job.size)
 
 
-def last_available(job: SchedulerJob, steps: Sequence[Step], first: int) -> int:
+def last_available(job: SchedulerJob, steps: Sequence[FreeStep], first: int) -> int:
     """Pick the units that are free the shortest beyond the job's end; of equals ``first``, then the lowest."""
     picked, missing = 0, job.size
     for at, step in enumerate(steps):
@@ -146,7 +146,7 @@ class AccessPlan:
         self._ends: list[tuple[float, int]] = []
         self._restrictions: Sequence[Restriction] = ()
         self._tables: dict[int, TimeSlices] = {}
-        self._steps: dict[int, list[Step]] = {}
+        self._steps: dict[int, list[FreeStep]] = {}
         #: taken since the instant began, for tables made later
         self._taken: list[Place] = []
         #: masks of the units with at least 1, 2, ... reservations; empty if no unit can have too many
@@ -238,7 +238,7 @@ class AccessPlan:
                 table.take(place.units, place.begin, place.end)
         return table
 
-    def steps(self, access: int) -> list[Step]:
+    def steps(self, access: int) -> list[FreeStep]:
         """Return how long which units are free from now on, for an access."""
         steps = self._steps.get(access)
         if steps is None:
@@ -246,7 +246,7 @@ class AccessPlan:
             if self._loads:
                 usable = self._usable()
                 masks = ((step.end, step.units & usable) for step in steps)
-                steps = [Step(end, units, units.bit_count()) for end, units in masks if units]
+                steps = [FreeStep(end, units, units.bit_count()) for end, units in masks if units]
             self._steps[access] = steps
         return steps
 
@@ -254,7 +254,7 @@ class AccessPlan:
         """Return the units that a job of such a walltime (s) takes if it starts now, 0 if it cannot."""
         return self._pick(job, self.steps(access), end_of(self._now, walltime), 0)
 
-    def _pick(self, job: SchedulerJob, steps: list[Step], end: float, first: int) -> int:
+    def _pick(self, job: SchedulerJob, steps: list[FreeStep], end: float, first: int) -> int:
         lasting = [step for step in steps if step.end >= end]
         return self._picker(job, lasting, first) if lasting and lasting[0].width >= job.size else 0
 

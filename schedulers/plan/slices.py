@@ -46,7 +46,7 @@ class Fit(NamedTuple):
     units: int
 
 
-class Step(NamedTuple):
+class FreeStep(NamedTuple):
     """``units`` (a mask), ``width`` of them, are free until ``end`` (s): the next step has fewer, and a later end."""
 
     end: float
@@ -139,7 +139,7 @@ class TimeSlices:
         self._join(after)
         self._join(first)
 
-    def steps(self, begin: float, among: int = -1) -> list[Step]:
+    def steps(self, begin: float, among: int = -1) -> list[FreeStep]:
         """Return how long which units are free from ``begin`` on, the most units first; none free: none.
 
         ``begin`` is now or begins a slice; of the units only those ``among`` these (a mask; -1: all) count.
@@ -150,12 +150,12 @@ class TimeSlices:
         for following in range(at + 1, len(self._begins)):
             rest = units & self._free[following]
             if rest != units:
-                found.append(Step(self._begins[following], units, units.bit_count()))
+                found.append(FreeStep(self._begins[following], units, units.bit_count()))
                 units = rest
                 if not units:
                     return found
         if units:
-            found.append(Step(inf, units, units.bit_count()))
+            found.append(FreeStep(inf, units, units.bit_count()))
         return found
 
     def now_for(self, size: int, walltime: float, closures: Sequence[Closure] = ()) -> int:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pipistrelle.platforms.failures.checkpointing import (
     NEARLY,
-    Phase,
+    WorkPhase,
     dump_interval,
     failure_rate,
     mtbf_of,
@@ -64,7 +64,7 @@ class Account(NamedTuple):
 
 
 #: how far a segment has come that has not begun
-NOTHING: Final = Phase(0.0, 0.0, 0.0, 0.0, 0)
+NOTHING: Final = WorkPhase(0.0, 0.0, 0.0, 0.0, 0)
 
 
 class AttemptProgress:

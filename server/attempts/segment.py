@@ -1,6 +1,6 @@
 """A stretch of an attempt between two failures: a read, then work and dumps in turn, worked out at any time at once."""
 
-from pipistrelle.platforms.failures.checkpointing import Phase, done_at, dumps_until_done, phase_at
+from pipistrelle.platforms.failures.checkpointing import WorkPhase, done_at, dumps_until_done, phase_at
 
 
 class Segment:
@@ -34,7 +34,7 @@ class Segment:
         #: when the work will be done (s)
         self.finish = done_at(start, read, work, self._dumps, dump)
 
-    def at(self, now: float) -> Phase:
+    def at(self, now: float) -> WorkPhase:
         """Return how far it has come at ``now`` (s), which is not before its start."""
         return phase_at(now, self.start, self._read, self._work, self._interval, self._dumps, self._dump, self.finish)
 

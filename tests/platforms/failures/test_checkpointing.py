@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipistrelle.platforms.failures.checkpointing import (
-    Phase,
+    WorkPhase,
     daly_interval,
     daly_time,
     done_at,
@@ -81,7 +81,7 @@ def test_an_optimum_is_at_least_a_second() -> None:
     assert dump_interval("daly", 60.0, math.inf) == math.inf
 
 
-def step_by_step(now: int, start: int, read: int, work: int, interval: int, dump: int) -> Phase:
+def step_by_step(now: int, start: int, read: int, work: int, interval: int, dump: int) -> WorkPhase:
     """Return how far a job is, one second after the other."""
     reading = working = dumping = dumps = since = saved = 0
     left_of_dump = 0
@@ -98,7 +98,7 @@ def step_by_step(now: int, start: int, read: int, work: int, interval: int, dump
             since += 1
             if since == interval and working < work:
                 since, left_of_dump = 0, dump
-    return Phase(reading, working, dumping, work if working == work else saved, dumps)
+    return WorkPhase(reading, working, dumping, work if working == work else saved, dumps)
 
 
 @settings(deadline=None)
