@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, NoReturn
 import click
 
 
-class Place(NamedTuple):
+class Command(NamedTuple):
     """The module that defines a command as `command`, and what `pipistrelle --help` says of the command."""
 
     module: str
@@ -24,17 +24,17 @@ class Place(NamedTuple):
 
 #: {command: its place}; a module is imported when its command is used, to start fast
 COMMANDS: Final = {
-    "run": Place("run", "Simulate a workload: server and scheduler as two processes."),
-    "serve": Place("serve", "Serve one simulation to one scheduler."),
-    "schedule": Place("schedule", "Take the decisions for one simulation."),
-    "list": Place("listing", "List the schedulers, platforms or workloads there are."),
-    "validate": Place("validate", "Say what a file is, what is in it, what is wrong with it."),
-    "workload": Place("workload.group", "Make workloads, describe them, change them."),
-    "convert": Place("convert", "Convert a workload or a centre's log to another format."),
-    "explain": Place("explain", "Explain why a job of a run waited."),
-    "batsim": Place("batsim", "Simulate as Batsim 4 does, from its command line."),
-    "outages": Place("outages", "Make, describe and fit streams of failures."),
-    "yield": Place("yields", "Tell the yield of a long-lasting application."),
+    "run": Command("run", "Simulate a workload: server and scheduler as two processes."),
+    "serve": Command("serve", "Serve one simulation to one scheduler."),
+    "schedule": Command("schedule", "Take the decisions for one simulation."),
+    "list": Command("listing", "List the schedulers, platforms or workloads there are."),
+    "validate": Command("validate", "Say what a file is, what is in it, what is wrong with it."),
+    "workload": Command("workload.group", "Make workloads, describe them, change them."),
+    "convert": Command("convert", "Convert a workload or a centre's log to another format."),
+    "explain": Command("explain", "Explain why a job of a run waited."),
+    "batsim": Command("batsim", "Simulate as Batsim 4 does, from its command line."),
+    "outages": Command("outages", "Make, describe and fit streams of failures."),
+    "yield": Command("yields", "Tell the yield of a long-lasting application."),
 }
 #: an output cannot be written, as `OutputFailed` has it
 _NOT_WRITTEN: Final = 6
