@@ -75,6 +75,8 @@ CODECS = {
 class _Listening:
     """An in-process transport that keeps every message."""
 
+    apart = False
+
     def __init__(self, inner: InProcessTransport) -> None:
         self._inner = inner
         self.notices: list[Notice] = []

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 import click
 from click.core import ParameterSource
 
-from pipistrelle.cli.console import configure_log, import_numpy, progress_observers, relax_collector
+from pipistrelle.cli.console import configure_log, import_numpy, progress_observers
 from pipistrelle.cli.guard import FilledPath, refuse_overwriting
 from pipistrelle.cli.options.fields import added, options_of
 from pipistrelle.cli.options.shared import decision_timeout, hello_timeout
@@ -216,7 +216,6 @@ def _run(verbosity: str, options: dict[str, Any]) -> None:
     refuse_overwriting(spec.inputs, output_paths(prefix))
     setup = load_setup(spec)
     prepare_prefix(prefix)
-    relax_collector()
     result = run(
         spec,
         setup=setup,

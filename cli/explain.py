@@ -6,7 +6,6 @@ from pathlib import Path
 
 import click
 
-from pipistrelle.cli.console import relax_collector
 from pipistrelle.cli.guard import FilledPath
 from pipistrelle.protocol.base.lengths import seconds_of
 
@@ -48,7 +47,6 @@ def command(run: Path, job: str, at: float | None, as_json_: bool, no_replay: bo
     from pipistrelle.studies.explain.explanation import as_json
     from pipistrelle.studies.explain.files import read_run
 
-    relax_collector()
     files = read_run(run)
     explanation, look = account(files, job, at, repeat=not no_replay)
     if as_json_:

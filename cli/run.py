@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from click.core import ParameterSource
 
-from pipistrelle.cli.console import import_numpy, progress_observers, relax_collector
+from pipistrelle.cli.console import import_numpy, progress_observers
 from pipistrelle.cli.guard import FilledPath, output_files, refuse_overwriting
 from pipistrelle.cli.options.parts import part_options
 from pipistrelle.cli.options.reliability import reliability_options
@@ -119,7 +119,6 @@ def command(
     name = short_name(spec.scheduler if policy is not None else spec.program or "none")
     folder = prepare_folder(out) if out is not None else _new_folder(setup, name)
     observers = progress_observers(setup, progress)
-    relax_collector()
     connection: Connection
     if in_process or alone:
         connection = InProcess(policy)

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from pipistrelle.cli.console import import_numpy, progress_observers, relax_collector
+from pipistrelle.cli.console import import_numpy, progress_observers
 from pipistrelle.cli.guard import FilledPath, output_files, refuse_overwriting
 from pipistrelle.cli.options.reliability import reliability_options
 from pipistrelle.cli.options.shared import SPEC_FILE, described, simulation_options
@@ -82,7 +82,6 @@ def command(
     setup = load_setup(spec)
     prepare_folder(out)
     _refuse_living(out / "connection.json")
-    relax_collector()
 
     @contextmanager
     def announce(address: str) -> Iterator[None]:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def make_engine(
     setup: Setup,
     features: Sequence[Feature],
-    observer: Observer,
+    observers: Sequence[Observer],
     metered: "Callable[[Hosts], Observer | None] | None" = None,
 ) -> Engine:
     """Return the engine of a run.
@@ -40,8 +40,8 @@ def make_engine(
         what runs where.
     features
         the optional parts of the native protocol that were agreed on.
-    observer
-        told of all that happens, perhaps late.
+    observers
+        told of all that happens, in this order.
     metered
         makes what is told of energy, at once, if it is metered.
 
@@ -53,7 +53,7 @@ def make_engine(
     if setup.batsim is not None:
         from pipistrelle.server.batsim.engine import batsim_engine  # most runs start without it
 
-        return batsim_engine(setup, setup.batsim, observer, metered)
+        return batsim_engine(setup, setup.batsim, observers, metered)
     jobs = jobs_of(
         setup.workloads["w0"],
         "w0",
@@ -67,7 +67,7 @@ def make_engine(
         jobs,
         features=features,
         strict=setup.strict,
-        observers=[observer],
+        observers=observers,
         machine=setup.machine if setup.has_work else None,
         profiles=setup.workloads["w0"].table,
         reliability=setup.reliability,

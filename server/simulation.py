@@ -78,7 +78,8 @@ def simulate(
     books = [book for book in (nodes, reliability) if book is not None]
     watching = [*books, metrics, *observers, *(() if outputs is None else outputs.observers())]
     deferred = Deferred(watching)
-    engine = make_engine(setup, welcome.features, deferred, None if outputs is None else outputs.metered)
+    told = [deferred] if transport.apart else watching
+    engine = make_engine(setup, welcome.features, told, None if outputs is None else outputs.metered)
     times = LoopTimes()
     failure: RunError | None = None
     try:

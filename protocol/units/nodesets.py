@@ -22,6 +22,11 @@ from pipistrelle.protocol.units.text import (
 _new: Final = object.__new__
 
 
+#: {text: the set} of sets written lately: within one process a text goes back to the very set that it came from
+_written: Final[dict[str, "NodeSet"]] = {}
+_MOST_WRITTEN: Final = 4096
+
+
 class NodeSet:
     """An immutable set of units, held as disjoint, ascending, non-adjacent intervals.
 
@@ -81,6 +86,9 @@ class NodeSet:
             at an end), a sign, a comma, a leading zero, anything else that is no decimal number, lo > hi, a number
             beyond `LARGEST_UNIT`, a unit named twice.
         """
+        known = _written.get(text)
+        if known is not None:
+            return known
         found = match_interval(text)
         if found is not None:  # one interval: most allocations
             first, second = found.groups()
@@ -345,6 +353,9 @@ class NodeSet:
         text = self._text
         if text is None:
             text = self._text = " ".join([f"{lo}-{hi}" if lo != hi else f"{lo}" for lo, hi in self._intervals])
+            if len(_written) >= _MOST_WRITTEN:
+                _written.clear()
+            _written[text] = self
         return text
 
     def __repr__(self) -> str:

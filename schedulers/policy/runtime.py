@@ -152,11 +152,10 @@ class Runtime:
 
     def _decide(self, view: View) -> None:
         """Ask the policy; what is new to the view is not any more then."""
-        view.let_in()
+        if view.limits is not None:
+            view.let_in()
         self._policy.decide(view)
-        view.arrivals = []
-        view.released = False
-        view.calls = []
+        view.arrivals, view.released, view.calls = [], False, []
 
     @staticmethod
     def _catch_up(view: View, timestamp: float) -> None:
@@ -187,9 +186,11 @@ class Runtime:
 
     @staticmethod
     def _job_completed(view: View, event: JobCompleted) -> None:
-        if event.data.job_id not in view.running:
-            raise RemoteProtocolError("JOB_COMPLETED names a job that does not run", found=event.data.job_id)
-        job = view.running.remove(event.data.job_id)
+        try:
+            job = view.running.remove(event.data.job_id)
+        except KeyError:
+            found = event.data.job_id
+            raise RemoteProtocolError("JOB_COMPLETED names a job that does not run", found=found) from None
         view.give_back(job.alloc)
         if view.limits is not None:
             view.limits.left(job, event.timestamp)

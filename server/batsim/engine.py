@@ -1,6 +1,6 @@
 """Builds the engine of a run in Batsim's way."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from pipistrelle.server.batsim.external_events import ExternalEvents
@@ -35,7 +35,7 @@ BATSIM: Final = DialectRules(
 def batsim_engine(
     setup: Setup,
     options: BatsimOptions,
-    observer: Observer,
+    observers: Sequence[Observer],
     metered: Callable[[Hosts], Observer | None] | None,
 ) -> Engine:
     """Return the engine of a run with these options; the rest is as for `pipistrelle.server.assembly.make_engine`."""
@@ -61,7 +61,7 @@ def batsim_engine(
         cluster.watch([meter] if teller is None else [meter, teller])
         parts += [hosts, meter]
     dependencies = Dependencies(clockwork, setup.conditions)
-    cluster.watch([dependencies, observer])
+    cluster.watch([dependencies, *observers])
     work: Work = NoWork()
     switchboard = Switchboard(clockwork)
     if hosts is not None:

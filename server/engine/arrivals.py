@@ -42,7 +42,8 @@ class Arrivals:
         #: the job whose submission is on the agenda, and how many were taken before and with it
         self._next: Job | None = None
         self._taken = 0
-        self._drained = False
+        #: whether all jobs of the workload were taken
+        self.drained = False
         #: whether the workload has no more jobs to submit
         self.exhausted = False
 
@@ -62,12 +63,12 @@ class Arrivals:
             self._taken += 1
             self._clockwork.agenda.put(job.submit, SUBMISSION, job.id)
         else:
-            self._drained = True
+            self.drained = True
             self.tell_the_last()
 
     def tell_the_last(self) -> None:
         """Say, once, that the workload has no more jobs, unless some are kept back."""
-        if self._drained and not self.exhausted and not self._dependencies.held:
+        if self.drained and not self.exhausted and not self._dependencies.held:
             self.exhausted = True
             self._clockwork.tell_apart(NoMoreJobs(self._clockwork.now))
 
@@ -75,17 +76,17 @@ class Arrivals:
         """Return how many jobs were taken, and what was said of the last."""
         return {
             "taken": self._taken,
-            "drained": self._drained,
+            "drained": self.drained,
             "exhausted": self.exhausted,
             "dependencies": self._dependencies.state(),
         }
 
     def restore(self, state: dict[str, Any], work_of: WorkOf) -> None:
         """Go on from such a state: the jobs that were taken are passed over; ``work_of`` is as of `Job.of_plain`."""
-        self._taken, self._drained, self.exhausted = state["taken"], state["drained"], state["exhausted"]
+        self._taken, self.drained, self.exhausted = state["taken"], state["drained"], state["exhausted"]
         for _ in range(self._taken):
             self._next = next(self._jobs)
-        if self._drained:
+        if self.drained:
             self._next = None
         self._dependencies.restore(state["dependencies"], work_of)
 

@@ -133,7 +133,8 @@ class Engine:
         clockwork, arrivals, ledger, lives = self.clockwork, self.arrivals, self.cluster.ledger, self.lives
         pop = self._agenda.pop
         while clockwork.stopped is None:
-            arrivals.tell_the_last()  # the last job that was kept back may have been rejected
+            if arrivals.drained and not arrivals.exhausted:
+                arrivals.tell_the_last()  # the last job that was kept back may have been rejected
             if clockwork.must_wake and clockwork.now >= self._busy_until:
                 return self._notice()
             if arrivals.exhausted and self._all_done():
@@ -273,11 +274,20 @@ class Engine:
 
     def close(self) -> None:
         """Tell the observers that the run is over, as `end` said it."""
+        failed: Exception | None = None
         # Before the first reply the observers were not even told of a beginning.
         if self.clockwork.seq > 1 and (self.cluster.ledger.idle != self._settled or self.lives.unsettled):
-            self._settle()
-        for hook in self.cluster.hooks.ends:
-            hook(self.clockwork.now, *self._ended)
+            try:
+                self._settle()
+            except Exception as error:
+                failed = error
+        for hook in self.cluster.hooks.ends:  # every observer is told, even if another fails
+            try:
+                hook(self.clockwork.now, *self._ended)
+            except Exception as error:
+                failed = failed or error
+        if failed is not None:
+            raise failed
 
     # -- state ------------------------------------------------------------------------------------------------------
 

@@ -30,12 +30,11 @@ class Overheads:
         for one in () if platform is None else platform.classes:
             self._classes[one.name] = (one.prologue, one.epilogue)
         times = [(before, after) for _, _, before, after in self._pools] + list(self._classes.values())
-        self._any = any(before or after for before, after in times)
+        #: whether some job takes such time
+        self.exist = any(before or after for before, after in times)
 
     def of(self, job: Job) -> tuple[float, float]:
         """Return how long a job that has its units takes before and after its work, in seconds."""
-        if not self._any:
-            return _NO_TIME
         before, after = self._classes.get(job.queue or "", _NO_TIME)
         longest = [0.0, 0.0]
         for begin, end, prologue, epilogue in self._pools:
@@ -141,7 +140,8 @@ class JobLives:
     def start(self, job: Job, alloc_text: str) -> None:
         """Start a waiting job now and put its end on the agenda; IllegalAllocation if that cannot be."""
         self._cluster.execute(self._clockwork.now, job, alloc_text)
-        job.prologue, job.epilogue = self._overheads.of(job)
+        if self._overheads.exist:
+            job.prologue, job.epilogue = self._overheads.of(job)
         self._begins(job)
 
     def progress(self, job: Job) -> Progress:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from contextlib import suppress
 from math import isfinite
-from typing import Protocol
+from typing import Final, Protocol
 
 from pipistrelle.protocol.base.errors import LocalProtocolError, PipistrelleError
 from pipistrelle.protocol.messages import HelloData, Notice, Refused, Reply, WelcomeData
@@ -13,6 +13,10 @@ from pipistrelle.server.errors import SchedulerFailed
 
 class Transport(Protocol):
     """A connection to one scheduler, from the server's side."""
+
+    @property
+    def apart(self) -> bool:
+        """Whether the scheduler works while the server goes on: the observers' work can hide behind its own then."""
 
     def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
         """Wait for a scheduler, agree with it and return both sides' words.
@@ -67,6 +71,8 @@ class InProcessTransport:
     ``interrupted`` is looked at between two messages; when it returns True, `receive` raises KeyboardInterrupt.
     """
 
+    apart: Final = False
+
     def __init__(self, scheduler: InProcessScheduler, interrupted: Callable[[], bool] = lambda: False) -> None:
         self._scheduler = scheduler
         self._interrupted = interrupted
@@ -92,9 +98,9 @@ class InProcessTransport:
             raise LocalProtocolError("no notice was sent that could be replied to")
         reply = self._scheduler.answer(notice)
         # A socket's codec refuses numbers that are not finite; here nothing else would.
-        times = (reply.now, *[decision.timestamp for decision in reply.events])
-        if not all(map(isfinite, times)):
-            raise LocalProtocolError("a decision's time is not a finite number", found=str(times))
+        for time in (reply.now, *[decision.timestamp for decision in reply.events]):
+            if not isfinite(time):
+                raise LocalProtocolError("a decision's time is not a finite number", found=repr(time))
         if self._interrupted():
             raise KeyboardInterrupt
         return reply

@@ -59,6 +59,8 @@ class ZmqPeer(ABC, Generic[_S]):
         while a message is awaited; `KeyboardInterrupt` is raised then.
     """
 
+    apart: Final = True
+
     def __init__(
         self,
         kind: int,

@@ -224,6 +224,7 @@ class LoggedTransport:
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
+        self.apart = transport.apart
 
     def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
         """Wait for a scheduler."""

@@ -107,7 +107,7 @@ def answer(engine: Engine, notice: Notice, seed: int, options: BatsimOptions) ->
 def played(setup: Setup, options: BatsimOptions, seed: int, resume_at: int | None) -> tuple[list[Any], list[str]]:
     """Return the notices and what observers were told; at a notice the engine gives way to one from its state."""
     story = Story()
-    engine = make_engine(setup, (), story)
+    engine = make_engine(setup, (), [story])
     told: list[Any] = []
     try:
         while (notice := engine.advance()) is not None and notice.seq < MOST_NOTICES:
@@ -117,7 +117,7 @@ def played(setup: Setup, options: BatsimOptions, seed: int, resume_at: int | Non
             engine.check_invariants()
             if notice.seq == resume_at:
                 state = to_json(engine.state())
-                engine = make_engine(setup, (), story)
+                engine = make_engine(setup, (), [story])
                 engine.restore(from_json(state))
                 assert to_json(engine.state()) == state
     except RunError as failure:
