@@ -7,7 +7,7 @@ from typing import Any, cast
 from pipistrelle.schedulers.catalogue.parts import check_part, make_backfill, make_order, make_placement
 from pipistrelle.schedulers.policy.interfaces import Backfill, Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
-from pipistrelle.schedulers.policy.order import ChoosyOrder, Order, UsageOrder
+from pipistrelle.schedulers.policy.order import ChoosyOrder, Order, UsageOrder, is_dynamic
 from pipistrelle.schedulers.policy.state import state_of
 from pipistrelle.schedulers.policy.view import View
 
@@ -24,6 +24,7 @@ class ComposedPolicy:
         self._placement = placement
         self._choosy = order if isinstance(order, ChoosyOrder) else None
         self._usage = order if isinstance(order, UsageOrder) else None
+        self._moves = is_dynamic(order)
         self._view: View | None = None
         #: jobs of which the order knows that they run, in the order of start, as in the view
         self._running: dict[str, SchedulerJob] = {}
@@ -36,7 +37,8 @@ class ComposedPolicy:
             self._refuse(view, lambda job: self._never_placed(view, job))
         if self._usage is not None:
             self._tell_ends(view, self._usage)
-        view.waiting.rerank(view.now)
+        if self._moves:
+            view.waiting.rerank(view.now)
         self._backfill.schedule(view, self._placement)
         if self._usage is not None:
             self._tell_starts(view, self._usage)

@@ -274,7 +274,7 @@ class View:
     @property
     def plain(self) -> bool:
         """Whether every unit is as good as any other: there is no window, and no job holds units that are lost."""
-        return not (self.windows or self._kept.count)
+        return not (self._kept.count or self.windows)
 
     def closed(self, job: SchedulerJob, begin: float | None = None) -> NodeSet:
         """Return the units that a job must not hold if it starts at ``begin`` (seconds; now if left out).

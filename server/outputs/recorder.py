@@ -79,8 +79,10 @@ class Recorder(Observer):
     def decided(self, now: float, decision: Decision, rejected: DecisionRejectedData | None) -> None:
         """Write the decision's line."""
         if type(decision) is ExecuteJob and rejected is None:
-            data = decision.data
-            line = f"{now!r},EXECUTE_JOB,{csv_text(data.job_id)},{data.alloc},carried_out,{csv_text(data.why or '')},\n"
+            job_id, why = decision.data.job_id, decision.data.why or ""
+            if _special(job_id) is not None or _special(why) is not None:
+                job_id, why = csv_text(job_id), csv_text(why)
+            line = f"{now!r},EXECUTE_JOB,{job_id},{decision.data.alloc},carried_out,{why},\n"
         else:
             line = _decision_line(now, decision, rejected)
         self._files.write(self._decisions, line)
