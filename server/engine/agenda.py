@@ -1,5 +1,6 @@
 """What will happen when: the event queue, with its total order."""
 
+from collections.abc import Callable, Mapping
 from heapq import heappop, heappush
 from math import inf
 from typing import Any, Final
@@ -67,14 +68,13 @@ class Agenda:
                 return entry
         return None
 
-    def pop_at(self, time: float) -> Entry | None:
-        """Remove and return the first entry if its time is exactly ``time``, else None."""
+    def happen(self, time: float, handlers: Mapping[int, Callable[[Any], None]]) -> None:
+        """Let all entries of exactly this time happen, in order, also those that are added meanwhile."""
         heap = self._heap
         while heap and heap[0][0] == time:
-            entry = heappop(heap)
-            if entry[3] is not None:
-                return entry
-        return None
+            _, kind, _, subject = heappop(heap)
+            if subject is not None:
+                handlers[kind](subject)
 
     def entries(self) -> dict[int, Entry]:
         """Return what is to come by its number, in order: {number: entry}; others find theirs so after `restore`."""

@@ -13,7 +13,7 @@ from pipistrelle.protocol.decisions import Decision
 from pipistrelle.protocol.events import SimulationBegins, SimulationBeginsData, SimulationEnds, SimulationEndsData
 from pipistrelle.protocol.fields import EndReason
 from pipistrelle.protocol.messages import Notice, Reply
-from pipistrelle.server.engine.agenda import DECISION, READY, REQUEUE, Entry
+from pipistrelle.server.engine.agenda import DECISION, READY, REQUEUE
 from pipistrelle.server.engine.arrivals import Arrivals
 from pipistrelle.server.engine.clockwork import Clockwork
 from pipistrelle.server.engine.lives import JobLives
@@ -131,7 +131,7 @@ class Engine:
         if self._begins is not None:
             return self._first_notice(self._begins)
         clockwork, arrivals, ledger, lives = self.clockwork, self.arrivals, self.cluster.ledger, self.lives
-        pop = self._agenda.pop
+        pop, happen, handlers = self._agenda.pop, self._agenda.happen, self._handlers
         while clockwork.stopped is None:
             if arrivals.drained and not arrivals.exhausted:
                 arrivals.tell_the_last()  # the last job that was kept back may have been rejected
@@ -150,15 +150,9 @@ class Engine:
                 if ledger.idle != self._settled or lives.unsettled:
                     self._settle()
                 clockwork.now = entry[0]
-            self._absorb(entry)
-        return None
-
-    def _absorb(self, entry: Entry | None) -> None:
-        """Let an entry of the agenda happen, and all others of this instant."""
-        now, pop_at, handlers = self.clockwork.now, self._agenda.pop_at, self._handlers
-        while entry is not None:
             handlers[entry[1]](entry[3])
-            entry = pop_at(now)
+            happen(entry[0], handlers)
+        return None
 
     # -- phase 2: the scheduler's turn ------------------------------------------------------------------------------
 
@@ -219,7 +213,7 @@ class Engine:
             self._busy_until = busy_until
             self._agenda.put(busy_until, READY, 0)
         if reply.events and clockwork.stopped is None:
-            self._absorb(self._agenda.pop_at(now))  # what decisions have put on this very instant
+            self._agenda.happen(now, self._handlers)  # what decisions have put on this very instant
 
     def _decide(self, number: int) -> None:
         """Carry out a decision that was dated ahead."""

@@ -98,9 +98,10 @@ class InProcessTransport:
             raise LocalProtocolError("no notice was sent that could be replied to")
         reply = self._scheduler.answer(notice)
         # A socket's codec refuses numbers that are not finite; here nothing else would.
-        for time in (reply.now, *[decision.timestamp for decision in reply.events]):
-            if not isfinite(time):
-                raise LocalProtocolError("a decision's time is not a finite number", found=repr(time))
+        if reply.events or not isfinite(reply.now):
+            times = (reply.now, *[decision.timestamp for decision in reply.events])
+            if not all(map(isfinite, times)):
+                raise LocalProtocolError("a decision's time is not a finite number", found=str(times))
         if self._interrupted():
             raise KeyboardInterrupt
         return reply

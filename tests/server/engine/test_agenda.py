@@ -1,6 +1,8 @@
 """The event queue: a total order, and entries that vanish."""
 
+from collections.abc import Callable
 from math import inf
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,12 +14,22 @@ KINDS = (END, SUBMISSION, CALL, DECISION, READY)
 TIMES = st.sampled_from([0.0, 1.0, 1.0 + 2**-52, 2.5, 7.0, 1e9])
 
 
+def happened(agenda: Agenda, time: float) -> list[tuple[float, int, object]]:
+    """Return what happens at a time, as (time, class, subject)."""
+    came: list[tuple[float, int, object]] = []
+
+    def noting(kind: int) -> Callable[[Any], None]:
+        return lambda subject: came.append((time, kind, subject))
+
+    agenda.happen(time, {kind: noting(kind) for kind in KINDS})
+    return came
+
+
 def emptied(agenda: Agenda) -> list[tuple[float, int, object]]:
     """Return what comes up, as (time, class, subject), until nothing is left."""
     came = []
     while (time := agenda.next_time()) != inf:
-        while (entry := agenda.pop_at(time)) is not None:
-            came.append((entry[0], entry[1], entry[3]))
+        came += happened(agenda, time)
     return came
 
 
@@ -26,7 +38,7 @@ def test_an_empty_agenda_has_no_next_time() -> None:
     agenda = Agenda()
 
     assert agenda.next_time() == inf
-    assert agenda.pop_at(0.0) is None
+    assert happened(agenda, 0.0) == []
 
 
 def test_ends_come_before_submissions_calls_decisions_and_readiness() -> None:
@@ -55,9 +67,9 @@ def test_only_the_exact_instant_is_taken() -> None:
     agenda.put(later, END, "later")
     agenda.put(1.0, END, "sooner")
 
-    assert agenda.pop_at(0.5) is None
-    assert (agenda.pop_at(1.0) or [])[3] == "sooner"
-    assert agenda.pop_at(1.0) is None
+    assert happened(agenda, 0.5) == []
+    assert happened(agenda, 1.0) == [(1.0, END, "sooner")]
+    assert happened(agenda, 1.0) == []
     assert agenda.next_time() == later
 
 
@@ -69,7 +81,7 @@ def test_a_cancelled_entry_takes_its_time_with_it() -> None:
     agenda.cancel(first)
 
     assert agenda.next_time() == 2.0
-    assert agenda.pop_at(1.0) is None
+    assert happened(agenda, 1.0) == []
     assert emptied(agenda) == [(2.0, END, "second")]
 
 
@@ -85,12 +97,18 @@ def test_cancelled_among_equals_leaves_the_others_in_order() -> None:
 def test_what_is_put_at_the_present_instant_still_comes_up_in_it() -> None:
     """An entry added while its instant is taken is taken too, at its class."""
     agenda = Agenda()
+    came = []
+
+    def end(subject: str) -> None:
+        came.append(subject)
+        agenda.put(1.0, CALL, "call")
+
     agenda.put(1.0, END, "end")
     agenda.put(1.0, READY, "ready")
-    assert (agenda.pop_at(1.0) or [])[3] == "end"
-    agenda.put(1.0, CALL, "call")
+    agenda.happen(1.0, {END: end, CALL: came.append, READY: came.append})
 
-    assert emptied(agenda) == [(1.0, CALL, "call"), (1.0, READY, "ready")]
+    assert came == ["end", "call", "ready"]
+    assert agenda.next_time() == inf
 
 
 class AgainstSortedList(RuleBasedStateMachine):
@@ -122,17 +140,26 @@ class AgainstSortedList(RuleBasedStateMachine):
     @precondition(lambda self: self.model)
     @rule()
     def pop_first(self) -> None:
-        """The first entry is taken at its time."""
+        """The first entry is taken."""
         time, kind, number = self.model.pop(0)
-        entry = self.agenda.pop_at(time)
+        entry = self.agenda.pop()
         assert entry is not None
         assert (entry[0], entry[1], entry[3]) == (time, kind, number + 1)
 
+    @precondition(lambda self: self.model)
+    @rule()
+    def first_instant(self) -> None:
+        """All entries of the first instant happen, in order."""
+        first = self.model[0][0]
+        expected = [(time, kind, number + 1) for time, kind, number in self.model if time == first]
+        self.model = [entry for entry in self.model if entry[0] != first]
+        assert happened(self.agenda, first) == expected
+
     @rule(time=TIMES)
     def pop_elsewhere(self, time: float) -> None:
-        """Nothing is taken at another time than the first entry's."""
+        """Nothing happens at another time than the first entry's."""
         if not self.model or self.model[0][0] != time:
-            assert self.agenda.pop_at(time) is None
+            assert happened(self.agenda, time) == []
 
     @invariant()
     def next_time(self) -> None:
