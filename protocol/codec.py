@@ -145,14 +145,3 @@ def _unexpected(message: Hello | Welcome | Refused, what: str) -> RemoteProtocol
     return RemoteProtocolError(
         "this is another message than the one awaited", expected=what, found=str(message.__struct_config__.tag)
     )
-
-
-__all__ = [
-    "DECISION_TYPES",
-    "MAX_FRAME_BYTES",
-    "decode_greeting",
-    "decode_hello",
-    "decode_notice",
-    "decode_reply",
-    "encode",
-]

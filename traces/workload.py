@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:  # profiles are read with the help of this module
-    from pipistrelle.traces.batsim.profile_types import Profile
+    from pipistrelle.traces.batsim.profiles import Profile
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

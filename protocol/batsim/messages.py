@@ -190,29 +190,3 @@ class AnswerServer(Decision, frozen=True, tag="ANSWER"):
     """The answer to a server's QUERY: {what was asked: answer}."""
 
     data: dict[str, Any]
-
-
-__all__ = [
-    "Answer",
-    "AnswerServer",
-    "BatsimBeginsData",
-    "BatsimExecuteJob",
-    "BatsimExecuteJobData",
-    "BatsimJob",
-    "BatsimRegisterJob",
-    "BatsimRegisterJobData",
-    "BatsimSubmittedData",
-    "ChangeJobState",
-    "ChangeJobStateData",
-    "Notify",
-    "NotifyServer",
-    "Query",
-    "QueryServer",
-    "RegisterProfile",
-    "RegisterProfileData",
-    "ResourceStateChanged",
-    "ResourceStateChangedData",
-    "SetResourceState",
-    "SetResourceStateData",
-    "TaskProgress",
-]

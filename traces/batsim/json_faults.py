@@ -1,6 +1,8 @@
 """What is said of JSON that is malformed or of the wrong shape."""
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import msgspec
 
@@ -10,7 +12,28 @@ _BYTE = re.compile(r" \(byte (\d+)\)$")
 _PATH = re.compile(r" - at `(?:key in )?(.*)`$")
 
 
-def json_fault(error: msgspec.DecodeError | UnicodeDecodeError, data: bytes, where: str) -> TraceError:
+@contextmanager
+def json_faults(data: bytes | msgspec.Raw, where: str, top: str = "") -> Iterator[None]:
+    """Say of what the decoder finds wrong with `data` that it is wrong with the text called `where`.
+
+    `top` is put before the path of a value of the wrong shape.
+
+    Raises
+    ------
+    TraceError
+        in place of the decoder's errors.
+    """
+    try:
+        yield
+    except msgspec.ValidationError as error:
+        raise shape_fault(error, where + top) from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise _json_fault(error, bytes(data), where) from error
+    except RecursionError as error:
+        raise depth_fault(where) from error
+
+
+def _json_fault(error: msgspec.DecodeError | UnicodeDecodeError, data: bytes, where: str) -> TraceError:
     """Return the error for `data` that is no JSON, with line and column."""
     if isinstance(error, UnicodeDecodeError):
         return TraceError(

@@ -1,362 +1,170 @@
-"""Batsim's profiles, read from JSON: one struct of `profile_types`, given again here, a type."""
+"""What a job does, by profile type, and what can be told of it without hosts."""
 
-from collections.abc import Callable, Mapping
-from typing import Annotated, Final
+from collections.abc import Iterator
+from math import nan
 
 import msgspec
 
-from pipistrelle.protocol.base.errors import did_you_mean, quoted
-from pipistrelle.traces.batsim.json_faults import depth_fault, json_fault, shape_fault
-from pipistrelle.traces.batsim.profile_types import (
-    Composed,
-    Delay,
-    Parallel,
-    ParallelHomogeneous,
-    ParallelHomogeneousTotal,
-    Profile,
-    UsageTrace,
-    communicates,
-    leaves,
-    ranks_of,
-    require_ranks,
-    runtime_of,
-    size_and_depth,
-)
-from pipistrelle.traces.batsim.usage_traces import Phases, read_usage_trace
+from pipistrelle.protocol.base.errors import quoted
+from pipistrelle.traces.batsim.usage_traces import Phases
 from pipistrelle.traces.errors import TraceError
-from pipistrelle.traces.files import PathText
-from pipistrelle.traces.workload import LARGEST, decimal_text
-
-__all__ = [
-    "PROFILE_TYPES",
-    "Composed",
-    "Delay",
-    "Parallel",
-    "ParallelHomogeneous",
-    "ParallelHomogeneousTotal",
-    "Profile",
-    "ProfileTable",
-    "UsageTrace",
-    "closest",
-    "communicates",
-    "delay_json",
-    "leaves",
-    "parse_profile",
-    "ranks_of",
-    "require_ranks",
-    "runtime_of",
-]
-
-#: flops or bytes beyond any job's; times and sums made of them stay finite
-MOST_WORK: Final = 1e30
-#: parts of a composed profile, repetitions counted; Batsim makes an object of each
-MOST_PARTS: Final = 1_000_000
-#: composed profiles in each other
-MOST_NESTED: Final = 50
-
-_Work = Annotated[float, msgspec.Meta(ge=0, le=MOST_WORK)]
-#: negative codes are Batsim's own signs: -1 for a walltime reached, -2 for a kill
-_Code = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 
 
-class _Typed(msgspec.Struct):
-    type: str
+class Delay(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """Time passes, whatever the hosts do: `delay` seconds, above 0."""
 
-
-class _Delay(msgspec.Struct, tag_field="type", tag="delay", gc=False):
+    name: str
     delay: float
-    ret: _Code = 0
+    ret: int = 0
 
 
-class _Homogeneous(msgspec.Struct, tag_field="type", tag="parallel_homogeneous"):
-    cpu: _Work
-    com: _Work = 0.0
-    ret: _Code = 0
+class ParallelHomogeneous(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A parallel task of equal ranks: `cpu` flops on each host, `com` bytes from each host to each other."""
+
+    name: str
+    cpu: float
+    com: float
+    ret: int = 0
 
 
-class _Total(msgspec.Struct, tag_field="type", tag="parallel_homogeneous_total"):
-    cpu: _Work
-    com: _Work = 0.0
-    ret: _Code = 0
+class ParallelHomogeneousTotal(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A parallel task of equal ranks that share `cpu` flops: on n hosts ``cpu / n`` on each.
+
+    ``com / n`` bytes go from each host to each other, as Batsim 4 has it; so the bytes add up to ``com * (n - 1)``.
+    """
+
+    name: str
+    cpu: float
+    com: float
+    ret: int = 0
 
 
-class _Parallel(msgspec.Struct, tag_field="type", tag="parallel"):
-    cpu: Annotated[tuple[_Work, ...], msgspec.Meta(min_length=1)]
-    com: tuple[_Work, ...] = ()
-    ret: _Code = 0
+class Parallel(msgspec.Struct, frozen=True, kw_only=True):
+    """A parallel task: `cpu` holds the flops of each rank, `com` the bytes from rank i to rank j at ``i * ranks + j``.
+
+    `com` is empty when nothing is sent.
+    """
+
+    name: str
+    cpu: tuple[float, ...]
+    com: tuple[float, ...]
+    ret: int = 0
 
 
-class _Composed(msgspec.Struct, tag_field="type", tag="composed"):
-    seq: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
-    repeat: Annotated[int, msgspec.Meta(ge=1, le=MOST_PARTS)] = 1
-    ret: _Code = 0
+class UsageTrace(msgspec.Struct, frozen=True, kw_only=True):
+    """Ranks that compute phase by phase, each at its own pace: ``phases[rank]`` has pairs (share, flops).
+
+    A phase computes the flops on each of ``max(1, round(share * cores))`` cores of the rank's host, as Batsim 4 has
+    it: on hosts of one core the share changes nothing.
+    """
+
+    name: str
+    phases: tuple[Phases, ...]
+    ret: int = 0
 
 
-class _Usage(msgspec.Struct, tag_field="type", tag="usage_trace"):
-    trace: str
-    ret: _Code = 0
+class Composed(msgspec.Struct, frozen=True, kw_only=True):
+    """The profiles `seq`, in order, `repeat` times; `names` are their names in the workload.
+
+    A part that fails (its `ret` is not 0) ends the whole, which then returns the part's `ret`.
+    """
+
+    name: str
+    repeat: int
+    seq: "tuple[Profile, ...]"
+    names: tuple[str, ...]
+    ret: int = 0
 
 
-_Any = _Delay | _Homogeneous | _Total | _Parallel | _Composed | _Usage
-_DECODER = msgspec.json.Decoder(_Any)
-
-#: Profile types that are run, as JSON names them.
-PROFILE_TYPES: Final = (
-    "delay",
-    "parallel_homogeneous",
-    "parallel_homogeneous_total",
-    "parallel",
-    "composed",
-    "usage_trace",
-)
-
-_STORAGE = "It moves data to or from storage, which is not modelled."
-_TALKS = "It talks with the scheduler while it runs, which is not modelled."
-#: What is said of the types that Batsim has, or once had, and that are not run.
-_NOT_RUN: Final = {
-    "smpi": "It replays messages over a network, which is not modelled.",
-    "parallel_homogeneous_pfs": _STORAGE,
-    "data_staging": _STORAGE,
-    "send": _TALKS,
-    "recv": _TALKS,
-    "msg_par": "Batsim 3 and 4 call it parallel.",
-    "msg_par_hg": "Batsim 3 and 4 call it parallel_homogeneous.",
-    "msg_par_hg_tot": "Batsim 3 and 4 call it parallel_homogeneous_total.",
-    "msg_par_hg_pfs": _STORAGE,
-    "msg_par_hg_pfs0": _STORAGE,
-    "DelayProfile": "Batsim 3 and 4 call it delay.",
-    "ParallelTaskProfile": "Batsim 3 and 4 call it parallel.",
-    "ParallelTaskHomogeneousProfile": "Batsim 3 and 4 call it parallel_homogeneous.",
-    "SequentialCompositionProfile": "Batsim 3 and 4 call it composed.",
-}
+Profile = Delay | ParallelHomogeneous | ParallelHomogeneousTotal | Parallel | UsageTrace | Composed
 
 
-class _TooDeepError(TraceError):
-    """Composed profiles are too deep in each other: no fault of the innermost one's own."""
+def runtime_of(profile: Profile) -> float:
+    """Return how long a job of this profile lasts if nothing ends it earlier, s; NaN where that is up to its hosts.
+
+    Delays add up as far as the first part that fails.
+    """
+    if isinstance(profile, Delay):
+        return profile.delay
+    return _outcome(profile, {})[0]
 
 
-def parse_profile(name: str, raw: bytes | msgspec.Raw, others: Mapping[str, Profile], where: str) -> Profile:
-    """Return the profile that a JSON object describes, on its own: no trace file beside it can be read.
+def _outcome(profile: Profile, known: dict[int, tuple[float, int]]) -> tuple[float, int]:
+    """Return (seconds or NaN, return code); `known` has those of parts by their identity."""
+    if isinstance(profile, Delay):
+        return profile.delay, profile.ret
+    if not isinstance(profile, Composed):
+        return nan, profile.ret
+    total = 0.0
+    for part in profile.seq:
+        if id(part) not in known:
+            known[id(part)] = _outcome(part, known)
+        seconds, code = known[id(part)]
+        total += seconds
+        if code:
+            return total, code
+    return total * profile.repeat, profile.ret
 
-    `others` are the profiles that a composed one may name; `where` says for messages where the object stands.
+
+def leaves(
+    profile: Profile,
+) -> Iterator[Delay | ParallelHomogeneous | ParallelHomogeneousTotal | Parallel | UsageTrace]:
+    """Yield the profiles that are not composed of others, in the order of their first use, each once."""
+    seen: set[int] = set()
+    todo: list[Profile] = [profile]
+    while todo:
+        part = todo.pop()
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
+        if isinstance(part, Composed):
+            todo.extend(reversed(part.seq))
+        else:
+            yield part
+
+
+def communicates(profile: Profile) -> bool:
+    """Tell whether a job of this profile sends anything from one host to another."""
+    return any(bool(leaf.com) for leaf in leaves(profile) if not isinstance(leaf, Delay | UsageTrace))
+
+
+def ranks_of(profile: Profile) -> frozenset[int]:
+    """Return for how many hosts the profile is made; empty where it goes with any number."""
+    if isinstance(profile, Delay):
+        return frozenset()
+    return frozenset(
+        len(leaf.cpu if isinstance(leaf, Parallel) else leaf.phases)
+        for leaf in leaves(profile)
+        if isinstance(leaf, Parallel | UsageTrace)
+    )
+
+
+def require_ranks(profile: Profile, size: int, *, job: str, where: str) -> None:
+    """Refuse a profile that is made for another number of hosts than the job asks for.
 
     Raises
     ------
     TraceError
-        if the type is not run, a field is missing or wrong, or a part does not exist.
+        if it is.
     """
-
-    def part(wanted: str, place: str) -> Profile:
-        found = others.get(wanted)
-        if found is None:
-            raise _no_part(wanted, list(others), place)
-        return found
-
-    return _parse(name, raw, part, where, None)
-
-
-class ProfileTable:
-    """The profiles of one file.
-
-    Parameters
-    ----------
-    raws
-        their JSON objects by name.
-    where
-        the file, for messages.
-    folder
-        where the usage traces are that profiles name.
-    """
-
-    def __init__(self, raws: Mapping[str, msgspec.Raw], where: str, folder: PathText) -> None:
-        self._raws = raws
-        self._where = where
-        self._folder = folder
-        self._parsed: dict[str, Profile] = {}
-        self._faults: dict[str, TraceError] = {}
-        #: names of the profiles that are being read, from the outermost
-        self._open: list[str] = []
-
-    def __getitem__(self, name: str) -> Profile:
-        """Return the profile of this name, which must be one of the file's.
-
-        Raises
-        ------
-        TraceError
-            if it or one of its parts is wrong.
-        """
-        known = self._parsed.get(name)
-        if known is not None:
-            return known
-        delay = _plain_delay(name, self._raws[name])
-        if delay is not None:
-            self._parsed[name] = delay
-            return delay
-        if name in self._faults:
-            raise self._faults[name].with_traceback(None)
-        where = f"{self._where}, $.profiles[{quoted(name)}]"
-        if name in self._open:
-            circle = " > ".join(map(quoted, [*self._open[self._open.index(name) :], name][:10]))
-            raise TraceError("the profile is a part of itself", where=where, found=circle, hint="Break the circle.")
-        if len(self._open) > MOST_NESTED:
-            raise _too_deep(where)
-        self._open.append(name)
-        try:
-            profile = _parse(name, self._raws[name], self._part, where, self._folder)
-        except TraceError as error:
-            if len(self._open) == 1 or not isinstance(error, _TooDeepError):
-                self._faults[name] = error
-            raise
-        finally:
-            self._open.pop()
-        self._parsed[name] = profile
-        return profile
-
-    def _part(self, name: str, place: str) -> Profile:
-        if name not in self._raws:
-            raise _no_part(name, list(self._raws), place)
-        return self[name]
-
-    def usable(self) -> dict[str, Profile]:
-        """Return every profile that can be run, by name, in the file's order."""
-        for name in self._raws:
-            try:
-                self[name]
-            except TraceError:
-                continue  # it is said when a job uses it
-        return {name: self._parsed[name] for name in self._raws if name in self._parsed}
-
-
-def _plain_delay(name: str, raw: msgspec.Raw) -> Delay | None:
-    """Return the delay that nearly every profile of large files is; None for anything else, right or wrong."""
-    try:
-        spec = _DECODER.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # said when it is read with its place
-        return None
-    if isinstance(spec, _Delay) and 0 < spec.delay <= LARGEST:
-        return Delay(name=name, delay=spec.delay, ret=spec.ret)
-    return None
-
-
-def _parse(
-    name: str, raw: bytes | msgspec.Raw, part: Callable[[str, str], Profile], where: str, folder: PathText | None
-) -> Profile:
-    """Return the profile; `part` gives one that this is composed of, by its name and the place where it is named."""
-    spec = _decoded(raw, where)
-    if isinstance(spec, _Delay):
-        if not 0 < spec.delay <= LARGEST:
-            raise TraceError(
-                "the delay is out of range",
-                where=where,
-                expected=f"seconds above 0, at most {decimal_text(LARGEST)}",
-                found=decimal_text(spec.delay),
-                hint="A job must last for some time.",
-            )
-        return Delay(name=name, delay=spec.delay, ret=spec.ret)
-    if isinstance(spec, _Homogeneous):
-        return ParallelHomogeneous(name=name, cpu=spec.cpu, com=spec.com, ret=spec.ret)
-    if isinstance(spec, _Total):
-        return ParallelHomogeneousTotal(name=name, cpu=spec.cpu, com=spec.com, ret=spec.ret)
-    if isinstance(spec, _Parallel):
-        return _parallel(name, spec, where)
-    if isinstance(spec, _Usage):
-        return UsageTrace(name=name, phases=_phases(spec, where, folder), ret=spec.ret)
-    parts = tuple(part(wanted, f"{where}.seq[{place}]") for place, wanted in enumerate(spec.seq))
-    return _composed(Composed(name=name, repeat=spec.repeat, seq=parts, names=spec.seq, ret=spec.ret), where)
-
-
-def _decoded(raw: bytes | msgspec.Raw, where: str) -> _Any:
-    try:
-        spec: _Any = _DECODER.decode(raw)
-    except msgspec.ValidationError as error:
-        _refuse_type(raw, where)
-        raise shape_fault(error, where) from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise json_fault(error, bytes(raw), where) from error
-    except RecursionError as error:
-        raise depth_fault(where) from error
-    return spec
-
-
-def _refuse_type(raw: bytes | msgspec.Raw, where: str) -> None:
-    """Refuse a type that is not run, with the reason; do nothing if the fault is another one."""
-    try:
-        kind = msgspec.json.decode(raw, type=_Typed).type
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # what follows the fault may be no JSON at all
-        return
-    if kind not in PROFILE_TYPES:
+    for ranks in sorted(ranks_of(profile) - {size}):
         raise TraceError(
-            f"profiles of type {quoted(kind)} are not run",
+            f"profile {quoted(profile.name)} of job {quoted(job)} is made for another number of resources",
             where=where,
-            expected=" or ".join(PROFILE_TYPES),
-            hint=_NOT_RUN.get(kind) or did_you_mean(kind, list(PROFILE_TYPES)),
+            expected=str(ranks),
+            found=str(size),
+            hint="Change the job's 'res' or the profile.",
         )
 
 
-def _parallel(name: str, spec: _Parallel, where: str) -> Parallel:
-    if spec.com and len(spec.com) != len(spec.cpu) ** 2:
-        raise TraceError(
-            "the communication matrix has the wrong size",
-            where=f"{where}.com",
-            expected=f"{len(spec.cpu) ** 2} numbers, from each of the {len(spec.cpu)} ranks to each",
-            found=str(len(spec.com)),
-            hint="Leave 'com' out if nothing is sent.",
-        )
-    return Parallel(name=name, cpu=spec.cpu, com=spec.com if any(spec.com) else (), ret=spec.ret)
-
-
-def _phases(spec: _Usage, where: str, folder: PathText | None) -> tuple[Phases, ...]:
-    if folder is None:
-        raise TraceError(
-            "a trace file can be named in a workload file only",
-            where=f"{where}.trace",
-            found=quoted(spec.trace),
-            hint="Put the profile into the workload's file, as Batsim wants it.",
-        )
-    # Batsim, too, takes a name that begins with a slash as relative
-    return read_usage_trace(f"{folder}/{spec.trace}")
-
-
-def _composed(profile: Composed, where: str) -> Composed:
-    size, depth = size_and_depth(profile, {})
-    if depth > MOST_NESTED:
-        raise _too_deep(where)
-    seconds = runtime_of(profile)
-    if size > MOST_PARTS or seconds > LARGEST:
-        raise TraceError(
-            "the profile is too long",
-            where=where,
-            expected=f"at most {MOST_PARTS} parts and {decimal_text(LARGEST)} s, repetitions counted",
-            found=f"{size} parts" if size > MOST_PARTS else f"{decimal_text(seconds)} s",
-            hint="Make fewer, longer parts.",
-        )
-    return profile
-
-
-def _too_deep(where: str) -> _TooDeepError:
-    return _TooDeepError(
-        "composed profiles are nested too deeply",
-        where=where,
-        expected=f"at most {MOST_NESTED} in each other",
-        hint="Name the innermost parts directly.",
-    )
-
-
-def _no_part(wanted: str, names: list[str], where: str) -> TraceError:
-    return TraceError(
-        f"profile {quoted(wanted)} does not exist",
-        where=where,
-        expected="the name of another profile",
-        hint=closest(wanted, names),
-    )
-
-
-def closest(wanted: str, names: list[str]) -> str:
-    """Return a sentence that names the profile most alike, or all of few, or tells how many there are."""
-    sentence = did_you_mean(wanted, sorted(names))
-    return sentence if len(names) <= 10 or sentence.startswith("Did") else f"There are {len(names)} profiles."
-
-
-def delay_json(runtime: float) -> bytes:
-    """Return the JSON object of a profile of `runtime` seconds that its hosts do not change."""
-    return b'{"type":"delay","delay":%s}' % decimal_text(runtime).encode()
+def size_and_depth(profile: Profile, known: dict[int, tuple[int, int]]) -> tuple[int, int]:
+    """Return how many parts are carried out, and how deep composed profiles are in each other."""
+    if not isinstance(profile, Composed):
+        return 1, 0
+    size = depth = 0
+    for part in profile.seq:
+        if id(part) not in known:
+            known[id(part)] = size_and_depth(part, known)
+        size += known[id(part)][0]
+        depth = max(depth, known[id(part)][1])
+    return size * profile.repeat, depth + 1

@@ -7,7 +7,8 @@ import msgspec
 import numpy as np
 
 from pipistrelle.protocol.base.errors import quoted
-from pipistrelle.traces.batsim.profiles import Composed, Delay, Profile, UsageTrace, delay_json, leaves, runtime_of
+from pipistrelle.traces.batsim.profile_reader import delay_json
+from pipistrelle.traces.batsim.profiles import Composed, Delay, Profile, UsageTrace, leaves, runtime_of
 from pipistrelle.traces.batsim.workload import label_text
 from pipistrelle.traces.clean import and_more
 from pipistrelle.traces.errors import TraceError

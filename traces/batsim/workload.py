@@ -9,8 +9,9 @@ import msgspec
 import numpy as np
 
 from pipistrelle.protocol.base.errors import printable, quoted
-from pipistrelle.traces.batsim.json_faults import depth_fault, json_fault, shape_fault
-from pipistrelle.traces.batsim.profiles import ProfileTable, closest, ranks_of, require_ranks, runtime_of
+from pipistrelle.traces.batsim.json_faults import json_faults
+from pipistrelle.traces.batsim.profile_reader import ProfileTable, closest
+from pipistrelle.traces.batsim.profiles import ranks_of, require_ranks, runtime_of
 from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.files import PathText, open_trace, trace_name
 from pipistrelle.traces.workload import LABELS, LARGEST, Workload, decimal_text
@@ -157,14 +158,8 @@ def job_of_json(raw: bytes | msgspec.Raw, where: str) -> RegisteredJob:
     TraceError
         if a field is missing or wrong.
     """
-    try:
+    with json_faults(raw, where):
         job = _JOB.decode(raw)
-    except msgspec.ValidationError as error:
-        raise shape_fault(error, where) from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise json_fault(error, bytes(raw), where) from error
-    except RecursionError as error:
-        raise depth_fault(where) from error
     name = _job_name(job, where)
     _check_job(job, name, where)
     walltime = _walltime(job)
@@ -182,15 +177,9 @@ def job_of_json(raw: bytes | msgspec.Raw, where: str) -> RegisteredJob:
 def _decode(data: bytes, where: str) -> tuple[_File, list[msgspec.Raw]]:
     """Return what the file says, and the text of each job."""
     data = data.removeprefix(b"\xef\xbb\xbf")
-    try:
+    with json_faults(data, where, ", $"):
         data.decode()  # msgspec does not look into the texts it skips
         return _DECODER.decode(data), _TEXTS.decode(data).jobs
-    except msgspec.ValidationError as error:
-        raise shape_fault(error, f"{where}, $") from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise json_fault(error, data, where) from error
-    except RecursionError as error:
-        raise depth_fault(where) from error
 
 
 def _job_name(job: _Job, where: str) -> str:

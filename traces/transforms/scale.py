@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 
 from pipistrelle.protocol.base.errors import quoted
-from pipistrelle.traces.batsim.profile_types import Composed, Delay, Profile, ranks_of, runtime_of
+from pipistrelle.traces.batsim.profiles import Composed, Delay, Profile, ranks_of, runtime_of
 from pipistrelle.traces.clean import clean
 from pipistrelle.traces.describe import offered_load
 from pipistrelle.traces.errors import TraceError

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipistrelle.traces.batsim.profile_reader import PROFILE_TYPES, parse_profile
 from pipistrelle.traces.batsim.profiles import (
-    PROFILE_TYPES,
     Composed,
     Delay,
     Parallel,
@@ -17,7 +17,6 @@ from pipistrelle.traces.batsim.profiles import (
     UsageTrace,
     communicates,
     leaves,
-    parse_profile,
     ranks_of,
     require_ranks,
     runtime_of,
