@@ -9,12 +9,10 @@ import re
 from collections import Counter
 from typing import Final
 
-from pipistrelle.protocol.base.errors import quoted
-from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.files import PathText, trace_name
 from pipistrelle.traces.outages.log import OutageLog
-from pipistrelle.traces.outages.rows import Row, american_time, assemble, clean_cause, malformed, natural, unix_time
-from pipistrelle.traces.outages.table import CsvLines
+from pipistrelle.traces.outages.rows import Row, american_time, assemble, clean_cause, natural, unix_time
+from pipistrelle.traces.outages.table import Cells, CsvLines
 
 _CAUSES: Final = ("Facilities", "Hardware", "Human Error", "Network", "Undetermined", "Software")
 _NEEDED: Final = ("System", "nodes", "nodenumz", "node prod", "node decom", "Prob Started", "Prob Fixed", *_CAUSES)
@@ -42,22 +40,12 @@ def parse_lanl(stream: io.BufferedReader, path: PathText) -> OutageLog:
         if a column is missing or a row is malformed, by its line.
     """
     where = str(path)
-    lines = CsvLines(stream, where)
-    missing = [column for column in _NEEDED if column not in lines.columns]
-    if missing:
-        raise TraceError(
-            f"the column '{missing[0]}' is missing",
-            where=f"{where}, line 1",
-            expected="the columns of LA-UR-05-7318",
-            found=quoted(",".join(lines.columns)),
-        )
     rows: list[Row] = []
     systems: dict[str, _System] = {}
-    for line, cells in lines:
-        row = _row(cells, line, where)
+    for cells in CsvLines(stream, where, _NEEDED, "the columns of LA-UR-05-7318"):
+        row = _row(cells)
         rows.append(row)
-        system = systems.setdefault(cells["System"], _System())
-        system.add(cells, row, where)
+        systems.setdefault(cells["System"], _System()).add(cells, row)
     last = max((row.up for row in rows), default=0.0)
     spans = {node: span for number, system in systems.items() for node, span in system.spans(number, last).items()}
     return assemble(
@@ -82,12 +70,12 @@ class _System:
         self._sizes: Counter[int] = Counter()
         self._spans: Counter[tuple[float | None, float | None]] = Counter()
 
-    def add(self, cells: dict[str, str], row: Row, where: str) -> None:
-        begin = _month(cells["node prod"], row.line, where, end=False)
-        end = _month(cells["node decom"], row.line, where, end=True)
+    def add(self, cells: Cells, row: Row) -> None:
+        begin = _month(cells, "node prod", end=False)
+        end = _month(cells, "node decom", end=True)
         self._spans[begin, end] += 1
         if cells["nodes"]:
-            self._sizes[_whole(cells["nodes"], row.line, where, "nodes")] += 1
+            self._sizes[_whole(cells, "nodes")] += 1
         number = row.node.partition("/")[2]
         first, last = self._watch.get(number, (row.down, end))
         self._watch[number] = (
@@ -110,34 +98,33 @@ class _System:
         }
 
 
-def _row(cells: dict[str, str], line: int, where: str) -> Row:
-    _whole(cells["System"], line, where, "System")
-    number = cells["nodenumz"] or "0"
-    _whole(number, line, where, "nodenumz")
+def _row(cells: Cells) -> Row:
+    _whole(cells, "System")
+    number = _whole(cells, "nodenumz") if cells["nodenumz"] else 0
     times = []
     for column in ("Prob Started", "Prob Fixed"):
         time = american_time(cells[column])
         if time is None:
-            raise malformed(where, line, f"the time '{column}' cannot be read", "M/D/YYYY H:MM", cells[column])
+            raise cells.fault(f"the time '{column}' cannot be read", "M/D/YYYY H:MM", column)
         times.append(time)
     down, up = times
     if up < down:
-        raise malformed(
-            where, line, "the failure is fixed before it began", "Prob Fixed after Prob Started", cells["Prob Fixed"]
-        )
+        raise cells.fault("the failure is fixed before it began", "Prob Fixed after Prob Started", "Prob Fixed")
     up = max(up, down + _MINUTE)
     said = [f"{kind}: {cells[kind]}" if cells[kind] != kind else kind for kind in _CAUSES if cells[kind]]
-    return Row(line, f"{cells['System']}/{int(number)}", down, up, clean_cause("; ".join(said) or "not given"))
+    return Row(cells.line, f"{cells['System']}/{number}", down, up, clean_cause("; ".join(said) or "not given"))
 
 
-def _whole(text: str, line: int, where: str, column: str) -> int:
+def _whole(cells: Cells, column: str) -> int:
+    text = cells[column]
     if not (text.isascii() and text.isdigit()) or len(text) > 7 or int(text) > _MOST_NODES:
-        raise malformed(where, line, f"'{column}' is no number", f"a whole number up to {_MOST_NODES:,}", text)
+        raise cells.fault(f"'{column}' is no number", f"a whole number up to {_MOST_NODES:,}", column)
     return int(text)
 
 
-def _month(text: str, line: int, where: str, *, end: bool) -> float | None:
+def _month(cells: Cells, column: str, *, end: bool) -> float | None:
     """Return the time at which a month begins or ends; None if it is before or after the table's time."""
+    text = cells[column]
     if text in ("", "current", "before tracking"):
         return None
     if found := _YEAR_FIRST.fullmatch(text):
@@ -146,6 +133,6 @@ def _month(text: str, line: int, where: str, *, end: bool) -> float | None:
         short = int(found[2])
         year, month = (1900 if short >= 70 else 2000) + short, _MONTHS.index(found[1])
     else:
-        raise malformed(where, line, "a month cannot be read", "Nov-96, 5-Apr or 'current'", text)
+        raise cells.fault("a month cannot be read", "Nov-96, 5-Apr or 'current'", column)
     month += end
     return unix_time(year + month // 12, month % 12 + 1, 1)

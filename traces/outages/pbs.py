@@ -7,6 +7,7 @@ from typing import Final
 from pipistrelle.traces.files import PathText, trace_name
 from pipistrelle.traces.outages.log import OutageLog
 from pipistrelle.traces.outages.rows import Row, american_time, assemble, clean_cause, malformed
+from pipistrelle.traces.outages.table import text_lines
 
 _LINE: Final = re.compile(r"([0-9/]+ [0-9:.]+);([0-9A-Fa-f]+);([^;]*);([^;]*);([^;]*);(.*)")
 _STATE: Final = re.compile(r"attributes set:\s*state\s*([-+=])\s*([\w,|+-]+)")
@@ -34,8 +35,8 @@ def parse_pbs(stream: io.BufferedReader, path: PathText) -> OutageLog:
     bad: dict[str, set[str]] = {}
     open_row: dict[str, Row] = {}
     first = last = 0.0
-    for number, raw in enumerate(stream, 1):
-        text = raw.decode("utf-8-sig" if number == 1 else "utf-8", "replace").strip()
+    for number, line in text_lines(stream):
+        text = line.strip()
         if not text:
             continue
         found = _LINE.fullmatch(text)

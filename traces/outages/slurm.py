@@ -5,11 +5,10 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from pipistrelle.protocol.base.errors import quoted
-from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.files import PathText, trace_name
 from pipistrelle.traces.outages.log import OutageLog
 from pipistrelle.traces.outages.rows import Row, assemble, clean_cause, iso_time, malformed
+from pipistrelle.traces.outages.table import Cells, require_columns, text_lines
 
 #: sacctmgr's names of columns may be cut to the columns' width
 _NEEDED: Final = ("NodeName", "TimeStart", "TimeEnd", "State")
@@ -45,14 +44,8 @@ def parse_sacctmgr(stream: io.BufferedReader, path: PathText) -> OutageLog:
             raise malformed(where, first + 1, "the table has no line of dashes", "sacctmgr's own table, or -P", rule)
         columns = [header[begin:end].strip() for begin, end in spans]
         cells = ((line, [text[begin:end].strip() for begin, end in spans]) for line, text in lines)
-    missing = [name for name in _NEEDED if name not in columns]
-    if missing:
-        raise TraceError(
-            f"the column {missing[0]} is missing",
-            where=f"{where}, line {first}",
-            expected=f"the columns {', '.join(_NEEDED)}, and perhaps Reason",
-            found=quoted(header),
-        )
+    expected = f"the columns {', '.join(_NEEDED)}, and perhaps Reason"
+    require_columns(_NEEDED, columns, f"{where}, line {first}", expected, header)
     rows = []
     clusters = 0
     for line, values in cells:
@@ -60,11 +53,11 @@ def parse_sacctmgr(stream: io.BufferedReader, path: PathText) -> OutageLog:
             raise malformed(
                 where, line, "the row has another number of cells than the header", f"{len(columns)}", str(len(values))
             )
-        row = dict(zip(columns, values, strict=False))
+        row = Cells(columns, values, where, line)
         if not row["NodeName"]:
             clusters += 1
             continue
-        rows.append(_event(row, line, where))
+        rows.append(_event(row))
     notes = (f"{clusters:,} events of the cluster itself are left out",) if clusters else ()
     return assemble(rows, name=trace_name(path), source=where, format="Slurm", absolute=True, notes=notes)
 
@@ -98,34 +91,26 @@ def parse_scontrol(stream: io.BufferedReader, path: PathText) -> OutageLog:
         said = _SET.fullmatch(reason)
         since = iso_time(said[3]) if said else None
         if said is None or since is None:
-            raise malformed(
-                where,
-                line,
-                "it is not said since when the node is down",
-                "Reason=... [user@YYYY-MM-DDTHH:MM:SS]",
-                reason,
-            )
+            expected = "Reason=... [user@YYYY-MM-DDTHH:MM:SS]"
+            raise malformed(where, line, "it is not said since when the node is down", expected, reason)
         rows.append(Row(line, values["NodeName"], since, float("inf"), clean_cause(said[1] or values["State"])))
     known = [values["NodeName"] for _, values in records]
     return assemble(rows, name=trace_name(path), source=where, format="Slurm", absolute=True, known=known)
 
 
-def _event(row: dict[str, str], line: int, where: str) -> Row:
+def _event(row: Cells) -> Row:
     down = iso_time(row["TimeStart"])
     up = float("inf") if row["TimeEnd"] in _OPEN else iso_time(row["TimeEnd"])
     for column, value in (("TimeStart", down), ("TimeEnd", up)):
         if value is None:
-            raise malformed(where, line, f"{column} cannot be read", "YYYY-MM-DDTHH:MM:SS", row[column])
+            raise row.fault(f"{column} cannot be read", "YYYY-MM-DDTHH:MM:SS", column)
     if down is None or up is None or up < down:
-        raise malformed(where, line, "the event ends before it begins", "TimeEnd after TimeStart", row["TimeEnd"])
+        raise row.fault("the event ends before it begins", "TimeEnd after TimeStart", "TimeEnd")
     state = clean_cause(row["State"])
     reason = clean_cause(row.get("Reason") or state)
-    return Row(line, row["NodeName"], down, max(up, down + 1.0), reason)  # Slurm's clock has whole seconds
+    return Row(row.line, row["NodeName"], down, max(up, down + 1.0), reason)  # Slurm's clock has whole seconds
 
 
 def _numbered(stream: io.BufferedReader) -> Iterator[tuple[int, str]]:
-    """Yield the lines that are not blank, with their numbers."""
-    for number, line in enumerate(stream, 1):
-        text = line.decode("utf-8-sig" if number == 1 else "utf-8", "replace").rstrip("\r\n")
-        if text.strip():
-            yield number, text
+    """Return the lines that are not blank, without their ends, with their numbers."""
+    return ((number, text.rstrip("\r\n")) for number, text in text_lines(stream) if text.strip())

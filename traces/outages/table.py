@@ -37,13 +37,38 @@ def parse_outage_csv(stream: io.BufferedReader, path: PathText) -> OutageLog:
     )
 
 
-class CsvLines:
-    """The rows of a CSV file as {column: text}, each with the number of its first line."""
+class Cells(dict[str, str]):
+    """A row as {column: text}, with the number of its first line."""
 
-    def __init__(self, stream: io.BufferedReader, where: str) -> None:
+    def __init__(self, columns: list[str], texts: list[str], where: str, line: int) -> None:
+        super().__init__(zip(columns, texts, strict=False))
+        self.line = line
         self._where = where
-        self._reader = csv.reader(_texts(stream))
+
+    def fault(self, what: str, expected: str, column: str) -> TraceError:
+        """Return the error of a row that cannot be read because of what stands in a column, or of another text."""
+        return malformed(self._where, self.line, what, expected, self.get(column, column))
+
+
+class CsvLines:
+    """The rows of a CSV file.
+
+    Parameters
+    ----------
+    needed
+        columns that must be there; `expected` says so.
+
+    Raises
+    ------
+    TraceError
+        if one of these is missing.
+    """
+
+    def __init__(self, stream: io.BufferedReader, where: str, needed: tuple[str, ...] = (), expected: str = "") -> None:
+        self._where = where
+        self._reader = csv.reader(text for _, text in text_lines(stream))
         self.columns = next(self._next(), (1, []))[1]
+        require_columns(needed, self.columns, f"{where}, line 1", expected, ",".join(self.columns))
 
     def _next(self) -> Iterator[tuple[int, list[str]]]:
         while True:
@@ -57,7 +82,7 @@ class CsvLines:
             if any(cells):
                 yield line, cells
 
-    def __iter__(self) -> Iterator[tuple[int, dict[str, str]]]:
+    def __iter__(self) -> Iterator[Cells]:
         for line, cells in self._next():
             if len(cells) != len(self.columns):
                 raise malformed(
@@ -67,12 +92,20 @@ class CsvLines:
                     f"{len(self.columns)} cells",
                     f"{len(cells)} cells",
                 )
-            yield line, dict(zip(self.columns, cells, strict=True))
+            yield Cells(self.columns, cells, self._where, line)
 
 
-def _texts(stream: io.BufferedReader) -> Iterator[str]:
+def text_lines(stream: io.BufferedReader) -> Iterator[tuple[int, str]]:
+    """Yield the lines, with their numbers."""
     for number, line in enumerate(stream, 1):
-        yield line.decode("utf-8-sig" if number == 1 else "utf-8", "replace")
+        yield number, line.decode("utf-8-sig" if number == 1 else "utf-8", "replace")
+
+
+def require_columns(needed: tuple[str, ...], columns: list[str], where: str, expected: str, found: str) -> None:
+    """Refuse a table without one of the columns that are needed; `found` is its header."""
+    for column in needed:
+        if column not in columns:
+            raise TraceError(f"the column '{column}' is missing", where=where, expected=expected, found=quoted(found))
 
 
 class _Reader:
@@ -84,21 +117,16 @@ class _Reader:
     def rows(self, stream: io.BufferedReader) -> Iterator[Row]:
         lines = CsvLines(stream, self._where)
         self._check_header(lines.columns)
-        for line, cells in lines:
-            down = self._time(cells["down"], line, "down")
-            up = float("inf") if cells["up"].lower() in _NEVER else self._time(cells["up"], line, "up")
+        for cells in lines:
+            down = self._time(cells, "down")
+            up = float("inf") if cells["up"].lower() in _NEVER else self._time(cells, "up")
             if not up > down:
-                raise malformed(
-                    self._where, line, "the outage ends no later than it begins", "up later than down", cells["up"]
-                )
-            text = cells.get("announced", "")
-            announced = self._time(text, line, "announced") if text else float("nan")
+                raise cells.fault("the outage ends no later than it begins", "up later than down", "up")
+            announced = self._time(cells, "announced") if cells.get("announced") else float("nan")
             if announced > down:
-                raise malformed(
-                    self._where, line, "the outage is announced after it begins", "announced up to down", text
-                )
-            for node in self._nodes(cells["node"], line):
-                yield Row(line, node, down, up, self._cause(cells.get("cause", ""), line), announced)
+                raise cells.fault("the outage is announced after it begins", "announced up to down", "announced")
+            for node in _nodes(cells):
+                yield Row(cells.line, node, down, up, _cause(cells), announced)
 
     def _check_header(self, columns: list[str]) -> None:
         for column in columns:
@@ -117,39 +145,38 @@ class _Reader:
                 found=quoted(",".join(columns)),
             )
 
-    def _time(self, text: str, line: int, column: str) -> float:
-        number, date = seconds(text), iso_time(text)
+    def _time(self, cells: Cells, column: str) -> float:
+        number, date = seconds(cells[column]), iso_time(cells[column])
         value = number if date is None else date
         if value is None:
-            raise malformed(
-                self._where,
-                line,
-                f"the time '{column}' cannot be read",
-                "seconds of at least 0, or a date such as 2017-01-29 08:00",
-                text,
-            )
+            expected = "seconds of at least 0, or a date such as 2017-01-29 08:00"
+            raise cells.fault(f"the time '{column}' cannot be read", expected, column)
         if self.dates is None:
             self.dates = date is not None
         if self.dates != (date is not None):
-            raise malformed(self._where, line, "times are mixed", "seconds in all rows, or dates in all rows", text)
+            raise cells.fault("times are mixed", "seconds in all rows, or dates in all rows", column)
         return value
 
-    def _nodes(self, text: str, line: int) -> list[str]:
-        if not text:
-            raise malformed(self._where, line, "the row has no node", "a number, numbers as 0-3 8, or a name", text)
-        if not text.isprintable():
-            raise malformed(self._where, line, "the node's name is not printable", "a number or a name", text)
-        if not all(c.isdigit() or c in "- " for c in text):
-            return [text]
-        try:
-            nodes = NodeSet.parse(text)
-        except NodeSetError as error:
-            raise malformed(self._where, line, "the nodes cannot be read", "numbers as 0-3 8", error.what) from None
-        if len(nodes) > _MOST_NODES:
-            raise malformed(self._where, line, "there are too many nodes", f"at most {_MOST_NODES:,}", text)
-        return [str(node) for node in nodes]
 
-    def _cause(self, text: str, line: int) -> str:
-        if len(text) > 200 or not text.isprintable():
-            raise malformed(self._where, line, "the cause is not valid", "at most 200 printable characters", text)
-        return text or "failure"
+def _nodes(cells: Cells) -> list[str]:
+    text = cells["node"]
+    if not text:
+        raise cells.fault("the row has no node", "a number, numbers as 0-3 8, or a name", "node")
+    if not text.isprintable():
+        raise cells.fault("the node's name is not printable", "a number or a name", "node")
+    if not all(c.isdigit() or c in "- " for c in text):
+        return [text]
+    try:
+        nodes = NodeSet.parse(text)
+    except NodeSetError as error:
+        raise cells.fault("the nodes cannot be read", "numbers as 0-3 8", error.what) from None
+    if len(nodes) > _MOST_NODES:
+        raise cells.fault("there are too many nodes", f"at most {_MOST_NODES:,}", "node")
+    return [str(node) for node in nodes]
+
+
+def _cause(cells: Cells) -> str:
+    text = cells.get("cause", "")
+    if len(text) > 200 or not text.isprintable():
+        raise cells.fault("the cause is not valid", "at most 200 printable characters", "cause")
+    return text or "failure"

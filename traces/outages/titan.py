@@ -11,16 +11,15 @@ from typing import Final
 
 import numpy as np
 
-from pipistrelle.protocol.base.errors import quoted
-from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.files import PathText, trace_name
 from pipistrelle.traces.outages.log import Lives, OutageLog
-from pipistrelle.traces.outages.rows import Row, assemble, iso_time, malformed, seconds, unix_time
-from pipistrelle.traces.outages.table import CsvLines
+from pipistrelle.traces.outages.rows import Row, assemble, iso_time, seconds, unix_time
+from pipistrelle.traces.outages.table import Cells, CsvLines
 
 _NEEDED: Final = ("SN", "location", "insert", "remove", "duration", "event")
 #: what tells this table from others: its header holds all of these
 SIGNS: Final = ("SN", "location", "insert", "remove", "event")
+_DATE: Final = "a time such as 2017-04-09 21:36:19"
 _EVENTS: Final = ("DBE", "OTB")  # a double-bit error; a GPU that fell off the bus
 #: GPUs that were first seen from 2016 on, when the exchange began, are called new: as TitanGPULife's own summary does
 CLASSES: Final = ("old", "new")
@@ -53,16 +52,7 @@ def parse_titan(stream: io.BufferedReader, path: PathText) -> OutageLog:
         if a column is missing or a row is malformed, by its line.
     """
     where = str(path)
-    lines = CsvLines(stream, where)
-    missing = [column for column in _NEEDED if column not in lines.columns]
-    if missing:
-        raise TraceError(
-            f"the column '{missing[0]}' is missing",
-            where=f"{where}, line 1",
-            expected="the columns of TitanGPULife's table of lives",
-            found=quoted(",".join(lines.columns)),
-        )
-    found = [_life(cells, line, where) for line, cells in lines]
+    found = [_life(cells) for cells in CsvLines(stream, where, _NEEDED, "the columns of TitanGPULife's table of lives")]
     by_gpu: dict[str, list[_Life]] = defaultdict(list)
     for life in found:
         by_gpu[life.serial].append(life)
@@ -90,29 +80,23 @@ def parse_titan(stream: io.BufferedReader, path: PathText) -> OutageLog:
     )
 
 
-def _life(cells: dict[str, str], line: int, where: str) -> _Life:
+def _life(cells: Cells) -> _Life:
     insert = iso_time(cells["insert"]) if cells["insert"] else None
     remove = iso_time(cells["remove"])
     length = seconds(cells["duration"]) if cells["duration"] else 0.0
-    for column, value in (("insert", insert), ("remove", remove), ("duration", length)):
+    for column, value, form in (("insert", insert, _DATE), ("remove", remove, _DATE), ("duration", length, "seconds")):
         if value is None and cells[column]:
-            raise malformed(
-                where,
-                line,
-                f"'{column}' cannot be read",
-                "seconds" if column == "duration" else "a time such as 2017-04-09 21:36:19",
-                cells[column],
-            )
+            raise cells.fault(f"'{column}' cannot be read", form, column)
     if remove is None or length is None:
-        raise malformed(where, line, "'remove' is missing", "a time such as 2017-04-09 21:36:19", cells["remove"])
+        raise cells.fault("'remove' is missing", _DATE, "remove")
     if insert is not None and not (remove > insert and length > 0):
-        raise malformed(where, line, "the life is not longer than 0 s", "remove after insert", cells["remove"])
+        raise cells.fault("the life is not longer than 0 s", "remove after insert", "remove")
     if cells["event"] and cells["event"] not in _EVENTS:
-        raise malformed(where, line, "the event is unknown", " or ".join(_EVENTS), cells["event"])
+        raise cells.fault("the event is unknown", " or ".join(_EVENTS), "event")
     for column in ("SN", "location"):
         if not cells[column] or not cells[column].isprintable():
-            raise malformed(where, line, f"'{column}' is missing", "a printable name", cells[column])
-    return _Life(line, cells["SN"], cells["location"], insert, remove, length, cells["event"])
+            raise cells.fault(f"'{column}' is missing", "a printable name", column)
+    return _Life(cells.line, cells["SN"], cells["location"], insert, remove, length, cells["event"])
 
 
 def _batch(lives: list[_Life]) -> str:
@@ -129,11 +113,5 @@ def _lives(by_gpu: dict[str, list[_Life]], batch: dict[str, str]) -> Lives:
                 group = CLASSES.index(batch[serial])
                 rows.append((age, age + life.length, bool(life.event), life.insert, group))
                 age += life.length
-    columns = list(zip(*rows, strict=True)) or [()] * 5
-    return Lives(
-        np.array(columns[0], dtype=np.float64),
-        np.array(columns[1], dtype=np.float64),
-        np.array(columns[2], dtype=np.bool_),
-        np.array(columns[3], dtype=np.float64),
-        np.array(columns[4], dtype=np.int64),
-    )
+    table = np.array(rows, dtype=np.float64).reshape(-1, 5)
+    return Lives(table[:, 0], table[:, 1], table[:, 2] > 0, table[:, 3], table[:, 4].astype(np.int64))

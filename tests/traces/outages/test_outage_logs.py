@@ -182,7 +182,7 @@ def test_batsim(read):
         (TITAN.replace("2016-01-21 09:00:00", ""), "line 3: 'remove' is missing"),
         (SACCTMGR.replace("2023-01-02T01", "2023-01-01T01"), "line 3: the event ends before it begins"),
         (SACCTMGR.replace("T01:00:00", "T1"), "line 3: TimeEnd cannot be read"),
-        (SACCTMGR.replace("|TimeEnd|", "|End|"), "line 1: the column TimeEnd is missing"),
+        (SACCTMGR.replace("|TimeEnd|", "|End|"), "line 1: the column 'TimeEnd' is missing"),
         (SACCTMGR.replace("|Not responding|", "|"), "line 3: the row has another number of cells"),
         ("NodeName TimeStart\nn1\n", "line 2: the table has no line of dashes"),
         (SCONTROL.replace("@2023", " 2023"), "line 4: it is not said since when the node is down"),
