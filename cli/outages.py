@@ -211,9 +211,7 @@ def _of_option(option: str, read: Callable[[], _T]) -> _T:
     except PipistrelleError as error:
         from pipistrelle.studies.inputs.named import InputError
 
-        raise InputError(
-            error.what, where=option, expected=error.expected, found=error.found, hint=error.hint
-        ) from None
+        raise error.at(option, InputError) from None
 
 
 def _source(log: "OutageLog", only: str | None, numbers: str | None) -> str:

@@ -56,10 +56,7 @@ def parse_platform(text: str, where: str) -> Platform:
     try:
         return msgspec.convert(raw, Platform)
     except PlatformError as error:
-        error_at = f"{where}: {error.where}"
-        raise PlatformError(
-            error.what, where=error_at, expected=error.expected, found=error.found, hint=error.hint
-        ) from None
+        raise error.at(f"{where}: {error.where}", PlatformError) from None
     except msgspec.ValidationError as error:
         raise _shape_error(str(error), raw, where) from error
 

@@ -2,35 +2,40 @@
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
 from pipistrelle.protocol.base.errors import did_you_mean, quoted
+from pipistrelle.traces.batsim.text import batsim_chunks
+from pipistrelle.traces.batsim.workload import parse_batsim
 from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.files import PathText, open_trace, write_trace
+from pipistrelle.traces.logs import maui, swf_numbers
+from pipistrelle.traces.logs.haizea import parse_haizea
 from pipistrelle.traces.logs.job_table import LogOptions
 from pipistrelle.traces.logs.kinds import Units, kind_of
+from pipistrelle.traces.logs.labels import written_labels
+from pipistrelle.traces.logs.pbs import PbsLog, parse_pbs_accounting
+from pipistrelle.traces.logs.sacct import SacctLog, parse_sacct, sacct_chunks
+from pipistrelle.traces.logs.swf import parse_swf, swf_chunks
 from pipistrelle.traces.workload import LABELS, Workload
 
-if TYPE_CHECKING:
-    from pipistrelle.traces.logs.pbs import PbsLog
-    from pipistrelle.traces.logs.sacct import SacctLog
-
-#: {kind of log: module and function that read it}; a module is imported when its format is met, to start fast
-_READERS: Final = {
-    "haizea": ("logs.haizea", "parse_haizea"),
-    "maui": ("logs.maui", "parse_maui"),
-    "pbs": ("logs.pbs", "parse_pbs_accounting"),
-    "sacct": ("logs.sacct", "parse_sacct"),
+#: {kind of log: what reads it}
+_READERS: Final[dict[str, Callable[..., Workload]]] = {
+    "haizea": parse_haizea,
+    "maui": maui.parse_maui,
+    "pbs": parse_pbs_accounting,
+    "sacct": parse_sacct,
 }
-#: {suffix: module and function that write the format}
-_WRITERS: Final = {
-    f"{suffix}{packing}": place
-    for suffix, place in (
-        (".swf", ("logs.swf", "swf_chunks")),
-        (".json", ("batsim.text", "batsim_chunks")),
-        (".sacct", ("logs.sacct", "sacct_chunks")),
-        (".maui", ("logs.maui", "maui_chunks")),
+#: {kind of log that may be in several files: what gathers it}
+_GATHERERS: Final[dict[str, Callable[[LogOptions], PbsLog | SacctLog]]] = {"pbs": PbsLog, "sacct": SacctLog}
+#: {suffix: what writes the format}
+_WRITERS: Final[dict[str, Callable[[Workload], Iterator[bytes]]]] = {
+    f"{suffix}{packing}": write
+    for suffix, write in (
+        (".swf", swf_chunks),
+        (".json", batsim_chunks),
+        (".sacct", sacct_chunks),
+        (".maui", maui.maui_chunks),
     )
     for packing in ("", ".gz", ".xz")
 }
@@ -79,12 +84,8 @@ def load(path: PathText, *, sort: bool = False, units: Units = "nodes", timezone
     with open_trace(path) as stream:
         kind = kind_of(stream.peek())
         if kind == "batsim":
-            from pipistrelle.traces.batsim.workload import parse_batsim
-
             return parse_batsim(stream.read(), path)
         if kind == "swf":
-            from pipistrelle.traces.logs.swf import parse_swf
-
             return parse_swf(stream, path, sort=sort)
         if kind == "maui resources":
             raise TraceError(
@@ -93,8 +94,7 @@ def load(path: PathText, *, sort: bool = False, units: Units = "nodes", timezone
                 expected="a workload",
                 hint="'pipistrelle convert' makes a platform of it: name a .toml file to write.",
             )
-        workload: Workload = _function(_READERS[kind])(stream, path, options)
-        return workload
+        return _READERS[kind](stream, path, options)
 
 
 def load_parts(paths: Sequence[PathText], *, units: Units = "nodes", timezone: str | None = None) -> Workload:
@@ -116,7 +116,7 @@ def load_parts(paths: Sequence[PathText], *, units: Units = "nodes", timezone: s
             kind = kind_of(stream.peek())
             if not first:
                 first = kind
-                log = _log(kind, options)
+                log = _GATHERERS[kind](options) if kind in _GATHERERS else None
             if log is None or kind != first:
                 raise TraceError(
                     "the file is no part of a log in several files",
@@ -128,25 +128,6 @@ def load_parts(paths: Sequence[PathText], *, units: Units = "nodes", timezone: s
     if log is None:
         raise ValueError("no files")
     return log.workload(paths[0])
-
-
-def _log(kind: str, options: LogOptions) -> "PbsLog | SacctLog | None":
-    """Return what gathers a log in several files; None if logs of this kind are in one."""
-    if kind == "pbs":
-        from pipistrelle.traces.logs.pbs import PbsLog
-
-        return PbsLog(options)
-    if kind == "sacct":
-        from pipistrelle.traces.logs.sacct import SacctLog
-
-        return SacctLog(options)
-    return None
-
-
-def _function(place: tuple[str, str]) -> Callable[..., Any]:
-    module, name = place
-    function: Callable[..., Any] = getattr(import_module(f"pipistrelle.traces.{module}"), name)
-    return function
 
 
 def save(workload: Workload, path: PathText) -> None:
@@ -162,8 +143,7 @@ def save(workload: Workload, path: PathText) -> None:
     where = os.fspath(path)
     suffix = _suffix(where)
     if suffix is not None:
-        chunks: Iterator[bytes] = _function(_WRITERS[suffix])(workload)
-        write_trace(path, chunks)
+        write_trace(path, _WRITERS[suffix](workload))
         return
     name = os.path.basename(where)
     ending = os.path.splitext(name)[1]
@@ -181,24 +161,17 @@ def not_kept(workload: Workload, path: PathText) -> list[str]:
 
     They are names such as ``account``, in the order of `LABELS`, the others by name after them, and the machine's size.
     """
-    from pipistrelle.traces.logs.labels import written_labels
-
     suffix = _suffix(os.fspath(path)) or ""
     ending, kept = next(((ending, kept) for ending, kept in _KEPT.items() if suffix.startswith(ending)), ("", set()))
     lost = [label for label in written_labels(workload) if label not in kept]
     if ending == ".swf":
-        from pipistrelle.traces.logs.swf_numbers import loses_dependencies, loses_states
-
-        if loses_dependencies(workload):
+        if swf_numbers.loses_dependencies(workload):
             lost.append("dependency (but for the end of one job)")
-        if loses_states(workload):
+        if swf_numbers.loses_states(workload):
             lost.append("state (but for success, failure and cancellation)")
         return lost
-    if ending == ".maui":
-        from pipistrelle.traces.logs.maui import loses_states as loses_failures
-
-        if loses_failures(workload):
-            lost.append("state (but for removed jobs and those that never ran)")
+    if ending == ".maui" and maui.loses_states(workload):
+        lost.append("state (but for removed jobs and those that never ran)")
     numbers = {_STANDS_FOR.get(name, name) for name in (*workload.columns, *workload.measures)}
     lost += sorted(numbers - kept - set(lost))
     if ending in (".sacct", ".maui") and workload.machine_size is not None:

@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
 from msgspec import Struct
 
@@ -128,15 +128,9 @@ def parse_resilience(
                 )
     interval = None if checkpoint is None else _interval(checkpoint, dumping)
     count, share = (None, None) if spares is None else _spares(spares)
-    kind: Kind = "none"
-    if resilience == "moldable":
-        kind = "moldable"
-    elif resilience == "grid":
-        kind = "grid"
-    elif spares is not None:
-        kind = "spares"
-    elif checkpoint is not None:
-        kind = "checkpoint"
+    kind: Kind = "spares" if spares is not None else "checkpoint" if checkpoint is not None else "none"
+    if resilience in ("moldable", "grid"):
+        kind = cast(Kind, resilience)
     return Resilience(kind, interval, dumping, reading, count, share)
 
 

@@ -136,9 +136,7 @@ def parse_model(text: str, where: str) -> FittedModel:
     try:
         model.spec()
     except OutageError as error:
-        raise OutageError(
-            error.what, where=where, expected=error.expected, found=error.found, hint=error.hint
-        ) from None
+        raise error.at(where, OutageError) from None
     if model.nodes < 1:
         raise OutageError(
             "a count is too small", where=f"{where}: nodes", expected="at least 1", found=shown(model.nodes)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Final, NoReturn, TypeVar, cast
+from typing import Final, TypeVar, cast
 
 from pipistrelle.platforms.description import Platform
 from pipistrelle.platforms.errors import OutageError
@@ -297,8 +297,4 @@ def _placed(where: str, parse: Callable[[], _T]) -> _T:
     try:
         return parse()
     except PipistrelleError as error:
-        _place(where if error.where is None else f"{where} {error.where}", error)
-
-
-def _place(where: str, error: PipistrelleError) -> NoReturn:
-    raise OutageError(error.what, where=where, expected=error.expected, found=error.found, hint=error.hint) from None
+        raise error.at(where if error.where is None else f"{where} {error.where}", OutageError) from None

@@ -153,17 +153,9 @@ class _Reader:
     def _line(self) -> int:
         return self._parser.CurrentLineNumber + self._lines_before
 
-    def _fail(
-        self,
-        what: str,
-        *,
-        line: int | None = None,
-        expected: str | None = None,
-        found: str | None = None,
-        hint: str | None = None,
-    ) -> NoReturn:
-        where = f"{self._where}, line {line or self._line()}"
-        raise PlatformError(what, where=where, expected=expected, found=found, hint=hint)
+    def _fail(self, what: str, *, line: int | None = None, **said: str | None) -> NoReturn:
+        """Raise a PlatformError about a line, by default the one that is being read."""
+        raise PlatformError(what, where=f"{self._where}, line {line or self._line()}", **said)
 
     def _doctype(self, _name: str, _system: str | None, _public: str | None, declares: int) -> None:
         if declares:
@@ -349,10 +341,5 @@ class _Reader:
         try:
             return parse(text)
         except PlatformError as error:
-            self._fail(
-                f"{element}: {error.what}",
-                line=element.line,
-                expected=error.expected,
-                found=error.found,
-                hint=error.hint,
-            )
+            said = {"expected": error.expected, "found": error.found, "hint": error.hint}
+            self._fail(f"{element}: {error.what}", line=element.line, **said)

@@ -11,7 +11,6 @@ import msgspec
 from pipistrelle.platforms.description import Platform, Pool, Property, is_name
 from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.platforms.simgrid.elements import HostKind, read_elements
-from pipistrelle.platforms.simgrid.quantities import SleepPstate, Watts
 from pipistrelle.protocol.base.errors import did_you_mean, shown
 
 #: what a host is for.
@@ -21,7 +20,7 @@ _ROLES: Final[tuple[Role, ...]] = ("compute_node", "storage", "master")
 _LONGEST_TITLE: Final = 300
 
 
-class Host(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Host(HostKind, frozen=True, kw_only=True, gc=False):
     """A host of a SimGrid platform, as Batsim knows it.
 
     Parameters
@@ -53,14 +52,6 @@ class Host(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     id: int
     name: str
     role: Role
-    speeds: tuple[float, ...]
-    cores: int
-    pstate: int
-    properties: dict[str, str]
-    zone_properties: dict[str, str]
-    watts: tuple[Watts, ...]
-    watt_off: float
-    sleep_pstates: tuple[SleepPstate, ...]
 
 
 class SimGridPlatform(msgspec.Struct, frozen=True, kw_only=True):
@@ -225,19 +216,7 @@ def _in_role(name: str, kind: HostKind, added: str | None, where: str) -> tuple[
 
 def _hosts(places: list[tuple[str, HostKind, dict[str, str]]], role: Role, first: int) -> tuple[Host, ...]:
     return tuple(
-        Host(
-            id=number,
-            name=name,
-            role=role,
-            speeds=kind.speeds,
-            cores=kind.cores,
-            pstate=kind.pstate,
-            properties=properties,
-            zone_properties=kind.zone_properties,
-            watts=kind.watts,
-            watt_off=kind.watt_off,
-            sleep_pstates=kind.sleep_pstates,
-        )
+        Host(id=number, name=name, role=role, **{**msgspec.structs.asdict(kind), "properties": properties})
         for number, (name, kind, properties) in enumerate(places, start=first)
     )
 
@@ -251,7 +230,7 @@ def _title(where: str) -> str:
 
 def _likeness(host: Host) -> tuple[object, ...]:
     """Return what hosts of one pool share."""
-    return msgspec.structs.astuple(host)[2:]
+    return msgspec.structs.astuple(host)[: len(HostKind.__struct_fields__)]
 
 
 def _pool_properties(first: Host, last: Host) -> dict[str, Property]:

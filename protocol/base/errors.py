@@ -4,7 +4,9 @@ The base class lives in the lowest layer so that each layer can derive its own; 
 into text on the terminal and an exit code.
 """
 
-from typing import ClassVar
+from typing import ClassVar, TypeVar
+
+_E = TypeVar("_E", bound="PipistrelleError")
 
 
 class PipistrelleError(Exception):
@@ -40,6 +42,10 @@ class PipistrelleError(Exception):
         self.found = found
         self.hint = hint
         super().__init__(str(self))
+
+    def at(self, where: str, kind: type[_E]) -> _E:
+        """Return the same as an error of this kind about another place: for those who know where a text stands."""
+        return kind(self.what, where=where, expected=self.expected, found=self.found, hint=self.hint)
 
     def __str__(self) -> str:
         text = f"{self.where}: {self.what}" if self.where else self.what

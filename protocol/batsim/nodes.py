@@ -31,9 +31,7 @@ def _untold(event: MaintenanceAnnounced) -> None:
 
 #: {type of a native event: what makes Batsim's of it, or None if there is none}
 NODE_WRITERS: Final[dict[type[Any], Callable[[Any], Notify | None]]] = {
-    NodesFailed: _unavailable,
-    MaintenanceBegins: _unavailable,
-    NodesRepaired: _available,
-    MaintenanceEnds: _available,
+    **dict.fromkeys((NodesFailed, MaintenanceBegins), _unavailable),
+    **dict.fromkeys((NodesRepaired, MaintenanceEnds), _available),
     MaintenanceAnnounced: _untold,
 }

@@ -148,9 +148,9 @@ def _submitted(event: JobSubmitted) -> Any:
     told: Raw | JobDescription = job.raw if type(job) is BatsimJob else job
     if type(data) is BatsimSubmittedData and data.profile_raw is not None:
         return _WrittenEvent("JOB_SUBMITTED", event.timestamp, _SubmittedData(data.job_id, told, data.profile_raw))
-    return (
-        _WrittenEvent("JOB_SUBMITTED", event.timestamp, _SubmittedData(data.job_id, told)) if told is not job else event
-    )
+    if told is job:
+        return event
+    return _WrittenEvent("JOB_SUBMITTED", event.timestamp, _SubmittedData(data.job_id, told))
 
 
 def _killed(event: JobKilled) -> _WrittenEvent:
@@ -195,10 +195,7 @@ _WRITERS: Final[dict[type[Any], Callable[[Any], Any]]] = {
     NoMoreJobs: _exhausted,
     SimulationBegins: _begun,
     SimulationEnds: _ended,
-    ResourceStateChanged: _as_it_is,
-    Notify: _as_it_is,
-    Answer: _as_it_is,
-    Query: _as_it_is,
+    **dict.fromkeys((ResourceStateChanged, Notify, Answer, Query), _as_it_is),
     **NODE_WRITERS,
 }
 

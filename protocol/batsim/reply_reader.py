@@ -59,8 +59,7 @@ class _ExecuteData(Struct, gc=False):
     additional_io_job: Raw = ABSENT
 
 
-class _Execute(Struct, tag_field="type", tag="EXECUTE_JOB", gc=False):
-    timestamp: Instant
+class _Execute(Decision, frozen=True, tag="EXECUTE_JOB", gc=False):
     data: _ExecuteData
 
 
@@ -69,8 +68,7 @@ class _SwitchData(Struct, gc=False):
     state: str | int
 
 
-class _Switch(Struct, tag_field="type", tag="SET_RESOURCE_STATE", gc=False):
-    timestamp: Instant
+class _Switch(Decision, frozen=True, tag="SET_RESOURCE_STATE", gc=False):
     data: _SwitchData
 
 
@@ -78,8 +76,7 @@ class _CallData(Struct, gc=False):
     timestamp: Instant
 
 
-class _Call(Struct, tag_field="type", tag="CALL_ME_LATER", gc=False):
-    timestamp: Instant
+class _Call(Decision, frozen=True, tag="CALL_ME_LATER", gc=False):
     data: _CallData
 
 
@@ -89,8 +86,7 @@ class _RegisterData(Struct, gc=False):
     profile: Raw = ABSENT
 
 
-class _Register(Struct, tag_field="type", tag="REGISTER_JOB", gc=False):
-    timestamp: Instant
+class _Register(Decision, frozen=True, tag="REGISTER_JOB", gc=False):
     data: _RegisterData
 
 

@@ -21,15 +21,12 @@ from pipistrelle.protocol.batsim.messages import (
 )
 from pipistrelle.protocol.decisions import (
     CallMeLater,
-    CallMeLaterData,
     Decision,
     ExecuteJob,
     ExecuteJobData,
     KillJob,
-    KillJobData,
     RegisterJob,
     RejectJob,
-    RejectJobData,
     SetJobMetadata,
 )
 from pipistrelle.protocol.fields import LATEST
@@ -84,8 +81,8 @@ def _checked(now: float, events: Sequence[Decision]) -> bytes:
 def _in_batsims_way(reply: Reply, why: bool) -> tuple[float, list[Decision]]:
     events: list[Decision] = []
     for decision in reply.events:
-        write = _WRITERS.get(type(decision), _inexpressible)
-        events += [decision] if why and write in _REASONED else write(decision)
+        kind = type(decision)
+        events += [decision] if why and kind in _REASONED else _WRITERS.get(kind, _inexpressible)(decision)
     events.sort(key=lambda decision: decision.timestamp)
     # A NaN is not lost here: the encoder's check refuses it wherever it stands.
     return max(reply.now, max((decision.timestamp for decision in events), default=0.0)), events
@@ -103,16 +100,10 @@ def _execution(decision: ExecuteJob | BatsimExecuteJob) -> list[Decision]:
     return [ExecuteJob(decision.timestamp, ExecuteJobData(data.job_id, data.alloc))]
 
 
-def _rejection(decision: RejectJob) -> list[Decision]:
-    return [RejectJob(decision.timestamp, RejectJobData(decision.data.job_id))]
-
-
-def _kill(decision: KillJob) -> list[Decision]:
-    return [KillJob(decision.timestamp, KillJobData(decision.data.job_ids))]
-
-
-def _call(decision: CallMeLater) -> list[Decision]:
-    return [CallMeLater(decision.timestamp, CallMeLaterData(decision.data.timestamp))]
+def _bare(decision: RejectJob | KillJob | CallMeLater) -> list[Decision]:
+    """Return the decision with the first field of its data alone: without a reason, or a call's name."""
+    data: Any = decision.data
+    return [type(decision)(decision.timestamp, type(data)(getattr(data, data.__struct_fields__[0])))]
 
 
 def _registration(decision: RegisterJob) -> list[Decision]:
@@ -144,19 +135,11 @@ def _inexpressible(decision: Decision) -> list[Decision]:
 _WRITERS: Final[dict[type[Any], Callable[[Any], list[Decision]]]] = {
     ExecuteJob: _execution,
     BatsimExecuteJob: _execution,
-    RejectJob: _rejection,
-    KillJob: _kill,
-    CallMeLater: _call,
+    **dict.fromkeys((RejectJob, KillJob, CallMeLater), _bare),
     RegisterJob: _registration,
-    SetJobMetadata: _as_it_is,
-    SetResourceState: _as_it_is,
-    RegisterProfile: _as_it_is,
-    BatsimRegisterJob: _as_it_is,
-    ChangeJobState: _as_it_is,
-    NotifyServer: _as_it_is,
-    QueryServer: _as_it_is,
-    AnswerServer: _as_it_is,
+    **dict.fromkeys((SetJobMetadata, SetResourceState, RegisterProfile, BatsimRegisterJob), _as_it_is),
+    **dict.fromkeys((ChangeJobState, NotifyServer, QueryServer, AnswerServer), _as_it_is),
 }
 
-#: what writes decisions that may say why
-_REASONED: Final = (_execution, _rejection, _kill)
+#: decisions that may say why
+_REASONED: Final = (ExecuteJob, BatsimExecuteJob, RejectJob, KillJob)

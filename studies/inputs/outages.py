@@ -61,9 +61,7 @@ def failure_plan(
         try:
             sources.append(spec.source(platform, repair, factor))
         except OutageError as error:
-            raise OutageError(
-                error.what, where=f"{where} {text}", expected=error.expected, found=error.found, hint=error.hint
-            ) from None
+            raise error.at(f"{where} {text}", OutageError) from None
     return FailurePlan(tuple(sources))
 
 

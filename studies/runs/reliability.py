@@ -261,6 +261,4 @@ def _start(log: "OutageLog", text: str) -> float:
     try:
         return clock_time(log, text)
     except PipistrelleError as error:
-        raise InputError(
-            error.what, where="--outages-start", expected=error.expected, found=error.found, hint=error.hint
-        ) from None
+        raise error.at("--outages-start", InputError) from None

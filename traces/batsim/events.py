@@ -110,9 +110,7 @@ def _machines(event: _MachineEvent, where: str) -> str:
     try:
         machines = NodeSet.parse(event.resources)
     except NodeSetError as error:
-        raise TraceError(
-            error.what, where=f"{where}, $.resources", expected=error.expected, found=error.found, hint=error.hint
-        ) from error
+        raise error.at(f"{where}, $.resources", TraceError) from error
     if not machines:
         raise TraceError(
             "names no resources", where=f"{where}, $.resources", expected="intervals such as '0-3 8'", hint="Name them."

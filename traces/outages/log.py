@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass, replace
+from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -123,16 +124,8 @@ class OutageLog:
 
     def select(self, keep: Bools) -> "OutageLog":
         """Return the log with those outages only where `keep`, shape (n,), is true; nodes and lives stay."""
-        return replace(
-            self,
-            node=self.node[keep],
-            group=self.group[keep],
-            down=self.down[keep],
-            up=self.up[keep],
-            cause=tuple(cause for cause, kept in zip(self.cause, keep.tolist(), strict=True) if kept),
-            announced=self.announced[keep],
-            line=self.line[keep],
-        )
+        columns = {name: getattr(self, name)[keep] for name in ("node", "group", "down", "up", "announced", "line")}
+        return replace(self, cause=tuple(compress(self.cause, keep.tolist())), **columns)
 
     def only(self, name: str) -> "OutageLog":
         """Return the part that concerns one class of nodes.
