@@ -21,8 +21,8 @@ from pipistrelle.platforms.failures.durations import Exponential, Fixed, Weibull
 from pipistrelle.platforms.failures.models import FailureModel
 from pipistrelle.platforms.failures.outage import csv_chunks
 from pipistrelle.platforms.failures.yield_model import SHAPES, Allocation, Form, Shape, YieldModel, completion_time
-from pipistrelle.studies.fits.failures import fit_weibull
-from pipistrelle.studies.yields.lifetimes import Estimate, Lifetimes, best_interval, completion_times, live
+from pipistrelle.studies.failures.fits import fit_weibull
+from pipistrelle.studies.failures.lifetimes import Estimate, Lifetimes, best_interval, completion_times, live
 from pipistrelle.traces.outages.load import load_outage_log
 from pipistrelle.traces.resilience import Resilience
 

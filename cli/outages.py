@@ -9,7 +9,7 @@ import click
 from pipistrelle.cli.console import import_numpy, print_facts
 from pipistrelle.cli.guard import FilledPath, refuse_overwriting
 from pipistrelle.cli.options.fields import PositiveNumber
-from pipistrelle.studies.fits import MODELS
+from pipistrelle.studies.failures import MODELS
 
 if TYPE_CHECKING:
     from pipistrelle.traces.outages.log import OutageLog
@@ -101,7 +101,7 @@ def show_command(file: str, only: str | None, numbers: str | None, begin: str | 
     'scontrol show node', PBS's server log; also compressed.
     """
     import_numpy()
-    from pipistrelle.studies.fits.outage_summary import summarise
+    from pipistrelle.studies.failures.outage_summary import summarise
     from pipistrelle.traces.outages.load import load_outage_log
 
     print_facts(summarise(_part(load_outage_log(file), only, numbers, begin, end)))
@@ -155,7 +155,7 @@ def fit_command(
     import_numpy()
     from pipistrelle.platforms.failures.fitted import to_toml
     from pipistrelle.protocol.base.lengths import parse_seconds
-    from pipistrelle.studies.fits.failures import fit_log
+    from pipistrelle.studies.failures.fits import fit_log
     from pipistrelle.traces.files import write_trace
     from pipistrelle.traces.outages.load import load_outage_log
 
@@ -215,7 +215,7 @@ def _of_option(option: str, read: Callable[[], _T]) -> _T:
 
 
 def _source(log: "OutageLog", only: str | None, numbers: str | None) -> str:
-    from pipistrelle.studies.fits.outage_summary import clock_text
+    from pipistrelle.studies.failures.outage_summary import clock_text
 
     part = f", class {only}" if only is not None else ""
     part += f", numbers {numbers}" if numbers is not None else ""

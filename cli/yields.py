@@ -9,7 +9,7 @@ import click
 from pipistrelle.platforms.failures.yield_model import MOST_NODES, Allocation, YieldError
 from pipistrelle.protocol.base.errors import printable
 from pipistrelle.protocol.base.lengths import UNITS, parse_seconds
-from pipistrelle.studies.yields.lifetimes import Estimate, WaitRow, YieldRow, wait_rows, yield_rows
+from pipistrelle.studies.failures.lifetimes import Estimate, WaitRow, YieldRow, wait_rows, yield_rows
 from pipistrelle.traces.resilience import parse_resilience
 
 _HOUR: Final = 3600.0

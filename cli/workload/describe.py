@@ -133,7 +133,7 @@ def _value(value: float | None, key: str) -> str:
     if value is None:
         return "-"
     if key != "size":
-        from pipistrelle.studies.fits.outage_summary import time_text
+        from pipistrelle.studies.failures.outage_summary import time_text
 
         return time_text(value)
     return f"{value:,.0f}" if value.is_integer() else f"{value:,.2f}"

@@ -138,9 +138,9 @@ class YieldModel:
         its nodes.
     form
         "paper": the sums of the slides, to the first order, in which each failure of a node that works costs a read
-        and half an interval. "exact": the expectation of what is simulated (`pipistrelle.studies.yields`), with
-        failures during dumps and reads. Of a grid it leaves out that the last failure of an allocation, if it is that
-        of a spare, costs what was not saved.
+        and half an interval. "exact": the expectation of what is simulated, in `pipistrelle.studies.failures.lifetimes`,
+        with failures during dumps and reads. Of a grid it leaves out that the last failure of an allocation, if it is
+        that of a spare, costs what was not saved.
     most
         the greatest F; None: all nodes but one.
 

@@ -121,7 +121,7 @@ def _outages(
             raise InputError("--outages-class and --outages-start choose a part of --outages FILE")
         return None, None, False
     from pipistrelle.platforms.failures.outage import csv_chunks
-    from pipistrelle.studies.fits.outage_summary import clock_text
+    from pipistrelle.studies.failures.outage_summary import clock_text
     from pipistrelle.studies.inputs.outages import on_machine
     from pipistrelle.traces.outages.load import load_outage_log
 

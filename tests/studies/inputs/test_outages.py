@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from pipistrelle.platforms.description import homogeneous
 from pipistrelle.platforms.failures.durations import Fixed
 from pipistrelle.platforms.failures.outage import Outage, OutageError, Outages, csv_chunks
-from pipistrelle.studies.fits.outage_summary import summarise
+from pipistrelle.studies.failures.outage_summary import summarise
 from pipistrelle.studies.inputs.outages import clock_time, failure_plan, load_outages, on_machine
 from pipistrelle.traces.outages.load import load_outage_log
 

@@ -13,8 +13,15 @@ from pipistrelle.platforms.failures.yield_model import (
     grid_teams,
 )
 from pipistrelle.server.attempts.progress import AttemptProgress
-from pipistrelle.studies.yields import lifetimes as yield_study
-from pipistrelle.studies.yields.lifetimes import Estimate, best_interval, completion_times, live, wait_rows, yield_rows
+from pipistrelle.studies.failures import lifetimes as yield_study
+from pipistrelle.studies.failures.lifetimes import (
+    Estimate,
+    best_interval,
+    completion_times,
+    live,
+    wait_rows,
+    yield_rows,
+)
 from pipistrelle.traces.resilience import Resilience
 
 HOUR, YEAR = 3600.0, 365.25 * 86400.0

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pipistrelle.platforms.failures.fitted import Fitted, FittedModel
 from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean
-from pipistrelle.studies.fits import MODELS
+from pipistrelle.studies.failures import MODELS
 from pipistrelle.traces.outages.log import Lives, OutageLog
 
 Floats = NDArray[np.float64]

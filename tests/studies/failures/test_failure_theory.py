@@ -9,8 +9,8 @@ from pipistrelle.platforms.failures.durations import Exponential, Fixed, Lognorm
 from pipistrelle.platforms.failures.models import FailureModel
 from pipistrelle.platforms.failures.outage import csv_chunks
 from pipistrelle.platforms.failures.plan import FailurePlan, Source
-from pipistrelle.studies.fits.failures import fit_exponential, fit_weibull
-from pipistrelle.studies.yields.lifetimes import Estimate
+from pipistrelle.studies.failures.fits import fit_exponential, fit_weibull
+from pipistrelle.studies.failures.lifetimes import Estimate
 from pipistrelle.traces.outages.load import load_outage_log
 
 HOUR = 3600.0

@@ -10,7 +10,7 @@ from pipistrelle.platforms.failures.models import FailureModel, draw_lengths
 from pipistrelle.platforms.failures.outage import csv_chunks
 from pipistrelle.platforms.failures.plan import FailurePlan, Source
 from pipistrelle.platforms.failures.text import parse_failures
-from pipistrelle.studies.fits.failures import FitError, aic, fit_exponential, fit_log, fit_repair, fit_weibull
+from pipistrelle.studies.failures.fits import FitError, aic, fit_exponential, fit_log, fit_repair, fit_weibull
 from pipistrelle.traces.outages.load import load_outage_log
 from pipistrelle.traces.outages.log import Lives
 

@@ -1,1 +1,0 @@
-"""What an application gets of its allocations while nodes fail."""
