@@ -11,6 +11,7 @@ import msgspec
 from pipistrelle.platforms.description import Platform, Pool, Property, is_name
 from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.platforms.simgrid.elements import HostKind, read_elements
+from pipistrelle.platforms.simgrid.quantities import SleepPstate, Watts
 from pipistrelle.protocol.base.errors import did_you_mean, shown
 
 #: what a host is for.
@@ -20,7 +21,7 @@ _ROLES: Final[tuple[Role, ...]] = ("compute_node", "storage", "master")
 _LONGEST_TITLE: Final = 300
 
 
-class Host(HostKind, frozen=True, kw_only=True, gc=False):
+class Host(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A host of a SimGrid platform, as Batsim knows it.
 
     Parameters
@@ -52,6 +53,14 @@ class Host(HostKind, frozen=True, kw_only=True, gc=False):
     id: int
     name: str
     role: Role
+    speeds: tuple[float, ...]
+    cores: int
+    pstate: int
+    properties: dict[str, str]
+    zone_properties: dict[str, str]
+    watts: tuple[Watts, ...]
+    watt_off: float
+    sleep_pstates: tuple[SleepPstate, ...]
 
 
 class SimGridPlatform(msgspec.Struct, frozen=True, kw_only=True):
@@ -230,7 +239,7 @@ def _title(where: str) -> str:
 
 def _likeness(host: Host) -> tuple[object, ...]:
     """Return what hosts of one pool share."""
-    return msgspec.structs.astuple(host)[: len(HostKind.__struct_fields__)]
+    return msgspec.structs.astuple(host)[2:]
 
 
 def _pool_properties(first: Host, last: Host) -> dict[str, Property]:
