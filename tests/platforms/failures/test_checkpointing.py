@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipistrelle.platforms.failures.checkpointing import (
@@ -101,7 +101,6 @@ def step_by_step(now: int, start: int, read: int, work: int, interval: int, dump
     return WorkPhase(reading, working, dumping, work if working == work else saved, dumps)
 
 
-@settings(deadline=None)
 @given(st.integers(0, 5), st.integers(0, 4), st.integers(1, 30), st.integers(1, 8), st.integers(1, 4), st.data())
 def test_a_job_is_as_far_as_step_by_step(
     start: int, read: int, work: int, interval: int, dump: int, data: st.DataObject

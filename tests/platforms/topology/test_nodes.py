@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipistrelle.platforms.description import Platform, Pool
@@ -16,7 +16,6 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 sizes = st.lists(st.tuples(st.integers(1, 6), st.integers(1, 4)), min_size=1, max_size=4)
 
 
-@settings(deadline=None)
 @given(sizes=sizes, data=st.data())
 def test_units_and_nodes_go_together(sizes: list[tuple[int, int]], data: st.DataObject) -> None:
     """A set of nodes has the units that each of them has, and these have those nodes."""

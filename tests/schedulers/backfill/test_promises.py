@@ -46,7 +46,7 @@ rows: st.SearchStrategy[list[Row]] = st.lists(
 def test_every_accepted_job_runs(run_policy: RunPolicy, order: str, backfill: str) -> None:
     """Each job starts once, not before its submission, on as many units as it asks for, which nobody else holds."""
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     @given(rows=rows)
     def check(rows: list[Row]) -> None:
         run = run_policy(compose(order=order, backfill=backfill), UNITS, rows)
@@ -86,7 +86,7 @@ class Promises(ComposedPolicy):
 def test_nobody_is_delayed_past_its_reservation_under_conservative(run_policy: RunPolicy, order: str) -> None:
     """From the moment a job has one, its reservation only moves forward, and it starts by then."""
 
-    @settings(max_examples=300, deadline=None)
+    @settings(max_examples=300)
     @given(rows=rows)
     def check(rows: list[Row]) -> None:
         policy = Promises(order)
@@ -120,7 +120,7 @@ class FirstOnes(ComposedPolicy):
 def test_the_first_is_never_delayed_by_a_backfill(run_policy: RunPolicy, backfill: str) -> None:
     """When a job has become the first, nothing that starts later delays it beyond the walltimes of what runs."""
 
-    @settings(max_examples=300, deadline=None)
+    @settings(max_examples=300)
     @given(rows=rows)
     def check(rows: list[Row]) -> None:
         policy = FirstOnes(backfill)

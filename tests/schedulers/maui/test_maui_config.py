@@ -258,7 +258,7 @@ LINES = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(LINES)
 def test_whatever_stands_in_a_file_is_read_or_refused_with_its_line(lines: list[str]) -> None:
     """No text makes the reader fail in another way."""

@@ -81,7 +81,7 @@ trees = st.recursive(
 )
 
 
-@settings(max_examples=400, deadline=None, database=None)
+@settings(max_examples=400, database=None)
 @given(tree=trees, lines=st.lists(st.tuples(*[st.sampled_from([0.0, 1.0, -2.0, 7.5, 60.0])] * 3), max_size=4))
 def test_it_means_what_python_means(tree: Node, lines: list[tuple[float, ...]]) -> None:
     """Values equal those of the tree, line by line; where Python raises, the value is 0."""

@@ -83,7 +83,7 @@ def of(order: str, backfill: str, placement: str = "contiguous") -> ComposedPoli
 def test_every_job_runs_on_consecutive_units(run_policy: RunPolicy, order: str, backfill: str) -> None:
     """Nodes fail and are maintained: every start is on one run of units, no decision is illegal, all jobs end."""
 
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=25)
     @given(jobs=rows, planned=downs(st.integers(0, 20).map(float)), broken=failures)
     # Two pieces are free, each too small for the second job; the third fits.
     @example(
@@ -106,7 +106,7 @@ def test_maui_takes_a_placement_that_refuses(run_policy: RunPolicy, fill: str, k
     """Whatever it fills with and keeps: every start is on one run of units, and all jobs end."""
     text = f"BACKFILLPOLICY {fill}\nRESERVATIONPOLICY {keep}\nRESERVATIONDEPTH 2\n"
 
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=25)
     @given(jobs=rows, planned=downs(st.integers(0, 20).map(float)), broken=failures)
     def check(jobs: list[Row], planned: list[Down], broken: dict[int, float]) -> None:
         policy = make_maui(parse_maui_config(text)[0], placement=Contiguous())
@@ -174,7 +174,7 @@ class FirstOnes(ComposedPolicy):
 def test_the_first_starts_by_its_reservation(run_policy: RunPolicy, backfill: str) -> None:
     """Whoever passes it takes no units away that it needs, and the rule tells by when it starts."""
 
-    @settings(max_examples=400, deadline=None)
+    @settings(max_examples=400)
     @given(jobs=rows, planned=downs(st.just(0.0)))
     def check(jobs: list[Row], planned: list[Down]) -> None:
         policy = FirstOnes("fcfs", backfill, planned)

@@ -71,7 +71,7 @@ def test_without_running_jobs_there_is_no_shadow_time() -> None:
     assert RunningJobs().reserve(3, 1) == Reservation(inf, 0)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     jobs=st.lists(st.tuples(st.integers(1, 5), st.sampled_from([1.0, 2.0, 2.5, 3.0, 7.0, inf])), max_size=12),
     gone=st.sets(st.integers(0, 11), max_size=6),

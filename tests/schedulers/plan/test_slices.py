@@ -13,7 +13,6 @@ from pipistrelle.schedulers.plan.slices import Closure, Fit, TimeSlices, end_of
 UNITS = 5
 
 
-@settings(deadline=None)
 @given(st.sets(st.integers(0, 200)))
 def test_a_mask_is_a_set_of_units(units: set[int]) -> None:
     """Masks have one bit a unit, and become the same set again."""
@@ -23,7 +22,6 @@ def test_a_mask_is_a_set_of_units(units: set[int]) -> None:
     assert units_of(mask_of(nodes)) == nodes
 
 
-@settings(deadline=None)
 @given(st.sets(st.integers(0, 200), min_size=1), st.integers(1, 200))
 def test_the_lowest_units(units: set[int], count: int) -> None:
     """As many as asked for, from below, gaps left out."""
@@ -76,7 +74,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(steps)
 def test_slices_tell_what_is_free(steps: list[tuple[str, int, float]]) -> None:
     """Places come and go and time goes on: the first fit is always the one found by trying all times."""
@@ -121,7 +119,7 @@ closures = st.lists(
 )
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(st.lists(st.tuples(st.integers(1, UNITS), times, closures, st.integers(0, 2)), max_size=12))
 def test_closures_keep_a_job_out(jobs: list[tuple[int, float, list[Closure], int]]) -> None:
     """Each job is kept from units of its own closures, and only from these; a fit may begin where one ends."""

@@ -220,7 +220,7 @@ class Kept(Runtime):
 
 
 @pytest.mark.parametrize("name", POLICIES)
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(jobs=rows, failures=broken, windows=downs, at=st.integers(1, 60))
 def test_a_policy_goes_on_from_its_state(
     name: str, jobs: list[Row], failures: list[Any], windows: list[Any], at: int

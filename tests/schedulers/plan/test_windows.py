@@ -41,7 +41,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(steps)
 def test_a_unit_is_back_when_no_reason_is_left(steps: list[tuple[str, set[int], str]]) -> None:
     """Failures and maintenance of the same units come and go, jobs start and end: all sets are those of the count."""

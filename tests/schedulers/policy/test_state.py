@@ -158,7 +158,7 @@ def replies(
 def same_decisions(make: Callable[[], Policy], platform: Platform, examples: int) -> None:
     """Check that nothing is decided otherwise, whenever the state changes hands."""
 
-    @settings(max_examples=examples, deadline=None)
+    @settings(max_examples=examples)
     @given(jobs=rows, planned=downs, broken=failures, at=st.integers(1, 30))
     def check(jobs: list[Row], planned: list[Down], broken: dict[int, float], at: int) -> None:
         told = (platform, jobs, planned, broken)

@@ -227,7 +227,7 @@ class AgainstList(RuleBasedStateMachine):
 
 
 TestAgainstList = AgainstList.TestCase
-TestAgainstList.settings = settings(max_examples=80, stateful_step_count=30, deadline=None, database=None)
+TestAgainstList.settings = settings(max_examples=80, stateful_step_count=30, database=None)
 
 
 class Slow(Drift):

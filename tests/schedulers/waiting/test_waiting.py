@@ -161,4 +161,4 @@ class AgainstList(RuleBasedStateMachine):
 
 
 TestAgainstList = AgainstList.TestCase
-TestAgainstList.settings = settings(max_examples=120, stateful_step_count=40, deadline=None, database=None)
+TestAgainstList.settings = settings(max_examples=120, stateful_step_count=40, database=None)

@@ -118,7 +118,7 @@ def jobs_of(rows: list[tuple[int, int, int, int]]) -> Iterator[Job]:
     restart=st.sampled_from(["full", "rest"]),
     maintained=st.booleans(),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_work_nodes_and_time_add_up(
     rows: Any, outages: Any, resilience: Any, policy: str, aware: bool, requeue: Any, restart: Any, maintained: bool
 ) -> None:

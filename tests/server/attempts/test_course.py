@@ -143,7 +143,7 @@ RESILIENCES = st.builds(
     strikes=st.lists(st.tuples(st.integers(0, 40), st.booleans()), max_size=6),
     rest=st.integers(0, 300),
 )
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_a_course_is_what_a_simulation_step_by_step_gives(
     resilience: Resilience, nodes: int, work: int, saved: int, strikes: list[tuple[int, bool]], rest: int
 ) -> None:
@@ -251,7 +251,7 @@ def test_a_dump_that_is_complete_at_the_failure_counts(now: float, saved: float)
     strikes=st.lists(st.tuples(st.integers(0, 20), st.integers(1, 3)), max_size=4),
     together=st.booleans(),
 )
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_failures_to_the_very_instant(
     resilience: Resilience, work: float, saved: float, strikes: list[tuple[int, int]], together: bool
 ) -> None:

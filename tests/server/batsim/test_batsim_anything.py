@@ -79,7 +79,7 @@ def test_no_reply_breaks_the_server(play, job, say, machine, sharing) -> None:
     platform = machine(4, SPEEDS, wattage_per_state=WATTS, sleep_pstates="2:3:4")
     jobs = [job(one, profile, res=res, at=at, walltime=12) for one, profile, res, at in JOBS]
 
-    @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=60, suppress_health_check=list(HealthCheck))
     @given(st.dictionaries(st.sampled_from([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]), st.lists(decisions(say), max_size=4)))
     def check(script: dict[float, list[Callable[[float], Any]]]) -> None:
         answers = {time: [make(time) for make in made] for time, made in script.items()}

@@ -137,7 +137,7 @@ def played(setup: Setup, options: BatsimOptions, seed: int, resume_at: int | Non
     seed=st.integers(0, 2**20),
     resume_at=st.integers(1, 20),
 )
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_run_goes_on_from_its_state(
     tmp_path: Any,
     machine: Any,

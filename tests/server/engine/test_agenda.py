@@ -168,7 +168,7 @@ class AgainstSortedList(RuleBasedStateMachine):
 
 
 TestAgainstSortedList = AgainstSortedList.TestCase
-TestAgainstSortedList.settings = settings(max_examples=60, deadline=None, database=None)
+TestAgainstSortedList.settings = settings(max_examples=60, database=None)
 
 
 @given(st.lists(st.tuples(st.floats(0, 1e12), st.sampled_from(KINDS))))

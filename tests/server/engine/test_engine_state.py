@@ -212,7 +212,7 @@ def outages_of(rows: list[tuple[int, int, int]]) -> Outages:
     seed=st.integers(0, 2**20),
     resume_at=st.integers(1, 20),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_a_run_goes_on_from_its_state(
     rows: Any,
     outages: Any,

@@ -206,7 +206,7 @@ def test_some_jobs_may_have_another_number_of_units(
         Ledger(6).take(job, "")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.lists(
         st.one_of(

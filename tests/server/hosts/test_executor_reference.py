@@ -156,7 +156,6 @@ def test_end_is_exact(flops: float, speed: float, start: float) -> None:
     assert isclose(end, start + flops / speed, rel_tol=4e-16, abs_tol=2e-9)
 
 
-@settings(deadline=None)
 @given(
     flops=st.integers(1, 10_000),
     changes=st.lists(st.tuples(st.integers(1, 200), st.integers(0, 1), st.integers(0, 2)), max_size=6),
@@ -206,7 +205,7 @@ def shared_host(jobs: list[tuple[int, int]], speed: int) -> list[Fraction]:
     return ends
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(
     jobs=st.lists(st.tuples(st.integers(0, 30), st.integers(1, 500)), min_size=1, max_size=12),
     others=st.lists(st.tuples(st.integers(0, 30), st.integers(1, 500)), max_size=6),
@@ -251,7 +250,7 @@ def test_ranks_on_one_host_add_up(cores: int, seconds: float) -> None:
     assert times(bench) == {"a": seconds}
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(data=st.data())
 def test_work_is_conserved(data: st.DataObject) -> None:
     """What hosts have done, by their loads, is what jobs had to do; no host is ever more than fully busy."""
@@ -369,7 +368,6 @@ def _told(progress: Progress | None) -> tuple[Any, ...]:
     return (progress.profile_name, round(progress.progress, 9))
 
 
-@settings(deadline=None)
 @given(work=_PROFILES, at=st.floats(0.0, 1.0))
 def test_composed_profiles_are_walked_in_order(work: Profile, at: float) -> None:
     """A job killed between two seconds is where sums by hand say, as nested as its profile; else it ends in time."""

@@ -162,7 +162,7 @@ changes = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(changes, st.floats(0, 1e6))
 def test_energy_is_power_over_time(steps: list[tuple[float, int, tuple[str, Any]]], more: float) -> None:
     """Each host's joules are the exact sum of watts times seconds, and all hosts' joules are the sum of them."""

@@ -54,7 +54,7 @@ def test_invariants_catch_wrong_counts(make_job: MakeJob) -> None:
         ledger.check_invariants([])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.lists(
         st.tuples(st.sampled_from(["take", "give", "block", "unblock"]), st.sets(st.integers(0, 7)), st.integers(0, 9)),

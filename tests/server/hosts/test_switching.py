@@ -368,7 +368,7 @@ steps = st.lists(
 
 
 @pytest.mark.parametrize("ledger", [Ledger, SharedLedger])
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(steps=steps)
 def test_whatever_happens(ledger: type[Ledger], steps: list[tuple[str, set[int], int]]) -> None:
     """Against plain rules, unit by unit: what is refused, what can start where, and every switch is told in the end."""

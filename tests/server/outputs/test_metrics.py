@@ -103,7 +103,7 @@ times = st.floats(0, 1e6, allow_subnormal=False)
 ends = st.lists(st.tuples(times, times, st.floats(0, 1e5, allow_subnormal=False), st.integers(1, 64)), min_size=1)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(ends)
 def test_the_figures_are_numpys(rows: list[tuple[float, float, float, int]]) -> None:
     """Means, quantiles and maxima of any run agree with numpy's; the order in which jobs end does not matter."""

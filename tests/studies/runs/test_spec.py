@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipistrelle.protocol.base.errors import PipistrelleError
@@ -56,7 +56,6 @@ SPECS = st.builds(
 )
 
 
-@settings(deadline=None)
 @given(SPECS)
 def test_a_run_is_read_as_it_was_written(spec: RunSpec) -> None:
     """In TOML and in JSON, and what Python made is what a file would give."""
