@@ -1,10 +1,16 @@
 """State as plain values, through JSON without a bit of difference: what snapshots of both sides are made of."""
 
 import json
+from array import array
+from collections import Counter, deque
+from collections.abc import Callable
 from functools import cache
-from typing import Any, Final, Protocol
+from typing import Any, ClassVar, Final, Protocol
 
+import numpy as np
 from msgspec import Raw, Struct
+
+from pipistrelle.protocol.units.nodesets import NodeSet
 
 
 class Stateful(Protocol):
@@ -33,38 +39,87 @@ def from_json(text: bytes) -> Any:
     return json.loads(text)
 
 
-#: what a list begins with that stands for a struct, or for JSON that is passed on as it is
+class Kept:
+    """A part whose state is what its attributes hold that its class names in ``_kept``.
+
+    An attribute that has `state` and `restore` itself goes on from what it was; any other is set to what `plain` has
+    made of it.
+    """
+
+    __slots__ = ()
+    _kept: ClassVar[tuple[str, ...]] = ()
+
+    def state(self) -> Any:
+        """Return what it keeps, as plain values."""
+        return {name: plain(getattr(self, name)) for name in self._kept}
+
+    def restore(self, state: Any, *made: Any, **more: Any) -> None:
+        """Go on from such a state; what else is given is for its parts."""
+        for name in self._kept:
+            mine = getattr(self, name)
+            if hasattr(mine, "restore"):
+                mine.restore(state[name], *made, **more)
+            else:
+                setattr(self, name, message_of(state[name]))
+
+
+#: what a list begins with that stands for a struct
 _STRUCT: Final = "struct"
-_RAW: Final = "raw"
+#: {what a list begins with: (the kind it stands for, how the one is made of the other)}, back and forth
+_READ: Final[dict[str, Callable[[list[Any]], Any]]] = {}
+_WRITTEN: Final[dict[type, tuple[str, Callable[[Any], list[Any]]]]] = {}
+
+
+def register(kind: type, written: Callable[[Any], list[Any]], read: Callable[[list[Any]], Any]) -> None:
+    """Let `plain` write values of one more kind, as lists of plain values of which `message_of` reads them."""
+    _WRITTEN[kind] = (kind.__name__, written)
+    _READ[kind.__name__] = read
+
+
+def _each(values: Any) -> list[Any]:
+    return [plain(value) for value in values]
+
+
+def _values(state: list[Any]) -> list[Any]:
+    return [message_of(value) for value in state]
+
+
+register(list, _each, _values)
+register(tuple, _each, lambda state: tuple(_values(state)))
+register(deque, _each, lambda state: deque(_values(state)))
+register(set, sorted, set)
+register(Raw, lambda raw: [bytes(raw).decode()], lambda state: Raw(state[0].encode()))
+register(NodeSet, lambda units: [str(units)], lambda state: NodeSet.parse(state[0]))
+register(Counter, lambda counts: _each(counts.items()), lambda state: Counter(dict(_values(state))))
+register(dict, lambda pairs: _each(pairs.items()), lambda state: dict(_values(state)))
+register(array, lambda numbers: [numbers.typecode, numbers.tolist()], lambda state: array(*state))
+register(np.ndarray, lambda numbers: [numbers.dtype.name, numbers.tolist()], lambda state: np.array(state[1], state[0]))
 
 
 def plain(message: Any) -> Any:
-    """Return a message, or a part of one, as plain values that `message_of` makes the same message of."""
+    """Return a message, a part of a run or what it keeps as plain values; `message_of` makes it again, not parts."""
     if isinstance(message, Struct):
         kind = type(message).__name__
         return [_STRUCT, kind, *(plain(getattr(message, name)) for name in message.__struct_fields__)]
-    if isinstance(message, Raw):
-        return [_RAW, bytes(message).decode()]
-    if isinstance(message, dict):
-        return {key: plain(value) for key, value in message.items()}
-    if isinstance(message, list | tuple):
-        return [type(message).__name__, *map(plain, message)]
-    return message
+    name, written = _WRITTEN.get(type(message), (None, None))
+    if written is not None:
+        if name == "dict" and all(isinstance(key, str) for key in message):
+            return {key: plain(value) for key, value in message.items()}
+        return [name, *written(message)]
+    return message.state() if hasattr(message, "state") else message
 
 
 def message_of(state: Any) -> Any:
-    """Return the message that `plain` made these values of; its struct's module must have been imported."""
+    """Return what `plain` made these values of; a struct's module must have been imported."""
     if isinstance(state, dict):
         return {key: message_of(value) for key, value in state.items()}
     if not isinstance(state, list):
         return state
     kind, *values = state
-    if kind == _RAW:
-        return Raw(values[0].encode())
     if kind == _STRUCT:
         struct = _struct(values[0])
         return struct(**dict(zip(struct.__struct_fields__, map(message_of, values[1:]), strict=True)))
-    return tuple(map(message_of, values)) if kind == "tuple" else list(map(message_of, values))
+    return _READ[kind](values)
 
 
 @cache

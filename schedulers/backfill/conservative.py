@@ -3,6 +3,7 @@
 from math import inf
 from typing import Any
 
+from pipistrelle.protocol.base.state import Kept
 from pipistrelle.schedulers.plan.plan import Plan
 from pipistrelle.schedulers.plan.slices import Place
 from pipistrelle.schedulers.policy.interfaces import Placement
@@ -10,13 +11,15 @@ from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View
 
 
-class Conservative:
+class Conservative(Kept):
     """Every waiting job has a reservation, and none ever passes it.
 
     A job that arrives is placed behind all reservations there are. When a job has ended, each waiting job, in the order
     of the queue, leaves its place and is placed anew, while all others keep theirs: it finds its own place free, so
     that its reservation only ever moves forward (Mu'alem and Feitelson, 2001). docs/scheduling.md has the rule in full.
     """
+
+    _kept = ("_places",)
 
     def __init__(self) -> None:
         self._plan: Plan | None = None
@@ -29,16 +32,15 @@ class Conservative:
         return inf if place is None else place.begin
 
     def state(self) -> Any:
-        """Return the plan, and [number of a job, its place] of those that wait."""
-        places = [[number, place.state()] for number, place in self._places.items()]
-        return None if self._plan is None else {"plan": self._plan.state(), "places": places}
+        """Return the plan, and the places of those that wait."""
+        return None if self._plan is None else {**super().state(), "plan": self._plan.state()}
 
     def restore(self, state: Any, view: View, placement: Placement) -> None:
         """Go on from a state, in a view that is as it was then."""
         if state is not None:
+            super().restore(state)
             plan = self._plan = Plan(view, placement)
             plan.restore(state["plan"])
-            self._places = {number: Place.restored(place) for number, place in state["places"]}
             for place in self._places.values():
                 plan.slices.take(place.units, place.begin, place.end)
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from pipistrelle.protocol.base.state import Kept
 from pipistrelle.schedulers.plan.plan import Plan
 from pipistrelle.schedulers.plan.slices import Place
 from pipistrelle.schedulers.policy.interfaces import Placement
@@ -9,13 +10,15 @@ from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View
 
 
-class EasySlices:
+class EasySlices(Kept):
     """EASY backfilling with one reservation on single units, in time slices.
 
     The first in the queue is promised, beside a time, units: a job that would hold some of them beyond that time does
     not pass, even if as many others will be free (Horace et al., "Exploring the Trade-off Between Repair Time and
     Reliability in Large Scale Cluster Computers", algorithm 1 and figure 1).
     """
+
+    _kept = ("_reserved_for", "_place")
 
     def __init__(self) -> None:
         self._plan: Plan | None = None
@@ -29,17 +32,15 @@ class EasySlices:
 
     def state(self) -> Any:
         """Return the plan, and the first job's number and place."""
-        place = None if self._place is None else self._place.state()
-        return None if self._plan is None else {"plan": self._plan.state(), "first": self._reserved_for, "place": place}
+        return None if self._plan is None else {**super().state(), "plan": self._plan.state()}
 
     def restore(self, state: Any, view: View, placement: Placement) -> None:
         """Go on from a state, in a view that is as it was then."""
         if state is not None:
+            super().restore(state)
             plan = self._plan = Plan(view, placement)
             plan.restore(state["plan"])
-            self._reserved_for = state["first"]
-            if state["place"] is not None:
-                self._place = Place.restored(state["place"])
+            if self._place is not None:
                 plan.slices.take(self._place.units, self._place.begin, self._place.end)
 
     def schedule(self, view: View, placement: Placement) -> None:

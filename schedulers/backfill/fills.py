@@ -5,12 +5,13 @@ Source: admin manual of Maui, 8.2, and MBFFirstFit, MBFBestFit and MBFGreedy of 
 
 from collections.abc import Callable
 from math import inf
-from typing import Any, Final, Literal, NamedTuple, Protocol
+from typing import Final, Literal, NamedTuple, Protocol
 
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.units.masks import mask_of, units_of
 from pipistrelle.schedulers.plan.access import Accesses, AccessPlan, placed_by
 from pipistrelle.schedulers.policy.interfaces import Placement
@@ -342,12 +343,14 @@ class _Rows(NamedTuple):
     access: Ints
 
 
-class Fill:
+class Fill(Kept):
     """The first jobs that do not fit have reservations; then windows of free units are filled, as Maui does it.
 
     A window lasts until fewer units are free than now; the widest and shortest comes first. Everything is planned anew
     at each decision.
     """
+
+    _kept = ("_begins",)
 
     def __init__(self, options: FillOptions | None = None) -> None:
         self._options = options or FillOptions()
@@ -357,14 +360,6 @@ class Fill:
     def reservation(self, job: SchedulerJob) -> float | None:
         """Return by when (s) a waiting job will start, inf if no one can tell; None if it has no reservation."""
         return self._begins.get(job.number)
-
-    def state(self) -> list[list[float]]:
-        """Return [number of a job, when it is to start]."""
-        return [[*begin] for begin in self._begins.items()]
-
-    def restore(self, state: list[list[Any]], view: View, placement: Placement) -> None:
-        """Go on from a state."""
-        self._begins = dict(state)
 
     def schedule(self, view: View, placement: Placement) -> None:
         """Start from the front, reserve for the first that do not fit, then fill."""

@@ -1,11 +1,11 @@
 """When the Maui policy wants to be called though nothing happens: where time alone lets a job start."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from math import inf, nextafter
-from typing import Any
 
 import numpy as np
 
+from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.fields import LATEST
 from pipistrelle.schedulers.maui.config.settings import MauiSettings
 from pipistrelle.schedulers.maui.limits.limits import Limits, Rows
@@ -22,7 +22,7 @@ _OLDEST, _NEAREST = 1000, 64
 _FRUITLESS = 500
 
 
-class Calls:
+class Calls(Kept):
     """Asks for one call at a time: the earliest instant at which something may have changed.
 
     Parameters
@@ -30,6 +30,8 @@ class Calls:
     view, queue, priorities, limits, fairshare, settings
         of the simulation.
     """
+
+    _kept = ("held_until", "_due", "_count", "_fruitless", "_waiting")
 
     def __init__(
         self,
@@ -54,14 +56,6 @@ class Calls:
         self._count = 0
         #: how often in a row nothing ran, and how many jobs waited then
         self._fruitless, self._waiting = 0, -1
-
-    def state(self) -> list[Any]:
-        """Return what was asked for, and how often that was in vain."""
-        return [self.held_until, self._due, self._count, self._fruitless, self._waiting]
-
-    def restore(self, state: Sequence[Any]) -> None:
-        """Go on from a state."""
-        self.held_until, self._due, self._count, self._fruitless, self._waiting = state
 
     def ask(self, now: float, times: Iterable[float], reserved: Collection[int], ready: Bools, ranks: Floats) -> None:
         """Ask for a call at the earliest of these times (s) and of those at which time alone changes something.

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.units.masks import units_of
 from pipistrelle.schedulers.backfill.fills import Candidates, fill_windows
 from pipistrelle.schedulers.maui.calls import Calls
@@ -37,7 +38,7 @@ from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View
 
 
-class MauiScheduler:
+class MauiScheduler(Kept):
     """Decides for one view.
 
     Parameters
@@ -51,6 +52,8 @@ class MauiScheduler:
     placement
         picks the units of a job; None: as NODEALLOCATIONPOLICY says.
     """
+
+    _kept = ("_credentials", "fairshare", "_accesses", "_plan", "reserved", "_held_until", "_calls")
 
     def __init__(self, view: View, settings: MauiSettings, midnight: float, placement: Placement | None = None) -> None:
         self.view = view
@@ -98,36 +101,20 @@ class MauiScheduler:
         blocked = None
         if self._blocked is not None:
             blocked = [self.queue.job(row).number for row in np.flatnonzero(self._blocked & self.queue.live).tolist()]
-        return {
-            "credentials": self._credentials.state(),
-            "fairshare": self.fairshare.state(),
-            "accesses": self._accesses.state(),
-            "queue": self.queue.state(),
-            "plan": self._plan.state(),
-            "running": [[job.id, job.number, job.size, code] for job, code in self._running.values()],
-            "reserved": [[number, place.state()] for number, place in self.reserved.items()],
-            "blocked": blocked,
-            "held_until": self._held_until,
-            "calls": self._calls.state(),
-        }
+        running = [[job.id, job.number, job.size, code] for job, code in self._running.values()]
+        return {**super().state(), "queue": self.queue.state(), "running": running, "blocked": blocked}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state; the view is as it was then."""
-        self._credentials.restore(state["credentials"])
-        self.fairshare.restore(state["fairshare"])
-        self._accesses.restore(state["accesses"])
+        super().restore(state)
         self.queue.restore(state["queue"], {job.id: job for job in self.view.waiting})
-        self._plan.restore(state["plan"])
         for job_id, number, size, code in state["running"]:
             job = SchedulerJob(job_id, number, size, nan, nan)  # it may have ended by now: no more is asked of it
             self._running[number] = (job, code)
             self.limits.started(job, code, self._plan.end(number))
-        self.reserved = {number: Place.restored(place) for number, place in state["reserved"]}
         if state["blocked"] is not None:
             self._blocked = np.zeros(self.queue.rows, dtype=np.bool_)
             self._blocked[[self.queue.row_of(number) for number in state["blocked"]]] = True
-        self._held_until = state["held_until"]
-        self._calls.restore(state["calls"])
 
     def decide(self) -> None:
         """Start what may start now."""

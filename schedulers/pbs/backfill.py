@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 from math import inf
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from msgspec import Struct
 
+from pipistrelle.protocol.base.state import Kept
 from pipistrelle.schedulers.backfill.easy import FirstFit, NoBackfill, start_by_count, start_in_order
 from pipistrelle.schedulers.plan.plan import Plan
 from pipistrelle.schedulers.plan.slices import end_of
@@ -34,12 +35,14 @@ class DepthOptions(Struct, frozen=True, forbid_unknown_fields=True, rename="keba
             raise ValueError(f"expected a depth not below 0, found {self.depth!r}")
 
 
-class Depth:
+class Depth(Kept):
     """The first ``depth`` jobs that do not fit have reservations, made anew whenever something happens.
 
     The others start when they delay none of these. Reservations are by numbers of units; with windows (announced
     maintenance) or units out of service that a job still holds, by single units. With a depth of 1 it is EASY.
     """
+
+    _kept = ("_begins", "_liberal")
 
     def __init__(self, options: DepthOptions | None = None) -> None:
         options = options or DepthOptions()
@@ -52,17 +55,6 @@ class Depth:
     def reservation(self, job: SchedulerJob) -> float | None:
         """Return by when (s) a waiting job will start, inf if no one can tell; None if it has no reservation."""
         return self._begins.get(job.number)
-
-    def state(self) -> Any:
-        """Return [number of a job, when it is to start], and the state of the rule without strict ordering."""
-        loose = None if self._liberal is None else self._liberal.state()
-        return {"begins": [[*begin] for begin in self._begins.items()], "loose": loose}
-
-    def restore(self, state: Any, view: View, placement: Placement) -> None:
-        """Go on from a state, in a view that is as it was then."""
-        self._begins = dict(state["begins"])
-        if self._liberal is not None:
-            self._liberal.restore(state["loose"], view, placement)
 
     def schedule(self, view: View, placement: Placement) -> None:
         """Start from the front, reserve for the first that do not fit, then backfill."""

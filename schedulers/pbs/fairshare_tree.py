@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 from math import inf
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+
+from pipistrelle.protocol.base.state import Kept
 
 Floats = NDArray[np.float64]
 
@@ -13,7 +15,7 @@ Floats = NDArray[np.float64]
 MOST: Final = 1e6
 
 
-class FairshareTree:
+class FairshareTree(Kept):
     """Usage and shares of the entities: users, or accounts, whatever jobs are charged to.
 
     The tree has two levels. Entities with shares of their own stand under the root; all others are in one group,
@@ -33,6 +35,8 @@ class FairshareTree:
         from 0 to 1.
     """
 
+    _kept = ("_code", "_usage", "_rate", "_now", "_decays")
+
     def __init__(
         self,
         shares: Mapping[str, float] | None = None,
@@ -51,22 +55,6 @@ class FairshareTree:
         self._now = 0.0
         #: number of decays until now
         self._decays = 0
-
-    def state(self) -> dict[str, Any]:
-        """Return the usage and who uses what, by entity."""
-        return {
-            "names": list(self._code),
-            "usage": self._usage.tolist(),
-            "rate": self._rate.tolist(),
-            "now": self._now,
-            "decays": self._decays,
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state."""
-        self._code = {name: code for code, name in enumerate(state["names"])}
-        self._usage, self._rate = np.array(state["usage"], dtype=np.float64), np.array(state["rate"], dtype=np.float64)
-        self._now, self._decays = state["now"], state["decays"]
 
     def code(self, name: str) -> int:
         """Return the entity's number; one that is new joins the tree."""

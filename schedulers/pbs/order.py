@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from math import inf
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import numpy as np
 from msgspec import Struct, field
 
 from pipistrelle.protocol.base.lengths import seconds_of
+from pipistrelle.protocol.base.state import Kept
 from pipistrelle.schedulers.pbs.fairshare_tree import FairshareTree, Floats
 from pipistrelle.schedulers.pbs.formula import Formula
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
@@ -56,7 +57,7 @@ class PbsOptions(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"
             raise ValueError(f"expected a decay-factor from 0 to 1, found {self.decay_factor!r}")
 
 
-class PbsOrder:
+class PbsOrder(Kept):
     """Jobs by the value of a formula, highest first.
 
     Raises
@@ -65,6 +66,7 @@ class PbsOrder:
         when the formula is none; ``where`` is what it is called then.
     """
 
+    _kept = ("_tree",)
     dynamic: Literal[True] = True
     features = ("labels",)
 
@@ -83,14 +85,6 @@ class PbsOrder:
             decay_time=seconds_of(options.decay_time) or inf,
             decay_factor=options.decay_factor,
         )
-
-    def state(self) -> dict[str, Any]:
-        """Return the fairshare tree."""
-        return self._tree.state()
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state."""
-        self._tree.restore(state)
 
     def learn_classes(self, priorities: Mapping[str, float]) -> None:
         """Take the priorities of the machine's classes for queues of which the options say nothing."""

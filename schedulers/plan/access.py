@@ -6,6 +6,7 @@ from math import inf, nextafter
 from typing import Any, NamedTuple
 
 from pipistrelle.platforms.topology.machine import Machine
+from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.units.masks import lowest, mask_of
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.plan.plan import pick
@@ -27,7 +28,7 @@ class Restriction(NamedTuple):
     open_to: frozenset[int]
 
 
-class Accesses:
+class Accesses(Kept):
     """Numbers for the sets of reservations and windows that let a job in; jobs with the same number are treated alike.
 
     Parameters
@@ -35,6 +36,8 @@ class Accesses:
     view
         the machine, with its windows.
     """
+
+    _kept = ("_changes", "_numbers")
 
     def __init__(self, view: View) -> None:
         self._view = view
@@ -46,15 +49,10 @@ class Accesses:
     def __len__(self) -> int:
         return len(self._numbers)
 
-    def state(self) -> dict[str, Any]:
-        """Return what lets in whom, in the order of the numbers, and how many changes of windows are known."""
-        return {"numbers": [list(let_in) for let_in in self._numbers], "changes": self._changes}
-
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state; the view's windows are as they were, or have changed since they were looked at."""
         self.renew()
-        self._changes = state["changes"]
-        self._numbers = {tuple(let_in): number for number, let_in in enumerate(state["numbers"])}
+        super().restore(state)
 
     def renew(self) -> bool:
         """Take note of new windows; return whether there are any: then no number holds any more."""
@@ -117,7 +115,7 @@ def last_available(job: SchedulerJob, steps: Sequence[FreeStep], first: int) -> 
     return picked
 
 
-class AccessPlan:
+class AccessPlan(Kept):
     """Free units over time, separately for each access, that is, for jobs that the same reservations let in.
 
     The running jobs are followed from instant to instant; closures and reservations are laid over them anew at each.
@@ -133,6 +131,8 @@ class AccessPlan:
     depth
         how many reservations a unit may have.
     """
+
+    _kept = ("_now", "_out", "_running")
 
     def __init__(self, units: int, now: float, picker: Picker, depth: float = inf) -> None:
         self._machine = (1 << units) - 1
@@ -152,16 +152,10 @@ class AccessPlan:
         #: masks of the units with at least 1, 2, ... reservations; empty if no unit can have too many
         self._loads: list[int] = []
 
-    def state(self) -> dict[str, Any]:
-        """Return the running jobs' places by number; what is kept free lasts no longer than an instant."""
-        running = [[number, place.state()] for number, place in self._running.items()]
-        return {"now": self._now, "out": str(self._out), "running": running}
-
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state."""
-        self._running = {number: Place.restored(place) for number, place in state["running"]}
+        super().restore(state)
         self._ends = sorted((place.end, number) for number, place in self._running.items())
-        self._now, self._out = state["now"], NodeSet.parse(state["out"])
         self._rebuild()
 
     def _rebuild(self) -> None:

@@ -5,8 +5,8 @@ from math import inf
 from typing import Any
 
 from pipistrelle.platforms.topology.machine import Machine
+from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.units.masks import lowest, mask_of, units_of
-from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.placement.lowest import LowestIds
 from pipistrelle.schedulers.plan.slices import Closure, Fit, Place, TimeSlices, end_of
 from pipistrelle.schedulers.policy.interfaces import Placement
@@ -14,12 +14,14 @@ from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View
 
 
-class Plan:
+class Plan(Kept):
     """Which units are free when, as far as the running jobs and the places taken for waiting ones tell.
 
     A running job holds its units until its expected end, start + walltime, or until maintenance ends it, and is taken
     out as soon as it ends. Windows are not in the slices: which of them count differs from job to job.
     """
+
+    _kept = ("_gone", "_running", "_killed", "_changes", "_next_end")
 
     def __init__(self, view: View, placement: Placement) -> None:
         self._view = view
@@ -53,21 +55,11 @@ class Plan:
 
     def state(self) -> dict[str, Any]:
         """Return all but the places of waiting jobs: who took them takes them again."""
-        return {
-            "now": self.slices.now,
-            "gone": str(self._gone),
-            "running": {job_id: place.state() for job_id, place in self._running.items()},
-            "killed": dict(self._killed),
-            "changes": self._changes,
-            "next_end": self._next_end,
-        }
+        return {**super().state(), "now": self.slices.now}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state."""
-        self._gone = NodeSet.parse(state["gone"])
-        self._running = {job_id: Place.restored(place) for job_id, place in state["running"].items()}
-        self._killed = dict(state["killed"])
-        self._changes, self._next_end = state["changes"], state["next_end"]
+        super().restore(state)
         self.slices = self._sliced(state["now"])
 
     def holds_for(self, view: View) -> bool:

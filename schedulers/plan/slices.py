@@ -3,8 +3,9 @@
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from math import inf, nextafter
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
+from pipistrelle.protocol.base.state import register
 from pipistrelle.protocol.units.masks import mask_of, units_of
 from pipistrelle.protocol.units.nodesets import NodeSet
 
@@ -24,19 +25,17 @@ class Place(NamedTuple):
     end: float
     units: int
 
-    @classmethod
-    def restored(cls, state: Sequence[Any]) -> Self:
-        """Return the place that `state` tells of."""
-        begin, end, units = state
-        return cls(begin, end, mask_of(NodeSet.parse(units)))
-
-    def state(self) -> list[float | str]:
-        """Return it as plain values: begin, end, and the units as text."""
-        return [self.begin, self.end, str(units_of(self.units))]
-
     def is_closed(self, closures: Sequence[Closure]) -> bool:
         """Tell whether a closure takes one of the units away at some time in between."""
         return any(begin < self.end and end > self.begin and units & self.units for begin, end, units in closures)
+
+
+# A mask is too long a number for JSON's readers.
+register(
+    Place,
+    lambda place: [place.begin, place.end, str(units_of(place.units))],
+    lambda state: Place(state[0], state[1], mask_of(NodeSet.parse(state[2]))),
+)
 
 
 class Fit(NamedTuple):

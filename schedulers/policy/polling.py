@@ -4,6 +4,7 @@ from math import floor, inf
 from typing import Any, Final, cast
 
 from pipistrelle.protocol.base.errors import PipistrelleError
+from pipistrelle.protocol.base.state import Kept
 from pipistrelle.schedulers.policy.interfaces import Policy
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.order import Order
@@ -20,7 +21,7 @@ class PollingError(PipistrelleError):
     """A step that cannot be."""
 
 
-class Polling:
+class Polling(Kept):
     """Lets a policy decide at the multiples of a step only, counted from time 0.
 
     What happens in between is collected until the next multiple; there is none if nothing waits and nobody asked to be
@@ -39,6 +40,8 @@ class Polling:
     PollingError
         when the step is not a finite number above 0.
     """
+
+    _kept = ("_calls", "_released", "_due")
 
     def __init__(self, policy: Policy, step: float) -> None:
         if not 0.0 < step < inf:
@@ -83,19 +86,14 @@ class Polling:
 
     def state(self) -> dict[str, Any]:
         """Return what was collected since the last decision, when the next is due, and the policy's state."""
-        return {
-            "policy": state_of(self._policy, "policy"),
-            "arrivals": [job.id for job in self._arrivals],
-            "calls": list(self._calls),
-            "released": self._released,
-            "due": self._due,
-        }
+        arrivals = [job.id for job in self._arrivals]
+        return {**super().state(), "policy": state_of(self._policy, "policy"), "arrivals": arrivals}
 
     def restore(self, state: dict[str, Any], view: View) -> None:
         """Go on from a state, in a view that is as it was then."""
+        super().restore(state)
         waiting = {job.id: job for job in view.waiting.each()}
-        self._view, self._due, self._released = view, state["due"], state["released"]
-        self._arrivals, self._calls = [waiting[job_id] for job_id in state["arrivals"]], list(state["calls"])
+        self._view, self._arrivals = view, [waiting[job_id] for job_id in state["arrivals"]]
         cast(Any, self._policy).restore(state["policy"], view)
 
     def _forget(self) -> None:

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.events import ClassInfo, PlatformInfo, SimulationBeginsData
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.plan.windows import Window
@@ -50,8 +51,10 @@ class _WithUser:
         return order.ranks(table[:-1], now) if is_dynamic(order) else table[0].copy()
 
 
-class _Users:
+class _Users(Kept):
     """The users of one class, by numbers, and how many units each may have more; `_NOBODY` is who is not known."""
+
+    _kept = ("numbers", "rooms")
 
     def __init__(self, most: int | None) -> None:
         self._most = most
@@ -81,8 +84,10 @@ class _Aside(MovingQueue):
         return self._job(int(rows[self._best(rows, self._ranked()[rows])])) if len(rows) else None
 
 
-class _Class:
+class _Class(Kept):
     """One class, and how much of it is taken by the jobs that run or are in the queue."""
+
+    _kept = ("room", "changed", "users")
 
     def __init__(self, info: ClassInfo, platform: PlatformInfo, units: int, order: Order) -> None:
         self.info = info
@@ -102,14 +107,11 @@ class _Class:
 
     def state(self) -> dict[str, Any]:
         """Return who is set aside, and the room of the class and of its users."""
-        users = {"numbers": dict(self.users.numbers), "rooms": self.users.rooms.tolist()}
-        return {"room": self.room, "users": users, "aside": self.aside.state(), "changed": self.changed}
+        return {**super().state(), "aside": self.aside.state()}
 
     def restore(self, state: dict[str, Any], jobs: Mapping[str, SchedulerJob]) -> None:
         """Go on from a state; ``jobs`` has the waiting jobs by id."""
-        self.room, self.changed = state["room"], state["changed"]
-        self.users.numbers = dict(state["users"]["numbers"])
-        self.users.rooms = np.array(state["users"]["rooms"], dtype=np.int64)
+        super().restore(state)
         self.aside.restore(state["aside"], jobs)
 
     def nodes(self, job: SchedulerJob) -> int:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.batsim.messages import Notify
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.server.engine.agenda import OUTSIDE
@@ -11,7 +12,7 @@ from pipistrelle.server.hosts.switching import Switchboard
 from pipistrelle.traces.batsim.events import ExternalEvent
 
 
-class ExternalEvents:
+class ExternalEvents(Kept):
     """Lets events of a file happen and tells the scheduler of them; the run does not end before the last of them.
 
     Parameters
@@ -25,6 +26,8 @@ class ExternalEvents:
     forward_unknown
         whether the scheduler is told of events of unknown types; they do nothing else.
     """
+
+    _kept = ("_left",)
 
     def __init__(
         self, clockwork: Clockwork, switchboard: Switchboard, events: Sequence[ExternalEvent], *, forward_unknown: bool
@@ -41,14 +44,6 @@ class ExternalEvents:
     def handlers(self) -> dict[int, Callable[[Any], None]]:
         """Return what is done with which class of what stands on the agenda."""
         return {OUTSIDE: self.happen}
-
-    def state(self) -> int:
-        """Return how many events are left."""
-        return self._left
-
-    def restore(self, state: int) -> None:
-        """Go on with so many left."""
-        self._left = state
 
     def happen(self, number: int) -> None:
         """Do what the event of this number says: what stood on the agenda has come up."""

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from pipistrelle.protocol.base.errors import PipistrelleError, quoted
+from pipistrelle.protocol.base.state import Kept
 from pipistrelle.server.batsim.jobs import ForwardedJob
 from pipistrelle.server.engine.arrivals import outcome
 from pipistrelle.server.engine.clockwork import Clockwork
@@ -31,7 +32,7 @@ class RegistryError(PipistrelleError):
     """A job or profile that cannot be registered."""
 
 
-class Registry(Observer):
+class Registry(Kept, Observer):
     """Profiles by workload and name, and which jobs the workloads have.
 
     As an observer it learns which profiles are still in use. As in Batsim, a job that has ended uses its profile until
@@ -52,6 +53,8 @@ class Registry(Observer):
     can_send
         whether they can send bytes.
     """
+
+    _kept = ("_users", "_ended", "_released")
 
     def __init__(
         self,
@@ -87,20 +90,14 @@ class Registry(Observer):
 
     def state(self) -> dict[str, Any]:
         """Return the profiles that were registered, and how many jobs use which."""
-        return {
-            "registered": [[prefix, name, self._texts[prefix][name].decode()] for prefix, name in self._registered],
-            "users": {prefix: dict(users) for prefix, users in self._users.items()},
-            "ended": list(map(list, self._ended)),
-            "released": {prefix: dict(profiles) for prefix, profiles in self._released.items()},
-        }
+        registered = [[prefix, name, self._texts[prefix][name].decode()] for prefix, name in self._registered]
+        return {**super().state(), "registered": registered}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from such a state."""
         for prefix, name, text in state["registered"]:
             self.add_profile(prefix, name, text.encode())
-        self._users = {prefix: Counter(users) for prefix, users in state["users"].items()}
-        self._ended = deque((notice, prefix, profile) for notice, prefix, profile in state["ended"])
-        self._released = {prefix: Counter(profiles) for prefix, profiles in state["released"].items()}
+        super().restore(state)
 
     def profile(self, prefix: str, name: str) -> Profile:
         """Return a profile that is known."""

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from pipistrelle.protocol.base.errors import printable
+from pipistrelle.protocol.base.state import Kept
 from pipistrelle.server.engine.clockwork import Clockwork
 from pipistrelle.server.engine.jobs import Job, WorkOf
 from pipistrelle.server.engine.observers import Observer
@@ -38,7 +39,7 @@ class Condition(NamedTuple):
     delay: float = 0.0
 
 
-class Dependencies(Observer):
+class Dependencies(Kept, Observer):
     """Keeps jobs back until their conditions are fulfilled.
 
     A job whose conditions can no longer be fulfilled is rejected at once, by the server: its scheduler never hears of
@@ -51,6 +52,8 @@ class Dependencies(Observer):
     conditions
         {job id: what it waits for}, all of it jobs of the run, without circles; empty: no job depends on another.
     """
+
+    _kept = ("_started", "_ended", "_held")
 
     def __init__(self, clockwork: Clockwork, conditions: Mapping[str, tuple[Condition, ...]]) -> None:
         self._clockwork = clockwork
@@ -80,22 +83,18 @@ class Dependencies(Observer):
         """Return who is kept back for whom, and what became of those."""
         waiting = {job.id: job for jobs in self._waiting.values() for job in jobs.values()}
         return {
-            "started": dict(self._started),
-            "ended": {job_id: list(end) for job_id, end in self._ended.items()},
+            **super().state(),
             "jobs": [job.as_plain() for job in waiting.values()],
             "waiting": {job_id: list(jobs) for job_id, jobs in self._waiting.items() if jobs},
-            "held": sorted(self._held),
         }
 
     def restore(self, state: dict[str, Any], work_of: WorkOf) -> None:
         """Go on from such a state; ``work_of`` is as of `Job.of_plain`."""
-        self._started = dict(state["started"])
-        self._ended = {job_id: (time, succeeded) for job_id, (time, succeeded) in state["ended"].items()}
+        super().restore(state)
         made = [self._clockwork.cluster.job_type.of_plain(one, {}, work_of) for one in state["jobs"]]
         jobs = {job.id: job for job in made}
         for job_id, names in state["waiting"].items():
             self._waiting[job_id].update((name, jobs[name]) for name in names)
-        self._held = set(state["held"])
 
     def hold(self, job: Job) -> bool:
         """Tell whether a job that is submitted now is kept back, or rejected."""

@@ -1,8 +1,9 @@
 """Finding out that a run will never end, and saying why."""
 
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 
+from pipistrelle.protocol.base.state import Kept
 from pipistrelle.server.engine.cluster import Cluster
 from pipistrelle.server.errors import Stalled
 
@@ -11,9 +12,10 @@ MAX_FRUITLESS: Final = 10_000
 _NAMED: Final = 3
 
 
-class StallDetector:
+class StallDetector(Kept):
     """Counts notices that led to nothing; ``fails`` tells whether nodes of the machine can fail."""
 
+    _kept = ("_instant", "_notices", "_steps", "_fruitless")
     __slots__ = ("_fails", "_fruitless", "_instant", "_notices", "_steps")
 
     def __init__(self, *, fails: bool) -> None:
@@ -22,14 +24,6 @@ class StallDetector:
         self._notices = 0
         self._steps = -1
         self._fruitless = 0
-
-    def state(self) -> list[float]:
-        """Return what was counted."""
-        return [self._instant, self._notices, self._steps, self._fruitless]
-
-    def restore(self, state: Any) -> None:
-        """Count on from such a state."""
-        self._instant, self._notices, self._steps, self._fruitless = state
 
     def same_instant(self, now: float, cluster: Cluster) -> None:
         """Count a further notice at one instant; Stalled if there were too many."""

@@ -9,6 +9,7 @@ import numpy as np
 from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.platforms.simgrid.platform_file import Host, SimGridPlatform
 from pipistrelle.platforms.simgrid.quantities import SleepPstate
+from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
@@ -20,7 +21,7 @@ PstateKind = Literal["compute", "sleep", "switch"]
 _MOST_WATTS: Final = 1e15
 
 
-class Hosts:
+class Hosts(Kept):
     """The hosts that compute, by number, each in one of its power states and with some load.
 
     Power is that of SimGrid's plugin ``host_energy``: a host without load draws what its power state draws when idle;
@@ -41,6 +42,17 @@ class Hosts:
         energy is wanted, but a host's watts are not known.
     """
 
+    _kept = (
+        "_pstate",
+        "_load",
+        "_since",
+        "_joules",
+        "_watts",
+        "_all_since",
+        "_all_joules",
+        "_all_watts",
+        "_least_watts",
+    )
     __slots__ = (
         "_all_joules",
         "_all_since",
@@ -183,27 +195,10 @@ class Hosts:
         """Return nothing: they do nothing by themselves."""
         return {}
 
-    def state(self) -> dict[str, Any]:
-        """Return how each host is, and what was drawn so far, as plain values."""
-        return {
-            "pstate": list(self._pstate),
-            "load": list(self._load),
-            "since": self._since.tolist(),
-            "joules": self._joules.tolist(),
-            "watts": self._watts.tolist(),
-            "all_since": self._all_since,
-            "sums": [one.state() for one in (self._all_joules, self._all_watts, self._least_watts)],
-        }
-
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from such a state."""
-        self._pstate, self._load = list(state["pstate"]), list(state["load"])
+        super().restore(state)
         self._speed = [host.speeds[pstate] for host, pstate in zip(self._hosts, self._pstate, strict=True)]
-        self._since, self._joules = np.array(state["since"]), np.array(state["joules"])
-        self._watts = np.array(state["watts"])
-        self._all_since = state["all_since"]
-        for one, known in zip((self._all_joules, self._all_watts, self._least_watts), state["sums"], strict=True):
-            one.restore(known)
 
     # -- what they draw ---------------------------------------------------------------------------------------------
 
@@ -232,11 +227,13 @@ class Hosts:
             yield from (self._joules[part] + self._watts[part] * (now - self._since[part])).tolist()
 
 
-class JobMeter(Observer):
+class JobMeter(Kept, Observer):
     """Sets each job's ``energy``: joules of its units from its start to its end, all of them, whoever else runs there.
 
     It must be told at once, and before those who read it.
     """
+
+    _kept = ("_before",)
 
     def __init__(self, hosts: Hosts) -> None:
         self._hosts = hosts
@@ -246,14 +243,6 @@ class JobMeter(Observer):
     def handlers(self) -> dict[int, Callable[[Any], None]]:
         """Return nothing: it does nothing by itself."""
         return {}
-
-    def state(self) -> dict[str, float]:
-        """Return what was read when the running jobs began."""
-        return dict(self._before)
-
-    def restore(self, state: dict[str, float]) -> None:
-        """Go on from such a state."""
-        self._before = dict(state)
 
     def started(self, now: float, job: Job) -> None:
         """Read the meter."""
@@ -266,22 +255,15 @@ class JobMeter(Observer):
             job.energy = self._hosts.energy(now, job.alloc) - before
 
 
-class _Sum:
+class _Sum(Kept):
     """A sum of numbers that come and go, which does not drift: rounding errors are carried along (Neumaier, 1974)."""
 
+    _kept = ("_sum", "_error")
     __slots__ = ("_error", "_sum")
 
     def __init__(self) -> None:
         self._sum = 0.0
         self._error = 0.0
-
-    def state(self) -> list[float]:
-        """Return the sum, and the error that is carried along."""
-        return [self._sum, self._error]
-
-    def restore(self, state: list[float]) -> None:
-        """Go on from such a state."""
-        self._sum, self._error = state
 
     def add(self, number: float) -> None:
         """Add a number."""

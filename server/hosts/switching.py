@@ -6,6 +6,7 @@ from typing import Any
 from msgspec import Struct
 
 from pipistrelle.protocol.base.errors import printable
+from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.batsim.messages import ResourceStateChanged, ResourceStateChangedData
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.protocol.units.text import NodeSetError
@@ -31,7 +32,7 @@ class Leg(Struct, eq=False):
     units: NodeSet
 
 
-class Switchboard:
+class Switchboard(Kept):
     """Changes the power states of units, and keeps jobs away from those that cannot compute.
 
     A unit asleep, on its way there or back, or unavailable, is blocked in the ledger. Switching off and on each last
@@ -47,6 +48,8 @@ class Switchboard:
     speed_changed
         told the time (s) and the units whose speed has changed while jobs may run on them.
     """
+
+    _kept = ("_legs_so_far", "_on_the_way", "_asleep", "_unavailable")
 
     def __init__(
         self,
@@ -79,22 +82,16 @@ class Switchboard:
         """Return what is on its way, asleep or unavailable, as plain values."""
         requests = list({id(leg.request): leg.request for leg in self._legs.values()}.values())
         return {
+            **super().state(),
             "requests": [[str(one.units), one.pstate, one.left] for one in requests],
             "legs": [[number, requests.index(leg.request), str(leg.units)] for number, leg in self._legs.items()],
-            "legs_so_far": self._legs_so_far,
-            "on_the_way": str(self._on_the_way),
-            "asleep": str(self._asleep),
-            "unavailable": str(self._unavailable),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from such a state; which units are blocked the ledger knows."""
+        super().restore(state)
         requests = [Request(NodeSet.parse(units), pstate, left) for units, pstate, left in state["requests"]]
         self._legs = {number: Leg(requests[at], NodeSet.parse(units)) for number, at, units in state["legs"]}
-        self._legs_so_far = state["legs_so_far"]
-        self._on_the_way = NodeSet.parse(state["on_the_way"])
-        self._asleep = NodeSet.parse(state["asleep"])
-        self._unavailable = NodeSet.parse(state["unavailable"])
 
     # -- power states -----------------------------------------------------------------------------------------------
 

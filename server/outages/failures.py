@@ -8,6 +8,7 @@ from pipistrelle.platforms.description import Platform
 from pipistrelle.platforms.failures.outage import Outage
 from pipistrelle.platforms.maintenance import Maintenance
 from pipistrelle.platforms.topology.numbering import NodeUnits
+from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.events import (
     MaintenanceAnnounced,
     MaintenanceAnnouncedData,
@@ -65,19 +66,13 @@ def lives_of(
     return failing, arrivals, [failures]
 
 
-class _Down:
+class _Down(Kept):
     """Nodes that are down for one kind of reason, each perhaps several times over."""
+
+    _kept = ("_times",)
 
     def __init__(self) -> None:
         self._times: dict[int, int] = {}
-
-    def state(self) -> list[list[int]]:
-        """Return each node with the number of its reasons."""
-        return list(map(list, self._times.items()))
-
-    def restore(self, state: list[list[int]]) -> None:
-        """Let the nodes be down for so many reasons."""
-        self._times = {node: times for node, times in state}  # noqa: C416 - pairs come as lists
 
     def more(self, nodes: Iterable[int]) -> NodeSet:
         """Count a reason for each node; return those that had none."""
@@ -106,7 +101,7 @@ class _Down:
         return NodeSet.of(node for node in nodes if node not in self._times) if self._times else nodes
 
 
-class Failures:
+class Failures(Kept):
     """Replays outages and maintenance on an engine.
 
     Parameters
@@ -127,6 +122,8 @@ class Failures:
         whether a job may be started on units that are down, and then waits there for their repair: so that a scheduler
         that knows nothing of failures still works. Else such a decision is illegal.
     """
+
+    _kept = ("_failed", "_maintained", "_fruitless", "_steps")
 
     def __init__(
         self,
@@ -167,15 +164,8 @@ class Failures:
 
     def state(self) -> dict[str, Any]:
         """Return how many outages and plans have been taken, and what is down for which reason."""
-        return {
-            "instants": self._instants,
-            "failed": self._failed.state(),
-            "maintained": self._maintained.state(),
-            "planned": self._planned_so_far,
-            "plans": list(self._plans),
-            "fruitless": self._fruitless,
-            "steps": self._steps,
-        }
+        taken = {"instants": self._instants, "planned": self._planned_so_far, "plans": list(self._plans)}
+        return {**super().state(), **taken}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from such a state: what has passed of outages and plans is passed over."""
@@ -186,9 +176,7 @@ class Failures:
             self._planned_so_far += 1
             self._plans[self._planned_so_far] = next(self._planned)
         self._plans = {number: self._plans[number] for number in state["plans"]}
-        self._failed.restore(state["failed"])
-        self._maintained.restore(state["maintained"])
-        self._fruitless, self._steps = state["fruitless"], state["steps"]
+        super().restore(state)
 
     # -- what comes unexpected --------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.units.indices import numbers
 from pipistrelle.protocol.units.nodesets import NodeSet
 
@@ -15,18 +16,18 @@ SWITCHING_OFF: Final = 2
 IDLE: Final = 3
 COMPUTING: Final = 4
 UNAVAILABLE: Final = 5
-#: {array: kind of its numbers}
-_ARRAYS: Final = {"_state": np.int8, "_since": np.float64, "_jobs": np.int32, "_spent": np.float64}
 #: the states' names in Batsim's column names, by number
 STATES: Final = ("sleeping", "switching_on", "switching_off", "idle", "computing", "unavailable")
 
 
-class MachineBook:
+class MachineBook(Kept):
     """The state of each unit; times in seconds of simulated time, never decreasing.
 
     As in Batsim, all units are idle at first, even those that sleep, and a unit's time is added up when its state is
     set, so that what comes after the last change counts nowhere.
     """
+
+    _kept = ("_state", "_since", "_jobs", "_spent", "_counts")
 
     def __init__(self, units: int) -> None:
         self._state = np.full(units, IDLE, dtype=np.int8)
@@ -45,16 +46,6 @@ class MachineBook:
     def unit_seconds(self, state: int) -> float:
         """Return how long units have been in a state, all units' times together, in seconds."""
         return fsum(self._spent[state])
-
-    def state(self) -> dict[str, Any]:
-        """Return what each unit does and has done, as plain values."""
-        return {name: getattr(self, name).tolist() for name in _ARRAYS}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from such a state."""
-        for name, kind in _ARRAYS.items():
-            setattr(self, name, np.array(state[name], dtype=kind))
-        self._counts = np.bincount(self._state, minlength=len(STATES)).tolist()
 
     def job_begins(self, now: float, units: NodeSet) -> None:
         """Note that a job starts on units, perhaps beside others."""

@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 from math import inf
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipistrelle.platforms.description import Platform
 from pipistrelle.platforms.topology.numbering import NodeUnits
+from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.fields import EndReason
 from pipistrelle.protocol.units.indices import pieces
 from pipistrelle.protocol.units.nodesets import NodeSet
@@ -16,22 +17,16 @@ from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
 
 NODE_COLUMNS = "node,pool,failures,maintenances,time_up,time_down,time_in_maintenance,time_busy,time_idle,availability"
-#: {array: kind of its numbers}
-_ARRAYS: Final = {
-    "_busy": np.float64,
-    "_went_down": np.float64,
-    "_planned": np.bool_,
-    "_downtime": np.float64,
-    "_counts": np.int64,
-}
 
 
-class NodeBook(Observer):
+class NodeBook(Kept, Observer):
     """Keeps account of every unit and node from the begin of a run to its end.
 
     A node is down from a failure or maintenance on, whichever comes first, until neither keeps it down; a unit that a
     job holds while its node is down counts as down, not as busy.
     """
+
+    _kept = ("_busy", "_went_down", "_planned", "_downtime", "_counts", "_held_down", "_down_times")
 
     def __init__(self, platform: Platform) -> None:
         self._platform = platform
@@ -54,20 +49,12 @@ class NodeBook(Observer):
 
     def state(self) -> dict[str, Any]:
         """Return the account so far, as plain values."""
-        return {
-            **{name: getattr(self, name).tolist() for name in _ARRAYS},
-            "running": list(self._running),
-            "held_down": self._held_down,
-            "down_times": [[node, times] for node, times in self._down_times.items()],
-        }
+        return {**super().state(), "running": list(self._running)}
 
     def restore(self, state: dict[str, Any], running: Mapping[str, Job]) -> None:
         """Go on from such a state; ``running`` has the jobs that run, by id."""
-        for name, kind in _ARRAYS.items():
-            setattr(self, name, np.array(state[name], dtype=kind))
+        super().restore(state)
         self._running = {job_id: running[job_id] for job_id in state["running"]}
-        self._held_down = state["held_down"]
-        self._down_times = {node: [list(time) for time in times] for node, times in state["down_times"]}
 
     def started(self, now: float, job: Job) -> None:
         """Count the job's units as held."""

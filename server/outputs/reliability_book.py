@@ -2,11 +2,12 @@
 
 from array import array
 from math import fsum, isnan
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import astuple
 
+from pipistrelle.protocol.base.state import Kept
 from pipistrelle.server.attempts.attempt import Spending
 from pipistrelle.server.attempts.spending import spending_of
 from pipistrelle.server.engine.jobs import Job
@@ -14,8 +15,6 @@ from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.outputs.node_book import NodeBook
 
 _KINDS: Final = tuple(Spending.__struct_fields__)
-#: {array: code of its numbers}
-_ARRAYS: Final = {"_spent": "d", "_held": "d", "_sizes": "q", "_interruptions": "q"}
 
 
 class SizeClass(Struct, frozen=True, kw_only=True):
@@ -54,8 +53,10 @@ class ReliabilitySummary(Struct, frozen=True, kw_only=True):
     by_size: tuple[SizeClass, ...]
 
 
-class ReliabilityBook(Observer):
+class ReliabilityBook(Kept, Observer):
     """Gathers what `ReliabilitySummary` tells; the book of nodes must be told of everything, too."""
+
+    _kept = ("_spent", "_held", "_sizes", "_interruptions", "_lost", "_given_up", "_survived")
 
     def __init__(self, nodes: NodeBook) -> None:
         self._nodes = nodes
@@ -83,17 +84,6 @@ class ReliabilityBook(Observer):
             self._given_up += not attempt.retried
         self._survived += survived
         self._interruptions.append(interruptions)
-
-    def state(self) -> dict[str, Any]:
-        """Return what was gathered so far, as plain values."""
-        arrays = {name: getattr(self, name).tolist() for name in _ARRAYS}
-        return {**arrays, "counts": [self._lost, self._given_up, self._survived]}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Gather on from such a state."""
-        for name, code in _ARRAYS.items():
-            setattr(self, name, array(code, state[name]))
-        self._lost, self._given_up, self._survived = state["counts"]
 
     def _by_size(self) -> tuple[SizeClass, ...]:
         """Return the attempts by powers of two of their sizes."""

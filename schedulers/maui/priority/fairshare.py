@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pipistrelle.protocol.base.state import Kept
 from pipistrelle.schedulers.maui.config.settings import KINDS, MauiSettings, TargetMode
 from pipistrelle.schedulers.maui.priority.credentials import Credentials
 
@@ -15,8 +16,10 @@ Bools = NDArray[np.bool_]
 _ROOM = 16
 
 
-class _Counters:
+class _Counters(Kept):
     """Usage (unit x s) of the names of one kind: a row a window, newest first; a column a name."""
+
+    _kept = ("usage", "rates", "older")
 
     def __init__(self, depth: int) -> None:
         self.usage: Floats = np.zeros((depth, _ROOM))
@@ -40,7 +43,7 @@ class _Counters:
             self.older = np.pad(self.older, (0, more))
 
 
-class Fairshare:
+class Fairshare(Kept):
     """Usage of all credentials, fed by starts and ends; running jobs count as time goes on.
 
     Windows are FSINTERVAL long and begin at its multiples of simulated time. The usage of a window is the integral of
@@ -54,6 +57,8 @@ class Fairshare:
     credentials
         the numbers of the names.
     """
+
+    _kept = ("_total", "_total_rate", "_total_older", "_now", "_window")
 
     def __init__(self, settings: MauiSettings, credentials: Credentials) -> None:
         policy = settings.text("FSPOLICY")
@@ -75,20 +80,13 @@ class Fairshare:
 
     def state(self) -> dict[str, Any]:
         """Return the usage; that of each kind by the numbers of its names."""
-        return {
-            "kinds": [[one.usage.tolist(), one.rates.tolist(), one.older.tolist()] for one in self._counters],
-            "total": [self._total.tolist(), self._total_rate, self._total_older],
-            "now": self._now,
-            "window": self._window,
-        }
+        return {**super().state(), "kinds": [counters.state() for counters in self._counters]}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state; the credentials are as they were."""
-        for counters, columns in zip(self._counters, state["kinds"], strict=True):
-            counters.usage, counters.rates, counters.older = (np.array(column, dtype=np.float64) for column in columns)
-        total, self._total_rate, self._total_older = state["total"]
-        self._total = np.array(total, dtype=np.float64)
-        self._now, self._window = state["now"], state["window"]
+        super().restore(state)
+        for counters, known in zip(self._counters, state["kinds"], strict=True):
+            counters.restore(known)
 
     @property
     def next_window(self) -> float:

@@ -1,10 +1,11 @@
 """Maui's priority as an order for any backfilling rule: ``order = "maui"``."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
+from pipistrelle.protocol.base.state import Kept
 from pipistrelle.schedulers.maui.config.settings import MauiSettings
 from pipistrelle.schedulers.maui.priority.credentials import Credentials
 from pipistrelle.schedulers.maui.priority.fairshare import Fairshare
@@ -25,7 +26,7 @@ class _Lines(NamedTuple):
     generation: int | None = None
 
 
-class MauiOrder:
+class MauiOrder(Kept):
     """Jobs by their Maui priority, highest first: credentials, fairshare, service, targets, resources.
 
     Limits, reservations and everything else that is not a priority stay out; BYPASS is always 0, queue time counts from
@@ -37,6 +38,7 @@ class MauiOrder:
         the configuration; Maui's own defaults without.
     """
 
+    _kept = ("_credentials", "_fairshare")
     dynamic: Literal[True] = True
     features = ("labels",)
 
@@ -49,15 +51,6 @@ class MauiOrder:
         self._credentials = Credentials()
         self._fairshare = Fairshare(self._settings, self._credentials)
         self._priorities = Priorities(self._settings, self._credentials, self._fairshare)
-
-    def state(self) -> dict[str, Any]:
-        """Return the credentials that turned up, and the usage."""
-        return {"credentials": self._credentials.state(), "fairshare": self._fairshare.state()}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state."""
-        self._credentials.restore(state["credentials"])
-        self._fairshare.restore(state["fairshare"])
 
     def learn_classes(self, priorities: Mapping[str, float]) -> None:
         """Take the priorities of the machine's classes for those of which CLASSCFG says nothing."""
