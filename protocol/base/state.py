@@ -5,22 +5,12 @@ from array import array
 from collections import Counter, deque
 from collections.abc import Callable
 from functools import cache
-from typing import Any, ClassVar, Final, Protocol
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from msgspec import Raw, Struct
 
 from pipistrelle.protocol.units.nodesets import NodeSet
-
-
-class Stateful(Protocol):
-    """A part of a run whose state can be taken out, and put into another that was made alike."""
-
-    def state(self) -> Any:
-        """Return all that decides how it goes on: dictionaries with texts as keys, lists, texts, numbers, None."""
-
-    def restore(self, state: Any) -> None:
-        """Go on from a state of one made with the same arguments; this one has just been made."""
 
 
 def to_json(state: Any) -> bytes:
@@ -40,7 +30,9 @@ def from_json(text: bytes) -> Any:
 
 
 class Kept:
-    """A part whose state is what its attributes hold that its class names in ``_kept``.
+    """A part of a run whose state is what its attributes hold that its class names in ``_kept``.
+
+    The state can be put into another part that was made with the same arguments, which then goes on as this one would.
 
     An attribute that has `state` and `restore` itself goes on from what it was; any other is set to what `plain` has
     made of it.
@@ -56,7 +48,7 @@ class Kept:
     def restore(self, state: Any, *made: Any, **more: Any) -> None:
         """Go on from such a state; what else is given is for its parts."""
         for name in self._kept:
-            mine = getattr(self, name)
+            mine: Any = getattr(self, name, None)
             if hasattr(mine, "restore"):
                 mine.restore(state[name], *made, **more)
             else:
@@ -98,14 +90,14 @@ register(np.ndarray, lambda numbers: [numbers.dtype.name, numbers.tolist()], lam
 
 def plain(message: Any) -> Any:
     """Return a message, a part of a run or what it keeps as plain values; `message_of` makes it again, not parts."""
-    if isinstance(message, Struct):
-        kind = type(message).__name__
-        return [_STRUCT, kind, *(plain(getattr(message, name)) for name in message.__struct_fields__)]
     name, written = _WRITTEN.get(type(message), (None, None))
     if written is not None:
         if name == "dict" and all(isinstance(key, str) for key in message):
             return {key: plain(value) for key, value in message.items()}
         return [name, *written(message)]
+    if isinstance(message, Struct):
+        kind = type(message).__name__
+        return [_STRUCT, kind, *(plain(getattr(message, name)) for name in message.__struct_fields__)]
     return message.state() if hasattr(message, "state") else message
 
 

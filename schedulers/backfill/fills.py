@@ -5,7 +5,7 @@ Source: admin manual of Maui, 8.2, and MBFFirstFit, MBFBestFit and MBFGreedy of 
 
 from collections.abc import Callable
 from math import inf
-from typing import Final, Literal, NamedTuple, Protocol
+from typing import Final, Literal, Protocol
 
 import numpy as np
 from msgspec import Struct
@@ -36,17 +36,12 @@ def only(rows: Rows, mask: Bools) -> Rows:
 class JobColumns(Protocol):
     """Waiting jobs as columns, one row a job."""
 
-    @property
-    def size(self) -> Ints:
-        """Units; of an empty row more than any machine has."""
-
-    @property
-    def walltime(self) -> Floats:
-        """How long the jobs hold their units at most, seconds."""
-
-    @property
-    def access(self) -> Ints:
-        """Numbers of their accesses."""
+    #: units; of an empty row more than any machine has
+    size: Ints
+    #: how long the jobs hold their units at most, seconds
+    walltime: Floats
+    #: numbers of their accesses
+    access: Ints
 
 
 class Candidates:
@@ -337,7 +332,7 @@ class FillOptions(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab
                 raise ValueError(f"expected {name} not below 0, found {number!r}")
 
 
-class _Rows(NamedTuple):
+class _Rows(Struct):
     size: Ints
     walltime: Floats
     access: Ints

@@ -200,6 +200,13 @@ class _Reader:
         if self._depth > _DEEPEST:
             raise self._error("the formula is nested too deep", self._next)
 
+    def _joined(self, operand: Callable[[], None], signs: Mapping[str, Callable[..., Floats]]) -> None:
+        """Read operands with any of these signs in between, which bind from the left."""
+        operand()
+        while sign := self._take(*signs):
+            operand()
+            self._do(2, signs[sign])
+
     def _choice(self) -> None:
         self._deeper(1)
         self._either()
@@ -211,16 +218,10 @@ class _Reader:
         self._deeper(-1)
 
     def _either(self) -> None:
-        self._both()
-        while self._take("or"):
-            self._both()
-            self._do(2, lambda a, b: choose(a, a, b))
+        self._joined(self._both, {"or": lambda a, b: choose(a, a, b)})
 
     def _both(self) -> None:
-        self._negation()
-        while self._take("and"):
-            self._negation()
-            self._do(2, lambda a, b: choose(b, a, a))
+        self._joined(self._negation, {"and": lambda a, b: choose(b, a, a)})
 
     def _negation(self) -> None:
         if self._take("not"):
@@ -241,16 +242,10 @@ class _Reader:
             self._do(len(operators) + 1, lambda *values: chain(operators, values))
 
     def _sum(self) -> None:
-        self._product()
-        while sign := self._take("+", "-"):
-            self._product()
-            self._do(2, SUMS[sign])
+        self._joined(self._product, SUMS)
 
     def _product(self) -> None:
-        self._sign()
-        while sign := self._take("*", "/", "//", "%"):
-            self._sign()
-            self._do(2, PRODUCTS[sign])
+        self._joined(self._sign, PRODUCTS)
 
     def _sign(self) -> None:
         sign = self._take("+", "-")

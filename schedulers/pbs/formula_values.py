@@ -4,6 +4,7 @@ A value that cannot be had is NaN: it runs through everything, unless a choice l
 """
 
 from collections.abc import Callable, Mapping
+from functools import reduce
 from typing import Final
 
 import numpy as np
@@ -45,16 +46,11 @@ def _defined(value: Floats, undefined: NDArray[np.bool_] | np.bool_) -> Floats:
     return np.where(undefined, np.nan, value) if np.any(undefined) else value
 
 
-def _divide(a: Floats, b: Floats) -> Floats:
-    return _defined(np.divide(a, b), np.equal(b, 0.0))
+def _not_by_zero(operator: Callable[[Floats, Floats], Floats]) -> Callable[[Floats, Floats], Floats]:
+    return lambda a, b: _defined(operator(a, b), np.equal(b, 0.0))
 
 
-def _floor_divide(a: Floats, b: Floats) -> Floats:
-    return _defined(np.floor_divide(a, b), np.equal(b, 0.0))
-
-
-def _remainder(a: Floats, b: Floats) -> Floats:
-    return _defined(np.mod(a, b), np.equal(b, 0.0))
+_divide: Final = _not_by_zero(np.divide)
 
 
 def _no_overflow(value: Floats, *arguments: Floats) -> Floats:
@@ -92,26 +88,12 @@ def _log10(x: Floats) -> Floats:
     return _positive(np.log10(x), x)
 
 
-def _max(*values: Floats) -> Floats:
-    found = values[0]
-    for value in values[1:]:
-        found = np.maximum(found, value)
-    return found
-
-
-def _min(*values: Floats) -> Floats:
-    found = values[0]
-    for value in values[1:]:
-        found = np.minimum(found, value)
-    return found
-
-
 SUMS: Final[Mapping[str, Callable[..., Floats]]] = {"+": np.add, "-": np.subtract}
 PRODUCTS: Final[Mapping[str, Callable[..., Floats]]] = {
     "*": np.multiply,
     "/": _divide,
-    "//": _floor_divide,
-    "%": _remainder,
+    "//": _not_by_zero(np.floor_divide),
+    "%": _not_by_zero(np.mod),
 }
 #: {name: (least and greatest number of arguments, what it does)}
 FUNCTIONS: Final[Mapping[str, tuple[int, int, Callable[..., Floats]]]] = {
@@ -123,8 +105,8 @@ FUNCTIONS: Final[Mapping[str, tuple[int, int, Callable[..., Floats]]]] = {
     "log": (1, 2, _log),
     "log10": (1, 1, _log10),
     "log2": (1, 1, _log2),
-    "max": (2, 99, _max),
-    "min": (2, 99, _min),
+    "max": (2, 99, lambda *values: reduce(np.maximum, values)),
+    "min": (2, 99, lambda *values: reduce(np.minimum, values)),
     "pow": (2, 2, power),
     "sqrt": (1, 1, np.sqrt),
     "trunc": (1, 1, np.trunc),

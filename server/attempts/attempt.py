@@ -8,9 +8,10 @@ import numpy as np
 from msgspec import Struct, convert, to_builtins
 from numpy.typing import NDArray
 
+from pipistrelle.protocol.base.state import message_of, plain, register
 from pipistrelle.protocol.units.indices import pieces
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.server.attempts.progress import Account, AttemptProgress, RigidProgress, progress_of
+from pipistrelle.server.attempts.progress import Account, AttemptProgress, RigidProgress
 from pipistrelle.traces.resilience import Resilience
 
 
@@ -90,25 +91,16 @@ class Attempt(Struct, eq=False):
 
     def state(self) -> dict[str, Any]:
         """Return what is known of a try that has not ended, as plain values."""
-        state = {name: getattr(self, name) for name in _PLAIN}
-        state["resilience"] = to_builtins(self.resilience)
-        state["progress"] = None if self.progress is None else self.progress.state()
-        for name in _NODES:
-            state[name] = str(getattr(self, name))
-        return state
+        return {name: plain(getattr(self, name)) for name in _KEPT}
 
     @classmethod
     def of_state(cls, state: dict[str, Any], alloc: NodeSet) -> Self:
         """Return the try with this state, of a job with these units."""
-        known = {**state, **{name: NodeSet.parse(state[name]) for name in _NODES}}
-        known["resilience"] = resilience = convert(state["resilience"], Resilience)
-        known["parts"] = pieces(alloc)
-        known["progress"] = None if state["progress"] is None else progress_of(resilience, state["progress"])
-        return cls(**known)
+        return cls(**{name: message_of(value) for name, value in state.items()}, parts=pieces(alloc))
 
 
-_NODES: Final = ("lost", "awaited", "waited")
-_PLAIN: Final = (
-    *("number", "root", "origin", "asked", "saved", "fruitless", "queued", "serial", "began", "work_ends"),
-    *("cause", "retried"),
+_KEPT: Final = (
+    *("number", "root", "origin", "asked", "resilience", "saved", "fruitless", "queued", "serial", "began"),
+    *("work_ends", "progress", "lost", "awaited", "waited", "cause", "retried"),
 )
+register(Resilience, lambda resilience: [to_builtins(resilience)], lambda state: convert(state[0], Resilience))

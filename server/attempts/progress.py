@@ -19,6 +19,7 @@ from pipistrelle.platforms.failures.checkpointing import (
     failure_rate,
     mtbf_of,
 )
+from pipistrelle.protocol.base.state import Kept, register
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.server.attempts.segment import Segment
 from pipistrelle.traces.resilience import Resilience
@@ -67,7 +68,7 @@ class Account(NamedTuple):
 NOTHING: Final = WorkPhase(0.0, 0.0, 0.0, 0.0, 0)
 
 
-class AttemptProgress:
+class AttemptProgress(Kept):
     """How one attempt goes on, whatever of its allocation it can do without.
 
     Parameters
@@ -84,6 +85,13 @@ class AttemptProgress:
         the allocation's nodes, by number, and how often each fails, in failures per second, or, where the first failure
         ends the attempt, how often all fail together; needed only where the interval between dumps comes from them.
     """
+
+    _kept = (
+        *("_resilience", "_nodes", "_work", "_saved", "_tolerated", "_rate", "_each", "_rates", "_down", "_rows"),
+        *("_columns", "_team", "_active", "_spare", "_useful", "_lost", "_node_dumping", "_node_reading"),
+        *("_node_spare", "_node_down", "_dumping", "_reading", "_dumps", "_reads", "_survived", "_changed", "_start"),
+        *("_given_up", "_segment"),
+    )
 
     def __init__(
         self,
@@ -280,34 +288,15 @@ class AttemptProgress:
             nodes=self._nodes,
         )
 
-    def state(self) -> dict[str, Any]:
-        """Return how it has gone so far, as plain values."""
-        state = {name: getattr(self, name) for name in _COUNTED}
-        state["rates"] = list(map(list, self._rates.items()))
-        state["down"], state["active"] = sorted(self._down), sorted(self._active)
-        state["spare"] = list(self._spare)
-        state["segment"] = self._segment.state()
-        return state
-
     @classmethod
-    def of_state(cls, resilience: Resilience, state: dict[str, Any]) -> Self:
+    def of_state(cls, state: list[Any]) -> Self:
         """Return one that goes on from such a state."""
         self = cls.__new__(cls)
-        self._resilience = resilience
-        for name in _COUNTED:
-            setattr(self, name, state[name])
-        self._rates = dict(state["rates"])
-        self._down, self._active = set(state["down"]), set(state["active"])
-        self._spare = list(state["spare"])
-        self._segment = Segment(*state["segment"])
+        self.restore(state[0])
         return self
 
 
-_COUNTED: Final = (
-    *("_nodes", "_work", "_saved", "_tolerated", "_rate", "_each", "_rows", "_columns", "_team"),
-    *("_useful", "_lost", "_node_dumping", "_node_reading", "_node_spare", "_node_down", "_dumping", "_reading"),
-    *("_dumps", "_reads", "_survived", "_changed", "_start", "_given_up"),
-)
+register(AttemptProgress, lambda progress: [progress.state()], AttemptProgress.of_state)
 
 
 class RigidProgress:
@@ -376,18 +365,14 @@ class RigidProgress:
             nodes,
         )
 
-    def state(self) -> dict[str, Any]:
-        """Return what it is made with; one that was given up has ended."""
-        start, read, _, interval, dump = self._segment.state()
+    def made(self) -> list[Any]:
+        """Return what it is made with, by name; one that was given up has ended."""
+        start, read, _, interval, dump = self._segment.made()
         made = {"start": start, "work": self._work, "saved": self._saved, "nodes": self._nodes}
-        return {"rigid": {**made, "interval": interval, "dump": dump, "read": read}}
+        return [{**made, "interval": interval, "dump": dump, "read": read}]
 
 
-def progress_of(resilience: Resilience, state: dict[str, Any]) -> AttemptProgress | RigidProgress:
-    """Return how an attempt goes on that has this state, of a job that meets failures so."""
-    if "rigid" in state:
-        return RigidProgress(**state["rigid"])
-    return AttemptProgress.of_state(resilience, state)
+register(RigidProgress, RigidProgress.made, lambda state: RigidProgress(**state[0]))
 
 
 def interval_of(resilience: Resilience, dump: float, rate: float) -> float:

@@ -1,6 +1,7 @@
 """A stretch of an attempt between two failures: a read, then work and dumps in turn, worked out at any time at once."""
 
 from pipistrelle.platforms.failures.checkpointing import WorkPhase, done_at, dumps_until_done, phase_at
+from pipistrelle.protocol.base.state import register
 
 
 class Segment:
@@ -38,6 +39,9 @@ class Segment:
         """Return how far it has come at ``now`` (s), which is not before its start."""
         return phase_at(now, self.start, self._read, self._work, self._interval, self._dumps, self._dump, self.finish)
 
-    def state(self) -> list[float]:
+    def made(self) -> list[float]:
         """Return what it is made with."""
         return [self.start, self._read, self._work, self._interval, self._dump]
+
+
+register(Segment, Segment.made, lambda state: Segment(*state))

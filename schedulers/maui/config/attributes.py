@@ -243,11 +243,6 @@ _STANDING_LACKING: Final = {
     "WENDTIME": "superseded by PERIOD=WEEK with ENDTIME",
 }
 _ACCESS: Final = {f"{kind}LIST": kind for kind in KINDS}
-#: the attributes of SRCFG that are known, whether supported or not
-STANDING_ATTRIBUTES: Final = frozenset(
-    {"PERIOD", "STARTTIME", "ENDTIME", "DAYS", "DEPTH", "HOSTLIST", "TASKCOUNT", "RESOURCES", "TIMELIMIT"}
-    | _STANDING_LACKING.keys() | _ACCESS.keys()
-)  # fmt: skip
 
 
 def standing_attribute(standing: Standing, attribute: str, value: str) -> Standing:
@@ -259,29 +254,28 @@ def standing_attribute(standing: Standing, attribute: str, value: str) -> Standi
         if any(name[0] in "!&+-*" or name[-1] in "+-*&=" for name in names):
             raise NotSupported("marks of access (! - + * &) are not read")
         return replace(standing, access={**standing.access, _ACCESS[attribute]: names})
-    changes: dict[str, Any]
-    if attribute == "PERIOD":
-        if value.upper() not in ("DAY", "WEEK", "INFINITY"):
-            raise BadValue("DAY, WEEK or INFINITY")
-        changes = {"period": value.upper()}
-    elif attribute in ("STARTTIME", "ENDTIME", "TIMELIMIT"):
-        fields = {"STARTTIME": "start", "ENDTIME": "end", "TIMELIMIT": "time_limit"}
-        changes = {fields[attribute]: read_time(value)}
-    elif attribute == "DAYS":
-        days = [name.upper() for name in read_names(value)]
-        if any(day[:3] not in _DAYS for day in days if day != "ALL"):
-            raise BadValue("days such as Mon,Tue,Wed, or ALL")
-        changes = {"days": tuple(range(7)) if "ALL" in days else tuple(sorted({_DAYS.index(day[:3]) for day in days}))}
-    elif attribute in ("DEPTH", "TASKCOUNT"):
-        number = int(read_number(value, whole=True))
-        if not 0 <= number <= LARGEST_UNIT:
-            raise BadValue(f"a whole number from 0 to {LARGEST_UNIT}")
-        changes = {"depth" if attribute == "DEPTH" else "tasks": number}
-    elif attribute == "HOSTLIST":
-        changes = {"hosts": _read_hosts(value)}
-    else:
-        changes = {"units_per_task": _read_resources({"RESOURCES": value}[attribute])}
-    return replace(standing, **changes)
+    field, reader = _STANDING[attribute]
+    return replace(standing, **{field: reader(value)})
+
+
+def _read_period(text: str) -> str:
+    if text.upper() not in ("DAY", "WEEK", "INFINITY"):
+        raise BadValue("DAY, WEEK or INFINITY")
+    return text.upper()
+
+
+def _read_days(text: str) -> tuple[int, ...]:
+    days = [name.upper() for name in read_names(text)]
+    if any(day[:3] not in _DAYS for day in days if day != "ALL"):
+        raise BadValue("days such as Mon,Tue,Wed, or ALL")
+    return tuple(range(7)) if "ALL" in days else tuple(sorted({_DAYS.index(day[:3]) for day in days}))
+
+
+def _read_count(text: str) -> int:
+    number = int(read_number(text, whole=True))
+    if not 0 <= number <= LARGEST_UNIT:
+        raise BadValue(f"a whole number from 0 to {LARGEST_UNIT}")
+    return number
 
 
 def _read_hosts(text: str) -> tuple[tuple[int, int], ...] | None:
@@ -312,3 +306,19 @@ def _read_resources(text: str) -> int:
             raise BadValue("a number of processors, or -1 for a whole node")
         units = int(number) if number > 0 else 1
     return units
+
+
+#: {attribute of SRCFG: (field of a standing reservation, how its value is read)}
+_STANDING: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
+    "PERIOD": ("period", _read_period),
+    "STARTTIME": ("start", read_time),
+    "ENDTIME": ("end", read_time),
+    "TIMELIMIT": ("time_limit", read_time),
+    "DAYS": ("days", _read_days),
+    "DEPTH": ("depth", _read_count),
+    "TASKCOUNT": ("tasks", _read_count),
+    "HOSTLIST": ("hosts", _read_hosts),
+    "RESOURCES": ("units_per_task", _read_resources),
+}
+#: the attributes of SRCFG that are known, whether supported or not
+STANDING_ATTRIBUTES: Final = frozenset(_STANDING.keys() | _STANDING_LACKING.keys() | _ACCESS.keys())

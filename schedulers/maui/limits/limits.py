@@ -10,9 +10,10 @@ from math import inf
 from typing import Final, NamedTuple
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
-from pipistrelle.schedulers.maui.config.settings import KINDS, Credential, Limit, MauiSettings, Names
+from pipistrelle.schedulers.maui.config.settings import KINDS, Credential, MauiSettings, Names
 from pipistrelle.schedulers.maui.limits.arrays import JOB, NODES, UNITS, AllowedRows, OutstandingRooms
 from pipistrelle.schedulers.maui.limits.idle import IdleRows
 from pipistrelle.schedulers.maui.priority.credentials import Credentials
@@ -24,16 +25,13 @@ Rows = NDArray[np.intp]
 Counter = tuple[str, str, str | None, str | None]
 
 
-class _Usage:
+class _Usage(Struct):
     """What the running jobs of one counter have; ``number`` counts from 1."""
 
-    __slots__ = ("jobs", "nodes", "number", "units")
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.jobs = 0
-        self.units = 0
-        self.nodes = 0
+    number: int
+    jobs: int = 0
+    units: int = 0
+    nodes: int = 0
 
 
 class _Entry(NamedTuple):
@@ -161,11 +159,7 @@ class Limits:
             for limit in limits.values():
                 if limit.hard != inf and (limit.per is None or who[limit.per] is not None):
                     per_name = None if limit.per is None else who[limit.per]
-                    yield self._entry(limit, (kind, name, limit.per, per_name))
-
-    @staticmethod
-    def _entry(limit: Limit, counter: Counter) -> _Entry:
-        return _Entry(counter, limit.metric, limit.soft, limit.hard)
+                    yield _Entry((kind, name, limit.per, per_name), limit.metric, limit.soft, limit.hard)
 
     def _objects(self, names: Names) -> Iterator[tuple[str, str, Credential | None, Credential | None]]:
         yield "SYS", "", self._settings.system, None
@@ -176,29 +170,24 @@ class Limits:
     def started(self, job: SchedulerJob, code: int, end: float) -> None:
         """Count a job that starts; ``end`` (s) is when it will have ended at the latest."""
         self._extend()
-        for counter in self._counters[code]:
-            usage = self._usage[counter]
-            usage.jobs += 1
-            usage.units += job.size
-            usage.nodes += self._nodes(job.size)
-            self._count(counter, usage)
-            if self.outstanding:
-                self._outstanding.started(usage.number, job.number, job.size, end)
+        for number in self._count(job, code, 1):
+            self._outstanding.started(number, job.number, job.size, end)
 
     def ended(self, job: SchedulerJob, code: int) -> None:
         """Count a job no more."""
-        for counter in self._counters[code]:
-            usage = self._usage[counter]
-            usage.jobs -= 1
-            usage.units -= job.size
-            usage.nodes -= self._nodes(job.size)
-            self._count(counter, usage)
-            if self.outstanding:
-                self._outstanding.ended(usage.number, job.number)
+        for number in self._count(job, code, -1):
+            self._outstanding.ended(number, job.number)
 
-    def _count(self, counter: Counter, usage: _Usage) -> None:
-        if counter != _SYSTEM:
-            self._allowed.set_usage(usage.number, usage.jobs, usage.units, usage.nodes)
+    def _count(self, job: SchedulerJob, code: int, sign: int) -> list[int]:
+        """Count a job once more (1) or less (-1); return the numbers of its counters."""
+        usages = {counter: self._usage[counter] for counter in self._counters[code]}
+        for counter, usage in usages.items():
+            usage.jobs += sign
+            usage.units += sign * job.size
+            usage.nodes += sign * self._nodes(job.size)
+            if counter != _SYSTEM:
+                self._allowed.set_usage(usage.number, usage.jobs, usage.units, usage.nodes)
+        return [usage.number for usage in usages.values()] if self.outstanding else []
 
     def _used(self, entry: _Entry, now: float) -> float:
         """Return what a counter has in the metric of a limit."""

@@ -1,7 +1,7 @@
 """Maui's priority as an order for any backfilling rule: ``order = "maui"``."""
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 
@@ -9,21 +9,9 @@ from pipistrelle.protocol.base.state import Kept
 from pipistrelle.schedulers.maui.config.settings import MauiSettings
 from pipistrelle.schedulers.maui.priority.credentials import Credentials
 from pipistrelle.schedulers.maui.priority.fairshare import Fairshare
-from pipistrelle.schedulers.maui.priority.priority import Priorities
-from pipistrelle.schedulers.maui.waiting import Floats, Ints
+from pipistrelle.schedulers.maui.priority.priority import Lines, Priorities
+from pipistrelle.schedulers.maui.waiting import Floats
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
-
-
-class _Lines(NamedTuple):
-    """The queue's table as the columns that priorities are made of."""
-
-    size: Ints
-    walltime: Floats
-    since: Floats
-    code: Ints
-    bypass: Floats
-    #: the rows are not those of the last time
-    generation: int | None = None
 
 
 class MauiOrder(Kept):
@@ -64,13 +52,13 @@ class MauiOrder(Kept):
         """Return the negative priorities at ``now`` (s), one a job."""
         size, walltime, since, code = table
         whole = code.astype(np.int64)
-        lines = _Lines(size.astype(np.int64), walltime, since, whole, np.zeros(len(size)))
+        lines = Lines(size.astype(np.int64), walltime, since, whole, np.zeros(len(size)))
         return -self._priorities.ranks(lines, now)
 
     def terms(self, job: SchedulerJob, now: float) -> dict[str, float]:
         """Return a job's priority at ``now`` (s), as ``priority``, and each of its terms."""
         size, walltime, since, code = np.array([self.attributes(job)], dtype=np.float64).T
-        lines = _Lines(size.astype(np.int64), walltime, since, code.astype(np.int64), np.zeros(1))
+        lines = Lines(size.astype(np.int64), walltime, since, code.astype(np.int64), np.zeros(1))
         return self._priorities.breakdown(lines, 0, now).values()
 
     def started(self, job: SchedulerJob, now: float) -> None:

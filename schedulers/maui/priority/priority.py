@@ -5,7 +5,7 @@ Source: admin manual of Maui, 5.1.2, and MJobGetStartPriority of Maui 3.2; diffe
 
 from collections.abc import Mapping
 from math import inf
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +14,10 @@ from pipistrelle.schedulers.maui.config.parameters import COMPONENTS, SUBCOMPONE
 from pipistrelle.schedulers.maui.config.settings import KINDS, Credential, MauiSettings
 from pipistrelle.schedulers.maui.priority.credentials import Credentials
 from pipistrelle.schedulers.maui.priority.fairshare import Fairshare
-from pipistrelle.schedulers.maui.waiting import Floats, Ints
+from pipistrelle.schedulers.maui.waiting import Floats, Ints, MauiQueue
 
 #: nearer than this to a target counts as this
 _NEAREST: Final = 0.0001
-
-
 _ROOM: Final = 64
 #: components whose factors depend on the credentials alone
 _BY_CODE: Final = ("CRED", "FS")
@@ -54,32 +52,18 @@ class Breakdown(NamedTuple):
         return {"priority": self.rank} | {f"{term.component}.{term.subcomponent}": term.value for term in self.terms}
 
 
-class Columns(Protocol):
-    """Waiting jobs as columns; `MauiQueue` is such a thing, and says what they are."""
+class Lines(NamedTuple):
+    """Waiting jobs as columns, each as of `MauiQueue`, in rows that are not those of the last time."""
 
-    @property
-    def size(self) -> Ints:
-        """Units."""
+    size: Ints
+    walltime: Floats
+    since: Floats
+    code: Ints
+    bypass: Floats
+    generation: int | None = None
 
-    @property
-    def walltime(self) -> Floats:
-        """Seconds."""
 
-    @property
-    def since(self) -> Floats:
-        """When queue time begins to count, seconds."""
-
-    @property
-    def code(self) -> Ints:
-        """Numbers of combinations of credentials."""
-
-    @property
-    def bypass(self) -> Floats:
-        """How often a job was passed by backfilling."""
-
-    @property
-    def generation(self) -> int | None:
-        """How often the rows were numbered anew; in between they do not change but for ``since`` and ``bypass``."""
+Columns = MauiQueue | Lines
 
 
 class _Rows(NamedTuple):
