@@ -7,6 +7,7 @@ from pipistrelle.protocol.units.free import FreeUnits
 from pipistrelle.protocol.units.masks import units_of
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.plan.plan import Plan, pick
+from pipistrelle.schedulers.plan.slices import end_of
 from pipistrelle.schedulers.policy.interfaces import Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View
@@ -142,9 +143,27 @@ def reserve(view: View, job: SchedulerJob, placement: Placement) -> UnitReservat
     its announced end, other units out of service never do.
     """
 
+    all_end_later = view.running.next_end > view.now and not view.lost
+    if placement.fits_by_count and job.size > view.free.count and all_end_later:
+        early = _before_windows(view, job)
+        if early is not None:
+            return early
+
     def choose(begin: float, units: int) -> int:
         return units if pick(placement, units, job, view.machine) else 0
 
     plan = Plan(view, placement)
     fit = plan.slices.earliest(job.size, job.occupies, choose, closures=plan.closures(job))
     return UnitReservation(inf, NodeSet.EMPTY) if fit is None else UnitReservation(fit.begin, units_of(fit.units))
+
+
+def _before_windows(view: View, job: SchedulerJob) -> UnitReservation | None:
+    """Return the reservation by numbers of units if the job would be over when the first window begins, else None."""
+    shadow = view.running.reserve(job.size, view.free.count).shadow
+    if end_of(shadow, job.occupies) > next((window.begin for window in view.windows.against(job, view.now)), inf):
+        return None
+    free = FreeUnits(view.free.snapshot())
+    for other in view.running:
+        if other.expected_end <= shadow:
+            free.add(other.alloc)
+    return UnitReservation(shadow, free.snapshot())
