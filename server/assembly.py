@@ -7,7 +7,7 @@ from pipistrelle.platforms.description import Platform
 from pipistrelle.protocol.events import SimulationBeginsData
 from pipistrelle.protocol.fields import Feature
 from pipistrelle.server.begin import begins_of
-from pipistrelle.server.engine.arrivals import jobs_of
+from pipistrelle.server.engine.arrivals import WorkloadJobs
 from pipistrelle.server.engine.clockwork import NATIVE, Clockwork
 from pipistrelle.server.engine.cluster import Cluster
 from pipistrelle.server.engine.dependencies import Condition, Dependencies
@@ -54,7 +54,7 @@ def make_engine(
         from pipistrelle.server.batsim.engine import batsim_engine  # most runs start without it
 
         return batsim_engine(setup, setup.batsim, observers, metered)
-    jobs = jobs_of(
+    jobs = WorkloadJobs(
         setup.workloads["w0"],
         "w0",
         has_hosts=setup.machine is not None,

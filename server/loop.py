@@ -22,7 +22,12 @@ class LoopTimes:
 
 
 def run(
-    engine: Engine, transport: Transport, clock: Callable[[], float], times: LoopTimes, meanwhile: Callable[[], None]
+    engine: Engine,
+    transport: Transport,
+    clock: Callable[[], float],
+    times: LoopTimes,
+    meanwhile: Callable[[], None],
+    between: Callable[[], None] | None = None,
 ) -> None:
     """Drive the engine to its end and tell everybody.
 
@@ -34,6 +39,8 @@ def run(
         filled in while the run goes on, so that a run that fails has its times too.
     meanwhile
         called while the scheduler is at work on a notice: what need not be done before it is told.
+    between
+        called when a reply was carried out, before time goes on.
 
     Raises
     ------
@@ -50,6 +57,8 @@ def run(
             times.scheduler += clock() - waiting
             times.round_trips += 1
             engine.apply(reply)
+            if between is not None:
+                between()
     except RunError as error:
         give_up(engine, transport, error)
     except PipistrelleError as error:

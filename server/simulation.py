@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from platform import python_version
@@ -15,7 +16,7 @@ from pipistrelle.protocol.messages import HelloData, WelcomeData
 from pipistrelle.server.assembly import make_engine
 from pipistrelle.server.begin import describe_run
 from pipistrelle.server.engine.observers import Deferred, Observer
-from pipistrelle.server.errors import Interrupted, OutputFailed, RunError
+from pipistrelle.server.errors import Interrupted, OutputFailed, RunError, SetupError
 from pipistrelle.server.loop import LoopTimes, give_up, run
 from pipistrelle.server.outputs.folder import FolderOutputs, Outputs
 from pipistrelle.server.outputs.metrics import Metrics, Summary
@@ -23,6 +24,92 @@ from pipistrelle.server.outputs.node_book import NodeBook
 from pipistrelle.server.outputs.reliability_book import ReliabilityBook
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.transport.in_process import Transport
+
+
+class Simulation:
+    """A run whose scheduler has come: its engine, and all that keeps account of it.
+
+    Parameters
+    ----------
+    run_id
+        a digest of all that decides its result, apart from the scheduler.
+    hello, welcome
+        what scheduler and server said.
+    setup, out, outputs, observers, asked
+        as of `simulate`.
+    apart
+        as of its `Transport`: observers are told later then, by `flush`.
+    """
+
+    def __init__(
+        self,
+        run_id: str,
+        hello: HelloData,
+        welcome: WelcomeData,
+        setup: Setup,
+        *,
+        out: Path | None,
+        outputs: Outputs | None,
+        observers: Sequence[Observer],
+        asked: Mapping[str, Any] | None,
+        apart: bool,
+    ) -> None:
+        self.run_id = run_id
+        self.hello = hello
+        self.welcome = welcome
+        nodes = None if setup.reliability is None else NodeBook(setup.platform)
+        reliability = None if nodes is None else ReliabilityBook(nodes)
+        shared = setup.batsim is not None and setup.batsim.compute_sharing
+        self._nodes, self._reliability = nodes, reliability
+        self.metrics = Metrics(setup.dropped, shared=shared, reliability=reliability)
+        self.outputs = FolderOutputs(out, nodes, asked) if outputs is None and out is not None else outputs
+        writing = () if self.outputs is None else self.outputs.observers()
+        books = [book for book in (nodes, reliability) if book is not None]
+        watching = [*books, self.metrics, *observers, *writing]
+        deferred = Deferred(watching)
+        #: tells the observers what has happened since, if they are not told at once
+        self.flush = deferred.flush
+        metered = None if self.outputs is None else self.outputs.metered
+        self.engine = make_engine(setup, welcome.features, [deferred] if apart else watching, metered)
+
+    def state(self) -> dict[str, Any]:
+        """Return how it goes on and how far its outputs are, as plain values, between a reply and the next notice.
+
+        Observers of one's own are no part of it.
+
+        Raises
+        ------
+        OutputFailed
+            when what is left to write cannot be written.
+        """
+        self.flush()
+        return {
+            "engine": self.engine.state(),
+            "nodes": None if self._nodes is None else self._nodes.state(),
+            "reliability": None if self._reliability is None else self._reliability.state(),
+            "metrics": self.metrics.state(),
+            "outputs": None if self.outputs is None else self.outputs.state(),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from the state of a simulation that was made alike; this one has just been made.
+
+        Its outputs are appended to; a run whose outputs were written may go on without any.
+
+        Raises
+        ------
+        OutputFailed
+            when the outputs so far are not there, and `SetupError` when none were written.
+        """
+        if self.outputs is not None:
+            if state["outputs"] is None:
+                raise SetupError("the run has written no outputs so far", hint="Let it go on without any, too.")
+            self.outputs.restore(state["outputs"])
+        self.engine.restore(state["engine"])
+        if self._nodes is not None and self._reliability is not None:
+            self._nodes.restore(state["nodes"], self.engine.cluster.running)
+            self._reliability.restore(state["reliability"])
+        self.metrics.restore(state["metrics"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +131,8 @@ def simulate(
     outputs: Outputs | None = None,
     observers: Sequence[Observer] = (),
     asked: Mapping[str, Any] | None = None,
+    resume: Callable[[Simulation], None] | None = None,
+    between: Callable[[Simulation], None] | None = None,
 ) -> Result:
     """Run a simulation to its end, whatever the end is, and write its outputs.
 
@@ -59,41 +148,49 @@ def simulate(
         other outputs than those.
     asked
         what the user asked for, JSON values, for a file beside the outputs: with it the run can be repeated.
+    resume
+        restores the state of simulation and scheduler, so that the run goes on instead of beginning.
+    between
+        called when a reply was carried out, before time goes on.
 
     Raises
     ------
     PipistrelleError
-        when no scheduler came: nothing was begun then, and nothing written.
+        when no scheduler came, or the state cannot be restored: nothing was begun then.
     """
     package = package_version()
     config = describe_run(setup)
     digest = hashlib.sha256(msgspec.json.encode(config)).hexdigest()[:16]
     hello, welcome = transport.greet(digest, f"pipistrelle {package}")
-    nodes = None if setup.reliability is None else NodeBook(setup.platform)
-    reliability = None if nodes is None else ReliabilityBook(nodes)
-    shared = setup.batsim is not None and setup.batsim.compute_sharing
-    metrics = Metrics(setup.dropped, shared=shared, reliability=reliability)
-    if outputs is None and out is not None:
-        outputs = FolderOutputs(out, nodes, asked)
-    books = [book for book in (nodes, reliability) if book is not None]
-    watching = [*books, metrics, *observers, *(() if outputs is None else outputs.observers())]
-    deferred = Deferred(watching)
-    told = [deferred] if transport.apart else watching
-    engine = make_engine(setup, welcome.features, told, None if outputs is None else outputs.metered)
+    simulation = Simulation(
+        digest,
+        hello,
+        welcome,
+        setup,
+        out=out,
+        outputs=outputs,
+        observers=observers,
+        asked=asked,
+        apart=transport.apart,
+    )
+    engine, outputs = simulation.engine, simulation.outputs
+    if resume is not None:
+        resume(simulation)
     times = LoopTimes()
     failure: RunError | None = None
     try:
-        if outputs is not None:
+        if outputs is not None and resume is None:
             try:
                 outputs.before(_whole_config(config, digest, hello, welcome))
             except OutputFailed as error:
                 give_up(engine, transport, error)
-        run(engine, transport, clock, times, deferred.flush)
+        told = None if between is None else partial(between, simulation)
+        run(engine, transport, clock, times, simulation.flush, told)
     except RunError as error:
         failure = error
     except KeyboardInterrupt:  # a second one, while the scheduler was being told of the first
         failure = Interrupted("interrupted again", where=f"simulated time {engine.now!r}")
-    summary = metrics.summary()
+    summary = simulation.metrics.summary()
     if outputs is not None:
         try:
             outputs.after(summary)

@@ -72,6 +72,11 @@ class Runtime:
             MaintenanceEnds: self._maintenance_ends,
         }
 
+    @property
+    def view(self) -> View | None:
+        """What the policy sees; None before the first notice."""
+        return self._view
+
     def hello(self) -> HelloData:
         """Return who this scheduler is and what it wants."""
         features = ("wake_filter", "failures", *getattr(self._policy, "features", ()))

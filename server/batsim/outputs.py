@@ -22,6 +22,9 @@ ENERGY_COLUMNS: Final = "time,energy,event_type,wattmin,epower"
 #: seconds that Batsim says a job took that took none
 _SHORTEST: Final = 1e-5
 _OPTION: Final = "--export"
+#: what the figures of the schedule are made of: numbers, and lists of numbers, one a job
+_COUNTED: Final = ("_units", "_makespan", "_switches", "_grouped_switches")
+_LISTED: Final = ("_waits", "_turnarounds", "_slowdowns")
 
 
 class Meter(Protocol):
@@ -80,6 +83,16 @@ class BatsimOutputs:
         finally:
             files.close()
 
+    def state(self) -> dict[str, Any]:
+        """Return how far the files are, and the figures."""
+        return {"trace": self._trace.state(), "energy": None if self._energy is None else self._energy.state()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Write on to the files that there are; hosts whose energy is metered have been handed over already."""
+        self._trace.restore(state["trace"])
+        if self._energy is not None:
+            self._energy.restore(state["energy"])
+
 
 class _Trace(Observer):
     """Writes the jobs' and the machine states' files, and gathers the schedule's figures."""
@@ -107,6 +120,29 @@ class _Trace(Observer):
         self._changes = (
             self._files.open(f"{self._prefix}_machine_states.csv", MACHINE_COLUMNS) if self._wanted else None
         )
+
+    def state(self) -> dict[str, Any]:
+        """Return how long each file is, in bytes, and what the figures are made of."""
+        return {
+            "files": self._files.state(),
+            "book": self._book.state(),
+            "ended": dict(self._ended),
+            **{name: getattr(self, name) for name in _COUNTED},
+            **{name: getattr(self, name).tolist() for name in _LISTED},
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Write on to the files that there are, in place of `begins`."""
+        jobs, *changes = state["files"]
+        self._jobs = self._files.reopen(f"{self._prefix}_jobs.csv", jobs)
+        self._changes = self._files.reopen(f"{self._prefix}_machine_states.csv", changes[0]) if self._wanted else None
+        for name in _COUNTED:
+            setattr(self, name, state[name])
+        for name in _LISTED:
+            setattr(self, name, array("d", state[name]))
+        self._ended = dict(state["ended"])
+        self._book = MachineBook(self._units)
+        self._book.restore(state["book"])
 
     def started(self, now: float, job: Job) -> None:
         """Note that the job's units compute."""
@@ -217,6 +253,24 @@ class _EnergyTrace(Observer):
             machines.setdefault(pstate, []).append(machine)
         for pstate in sorted(machines):
             self._write_pstate(now, NodeSet.of(machines[pstate]), pstate)
+
+    def state(self) -> dict[str, Any]:
+        """Return how long each file is, in bytes, and what was read of the meter."""
+        return {
+            "files": self._files.state(),
+            "last": list(self._last),
+            "at_first_job": self._at_first_job,
+            "at_last_end": self._at_last_end,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Write on to the files that there are, in place of `begins`."""
+        energy, pstates = state["files"]
+        self._energy = self._files.reopen(f"{self._prefix}_consumed_energy.csv", energy)
+        self._pstates = self._files.reopen(f"{self._prefix}_pstate_changes.csv", pstates)
+        time, joules = state["last"]
+        self._last = (time, joules)
+        self._at_first_job, self._at_last_end = state["at_first_job"], state["at_last_end"]
 
     def submitted(self, now: float, job: Job) -> None:
         """Read the meter at the first submission."""

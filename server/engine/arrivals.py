@@ -1,6 +1,8 @@
 """Jobs on their way to the queue: a workload's, one at a time, those that are kept back, and those that come back."""
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from math import isnan
 from typing import Any, Final
 
@@ -84,10 +86,15 @@ class Arrivals:
     def restore(self, state: dict[str, Any], work_of: WorkOf) -> None:
         """Go on from such a state: the jobs that were taken are passed over; ``work_of`` is as of `Job.of_plain`."""
         self._taken, self.drained, self.exhausted = state["taken"], state["drained"], state["exhausted"]
-        for _ in range(self._taken):
-            self._next = next(self._jobs)
         if self.drained:
-            self._next = None
+            self._jobs = iter(())
+        elif self._taken:
+            row = self._taken - 1
+            if isinstance(self._jobs, WorkloadJobs):
+                self._jobs.seek(row)
+            else:
+                deque(islice(self._jobs, row), maxlen=0)
+            self._next = next(self._jobs)
         self._dependencies.restore(state["dependencies"], work_of)
 
     def _submit(self, job_id: str) -> None:
@@ -104,15 +111,8 @@ class Arrivals:
         self.tell_the_last()
 
 
-def jobs_of(
-    workload: Workload,
-    prefix: str,
-    *,
-    has_hosts: bool = False,
-    labelled: bool = False,
-    resiliences: Mapping[str, Resilience] | None = None,
-) -> Iterator[Job]:
-    """Yield the workload's jobs in its order, made some thousands at a time; ids become ``PREFIX!NAME``.
+class WorkloadJobs:
+    """The workload's jobs in its order, made some thousands at a time; ids become ``PREFIX!NAME``.
 
     Parameters
     ----------
@@ -123,37 +123,65 @@ def jobs_of(
     resiliences
         {job id: how it meets failures}, for the jobs that have a way of their own.
     """
-    labels = labels_of(workload) if labelled else []
-    outcomes = {name: outcome(profile) for name, profile in (workload.table or {}).items()}
-    for begin in range(0, len(workload), _BLOCK):
-        block = slice(begin, begin + _BLOCK)
-        runtimes = workload.runtime[block]
-        rows = zip(
-            workload.ids[block],
-            workload.submit[block].tolist(),
-            workload.size[block].tolist(),
-            workload.walltime[block].tolist(),
-            runtimes.tolist(),
-            decimal_texts(runtimes) if workload.profiles is None else workload.profiles[block],
-            strict=True,
-        )
-        # A block at a time, too: as little as possible is left to do between two round trips.
-        jobs = [
-            Job(f"{prefix}!{name}", submit, size, walltime, runtime, profile)
-            for name, submit, size, walltime, runtime, profile in rows
-        ]
-        if outcomes:
-            for job in jobs:
-                work, job.return_code = outcomes[job.profile]
-                if isnan(job.runtime) or (has_hosts and isinstance(work, Composed)):
-                    job.work = work
-        if labelled:
-            for job, names in zip(jobs, labels[block], strict=True):
-                job.labels = names
-        if resiliences:
-            for job in jobs:
-                job.resilience = resiliences.get(job.id)
-        yield from jobs
+
+    def __init__(
+        self,
+        workload: Workload,
+        prefix: str,
+        *,
+        has_hosts: bool = False,
+        labelled: bool = False,
+        resiliences: Mapping[str, Resilience] | None = None,
+    ) -> None:
+        self._workload = workload
+        self._prefix = prefix
+        self._has_hosts = has_hosts
+        self._labels = labels_of(workload) if labelled else None
+        self._resiliences = resiliences
+        self._outcomes = {name: outcome(profile) for name, profile in (workload.table or {}).items()}
+        self._coming = self._from(0)
+
+    def __iter__(self) -> Iterator[Job]:
+        return self
+
+    def __next__(self) -> Job:
+        return next(self._coming)
+
+    def seek(self, row: int) -> None:
+        """Let the job of a row, counted from 0, be the next."""
+        self._coming = self._from(row)
+
+    def _from(self, first: int) -> Iterator[Job]:
+        workload, prefix = self._workload, self._prefix
+        for begin in range(first, len(workload), _BLOCK):
+            block = slice(begin, begin + _BLOCK)
+            runtimes = workload.runtime[block]
+            rows = zip(
+                workload.ids[block],
+                workload.submit[block].tolist(),
+                workload.size[block].tolist(),
+                workload.walltime[block].tolist(),
+                runtimes.tolist(),
+                decimal_texts(runtimes) if workload.profiles is None else workload.profiles[block],
+                strict=True,
+            )
+            # A block at a time, too: as little as possible is left to do between two round trips.
+            jobs = [
+                Job(f"{prefix}!{name}", submit, size, walltime, runtime, profile)
+                for name, submit, size, walltime, runtime, profile in rows
+            ]
+            if self._outcomes:
+                for job in jobs:
+                    work, job.return_code = self._outcomes[job.profile]
+                    if isnan(job.runtime) or (self._has_hosts and isinstance(work, Composed)):
+                        job.work = work
+            if self._labels is not None:
+                for job, names in zip(jobs, self._labels[block], strict=True):
+                    job.labels = names
+            if self._resiliences:
+                for job in jobs:
+                    job.resilience = self._resiliences.get(job.id)
+            yield from jobs
 
 
 def labels_of(workload: Workload) -> list[Labels]:

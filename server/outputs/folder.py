@@ -57,6 +57,12 @@ class Outputs(Protocol):
     def after(self, summary: Summary) -> None:
         """Write what is known at the end, whatever the end was; OutputFailed as above."""
 
+    def state(self) -> Any:
+        """Return how far the files are, as plain values; OutputFailed as above."""
+
+    def restore(self, state: Any) -> None:
+        """Write on to the files that there are, in place of `before`; OutputFailed as above."""
+
 
 class FolderOutputs:
     """The outputs of `pipistrelle run`, in an existing folder; docs/outputs.md describes them.
@@ -73,15 +79,15 @@ class FolderOutputs:
 
     def __init__(self, folder: Path, nodes: NodeBook | None = None, asked: Mapping[str, Any] | None = None) -> None:
         self._folder = folder
-        self._nodes = nodes
         self._asked = asked
+        prefix = str(folder / OUTPUT_PREFIX)
+        self._recorders: list[Recorder | AttemptRecorder] = [Recorder(prefix, fails=nodes is not None)]
+        if nodes is not None:
+            self._recorders.append(AttemptRecorder(prefix, nodes))
 
     def observers(self) -> Sequence[Observer]:
         """Return the recorders."""
-        prefix = str(self._folder / OUTPUT_PREFIX)
-        if self._nodes is None:
-            return [Recorder(prefix)]
-        return [Recorder(prefix, fails=True), AttemptRecorder(prefix, self._nodes)]
+        return self._recorders
 
     def metered(self, hosts: "Hosts") -> Observer | None:
         """Return None: the jobs' lines have their energy, there is no file of the machine's."""
@@ -97,3 +103,12 @@ class FolderOutputs:
         """Write aggregates and summary."""
         write_output(self._folder / f"{OUTPUT_PREFIX}schedule.csv", schedule_csv(summary, package_version()))
         write_output(self._folder / f"{OUTPUT_PREFIX}summary.json", to_json(summary))
+
+    def state(self) -> list[Any]:
+        """Return how far the recorders are."""
+        return [recorder.state() for recorder in self._recorders]
+
+    def restore(self, state: list[Any]) -> None:
+        """Let the recorders write on."""
+        for recorder, known in zip(self._recorders, state, strict=True):
+            recorder.restore(known)

@@ -21,6 +21,8 @@ MACHINE_COLUMNS: Final = "time,nb_sleeping,nb_switching_on,nb_switching_off,nb_i
 DOWN_COLUMN: Final = "nb_down"
 DECISION_COLUMNS: Final = "time,decision,job_id,alloc,verdict,why,message"
 _BUFFER_BYTES: Final = 1 << 16
+#: counts a place in a file from its end
+_FROM_END: Final = 2
 _special: Final = re.compile(r'[,"\r\n]').search
 #: a line of the jobs file, and one whose times are whole seconds
 _LINE: Final = '%s,%s,%s,%.6f,%d,%.6f,%d,%s,%.6f,%.6f,%.6f,%.6f,%.6f,%.6f,%s,%.6f,"%s"\n'
@@ -137,11 +139,17 @@ class CsvFiles:
         """Open a file that has lines already, and cut it off after ``size`` bytes; OutputFailed if that cannot be."""
         try:
             file = open(path, "r+", encoding="utf-8", newline="", buffering=_BUFFER_BYTES)  # noqa: SIM115 - see `close`
+            self._files.append(file)
+            if (found := file.seek(0, _FROM_END)) < size:
+                self.close()
+                raise OutputFailed(
+                    "the output so far is not whole", where=path, expected=f"{size} bytes or more", found=str(found)
+                )
             file.seek(size)
             file.truncate()
         except OSError as error:
+            self.close()
             raise unwritable(path, error, self._option) from None
-        self._files.append(file)
         return file
 
     def write(self, file: TextIO, line: str) -> None:

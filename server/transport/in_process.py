@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from contextlib import suppress
 from math import isfinite
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from pipistrelle.protocol.base.errors import LocalProtocolError, PipistrelleError
 from pipistrelle.protocol.messages import HelloData, Notice, Refused, Reply, WelcomeData
@@ -64,6 +64,12 @@ class InProcessScheduler(Protocol):
     def answer(self, notice: Notice) -> Reply:
         """Return the decisions for a notice."""
 
+    def state(self) -> Any:
+        """Return all that decides how it goes on, as plain values, between two notices."""
+
+    def restore(self, state: Any) -> None:
+        """Go on from such a state of a scheduler made alike, after `welcome`."""
+
 
 class InProcessTransport:
     """Calls a scheduler directly: the same messages, without frames.
@@ -74,17 +80,17 @@ class InProcessTransport:
     apart: Final = False
 
     def __init__(self, scheduler: InProcessScheduler, interrupted: Callable[[], bool] = lambda: False) -> None:
-        self._scheduler = scheduler
+        self.scheduler = scheduler
         self._interrupted = interrupted
         self._notice: Notice | None = None
 
     def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
         """Agree with the scheduler; SchedulerFailed if there is no common version."""
-        hello = self._scheduler.hello()
+        hello = self.scheduler.hello()
         answer = negotiate(hello, run_id=run_id, server=server)
         if isinstance(answer, Refused):
             raise SchedulerFailed(answer.data.message)
-        self._scheduler.welcome(answer.data)
+        self.scheduler.welcome(answer.data)
         return hello, answer.data
 
     def send(self, notice: Notice) -> None:
@@ -96,7 +102,7 @@ class InProcessTransport:
         notice, self._notice = self._notice, None
         if notice is None:
             raise LocalProtocolError("no notice was sent that could be replied to")
-        reply = self._scheduler.answer(notice)
+        reply = self.scheduler.answer(notice)
         # A socket's codec refuses numbers that are not finite; here nothing else would.
         if reply.events or not isfinite(reply.now):
             times = (reply.now, *[decision.timestamp for decision in reply.events])
@@ -109,7 +115,7 @@ class InProcessTransport:
     def farewell(self, notice: Notice) -> None:
         """Hand over the last notice; a policy that fails at it changes nothing any more."""
         with suppress(PipistrelleError):
-            self._scheduler.answer(notice)
+            self.scheduler.answer(notice)
 
     def close(self) -> None:
         """Do nothing: there is no connection."""

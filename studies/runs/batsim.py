@@ -218,6 +218,12 @@ class StartAtOnce:
         ]
         return Reply(notice.seq, notice.now, starts)
 
+    def state(self) -> None:
+        """Return nothing: it keeps nothing from one notice for the next."""
+
+    def restore(self, state: None) -> None:
+        """Do nothing."""
+
 
 class LoggedTransport:
     """Another transport, with every message of both sides in the log, as Batsim's wire has it."""

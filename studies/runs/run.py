@@ -2,9 +2,10 @@
 
 import gc
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -20,6 +21,7 @@ from pipistrelle.server.setup import Setup
 from pipistrelle.server.simulation import Result, simulate
 from pipistrelle.studies.inputs.named import load_platform, load_workload, platform_for
 from pipistrelle.studies.runs.connection import Connection, InProcess, deferred_interrupts
+from pipistrelle.studies.runs.pause import Pause
 from pipistrelle.studies.runs.reliability import load_reliability
 from pipistrelle.studies.runs.setup import load_setup
 from pipistrelle.studies.runs.spec import RunSpec
@@ -36,6 +38,8 @@ def run(
     observers: Sequence[Observer] = (),
     setup: Setup | None = None,
     check: bool = True,
+    between: Callable[[Pause], None] | None = None,
+    resume: dict[str, Any] | None = None,
 ) -> Result:
     """Carry out a run.
 
@@ -55,6 +59,10 @@ def run(
         what `load_setup` made of the same description, if it is there already.
     check
         whether a run that failed raises; else its result says so.
+    between
+        called with each pause between two notices, where the run's state can be taken.
+    resume
+        such a state of the same run: it goes on from there, and writes on to the outputs so far.
 
     Raises
     ------
@@ -67,7 +75,16 @@ def run(
         spec = with_digests(checked(spec))
         setup = load_setup(spec)
     return _carry_out(
-        setup, spec, connection or InProcess(), out=out, outputs=outputs, observers=observers, check=check, told=True
+        setup,
+        spec,
+        connection or InProcess(),
+        out=out,
+        outputs=outputs,
+        observers=observers,
+        check=check,
+        told=True,
+        between=between,
+        resume=resume,
     )
 
 
@@ -80,6 +97,8 @@ def run_in_process(
     strict: bool = False,
     observers: Sequence[Observer] = (),
     reliability: Reliability | None = None,
+    between: Callable[[Pause], None] | None = None,
+    resume: dict[str, Any] | None = None,
 ) -> Result:
     """Simulate a workload under a policy in this process, where one of them is an object that no description names.
 
@@ -94,6 +113,8 @@ def run_in_process(
         folder for the outputs, made if need be; there is no ``out_command.json``.
     reliability
         what fails, as `pipistrelle.studies.runs.reliability.load_reliability` has it; None: as the platform says.
+    between, resume
+        as of `run`.
 
     Raises
     ------
@@ -109,7 +130,7 @@ def run_in_process(
         reliability = load_reliability(RunSpec(), machine, trace)
     setup = Setup.of(machine, trace, strict=strict, reliability=reliability)
     connection = InProcess(make_policy(policy) if isinstance(policy, str) else policy)
-    return _carry_out(setup, RunSpec(), connection, out=out, observers=observers)
+    return _carry_out(setup, RunSpec(), connection, out=out, observers=observers, between=between, resume=resume)
 
 
 def _carry_out(
@@ -122,6 +143,8 @@ def _carry_out(
     observers: Sequence[Observer],
     check: bool = True,
     told: bool = False,
+    between: Callable[[Pause], None] | None = None,
+    resume: dict[str, Any] | None = None,
 ) -> Result:
     if out is not None:
         prepare_folder(out)
@@ -138,6 +161,8 @@ def _carry_out(
             outputs=outputs,
             observers=observers,
             asked=msgspec.to_builtins(spec) if told else None,
+            resume=None if resume is None else lambda simulation: Pause(spec, simulation, transport).restore(resume),
+            between=None if between is None else lambda simulation: between(Pause(spec, simulation, transport)),
         )
     if check and isinstance(result.failure, Interrupted):  # who goes on after a failed run must not after this
         raise KeyboardInterrupt from result.failure

@@ -1,0 +1,156 @@
+"""A run between two notices: its whole state as one plain value, and whether server and scheduler agree."""
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import fields
+
+from pipistrelle.protocol.base.errors import PipistrelleError
+from pipistrelle.protocol.events import JobCompleted, JobSubmitted
+from pipistrelle.protocol.fields import package_version
+from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.schedulers.policy.runtime import Runtime
+from pipistrelle.schedulers.policy.view import View
+from pipistrelle.server.engine.engine import Engine
+from pipistrelle.server.simulation import Simulation
+from pipistrelle.server.transport.in_process import InProcessTransport, Transport
+from pipistrelle.studies.runs.policy import PolicySpec
+from pipistrelle.studies.runs.spec import RunSpec
+
+#: of the plain value; another one has another meaning
+FORMAT: Final = 1
+#: {what a state is checked by: what it is, in words}
+_MARKS: Final = {
+    "format": "format of states",
+    "pipistrelle": "version of pipistrelle",
+    "run": "run (platform, workload or their options)",
+    "scheduler": "scheduler",
+    "policy": "policy (options of the scheduler)",
+    "features": "features of the protocol",
+}
+
+
+class StateError(PipistrelleError):
+    """A state cannot be taken, or is not that of the run that shall go on from it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """A run after a reply was carried out and before time goes on."""
+
+    spec: RunSpec
+    simulation: Simulation
+    transport: Transport
+
+    @property
+    def now(self) -> float:
+        """Simulated time in seconds."""
+        return self.simulation.engine.now
+
+    @property
+    def notices(self) -> int:
+        """How many notices the scheduler has answered."""
+        return self.simulation.engine.clockwork.seq
+
+    def state(self) -> dict[str, Any]:
+        """Return all that decides how the run goes on, and how far its outputs are, as plain values.
+
+        `pipistrelle.protocol.base.state.to_json` writes them; `restore` goes on from them.
+
+        Raises
+        ------
+        StateError
+            when the scheduler does not run in this process.
+        PolicyError
+            when its policy does not tell its state.
+        OutputFailed
+            when what is left to write cannot be written.
+        """
+        scheduler = self._reached.scheduler.state()
+        return {**self._marks(), "server": self.simulation.state(), "state": scheduler}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Let the run, which has not begun, go on from the state of one of the same description.
+
+        Raises
+        ------
+        StateError
+            when it is of another run, of another scheduler, or of another version.
+        OutputFailed
+            when the outputs so far are not there.
+        """
+        marks = self._marks()
+        for key, what in _MARKS.items():
+            found = state.get(key) if isinstance(state, dict) else None
+            if found != marks[key]:
+                raise StateError(
+                    f"this is the state of another {what}" if found is not None else "this is no state of a run",
+                    expected=str(marks[key]),
+                    found=str(found),
+                    hint="A run goes on from a state of its own, under the version that has taken it.",
+                )
+        self._reached.scheduler.restore(state["state"])
+        self.simulation.restore(state["server"])
+
+    def check_invariants(self) -> None:
+        """Assert that units, jobs and their holders agree, and the scheduler's view with them; for tests."""
+        runtime = self._reached.scheduler
+        view = runtime.view if isinstance(runtime, Runtime) else None
+        check_invariants(self.simulation.engine, view)
+
+    @property
+    def _reached(self) -> InProcessTransport:
+        if not isinstance(self.transport, InProcessTransport):
+            raise StateError("the scheduler's state cannot be had", expected="one that runs in this process")
+        return self.transport
+
+    def _marks(self) -> dict[str, Any]:
+        """Return what a state is checked by before a run goes on from it."""
+        simulation = self.simulation
+        return {
+            "format": FORMAT,
+            "pipistrelle": package_version(),
+            "run": simulation.run_id,
+            "scheduler": simulation.hello.name,
+            "policy": _policy_digest(self.spec),
+            "features": list(simulation.welcome.features),
+        }
+
+
+def _policy_digest(spec: RunSpec) -> str:
+    """Return a digest of who decides, and of the files that say so."""
+    values = [getattr(spec, one.name) for one in fields(PolicySpec)]
+    names = [name for name in spec.files if name in values]
+    return hashlib.sha256(msgspec.json.encode([values, [spec.files[name] for name in names]])).hexdigest()[:16]
+
+
+def check_invariants(engine: Engine, view: View | None) -> None:
+    """Assert that engine and view, between a reply and the next notice, are of the same machine with the same jobs.
+
+    What the scheduler was not told yet is reckoned in.
+    """
+    engine.check_invariants()
+    if view is None:
+        return
+    cluster, untold = engine.cluster, engine.clockwork.outbox
+    submitted = {event.data.job_id for event in untold if isinstance(event, JobSubmitted)}
+    ended = {event.data.job_id: event.data.alloc for event in untold if isinstance(event, JobCompleted)}
+    waiting = {job.id for job in (*view.waiting.each(), *view.set_aside)}
+    assert waiting == cluster.waiting.keys() - submitted, f"they wait for one side: {waiting ^ cluster.waiting.keys()}"
+    running = {job.id: str(job.alloc) for job in view.running}
+    expected = {job.id: str(job.alloc) for job in cluster.running.values()} | ended
+    assert running == expected, f"they run for one side: {running.items() ^ expected.items()}"
+    held = NodeSet.EMPTY
+    for job in view.running:
+        assert held.isdisjoint(job.alloc), f"{job.id} holds what others hold: {job.alloc}"
+        assert len(job.alloc) == job.size
+        held |= job.alloc
+    free, every = view.free.snapshot(), NodeSet.interval(0, view.units - 1)
+    assert len(free) == view.free.count
+    assert free == every - held - view.unavailable, f"free is {free}, held {held}, out of service {view.unavailable}"
+    assert view.lost == len(held & view.unavailable)
+    if not any(type(event).__name__.startswith(("Nodes", "Maintenance")) for event in untold):
+        blocked = cluster.ledger.blocked
+        assert view.unavailable == blocked, f"out of service: {view.unavailable} for the view, {blocked} for the server"
