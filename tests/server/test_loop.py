@@ -22,6 +22,8 @@ Answer = Callable[[Notice], Reply]
 class Line:
     """A transport to a function; it keeps what went over it, in order, and takes 10 s of its own clock to reply."""
 
+    apart = True
+
     def __init__(self, answer: Answer) -> None:
         self.answer = answer
         self.clock = 0.0

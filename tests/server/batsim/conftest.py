@@ -84,6 +84,8 @@ class Say:
 class Scripted:
     """A transport to a script: every message takes the way through its frame."""
 
+    apart = True
+
     def __init__(self, starts: Mapping[str, str], answers: Answers) -> None:
         self._starts = dict(starts)
         self._decide = answers if callable(answers) else None

@@ -35,6 +35,8 @@ APART = {"batsim_version", "scheduling_time", "simulation_time"}
 class Recorded:
     """A transport to nobody: it keeps what is sent, and gives the replies that were recorded."""
 
+    apart = True
+
     def __init__(self, frames: list[list[str]]) -> None:
         self._replies = [text for direction, text in frames if direction == "sched->batsim"]
         self._notice: Notice | None = None

@@ -39,6 +39,8 @@ run_in_process(workload, sys.argv[2], out=Path(sys.argv[1]))
 class Framed:
     """A transport that turns every message into a frame and back, as a socket does, in one process."""
 
+    apart = True
+
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._server, self._scheduler = ServerSession(), SchedulerSession()
