@@ -17,7 +17,7 @@ from pipistrelle.schedulers.policy.interfaces import Backfill, Placement
 from pipistrelle.schedulers.policy.order import Order
 
 if TYPE_CHECKING:
-    from pipistrelle.schedulers.maui.priority.order import MauiOrder
+    from pipistrelle.schedulers.orders.maui import MauiOrder
 
 #: how much of a value a message shows
 _SHOWN: Final = 60
@@ -44,7 +44,7 @@ class MauiOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def _maui_order(options: MauiOptions) -> "MauiOrder":
     from pipistrelle.schedulers.maui.config.read import read_maui_config  # most runs start without these
-    from pipistrelle.schedulers.maui.priority.order import MauiOrder
+    from pipistrelle.schedulers.orders.maui import MauiOrder
 
     return MauiOrder() if options.config is None else MauiOrder(read_maui_config(Path(options.config))[0])
 
@@ -64,7 +64,7 @@ def _bins() -> _Part:
 
 
 def _pbs() -> _Part:
-    from pipistrelle.schedulers.pbs.order import PbsOptions, PbsOrder
+    from pipistrelle.schedulers.orders.pbs import PbsOptions, PbsOrder
 
     return _Part(PbsOptions, lambda options, where: PbsOrder(options, f"{where}formula"))
 

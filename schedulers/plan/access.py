@@ -1,24 +1,18 @@
 """The plan as those see it who are let in by different reservations: free units over time, for each access."""
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import inf, nextafter
 from typing import Any, NamedTuple
 
-from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.protocol.base.state import Kept
-from pipistrelle.protocol.units.masks import lowest, mask_of
+from pipistrelle.protocol.units.masks import mask_of
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.schedulers.plan.plan import pick
+from pipistrelle.schedulers.placement.pickers import Picker
 from pipistrelle.schedulers.plan.slices import Closure, FreeStep, Place, TimeSlices, end_of
 from pipistrelle.schedulers.plan.windows import Window
-from pipistrelle.schedulers.policy.interfaces import Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View
-
-#: picks units (a mask) for a job: among those of the first step, all of which last long enough; the others have fewer
-#: of them that are free longer; those in the last mask were best given away first; 0: refused
-Picker = Callable[[SchedulerJob, Sequence[FreeStep], int], int]
 
 
 class Restriction(NamedTuple):
@@ -90,29 +84,6 @@ class Accesses(Kept):
     def _let_in_by(self, at: int) -> frozenset[int]:
         """Return the numbers that a reservation or window lets in, by its place among them."""
         return frozenset(number for let_in, number in self._numbers.items() if let_in[at])
-
-
-def placed_by(placement: Placement, machine: Machine) -> Picker:
-    """Return what picks the units that a placement picks among those that last."""
-    return lambda job, steps, first: pick(placement, steps[0].units, job, machine)
-
-
-def by_number(job: SchedulerJob, steps: Sequence[FreeStep], first: int) -> int:
-    """Pick the lowest units."""
-    return lowest(steps[0].units, job.size)
-
-
-def last_available(job: SchedulerJob, steps: Sequence[FreeStep], first: int) -> int:
-    """Pick the units that are free the shortest beyond the job's end; of equals ``first``, then the lowest."""
-    picked, missing = 0, job.size
-    for at, step in enumerate(steps):
-        longer = steps[at + 1].units if at + 1 < len(steps) else 0
-        for group in (step.units & ~longer & first, step.units & ~longer & ~first):
-            if missing and group:
-                more = lowest(group, min(missing, group.bit_count()))
-                picked |= more
-                missing -= more.bit_count()
-    return picked
 
 
 class AccessPlan(Kept):

@@ -6,7 +6,8 @@ from typing import NamedTuple
 from pipistrelle.protocol.units.free import FreeUnits
 from pipistrelle.protocol.units.masks import units_of
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.schedulers.plan.plan import Plan, pick
+from pipistrelle.schedulers.placement.pickers import pick
+from pipistrelle.schedulers.plan.plan import Plan
 from pipistrelle.schedulers.plan.slices import end_of
 from pipistrelle.schedulers.policy.interfaces import Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob

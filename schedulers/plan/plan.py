@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from math import inf
 from typing import Any
 
-from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.protocol.base.state import Kept
-from pipistrelle.protocol.units.masks import lowest, mask_of, units_of
-from pipistrelle.schedulers.placement.lowest import LowestIds
+from pipistrelle.protocol.units.masks import mask_of, units_of
+from pipistrelle.schedulers.placement.pickers import pick
 from pipistrelle.schedulers.plan.slices import Closure, Fit, Place, TimeSlices, end_of
 from pipistrelle.schedulers.policy.interfaces import Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
@@ -160,11 +159,3 @@ class Plan(Kept):
         view.free.remove(alloc)
         self._running[job.id] = self.take(job, view.now, units)
         view.start(job, alloc, None if first is None or first is job else f"backfilled before {first.id}")
-
-
-def pick(placement: Placement, units: int, job: SchedulerJob, machine: Machine) -> int:
-    """Return the units that a placement picks for a job among ``units``, 0 if it refuses; both are masks."""
-    if type(placement) is LowestIds:  # the same without the detour; a derived one may pick others
-        return lowest(units, job.size)
-    picked = placement.pick(job, units_of(units), machine)
-    return 0 if picked is None else mask_of(picked)

@@ -118,8 +118,8 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
             if (value := getattr(self, option)) not in (None, {}):
                 tables[axis][key] = value
         if self.formula is not None:
+            from pipistrelle.schedulers.orders.pbs import UNKNOWN, VARIABLES
             from pipistrelle.schedulers.pbs.formula import Formula
-            from pipistrelle.schedulers.pbs.order import UNKNOWN, VARIABLES
 
             Formula(self.formula, VARIABLES, "--formula", UNKNOWN)  # so that a message names the option
         if self.config is not None or self.strict_config:

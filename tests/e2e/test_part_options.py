@@ -7,7 +7,7 @@ import pytest
 
 from pipistrelle.cli.options.parts import part_options
 from pipistrelle.protocol.base.errors import PipistrelleError
-from pipistrelle.schedulers.pbs.order import PbsOptions, PbsOrder
+from pipistrelle.schedulers.orders.pbs import PbsOptions, PbsOrder
 from pipistrelle.schedulers.policy.polling import Polling
 from pipistrelle.studies.runs.policy import PolicySpec
 

@@ -8,7 +8,7 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.backfill.easy import Easy
 from pipistrelle.schedulers.maui.config.read import parse_maui_config
 from pipistrelle.schedulers.maui.policy import load_maui
-from pipistrelle.schedulers.maui.priority.order import MauiOrder
+from pipistrelle.schedulers.orders.maui import MauiOrder
 from pipistrelle.schedulers.placement.lowest import LowestIds
 from pipistrelle.schedulers.plan.windows import Window
 from pipistrelle.schedulers.policy.compose import ComposedPolicy

@@ -9,9 +9,9 @@ import pytest
 
 from pipistrelle.protocol.events import JobDescription
 from pipistrelle.schedulers.orders.fixed import Fcfs
+from pipistrelle.schedulers.orders.pbs import VARIABLES, PbsOptions, PbsOrder
 from pipistrelle.schedulers.pbs.backfill import Depth, DepthOptions
 from pipistrelle.schedulers.pbs.formula import FormulaError
-from pipistrelle.schedulers.pbs.order import VARIABLES, PbsOptions, PbsOrder
 from pipistrelle.schedulers.placement.lowest import LowestIds
 from pipistrelle.schedulers.policy.compose import ComposedPolicy, compose
 from pipistrelle.schedulers.policy.jobs import SchedulerJob

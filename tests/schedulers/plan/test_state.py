@@ -18,10 +18,10 @@ from pipistrelle.schedulers.backfill.easy_slices import EasySlices
 from pipistrelle.schedulers.backfill.fills import Fill
 from pipistrelle.schedulers.maui.config.read import parse_maui_config
 from pipistrelle.schedulers.maui.policy import make_maui
-from pipistrelle.schedulers.maui.priority.order import MauiOrder
 from pipistrelle.schedulers.orders.fixed import Fcfs
+from pipistrelle.schedulers.orders.maui import MauiOrder
+from pipistrelle.schedulers.orders.pbs import PbsOptions, PbsOrder
 from pipistrelle.schedulers.pbs.backfill import Depth, DepthOptions
-from pipistrelle.schedulers.pbs.order import PbsOptions, PbsOrder
 from pipistrelle.schedulers.placement.lowest import LowestIds
 from pipistrelle.schedulers.plan.out_of_service import OutOfService
 from pipistrelle.schedulers.plan.running import RunningJobs
