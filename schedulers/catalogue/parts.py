@@ -1,7 +1,7 @@
 """What policies are made of, by name: orders, backfilling rules and placements, some with options."""
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 
@@ -87,13 +87,15 @@ def _fill() -> _Part:
     return _Part(FillOptions, lambda options, where: Fill(options))
 
 
-_ORDERS: Final[Mapping[str, Callable[[], _Part]]] = {
-    "bins": _bins,
-    "maui": lambda: _Part(MauiOptions, lambda options, where: _maui_order(options)),
-    "pbs": _pbs,
+_WITH_OPTIONS: Final[Mapping[str, Mapping[str, Callable[[], _Part]]]] = {
+    "order": {
+        "bins": _bins,
+        "maui": lambda: _Part(MauiOptions, lambda options, where: _maui_order(options)),
+        "pbs": _pbs,
+    },
+    "backfill": {"depth": _depth, "fill": _fill},
+    "placement": {"contiguous": _contiguous},
 }
-_BACKFILLS: Final[Mapping[str, Callable[[], _Part]]] = {"depth": _depth, "fill": _fill}
-_PLACEMENTS: Final[Mapping[str, Callable[[], _Part]]] = {"contiguous": _contiguous}
 
 
 def check_part(axis: str, part: str, where: str | None = None) -> None:
@@ -118,20 +120,14 @@ def make_order(name: str, options: Mapping[str, Any] | None = None, where: str |
     FormulaError
         when a formula cannot be read.
     """
-    if name in _ORDERS:
-        order: Order = _make(_ORDERS[name](), "order", name, options, where)
-        return order
-    _refuse("order", name, options, where, _ORDERS)
-    return ORDERS[name]()
+    order: Order = _make("order", name, options, where, ORDERS)
+    return order
 
 
 def make_backfill(name: str, options: Mapping[str, Any] | None = None, where: str | None = None) -> Backfill:
     """Return a new backfilling rule of this name, which is known; PolicyError as `make_order`."""
-    if name in _BACKFILLS:
-        backfill: Backfill = _make(_BACKFILLS[name](), "backfill", name, options, where)
-        return backfill
-    _refuse("backfill", name, options, where, _BACKFILLS)
-    return BACKFILLS[name]()
+    backfill: Backfill = _make("backfill", name, options, where, BACKFILLS)
+    return backfill
 
 
 def read_placement(text: str, where: str | None = None) -> tuple[str, dict[str, str]]:
@@ -164,25 +160,28 @@ def make_placement(text: str, options: Mapping[str, Any] | None = None, where: s
         as `make_order` and `read_placement`.
     """
     name, own = read_placement(text, where)
-    given = {**(options or {}), **own}
-    if name in _PLACEMENTS:
-        placement: Placement = _make(_PLACEMENTS[name](), "placement", name, given, where)
-        return placement
-    _refuse("placement", name, given, where, _PLACEMENTS)
-    return PLACEMENTS[name]()
+    placement: Placement = _make("placement", name, {**(options or {}), **own}, where, PLACEMENTS)
+    return placement
 
 
-def _refuse(axis: str, name: str, options: Mapping[str, Any] | None, where: str | None, known: Collection[str]) -> None:
-    if options:
-        raise PolicyError(
-            f"the {axis} '{name}' has no options",
-            where=where,
-            expected=f"{axis} = {' or '.join(known)}, or no such table",
-            found=printable(", ".join(options))[:_SHOWN],
-        )
-
-
-def _make(part: _Part, axis: str, name: str, options: Mapping[str, Any] | None, where: str | None) -> Any:
+def _make(
+    axis: str,
+    name: str,
+    options: Mapping[str, Any] | None,
+    where: str | None,
+    others: Mapping[str, Callable[[], Any]],
+) -> Any:
+    """Return a part of this name: one with options, or one of the ``others``, which must be given none."""
+    if name not in _WITH_OPTIONS[axis]:
+        if options:
+            raise PolicyError(
+                f"the {axis} '{name}' has no options",
+                where=where,
+                expected=f"{axis} = {' or '.join(_WITH_OPTIONS[axis])}, or no such table",
+                found=printable(", ".join(options))[:_SHOWN],
+            )
+        return others[name]()
+    part = _WITH_OPTIONS[axis][name]()
     prefix = f"{where}: {axis}-options." if where else f"{axis}-options."
     try:
         # A command line has texts only.

@@ -8,7 +8,8 @@ import numpy as np
 from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.fields import LATEST
 from pipistrelle.schedulers.maui.config.settings import MauiSettings
-from pipistrelle.schedulers.maui.limits.limits import Limits, Rows
+from pipistrelle.schedulers.maui.limits.arrays import Rows
+from pipistrelle.schedulers.maui.limits.limits import Limits
 from pipistrelle.schedulers.maui.priority.fairshare import Fairshare
 from pipistrelle.schedulers.maui.priority.priority import Priorities
 from pipistrelle.schedulers.maui.waiting import Bools, Floats, MauiQueue

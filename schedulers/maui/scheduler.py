@@ -16,8 +16,8 @@ from pipistrelle.protocol.units.masks import units_of
 from pipistrelle.schedulers.backfill.fills import Candidates, fill_windows
 from pipistrelle.schedulers.maui.calls import Calls
 from pipistrelle.schedulers.maui.config.settings import MauiSettings, Names
-from pipistrelle.schedulers.maui.limits.arrays import GrowingInts
-from pipistrelle.schedulers.maui.limits.limits import Limits, Rows
+from pipistrelle.schedulers.maui.limits.arrays import GrowingInts, Rows
+from pipistrelle.schedulers.maui.limits.limits import Limits
 from pipistrelle.schedulers.maui.priority.credentials import Credentials
 from pipistrelle.schedulers.maui.priority.fairshare import Fairshare
 from pipistrelle.schedulers.maui.priority.priority import Breakdown, Priorities

@@ -120,14 +120,28 @@ _METRICS: Final = {
     "MAXWC": ("WC", True),
     "MAXIJOB": ("IJOB", False),
 }
-_PER_JOB: Final = {
-    "MAXNODEPERJOB": "most_nodes_per_job",
-    "MAX.NODE": "most_nodes_per_job",
-    "MAXPROCPERJOB": "most_units_per_job",
-    "MAX.PROC": "most_units_per_job",
-    "MAX.WCLIMIT": "longest_job",
+
+
+def _read_limit(text: str) -> float:
+    """Return a limit, inf for none: 0, -1 or INFINITY."""
+    if text.upper() in _ENDLESS:
+        return inf
+    value = read_number(text, whole=True)
+    if value < -1:
+        raise BadValue("a whole number, or INFINITY")
+    return value if value > 0 else inf
+
+
+#: {attribute: (field, how its value is read)}
+_OF_ANY: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
+    "MAXNODEPERJOB": ("most_nodes_per_job", _read_limit),
+    "MAX.NODE": ("most_nodes_per_job", _read_limit),
+    "MAXPROCPERJOB": ("most_units_per_job", _read_limit),
+    "MAX.PROC": ("most_units_per_job", _read_limit),
+    "MAX.WCLIMIT": ("longest_job", lambda text: read_time(text) or inf),
+    "QDEF": ("default_qos", lambda text: read_names(text)[0]),
 }
-_QOS_ONLY: Final = {
+_QOS_ONLY: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
     "QTWEIGHT": ("queue_time_weight", read_number),
     "XFWEIGHT": ("xfactor_weight", read_number),
     "QTTARGET": ("queue_time_target", read_time),
@@ -159,7 +173,7 @@ _LIMIT: Final = re.compile(r"(MAX[A-Z]+?)(?:PER(USER|GROUP|ACCOUNT|CLASS|QOS)|\[
 
 #: the attributes of USERCFG and the like that are known, whether supported or not
 CREDENTIAL_ATTRIBUTES: Final = frozenset(
-    {"PRIORITY", "FSTARGET", "QDEF", *_METRICS, *_PER_JOB, *_QOS_ONLY, *_CREDENTIAL_LACKING}
+    {"PRIORITY", "FSTARGET", *_METRICS, *_OF_ANY, *_QOS_ONLY, *_CREDENTIAL_LACKING}
     | {f"{metric}PER{kind}" for metric in _METRICS for kind in KINDS}
 )
 
@@ -171,13 +185,8 @@ def credential_attribute(credential: Credential, kind: str, attribute: str, valu
     """
     if attribute in _CREDENTIAL_LACKING:
         raise NotSupported(_CREDENTIAL_LACKING[attribute])
-    if attribute in _PER_JOB:
-        read = read_time if attribute == "MAX.WCLIMIT" else _read_limit
-        return _set(credential, _PER_JOB[attribute], read(value) or inf)
     if (match := _LIMIT.fullmatch(attribute)) is not None and match[1] in _METRICS:
         return _with_limit(credential, match[1], match[2] or match[3], value)
-    if attribute == "QDEF":
-        return replace(credential, default_qos=read_names(value)[0])
     if kind == "SYS" and attribute in ("PRIORITY", "FSTARGET"):
         raise NotSupported("it would be the same for all jobs")
     if attribute == "PRIORITY":
@@ -188,24 +197,10 @@ def credential_attribute(credential: Credential, kind: str, attribute: str, valu
         if target < 0:
             raise BadValue("a number of percent, not below 0, with + - % or ^ behind it or nothing")
         return replace(credential, target=target, mode=mode)
-    field, reader = _QOS_ONLY[attribute]
-    if kind != "QOS":
+    field, reader = _OF_ANY.get(attribute) or _QOS_ONLY[attribute]
+    if attribute in _QOS_ONLY and kind != "QOS":
         raise NotSupported("it belongs to QOSCFG")
-    return _set(credential, field, reader(value))
-
-
-def _set(credential: Credential, field: str, value: Any) -> Credential:
-    return replace(credential, **{field: value})
-
-
-def _read_limit(text: str) -> float:
-    """Return a limit, inf for none: 0, -1 or INFINITY."""
-    if text.upper() in _ENDLESS:
-        return inf
-    value = read_number(text, whole=True)
-    if value < -1:
-        raise BadValue("a whole number, or INFINITY")
-    return value if value > 0 else inf
+    return replace(credential, **{field: reader(value)})
 
 
 def _with_limit(credential: Credential, attribute: str, per: str | None, value: str) -> Credential:

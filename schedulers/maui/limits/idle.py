@@ -8,12 +8,10 @@ from math import inf
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pipistrelle.schedulers.maui.limits.arrays import GrowingInts
+from pipistrelle.schedulers.maui.limits.arrays import GrowingInts, Rows
 from pipistrelle.schedulers.maui.waiting import Bools, Floats, Ints, MauiQueue
 
-Rows = NDArray[np.intp]
 #: limits with this many counters to fill anew or fewer are filled one by one
 _FEW: Final = 24
 _ROOM: Final = 16

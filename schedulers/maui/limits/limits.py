@@ -9,18 +9,15 @@ from collections.abc import Iterator, Mapping
 from math import inf
 from typing import Final, NamedTuple
 
-import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from pipistrelle.schedulers.maui.config.settings import KINDS, Credential, MauiSettings, Names
-from pipistrelle.schedulers.maui.limits.arrays import JOB, NODES, UNITS, AllowedRows, OutstandingRooms
+from pipistrelle.schedulers.maui.limits.arrays import JOB, NODES, UNITS, AllowedRows, OutstandingRooms, Rows
 from pipistrelle.schedulers.maui.limits.idle import IdleRows
 from pipistrelle.schedulers.maui.priority.credentials import Credentials
 from pipistrelle.schedulers.maui.waiting import Bools, Floats, MauiQueue
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 
-Rows = NDArray[np.intp]
 #: which limited thing: kind of credential (or SYS), its name, and within it the kind and name that it is limited per
 Counter = tuple[str, str, str | None, str | None]
 

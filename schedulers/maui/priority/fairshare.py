@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 from pipistrelle.protocol.base.state import Kept
 from pipistrelle.schedulers.maui.config.settings import KINDS, MauiSettings, TargetMode
 from pipistrelle.schedulers.maui.priority.credentials import Credentials
+from pipistrelle.schedulers.maui.waiting import Bools, Floats
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 #: names that there is room for at first
 _ROOM = 16
 
