@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any, Final
 
+from msgspec import UNSET
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -61,7 +62,10 @@ def print_summary(result: Result, setup: Setup, out: Path | None, console: Conso
     row("killed at their walltime", summary.killed_at_walltime, ",")
     if summary.killed:
         row("killed by the scheduler", summary.killed, ",")
-    if summary.unfinished:
+    if summary.running_at_end is not UNSET and summary.waiting_at_end is not UNSET:
+        row("running at the horizon, in no mean", summary.running_at_end, ",")
+        row("waiting at the horizon, in no mean", summary.waiting_at_end, ",")
+    elif summary.unfinished:
         row("unfinished", summary.unfinished, ",")
     row("makespan", summary.makespan, ",.0f", " s")
     row("utilisation", _percent(summary.utilisation), ".2f", " %")
@@ -87,8 +91,8 @@ def print_summary(result: Result, setup: Setup, out: Path | None, console: Conso
     row("  of it waiting for the scheduler", 100 * times.scheduler / times.total if times.total else None, ".0f", " %")
     console.print(table)
     if summary.reason != "completed":
-        # A failure's message follows as an error; that of a STOP is no error.
-        message = f" ({summary.message})" if summary.reason == "stopped" else ""
+        # A failure's message follows as an error; that of a STOP or horizon is no error.
+        message = f" ({summary.message})" if summary.reason in ("stopped", "horizon") else ""
         console.print(_plain(f"ended early: {summary.reason}{message}"), soft_wrap=True)
     if out is not None:
         console.print(_plain(f"outputs in {out}"), soft_wrap=True)

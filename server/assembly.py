@@ -1,6 +1,7 @@
 """Builds the engine of a run, with the parts that this run needs and no others."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import inf
 from typing import TYPE_CHECKING
 
 from pipistrelle.platforms.description import Platform
@@ -67,6 +68,7 @@ def make_engine(
         jobs,
         features=features,
         strict=setup.strict,
+        until=setup.until,
         observers=observers,
         machine=setup.machine if setup.has_work else None,
         profiles=setup.workloads["w0"].table,
@@ -82,6 +84,7 @@ def native_engine(
     *,
     features: Sequence[Feature] = (),
     strict: bool = False,
+    until: float = inf,
     observers: Sequence[Observer] = (),
     machine: "SimGridPlatform | None" = None,
     profiles: Mapping[str, Profile] | None = None,
@@ -98,7 +101,7 @@ def native_engine(
         the machine.
     jobs
         by ascending submit time; taken one at a time.
-    features, strict, observers
+    features, strict, until, observers
         as of `make_engine` and `Engine`.
     machine, profiles
         its hosts, where jobs have work that takes as long as these decide, and the jobs' profiles by name.
@@ -130,4 +133,4 @@ def native_engine(
         holds=not aware,
     )
     verdicts = Verdicts(clockwork, lives, begins.workloads)
-    return Engine(begins, clockwork, lives, arrivals, verdicts, failures, strict=strict)
+    return Engine(begins, clockwork, lives, arrivals, verdicts, failures, strict=strict, until=until)

@@ -1,6 +1,7 @@
 """What is said of a run before it begins: to its scheduler, and to those who read its outputs."""
 
 import hashlib
+from math import inf
 from typing import Any
 
 import msgspec
@@ -42,6 +43,7 @@ def describe_run(setup: Setup) -> dict[str, Any]:
         },
         "dropped": setup.dropped,
         "strict": setup.strict,
+        **({} if setup.until == inf else {"until": setup.until}),
         "hosts_sha256": None if hosts is None else hashlib.sha256(msgspec.json.encode(hosts)).hexdigest(),
         "reliability": None if setup.reliability is None else setup.reliability.describe(),
         "batsim": None if setup.batsim is None else msgspec.to_builtins(setup.batsim),

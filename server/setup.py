@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -49,6 +50,8 @@ class Setup:
         how single jobs meet failures, by their ids with prefix, where the workload says it.
     remarks
         what a user should be told of before the run.
+    until
+        the horizon in seconds: nothing happens then or later.
     """
 
     platform: Platform
@@ -61,6 +64,7 @@ class Setup:
     conditions: dict[str, tuple[Condition, ...]] = field(default_factory=dict)
     resiliences: dict[str, Resilience] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
+    until: float = inf
 
     @classmethod
     def of(

@@ -190,7 +190,7 @@ def simulate(
         failure = error
     except KeyboardInterrupt:  # a second one, while the scheduler was being told of the first
         failure = Interrupted("interrupted again", where=f"simulated time {engine.now!r}")
-    summary = simulation.metrics.summary()
+    summary = simulation.metrics.summary(engine.cluster.running.values())
     if outputs is not None:
         try:
             outputs.after(summary)

@@ -105,6 +105,11 @@ _SIMULATION = (
         callback=_steps,
         help="Change the workload first, as 'pipistrelle workload' does: 'scale --load 0.9'; may be repeated.",
     ),
+    click.option(
+        "--until",
+        metavar="TIME",
+        help="End the run then, whatever still runs or waits: '30d' after time 0, or a date; default: at its end.",
+    ),
     click.option("--strict", is_flag=True, help="End the run, with exit code 3, at the first illegal decision."),
     DIALECT,
     click.option(

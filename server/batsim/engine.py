@@ -75,4 +75,5 @@ def batsim_engine(
     )
     verdicts = BatsimVerdicts(clockwork, lives, begins.workloads, registry, options, switchboard, hosts)
     # This dialect has no word for a decision that is rejected.
-    return Engine(begins, clockwork, lives, arrivals, verdicts, [*parts, switchboard, events, *failures], strict=True)
+    happens = [*parts, switchboard, events, *failures]
+    return Engine(begins, clockwork, lives, arrivals, verdicts, happens, strict=True, until=setup.until)

@@ -6,6 +6,7 @@ sent before the scheduler is ready again.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from math import inf
 from typing import Any, Final, Protocol
 
 from pipistrelle.protocol.base.state import message_of, plain
@@ -74,6 +75,8 @@ class Engine:
         what else happens by itself in this run.
     strict
         whether an illegal decision ends the run (`DecisionRefused`) instead of being rejected.
+    until
+        the horizon in seconds, above 0: the run is over before anything that happens then or later.
     """
 
     def __init__(
@@ -86,6 +89,7 @@ class Engine:
         parts: Sequence[Part] = (),
         *,
         strict: bool = False,
+        until: float = inf,
     ) -> None:
         self.cluster = clockwork.cluster
         self.lives = lives
@@ -95,6 +99,7 @@ class Engine:
         self.verdicts = verdicts
         self._parts = tuple(parts)
         self._strict = strict
+        self._until = until
         self._begins: SimulationBeginsData | None = begins
         self._handlers = table_of(
             {DECISION: self._decide, READY: lambda _: None},
@@ -149,6 +154,9 @@ class Engine:
             if entry[0] != clockwork.now:
                 if ledger.idle != self._settled or lives.unsettled:
                     self._settle()
+                if entry[0] >= self._until:
+                    clockwork.now = self._until
+                    return None
                 clockwork.now = entry[0]
             handlers[entry[1]](entry[3])
             happen(entry[0], handlers)
@@ -257,8 +265,10 @@ class Engine:
     def end(self, reason: EndReason, message: str = "") -> Notice:
         """Return the last notice, which tells the scheduler that the run is over, and why."""
         clockwork = self.clockwork
-        if clockwork.stopped is not None and reason == "completed":
-            reason, message = "stopped", clockwork.stopped
+        if reason == "completed" and (clockwork.stopped is not None or clockwork.now == self._until):
+            reason, message = "stopped", clockwork.stopped or ""
+            if clockwork.now == self._until:  # a decision to stop comes earlier
+                reason, message = "horizon", f"simulated time {clockwork.now!r} is the run's horizon"
             if self.cluster.waiting or self.cluster.running:
                 message = f"{message} ({describe_waiting(self.cluster)})"
         self._ended = (reason, message)

@@ -1,10 +1,11 @@
 """The figures of a run, gathered while it goes on."""
 
 from array import array
+from collections.abc import Iterable
 from math import fsum
 from typing import Any, Final
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from pipistrelle.protocol.fields import EndReason
 from pipistrelle.server.engine.jobs import Job
@@ -25,6 +26,9 @@ class Summary(Struct, frozen=True, kw_only=True):
     between the first submission and the last end that jobs held. ``bounded_slowdown`` of a job is
     max(1, (wait + execution time) / max(execution time, 10 s)), its ``slowdown`` (wait + execution time) / execution
     time, 1 for a job of no execution time. A mean without jobs is None.
+
+    Of a run that ended at its horizon, ``horizon`` (s), the unfinished jobs are ``running_at_end`` or
+    ``waiting_at_end``; `utilisation` and `computing` are up to then, with what the running ones held so far.
     """
 
     reason: EndReason
@@ -53,6 +57,9 @@ class Summary(Struct, frozen=True, kw_only=True):
     computing: float
     #: None unless nodes can fail
     reliability: ReliabilitySummary | None = None
+    horizon: float | UnsetType = UNSET
+    running_at_end: int | UnsetType = UNSET
+    waiting_at_end: int | UnsetType = UNSET
 
 
 class Metrics(Observer):
@@ -90,6 +97,7 @@ class Metrics(Observer):
         self._last_end = 0.0
         self._reason: EndReason = "error"
         self._message = ""
+        self._end = 0.0
 
     def begins(self, now: float, units: int) -> None:
         """Remember the machine's size."""
@@ -128,8 +136,8 @@ class Metrics(Observer):
         self._states[job.state] = self._states.get(job.state, 0) + 1
 
     def ends(self, now: float, reason: EndReason, message: str) -> None:
-        """Keep why the run ended."""
-        self._reason, self._message = reason, message
+        """Keep when and why the run ended."""
+        self._end, self._reason, self._message = now, reason, message
 
     def state(self) -> dict[str, Any]:
         """Return what was counted so far, as plain values."""
@@ -146,8 +154,11 @@ class Metrics(Observer):
         for name in _COUNTED:
             setattr(self, name, state[name])
 
-    def summary(self) -> Summary:
-        """Return the figures so far; sums are exact (fsum), hence independent of the order of the jobs."""
+    def summary(self, running: Iterable[Job] = ()) -> Summary:
+        """Return the figures so far; sums are exact (fsum), hence independent of the order of the jobs.
+
+        ``running`` are the jobs that ran when the run ended; they count if it ended at its horizon.
+        """
         waits, runs = self._waits, self._runs
         count = len(waits)
         ordered = sorted(waits)
@@ -156,8 +167,11 @@ class Metrics(Observer):
         bounded = [max(1.0, total / max(run, TAU)) for total, run in zip(turnarounds, runs, strict=True)]
         states = self._states
         ended = sum(states.values())
-        computing = fsum(self._busy)
-        span = self._last_end - (self._first_submit or 0.0)
+        cut = [(self._end - job.start) * len(job.alloc) for job in running] if self._reason == "horizon" else []
+        computing = fsum([*self._busy, *cut])
+        unfinished = self.submitted_jobs - ended
+        horizon = self._end if self._reason == "horizon" else UNSET
+        span = (self._last_end if horizon is UNSET else horizon) - (self._first_submit or 0.0)
         return Summary(
             reason=self._reason,
             message=self._message,
@@ -166,10 +180,10 @@ class Metrics(Observer):
             killed_at_walltime=states.get("COMPLETED_WALLTIME_REACHED", 0),
             killed=states.get("COMPLETED_KILLED", 0),
             rejected=states.get("REJECTED", 0),
-            unfinished=self.submitted_jobs - ended,
+            unfinished=unfinished,
             dropped=self._dropped,
             makespan=self._last_end,
-            utilisation=computing / (self._units * span) if count and span > 0 and not self._shared else None,
+            utilisation=computing / (self._units * span) if (count or cut) and span > 0 and not self._shared else None,
             mean_wait=fsum(waits) / count if count else None,
             median_wait=_quantile(ordered, 0.5),
             p95_wait=_quantile(ordered, 0.95),
@@ -183,6 +197,9 @@ class Metrics(Observer):
             units=self._units,
             computing=computing,
             reliability=None if self._reliability is None else self._reliability.summary(),
+            horizon=horizon,
+            running_at_end=UNSET if horizon is UNSET else len(cut),
+            waiting_at_end=UNSET if horizon is UNSET else unfinished - len(cut),
         )
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+from msgspec import UNSET
 
 from pipistrelle.server.errors import OutputFailed
 from pipistrelle.server.outputs.metrics import Summary
@@ -23,6 +24,7 @@ def schedule_csv(summary: Summary, version: str) -> str:
     """Return Batsim's schedule file: its header and one line."""
     killed = summary.killed_at_walltime + summary.killed
     finished = summary.completed + killed
+    span = summary.makespan if summary.horizon is UNSET else summary.horizon
     unavailable = 0.0 if summary.reliability is None else summary.reliability.unavailable
     values = [
         f"pipistrelle {version}",
@@ -46,7 +48,7 @@ def schedule_csv(summary: Summary, version: str) -> str:
         "",
         _seconds(summary.completed / summary.jobs if summary.jobs else 0.0),
         _seconds(summary.computing),
-        _seconds(summary.units * summary.makespan - summary.computing - unavailable),
+        _seconds(summary.units * span - summary.computing - unavailable),
         *[_seconds(0.0)] * 3,
         _seconds(unavailable),
     ]

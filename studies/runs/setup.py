@@ -1,5 +1,9 @@
 """What a run's description leads to: its inputs read, its setup made."""
 
+from dataclasses import replace
+
+from pipistrelle.protocol.base.errors import PipistrelleError
+from pipistrelle.protocol.base.lengths import parse_seconds
 from pipistrelle.protocol.base.log import logger
 from pipistrelle.server.setup import Setup
 from pipistrelle.studies.inputs.named import InputError, load_machine, load_workload, platform_for, units_remark
@@ -16,6 +20,30 @@ def load_setup(spec: RunSpec) -> Setup:
     PipistrelleError
         when an input is wrong, or they do not go together.
     """
+    setup = _load_setup(spec)
+    return setup if spec.until is None else replace(setup, until=_horizon(spec.until, setup))
+
+
+def _horizon(text: str, setup: Setup) -> float:
+    """Return the time in seconds after time 0 that a user gives: a length, or a date."""
+    from pipistrelle.platforms.maintenance import Calendar  # most runs have no horizon
+
+    words = text.removeprefix("@").split()
+    try:
+        if not words or words[0].count("-") < 2:
+            return parse_seconds(" ".join(words), "time")
+        calendar = Calendar(setup.epoch, setup.timezone)
+        moment, used = calendar.read(words, "time")
+        if used < len(words) or moment.seconds <= 0:
+            raise InputError("a horizon is one time after time 0", expected=f"after {calendar.zero()}", found=text)
+    except PipistrelleError as error:
+        raise InputError(
+            error.what, where="--until", expected=error.expected, found=error.found, hint=error.hint
+        ) from None
+    return moment.seconds
+
+
+def _load_setup(spec: RunSpec) -> Setup:
     if spec.batsim is not None:
         from pipistrelle.studies.runs.batsim import load_batsim_setup  # most runs start without it
 

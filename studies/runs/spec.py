@@ -55,6 +55,8 @@ class RunSpec(PolicySpec, frozen=True, kw_only=True, forbid_unknown_fields=True,
         what is done with the workload before it is simulated, step by step.
     strict
         whether an illegal decision ends the run; in Batsim's way it always does.
+    until
+        when the run ends, whatever still runs or waits: a length of time after time 0, or a date; None: at its end.
     dialect
         which protocol scheduler and server speak.
     failures, repair, seed, reliability_factor
@@ -80,6 +82,7 @@ class RunSpec(PolicySpec, frozen=True, kw_only=True, forbid_unknown_fields=True,
     timezone: str | None = None
     transform: tuple[AnyStep, ...] = ()
     strict: bool = False
+    until: str | None = None
     dialect: Literal["native", "batsim"] = "native"
     failures: tuple[str, ...] = ()
     repair: str | None = None

@@ -11,8 +11,9 @@ PLATFORM = """<?xml version='1.0'?>
 </zone></platform>"""
 ROWS = tuple((number, 40 * number, 300 + 7 * number, 1 + number % 3, 900) for number in range(1, 40))
 CFG = "BACKFILLPOLICY FIRSTFIT\nQUEUETIMEWEIGHT 1\n"
+FAILURES = ("--failures", "exponential,mtbf=2h", "--repair", "10min")
 CASES = {
-    "failures": ["-p", "tiny", "--failures", "exponential,mtbf=2h", "--repair", "10min", "--checkpoint", "60"],
+    "failures": ["-p", "tiny", *FAILURES, "--checkpoint", "60"],
     "maui": ["-p", "tiny", "--scheduler", "maui", "--config", "maui.cfg"],
     "transforms": [
         "-p",
@@ -23,6 +24,8 @@ CASES = {
         "scale --load 0.7 then copy --times 2",
     ],
     "batsim": ["-p", "tiny", "--dialect", "batsim", "--scheduler", "easy-sjbf"],
+    "horizon": ["-p", "tiny", "--until", "1h", "--poll", "30s", *FAILURES],
+    "horizon-batsim": ["-p", "tiny", "--dialect", "batsim", "--scheduler", "easy-sjbf", "--until", "1h"],
     "parts": [
         "-p",
         "hosts.xml",
@@ -60,7 +63,7 @@ def test_a_run_is_repeated_byte_for_byte(inputs, case):
     first = outputs(inputs, "first")
     assert outputs(inputs, "sockets") == first
     assert b"COMPLETED_SUCCESSFULLY" in first["out_jobs.csv"]
-    if case != "batsim":
+    if "batsim" not in case:
         inputs.run("run", "first/out_command.json", "--in-process", "--out", "process").ok()
         assert outputs(inputs, "process") == first
     assert "valid" in inputs.run("validate", "first/out_command.json").ok().out
