@@ -29,7 +29,7 @@ from pipistrelle.schedulers.catalogue.presets import library
 from pipistrelle.schedulers.catalogue.registry import make_policy
 from pipistrelle.schedulers.maui.config.read import parse_maui_config
 from pipistrelle.schedulers.maui.policy import make_maui
-from pipistrelle.schedulers.maui.priority.order import MauiOrder
+from pipistrelle.schedulers.orders.maui import MauiOrder
 from pipistrelle.schedulers.policy.compose import ComposedPolicy, compose
 from pipistrelle.schedulers.policy.interfaces import Policy
 from pipistrelle.schedulers.policy.polling import Polling
