@@ -212,14 +212,45 @@ def test_a_workload_is_described(shell, log):
 
 
 def test_a_workload_is_drawn(shell, log):
-    """The picture is XML, with a cell for each class of size and run time, and each hour of the week."""
+    """The picture is XML; its texts name classes and hours, and count the jobs of each; equal logs give equal bytes."""
     out = shell.run("workload", "describe", log, "--picture", "p.svg").ok().out
     root = ElementTree.fromstring((shell.folder / "p.svg").read_text())  # noqa: S314 - we wrote it
 
     assert out.endswith("picture in p.svg\n")
-    cells = root.findall(".//{http://www.w3.org/2000/svg}title")
-    assert len(cells) == 5 * 7 + 7 * 24
-    assert sum(int(cell.text.split()[0]) for cell in cells) == 5 + 5
+    texts = [text.text for text in root.findall(".//{http://www.w3.org/2000/svg}text")]
+    above, below = (
+        texts.index("jobs by units and run time"),
+        texts.index("submissions by weekday and hour (Europe/Stockholm)"),
+    )
+    assert texts[texts.index("< 1 min") : above] == [
+        *("< 1 min", "< 10 min", "< 1 h", "< 4 h", "< 12 h", "< 24 h", "more"),
+        *("1", "2-3", "4-7", "8-15", "16-31"),
+        *("1", "1", "1", "1", "1"),
+    ]
+    assert texts[texts.index("Sun") : below] == [
+        "Sun",
+        "Sat",
+        "Fri",
+        "Thu",
+        "Wed",
+        "Tue",
+        "Mon",
+        "1",
+        "1",
+        "1",
+        "1",
+        "1",
+    ]
+    assert texts[-1] == "log: 5 jobs"
+    shell.run("workload", "describe", log, "--picture", "again.svg").ok()
+    assert (shell.folder / "again.svg").read_bytes() == (shell.folder / "p.svg").read_bytes()
+
+
+def test_a_picture_needs_what_draws_it(shell, log):
+    """Without matplotlib the extra that brings it is named."""
+    shell.write("matplotlib.py", "raise ImportError")
+    outcome = shell.run("workload", "describe", log, "--picture", "p.svg")
+    outcome.failed(2, "needs matplotlib", "pip install 'pipistrelle[report]'")
 
 
 def test_a_workload_without_jobs_that_can_run_is_described(shell):
