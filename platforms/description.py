@@ -6,7 +6,6 @@ nodes, cores or GPUs) are numbered likewise, node by node, so that the units of 
 
 import math
 import re
-from bisect import bisect_right
 from functools import cached_property
 from itertools import accumulate
 from typing import Final, Literal
@@ -227,34 +226,6 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             f"platform '{self.name}' has no pool {shown(name)}",
             hint=did_you_mean(name, [pool.name for pool in self.pools]),
         )
-
-    def node_of_unit(self, unit: int) -> int:
-        """Return the number of the node that `unit` belongs to.
-
-        Raises
-        ------
-        ValueError
-            if the machine has no such unit.
-        """
-        if not 0 <= unit < self.units:
-            raise ValueError(f"platform '{self.name}' has units 0 to {self.units - 1}, not {unit}")
-        at = bisect_right(self._first_units, unit) - 1
-        return self._first_nodes[at] + (unit - self._first_units[at]) // self.pools[at].units_per_node
-
-    def units_of_node(self, node: int) -> NodeSet:
-        """Return the units of the node with number `node`.
-
-        Raises
-        ------
-        ValueError
-            if the machine has no such node.
-        """
-        if not 0 <= node < self.nodes:
-            raise ValueError(f"platform '{self.name}' has nodes 0 to {self.nodes - 1}, not {node}")
-        at = bisect_right(self._first_nodes, node) - 1
-        each = self.pools[at].units_per_node
-        first = self._first_units[at] + (node - self._first_nodes[at]) * each
-        return NodeSet.interval(first, first + each - 1)
 
 
 def homogeneous(units: int, name: str) -> Platform:

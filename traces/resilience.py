@@ -19,9 +19,6 @@ Requeue = Literal["original", "back", "never"]
 RestartWalltime = Literal["full", "rest"]
 #: whether dumps and reads take of the walltime that a user asked for, or it is extended by what they are expected to be
 Walltime = Literal["asked", "extended"]
-REQUEUES: Final[tuple[Requeue, ...]] = ("original", "back", "never")
-RESTART_WALLTIMES: Final[tuple[RestartWalltime, ...]] = ("full", "rest")
-WALLTIMES: Final[tuple[Walltime, ...]] = ("asked", "extended")
 
 _LONGEST: Final = 1e9
 _TIME: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([a-z]*)", re.ASCII)

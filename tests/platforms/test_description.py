@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from pipistrelle.platforms.describe import describe
 from pipistrelle.platforms.description import MOST_UNITS, Platform, Pool, homogeneous
 from pipistrelle.platforms.errors import PlatformError
+from pipistrelle.platforms.topology.numbering import NodeUnits
 from pipistrelle.protocol.events import PlatformInfo
+from pipistrelle.protocol.units.nodesets import NodeSet
 
 
 @dataclass
@@ -46,9 +48,10 @@ def test_units_are_numbered_pool_by_pool_and_node_by_node(sizes):
 
     assert platform.units == len(counted.node_of_unit)
     assert platform.nodes == counted.node_of_unit[-1] + 1
-    assert [platform.node_of_unit(unit) for unit in range(platform.units)] == counted.node_of_unit
+    numbering = NodeUnits.of(platform)
+    assert [numbering.nodes_of(NodeSet.of([unit])).first for unit in range(platform.units)] == counted.node_of_unit
     for node in range(platform.nodes):
-        assert list(platform.units_of_node(node)) == [
+        assert list(numbering.units_of(NodeSet.of([node]))) == [
             unit for unit, its_node in enumerate(counted.node_of_unit) if its_node == node
         ]
     for pool, group in zip(pools, platform.info.pools, strict=True):
@@ -111,16 +114,6 @@ def test_no_two_nodes_have_one_name():
     """A name stands once on a machine, in whatever pools."""
     with pytest.raises(PlatformError, match="two nodes are called 'n10'"):
         Platform(name="m", pools=(Pool(name="a", nodes=9, names="n[2-10]"), Pool(name="b", nodes=2, names="n[10-11]")))
-
-
-@pytest.mark.parametrize("unit", [-1, 4])
-def test_numbers_outside_the_machine_are_refused(unit):
-    """Asking for a unit or node that does not exist raises ValueError with the machine's range."""
-    platform = homogeneous(4, "four")
-    with pytest.raises(ValueError, match=f"'four' has units 0 to 3, not {unit}"):
-        platform.node_of_unit(unit)
-    with pytest.raises(ValueError, match=f"'four' has nodes 0 to 3, not {unit}"):
-        platform.units_of_node(unit)
 
 
 def test_an_unknown_pool_is_refused():

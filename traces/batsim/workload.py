@@ -13,7 +13,7 @@ from pipistrelle.traces.batsim.json_faults import json_faults
 from pipistrelle.traces.batsim.profile_reader import ProfileTable, closest
 from pipistrelle.traces.batsim.profiles import ranks_of, require_ranks, runtime_of
 from pipistrelle.traces.errors import TraceError
-from pipistrelle.traces.files import PathText, open_trace, trace_name
+from pipistrelle.traces.files import PathText, trace_name
 from pipistrelle.traces.workload import LABELS, LARGEST, Workload, decimal_text
 
 FORMAT: Final = "Batsim JSON"
@@ -68,12 +68,6 @@ _JOB = msgspec.json.Decoder(_Job)
 _TEXT = msgspec.json.Decoder(str)
 _WHOLE = re.compile(rb"-?[0-9]{1,18}")
 _MOST = decimal_text(LARGEST)
-
-
-def read_batsim(path: PathText) -> Workload:
-    """Read a workload in Batsim's JSON, plain or compressed; see `parse_batsim`."""
-    with open_trace(path) as stream:
-        return parse_batsim(stream.read(), path)
 
 
 def parse_batsim(data: bytes, path: PathText) -> Workload:

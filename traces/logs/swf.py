@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pipistrelle.protocol.base.errors import quoted
 from pipistrelle.traces.clean import require_ids, require_runtimes
 from pipistrelle.traces.errors import TraceError
-from pipistrelle.traces.files import PathText, binary_file, open_trace, trace_name
+from pipistrelle.traces.files import PathText, binary_file, trace_name
 from pipistrelle.traces.logs.swf_numbers import numbered
 from pipistrelle.traces.workload import LARGEST, Floats, Ints, Workload, decimal_text, decimal_texts
 
@@ -58,12 +58,6 @@ _BLOCK = 4096  # lines converted at once: large enough for numpy, small enough t
 _DIRECTIVE = re.compile(r";\s*([A-Z][A-Za-z]*)\s*:(.*)")
 _CONTINUED = re.compile(r";(\t|\s{2})")
 _COUNT = re.compile(r"[0-9]{1,15}")
-
-
-def read_swf(path: PathText, *, sort: bool = False) -> Workload:
-    """Read a workload in SWF, plain or compressed; see `parse_swf`."""
-    with open_trace(path) as stream:
-        return parse_swf(stream, path, sort=sort)
 
 
 def parse_swf(stream: io.BufferedReader, path: PathText, *, sort: bool = False) -> Workload:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
 from math import inf
-from typing import Final, NamedTuple, Self, cast
+from typing import Final, NamedTuple, cast
 
 from pipistrelle.schedulers.maui.config.parameters import PARAMETERS, Value
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
@@ -135,13 +135,6 @@ class MauiSettings:
     def flag(self, name: str) -> bool:
         """Return the value of a parameter that is TRUE or FALSE."""
         return bool(self.values.get(name, PARAMETERS[name].default))
-
-    def with_values(self, **values: Value) -> Self:
-        """Return the same with other values, by the parameters' names."""
-        unknown = values.keys() - PARAMETERS.keys()
-        if unknown:
-            raise ValueError(f"there are no parameters {sorted(unknown)}")
-        return type(self)({**self.values, **values}, self.credentials, self.system, self.stacks, self.standing)
 
     def own(self, kind: str, name: str | None) -> Credential | None:
         """Return the attributes of one credential itself, None if the file does not name it."""

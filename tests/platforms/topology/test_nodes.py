@@ -26,13 +26,18 @@ def test_units_and_nodes_go_together(sizes: list[tuple[int, int]], data: st.Data
     platform = Platform(name="m", pools=pools)
     numbering = NodeUnits.of(platform)
     nodes = data.draw(st.sets(st.integers(0, platform.nodes - 1)))
-    units = {unit for node in nodes for unit in platform.units_of_node(node)}
+    node_of = [node for node in range(platform.nodes) for _ in range(_pool_of(node, pools).units_per_node)]
+    units = {unit for unit, node in enumerate(node_of) if node in nodes}
 
     assert set(numbering.units_of(NodeSet.of(nodes))) == units
     assert set(numbering.nodes_of(NodeSet.of(units))) == nodes
     assert set(numbering.nodes_of(NodeSet.of({unit for unit in units if unit % 2}))) == {
-        platform.node_of_unit(unit) for unit in units if unit % 2
+        node_of[unit] for unit in units if unit % 2
     }
+
+
+def _pool_of(node: int, pools: tuple[Pool, ...]) -> Pool:
+    return [pool for pool in pools for _ in range(pool.nodes)][node]
 
 
 def test_the_table_has_what_the_pools_say() -> None:

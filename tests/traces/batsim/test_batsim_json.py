@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipistrelle.traces.batsim.workload import RegisteredJob, job_of_json, read_batsim
+from pipistrelle.traces.batsim.workload import RegisteredJob, job_of_json
 from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.load import load
 
@@ -42,7 +42,7 @@ def test_reads_what_batsim_reads(tmp_path):
             description="x",
         )
     )
-    workload = read_batsim(path)
+    workload = load(path)
     assert (workload.name, workload.source, workload.machine_size) == ("w", "w.json", 4)
     assert (workload.epoch, workload.timezone, workload.header, workload.columns) == (None, None, {}, {})
     assert workload.ids == ["c", "4", "b", "9"]

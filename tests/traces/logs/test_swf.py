@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.load import load, save
-from pipistrelle.traces.logs.swf import FIELDS, read_swf
+from pipistrelle.traces.logs.swf import FIELDS
 from pipistrelle.traces.workload import Workload
 
 SHARED_FOLDER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -29,7 +29,7 @@ def test_every_field(tmp_path):
         "5 10 3 100.5 4 99.25 1024 -1 200 2048 1 7 2 11 12 13 4 60\r\n"
         "6 10.0 -1 1 4.0 -1 -1 2 -1 -1 0 8 2 -1 -1 -1 -1 -1"
     )
-    workload = read_swf(path)
+    workload = load(path)
     assert (workload.name, workload.source, workload.machine_size) == ("log", "log.swf", 16)
     assert (workload.epoch, workload.timezone, workload.profiles) == (1000.0, "Europe/Oslo", None)
     assert workload.header["Note"] == "one\ntwo\nthree"
@@ -74,7 +74,7 @@ def test_header(tmp_path, job_line, header, expected):
     """Directives give machine size, epoch and time zone; one that says nothing usable is no error."""
     path = tmp_path / "x.swf"
     path.write_text(header + job_line(), encoding="utf-8")
-    workload = read_swf(path)
+    workload = load(path)
     assert (workload.machine_size, workload.epoch, workload.timezone) == expected
 
 
@@ -82,7 +82,7 @@ def test_comments_may_have_odd_bytes(tmp_path, job_line):
     """Comments that are not UTF-8 are read leniently, before and between the jobs."""
     path = tmp_path / "x.swf"
     path.write_bytes(b"; Computer: Mj\xf6lner\n" + job_line().encode() + b"; \xff\n" + job_line({1: 2}).encode())
-    workload = read_swf(path)
+    workload = load(path)
     assert workload.header == {"Computer": "Mj\ufffdlner"}
     assert len(workload) == 2
 
@@ -91,7 +91,7 @@ def test_sort(tmp_path, job_line):
     """With sort the jobs come by submit time, equal ones as in the file."""
     path = tmp_path / "x.swf"
     path.write_text("".join(job_line({1: job, 2: submit}) for job, submit in ((3, 9), (8, 5), (7, 5), (1, 9))))
-    workload = read_swf(path, sort=True)
+    workload = load(path, sort=True)
     assert workload.ids == ["8", "7", "3", "1"]
     assert workload.submit.tolist() == [5, 5, 9, 9]
 
