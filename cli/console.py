@@ -13,6 +13,7 @@ from pipistrelle.protocol.base.log import logger, prepare_log
 
 if TYPE_CHECKING:
     from loguru import Logger
+    from rich.text import Text
 
     from pipistrelle.server.engine.observers import Observer
     from pipistrelle.server.setup import Setup
@@ -98,3 +99,10 @@ def print_facts(facts: Sequence[tuple[str, str]], indent: str = "") -> None:
     width = max((len(heading) for heading, _ in facts), default=0)
     for heading, text in facts:
         click.echo(printable(f"{indent}{heading:<{width}}  {text}".rstrip()))
+
+
+def plain(text: str, style: str = "") -> "Text":
+    """Return what may quote a scheduler or a file: no markup, no control of the terminal."""
+    from rich.text import Text  # most errors are said without it
+
+    return Text(printable(text), style)

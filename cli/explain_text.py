@@ -6,8 +6,8 @@ from typing import Final, TypeVar
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console
-from rich.text import Text
 
+from pipistrelle.cli.console import plain
 from pipistrelle.protocol.base.errors import printable
 from pipistrelle.studies.explain.explanation import Explanation, Sample
 from pipistrelle.studies.explain.limits import Stretch
@@ -39,7 +39,7 @@ def print_explanation(explanation: Explanation, at: float | None, look: Look | N
     """Print the answer in one sentence, then what it is made of; with ``at`` (s) that moment alone."""
 
     def say(text: str, style: str = "") -> None:
-        console.print(_plain(text, style), soft_wrap=True)
+        console.print(plain(text, style), soft_wrap=True)
 
     say(explanation.answer, "bold")
     walltime = "no walltime" if explanation.requested is None else f"walltime {duration(explanation.requested)}"
@@ -94,9 +94,9 @@ def _print_moment(explanation: Explanation, at: float, look: Look | None, consol
         for name, value in (look.terms or {}).items():
             lines.append(f"{name}: {value:.10g}")
     since = "" if look is None or look.time == at else f", as the scheduler left it at {look.time:.10g} s"
-    console.print(_plain(f"At {at:.10g} s{since}:"), soft_wrap=True)
+    console.print(plain(f"At {at:.10g} s{since}:"), soft_wrap=True)
     for line in lines:
-        console.print(_plain(f"  {line}"), soft_wrap=True)
+        console.print(plain(f"  {line}"), soft_wrap=True)
 
 
 def _print_timeline(stretches: Sequence[Stretch], console: Console) -> None:
@@ -148,7 +148,7 @@ def _print_priorities(samples: Sequence[Sample], console: Console) -> None:
         rows.append([f"{one.time:.10g}", "" if one.place is None else f"{one.place:,}", *values])
     _print_table("Priority", ["at, s", "place", *names], rows, len(samples), None, console)
     if idle:
-        console.print(_plain(f"  always 0: {', '.join(idle)}"), soft_wrap=True)
+        console.print(plain(f"  always 0: {', '.join(idle)}"), soft_wrap=True)
 
 
 def _print_passed_by(passed_by: Sequence[Passing], console: Console) -> None:
@@ -232,17 +232,12 @@ def _print_table(
             shown = cell if cell_len(cell) <= width else set_cell_size(cell, width - 1) + "\N{HORIZONTAL ELLIPSIS}"
             gap = " " * (width - cell_len(shown))
             line += f"  {shown}{gap}" if name in (text, "job") else f"  {gap}{shown}"
-        console.print(_plain(line.rstrip(), style), soft_wrap=True)
+        console.print(plain(line.rstrip(), style), soft_wrap=True)
 
-    console.print(_plain(title, "bold"), soft_wrap=True)
+    console.print(plain(title, "bold"), soft_wrap=True)
     say(columns, "dim")
     for row in rows:
         if row is None:
             console.print(f"  ... {whole - _MOST_ROWS:,} more (--json)", soft_wrap=True)
         else:
             say([printable(cell) for cell in row])
-
-
-def _plain(text: str, style: str = "") -> Text:
-    """Return what may quote a scheduler or a file: no markup, no control of the terminal."""
-    return Text(printable(text), style)

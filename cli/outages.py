@@ -1,8 +1,7 @@
 """``pipistrelle outages``: making, describing and fitting streams of failures."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,8 +12,6 @@ from pipistrelle.studies.failures import MODELS
 
 if TYPE_CHECKING:
     from pipistrelle.traces.outages.log import OutageLog
-
-_T = TypeVar("_T")
 
 _CLASS = click.option("--class", "only", metavar="NAME", help="Take one class of nodes: a system of LANL's, ...")
 _BEGIN = click.option("--begin", metavar="TIME", help="Take what begins from then on: a date, or a time after time 0.")
@@ -156,6 +153,7 @@ def fit_command(
     from pipistrelle.platforms.failures.fitted import to_toml
     from pipistrelle.protocol.base.lengths import parse_seconds
     from pipistrelle.studies.failures.fits import fit_log
+    from pipistrelle.studies.inputs.named import said_of
     from pipistrelle.traces.files import write_trace
     from pipistrelle.traces.outages.load import load_outage_log
 
@@ -163,6 +161,8 @@ def fit_command(
     log = _part(load_outage_log(file), only, numbers, begin, end)
     if nodes is not None:
         log = log.with_silent(nodes)
+    with said_of("--age"):
+        up_for = 0.0 if age is None else parse_seconds(age, "node's age")
     fitted = fit_log(
         log,
         name=name or log.name,
@@ -170,7 +170,7 @@ def fit_command(
         source=_source(log, only, numbers),
         model=model,
         confidence=confidence,
-        age=_of_option("--age", lambda: parse_seconds(age, "node's age")) if age is not None else 0.0,
+        age=up_for,
     )
     text = to_toml(fitted)
     if output is None:
@@ -186,32 +186,24 @@ def fit_command(
 
 def _part(log: "OutageLog", only: str | None, numbers: str | None, begin: str | None, end: str | None) -> "OutageLog":
     from pipistrelle.protocol.units.nodesets import NodeSet
-    from pipistrelle.studies.inputs.named import InputError
+    from pipistrelle.studies.inputs.named import InputError, said_of
     from pipistrelle.studies.inputs.outages import clock_time
 
     if only is not None:
         log = log.only(only)
     if numbers is not None:
-        log = log.numbered(_of_option("--numbers", lambda: NodeSet.parse(numbers)))
+        with said_of("--numbers"):
+            wanted = NodeSet.parse(numbers)
+        log = log.numbered(wanted)
     if begin is None and end is None:
         return log
-    first = None if begin is None else _of_option("--begin", lambda: clock_time(log, begin))
-    last = None if end is None else _of_option("--end", lambda: clock_time(log, end))
+    with said_of("--begin"):
+        first = None if begin is None else clock_time(log, begin)
+    with said_of("--end"):
+        last = None if end is None else clock_time(log, end)
     if first is not None and last is not None and last <= first:
         raise InputError("the end is not after the begin", where="--end", expected=f"after {begin}", found=end)
     return log.within(first, last)
-
-
-def _of_option(option: str, read: Callable[[], _T]) -> _T:
-    """Return what ``read`` does; its errors say which option they are about."""
-    from pipistrelle.protocol.base.errors import PipistrelleError
-
-    try:
-        return read()
-    except PipistrelleError as error:
-        from pipistrelle.studies.inputs.named import InputError
-
-        raise error.at(option, InputError) from None
 
 
 def _source(log: "OutageLog", only: str | None, numbers: str | None) -> str:

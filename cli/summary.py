@@ -6,9 +6,8 @@ from typing import Any, Final
 from msgspec import UNSET
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
-from pipistrelle.protocol.base.errors import printable
+from pipistrelle.cli.console import plain
 from pipistrelle.server.errors import OutputFailed
 from pipistrelle.server.outputs.once import to_json, write_output
 from pipistrelle.server.setup import Setup
@@ -47,7 +46,7 @@ def print_summary(result: Result, setup: Setup, out: Path | None, console: Conso
     machine = setup.platform
     name = result.scheduler.name[:_SHOWN_NAME]
     title = f"{setup.name} on {machine.name} ({machine.units:,} units), {name}"
-    console.print(_plain(title, "bold"), soft_wrap=True)
+    console.print(plain(title, "bold"), soft_wrap=True)
     table = Table()
     table.add_column("figure")
     table.add_column("value", justify="right")
@@ -93,18 +92,13 @@ def print_summary(result: Result, setup: Setup, out: Path | None, console: Conso
     if summary.reason != "completed":
         # A failure's message follows as an error; that of a STOP or horizon is no error.
         message = f" ({summary.message})" if summary.reason in ("stopped", "horizon") else ""
-        console.print(_plain(f"ended early: {summary.reason}{message}"), soft_wrap=True)
+        console.print(plain(f"ended early: {summary.reason}{message}"), soft_wrap=True)
     if out is not None:
-        console.print(_plain(f"outputs in {out}"), soft_wrap=True)
+        console.print(plain(f"outputs in {out}"), soft_wrap=True)
 
 
 def _percent(share: float | None) -> float | None:
     return None if share is None else 100 * share
-
-
-def _plain(text: str, style: str = "") -> Text:
-    """Return what may quote a scheduler or a file's name: no markup, no control of the terminal."""
-    return Text(printable(text), style)
 
 
 def timings(result: Result) -> dict[str, Any]:

@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipistrelle.cli.console import print_facts
+from pipistrelle.cli.console import plain, print_facts
 from pipistrelle.cli.guard import FilledPath, refuse_overwriting
-from pipistrelle.protocol.base.errors import printable
 
 # The steps of `pipistrelle workload`, and help, need none of these.
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
-    from rich.text import Text
 
 _QUANTITIES = (("size", "size, units"), ("runtime", "run time"), ("walltime", "requested time"))
 _SPREAD = (
@@ -68,7 +66,7 @@ def describe_command(
     if figures["runnable"]:
         _print_tables(figures, console)
     if picture is not None:
-        console.print(_plain(f"picture in {picture}"), soft_wrap=True)
+        console.print(plain(f"picture in {picture}"), soft_wrap=True)
 
 
 def _print_tables(figures: dict[str, Any], console: "Console") -> None:
@@ -86,13 +84,13 @@ def _print_tables(figures: dict[str, Any], console: "Console") -> None:
             share = line["share_of_work"]
             of_jobs = f"{100 * line['jobs'] / figures['runnable']:.1f}"
             work = "-" if share is None else f"{100 * share:.1f}"
-            table.add_row(_plain(line["value"]), f"{line['jobs']:,}", of_jobs, work)
+            table.add_row(plain(line["value"]), f"{line['jobs']:,}", of_jobs, work)
         console.print(table)
     console.print(_sizes(figures["by_size_and_runtime"]))
     if figures["arrivals"] is not None:
-        console.print(_plain(f"Submissions by weekday and hour ({figures['zone']}), darker is more", "bold"))
+        console.print(plain(f"Submissions by weekday and hour ({figures['zone']}), darker is more", "bold"))
         for line in arrivals_text(figures["arrivals"]):
-            console.print(_plain(line), soft_wrap=True)
+            console.print(plain(line), soft_wrap=True)
 
 
 def _accuracy(accuracy: dict[str, Any]) -> "Table":
@@ -147,10 +145,3 @@ def _table(title: str, *columns: str) -> "Table":
     for number, column in enumerate(columns):
         table.add_column(column, justify="right" if number else "left", no_wrap=True)
     return table
-
-
-def _plain(text: str, style: str = "") -> "Text":
-    """Return what may quote a file: no markup, no control of the terminal."""
-    from rich.text import Text
-
-    return Text(printable(text), style)

@@ -1,7 +1,8 @@
 """Platforms and workloads as a user names them: bundled ones by name, own ones by path."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -25,6 +26,15 @@ _HAIZEA: Final = "Haizea leases"
 
 class InputError(PipistrelleError):
     """A platform or workload that cannot be had."""
+
+
+@contextmanager
+def said_of(option: str) -> Iterator[None]:
+    """Let errors from within say which option they are about."""
+    try:
+        yield
+    except PipistrelleError as error:
+        raise error.at(option, InputError) from None
 
 
 def load_platform(name: str) -> Platform:

@@ -11,10 +11,9 @@ import msgspec
 import numpy as np
 
 from pipistrelle.platforms.description import Platform
-from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.protocol.base.log import logger
 from pipistrelle.server.outages.reliability import Reliability
-from pipistrelle.studies.inputs.named import InputError, read_text
+from pipistrelle.studies.inputs.named import InputError, read_text, said_of
 from pipistrelle.studies.runs.remarks import have_own_ways, remarks_on
 from pipistrelle.studies.runs.spec import RunSpec
 from pipistrelle.traces.resilience import NONE, parse_resilience
@@ -258,7 +257,5 @@ def _names_hosts(log: "OutageLog", hosts: Sequence[str]) -> bool:
 def _start(log: "OutageLog", text: str) -> float:
     from pipistrelle.studies.inputs.outages import clock_time
 
-    try:
+    with said_of("--outages-start"):
         return clock_time(log, text)
-    except PipistrelleError as error:
-        raise error.at("--outages-start", InputError) from None

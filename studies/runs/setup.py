@@ -2,11 +2,17 @@
 
 from dataclasses import replace
 
-from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.protocol.base.lengths import parse_seconds
 from pipistrelle.protocol.base.log import logger
 from pipistrelle.server.setup import Setup
-from pipistrelle.studies.inputs.named import InputError, load_machine, load_workload, platform_for, units_remark
+from pipistrelle.studies.inputs.named import (
+    InputError,
+    load_machine,
+    load_workload,
+    platform_for,
+    said_of,
+    units_remark,
+)
 from pipistrelle.studies.runs.reliability import load_reliability
 from pipistrelle.studies.runs.spec import RunSpec
 from pipistrelle.traces.workload import Workload
@@ -29,17 +35,13 @@ def _horizon(text: str, setup: Setup) -> float:
     from pipistrelle.platforms.maintenance import Calendar  # most runs have no horizon
 
     words = text.removeprefix("@").split()
-    try:
+    with said_of("--until"):
         if not words or words[0].count("-") < 2:
             return parse_seconds(" ".join(words), "time")
         calendar = Calendar(setup.epoch, setup.timezone)
         moment, used = calendar.read(words, "time")
         if used < len(words) or moment.seconds <= 0:
             raise InputError("a horizon is one time after time 0", expected=f"after {calendar.zero()}", found=text)
-    except PipistrelleError as error:
-        raise InputError(
-            error.what, where="--until", expected=error.expected, found=error.found, hint=error.hint
-        ) from None
     return moment.seconds
 
 
