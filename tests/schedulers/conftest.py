@@ -24,6 +24,7 @@ from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.simulation import Result, simulate
 from pipistrelle.server.transport.in_process import InProcessTransport
+from pipistrelle.studies.runs.pause import check_invariants
 from pipistrelle.traces.workload import Workload
 
 #: (submit, size, runtime, walltime) in the order of the ids, which count from 0
@@ -96,9 +97,10 @@ def run_policy() -> Callable[..., Run]:
         runtime_class = Runtime if filtered else Unfiltered
         result = simulate(
             Setup.of(homogeneous(units, "m"), trace, strict=True, reliability=reliability),
-            InProcessTransport(runtime_class(policy)),
+            InProcessTransport(runtime := runtime_class(policy)),
             clock=lambda: 0.0,
             observers=[watch],
+            between=lambda simulation: check_invariants(simulation.engine, runtime.view),
         )
         if result.failure is not None:
             raise result.failure

@@ -31,6 +31,7 @@ from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.simulation import simulate
 from pipistrelle.server.transport.in_process import InProcessTransport
+from pipistrelle.studies.runs.pause import check_invariants
 from pipistrelle.traces.workload import Workload
 
 RULES: dict[str, Callable[[], Any]] = {**BACKFILLS, "depth": Depth}
@@ -130,9 +131,10 @@ def play(policy: Any, jobs: list[Row], downs: Sequence[Down] = (), broken: Seque
     watch = Starts()
     result = simulate(
         Setup.of(homogeneous(UNITS, "m"), trace, strict=True, reliability=reliability),
-        InProcessTransport(Runtime(policy)),
+        InProcessTransport(runtime := Runtime(policy)),
         clock=lambda: 0.0,
         observers=[watch],
+        between=lambda simulation: check_invariants(simulation.engine, runtime.view),
     )
     if result.failure is not None:
         raise result.failure

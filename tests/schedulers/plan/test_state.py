@@ -34,6 +34,7 @@ from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.simulation import simulate
 from pipistrelle.server.transport.in_process import InProcessTransport
+from pipistrelle.studies.runs.pause import check_invariants
 from pipistrelle.traces.workload import Workload
 
 UNITS = 6
@@ -201,6 +202,7 @@ def play(policy: Any, jobs: Sequence[Row], failures: Sequence[Any], windows: Seq
         Setup.of(homogeneous(UNITS, "m"), workload, strict=False, reliability=reliability),
         InProcessTransport(kept),
         clock=lambda: 0.0,
+        between=lambda simulation: check_invariants(simulation.engine, kept.view),
     )
     return [*kept.replies, type(result.failure).__name__]
 

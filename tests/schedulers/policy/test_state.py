@@ -40,6 +40,7 @@ from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.simulation import simulate
 from pipistrelle.server.transport.in_process import InProcessTransport
+from pipistrelle.studies.runs.pause import check_invariants
 from pipistrelle.traces.workload import Workload
 
 #: (submit, size, runtime, walltime, user, queue)
@@ -100,27 +101,27 @@ class Handover:
 
     def __init__(self, make: Callable[[], Policy], at: int) -> None:
         self._make = make
-        self._runtime = Runtime(make())
+        self.runtime = Runtime(make())
         self._left = at
         self.replies: list[Reply] = []
 
     def hello(self) -> HelloData:
         """Return who the scheduler is."""
-        return self._runtime.hello()
+        return self.runtime.hello()
 
     def welcome(self, data: WelcomeData) -> None:
         """Take note of what was agreed."""
-        self._runtime.welcome(data)
+        self.runtime.welcome(data)
 
     def answer(self, notice: Notice) -> Reply:
         """Return the decisions for a notice."""
         if not self._left:
-            text = to_json(self._runtime.state())
-            self._runtime = Runtime(self._make())
-            self._runtime.restore(from_json(text))
-            assert to_json(self._runtime.state()) == text
+            text = to_json(self.runtime.state())
+            self.runtime = Runtime(self._make())
+            self.runtime.restore(from_json(text))
+            assert to_json(self.runtime.state()) == text
         self._left -= 1
-        reply = self._runtime.answer(notice)
+        reply = self.runtime.answer(notice)
         self.replies.append(reply)
         return reply
 
@@ -149,7 +150,12 @@ def replies(
     reliability = Reliability(maintenance=Planned(planned), outages=outages)  # type: ignore[arg-type]
     handover = Handover(make, at)
     setup = Setup.of(platform, trace, strict=True, reliability=reliability)
-    result = simulate(setup, InProcessTransport(handover), clock=lambda: 0.0)
+    result = simulate(
+        setup,
+        InProcessTransport(handover),
+        clock=lambda: 0.0,
+        between=lambda simulation: check_invariants(simulation.engine, handover.runtime.view),
+    )
     if result.failure is not None:
         raise result.failure
     return handover.replies

@@ -26,6 +26,7 @@ from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.simulation import simulate
 from pipistrelle.server.transport.in_process import InProcessTransport
+from pipistrelle.studies.runs.pause import check_invariants
 from pipistrelle.traces.workload import Workload
 
 PRESETS = ("fcfs", "easy", "easy-sjbf", "easy-slices", "conservative", "filler", "pbs", "titan-bins", "maui")
@@ -89,7 +90,14 @@ def play(platform: Platform, policy: Policy, rows: list[Row], runtime: type[Runt
     )
     watch = Watch()
     setup = Setup.of(platform, trace, strict=True)
-    result = simulate(setup, InProcessTransport(runtime(policy)), clock=lambda: 0.0, observers=[watch])
+    scheduler = runtime(policy)
+    result = simulate(
+        setup,
+        InProcessTransport(scheduler),
+        clock=lambda: 0.0,
+        observers=[watch],
+        between=lambda simulation: check_invariants(simulation.engine, scheduler.view),
+    )
     if result.failure is not None:
         raise result.failure
     return watch

@@ -1,6 +1,9 @@
 """The state of a run in Batsim's way, through JSON and into a new engine: the rest of the run is the same."""
 
 import json
+import shutil
+import tempfile
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -13,11 +16,13 @@ from pipistrelle.protocol.batsim import codec as batsim_codec
 from pipistrelle.protocol.messages import Notice, Reply
 from pipistrelle.server.assembly import make_engine
 from pipistrelle.server.attempts.spending import spending_of
+from pipistrelle.server.batsim.outputs import BatsimOutputs
 from pipistrelle.server.batsim.setup import BatsimOptions
 from pipistrelle.server.engine.engine import Engine
-from pipistrelle.server.engine.observers import Observer
+from pipistrelle.server.engine.observers import Deferred, Observer
 from pipistrelle.server.errors import RunError
 from pipistrelle.server.outages.reliability import Reliability
+from pipistrelle.server.outputs.metrics import Metrics
 from pipistrelle.server.setup import Setup
 from pipistrelle.traces.batsim.events import read_events
 from pipistrelle.traces.batsim.workload import parse_batsim
@@ -104,10 +109,41 @@ def answer(engine: Engine, notice: Notice, seed: int, options: BatsimOptions) ->
     return batsim_codec.decode_reply(json.dumps({"now": now, "events": made}).encode(), notice)
 
 
-def played(setup: Setup, options: BatsimOptions, seed: int, resume_at: int | None) -> tuple[list[Any], list[str]]:
-    """Return the notices and what observers were told; at a notice the engine gives way to one from its state."""
+class Written:
+    """The outputs in a folder, and all who write them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.outputs = BatsimOutputs(str(folder / "out"))
+        self.writers = list(self.outputs.observers())
+
+    def metered(self, meter: Any) -> Observer:
+        """Return who writes of energy."""
+        self.writers.append(self.outputs.metered(meter))
+        return self.writers[-1]
+
+    def close(self) -> None:
+        """Close the files."""
+        for writer in self.writers:
+            writer.ends(0.0, "completed", "")
+
+
+def played(
+    setup: Setup, options: BatsimOptions, seed: int, folder: Path, resume_at: int | None = None
+) -> tuple[list[Any], list[str], dict[str, str]]:
+    """Return the notices, what observers were told, and the outputs.
+
+    At a notice engine and outputs give way to others that go on from their states.
+    """
     story = Story()
-    engine = make_engine(setup, (), [story])
+    written = Written(folder / "0")
+    (folder / "0").mkdir(parents=True)
+
+    def build() -> tuple[Engine, Deferred]:
+        deferred = Deferred([story, *written.outputs.observers()])
+        return make_engine(setup, (), [deferred], written.metered), deferred
+
+    engine, deferred = build()
     told: list[Any] = []
     try:
         while (notice := engine.advance()) is not None and notice.seq < MOST_NOTICES:
@@ -116,15 +152,22 @@ def played(setup: Setup, options: BatsimOptions, seed: int, resume_at: int | Non
             engine.apply(answer(engine, notice, seed, options))
             engine.check_invariants()
             if notice.seq == resume_at:
-                state = to_json(engine.state())
-                engine = make_engine(setup, (), [story])
+                deferred.flush()
+                state, files = to_json(engine.state()), to_json(written.outputs.state())
+                shutil.copytree(folder / "0", folder / "1")
+                written.close()
+                written = Written(folder / "1")
+                engine, deferred = build()
                 engine.restore(from_json(state))
+                written.outputs.restore(from_json(files))
                 assert to_json(engine.state()) == state
+                assert to_json(written.outputs.state()) == files
     except RunError as failure:
         told.append(str(failure))
     told.append(plain(engine.end("completed").events))
     engine.close()
-    return told, story.lines
+    written.outputs.after(Metrics().summary())
+    return told, story.lines, {path.name: path.read_text() for path in written.folder.iterdir()}
 
 
 @given(
@@ -166,6 +209,7 @@ def test_a_run_goes_on_from_its_state(
     hosts = machine(HOSTS, SPEEDS, core="2", wattage_per_state=WATTS, sleep_pstates="2:3:4")
     setup = Setup.of(hosts, workload, batsim=options, reliability=reliability if failing and not sharing else None)
 
-    straight = played(setup, options, seed, None)
-    event(f"resumed: {len(straight[0]) > resume_at}")
-    assert played(setup, options, seed, resume_at) == straight
+    with tempfile.TemporaryDirectory() as base:
+        straight = played(setup, options, seed, Path(base, "whole"))
+        event(f"resumed: {len(straight[0]) > resume_at}")
+        assert played(setup, options, seed, Path(base, "resumed"), resume_at) == straight
