@@ -15,6 +15,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -107,6 +108,10 @@ class Process:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
         self._popen.wait()
+
+
+#: so often it is looked whether all processes of a test have gone, some minutes at most
+_LOOKS: Final = 6000
 
 
 def _wait_until(condition: Callable[[], bool]) -> None:
@@ -262,7 +267,11 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
         a_shell = Shell(tmp_path, Path(temporary))
         try:
             yield a_shell
-            _wait_until(lambda: not a_shell.survivors())
+            for _ in range(_LOOKS):
+                if not a_shell.survivors():
+                    break
+                time.sleep(0.02)
+            assert a_shell.survivors() == []
             assert list(a_shell.temporary.iterdir()) == []
         finally:
             a_shell.close()

@@ -147,7 +147,7 @@ class Centre:
             text=True,
             cwd=folder,
             env={**os.environ, "COLUMNS": "200"},
-            timeout=120,
+            timeout=600,
             check=True,
         )
         said = json.loads(process.stdout)

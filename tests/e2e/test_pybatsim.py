@@ -54,13 +54,11 @@ def address() -> str:
 def batsim(shell: Any, clients: Any, address: str) -> Callable[..., str]:
     """Return a function that lets one of pybatsim's schedulers decide under the command `pipistrelle batsim`."""
 
-    def play(scheduler: str, platform: Path, workload: Path, *options: str, timeout: float = 60) -> str:
+    def play(scheduler: str, platform: Path, workload: Path, *options: str) -> str:
         """Write outputs `SCHEDULER_...`; return what the client printed."""
         client = shell.spawn(*clients.pybatsim(scheduler, address))
         prefix = scheduler.removesuffix(".py")
-        outcome = shell.run(
-            "batsim", "-p", platform, "-w", workload, "-e", prefix, "-s", address, "-q", *options, timeout=timeout
-        )  # fmt: skip
+        outcome = shell.run("batsim", "-p", platform, "-w", workload, "-e", prefix, "-s", address, "-q", *options)
         assert outcome.code == 0, (outcome, client.out, client.err)
         ended = client.finish()
         assert ended.code == 0, ended
