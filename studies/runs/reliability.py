@@ -128,13 +128,14 @@ def _outages(
     if spec.outages_class is not None:
         log = log.only(spec.outages_class)
     start = None if spec.outages_start is None else _start(log, spec.outages_start)
+    names = hosts or _node_names(platform, log)
     outages = on_machine(
         log,
         platform,
         start=start,
         repair=repair,
         seed=spec.seed,
-        hosts=hosts if _names_hosts(log, hosts) else None,
+        hosts=names if _names_hosts(log, names) else None,
     )
     outages.check_nodes(platform.nodes)
     if start is not None and len(log) and not len(outages):
@@ -243,6 +244,15 @@ def _digest(text: str) -> dict[str, str]:
     if not name.endswith(".toml"):
         return {}
     return {"sha256": hashlib.sha256(read_text(Path(name)).encode()).hexdigest()}
+
+
+def _node_names(platform: Platform, log: "OutageLog") -> Sequence[str]:
+    """Return the names of a platform's nodes; none if it has no names, or if the log goes by numbers."""
+    if all(name.isdecimal() for name in log.nodes) or not any(pool.names for pool in platform.pools):
+        return ()
+    from pipistrelle.platforms.topology.nodes import NodeTable
+
+    return NodeTable(platform.info.pools).names
 
 
 def _names_hosts(log: "OutageLog", hosts: Sequence[str]) -> bool:

@@ -98,6 +98,31 @@ def test_outages_name_the_hosts_of_a_machine(tmp_path, name, node):
     assert happens.outages.node.tolist() == [node]
 
 
+@pytest.mark.parametrize(("name", "node"), [("n2", 1), ("n4", 3), ("5", 5), ("2", 2)])
+def test_outages_name_the_nodes_of_a_platform(tmp_path, name, node):
+    """They go by the names that pools give their nodes, and by numbers where the log has numbers alone."""
+    named = Platform(name="m", pools=(Pool(name="a", nodes=4, names="n[1-4]"), Pool(name="b", nodes=2)))
+    file = tmp_path / "outages.csv"
+    file.write_text(f"node,down,up\n{name},1,2\n", encoding="utf-8")
+    happens = load_reliability(RunSpec(outages=str(file)), named, jobs((0, 1, 60.0)))
+
+    assert happens is not None
+    assert happens.outages is not None
+    assert happens.outages.node.tolist() == [node]
+
+
+def test_outages_of_a_node_that_a_platform_has_not(tmp_path):
+    """A name that no node has is refused, with those there are."""
+    file = tmp_path / "outages.csv"
+    file.write_text("node,down,up\nn5,1,2\n", encoding="utf-8")
+    with pytest.raises(OutageError, match=r"'n5'.*Known: n1, n2"):
+        load_reliability(
+            RunSpec(outages=str(file)),
+            Platform(name="m", pools=(Pool(name="a", nodes=4, names="n[1-4]"),)),
+            jobs((0, 1, 60.0)),
+        )
+
+
 def test_outages_of_a_host_that_a_machine_has_not(tmp_path):
     """A name that is none of the hosts is refused, not counted."""
     file = tmp_path / "o.csv"
