@@ -6,6 +6,7 @@ nodes, cores or GPUs) are numbered likewise, node by node, so that the units of 
 
 import math
 import re
+from collections.abc import Iterable
 from functools import cached_property
 from itertools import accumulate
 from typing import Final, Literal
@@ -299,20 +300,26 @@ def _check_time(time: float | str, least: str, where: str) -> None:
 
 
 def _check_names(pools: tuple[Pool, ...]) -> None:
-    """Check that the names of nodes are as many as these, and each is used once."""
+    """Check that the names of nodes are as many as these, and each is used once; without a rule, numbers are names."""
+    if all(pool.names is UNSET for pool in pools):
+        return
     seen: dict[str, int] = {}
-    named = [index for index, pool in enumerate(pools) if pool.names is not UNSET]
-    for index in named:
-        pool, where = pools[index], f"pools[{index}].names"
-        names = NodeNames.parse(pool.names or "")
-        if names is None or names.count != pool.nodes:
-            raise PlatformError(
-                "the names of a pool's nodes are not as many as these" if names else "names of nodes are not valid",
-                where=where,
-                expected=f"{pool.nodes} names of ASCII letters, digits, '.', '_', '-', as n[1-{pool.nodes}]",
-                found=shown(pool.names),
-            )
-        for name in names if len(named) > 1 else ():
+    first = 0
+    for index, pool in enumerate(pools):
+        where = f"pools[{index}].names"
+        names: Iterable[str] = map(str, range(first, first + pool.nodes))
+        first += pool.nodes
+        if pool.names is not UNSET:
+            rule = NodeNames.parse(pool.names)
+            if rule is None or rule.count != pool.nodes:
+                raise PlatformError(
+                    "the names of a pool's nodes are not as many as these" if rule else "names of nodes are not valid",
+                    where=where,
+                    expected=f"{pool.nodes} names of ASCII letters, digits, '.', '_', '-', as n[1-{pool.nodes}]",
+                    found=shown(pool.names),
+                )
+            names = rule
+        for name in names if len(pools) > 1 else ():
             other = seen.setdefault(name, index)
             if other != index:
                 raise PlatformError(

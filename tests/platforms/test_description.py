@@ -116,6 +116,13 @@ def test_no_two_nodes_have_one_name():
         Platform(name="m", pools=(Pool(name="a", nodes=9, names="n[2-10]"), Pool(name="b", nodes=2, names="n[10-11]")))
 
 
+@pytest.mark.parametrize("rule", ["[2-3]", "[3-4]"])
+def test_a_number_is_the_name_of_a_node_without_one(rule):
+    """A rule that makes the number of another pool's nodes would call two of them the same."""
+    with pytest.raises(PlatformError, match=r"two nodes are called '\d': found '\d' in pools\[0\] too"):
+        Platform(name="m", pools=(Pool(name="a", nodes=2, names=rule), Pool(name="b", nodes=2)))
+
+
 def test_an_unknown_pool_is_refused():
     """Asking for a pool that does not exist proposes the nearest name."""
     platform = Platform(name="m", pools=(Pool(name="thin", nodes=1), Pool(name="fat", nodes=1)))
