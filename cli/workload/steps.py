@@ -109,10 +109,12 @@ def parse_transform(texts: Sequence[str], parent: click.Context) -> tuple[AnySte
     """
     from pipistrelle.studies.runs.policy import split_words
 
+    # a step's help is that of the command, whoever names the step
+    group = click.Context(click.Group("workload"), parent.find_root(), "workload")
     found = []
     for text in texts:
         for words in _split(list(split_words(text, "--transform"))):
-            context = _context(parent, words)
+            context = _context(group, words)
             sources = _sources(context)
             if context.params["output"] is not None:
                 context.fail("a step of a run writes no file.")
