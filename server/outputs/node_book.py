@@ -30,7 +30,7 @@ class NodeBook(Kept, Observer):
 
     def __init__(self, platform: Platform) -> None:
         self._platform = platform
-        self._places = NodeUnits.of(platform)
+        self._node_units = NodeUnits.of(platform)
         units, nodes = platform.units, platform.nodes
         #: how long each unit was held by jobs while its node was up (s)
         self._busy = np.zeros(units)
@@ -78,7 +78,7 @@ class NodeBook(Kept, Observer):
                     break
                 overlap = min(up, end) - max(down, job.start)
                 if overlap > 0:
-                    for low, high in (job.alloc & self._places.units_of(NodeSet.interval(node, node))).intervals:
+                    for low, high in (job.alloc & self._node_units.units_of(NodeSet.interval(node, node))).intervals:
                         self._busy[low : high + 1] -= overlap
                         self._held_down += overlap * (high + 1 - low)
 
@@ -132,7 +132,7 @@ class NodeBook(Kept, Observer):
     def unavailable(self) -> float:
         """Unit-seconds of nodes that were down, but for those that jobs held."""
         down = self._downtime.sum(axis=0)
-        units = sum(float(down[first : first + count].sum()) * each for first, count, _, each in self._places.pools)
+        units = sum(float(down[first : first + count].sum()) * each for first, count, _, each in self._node_units.pools)
         return units - self._held_down
 
     @property
@@ -144,7 +144,7 @@ class NodeBook(Kept, Observer):
         """Return each node's busy time in seconds, shape (nodes,): the mean of its units'."""
         parts = [
             self._busy[unit : unit + count * each].reshape(count, each).mean(axis=1)
-            for _, count, unit, each in self._places.pools
+            for _, count, unit, each in self._node_units.pools
         ]
         return np.concatenate(parts)
 
@@ -152,7 +152,7 @@ class NodeBook(Kept, Observer):
         """Return a line of the nodes' file for each node, without its newline."""
         busy = self._busy_nodes()
         lines = []
-        for pool, (first, count, _, _) in zip(self._platform.pools, self._places.pools, strict=True):
+        for pool, (first, count, _, _) in zip(self._platform.pools, self._node_units.pools, strict=True):
             for node in range(first, first + count):
                 down, planned = self._downtime[:, node].tolist()
                 up = self._end - down - planned
