@@ -13,7 +13,7 @@ from pipistrelle.protocol.messages import Refused, Reply, Welcome
 from pipistrelle.protocol.session import SchedulerSession
 from pipistrelle.schedulers.policy.errors import ServerGone
 from pipistrelle.schedulers.policy.runtime import Runtime
-from pipistrelle.schedulers.wire.zmtp import AddressError, Connection, ConnectionLost
+from pipistrelle.schedulers.wire.zmtp import AddressError, ConnectionLost, ZmtpConnection
 
 #: how often a connection file is looked for, in seconds
 _TICK_S: Final = 0.1
@@ -108,14 +108,16 @@ def serve_simulation(runtime: Runtime, endpoint: str, *, hello_timeout: float, r
     AddressError
         when the endpoint is none.
     """
-    connection = Connection(endpoint)
+    connection = ZmtpConnection(endpoint)
     try:
         _converse(runtime, connection, hello_timeout, report)
     finally:
         connection.close()
 
 
-def _converse(runtime: Runtime, connection: Connection, hello_timeout: float, report: Callable[[str], None]) -> None:
+def _converse(
+    runtime: Runtime, connection: ZmtpConnection, hello_timeout: float, report: Callable[[str], None]
+) -> None:
     endpoint = connection.endpoint
     session, greeting = _agree(runtime, connection, hello_timeout)
     if isinstance(greeting, Refused):
@@ -142,7 +144,7 @@ def _converse(runtime: Runtime, connection: Connection, hello_timeout: float, re
 
 
 def _agree(
-    runtime: Runtime, connection: Connection, hello_timeout: float
+    runtime: Runtime, connection: ZmtpConnection, hello_timeout: float
 ) -> tuple[SchedulerSession, Welcome | Refused]:
     """Say HELLO to whoever listens until somebody answers; a server may go and another come until then."""
     deadline = time.monotonic() + hello_timeout

@@ -45,7 +45,7 @@ class ConnectionLost(Exception):
     """There is no connection, or no more; its text says why."""
 
 
-class Connection:
+class ZmtpConnection:
     """Messages of one part each, to and from a ROUTER or REP.
 
     Parameters

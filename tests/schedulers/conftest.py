@@ -17,7 +17,7 @@ from pipistrelle.protocol.messages import HelloData
 from pipistrelle.schedulers.policy.interfaces import Policy
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.runtime import Runtime
-from pipistrelle.schedulers.wire.zmtp import Connection
+from pipistrelle.schedulers.wire.zmtp import ZmtpConnection
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.outages.reliability import Reliability
@@ -132,9 +132,9 @@ def router() -> Iterator["zmq.Socket[bytes]"]:
 
 
 @contextmanager
-def _connected(endpoint: str) -> Iterator[Connection]:
+def _connected(endpoint: str) -> Iterator[ZmtpConnection]:
     """Connect, and close at the end."""
-    connection = Connection(endpoint)
+    connection = ZmtpConnection(endpoint)
     connection.connect(inf)
     try:
         yield connection
@@ -183,7 +183,7 @@ def saying() -> Callable[[bytes], Callable[[socket.socket], None]]:
 
 
 @pytest.fixture(scope="session")
-def connected() -> Callable[[str], AbstractContextManager[Connection]]:
+def connected() -> Callable[[str], AbstractContextManager[ZmtpConnection]]:
     """Return what connects to an endpoint."""
     return _connected
 

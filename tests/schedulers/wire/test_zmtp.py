@@ -17,7 +17,7 @@ import zmq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipistrelle.schedulers.wire.zmtp import Connection, ConnectionLost
+from pipistrelle.schedulers.wire.zmtp import ConnectionLost, ZmtpConnection
 
 #: what a ROUTER says first: its greeting and READY
 HELLO = b"\xff" + bytes(8) + b"\x7f\x03\x00NULL" + bytes(48) + b"\x04\x1c\x05READY\x0bSocket-Type\x00\x00\x00\x06ROUTER"
@@ -41,7 +41,7 @@ def in_pieces(saying, peer, connected):
             assert not self._pieces
 
     @contextmanager
-    def made(pieces: list[bytes]) -> Iterator[Connection]:
+    def made(pieces: list[bytes]) -> Iterator[ZmtpConnection]:
         with peer(saying(HELLO)) as endpoint, connected(endpoint) as connection:
             connection.close()
             connection._socket = Stream(pieces)

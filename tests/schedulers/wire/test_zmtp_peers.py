@@ -13,7 +13,7 @@ from pipistrelle.schedulers.catalogue.registry import make_policy
 from pipistrelle.schedulers.policy.errors import ServerGone
 from pipistrelle.schedulers.policy.runtime import Runtime
 from pipistrelle.schedulers.wire.native import serve_simulation
-from pipistrelle.schedulers.wire.zmtp import AddressError, Connection, ConnectionLost
+from pipistrelle.schedulers.wire.zmtp import AddressError, ConnectionLost, ZmtpConnection
 
 #: what a ROUTER says first: its greeting and READY
 HELLO = b"\xff" + bytes(8) + b"\x7f\x03\x00NULL" + bytes(48) + b"\x04\x1c\x05READY\x0bSocket-Type\x00\x00\x00\x06ROUTER"
@@ -27,7 +27,7 @@ def listen_to_the_end(taken: socket.socket) -> None:
 
 def test_who_listens_later_is_reached_later(router, tmp_path):
     """A connection can be tried again."""
-    connection = Connection(f"ipc://{tmp_path}/s")
+    connection = ZmtpConnection(f"ipc://{tmp_path}/s")
     with pytest.raises(ConnectionLost, match="No such file"):
         connection.connect(inf)
     router.bind(connection.endpoint)
@@ -40,7 +40,7 @@ def test_who_listens_later_is_reached_later(router, tmp_path):
 def test_silence(peer):
     """Waiting for what somebody is ends at the deadline."""
     with peer(listen_to_the_end) as endpoint, pytest.raises(TimeoutError, match="timed out"):
-        Connection(endpoint).connect(time.monotonic() + 0.1)
+        ZmtpConnection(endpoint).connect(time.monotonic() + 0.1)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_silence(peer):
 def test_what_is_no_peer_is_named(saying, peer, said, reason):
     """Another program at the other end is told from a server, and nothing hangs."""
     with peer(saying(said)) as endpoint, pytest.raises(ConnectionLost, match=reason):
-        Connection(endpoint).connect(inf)
+        ZmtpConnection(endpoint).connect(inf)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_who_says_little_and_waits_is_named_all_the_same(peer, said):
         listen_to_the_end(taken)
 
     with peer(serve) as endpoint, pytest.raises(ConnectionLost, match="does not speak ZeroMQ"):
-        Connection(endpoint).connect(inf)
+        ZmtpConnection(endpoint).connect(inf)
 
 
 @pytest.mark.parametrize("kind", ["PUB", "PULL", "DEALER", "PAIR", "SUB"])
@@ -84,7 +84,7 @@ def test_sockets_that_answer_nobody_are_named(kind):
     other = context.socket(getattr(zmq, kind))
     port = other.bind_to_random_port("tcp://127.0.0.1")
     with pytest.raises(ConnectionLost, match=f"a socket of type '{kind}', not ROUTER or REP"):
-        Connection(f"tcp://127.0.0.1:{port}").connect(inf)
+        ZmtpConnection(f"tcp://127.0.0.1:{port}").connect(inf)
     other.close(0)
     context.term()
 
@@ -99,7 +99,7 @@ def test_who_dribbles_or_chatters_is_not_listened_to_for_ever(peer, begun):
             taken.sendall(b"\x04\x07\x04PING\x00\x00" if begun else b"\x00")
 
     with peer(serve) as endpoint, pytest.raises((ConnectionLost, TimeoutError)):
-        Connection(endpoint).connect(time.monotonic() + 0.3)
+        ZmtpConnection(endpoint).connect(time.monotonic() + 0.3)
 
 
 def test_a_name_with_several_addresses(connected, router, monkeypatch):
@@ -125,7 +125,7 @@ def test_a_server_whose_queue_is_full_is_waited_for(tmp_path):
     other = socket.socket(socket.AF_UNIX)
     other.connect(f"{tmp_path}/s")
     with pytest.raises(ConnectionLost, match="temporarily unavailable"):
-        Connection(endpoint).connect(time.monotonic() + 600)
+        ZmtpConnection(endpoint).connect(time.monotonic() + 600)
     other.close()
     listener.close()
 
@@ -136,13 +136,13 @@ def test_a_server_whose_queue_is_full_is_waited_for(tmp_path):
 def test_what_is_no_endpoint(endpoint):
     """An endpoint that nobody can listen at is refused before anything is tried."""
     with pytest.raises(AddressError, match="cannot connect to this"):
-        Connection(endpoint)
+        ZmtpConnection(endpoint)
 
 
 def test_a_path_that_is_too_long():
     """A path that no socket can have is not waited for."""
     with pytest.raises(AddressError, match="too long"):
-        Connection(f"ipc:///{'x' * 200}").connect(inf)
+        ZmtpConnection(f"ipc:///{'x' * 200}").connect(inf)
 
 
 def test_a_server_that_goes_before_its_welcome_may_be_followed_by_another(peer):
