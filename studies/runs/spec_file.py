@@ -58,14 +58,17 @@ def read_spec(path: str | Path) -> RunSpec:
 
 def read_raw(text: str, where: str) -> Any:
     """Return the plain values that a text in TOML or JSON stands for; SpecError if it is neither."""
-    if not text.lstrip().startswith("{"):
+    if not (where.endswith(".json") or text.lstrip().startswith("{")):
         return read_toml(text, where, SpecError, manual=_MANUAL, hint='Texts need quotes, as in scheduler = "fcfs".')
     try:
-        return msgspec.json.decode(text)
+        raw = msgspec.json.decode(text)
     except RecursionError:
         raise SpecError("arrays or objects are nested too deep", where=where, hint=_MANUAL) from None
     except ValueError as error:
         raise SpecError(f"this is no JSON: {printable(str(error))[:200]}", where=where, hint=_MANUAL) from None
+    if not isinstance(raw, dict):
+        raise SpecError("this is no description of a run", where=where, expected="a JSON object", hint=_MANUAL)
+    return raw
 
 
 def find_spec(path: Path) -> RunSpec | None:

@@ -173,3 +173,13 @@ def test_a_run_has_the_same_outputs_however_it_is_connected(tmp_path: Path) -> N
     for name in sorted(path.name for path in (tmp_path / "a").iterdir()):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes(), name
     assert json.loads((tmp_path / "a" / "out_summary.json").read_bytes())["jobs"] == 21
+
+
+@pytest.mark.parametrize("text", ["null", "[]", "17"])
+def test_json_that_is_no_object_is_called_so(tmp_path: Path, text: str) -> None:
+    """A .json file is read as JSON, and told apart from a description of a run."""
+    path = tmp_path / "run.json"
+    path.write_text(text)
+
+    with pytest.raises(PipistrelleError, match=r"no description of a run.*JSON object"):
+        read_spec(path)
