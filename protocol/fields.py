@@ -1,5 +1,6 @@
 """Named field types: the unit, the bounds and the description of each quantity, written once."""
 
+from functools import cache
 from typing import Annotated, Literal
 
 from msgspec import Meta
@@ -79,6 +80,7 @@ RejectionCode = Literal[
 RefusalCode = Literal["version", "busy", "malformed", "protocol_error"]
 
 
+@cache
 def package_version() -> str:
     """Return the version of the installed package."""
     from importlib.metadata import PackageNotFoundError, version  # it imports a mail reader, for one text

@@ -156,13 +156,21 @@ class Outages:
     def select(self, keep: NDArray[np.bool_]) -> "Outages":
         """Return those where `keep`, shape (n,), is true."""
         rows = np.flatnonzero(keep)
-        return Outages(
-            self.node[rows],
-            self.down[rows],
-            self.up[rows],
-            [self.cause[at] for at in rows.tolist()],
-            self.announced[rows],
-        )
+        return self._part(rows, tuple(self.cause[at] for at in rows.tolist()))
+
+    def rows(self, begin: int, end: int) -> "Outages":
+        """Return those from row `begin` to before row `end`."""
+        return self._part(slice(begin, end), self.cause[begin:end])
+
+    def _part(self, rows: "NDArray[np.intp] | slice", cause: tuple[str, ...]) -> "Outages":
+        """Return some rows, ascending: part of what is in order is in order, too."""
+        part = object.__new__(Outages)
+        part.cause = cause
+        for name in ("node", "down", "up", "announced"):
+            column = getattr(self, name)[rows]
+            column.flags.writeable = False
+            setattr(part, name, column)
+        return part
 
     def check_nodes(self, nodes: int) -> None:
         """Check that a machine of that many nodes has all that are named.

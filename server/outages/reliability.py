@@ -107,7 +107,5 @@ class _Recorded:
         from pipistrelle.platforms.failures.models import LONGEST_HORIZON
 
         end = int(np.searchsorted(self._outages.down, horizon if horizon < LONGEST_HORIZON else np.inf, side="left"))
-        keep = np.zeros(len(self._outages), dtype=np.bool_)
-        keep[self._done : end] = True
-        self._done = end
-        return self._outages.select(keep)
+        begin, self._done = self._done, max(self._done, end)
+        return self._outages.rows(begin, end)
