@@ -4,12 +4,12 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from platform import python_version
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from pipistrelle.protocol.fields import PROTOCOL_VERSION, package_version
 from pipistrelle.protocol.messages import HelloData, WelcomeData
@@ -208,7 +208,7 @@ def _whole_config(config: dict[str, Any], run_id: str, hello: HelloData, welcome
             "pipistrelle": package_version(),
             "protocol": PROTOCOL_VERSION,
             "python": python_version(),
-            "msgspec": version("msgspec"),
-            "numpy": version("numpy"),
+            "msgspec": msgspec.__version__,
+            "numpy": np.__version__,
         },
     }
