@@ -1,6 +1,6 @@
 """The waiting jobs under a dynamic order: they stand still in a table, and only who is wanted is looked for."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import inf
 from typing import Any, Final
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.order import DynamicOrder, Floats, Order, is_dynamic
-from pipistrelle.schedulers.waiting.ranked import GONE, SHALLOW, Staircase, WaitingQueue
+from pipistrelle.schedulers.waiting.ranked import GONE, SHALLOW, WaitingQueue
 
 #: looked for one by one rather than by sorting
 _FEW: Final = 32
@@ -23,6 +23,9 @@ class MovingQueue(WaitingQueue):
     `rerank`, not before somebody looks at the queue. The first is then the least, and a backfilling pass looks for
     the least of those that fit: only iterating sorts.
     """
+
+    _shallow = 0
+    _head = 0
 
     def __init__(self, order: Order) -> None:
         if not is_dynamic(order):
@@ -83,7 +86,7 @@ class MovingQueue(WaitingQueue):
     @property
     def first(self) -> SchedulerJob | None:
         """The job with the lowest rank, None when nothing waits."""
-        return self._job(self._least()) if self._rows else None
+        return self._job(self._place_of_first()) if self._rows else None
 
     def rerank(self, now: float) -> None:
         """Have the jobs ranked anew, as of ``now`` (s), before the next look at the queue."""
@@ -147,51 +150,6 @@ class MovingQueue(WaitingQueue):
             ranks[row] = inf
         return found
 
-    def pass_under(self, start: Callable[[SchedulerJob], Staircase], stairs: Staircase, *, now: float) -> None:
-        """Start jobs in order as long as one fits under the staircase; as `WaitingQueue.pass_under` does."""
-        rows: NDArray[np.intp] = np.flatnonzero(self._sizes[: len(self._jobs)] <= stairs.units[0])
-        while len(rows):
-            # What cannot start now will not start in this pass.
-            rows = rows[stairs.fits(self._sizes[rows], self._occupies[rows] + now)]
-            if not len(rows):
-                return
-            stairs = start(self._job(int(rows[self._best(rows, self._ranked()[rows])])))
-            # The job's own row is empty by now.
-
-    def pass_over(
-        self,
-        start: Callable[[SchedulerJob], tuple[int, int]],
-        most_units: int,
-        *,
-        spare: int = 0,
-        ends_by: float = inf,
-        now: float = 0.0,
-        shortest_first: bool = False,
-    ) -> None:
-        """Start jobs behind the first, one after the other, as long as one can; as `WaitingQueue.pass_over` does."""
-        if not self._rows:
-            return
-        rows: NDArray[np.intp] = np.flatnonzero(self._sizes[: len(self._jobs)] <= most_units)
-        rows = rows[rows != self._least()]
-        ranks, occupies, sizes = self._ranked()[rows], self._occupies[rows], self._sizes[rows]
-        while True:
-            fits = sizes <= most_units
-            if ends_by != inf:
-                fits &= (occupies + now <= ends_by) | (sizes <= spare)
-            # What cannot start now will not start in this pass: units and spare only shrink.
-            chosen = np.flatnonzero(fits)
-            if not len(chosen):
-                return
-            rows, ranks, occupies = rows[chosen], ranks[chosen], occupies[chosen]
-            if shortest_first:
-                shortest = np.flatnonzero(occupies == occupies.min())
-                which = int(shortest[self._best(rows[shortest], ranks[shortest])])
-            else:
-                which = self._best(rows, ranks)
-            most_units, spare = start(self._job(int(rows[which])))
-            # The job's own row is empty by now.
-            sizes = self._sizes[rows]
-
     def _ranked(self) -> Floats:
         """Return the ranks by row; none when nothing waits."""
         if not self._rows:
@@ -207,7 +165,7 @@ class MovingQueue(WaitingQueue):
                 self._moving[self._sizes[:end] == GONE] = inf
         return self._moving
 
-    def _least(self) -> int:
+    def _place_of_first(self) -> int:
         """Return the row of the first job; there is one."""
         if self._first_row is None:
             ranks = self._ranked()
@@ -218,6 +176,12 @@ class MovingQueue(WaitingQueue):
             self._first_row = row
         return self._first_row
 
+    def _sync(self) -> None:
+        """Do nothing: the arrays are up to date."""
+
+    def _foremost(self, places: NDArray[np.intp]) -> int:
+        return self._best(places, self._ranked()[places])
+
     def _best(self, rows: NDArray[np.intp] | slice, ranks: Floats) -> int:
         """Return where in ``rows``, which have these ranks, the first job stands; there is a row."""
         which = int(np.argmin(ranks))
@@ -226,23 +190,16 @@ class MovingQueue(WaitingQueue):
             which = int(ties[np.argmin(self._numbers[rows][ties])])
         return which
 
-    def _job(self, row: int) -> SchedulerJob:
-        job = self._jobs[row]
-        if job is None:
-            raise AssertionError("an empty row was chosen")
-        return job
-
     def _close_gaps(self) -> None:
         """Close the gaps, sort by submission, and double the room if more than half of it is still taken."""
         kept = [row for _, row in sorted(self._rows.items())]
         room = len(self._sizes) if 2 * len(kept) < len(self._sizes) else 2 * len(self._sizes)
-        sizes, occupies = np.full(room, GONE, dtype=np.int64), np.zeros(room)
-        numbers = np.zeros(room, dtype=np.int64)
-        table = np.zeros((len(self._table), room))
-        end = len(kept)
-        numbers[:end], self._sorted = self._numbers[kept], True
-        sizes[:end], occupies[:end], table[:, :end] = self._sizes[kept], self._occupies[kept], self._table[:, kept]
-        self._sizes, self._occupies, self._table, self._numbers = sizes, occupies, table, numbers
+        for name, empty in (("_sizes", GONE), ("_occupies", 0), ("_numbers", 0), ("_table", 0)):
+            before = getattr(self, name)
+            after = np.full((*before.shape[:-1], room), empty, dtype=before.dtype)
+            after[..., : len(kept)] = before[..., kept]
+            setattr(self, name, after)
+        self._sorted = True
         self._jobs = [self._jobs[row] for row in kept]
         self._rows = {job.number: row for row, job in enumerate(self._jobs) if job is not None}
         self._moving = None

@@ -48,6 +48,9 @@ class WaitingQueue:
         ranks a job; lower comes first. A dynamic one needs a `MovingQueue`.
     """
 
+    #: a queue of so many places is gone through one by one
+    _shallow = SHALLOW
+
     def __init__(self, order: Order) -> None:
         if is_dynamic(order):
             raise TypeError("a dynamic order needs a MovingQueue")
@@ -157,10 +160,7 @@ class WaitingQueue:
             places = places[stairs.fits(self._sizes[places], self._occupies[places] + now)]
             if not len(places):
                 return
-            job = self._jobs[int(places[0])]
-            if job is None:
-                raise AssertionError("a gap fits nothing")
-            stairs = start(job)
+            stairs = start(self._job(int(places[self._foremost(places)])))
             # The job's own place is a gap by now.
 
     def pass_over(
@@ -186,57 +186,54 @@ class WaitingQueue:
         shortest_first
             whether of several jobs the one with the least walltime goes first, else the first in the queue.
         """
-        if len(self._jobs) - self._head <= SHALLOW:
-            self._pass_over_list(start, most_units, spare, ends_by, now, shortest_first)
-        else:
-            self._pass_over_arrays(start, most_units, spare, ends_by, now, shortest_first)
-
-    def _pass_over_list(
-        self,
-        start: Callable[[SchedulerJob], tuple[int, int]],
-        most_units: int,
-        spare: int,
-        ends_by: float,
-        now: float,
-        shortest_first: bool,
-    ) -> None:
-        behind = [job for job in self._jobs[self._head + 1 :] if job is not None and job.size <= most_units]
-        if shortest_first:
-            behind.sort(key=_occupies)  # stable: equals stay in the order of the queue
-        for job in behind:
-            if job.size <= most_units and (now + job.occupies <= ends_by or job.size <= spare):
-                most_units, spare = start(job)
-
-    def _pass_over_arrays(
-        self,
-        start: Callable[[SchedulerJob], tuple[int, int]],
-        most_units: int,
-        spare: int,
-        ends_by: float,
-        now: float,
-        shortest_first: bool,
-    ) -> None:
+        begin, end = self._head, len(self._jobs)
+        if end - begin <= self._shallow:
+            behind = [job for job in self._jobs[begin + 1 :] if job is not None and job.size <= most_units]
+            if shortest_first:
+                behind.sort(key=_occupies)  # stable: equals stay in the order of the queue
+            for job in behind:
+                if job.size <= most_units and (now + job.occupies <= ends_by or job.size <= spare):
+                    most_units, spare = start(job)
+            return
+        if not self:
+            return
         self._sync()
-        begin, end = self._head + 1, len(self._jobs)
+        first = self._place_of_first()
         places: NDArray[np.intp] | None = None
         sizes, occupies = self._sizes[begin:end], self._occupies[begin:end]
         while True:
             fits = sizes <= most_units
             if ends_by != inf:
                 fits &= (occupies + now <= ends_by) | (sizes <= spare)
+            if places is None:
+                fits[first - begin] = False
             # What cannot start now will not start in this pass: units and spare only shrink.
             chosen = np.flatnonzero(fits)
             if not len(chosen):
                 return
             places = chosen + begin if places is None else places[chosen]
             occupies = occupies[chosen]
-            which = int(np.argmin(occupies)) if shortest_first else 0
-            job = self._jobs[int(places[which])]
-            if job is None:
-                raise AssertionError("a gap fits nothing")
-            most_units, spare = start(job)
+            if shortest_first:
+                shortest = np.flatnonzero(occupies == occupies.min())
+                which = int(shortest[self._foremost(places[shortest])])
+            else:
+                which = self._foremost(places)
+            most_units, spare = start(self._job(int(places[which])))
             # The job's own place is a gap by now.
             sizes = self._sizes[places]
+
+    def _place_of_first(self) -> int:
+        return self._head
+
+    def _foremost(self, places: NDArray[np.intp]) -> int:
+        """Return where in ``places``, ascending, that of the first job in the queue's order stands."""
+        return 0
+
+    def _job(self, place: int) -> SchedulerJob:
+        job = self._jobs[place]
+        if job is None:
+            raise AssertionError("a gap fits nothing")
+        return job
 
     def _sync(self) -> None:
         """Bring the arrays up to date."""
