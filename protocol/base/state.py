@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 from msgspec import Raw, Struct
 
+from pipistrelle.protocol.units.free import FreeUnits
 from pipistrelle.protocol.units.nodesets import NodeSet
 
 
@@ -82,6 +83,7 @@ register(deque, _each, lambda state: deque(_values(state)))
 register(set, sorted, set)
 register(Raw, lambda raw: [bytes(raw).decode()], lambda state: Raw(state[0].encode()))
 register(NodeSet, lambda units: [str(units)], lambda state: NodeSet.parse(state[0]))
+register(FreeUnits, lambda units: [str(units.snapshot())], lambda state: FreeUnits(NodeSet.parse(state[0])))
 register(Counter, lambda counts: _each(counts.items()), lambda state: Counter(dict(_values(state))))
 register(dict, lambda pairs: _each(pairs.items()), lambda state: dict(_values(state)))
 register(array, lambda numbers: [numbers.typecode, numbers.tolist()], lambda state: array(*state))

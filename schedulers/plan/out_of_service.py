@@ -39,7 +39,7 @@ class OutOfService:
         """Return {reason: its units}, in the order in which the reasons came up."""
         return {reason: str(units) for reason, units in self}
 
-    def restore(self, state: dict[str, str]) -> None:
+    def restore(self, state: dict[str, str], *made: object) -> None:
         """Go on from a state."""
         for reason, units in state.items():
             self.add(NodeSet.parse(units), reason)

@@ -78,7 +78,7 @@ class Windows:
         plain = [[one.id, one.begin, one.end, str(one.units)] for one in self if one.admits is None]
         return {"windows": plain, "changes": self.changes}
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: dict[str, Any], *made: object) -> None:
         """Go on from a state."""
         for window_id, begin, end, units in state["windows"]:
             self.add(Window(window_id, begin, end, NodeSet.parse(units)))

@@ -3,9 +3,7 @@
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from math import inf
-from typing import Any, Final
-
-from msgspec import Struct
+from typing import Final
 
 from pipistrelle.protocol.base.errors import RemoteProtocolError
 from pipistrelle.protocol.base.log import logger
@@ -25,18 +23,6 @@ from pipistrelle.schedulers.policy.view import View
 _SPECIAL: Final[frozenset[type[Decision]]] = frozenset((CallMeLater, CancelCall, RegisterJob))
 
 
-#: what is kept of the conversation, beside the calls
-_KEPT: Final = ("asked_for", "dynamic", "acknowledged", "registering", "exhausted")
-
-
-class _Call(Struct, order=True):
-    """A pending call: ``name`` is None once it has been cancelled."""
-
-    due: float
-    number: int
-    name: str | None
-
-
 class BatsimRuntime(Runtime):
     """A runtime for the batsim dialect: a policy need not know which of the two it is served in.
 
@@ -48,9 +34,12 @@ class BatsimRuntime(Runtime):
     Machines that Batsim declares unavailable leave the view's free units until they are available again.
     """
 
+    _kept = (*Runtime._kept, "_calls", "_asked_for", "_dynamic", "_acknowledged", "_registering", "_exhausted")
+
     def __init__(self, policy: Policy, version: str = "") -> None:
         super().__init__(policy, version)
-        self._calls: list[_Call] = []
+        #: the pending calls, each with when it is due (s), its number and its name, None once it has been cancelled
+        self._calls: list[tuple[float, int, str | None]] = []
         #: how many calls were asked for
         self._asked_for = 0
         #: whether jobs may be registered, and come back as JOB_SUBMITTED then
@@ -70,18 +59,6 @@ class BatsimRuntime(Runtime):
     def hello(self) -> HelloData:
         """Return who this scheduler is; the dialect has no optional parts that it could ask for."""
         return HelloData(self._policy.name, self._version)
-
-    def state(self) -> dict[str, Any]:
-        """Return the whole scheduler's state between two notices, the pending calls included."""
-        calls = [[call.due, call.number, call.name] for call in self._calls]
-        return {**super().state(), "pending": calls, **{key: getattr(self, f"_{key}") for key in _KEPT}}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state of a runtime with a policy made alike; this one has just been made."""
-        super().restore(state)
-        self._calls = [_Call(*call) for call in state["pending"]]
-        for key in _KEPT:
-            setattr(self, f"_{key}", state[key])
 
     def _answer(self, notice: Notice) -> Reply:
         begins = self._view is None
@@ -160,24 +137,24 @@ class BatsimRuntime(Runtime):
 
     def _expect(self, decision: CallMeLater) -> None:
         name = decision.data.id
-        if name and any(call.name == name for call in self._calls):
+        if name and any(name == pending for _, _, pending in self._calls):
             raise PolicyFailed(
                 f"policy '{self._policy.name}' asks for a call under the name of one that is pending", found=name
             )
-        heappush(self._calls, _Call(decision.data.timestamp, self._asked_for, name))
+        heappush(self._calls, (decision.data.timestamp, self._asked_for, name))
         self._asked_for += 1
 
     def _cancel(self, decision: CancelCall) -> None:
-        for call in self._calls:
-            if call.name and call.name == decision.data.id:
-                call.name = None
+        for at, (due, number, name) in enumerate(self._calls):
+            if name and name == decision.data.id:
+                self._calls[at] = (due, number, None)
                 return
         raise PolicyFailed(
             f"policy '{self._policy.name}' cancels a call that is not pending", found=repr(decision.data.id)
         )
 
     def _called(self, view: View, event: RequestedCall) -> None:
-        name = heappop(self._calls).name if self._calls else event.data.id
+        name = heappop(self._calls)[2] if self._calls else event.data.id
         if name is not None:
             view.calls.append(name)
 

@@ -3,12 +3,13 @@
 import traceback
 from collections.abc import Callable
 from math import inf
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from msgspec import convert, to_builtins
 
 from pipistrelle.protocol.base.errors import PipistrelleError, RemoteProtocolError
 from pipistrelle.protocol.base.log import logger
+from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.events import (
     DecisionRejected,
     Event,
@@ -37,7 +38,7 @@ from pipistrelle.schedulers.policy.state import state_of
 from pipistrelle.schedulers.policy.view import View
 
 
-class Runtime:
+class Runtime(Kept):
     """Serves one simulation with one policy; no I/O, so that it runs behind a socket or inside the server.
 
     Parameters
@@ -48,6 +49,8 @@ class Runtime:
     version
         told to the server.
     """
+
+    _kept: ClassVar[tuple[str, ...]] = ("_submitted", "_latest_submit", "_filter", "ended")
 
     def __init__(self, policy: Policy, version: str = "") -> None:
         self._policy = policy
@@ -96,20 +99,15 @@ class Runtime:
         """
         view = self._view
         return {
+            **super().state(),
             "begins": None if view is None else to_builtins(view.begins),
             "view": None if view is None else view.state(),
             "policy": None if view is None else state_of(self._policy, "policy"),
-            "submitted": self._submitted,
-            "latest_submit": self._latest_submit,
-            "filter": self._filter,
-            "ended": None if self.ended is None else to_builtins(self.ended),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state of a runtime with a policy made alike; this one has just been made."""
-        self._submitted, self._latest_submit = state["submitted"], state["latest_submit"]
-        self._filter = state["filter"]
-        self.ended = None if state["ended"] is None else convert(state["ended"], SimulationEndsData)
+        super().restore(state)
         if state["view"] is not None:
             view = self._view = View(convert(state["begins"], SimulationBeginsData), self._policy.order)
             view.restore(state["view"])

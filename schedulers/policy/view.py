@@ -4,6 +4,7 @@ from math import inf
 from typing import Any
 
 from pipistrelle.platforms.topology.machine import Machine
+from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.decisions import (
     CallMeLater,
     CallMeLaterData,
@@ -36,7 +37,7 @@ from pipistrelle.schedulers.waiting.class_limits import ClassLimits
 from pipistrelle.schedulers.waiting.moving import queue_of
 
 
-class View:
+class View(Kept):
     """State of the simulated cluster, kept up to date by the runtime, and the means to act on it.
 
     A policy reads the attributes and calls the methods; each method takes effect in the view at once and goes to
@@ -50,6 +51,8 @@ class View:
         the order in which jobs wait.
     """
 
+    _kept = ("now", "free", "_lost", "_out", "windows", "waiting", "limits", "running", "released", "calls")
+
     def __init__(self, begins: SimulationBeginsData, order: Order) -> None:
         self.begins = begins
         #: simulated time in seconds
@@ -61,7 +64,7 @@ class View:
         self.free = FreeUnits(NodeSet.interval(0, begins.nb_resources - 1))
         self._out = OutOfService()
         #: units that are out of service and still held by a running job
-        self._kept = FreeUnits()
+        self._lost = FreeUnits()
         #: maintenance that was announced or is in force, and whatever else keeps jobs from units for some time
         self.windows = Windows()
         self.waiting = queue_of(order)
@@ -92,33 +95,16 @@ class View:
         """Return the cluster's state between two decisions; jobs by id, each of them once in full."""
         aside = () if self.limits is None else self.limits.each()
         return {
-            "now": self.now,
+            **super().state(),
             "jobs": [job.state() for job in (*self.waiting.each(), *aside, *self.running)],
-            "free": str(self.free.snapshot()),
-            "kept": str(self._kept.snapshot()),
-            "out": self._out.state(),
-            "windows": self.windows.state(),
-            "waiting": self.waiting.state(),
-            "limits": None if self.limits is None else self.limits.state(),
-            "running": self.running.state(),
             "arrivals": [job.id for job in self.arrivals],
-            "released": self.released,
-            "calls": list(self.calls),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state of a view of the same machine and an order made alike, whose own state comes later."""
         jobs = {job["id"]: SchedulerJob.restored(job) for job in state["jobs"]}
-        self.now = state["now"]
-        self.free, self._kept = (FreeUnits(NodeSet.parse(state[key])) for key in ("free", "kept"))
-        self._out.restore(state["out"])
-        self.windows.restore(state["windows"])
-        self.waiting.restore(state["waiting"], jobs)
-        if self.limits is not None:
-            self.limits.restore(state["limits"], jobs)
-        self.running.restore(state["running"], jobs)
+        super().restore(state, jobs)
         self.arrivals = [jobs[job_id] for job_id in state["arrivals"]]
-        self.released, self.calls = state["released"], list(state["calls"])
 
     def start(self, job: SchedulerJob, alloc: NodeSet | None = None, why: str | None = None) -> None:
         """Start a waiting job.
@@ -264,17 +250,17 @@ class View:
     @property
     def returning(self) -> NodeSet:
         """Units that nobody holds and that come back into service when the windows that they are under have ended."""
-        return self._kept.missing(self._out.units - self.gone) if self._out else NodeSet.EMPTY
+        return self._lost.missing(self._out.units - self.gone) if self._out else NodeSet.EMPTY
 
     @property
     def lost(self) -> int:
         """How many units are out of service and still held by running jobs, which will not give them back."""
-        return self._kept.count
+        return self._lost.count
 
     @property
     def plain(self) -> bool:
         """Whether every unit is as good as any other: there is no window, and no job holds units that are lost."""
-        return not (self._kept.count or self.windows)
+        return not (self._lost.count or self.windows)
 
     def closed(self, job: SchedulerJob, begin: float | None = None) -> NodeSet:
         """Return the units that a job must not hold if it starts at ``begin`` (seconds; now if left out).
@@ -295,7 +281,7 @@ class View:
         if self._out:
             up = self._out.up(units)
             if len(up) < len(units):
-                self._kept.remove(units - up)
+                self._lost.remove(units - up)
                 units = up
         self.free.add(units)
         self.released = True
@@ -308,7 +294,7 @@ class View:
         news = self._out.add(units, reason)
         held = self.free.missing(news)
         self.free.remove(news - held)
-        self._kept.add(held)
+        self._lost.add(held)
         self.released = True  # a reservation may not hold any more
         # Jobs that lose their units may come back with the submit time that they had.
         self.waiting.arrivals_last = False
@@ -319,8 +305,8 @@ class View:
         Those without another reason are back: free as soon as no job runs on them.
         """
         back = self._out.remove(units, reason)
-        free = self._kept.missing(back)
-        self._kept.remove(back - free)
+        free = self._lost.missing(back)
+        self._lost.remove(back - free)
         self.free.add(free)
         self.released = True
 
