@@ -1,13 +1,12 @@
 """Backfilling: who may start now, and who may pass the first in the queue."""
 
-from collections.abc import Callable
 from math import inf
 from typing import Any
 
 from pipistrelle.schedulers.placement.lowest import LowestIds
 from pipistrelle.schedulers.plan.around_windows import OpenUnits
 from pipistrelle.schedulers.plan.running import Reservation
-from pipistrelle.schedulers.policy.interfaces import Backfill, Placement
+from pipistrelle.schedulers.policy.interfaces import Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.state import Stateless
 from pipistrelle.schedulers.policy.view import View
@@ -94,15 +93,16 @@ class Easy:
 
     A job may pass if it ends, by its walltime, not later than the shadow time, or if it needs no more units than the
     reservation leaves over (Lifka, "The ANL/IBM SP scheduling system", 1995; Mu'alem and Feitelson, 2001).
-    Candidates are taken in the order of the queue, or shortest walltime first (``shortest_first``; EASY-SJBF of
+    Candidates are taken in the order of the queue, or shortest walltime first (`ShortestFirst`; EASY-SJBF of
     Tsafrir, Etsion and Feitelson, 2007).
 
     Between two releases of units the reservation cannot change and time only takes candidates away, so that only the
     jobs that have arrived since need a look.
     """
 
-    def __init__(self, *, shortest_first: bool = False) -> None:
-        self._shortest_first = shortest_first
+    _shortest_first = False
+
+    def __init__(self) -> None:
         self._reserved_for: SchedulerJob | None = None
         self._shadow = inf
         self._extra = 0
@@ -200,25 +200,7 @@ class Easy:
         start_by_count(view, placement, job, f"backfilled before {first.id}")
 
 
-# Most runs need neither of these modules.
-def _easy_slices() -> Backfill:
-    from pipistrelle.schedulers.backfill.easy_slices import EasySlices
+class ShortestFirst(Easy):
+    """EASY backfilling where the candidate of the least walltime goes first."""
 
-    return EasySlices()
-
-
-def _conservative() -> Backfill:
-    from pipistrelle.schedulers.backfill.conservative import Conservative
-
-    return Conservative()
-
-
-#: {name: what makes one}
-BACKFILLS: dict[str, Callable[[], Backfill]] = {
-    "none": NoBackfill,
-    "firstfit": FirstFit,
-    "easy": Easy,
-    "easy-sjbf": lambda: Easy(shortest_first=True),
-    "easy-slices": _easy_slices,
-    "conservative": _conservative,
-}
+    _shortest_first = True

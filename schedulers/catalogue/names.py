@@ -7,11 +7,30 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-#: {axis: the parts that there are}; `pipistrelle.schedulers.catalogue.parts` makes them
-PARTS: Final[Mapping[str, tuple[str, ...]]] = {
-    "order": ("fcfs", "sjf", "bins", "maui", "pbs"),
-    "backfill": ("none", "firstfit", "easy", "easy-sjbf", "easy-slices", "conservative", "depth", "fill"),
-    "placement": ("lowest", "contiguous"),
+#: {axis: {part: its module, what makes it, and the table of its options if it has some}};
+#: `pipistrelle.schedulers.catalogue.parts` makes them, and imports none that is not needed
+PARTS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
+    "order": {
+        "fcfs": ("orders.fixed", "Fcfs"),
+        "sjf": ("orders.fixed", "Sjf"),
+        "bins": ("orders.bins", "Bins", "BinsOptions"),
+        "maui": ("orders.maui", "configured", "MauiOptions"),
+        "pbs": ("orders.pbs", "PbsOrder", "PbsOptions"),
+    },
+    "backfill": {
+        "none": ("backfill.easy", "NoBackfill"),
+        "firstfit": ("backfill.easy", "FirstFit"),
+        "easy": ("backfill.easy", "Easy"),
+        "easy-sjbf": ("backfill.easy", "ShortestFirst"),
+        "easy-slices": ("backfill.easy_slices", "EasySlices"),
+        "conservative": ("backfill.conservative", "Conservative"),
+        "depth": ("pbs.backfill", "Depth", "DepthOptions"),
+        "fill": ("backfill.fills", "Fill", "FillOptions"),
+    },
+    "placement": {
+        "lowest": ("placement.lowest", "LowestIds"),
+        "contiguous": ("placement.contiguous", "Contiguous", "ContiguousOptions"),
+    },
 }
 #: of a preset's file
 SUFFIX: Final = ".toml"

@@ -1,23 +1,17 @@
 """What policies are made of, by name: orders, backfilling rules and placements, some with options."""
 
 import re
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, Final, get_args
 
 import msgspec
 
 from pipistrelle.protocol.base.errors import did_you_mean, printable
-from pipistrelle.schedulers.backfill.easy import BACKFILLS
 from pipistrelle.schedulers.catalogue.names import PARTS
-from pipistrelle.schedulers.orders.fixed import ORDERS
-from pipistrelle.schedulers.placement.lowest import PLACEMENTS
-from pipistrelle.schedulers.policy.errors import PolicyError
+from pipistrelle.schedulers.policy.errors import FormulaError, PolicyError
 from pipistrelle.schedulers.policy.interfaces import Backfill, Placement
 from pipistrelle.schedulers.policy.order import Order
-
-if TYPE_CHECKING:
-    from pipistrelle.schedulers.orders.maui import MauiOrder
 
 #: how much of a value a message shows
 _SHOWN: Final = 60
@@ -36,68 +30,6 @@ _TYPES: Final = {
 }
 
 
-class MauiOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Options of the order ``maui``: the name of a maui.cfg; None: Maui's defaults."""
-
-    config: str | None = None
-
-
-def _maui_order(options: MauiOptions) -> "MauiOrder":
-    from pipistrelle.schedulers.maui.config.read import read_maui_config  # most runs start without these
-    from pipistrelle.schedulers.orders.maui import MauiOrder
-
-    return MauiOrder() if options.config is None else MauiOrder(read_maui_config(Path(options.config))[0])
-
-
-class _Part(NamedTuple):
-    """A part with options: the table that describes them, and what makes the part of one; ``where`` for messages."""
-
-    options: type[msgspec.Struct]
-    make: Callable[[Any, str], Any]
-
-
-# Most runs need none of these modules.
-def _bins() -> _Part:
-    from pipistrelle.schedulers.orders.bins import Bins, BinsOptions
-
-    return _Part(BinsOptions, lambda options, where: Bins(options))
-
-
-def _pbs() -> _Part:
-    from pipistrelle.schedulers.orders.pbs import PbsOptions, PbsOrder
-
-    return _Part(PbsOptions, lambda options, where: PbsOrder(options, f"{where}formula"))
-
-
-def _depth() -> _Part:
-    from pipistrelle.schedulers.pbs.backfill import Depth, DepthOptions
-
-    return _Part(DepthOptions, lambda options, where: Depth(options))
-
-
-def _contiguous() -> _Part:
-    from pipistrelle.schedulers.placement.contiguous import Contiguous, ContiguousOptions
-
-    return _Part(ContiguousOptions, lambda options, where: Contiguous(options))
-
-
-def _fill() -> _Part:
-    from pipistrelle.schedulers.backfill.fills import Fill, FillOptions
-
-    return _Part(FillOptions, lambda options, where: Fill(options))
-
-
-_WITH_OPTIONS: Final[Mapping[str, Mapping[str, Callable[[], _Part]]]] = {
-    "order": {
-        "bins": _bins,
-        "maui": lambda: _Part(MauiOptions, lambda options, where: _maui_order(options)),
-        "pbs": _pbs,
-    },
-    "backfill": {"depth": _depth, "fill": _fill},
-    "placement": {"contiguous": _contiguous},
-}
-
-
 def check_part(axis: str, part: str, where: str | None = None) -> None:
     """Raise PolicyError, naming the closest, unless there is such a part on the axis.
 
@@ -111,22 +43,23 @@ def check_part(axis: str, part: str, where: str | None = None) -> None:
 
 
 def make_order(name: str, options: Mapping[str, Any] | None = None, where: str | None = None) -> Order:
-    """Return a new order of this name, which is known.
+    """Return a new order of this name.
 
     Raises
     ------
     PolicyError
-        when it has no such option, or the option no such value; ``where`` is what the table stands in.
+        when there is none, or it has no such option, or the option no such value; ``where`` is what the table stands
+        in.
     FormulaError
         when a formula cannot be read.
     """
-    order: Order = _make("order", name, options, where, ORDERS)
+    order: Order = _make("order", name, options, where)
     return order
 
 
 def make_backfill(name: str, options: Mapping[str, Any] | None = None, where: str | None = None) -> Backfill:
-    """Return a new backfilling rule of this name, which is known; PolicyError as `make_order`."""
-    backfill: Backfill = _make("backfill", name, options, where, BACKFILLS)
+    """Return a new backfilling rule of this name; PolicyError as `make_order`."""
+    backfill: Backfill = _make("backfill", name, options, where)
     return backfill
 
 
@@ -160,46 +93,44 @@ def make_placement(text: str, options: Mapping[str, Any] | None = None, where: s
         as `make_order` and `read_placement`.
     """
     name, own = read_placement(text, where)
-    placement: Placement = _make("placement", name, {**(options or {}), **own}, where, PLACEMENTS)
+    placement: Placement = _make("placement", name, {**(options or {}), **own}, where)
     return placement
 
 
-def _make(
-    axis: str,
-    name: str,
-    options: Mapping[str, Any] | None,
-    where: str | None,
-    others: Mapping[str, Callable[[], Any]],
-) -> Any:
-    """Return a part of this name: one with options, or one of the ``others``, which must be given none."""
-    if name not in _WITH_OPTIONS[axis]:
+def _make(axis: str, name: str, options: Mapping[str, Any] | None, where: str | None) -> Any:
+    check_part(axis, name, where)
+    module, make, *table = PARTS[axis][name]
+    part = import_module(f"pipistrelle.schedulers.{module}")
+    if not table:
         if options:
+            with_options = " or ".join(other for other, (_, _, *table) in PARTS[axis].items() if table)
             raise PolicyError(
                 f"the {axis} '{name}' has no options",
                 where=where,
-                expected=f"{axis} = {' or '.join(_WITH_OPTIONS[axis])}, or no such table",
+                expected=f"{axis} = {with_options}, or no such table",
                 found=printable(", ".join(options))[:_SHOWN],
             )
-        return others[name]()
-    part = _WITH_OPTIONS[axis][name]()
+        return getattr(part, make)()
+    shape: type[msgspec.Struct] = getattr(part, table[0])
     prefix = f"{where}: {axis}-options." if where else f"{axis}-options."
     try:
         # A command line has texts only.
-        read = msgspec.convert(dict(options or {}), part.options, strict=axis != "placement")
+        return getattr(part, make)(msgspec.convert(dict(options or {}), shape, strict=axis != "placement"))
     except msgspec.ValidationError as error:
-        raise _explain(str(error), part, axis, name, prefix) from None
+        raise _explain(str(error), shape, axis, name, prefix) from None
     except OverflowError:
         raise PolicyError("a number is too large", where=prefix.removesuffix(".")) from None
-    return part.make(read, prefix)
+    except FormulaError as error:
+        raise error.at(f"{prefix}{error.where}", FormulaError) from None
 
 
-def _explain(complaint: str, part: _Part, axis: str, name: str, prefix: str) -> PolicyError:
+def _explain(complaint: str, options: type[msgspec.Struct], axis: str, name: str, prefix: str) -> PolicyError:
     """Return msgspec's complaint as one of ours."""
     unknown = _UNKNOWN.fullmatch(complaint)
     if unknown is not None:
         key, path = unknown.groups()
         place = f"{prefix}{path}" if path else prefix
-        table = _table_at(part.options, path or "")
+        table = _table_at(options, path or "")
         known = [field.encode_name for field in msgspec.structs.fields(table)]
         what = f"the {axis} '{name}' has no option '{printable(key)[:_SHOWN]}'"
         return PolicyError(what, where=place.removesuffix("."), hint=did_you_mean(key, known))
@@ -211,7 +142,7 @@ def _explain(complaint: str, part: _Part, axis: str, name: str, prefix: str) -> 
     if no_choice is not None:
         found, path = no_choice.groups()
         choices = next(
-            (get_args(field.type) for field in msgspec.structs.fields(part.options) if field.encode_name == path), ()
+            (get_args(field.type) for field in msgspec.structs.fields(options) if field.encode_name == path), ()
         )
         expected = " or ".join(map(repr, choices)) or None
         place = f"{prefix}{path}".removesuffix(".")

@@ -11,7 +11,7 @@ from msgspec.structs import fields
 from pipistrelle.protocol.base.errors import did_you_mean, printable
 from pipistrelle.protocol.base.toml import read_toml
 from pipistrelle.schedulers.catalogue.names import SUFFIX, library_names
-from pipistrelle.schedulers.catalogue.parts import check_part, make_backfill, make_order, make_placement
+from pipistrelle.schedulers.catalogue.parts import make_backfill, make_order, make_placement
 from pipistrelle.schedulers.policy.errors import PolicyError
 
 _MANUAL: Final = "docs/scheduling.md lists every key."
@@ -107,8 +107,6 @@ def parse_preset(text: str, where: str) -> Preset:
             raise PolicyError("a value of the wrong type", where=f"{where}: {key}", expected=expected, found=found)
         keys[names[key]] = value
     preset = Preset(**keys)
-    for axis in ("order", "backfill"):
-        check_part(axis, preset.parts[axis], where=where)
     make_order(preset.order, preset.order_options, where)  # to see whether it can be made
     make_backfill(preset.backfill, preset.backfill_options, where)
     make_placement(preset.placement, preset.placement_options, where)

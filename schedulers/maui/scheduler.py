@@ -23,7 +23,8 @@ from pipistrelle.schedulers.maui.priority.fairshare import Fairshare
 from pipistrelle.schedulers.maui.priority.priority import Breakdown, Priorities
 from pipistrelle.schedulers.maui.standing import StandingReservations
 from pipistrelle.schedulers.maui.waiting import Bools, Floats, Ints, MauiQueue
-from pipistrelle.schedulers.placement.pickers import Picker, by_number, last_available, placed_by
+from pipistrelle.schedulers.placement.lowest import by_number
+from pipistrelle.schedulers.placement.pickers import Picker, last_available, placed_by
 from pipistrelle.schedulers.plan.access import Accesses, AccessPlan, Restriction
 from pipistrelle.schedulers.plan.slices import Place, end_of
 from pipistrelle.schedulers.policy.interfaces import Placement

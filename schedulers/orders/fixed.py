@@ -1,7 +1,6 @@
 """Orders that rank each job once, when it joins the queue."""
 
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
-from pipistrelle.schedulers.policy.order import FixedOrder
 from pipistrelle.schedulers.policy.state import Stateless
 
 
@@ -23,6 +22,3 @@ class Sjf(Stateless):
     def rank(self, job: SchedulerJob) -> float:
         """Return the walltime in seconds."""
         return job.walltime
-
-
-ORDERS: dict[str, type[FixedOrder]] = {"fcfs": Fcfs, "sjf": Sjf}

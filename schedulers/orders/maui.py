@@ -1,17 +1,26 @@
 """Maui's priority as an order for any backfilling rule: ``order = "maui"``."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
+from msgspec import Struct
 
 from pipistrelle.protocol.base.state import Kept
+from pipistrelle.schedulers.maui.config.read import read_maui_config
 from pipistrelle.schedulers.maui.config.settings import MauiSettings
 from pipistrelle.schedulers.maui.priority.credentials import Credentials
 from pipistrelle.schedulers.maui.priority.fairshare import Fairshare
 from pipistrelle.schedulers.maui.priority.priority import Lines, Priorities
 from pipistrelle.schedulers.maui.waiting import Floats
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
+
+
+class MauiOptions(Struct, frozen=True, forbid_unknown_fields=True):
+    """Options of the order ``maui``: the name of a maui.cfg; None: Maui's defaults."""
+
+    config: str | None = None
 
 
 class MauiOrder(Kept):
@@ -71,3 +80,8 @@ class MauiOrder(Kept):
 
     def _code(self, job: SchedulerJob) -> int:
         return self._credentials.code(self._settings.names(job))
+
+
+def configured(options: MauiOptions) -> MauiOrder:
+    """Return the order that a maui.cfg describes."""
+    return MauiOrder() if options.config is None else MauiOrder(read_maui_config(Path(options.config))[0])

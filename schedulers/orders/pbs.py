@@ -63,16 +63,16 @@ class PbsOrder(Kept):
     Raises
     ------
     FormulaError
-        when the formula is none; ``where`` is what it is called then.
+        when the formula is none.
     """
 
     _kept = ("_tree",)
     dynamic: Literal[True] = True
     features = ("labels",)
 
-    def __init__(self, options: PbsOptions | None = None, where: str = "formula") -> None:
+    def __init__(self, options: PbsOptions | None = None) -> None:
         self.options = options or PbsOptions()
-        self._formula = Formula(self.options.formula, VARIABLES, where, UNKNOWN)
+        self._formula = Formula(self.options.formula, VARIABLES, unknown=UNKNOWN)
         self.begin()
 
     def begin(self) -> None:

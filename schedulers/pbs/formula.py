@@ -23,7 +23,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, printable
+from pipistrelle.protocol.base.errors import did_you_mean, printable
 from pipistrelle.schedulers.pbs.formula_values import (
     COMPARISONS,
     CONSTANTS,
@@ -36,6 +36,7 @@ from pipistrelle.schedulers.pbs.formula_values import (
     compare,
     power,
 )
+from pipistrelle.schedulers.policy.errors import FormulaError
 
 #: characters of a formula
 LONGEST: Final = 4000
@@ -47,10 +48,6 @@ _TOKEN: Final = re.compile(
 #: {sign that other languages have: what stands for it here}
 _INSTEAD: Final = {"=": "'==' compares.", "^": "'**' is a power.", "&": "Write 'and'.", "|": "Write 'or'."}
 _WORDS: Final = ("if", "else", "or", "and", "not")
-
-
-class FormulaError(PipistrelleError):
-    """A text is no formula."""
 
 
 class _Token(NamedTuple):

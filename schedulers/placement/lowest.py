@@ -1,9 +1,12 @@
-"""The placement that takes the lowest units."""
+"""The lowest units: the placement that takes them, and the picker of plans that does."""
+
+from collections.abc import Sequence
 
 from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.protocol.units.free import FreeUnits
+from pipistrelle.protocol.units.masks import lowest
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.schedulers.policy.interfaces import Placement
+from pipistrelle.schedulers.plan.slices import FreeStep
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 
 
@@ -17,4 +20,6 @@ class LowestIds:
         return FreeUnits(open_units).take_lowest(job.size) if job.size <= len(open_units) else None
 
 
-PLACEMENTS: dict[str, type[Placement]] = {"lowest": LowestIds}
+def by_number(job: SchedulerJob, steps: Sequence[FreeStep], first: int) -> int:
+    """Pick the lowest units."""
+    return lowest(steps[0].units, job.size)

@@ -27,11 +27,6 @@ def placed_by(placement: Placement, machine: Machine) -> Picker:
     return lambda job, steps, first: pick(placement, steps[0].units, job, machine)
 
 
-def by_number(job: SchedulerJob, steps: Sequence[FreeStep], first: int) -> int:
-    """Pick the lowest units."""
-    return lowest(steps[0].units, job.size)
-
-
 def last_available(job: SchedulerJob, steps: Sequence[FreeStep], first: int) -> int:
     """Pick the units that are free the shortest beyond the job's end; of equals ``first``, then the lowest."""
     picked, missing = 0, job.size

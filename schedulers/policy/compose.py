@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Any, cast
 
-from pipistrelle.schedulers.catalogue.parts import check_part, make_backfill, make_order, make_placement
+from pipistrelle.schedulers.catalogue.parts import make_backfill, make_order, make_placement
 from pipistrelle.schedulers.policy.interfaces import Backfill, Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.order import ChoosyOrder, Order, UsageOrder, is_dynamic
@@ -123,8 +123,6 @@ def compose(
     FormulaError
         when a formula cannot be read.
     """
-    check_part("order", order, where)
-    check_part("backfill", backfill, where)
     return ComposedPolicy(
         name or f"{order}+{backfill}+{placement}",
         make_order(order, order_options, where),

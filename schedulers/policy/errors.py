@@ -17,5 +17,9 @@ class PolicyFailed(SchedulerError):
     """A policy raised an exception, or took a decision that the server rejected."""
 
 
+class FormulaError(PipistrelleError):
+    """A text is no formula."""
+
+
 class PolicyError(PipistrelleError):
     """A scheduler, or a part of one, that cannot be had, or whose state cannot."""

@@ -1,6 +1,7 @@
 """What waiting jobs are promised is kept, whatever the workload: property tests of every backfilling rule."""
 
 from collections.abc import Callable
+from functools import partial
 from math import inf
 from typing import Any
 
@@ -12,17 +13,19 @@ from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.protocol.events import SimulationBeginsData
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.backfill.conservative import Conservative
-from pipistrelle.schedulers.backfill.easy import BACKFILLS
 from pipistrelle.schedulers.backfill.easy_slices import EasySlices
-from pipistrelle.schedulers.orders.fixed import ORDERS, Fcfs
-from pipistrelle.schedulers.pbs.backfill import Depth
+from pipistrelle.schedulers.catalogue.names import PARTS
+from pipistrelle.schedulers.catalogue.parts import make_backfill, make_order
+from pipistrelle.schedulers.orders.fixed import Fcfs
 from pipistrelle.schedulers.placement.lowest import LowestIds
 from pipistrelle.schedulers.plan.windows import Window
 from pipistrelle.schedulers.policy.compose import ComposedPolicy, compose
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View
 
-RULES: dict[str, Callable[[], Any]] = {**BACKFILLS, "depth": Depth}
+RULES: dict[str, Callable[[], Any]] = {
+    name: partial(make_backfill, name) for name in PARTS["backfill"] if name != "fill"
+}
 RunPolicy = Callable[..., Any]
 MakeJob = Callable[..., SchedulerJob]
 Row = tuple[float, int, float, float]
@@ -41,7 +44,7 @@ rows: st.SearchStrategy[list[Row]] = st.lists(
 ).map(sorted)
 
 
-@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("order", ["fcfs", "sjf"])
 @pytest.mark.parametrize("backfill", RULES)
 def test_every_accepted_job_runs(run_policy: RunPolicy, order: str, backfill: str) -> None:
     """Each job starts once, not before its submission, on as many units as it asks for, which nobody else holds."""
@@ -70,7 +73,7 @@ class Promises(ComposedPolicy):
 
     def __init__(self, order: str) -> None:
         self.rule = Conservative()
-        super().__init__("promises", ORDERS[order](), self.rule, LowestIds())
+        super().__init__("promises", make_order(order), self.rule, LowestIds())
         self.promised: dict[int, float] = {}
 
     def decide(self, view: View) -> None:
@@ -82,7 +85,7 @@ class Promises(ComposedPolicy):
             self.promised[job.number] = now
 
 
-@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("order", ["fcfs", "sjf"])
 def test_nobody_is_delayed_past_its_reservation_under_conservative(run_policy: RunPolicy, order: str) -> None:
     """From the moment a job has one, its reservation only moves forward, and it starts by then."""
 

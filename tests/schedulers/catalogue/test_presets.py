@@ -9,9 +9,8 @@ from pipistrelle.schedulers.catalogue.presets import Preset, library, parse_pres
 from pipistrelle.schedulers.catalogue.registry import make_policy
 from pipistrelle.schedulers.orders.fixed import Fcfs
 from pipistrelle.schedulers.orders.pbs import PbsOptions, PbsOrder
-from pipistrelle.schedulers.pbs.formula import FormulaError
 from pipistrelle.schedulers.policy.compose import ComposedPolicy
-from pipistrelle.schedulers.policy.errors import PolicyError
+from pipistrelle.schedulers.policy.errors import FormulaError, PolicyError
 
 PBS = 'order = "pbs"\n[order-options]\n'
 BINS = 'order = "bins"\n[[order-options.bins]]\n'

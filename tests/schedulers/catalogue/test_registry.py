@@ -2,16 +2,15 @@
 
 import importlib.metadata
 from importlib.metadata import EntryPoint
+from math import prod
 from pathlib import Path
 
 import pytest
 
-from pipistrelle.schedulers.backfill.easy import BACKFILLS
 from pipistrelle.schedulers.catalogue.names import GROUP, PARTS, is_policy_name, registered
 from pipistrelle.schedulers.catalogue.presets import library
 from pipistrelle.schedulers.catalogue.registry import describe, make_policy
-from pipistrelle.schedulers.orders.fixed import ORDERS
-from pipistrelle.schedulers.placement.lowest import PLACEMENTS
+from pipistrelle.schedulers.orders.fixed import Sjf
 from pipistrelle.schedulers.policy.compose import ComposedPolicy, compose
 from pipistrelle.schedulers.policy.errors import PolicyError
 
@@ -199,7 +198,7 @@ def test_parts_replace_those_of_a_preset() -> None:
 
     assert isinstance(policy, ComposedPolicy)
     assert policy.name == "easy+order=sjf+backfill=none+placement=lowest"
-    assert type(policy.order) is ORDERS["sjf"]
+    assert type(policy.order) is Sjf
 
 
 def test_only_presets_have_parts(file: str) -> None:
@@ -235,20 +234,16 @@ def test_what_can_be_named_can_be_made() -> None:
     for axis, parts in PARTS.items():
         assert all(compose(**{axis: part}) for part in parts)
 
-    assert {*ORDERS} <= {*PARTS["order"]}
-    assert {*BACKFILLS} <= {*PARTS["backfill"]}
-    assert {*PLACEMENTS} <= {*PARTS["placement"]}
-
 
 def test_any_order_goes_with_any_backfilling_and_placement() -> None:
     """The axes are orthogonal, and the name tells all three unless one is given."""
     names = [
         compose(order=order, backfill=backfill, placement=placement).name
-        for order in ORDERS
-        for backfill in BACKFILLS
-        for placement in PLACEMENTS
+        for order in PARTS["order"]
+        for backfill in PARTS["backfill"]
+        for placement in PARTS["placement"]
     ]
 
-    assert len(set(names)) == len(ORDERS) * len(BACKFILLS) * len(PLACEMENTS)
+    assert len(set(names)) == prod(len(parts) for parts in PARTS.values())
     assert "sjf+easy-sjbf+lowest" in names
     assert compose(name="mine").name == "mine"

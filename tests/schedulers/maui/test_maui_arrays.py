@@ -13,7 +13,7 @@ from pipistrelle.schedulers.maui.limits.idle import _first
 from pipistrelle.schedulers.maui.limits.limits import Limits
 from pipistrelle.schedulers.maui.priority.credentials import Credentials
 from pipistrelle.schedulers.maui.waiting import MauiQueue
-from pipistrelle.schedulers.placement.pickers import by_number
+from pipistrelle.schedulers.placement.lowest import by_number
 from pipistrelle.schedulers.plan.access import AccessPlan
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipistrelle.schedulers.pbs.formula import Formula, FormulaError
+from pipistrelle.schedulers.pbs.formula import Formula
+from pipistrelle.schedulers.policy.errors import FormulaError
 
 NAMES = ("ncpus", "queue_priority", "walltime")
 #: (text, precedence, what it does to values); a value that cannot be had raises

@@ -11,9 +11,9 @@ from pipistrelle.protocol.events import JobDescription
 from pipistrelle.schedulers.orders.fixed import Fcfs
 from pipistrelle.schedulers.orders.pbs import VARIABLES, PbsOptions, PbsOrder
 from pipistrelle.schedulers.pbs.backfill import Depth, DepthOptions
-from pipistrelle.schedulers.pbs.formula import FormulaError
 from pipistrelle.schedulers.placement.lowest import LowestIds
 from pipistrelle.schedulers.policy.compose import ComposedPolicy, compose
+from pipistrelle.schedulers.policy.errors import FormulaError
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.schedulers.waiting.moving import queue_of

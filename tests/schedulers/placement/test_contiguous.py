@@ -12,9 +12,8 @@ from pipistrelle.platforms.failures.outage import Outage, Outages
 from pipistrelle.platforms.maintenance import Maintenance
 from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.schedulers.backfill.easy import BACKFILLS
 from pipistrelle.schedulers.catalogue.names import PARTS
-from pipistrelle.schedulers.catalogue.parts import make_order, make_placement
+from pipistrelle.schedulers.catalogue.parts import make_backfill, make_order, make_placement
 from pipistrelle.schedulers.maui.config.read import parse_maui_config
 from pipistrelle.schedulers.maui.policy import make_maui
 from pipistrelle.schedulers.placement.contiguous import Contiguous, ContiguousOptions
@@ -156,7 +155,7 @@ class FirstOnes(ComposedPolicy):
     """A policy that writes down, when a job becomes the first in the queue, by when it can start at the latest."""
 
     def __init__(self, order: str, backfill: str, planned: Sequence[Down]) -> None:
-        super().__init__("first-ones", make_order(order), BACKFILLS[backfill](), Contiguous())
+        super().__init__("first-ones", make_order(order), make_backfill(backfill), Contiguous())
         self._planned = planned
         self.promised: dict[int, float] = {}
 
@@ -232,7 +231,7 @@ def test_a_job_that_never_finds_units_is_refused(run_policy: RunPolicy) -> None:
         def pick(self, job: SchedulerJob, open_units: NodeSet, machine: Machine) -> NodeSet | None:
             return super().pick(job, open_units, machine) if job.size < 4 else None
 
-    policy = ComposedPolicy("small", make_order("fcfs"), BACKFILLS["easy"](), Small())
+    policy = ComposedPolicy("small", make_order("fcfs"), make_backfill("easy"), Small())
     run = run_policy(policy, UNITS, [(0.0, 4, 1.0, 1.0), (0.0, 3, 1.0, 1.0)])
 
     assert (run.starts, run.result.summary.rejected) == ([(1, 0.0, "0-2")], 1)

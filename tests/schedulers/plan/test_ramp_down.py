@@ -1,6 +1,7 @@
 """Maintenance, windows and failures under every policy, in whole runs."""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from math import inf
 from random import Random
 from typing import Any
@@ -15,9 +16,9 @@ from pipistrelle.platforms.failures.outage import Outage, Outages
 from pipistrelle.platforms.maintenance import Maintenance
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.backfill.conservative import Conservative
-from pipistrelle.schedulers.backfill.easy import BACKFILLS
+from pipistrelle.schedulers.catalogue.names import PARTS
+from pipistrelle.schedulers.catalogue.parts import make_backfill
 from pipistrelle.schedulers.orders.fixed import Fcfs, Sjf
-from pipistrelle.schedulers.pbs.backfill import Depth
 from pipistrelle.schedulers.placement.lowest import LowestIds
 from pipistrelle.schedulers.plan.windows import Window
 from pipistrelle.schedulers.policy.compose import ComposedPolicy, compose
@@ -34,7 +35,9 @@ from pipistrelle.server.transport.in_process import InProcessTransport
 from pipistrelle.studies.runs.pause import check_invariants
 from pipistrelle.traces.workload import Workload
 
-RULES: dict[str, Callable[[], Any]] = {**BACKFILLS, "depth": Depth}
+RULES: dict[str, Callable[[], Any]] = {
+    name: partial(make_backfill, name) for name in PARTS["backfill"] if name != "fill"
+}
 RunPolicy = Callable[..., Any]
 Row = tuple[float, int, float, float]
 #: announced, begin, length (s), units
@@ -199,7 +202,7 @@ class InOrder(ComposedPolicy):
     """A policy that checks that whoever starts was at the head of the queue."""
 
     def __init__(self) -> None:
-        super().__init__("in-order", Fcfs(), BACKFILLS["none"](), LowestIds())
+        super().__init__("in-order", Fcfs(), make_backfill("none"), LowestIds())
 
     def decide(self, view: View) -> None:
         """Decide, and compare."""
@@ -309,7 +312,9 @@ class Windowed(ComposedPolicy):
 
 
 @pytest.mark.parametrize("order", ["fcfs", "sjf"])
-@pytest.mark.parametrize("backfill", BACKFILLS)  # `depth` reserves single units then, other ones than by numbers
+@pytest.mark.parametrize(
+    "backfill", sorted({*RULES} - {"depth"})
+)  # `depth` reserves single units then, other ones than by numbers
 def test_a_window_that_admits_everybody_changes_nothing(run_policy: RunPolicy, order: str, backfill: str) -> None:
     """The rule by single units is the rule by numbers where all units are alike."""
 

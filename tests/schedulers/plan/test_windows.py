@@ -1,6 +1,7 @@
 """Units out of service and windows, against sets and lists that are looked through one by one."""
 
 from collections.abc import Callable
+from functools import partial
 from math import inf
 from typing import Any
 
@@ -10,7 +11,8 @@ from hypothesis import strategies as st
 
 from pipistrelle.protocol.events import SimulationBeginsData
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.schedulers.backfill.easy import BACKFILLS
+from pipistrelle.schedulers.catalogue.names import PARTS
+from pipistrelle.schedulers.catalogue.parts import make_backfill
 from pipistrelle.schedulers.orders.fixed import Fcfs
 from pipistrelle.schedulers.pbs.backfill import Depth, DepthOptions
 from pipistrelle.schedulers.placement.lowest import LowestIds
@@ -19,7 +21,9 @@ from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View
 
 #: {backfilling rule: what makes one}
-RULES: dict[str, Callable[[], Any]] = {**BACKFILLS, "depth": Depth}
+RULES: dict[str, Callable[[], Any]] = {
+    name: partial(make_backfill, name) for name in PARTS["backfill"] if name != "fill"
+}
 MakeJob = Callable[..., SchedulerJob]
 UNITS = 8
 REASONS = ["", "m1", "m2", "m3"]

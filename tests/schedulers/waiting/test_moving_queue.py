@@ -10,7 +10,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from pipistrelle.schedulers.backfill.easy import BACKFILLS
+from pipistrelle.schedulers.catalogue.names import PARTS
+from pipistrelle.schedulers.catalogue.parts import make_backfill
 from pipistrelle.schedulers.orders.fixed import Fcfs
 from pipistrelle.schedulers.placement.lowest import LowestIds
 from pipistrelle.schedulers.policy.compose import ComposedPolicy
@@ -249,21 +250,21 @@ def rows(seed: int, jobs: int = 150) -> list[tuple[float, int, float, float]]:
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("rule_name", list(BACKFILLS))
+@pytest.mark.parametrize("rule_name", PARTS["backfill"])
 def test_a_dynamic_order_that_never_moves_is_the_fixed_one(run_policy: RunPolicy, rule_name: str, seed: int) -> None:
     """Every backfilling rule starts the same jobs at the same times on the same units."""
     fixed, moving = (
-        run_policy(ComposedPolicy("p", order, BACKFILLS[rule_name](), LowestIds()), 16, rows(seed))
+        run_policy(ComposedPolicy("p", order, make_backfill(rule_name), LowestIds()), 16, rows(seed))
         for order in (Fcfs(), Slow())
     )
     assert fixed.starts == moving.starts
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("rule_name", list(BACKFILLS))
+@pytest.mark.parametrize("rule_name", PARTS["backfill"])
 def test_a_moving_order_loses_nobody(run_policy: RunPolicy, rule_name: str, seed: int) -> None:
     """Every job runs once under every rule, with and without the wake filter, and a policy can be used again."""
-    policy = ComposedPolicy("p", Drift(), BACKFILLS[rule_name](), LowestIds())
+    policy = ComposedPolicy("p", Drift(), make_backfill(rule_name), LowestIds())
     first = run_policy(policy, 16, rows(seed))
     again = run_policy(policy, 16, rows(seed))
 
@@ -291,7 +292,7 @@ def test_an_order_is_told_of_starts_and_ends(run_policy: RunPolicy) -> None:
     """Each once, at its time, ends before the starts that they make possible."""
     order = Told()
     jobs = [(0.0, 10, 50.0, 60.0), (1.0, 10, 20.0, 20.0), (2.0, 6, 5.0, 5.0)]
-    run_policy(ComposedPolicy("p", order, BACKFILLS["easy"](), LowestIds()), 16, jobs)
+    run_policy(ComposedPolicy("p", order, make_backfill("easy"), LowestIds()), 16, jobs)
 
     assert order.told == [
         ("started", 0, 0.0),

@@ -8,8 +8,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from pipistrelle.schedulers.orders.fixed import ORDERS, Fcfs, Sjf
+from pipistrelle.schedulers.orders.fixed import Fcfs, Sjf
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.policy.order import FixedOrder
 from pipistrelle.schedulers.waiting.ranked import WaitingQueue
 
 MakeJob = Callable[..., SchedulerJob]
@@ -67,19 +68,18 @@ def test_orders_by_name() -> None:
     """fcfs ranks by submit time, sjf by walltime; no walltime is the longest."""
     early, short = SchedulerJob("a", 0, 1, inf, 3.0), SchedulerJob("b", 1, 1, 5.0, 4.0)
 
-    assert sorted(ORDERS) == ["fcfs", "sjf"]
-    assert [ORDERS["fcfs"]().rank(job) for job in (early, short)] == [3.0, 4.0]
-    assert [ORDERS["sjf"]().rank(job) for job in (early, short)] == [inf, 5.0]
+    assert [Fcfs().rank(job) for job in (early, short)] == [3.0, 4.0]
+    assert [Sjf().rank(job) for job in (early, short)] == [inf, 5.0]
 
 
 class AgainstList(RuleBasedStateMachine):
     """Whatever joins, leaves and passes, the queue is a sorted list."""
 
-    @initialize(order=st.sampled_from(sorted(ORDERS)))
-    def begin(self, order: str) -> None:
+    @initialize(order=st.sampled_from([Fcfs, Sjf]))
+    def begin(self, order: type[FixedOrder]) -> None:
         """Begin empty, in one of the orders."""
-        self.rank = ORDERS[order]().rank
-        self.queue = WaitingQueue(ORDERS[order]())
+        self.rank = order().rank
+        self.queue = WaitingQueue(order())
         self.model: list[SchedulerJob] = []
         self.number = 0
 
