@@ -1,39 +1,15 @@
 """The text form of a machine: TOML in, TOML out. Files are the caller's business."""
 
-import re
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
-from pipistrelle.platforms.classes import JobClass
-from pipistrelle.platforms.description import Failing, Platform, Pool, Property
+from pipistrelle.platforms.description import Platform
 from pipistrelle.platforms.errors import PlatformError
-from pipistrelle.protocol.base.errors import did_you_mean, shown
+from pipistrelle.protocol.base.shapes import misfit
 from pipistrelle.protocol.base.toml import read_toml, toml_value
 
 _MANUAL: Final = "docs/platforms.md lists every key."
-_AT: Final = re.compile(r"(.*) - at `\$([\w.\[\]]*)`", re.DOTALL)
-#: {key of tables, empty for the top: (what one is, the keys that it must have)}
-_TABLES: Final[dict[str, tuple[type[msgspec.Struct], str]]] = {
-    "": (Platform, "name, pools"),
-    "pools": (Pool, "name, nodes"),
-    "failures": (Failing, "model"),
-    "classes": (JobClass, "name"),
-}
-_STEP: Final = re.compile(r"\w+")
-_KINDS: Final = {
-    "int": "a whole number",
-    "str": "text in quotes",
-    "str | null": "text in quotes",
-    "float": "a number",
-    "float | null": "a number",
-    "int | null": "a whole number",
-    "array": "tables, each headed [[pools]], [[failures]] or [[classes]]",
-    "array | str": "texts in brackets",
-    "object": "a table",
-    "float | str": "seconds, or text such as 3y in quotes",
-    "bool | int | float | str": "text, a number, true or false",
-}
 
 
 def parse_platform(text: str, where: str) -> Platform:
@@ -58,7 +34,7 @@ def parse_platform(text: str, where: str) -> Platform:
     except PlatformError as error:
         raise error.at(f"{where}: {error.where}", PlatformError) from None
     except msgspec.ValidationError as error:
-        raise _shape_error(str(error), raw, where) from error
+        raise misfit(error, raw, Platform, where, PlatformError, _MANUAL) from error
 
 
 def to_toml(platform: Platform) -> str:
@@ -91,42 +67,3 @@ def to_toml(platform: Platform) -> str:
             if value != default:
                 lines.append(f"{key} = {toml_value(value)}")
     return "\n".join(lines) + "\n"
-
-
-def _shape_error(complaint: str, raw: dict[str, Any], where: str) -> PlatformError:
-    """Return the error of a TOML text whose keys or types are not those of a platform."""
-    at = _AT.fullmatch(complaint)
-    said, path = (at[1], at[2].lstrip(".")) if at else (complaint, "")
-    path = path.removesuffix("[...]")
-    value: Any = raw
-    for step in _STEP.findall(path):
-        value = value[int(step) if isinstance(value, list) else step]
-    place = f"{where}: {path}" if path else where
-    if said.startswith(("Object contains unknown field", "Object missing required field")):
-        table, needed = _TABLES[path.partition("[")[0]]
-        known = list(table.__struct_fields__)
-        unknown = [key for key in value if key not in known]
-        what = f"in {path}" if path else "at the top"
-        if unknown:
-            return PlatformError(
-                f"unknown key {shown(unknown[0])} {what}",
-                where=where,
-                hint=f"{did_you_mean(unknown[0], known)} {_MANUAL}",
-            )
-        missing = next(key for key in needed.split(", ") if key not in value)
-        return PlatformError(f"the key '{missing}' is missing {what}", where=where, expected=needed, hint=_MANUAL)
-    if said.startswith("Invalid enum value"):
-        return PlatformError(
-            "a unit of an unknown kind",
-            where=place,
-            expected="'node', 'core' or 'gpu'",
-            found=shown(value),
-            hint=did_you_mean(value, ["node", "core", "gpu"]),
-        )
-    if path.endswith(".properties") and isinstance(value, dict):
-        key = next(key for key, entry in value.items() if not isinstance(entry, Property))
-        place, value = f"{place}.{key if key.isidentifier() else shown(key)}", value[key]
-    kind = said.removeprefix("Expected `").partition("`")[0]
-    if path.startswith("classes["):
-        kind = kind.replace("array", "array | str")
-    return PlatformError("a value of the wrong type", where=place, expected=_KINDS[kind], found=shown(value))

@@ -1,13 +1,13 @@
 """What policies are made of, by name: orders, backfilling rules and placements, some with options."""
 
-import re
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 import msgspec
 
 from pipistrelle.protocol.base.errors import did_you_mean, printable
+from pipistrelle.protocol.base.shapes import misfit
 from pipistrelle.schedulers.catalogue.names import PARTS
 from pipistrelle.schedulers.policy.errors import FormulaError, PolicyError
 from pipistrelle.schedulers.policy.interfaces import Backfill, Placement
@@ -15,19 +15,6 @@ from pipistrelle.schedulers.policy.order import Order
 
 #: how much of a value a message shows
 _SHOWN: Final = 60
-_WRONG: Final = re.compile(r"(?:expected|Expected) (.*), (?:got|found) (.*?)(?: - at `\$\.?(.*)`)?", re.DOTALL)
-_UNKNOWN: Final = re.compile(r"Object contains unknown field `(.*?)`(?: - at `\$\.?(.*)`)?", re.DOTALL)
-_NO_CHOICE: Final = re.compile(r"Invalid enum value '(.*?)'(?: - at `\$\.?(.*)`)?", re.DOTALL)
-_MISSING: Final = re.compile(r"Object missing required field `(.*?)`(?: - at `\$\.?(.*)`)?", re.DOTALL)
-#: {msgspec's name of a type: what users call it}
-_TYPES: Final = {
-    "int": "a whole number",
-    "float": "a number",
-    "str": "a text",
-    "bool": "true or false",
-    "array": "a list",
-    "object": "a table",
-}
 
 
 def check_part(axis: str, part: str, where: str | None = None) -> None:
@@ -113,57 +100,13 @@ def _make(axis: str, name: str, options: Mapping[str, Any] | None, where: str | 
         return getattr(part, make)()
     shape: type[msgspec.Struct] = getattr(part, table[0])
     prefix = f"{where}: {axis}-options." if where else f"{axis}-options."
+    given = dict(options or {})
     try:
         # A command line has texts only.
-        return getattr(part, make)(msgspec.convert(dict(options or {}), shape, strict=axis != "placement"))
+        return getattr(part, make)(msgspec.convert(given, shape, strict=axis != "placement"))
     except msgspec.ValidationError as error:
-        raise _explain(str(error), shape, axis, name, prefix) from None
+        raise misfit(error, given, shape, prefix, PolicyError) from None
     except OverflowError:
         raise PolicyError("a number is too large", where=prefix.removesuffix(".")) from None
     except FormulaError as error:
         raise error.at(f"{prefix}{error.where}", FormulaError) from None
-
-
-def _explain(complaint: str, options: type[msgspec.Struct], axis: str, name: str, prefix: str) -> PolicyError:
-    """Return msgspec's complaint as one of ours."""
-    unknown = _UNKNOWN.fullmatch(complaint)
-    if unknown is not None:
-        key, path = unknown.groups()
-        place = f"{prefix}{path}" if path else prefix
-        table = _table_at(options, path or "")
-        known = [field.encode_name for field in msgspec.structs.fields(table)]
-        what = f"the {axis} '{name}' has no option '{printable(key)[:_SHOWN]}'"
-        return PolicyError(what, where=place.removesuffix("."), hint=did_you_mean(key, known))
-    missing = _MISSING.fullmatch(complaint)
-    if missing is not None:
-        key, path = missing.groups()
-        return PolicyError(f"'{key}' is missing", where=f"{prefix}{path}".removesuffix("."))
-    no_choice = _NO_CHOICE.fullmatch(complaint)
-    if no_choice is not None:
-        found, path = no_choice.groups()
-        choices = next(
-            (get_args(field.type) for field in msgspec.structs.fields(options) if field.encode_name == path), ()
-        )
-        expected = " or ".join(map(repr, choices)) or None
-        place = f"{prefix}{path}".removesuffix(".")
-        return PolicyError(
-            "a value that cannot be", where=place, expected=expected, found=f"'{printable(found)[:_SHOWN]}'"
-        )
-    wrong = _WRONG.fullmatch(complaint)
-    if wrong is None:
-        return PolicyError(printable(complaint)[:200], where=prefix.removesuffix("."))
-    expected, found, path = (printable(text or "").replace("`", "")[:_SHOWN] for text in wrong.groups())
-    expected, found = (" or ".join(_TYPES.get(word, word) for word in text.split(" | ")) for text in (expected, found))
-    return PolicyError(
-        "a value that cannot be", where=f"{prefix}{path}".removesuffix("."), expected=expected, found=found
-    )
-
-
-def _table_at(options: type[msgspec.Struct], path: str) -> type[msgspec.Struct]:
-    """Return the table that stands at a path such as ``bins[0]`` in a part's options."""
-    table = options
-    for step in path.split(".") if path else ():
-        key = step.partition("[")[0]
-        kind = next(field.type for field in msgspec.structs.fields(table) if field.encode_name == key)
-        table = next((one for one in get_args(kind) if isinstance(one, type) and issubclass(one, msgspec.Struct)), kind)
-    return table

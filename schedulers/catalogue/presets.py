@@ -5,21 +5,20 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 from msgspec import Struct, field
-from msgspec.structs import fields
 
-from pipistrelle.protocol.base.errors import did_you_mean, printable
+from pipistrelle.protocol.base.errors import printable
+from pipistrelle.protocol.base.shapes import misfit
 from pipistrelle.protocol.base.toml import read_toml
 from pipistrelle.schedulers.catalogue.names import SUFFIX, library_names
 from pipistrelle.schedulers.catalogue.parts import make_backfill, make_order, make_placement
 from pipistrelle.schedulers.policy.errors import PolicyError
 
 _MANUAL: Final = "docs/scheduling.md lists every key."
-#: how much of a value a message shows
-_SHOWN: Final = 60
 
 
-class Preset(Struct, frozen=True, rename="kebab"):
+class Preset(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """What a policy is made of: the keys of its file, none of which must be there.
 
     The three tables are for the options of an order, a backfilling rule and a placement that have some.
@@ -94,19 +93,10 @@ def parse_preset(text: str, where: str) -> Preset:
         if a formula in it cannot be read.
     """
     raw = read_toml(text, where, PolicyError, manual=_MANUAL, hint='Texts need quotes, as in order = "fcfs".')
-    names = {own.encode_name: own.name for own in fields(Preset)}
-    keys: dict[str, Any] = {}
-    for key, value in raw.items():
-        if key not in names:
-            hint = f"{did_you_mean(key, list(names))} {_MANUAL}"
-            raise PolicyError(f"unknown key '{printable(key)[:_SHOWN]}'", where=where, hint=hint)
-        wanted = dict if key.endswith("-options") else str
-        if not isinstance(value, wanted):
-            found = printable(repr(value))[:_SHOWN]
-            expected = "text" if wanted is str else f"a table [{key}]"
-            raise PolicyError("a value of the wrong type", where=f"{where}: {key}", expected=expected, found=found)
-        keys[names[key]] = value
-    preset = Preset(**keys)
+    try:
+        preset = msgspec.convert(raw, Preset)
+    except msgspec.ValidationError as error:
+        raise misfit(error, raw, Preset, where, PolicyError, _MANUAL) from None
     make_order(preset.order, preset.order_options, where)  # to see whether it can be made
     make_backfill(preset.backfill, preset.backfill_options, where)
     make_placement(preset.placement, preset.placement_options, where)

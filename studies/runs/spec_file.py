@@ -2,8 +2,6 @@
 
 import hashlib
 import os
-import re
-import typing
 from collections.abc import Iterator
 from math import isfinite
 from pathlib import Path
@@ -13,18 +11,14 @@ import msgspec
 from msgspec.structs import fields, replace
 
 from pipistrelle.platforms import catalogue as platforms
-from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, printable
+from pipistrelle.protocol.base.errors import PipistrelleError, printable
+from pipistrelle.protocol.base.shapes import misfit
 from pipistrelle.protocol.base.toml import read_toml, toml_value
 from pipistrelle.studies.inputs.named import read_text
-from pipistrelle.studies.runs.spec import BatsimSpec, RunSpec
-from pipistrelle.studies.workloads.steps import STEPS
+from pipistrelle.studies.runs.spec import RunSpec
 from pipistrelle.traces import catalogue as workloads
 
 _MANUAL: Final = "docs/cli.md lists every key: they are the options' names."
-_AT: Final = re.compile(r"(.*?)(?: - at `(key in )?\$\.?(.*?)`)?", re.DOTALL)
-_UNKNOWN: Final = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
-_TYPES: Final = re.compile(r"Expected `(.*)`, got `(.*)`")
-_KINDS: Final = {"str": "text", "int": "a whole number", "float": "a number", "bool": "true or false"}
 #: keys of which one text may stand for a list of one
 _LISTS: Final = ("workload", "failures", "maintenance")
 
@@ -96,7 +90,7 @@ def convert_spec(raw: Any, where: str) -> RunSpec:
     try:
         return msgspec.convert(raw, RunSpec)
     except msgspec.ValidationError as error:
-        raise _shape_error(str(error), raw, where) from None
+        raise misfit(error, raw, RunSpec, where, SpecError, _MANUAL) from None
 
 
 def checked(spec: RunSpec) -> RunSpec:
@@ -110,45 +104,6 @@ def _numbers(raw: Any, path: str) -> Iterator[tuple[str, float]]:
     elif isinstance(raw, dict | list):
         for key, value in raw.items() if isinstance(raw, dict) else enumerate(raw):
             yield from _numbers(value, f"{path}.{key}" if path else str(key))
-
-
-def _shape_error(message: str, raw: Any, where: str) -> SpecError:
-    """Return msgspec's complaint in our words."""
-    found = _AT.fullmatch(message)
-    what, path = (found[1], found[3] or "") if found is not None else (message, "")
-    at = printable(f"{where}: {path}" if path else where)
-    if unknown := _UNKNOWN.fullmatch(what):
-        known = [one.encode_name for one in fields(_form_at(raw, path))]
-        hint = f"{did_you_mean(unknown[1], known)} {_MANUAL}".strip()
-        return SpecError(f"unknown key '{printable(unknown[1])[:60]}'", where=at, hint=hint)
-    if types := _TYPES.fullmatch(what):
-        expected = [_KINDS.get(kind, kind) for kind in types[1].split(" | ") if kind != "null"]
-        return SpecError(
-            "a value of the wrong type",
-            where=at,
-            expected=" or ".join(expected).replace("array", "a list").replace("object", "a table"),
-            found=_KINDS.get(types[2], types[2]).replace("array", "a list").replace("object", "a table"),
-        )
-    if path.endswith(".step"):
-        hint = did_you_mean(str(what.partition("'")[2].rstrip("'")), list(STEPS))
-        return SpecError("there is no such step", where=at, found=what.removeprefix("Invalid value "), hint=hint)
-    return SpecError(printable(f"{what[:1].lower()}{what[1:]}"), where=at, expected=_choices(path), hint=_MANUAL)
-
-
-def _form_at(raw: Any, path: str) -> type[msgspec.Struct]:
-    """Return what stands at a path."""
-    if path.startswith("transform["):
-        number = int(path.removeprefix("transform[").partition("]")[0])
-        return STEPS[raw["transform"][number]["step"]]
-    return BatsimSpec if path == "batsim" else RunSpec
-
-
-def _choices(path: str) -> str | None:
-    """Return the texts that a key of the whole may have, None if that is no list of them."""
-    hints = typing.get_type_hints(RunSpec)
-    kind = hints.get(path.replace("-", "_"))
-    alternatives = [one for one in (kind, *typing.get_args(kind)) if typing.get_origin(one) is typing.Literal]
-    return ", ".join(map(str, typing.get_args(alternatives[0]))) if alternatives else None
 
 
 def to_toml(spec: RunSpec) -> str:

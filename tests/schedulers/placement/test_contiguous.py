@@ -212,7 +212,7 @@ def test_which_run_of_units(waiting_job: MakeJob) -> None:
         ("contiguous,", "an option that cannot be read"),
         ("contiguous,fit=first,fit=best", "an option that cannot be read"),
         ("contiguous,fit=worst", "expected 'first' or 'best'"),
-        ("contiguous,fot=best", "has no option 'fot'"),
+        ("contiguous,fot=best", "unknown key 'fot'. Did you mean 'fit'?"),
         ("lowest,fit=best", "the placement 'lowest' has no options"),
     ],
 )
