@@ -76,7 +76,8 @@ def misfit(error: msgspec.ValidationError, raw: Any, kind: Any, where: str, make
     kinds = [_KINDS.get(word, word) for word in rule[1].split(" | ") if word != "null"]
     if rule[1] == "array" and any(_structs(item) for one in _alternatives(kind) for item in get_args(one)):
         kinds = [f"tables, each headed [[{place.rpartition(': ')[2]}]]"]
-    return make("a value of the wrong type", where=place, expected=_any_of(kinds) + rule[2], found=shown(raw))
+    what = "a value that cannot be" if rule[2] else "a value of the wrong type"
+    return make(what, where=place, expected=_any_of(kinds) + rule[2], found=shown(raw))
 
 
 def _any_of(words: list[str]) -> str:

@@ -3,6 +3,7 @@
 from math import inf
 from typing import Any
 
+from pipistrelle.protocol.base.state import Kept
 from pipistrelle.schedulers.placement.lowest import LowestIds
 from pipistrelle.schedulers.plan.around_windows import OpenUnits
 from pipistrelle.schedulers.plan.running import Reservation
@@ -46,20 +47,14 @@ class NoBackfill(Stateless):
             view.wake = ("JOB_COMPLETED",)
 
 
-class FirstFit:
+class FirstFit(Kept):
     """Every job that fits starts, in the order of the queue: no reservation, so large jobs may starve."""
+
+    _kept = ("_kept_back",)
 
     def __init__(self) -> None:
         #: whether a window or the placement may have kept back a job that fits by count
         self._kept_back = False
-
-    def state(self) -> bool:
-        """Return whether a job that fits by count may wait."""
-        return self._kept_back
-
-    def restore(self, state: bool, view: View, placement: Placement) -> None:
-        """Go on from a state, in a view that is as it was then."""
-        self._kept_back = state
 
     def schedule(self, view: View, placement: Placement) -> None:
         """Start all that fits."""

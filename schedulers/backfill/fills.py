@@ -5,10 +5,10 @@ Source: admin manual of Maui, 8.2, and MBFFirstFit, MBFBestFit and MBFGreedy of 
 
 from collections.abc import Callable
 from math import inf
-from typing import Final, Literal, Protocol
+from typing import Annotated, Final, Literal, Protocol
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
 from pipistrelle.protocol.base.state import Kept
@@ -146,9 +146,10 @@ class Candidates:
         first: Rows = self.rows[np.sort(np.concatenate([above, ties]))]
         return first
 
-    def in_order(self) -> Rows:
-        """Return the rows in the order of rank, ties in the order of submission."""
-        return self.rows[np.argsort(-self._ranks[self.rows], kind="stable")]
+    def in_order(self, most: int) -> Rows:
+        """Return the ``most`` first rows by rank, ties in the order of submission, in that order."""
+        rows = self._first(most) if len(self.rows) > most else self.rows
+        return rows[np.argsort(-self._ranks[rows], kind="stable")]
 
     def _allowed(self, rows: Rows) -> Bools:
         """Return which of the rows may still be started, by the limits."""
@@ -213,21 +214,6 @@ class Candidates:
             return sizes * queue.walltime[rows]
         return sizes
 
-    def descend(self, most: int) -> list[int]:
-        """Return the first rows by rank that fit beside each other, of the ``most`` first by rank, in that order."""
-        rows, keys = self.rows, self._ranks[self.rows]
-        sizes, slack = self._queue.size[rows], self.slack(rows)
-        left, taken = keys.copy(), 0
-        found: list[int] = []
-        while len(fits := np.flatnonzero((slack >= taken) & (left > -inf))):
-            at = int(fits[np.argmax(left[fits])])
-            if np.count_nonzero(keys > keys[at]) + np.count_nonzero(keys[:at] == keys[at]) >= most:
-                break
-            found.append(int(rows[at]))
-            taken += int(sizes[at])
-            left[at] = -inf
-        return found
-
     def slack(self, rows: Rows) -> NDArray[np.int64]:
         """Return how many units others in the window may take at most if these jobs are to fit beside them."""
         queue = self._queue
@@ -254,12 +240,7 @@ def greedy(candidates: Candidates, metric: str) -> None:
     Sets are gone through depth first in the order of rank: each is filled as far as it goes, then its last job is
     given up for a later one, until the questions are used up.
     """
-    if len(candidates.rows) >= _MOST_QUESTIONS:  # the first set takes all questions
-        for row in candidates.descend(_MOST_QUESTIONS):
-            if row in candidates.rows:
-                candidates.start(row)
-        return
-    order = candidates.in_order()
+    order = candidates.in_order(_MOST_QUESTIONS)  # the first set takes a question for each
     if not len(order):
         return
     sizes, slacks = candidates.values(order, "PROCS").astype(np.int64).tolist(), candidates.slack(order)
@@ -323,14 +304,8 @@ class FillOptions(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab
 
     policy: Literal["firstfit", "bestfit", "greedy"] = "firstfit"
     metric: Literal["procs", "seconds", "procseconds"] = "procs"
-    depth: int = 0
-    reservations: int = 1
-
-    def __post_init__(self) -> None:
-        """Raise ValueError for a number that is out of range."""
-        for name, number in (("depth", self.depth), ("reservations", self.reservations)):
-            if number < 0:
-                raise ValueError(f"expected {name} not below 0, found {number!r}")
+    depth: Annotated[int, Meta(ge=0)] = 0
+    reservations: Annotated[int, Meta(ge=0)] = 1
 
 
 class _Rows(Struct):

@@ -2,9 +2,9 @@
 
 from bisect import bisect_right
 from math import inf
-from typing import Literal
+from typing import Annotated, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from pipistrelle.protocol.base.lengths import seconds_of
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
@@ -19,14 +19,12 @@ class Bin(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """
 
     name: str
-    smallest: int
+    smallest: Annotated[int, Meta(ge=1)]
     boost: float | str = 0.0
     longest_walltime: float | str = inf
 
     def __post_init__(self) -> None:
         """Raise ValueError for a number that is out of range."""
-        if self.smallest < 1:
-            raise ValueError(f"expected a smallest size of at least 1, found {self.smallest!r}")
         if not -inf < seconds_of(self.boost, "boost") < inf:
             raise ValueError(f"expected a finite boost, found {self.boost!r}")
         if not seconds_of(self.longest_walltime, "longest-walltime") > 0.0:

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 from math import inf
-from typing import Final
+from typing import Annotated, Final
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from pipistrelle.protocol.base.state import Kept
 from pipistrelle.schedulers.backfill.easy import FirstFit, NoBackfill, start_by_count, start_in_order
@@ -26,13 +26,8 @@ class DepthOptions(Struct, frozen=True, forbid_unknown_fields=True, rename="keba
     With ``depth`` 0 nobody passes; without ``strict-ordering`` all that fits starts, whoever waits before it.
     """
 
-    depth: int = 1
+    depth: Annotated[int, Meta(ge=0)] = 1
     strict_ordering: bool = True
-
-    def __post_init__(self) -> None:
-        """Raise ValueError for a number that is out of range."""
-        if self.depth < 0:
-            raise ValueError(f"expected a depth not below 0, found {self.depth!r}")
 
 
 class Depth(Kept):

@@ -147,7 +147,7 @@ class _Class(Kept):
         return units <= self.room and units <= int(self.users.rooms[self.users.number(job)])
 
 
-class ClassLimits:
+class ClassLimits(Kept):
     """Decides which waiting jobs are in the queue; `let_in` after each change, before anyone looks at the queue.
 
     Parameters
@@ -160,10 +160,12 @@ class ClassLimits:
         the queue's order, begun.
     """
 
+    _kept = ("_inside", "pending")
+
     def __init__(self, platform: PlatformInfo, units: int, order: Order) -> None:
         self._classes = {info.name: _Class(info, platform, units, order) for info in platform.classes}
-        #: {number: class} of the jobs of limited classes that run or are in the queue
-        self._inside: dict[int, _Class] = {}
+        #: {number: class's name} of the jobs of limited classes that run or are in the queue
+        self._inside: dict[int, str] = {}
         #: instant (s) of the last change that was not followed by `let_in`; None: there is none
         self.pending: float | None = None
 
@@ -180,17 +182,11 @@ class ClassLimits:
 
     def state(self) -> dict[str, Any]:
         """Return how much of each class is taken, by whom, and who is set aside."""
-        names = {id(one): name for name, one in self._classes.items()}
-        return {
-            "inside": [[number, names[id(one)]] for number, one in self._inside.items()],
-            "pending": self.pending,
-            "classes": {name: one.state() for name, one in self._classes.items()},
-        }
+        return {**super().state(), "classes": {name: one.state() for name, one in self._classes.items()}}
 
     def restore(self, state: dict[str, Any], jobs: Mapping[str, SchedulerJob]) -> None:
         """Go on from a state; ``jobs`` has the waiting jobs by id."""
-        self._inside = {number: self._classes[name] for number, name in state["inside"]}
-        self.pending = state["pending"]
+        super().restore(state)
         for name, one in self._classes.items():
             one.restore(state["classes"][name], jobs)
 
@@ -241,8 +237,9 @@ class ClassLimits:
 
     def left(self, job: SchedulerJob, now: float) -> None:
         """Take note at ``now`` (s) that a job has left the machine, or the queue without a start."""
-        one = self._inside.pop(job.number, None)
-        if one is not None:
+        name = self._inside.pop(job.number, None)
+        if name is not None:
+            one = self._classes[name]
             one.count(job, -1)
             if one.aside:
                 one.changed = True
@@ -271,7 +268,7 @@ class ClassLimits:
             while (job := one.aside.next(one.room, one.users.rooms)) is not None:
                 one.aside.remove(job)
                 one.count(job, 1)
-                self._inside[job.number] = one
+                self._inside[job.number] = one.info.name
                 found.append(job)
         return found
 

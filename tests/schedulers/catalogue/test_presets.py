@@ -98,7 +98,7 @@ def test_an_empty_file_has_the_defaults(tmp_path: Path) -> None:
         (f"{PBS}fairshare-shares = {{a = -1}}", "expected shares not below 0, found -1.0 for 'a'."),
         (
             "backfill = 'depth'\n[backfill-options]\ndepth = -1",
-            "backfill-options: a value that cannot be: expected a depth not",
+            "backfill-options.depth: a value that cannot be: expected a whole number >= 0, found -1.",
         ),
         (
             f"{BINS}smallest = 1",
@@ -106,7 +106,7 @@ def test_an_empty_file_has_the_defaults(tmp_path: Path) -> None:
         ),
         (
             f"{BINS}name = 'a'\nsmallest = 0",
-            "order-options.bins[0]: a value that cannot be: expected a smallest size of at",
+            "order-options.bins[0].smallest: a value that cannot be: expected a whole number >= 1, found 0.",
         ),
         (
             f"{BINS}name = 'a'\nsmallest = 1\nbost = 1",

@@ -6,7 +6,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from pipistrelle.schedulers.backfill.fills import Candidates
+from pipistrelle.schedulers.backfill.fills import Candidates, greedy
 from pipistrelle.schedulers.maui.config.read import parse_maui_config
 from pipistrelle.schedulers.maui.config.settings import Names
 from pipistrelle.schedulers.maui.limits.idle import _first
@@ -156,17 +156,27 @@ def test_who_is_beyond_a_full_counter_is_not_gone_through(monkeypatch: pytest.Mo
     assert looked == [300, 299, 200, 199, 100, 99]
 
 
-def test_a_very_deep_window_is_filled_by_the_first_questions() -> None:
+@pytest.mark.parametrize(("questions", "starts"), [(10000, [0]), (10051, [0, 10050])])
+def test_a_very_deep_window_is_filled_by_the_first_questions(
+    monkeypatch: pytest.MonkeyPatch, questions: int, starts: list[int]
+) -> None:
     """GREEDY with as many jobs as questions: those that fit one after the other, of the first by rank alone."""
+    monkeypatch.setattr("pipistrelle.schedulers.backfill.fills._MOST_QUESTIONS", questions)
     queue, plan = MauiQueue(), AccessPlan(8, 0.0, by_number, 24)
     for number in range(10050):
         size = 5 if number < 3 else 4
         queue.add(SchedulerJob(str(number), number, size, 10.0, 0.0), walltime=10.0, code=0, access=0, since=0.0)
     queue.add(SchedulerJob("last", 10050, 3, 10.0, 0.0), walltime=10.0, code=0, access=0, since=0.0)
     plan.begin([], 1)
-    candidates = Candidates(queue, plan, 1, lambda row: True, queue.live.copy(), np.ones(queue.rows), 0.0)
+    started: list[int] = []
+
+    def start(row: int) -> bool:
+        started.append(row)
+        return True
+
+    candidates = Candidates(queue, plan, 1, start, queue.live.copy(), np.ones(queue.rows), 0.0)
     candidates.select(candidates.next_window(0.0), 0)
 
     assert candidates.next_window(inf) == -inf
-    assert candidates.descend(10000) == [0]
-    assert candidates.descend(10051) == [0, 10050]
+    greedy(candidates, "PROCS")
+    assert started == starts
