@@ -16,13 +16,13 @@ from pipistrelle.protocol.units.masks import units_of
 from pipistrelle.schedulers.backfill.fills import Candidates, fill_windows
 from pipistrelle.schedulers.maui.calls import Calls
 from pipistrelle.schedulers.maui.config.settings import MauiSettings, Names
-from pipistrelle.schedulers.maui.limits.arrays import GrowingInts, Rows
+from pipistrelle.schedulers.maui.limits.arrays import Rows
 from pipistrelle.schedulers.maui.limits.limits import Limits
 from pipistrelle.schedulers.maui.priority.credentials import Credentials
 from pipistrelle.schedulers.maui.priority.fairshare import Fairshare
 from pipistrelle.schedulers.maui.priority.priority import Breakdown, Priorities
 from pipistrelle.schedulers.maui.standing import StandingReservations
-from pipistrelle.schedulers.maui.waiting import Bools, Floats, Ints, MauiQueue
+from pipistrelle.schedulers.maui.waiting import Bools, Floats, GrowingInts, Ints, MauiQueue
 from pipistrelle.schedulers.placement.lowest import by_number
 from pipistrelle.schedulers.placement.pickers import Picker, last_available, placed_by
 from pipistrelle.schedulers.plan.access import Accesses, AccessPlan, Restriction
@@ -165,7 +165,7 @@ class MauiScheduler(Kept):
         names = self._settings.names(job)
         code = self._credentials.code(names)
         walltime = self._settings.walltime(job)
-        never = self.limits.never(names, code, job.size, walltime)
+        never = self.limits.never(code, job.size, walltime)
         machine, placement = self.view.machine, self._placement
         if never is None and placement is not None and placement.pick(job, machine.all_units, machine) is None:
             never = f"the placement finds no {job.size} units for it on the whole machine"

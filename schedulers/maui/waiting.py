@@ -1,7 +1,8 @@
 """The waiting jobs of the Maui policy, a column an attribute, so that a look at 60,000 of them is a few operations."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,36 @@ Bools = NDArray[np.bool_]
 #: size of a row without a job: it fits nowhere
 GONE: Final = np.iinfo(np.int64).max
 _ROOM: Final = 64
+_Scalar = TypeVar("_Scalar", bound=np.generic)
+
+
+def longer(column: NDArray[_Scalar], length: int, empty: float = 0) -> NDArray[_Scalar]:
+    """Return a column with at least so many rows, itself if it has them, else with room for as many again."""
+    if length <= len(column):
+        return column
+    more = np.full((2 * length - len(column), *column.shape[1:]), empty, dtype=column.dtype)
+    return np.concatenate([column, more])
+
+
+class GrowingInts:
+    """Whole numbers that are appended one by one, as an array."""
+
+    __slots__ = ("_count", "_room")
+
+    def __init__(self) -> None:
+        self._room: Ints = np.empty(0, dtype=np.int64)
+        self._count = 0
+
+    def append(self, number: int) -> None:
+        """Append one."""
+        if self._count == len(self._room):
+            self._room = longer(self._room, self._count + 1)
+        self._room[self._count] = number
+        self._count += 1
+
+    def array(self) -> Ints:
+        """Return them; good until the next change."""
+        return self._room[: self._count]
 
 
 class MauiQueue:
@@ -143,3 +174,55 @@ class MauiQueue:
     def _columns(self) -> tuple[NDArray[Any], ...]:
         columns = (self._size, self._code, self._access, self._walltime, self._since, self._bypass, self._held)
         return (*columns, self._live)
+
+
+class FixedColumn(Generic[_Scalar]):
+    """A value for each row of a queue that does not change while its job waits: worked out once a job."""
+
+    def __init__(self, kind: type[_Scalar]) -> None:
+        self._generation = -1
+        self._rows = 0
+        self._values: NDArray[_Scalar] = np.zeros(0, dtype=kind)
+
+    def of(self, generation: int, rows: int, worked_out: Callable[[slice], NDArray[_Scalar]]) -> NDArray[_Scalar]:
+        """Return the values of so many rows; ``worked_out`` returns those of some, where they are not known."""
+        if generation != self._generation:
+            self._generation, self._rows = generation, 0
+        if self._rows < rows:
+            fresh = slice(self._rows, rows)
+            self._values = longer(self._values, rows)
+            self._values[fresh] = worked_out(fresh)
+            self._rows = rows
+        return self._values[:rows]
+
+
+class RowsByCounter:
+    """The rows of a queue that each of some counters has, each counter being that of some combinations."""
+
+    def __init__(self) -> None:
+        #: of each combination its counters
+        self.counters_of: list[tuple[int, ...]] = []
+        #: of each counter its combinations, and its rows of the queue
+        self.codes: defaultdict[int, GrowingInts] = defaultdict(GrowingInts)
+        self.rows: defaultdict[int, GrowingInts] = defaultdict(GrowingInts)
+        self._generation = -1
+        self._count = 0
+
+    def add_code(self, counters: tuple[int, ...]) -> None:
+        """Add a combination, the next."""
+        for counter in counters:
+            self.codes[counter].append(len(self.counters_of))
+        self.counters_of.append(counters)
+
+    def follow(self, queue: MauiQueue) -> Ints:
+        """Bring the rows up to date; return those that are new."""
+        if queue.generation != self._generation:
+            self._generation, self._count = queue.generation, 0
+            self.rows.clear()
+        fresh = np.arange(self._count, queue.rows)
+        if len(fresh):
+            for row, code in enumerate(queue.code[self._count :].tolist(), self._count):
+                for counter in self.counters_of[code]:
+                    self.rows[counter].append(row)
+            self._count = queue.rows
+        return fresh

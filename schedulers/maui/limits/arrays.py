@@ -4,45 +4,21 @@ Of the limits of jobs, units and nodes only a start or an end changes anything, 
 limited credential with that job: they alone are looked at again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import inf
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pipistrelle.schedulers.maui.waiting import Bools, Floats, Ints, MauiQueue
+from pipistrelle.schedulers.maui.waiting import Bools, Floats, GrowingInts, Ints, MauiQueue, RowsByCounter, longer
 
 Rows = NDArray[np.intp]
-_ROOM: Final = 16
+#: counter, metric, soft and hard limit
+Entry = tuple[int, int, float, float]
 #: more units than any job has, and fewer than an empty row
 _UNLIMITED: Final = 2.0**53
 JOB, UNITS, NODES = range(3)
-
-
-class GrowingInts:
-    """Whole numbers that are appended one by one, as an array."""
-
-    __slots__ = ("_count", "_room")
-
-    def __init__(self) -> None:
-        self._room: Ints = np.empty(_ROOM, dtype=np.int64)
-        self._count = 0
-
-    def append(self, number: int) -> None:
-        """Append one."""
-        if self._count == len(self._room):
-            self._room = np.concatenate([self._room, self._room])
-        self._room[self._count] = number
-        self._count += 1
-
-    def clear(self) -> None:
-        """Forget all."""
-        self._count = 0
-
-    def array(self) -> Ints:
-        """Return them; good until the next change."""
-        return self._room[: self._count]
 
 
 class Slots:
@@ -57,25 +33,15 @@ class Slots:
         self.metrics: list[Ints] = []
         #: soft and hard
         self.limits: tuple[list[Floats], list[Floats]] = ([], [])
-        self._codes = 0
 
-    def add(self, code: int, entries: Sequence[tuple[int, int, float, float]]) -> None:
+    def add(self, code: int, entries: Sequence[Entry]) -> None:
         """Add a combination: (counter, metric, soft, hard) of each of its limits."""
-        if code >= self._codes:
-            more = max(code + 1 - self._codes, self._codes, _ROOM)
-            self._codes += more
-            for lines in (self.counters, self.metrics):
-                lines[:] = [np.concatenate([line, np.zeros(more, dtype=np.int64)]) for line in lines]
-            for levels in self.limits:
-                levels[:] = [np.concatenate([line, np.full(more, inf)]) for line in levels]
-        while len(self.counters) < len(entries):
-            self.counters.append(np.zeros(self._codes, dtype=np.int64))
-            self.metrics.append(np.zeros(self._codes, dtype=np.int64))
-            for levels in self.limits:
-                levels.append(np.full(self._codes, inf))
-        for line, (counter, metric, soft, hard) in enumerate(entries):
-            self.counters[line][code], self.metrics[line][code] = counter, metric
-            self.limits[0][line][code], self.limits[1][line][code] = soft, hard
+        every: tuple[list[Any], ...] = (self.counters, self.metrics, *self.limits)
+        for place, (lines, empty) in enumerate(zip(every, (0, 0, inf, inf), strict=True)):
+            lines += [np.full(code, empty) for _ in range(len(lines), len(entries))]
+            lines[:] = [longer(line, code + 1, empty) for line in lines]
+            for line, entry in zip(lines, entries, strict=False):
+                line[code] = entry[place]
 
 
 class AllowedRows:
@@ -93,88 +59,54 @@ class AllowedRows:
         self._units_per_node = units_per_node
         self._levels = (0, 1) if two_levels else (1,)
         self._slots = Slots()
-        #: of each counter its combinations, and its rows of the queue
-        self._codes_of: list[GrowingInts] = [GrowingInts()]
-        self._rows_of: list[GrowingInts] = [GrowingInts()]
-        self._with_rows: set[int] = set()
-        self._counters_of: list[tuple[int, ...]] = []
-        self._usage: Floats = np.zeros((3, _ROOM))
+        self._by_counter = RowsByCounter()
+        #: of each counter what runs, a column a metric
+        self._usage: Floats = np.zeros((1, 3))
         #: how many units the largest job may have now, for each combination; -1 for none at all
-        self._largest = [np.full(_ROOM, _UNLIMITED), np.full(_ROOM, _UNLIMITED)]
+        self._largest: list[Floats] = [np.zeros(0)] * 2
         self._allowed: list[Bools] = [np.zeros(0, dtype=np.bool_)] * 2
-        self._generation = -1
-        self._rows = 0
         self._dirty: set[int] = set()
 
-    def add_code(self, code: int, entries: Sequence[tuple[int, int, float, float]]) -> None:
+    def add_code(self, code: int, entries: Sequence[Entry]) -> None:
         """Add a combination, the next: (counter from 1, metric, soft, hard) of each of its limits."""
         self._slots.add(code, entries)
         counters = tuple(dict.fromkeys(counter for counter, *_ in entries))
-        for counter in counters:
-            while counter >= len(self._codes_of):
-                self._codes_of.append(GrowingInts())
-                self._rows_of.append(GrowingInts())
-            self._codes_of[counter].append(code)
-        if len(self._codes_of) > self._usage.shape[1]:
-            self._usage = np.pad(self._usage, ((0, 0), (0, len(self._codes_of))))
-        if code >= len(self._largest[0]):
-            self._largest = [np.concatenate([line, np.full(code, _UNLIMITED)]) for line in self._largest]
-        self._counters_of.append(counters)
+        self._by_counter.add_code(counters)
+        self._usage = longer(self._usage, max(counters, default=0) + 1)
+        self._largest = [longer(line, code + 1) for line in self._largest]
         self._refresh_codes(np.array([code]))
 
-    def set_usage(self, counter: int, jobs: int, units: int, nodes: int) -> None:
-        """Take note of what the running jobs of a counter have."""
-        if counter < len(self._codes_of):  # others limit nothing that is looked at here
-            self._usage[:, counter] = (jobs, units, nodes)
+    def set_usage(self, counter: int, usage: Sequence[int]) -> None:
+        """Take note of how many jobs, units and nodes of a counter run."""
+        if counter in self._by_counter.codes:  # others limit nothing that is looked at here
+            self._usage[counter] = usage
             self._dirty.add(counter)
 
     def follow(self, queue: MauiQueue) -> None:
         """Bring everything up to date."""
-        fresh = slice(self._rows, queue.rows)
-        if queue.generation != self._generation:
-            self._generation, fresh = queue.generation, slice(0, queue.rows)
-            for counter in self._with_rows:
-                self._rows_of[counter].clear()
-            self._with_rows.clear()
-            self._rows = 0
-        if queue.rows > len(self._allowed[0]):
-            made = [np.zeros(2 * queue.rows, dtype=np.bool_) for _ in range(2)]
-            for new, old in zip(made, self._allowed, strict=True):
-                new[: self._rows] = old[: self._rows]
-            self._allowed = made
-        if fresh.start < fresh.stop:
-            for row, code in enumerate(queue.code[fresh].tolist(), fresh.start):
-                for counter in self._counters_of[code]:
-                    self._rows_of[counter].append(row)
-                    self._with_rows.add(counter)
-            self._rows = queue.rows
+        fresh = self._by_counter.follow(queue)
+        if len(fresh):
+            self._allowed = [longer(line, queue.rows) for line in self._allowed]
         if self._dirty:
-            self._refresh_dirty(queue)
-        if fresh.start < fresh.stop:
-            self._refresh_rows(queue, np.arange(fresh.start, fresh.stop))
-
-    def _refresh_dirty(self, queue: MauiQueue) -> None:
-        dirty = sorted(self._dirty)
-        self._dirty.clear()
-        for lists in (self._codes_of, self._rows_of):
-            arrays = [lists[counter].array() for counter in dirty]
-            changed = np.concatenate(arrays) if len(arrays) > 1 else arrays[0]
-            if lists is self._codes_of:
-                self._refresh_codes(changed)
-            elif len(changed):
-                self._refresh_rows(queue, changed)
+            dirty = sorted(self._dirty)
+            self._dirty.clear()
+            self._refresh_codes(_joined(self._by_counter.codes, dirty))
+            self._refresh_rows(queue, _joined(self._by_counter.rows, dirty))
+        self._refresh_rows(queue, fresh)
 
     def _refresh_codes(self, codes: Ints) -> None:
         for level in self._levels:
             found = np.full(len(codes), _UNLIMITED)
             for line, counters in enumerate(self._slots.counters):
                 metrics = self._slots.metrics[line][codes]
-                room = self._slots.limits[level][line][codes] - self._usage[metrics, counters[codes]]
+                room = self._slots.limits[level][line][codes] - self._usage[counters[codes], metrics]
                 sizes = np.where(metrics == NODES, room * self._units_per_node, room)
                 np.minimum(found, np.where(metrics == JOB, np.where(room >= 1, inf, -1.0), sizes), out=found)
             self._largest[level][codes] = np.floor(found)
 
     def _refresh_rows(self, queue: MauiQueue, rows: Ints) -> None:
+        if not len(rows):
+            return
         sizes, codes = queue.size[rows], queue.code[rows]
         for level in self._levels:
             self._allowed[level][rows] = sizes <= self._largest[level][codes]
@@ -183,6 +115,11 @@ class AllowedRows:
         """Return which rows may start, one value a row, any value in an empty row; not to be changed."""
         self.follow(queue)
         return self._allowed[self._levels[-1] if hard else self._levels[0]][: queue.rows]
+
+
+def _joined(lists: Mapping[int, GrowingInts], counters: Sequence[int]) -> Ints:
+    arrays = [lists[counter].array() for counter in counters]
+    return np.concatenate(arrays) if len(arrays) > 1 else arrays[0]
 
 
 class OutstandingRooms:
@@ -194,36 +131,31 @@ class OutstandingRooms:
         self._codes = 0
         #: {counter: {job number: (units, end in seconds)}} of what runs, of the counters that are limited
         self._running: dict[int, dict[int, tuple[int, float]]] = {}
-        self._counters = 1
-        self._limited: set[int] = set()
-        self._changes = 0
-        self._flat: tuple[Ints, Floats, Floats] | None = None
-        self._rooms: dict[tuple[int, float, int], tuple[Floats, Floats]] = {}
+        #: what `rooms` has found since anything changed: {(time, level): rooms}
+        self._rooms: dict[tuple[float, int], tuple[Floats, Floats]] = {}
 
-    def add_code(self, code: int, entries: Sequence[tuple[int, int, float, float]]) -> None:
+    def add_code(self, code: int, entries: Sequence[Entry]) -> None:
         """Add a combination, the next: (counter from 1, 0 for work or 1 for time, soft, hard) of each of its limits."""
         for metric, slots in enumerate(self._slots):
             mine = [entry for entry in entries if entry[1] == metric]
             if mine or slots.counters:
                 slots.add(code, mine)
-        self._limited.update(counter for counter, *_ in entries)
-        self._counters = max([self._counters, *(counter + 1 for counter, *_ in entries)])
+        for counter, *_ in entries:
+            self._running.setdefault(counter, {})
         self._codes = code + 1
-        self._changes += 1
+        self._rooms.clear()
 
     def started(self, counter: int, number: int, units: int, end: float) -> None:
         """Count a job that will have ended by ``end`` (s)."""
-        if counter in self._limited:
-            self._running.setdefault(counter, {})[number] = (units, end)
-            self._changes += 1
-            self._flat = None
+        if counter in self._running:
+            self._running[counter][number] = (units, end)
+            self._rooms.clear()
 
     def ended(self, counter: int, number: int) -> None:
         """Count a job no more."""
-        if counter in self._limited:
+        if counter in self._running:
             self._running[counter].pop(number, None)
-            self._changes += 1
-            self._flat = None
+            self._rooms.clear()
 
     def of(self, counter: int, metric: int, now: float) -> float:
         """Return what a counter has outstanding: units x s (0) or s (1)."""
@@ -232,28 +164,23 @@ class OutstandingRooms:
 
     def _usage(self, now: float) -> tuple[Floats, Floats]:
         """Return what each counter has outstanding: units x s, and s."""
-        if self._flat is None:
-            every = [(at, *job) for at, jobs in self._running.items() for job in jobs.values()]
-            table = np.array(every, dtype=np.float64).reshape(-1, 3).T
-            self._flat = (table[0].astype(np.int64), table[1], table[2])
-        counters, units, ends = self._flat
-        left = np.maximum(ends - now, 0.0)
-        work: Floats = np.bincount(counters, units * left, minlength=self._counters).astype(np.float64)
-        return work, np.bincount(counters, left, minlength=self._counters).astype(np.float64)
+        every = [(at, *job) for at, jobs in self._running.items() for job in jobs.values()]
+        counters, units, ends = np.array(every, dtype=np.float64).reshape(-1, 3).T
+        left, size = np.maximum(ends - now, 0.0), max(self._running, default=0) + 1
+        work, time = (np.bincount(counters.astype(np.int64), of, size) for of in (units * left, left))
+        return work.astype(np.float64), time.astype(np.float64)
 
     def rooms(self, now: float, level: int) -> tuple[Floats, Floats]:
         """Return how much work (units x s) and time (s) each combination may begin at an instant."""
-        key = (self._changes, now, level)
-        found = self._rooms.get(key)
+        found = self._rooms.get((now, level))
         if found is None:
             found = (np.full(self._codes, inf), np.full(self._codes, inf))
             for usage, slots, least in zip(self._usage(now), self._slots, found, strict=True):
                 for limit, counters in zip(slots.limits[level], slots.counters, strict=True):
                     room = limit[: self._codes] - usage[counters[: self._codes]]
                     np.minimum(least, room, out=least)
-            if any(old[:2] != key[:2] for old in self._rooms):
-                self._rooms.clear()
-            self._rooms[key] = found
+            self._rooms = {key: rooms for key, rooms in self._rooms.items() if key[0] == now}
+            self._rooms[now, level] = found
         return found
 
     def allowed(self, size: Ints, walltime: Floats, code: Ints, now: float, level: int) -> Bools:
@@ -276,7 +203,7 @@ class OutstandingRooms:
             return inf
         size, walltime, code = size[late], walltime[late], code[late]
         usages = self._usage(now)
-        rates = (np.zeros(self._counters), np.zeros(self._counters))
+        rates = (np.zeros(len(usages[0])), np.zeros(len(usages[0])))
         for at, jobs in self._running.items():
             rates[0][at], rates[1][at] = sum(units for units, _ in jobs.values()), len(jobs)
         later: Floats = np.zeros(len(size))

@@ -9,82 +9,66 @@ from typing import Final
 
 import numpy as np
 
-from pipistrelle.schedulers.maui.limits.arrays import GrowingInts, Rows
-from pipistrelle.schedulers.maui.waiting import Bools, Floats, Ints, MauiQueue
+from pipistrelle.schedulers.maui.limits.arrays import Rows
+from pipistrelle.schedulers.maui.waiting import Bools, FixedColumn, Floats, GrowingInts, Ints, MauiQueue, RowsByCounter
 
 #: limits with this many counters to fill anew or fewer are filled one by one
 _FEW: Final = 24
-_ROOM: Final = 16
 #: so many rows are gone through one by one before those are left out that cannot be chosen any more
 _PART: Final = 2048
-
-
-class _Chosen:
-    """The rows that were chosen last, for one level of the limits and one use."""
-
-    def __init__(self) -> None:
-        self.generation = -1
-        self.chosen: Bools = np.zeros(0, dtype=np.bool_)
 
 
 class IdleRows:
     """Chooses rows of a queue by the limits of waiting jobs.
 
     Mostly a combination of credentials has one such limit at most. Then only counters of which a chosen row is gone, or
-    which another row has passed, are chosen for anew.
+    which another row has passed, are chosen for anew. Counter 0 is that of combinations without such a limit.
     """
 
     def __init__(self) -> None:
         #: {what is limited: number from 1}
         self._numbers: dict[Hashable, int] = {}
         self._limits: tuple[list[float], list[float]] = ([inf], [inf])
-        #: of each combination the limits that it is subject to
-        self._entries: list[tuple[int, ...]] = []
-        #: of each limit the combinations that are subject to it
-        self._codes_of: list[GrowingInts] = [GrowingInts()]
-        self._number_of: Ints = np.zeros(_ROOM, dtype=np.int64)
+        self._by_counter = RowsByCounter()
+        #: of each combination its first counter
+        self._number_of = GrowingInts()
         self._single = True
-        #: whether there are rows without such a limit
-        self._unlimited = False
-        self._counter: Ints = np.zeros(0, dtype=np.int64)
-        self._generation = -1
-        self._rows = 0
-        self._rows_of: dict[int, GrowingInts] = {}
-        self._last: dict[tuple[int, str], _Chosen] = {}
+        #: of each row its first counter
+        self._counter = FixedColumn(np.int64)
+        #: the rows that were chosen last, and the queue's generation then, for each level and use
+        self._last: dict[tuple[int, str], tuple[int, Bools]] = {}
 
-    def add_code(self, code: int, entries: Sequence[tuple[Hashable, float, float]]) -> None:
+    def add_code(self, entries: Sequence[tuple[Hashable, float, float]]) -> None:
         """Add a combination, the next: (what is limited, soft, hard) of each of its limits."""
         numbers = []
-        for key, soft, hard in entries:
+        for key, *limits in entries:
             number = self._numbers.setdefault(key, len(self._limits[0]))
             if number == len(self._limits[0]):
-                self._limits[0].append(soft)
-                self._limits[1].append(hard)
-                self._codes_of.append(GrowingInts())
-            self._codes_of[number].append(code)
+                for known, limit in zip(self._limits, limits, strict=True):
+                    known.append(limit)
             numbers.append(number)
-        if code == len(self._number_of):
-            self._number_of = np.concatenate([self._number_of, np.zeros_like(self._number_of)])
-        self._entries.append(tuple(numbers))
-        self._number_of[code] = numbers[0] if numbers else 0
+        self._by_counter.add_code(tuple(numbers) or (0,))
+        self._number_of.append(numbers[0] if numbers else 0)
         self._single &= len(numbers) < 2
 
     def considered(self, queue: MauiQueue, eligible: Bools, ranks: Floats, level: int, use: str) -> Bools:
         """Return which of the eligible rows are looked at, at the soft (0) or hard (1) level."""
         if not self._single:
             return self._considered_by_several(queue, eligible, ranks, level)
-        self._follow(queue)
-        counter = self._counter[: queue.rows]
-        last = self._last.setdefault((level, use), _Chosen())
+        self._by_counter.follow(queue)
+        number_of = self._number_of.array()
+        counter = self._counter.of(queue.generation, queue.rows, lambda fresh: number_of[queue.code[fresh]])
+        unlimited = 0 in self._by_counter.rows
+        generation, last = self._last.get((level, use), (-1, eligible))
         limits = np.array(self._limits[level])
         chosen: Bools = np.zeros(queue.rows, dtype=np.bool_)
         dirty: set[int]
-        if last.generation == queue.generation:
-            before = len(last.chosen)
-            chosen[:before] = last.chosen & eligible[:before]
-            dirty = set(counter[np.flatnonzero(last.chosen & ~chosen[:before])].tolist())
+        if generation == queue.generation:
+            before = len(last)
+            chosen[:before] = last & eligible[:before]
+            dirty = set(counter[np.flatnonzero(last & ~chosen[:before])].tolist())
         else:
-            dirty = set(self._rows_of)
+            dirty = set(self._by_counter.rows)
         rows = np.flatnonzero(chosen)
         mine, of = ranks[rows], counter[rows]
         full = np.bincount(of, minlength=len(limits)) >= limits
@@ -96,26 +80,25 @@ class IdleRows:
         at_least = mine == least[of]
         np.maximum.at(latest, of[at_least], rows[at_least])
         latest[~full] = queue.rows
-        dirty.update(self._passed(queue, eligible & ~chosen, ranks, least, latest))
+        dirty.update(self._passed(counter, eligible & ~chosen, ranks, least, latest))
         dirty.discard(0)
         if len(dirty) > _FEW:
             self._choose_all(chosen, dirty, counter, eligible, ranks, limits)
         else:
             for number in dirty:
                 self._choose(chosen, number, eligible, ranks, limits[number])
-        last.generation, last.chosen = queue.generation, chosen
-        return chosen | (eligible & (counter == 0)) if self._unlimited else chosen.copy()
+        self._last[level, use] = queue.generation, chosen
+        return chosen | (eligible & (counter == 0)) if unlimited else chosen.copy()
 
-    def _passed(self, queue: MauiQueue, others: Bools, ranks: Floats, least: Floats, latest: Ints) -> list[int]:
+    def _passed(self, counter: Ints, others: Bools, ranks: Floats, least: Floats, latest: Ints) -> list[int]:
         """Return the counters of which one of the other rows is before one that was chosen, or for which there is room.
 
         ``least`` is the rank of the last that was chosen of each counter, ``latest`` its row; -inf where there is room.
         """
-        if len(least) == 2 and not self._unlimited:  # one counter for all: there is nothing to look up row by row
+        if len(least) == 2 and 0 not in self._by_counter.rows:  # one counter for all: nothing to look up row by row
             tied = slice(0, int(latest[1]))
             passed = ((ranks > least[1]) & others).any() or ((ranks[tied] >= least[1]) & others[tied]).any()
             return [1] if passed else []
-        counter = self._counter[: queue.rows]
         rows = np.flatnonzero((ranks >= least.take(counter)) & others)
         theirs = counter[rows]
         passing = np.flatnonzero((ranks[rows] > least[theirs]) | (rows < latest[theirs]))
@@ -123,60 +106,30 @@ class IdleRows:
         found[theirs[passing]] = True
         return np.flatnonzero(found).tolist()
 
-    def _follow(self, queue: MauiQueue) -> None:
-        if queue.generation != self._generation:
-            self._generation, self._rows = queue.generation, 0
-            self._rows_of = {}
-            self._unlimited = False
-        if queue.rows > len(self._counter):
-            more = np.zeros(2 * queue.rows, dtype=np.int64)
-            more[: self._rows] = self._counter[: self._rows]
-            self._counter = more
-        fresh = slice(self._rows, queue.rows)
-        if fresh.start < fresh.stop:
-            numbers = self._number_of[queue.code[fresh]]
-            self._counter[fresh] = numbers
-            for row, number in enumerate(numbers.tolist(), fresh.start):
-                if number:
-                    self._rows_of.setdefault(number, GrowingInts()).append(row)
-                else:
-                    self._unlimited = True
-            self._rows = queue.rows
-
     def _choose(self, chosen: Bools, number: int, eligible: Bools, ranks: Floats, limit: float) -> None:
         """Choose the first by rank of one counter, ties in the order of submission."""
-        every = self._rows_of[number].array()
+        every = self._by_counter.rows[number].array()
         others = every[np.flatnonzero(eligible[every] & ~chosen[every])]
         mine = every[np.flatnonzero(chosen[every])]
         keys = ranks[others]
-        inside = len(mine)
         # Mostly one or two are missing, or were passed: they are exchanged one by one.
         for _ in range(_FEW):
             at = int(np.argmax(keys)) if len(keys) else -1
             if at < 0 or keys[at] == -inf:
                 return
-            if inside >= limit:
+            if len(mine) >= limit:
                 own = ranks[mine]
-                least = own.min()
-                worst = int(mine[own == least].max())
-                if (keys[at], -others[at]) <= (least, -worst):
+                worst = int(mine[own == own.min()].max())
+                if (keys[at], -others[at]) <= (ranks[worst], -worst):
                     return
                 chosen[worst] = False
                 mine = mine[mine != worst]
-                inside -= 1
             chosen[others[at]] = True
             mine = np.append(mine, others[at])
             keys[at] = -inf
-            inside += 1
         rows = every[np.flatnonzero(eligible[every])]
         chosen[every] = False
-        if len(rows) > limit:
-            most = int(limit)
-            own = ranks[rows]
-            least = np.partition(own, len(own) - most)[len(own) - most]
-            above = rows[np.flatnonzero(own > least)]
-            rows = np.concatenate([above, rows[np.flatnonzero(own == least)[: most - len(above)]]])
-        chosen[rows] = True
+        chosen[_first(rows, ranks, int(limit)) if len(rows) > limit else rows] = True
 
     @staticmethod
     def _choose_all(
@@ -196,20 +149,21 @@ class IdleRows:
 
     def _considered_by_several(self, queue: MauiQueue, eligible: Bools, ranks: Floats, level: int) -> Bools:
         """Choose one by one in the order of rank: a row counts for a counter only if all of its counters take it."""
-        limits, entries = self._limits[level], self._entries
+        limits, entries = self._limits[level], self._by_counter.counters_of
         codes = queue.code[: queue.rows]
-        limited = eligible & (self._number_of.take(codes) > 0)
+        limited = eligible & (self._number_of.array().take(codes) > 0)
         kept: Bools = eligible & ~limited
         #: combinations of which no further row can be chosen, as a counter of theirs is full
         closed = np.zeros(len(entries), dtype=np.bool_)
         for number, limit in enumerate(limits):
             if limit < 1:
-                closed[self._codes_of[number].array()] = True
+                closed[self._by_counter.codes[number].array()] = True
         idle = [0] * len(limits)
         left = np.flatnonzero(limited & ~closed[codes])
         # A part at a time: once some counters are full, most of the rest need not be gone through.
         while len(left):
-            part = _first(left, ranks, _PART)
+            part = _first(left, ranks, _PART) if len(left) > 2 * _PART else left
+            part = part[np.argsort(-ranks[part], kind="stable")]
             chosen = []
             for row, code in zip(part.tolist(), codes[part].tolist(), strict=True):
                 numbers = entries[code]
@@ -221,7 +175,7 @@ class IdleRows:
                     for number in numbers:
                         idle[number] += 1
                         if idle[number] + 1 > limits[number]:
-                            closed[self._codes_of[number].array()] = True
+                            closed[self._by_counter.codes[number].array()] = True
             kept[chosen] = True
             limited[part] = False
             left = left[np.flatnonzero(limited[left] & ~closed[codes[left]])]
@@ -229,11 +183,9 @@ class IdleRows:
 
 
 def _first(rows: Rows, ranks: Floats, most: int) -> Rows:
-    """Return so many of the rows, or some more if these are all: by rank, ties as they stand, ascending."""
+    """Return the first so many of the rows by rank, of those that tie the first as they stand; in any order."""
     own = ranks[rows]
-    if len(rows) > 2 * most:
-        least = np.partition(own, len(rows) - most)[len(rows) - most]
-        above = np.flatnonzero(own > least)
-        rows = rows[np.concatenate([above, np.flatnonzero(own == least)[: most - len(above)]])]
-        own = ranks[rows]
-    return rows[np.argsort(-own, kind="stable")]
+    least = np.partition(own, len(rows) - most)[len(rows) - most]
+    above = np.flatnonzero(own > least)
+    first: Rows = rows[np.concatenate([above, np.flatnonzero(own == least)[: most - len(above)]])]
+    return first

@@ -12,7 +12,15 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from pipistrelle.schedulers.maui.config.settings import KINDS, Credential, MauiSettings, Names
-from pipistrelle.schedulers.maui.limits.arrays import JOB, NODES, UNITS, AllowedRows, OutstandingRooms, Rows
+from pipistrelle.schedulers.maui.limits.arrays import (
+    JOB,
+    NODES,
+    UNITS,
+    AllowedRows,
+    Entry,
+    OutstandingRooms,
+    Rows,
+)
 from pipistrelle.schedulers.maui.limits.idle import IdleRows
 from pipistrelle.schedulers.maui.priority.credentials import Credentials
 from pipistrelle.schedulers.maui.waiting import Bools, Floats, MauiQueue
@@ -23,15 +31,13 @@ Counter = tuple[str, str, str | None, str | None]
 
 
 class _Usage(Struct):
-    """What the running jobs of one counter have; ``number`` counts from 1."""
+    """What the running jobs of one counter have, jobs, units and nodes; ``number`` counts from 1."""
 
     number: int
-    jobs: int = 0
-    units: int = 0
-    nodes: int = 0
+    running: tuple[int, int, int] = (0, 0, 0)
 
 
-class _Entry(NamedTuple):
+class _Limit(NamedTuple):
     """One limit that a combination of credentials is subject to."""
 
     counter: Counter
@@ -39,14 +45,26 @@ class _Entry(NamedTuple):
     soft: float
     hard: float
 
-    def limit(self, hard: bool) -> float:
+    def at(self, hard: bool) -> float:
         return self.hard if hard else self.soft
 
 
-_METRIC_ROWS: Final = {"JOB": JOB, "PROC": UNITS, "NODE": NODES}
+_RUNNING: Final = {"JOB": JOB, "PROC": UNITS, "NODE": NODES}
 _OUTSTANDING: Final = {"PS": 0, "WC": 1}
 #: what limits all jobs together
 _SYSTEM: Final[Counter] = ("SYS", "", None, None)
+#: (field of a credential, metric, how a message calls it) of what a job may have at most
+_PER_JOB: Final = (
+    ("most_nodes_per_job", "NODE", "MAXNODEPERJOB"),
+    ("most_units_per_job", "PROC", "MAXPROCPERJOB"),
+    ("longest_job", "WC", "MAX.WCLIMIT"),
+)
+#: {parameter: metric}
+_SYSTEM_PER_JOB: Final = {
+    "SYSTEMMAXPROCPERJOB": "PROC",
+    "SYSTEMMAXPROCSECONDPERJOB": "PS",
+    "SYSTEMMAXJOBWALLTIME": "WC",
+}
 
 
 class Blocked(NamedTuple):
@@ -80,10 +98,11 @@ class Limits:
         self._settings = settings
         self._credentials = credentials
         self._units_per_node = units_per_node
-        self._entries: list[tuple[_Entry, ...]] = []
-        self._idle: list[tuple[_Entry, ...]] = []
+        #: of each combination: its limits of what runs, the counters of these, and (metric, most, text) of what no job
+        #: of it may exceed, even on an empty machine
+        self._limits: list[tuple[_Limit, ...]] = []
         self._counters: list[tuple[Counter, ...]] = []
-        self._most: list[tuple[float, float, float]] = []
+        self._ceilings: list[tuple[tuple[str, float, str], ...]] = []
         self._usage: dict[Counter, _Usage] = {}
         every = [settings.system, *(found for names in settings.credentials.values() for found in names.values())]
         limits = [limit for credential in every for limit in credential.limits]
@@ -96,57 +115,48 @@ class Limits:
         self.outstanding = any(limit.metric in ("PS", "WC") for limit in limits)
         self._allowed = AllowedRows(units_per_node, two_levels=self.two_levels)
         self._outstanding = OutstandingRooms()
-        self._system = [limit for limit in settings.system.limits if limit.metric in _METRIC_ROWS and not limit.per]
+        self._system = [limit for limit in settings.system.limits if limit.metric in _RUNNING and not limit.per]
         self._idle_rows = IdleRows()
 
     def _extend(self) -> None:
-        if len(self._entries) == len(self._credentials.combinations):
-            return
-        for code, names in enumerate(self._credentials.combinations[len(self._entries) :], len(self._entries)):
-            entries = tuple(self._find(names))
-            self._entries.append(tuple(entry for entry in entries if entry.metric != "IJOB"))
-            self._idle.append(tuple(entry for entry in entries if entry.metric == "IJOB"))
-            counters = tuple(dict.fromkeys(entry.counter for entry in self._entries[-1]))
-            self._counters.append(counters)
+        for code, names in enumerate(self._credentials.combinations[len(self._limits) :], len(self._limits)):
+            every = tuple(self._find(names))
+            limits = tuple(limit for limit in every if limit.metric != "IJOB")
+            counters = tuple(dict.fromkeys(limit.counter for limit in limits))
             for counter in counters:
                 self._usage.setdefault(counter, _Usage(len(self._usage) + 1))
-            self._most.append(self._bounds(names, entries))
-            self._allowed.add_code(code, self._numbered(entries, _METRIC_ROWS))
+            self._limits.append(limits)
+            self._counters.append(counters)
+            self._ceilings.append(tuple(self._find_ceilings(names, limits)))
+            self._allowed.add_code(code, self._numbered(limits, _RUNNING))
             if self.outstanding:
-                self._outstanding.add_code(code, self._numbered(entries, _OUTSTANDING))
+                self._outstanding.add_code(code, self._numbered(limits, _OUTSTANDING))
             if self.idle:
-                self._idle_rows.add_code(code, [(e.counter, e.soft, e.hard) for e in self._idle[-1]])
+                waiting = [(limit.counter, limit.soft, limit.hard) for limit in every if limit.metric == "IJOB"]
+                self._idle_rows.add_code(waiting)
 
-    def _numbered(self, entries: tuple[_Entry, ...], metrics: Mapping[str, int]) -> list[tuple[int, int, float, float]]:
+    def _numbered(self, limits: tuple[_Limit, ...], metrics: Mapping[str, int]) -> list[Entry]:
         """Return the limits of these metrics for arrays; those of all jobs together are looked at apart."""
         return [
-            (self._usage[entry.counter].number, metrics[entry.metric], entry.soft, entry.hard)
-            for entry in entries
-            if entry.metric in metrics and (entry.counter != _SYSTEM or metrics is _OUTSTANDING)
+            (self._usage[limit.counter].number, metrics[limit.metric], limit.soft, limit.hard)
+            for limit in limits
+            if limit.metric in metrics and (limit.counter != _SYSTEM or metrics is _OUTSTANDING)
         ]
 
-    def _bounds(self, names: Names, entries: tuple[_Entry, ...]) -> tuple[float, float, float]:
-        """Return the most units, seconds and unit x s that a job may have at all; which limit it is, `never` finds."""
-        units, seconds, work = (
-            most if (most := self._settings.number(name)) >= 0 else inf
-            for name in ("SYSTEMMAXPROCPERJOB", "SYSTEMMAXJOBWALLTIME", "SYSTEMMAXPROCSECONDPERJOB")
-        )
-        for _, _, own, default in self._objects(names):
-            for credential in (own, default):
-                if credential is not None:
-                    nodes = credential.most_nodes_per_job * self._units_per_node
-                    units = min(units, nodes, credential.most_units_per_job)
-                    seconds = min(seconds, credential.longest_job)
-        for entry in entries:
-            if entry.metric == "PS":
-                work = min(work, entry.hard)
-            elif entry.metric == "WC":
-                seconds = min(seconds, entry.hard)
-            elif entry.metric in ("PROC", "NODE"):
-                units = min(units, entry.hard * (self._units_per_node if entry.metric == "NODE" else 1))
-        return units, seconds, work
+    def _find_ceilings(self, names: Names, limits: tuple[_Limit, ...]) -> Iterator[tuple[str, float, str]]:
+        for kind, name, own, default in self._objects(names):
+            for field, metric, what in _PER_JOB:
+                most = inf if own is None else getattr(own, field)
+                if most == inf and default is not None:
+                    most = getattr(default, field)
+                yield metric, most, f"{kind}CFG[{name}] {what}={most:g}, the job has"
+        for limit in limits:
+            yield limit.metric, limit.hard, f"{Blocked(limit.counter, limit.metric, limit.hard, 0)}, the job needs"
+        for what, metric in _SYSTEM_PER_JOB.items():
+            if (most := self._settings.number(what)) >= 0:
+                yield metric, most, f"{what}={most:g}, the job has"
 
-    def _find(self, names: Names) -> Iterator[_Entry]:
+    def _find(self, names: Names) -> Iterator[_Limit]:
         """Yield the limits that a combination of credentials is subject to."""
         who = dict(zip(KINDS, names, strict=True))
         for kind, name, own, default in self._objects(names):
@@ -156,7 +166,7 @@ class Limits:
             for limit in limits.values():
                 if limit.hard != inf and (limit.per is None or who[limit.per] is not None):
                     per_name = None if limit.per is None else who[limit.per]
-                    yield _Entry((kind, name, limit.per, per_name), limit.metric, limit.soft, limit.hard)
+                    yield _Limit((kind, name, limit.per, per_name), limit.metric, limit.soft, limit.hard)
 
     def _objects(self, names: Names) -> Iterator[tuple[str, str, Credential | None, Credential | None]]:
         yield "SYS", "", self._settings.system, None
@@ -178,67 +188,44 @@ class Limits:
     def _count(self, job: SchedulerJob, code: int, sign: int) -> list[int]:
         """Count a job once more (1) or less (-1); return the numbers of its counters."""
         usages = {counter: self._usage[counter] for counter in self._counters[code]}
+        nodes = self._nodes(job.size)
         for counter, usage in usages.items():
-            usage.jobs += sign
-            usage.units += sign * job.size
-            usage.nodes += sign * self._nodes(job.size)
+            jobs_before, units_before, nodes_before = usage.running
+            usage.running = (jobs_before + sign, units_before + sign * job.size, nodes_before + sign * nodes)
             if counter != _SYSTEM:
-                self._allowed.set_usage(usage.number, usage.jobs, usage.units, usage.nodes)
+                self._allowed.set_usage(usage.number, usage.running)
         return [usage.number for usage in usages.values()] if self.outstanding else []
 
-    def _used(self, entry: _Entry, now: float) -> float:
+    def _used(self, limit: _Limit, now: float) -> float:
         """Return what a counter has in the metric of a limit."""
-        usage = self._usage[entry.counter]
-        if entry.metric in _OUTSTANDING:
-            return self._outstanding.of(usage.number, _OUTSTANDING[entry.metric], now)
-        return {"JOB": usage.jobs, "PROC": usage.units, "NODE": usage.nodes}[entry.metric]
+        usage = self._usage[limit.counter]
+        if limit.metric in _OUTSTANDING:
+            return self._outstanding.of(usage.number, _OUTSTANDING[limit.metric], now)
+        return usage.running[_RUNNING[limit.metric]]
 
     def _nodes(self, units: int) -> int:
         return -(-units // self._units_per_node)
 
-    def _need(self, metric: str, size: int, walltime: float) -> float:
-        needs = {"JOB": 1, "PROC": size, "NODE": self._nodes(size), "PS": size * walltime, "WC": walltime}
-        return needs[metric]
+    def _needs(self, size: int, walltime: float) -> dict[str, float]:
+        return {"JOB": 1, "PROC": size, "NODE": self._nodes(size), "PS": size * walltime, "WC": walltime}
 
     def blocked(self, code: int, size: int, walltime: float, now: float, *, hard: bool) -> Blocked | None:
         """Return the first limit that a job of these credentials would exceed now, None if it may start."""
         self._extend()
-        for entry in self._entries[code]:
-            usage = self._used(entry, now)
-            limit = entry.limit(hard)
-            if usage + self._need(entry.metric, size, walltime) > limit:
-                return Blocked(entry.counter, entry.metric, limit, usage)
+        needs = self._needs(size, walltime)
+        for limit in self._limits[code]:
+            usage = self._used(limit, now)
+            if usage + needs[limit.metric] > limit.at(hard):
+                return Blocked(limit.counter, limit.metric, limit.at(hard), usage)
         return None
 
-    def never(self, names: Names, code: int, size: int, walltime: float) -> str | None:
+    def never(self, code: int, size: int, walltime: float) -> str | None:
         """Return why a job may never start, even on an empty machine, None if it may."""
         self._extend()
-        most_units, most_seconds, most_work = self._most[code]
-        if size <= most_units and walltime <= most_seconds and size * walltime <= most_work:
-            return None
-        for kind, name, own, default in self._objects(names):
-            for attribute, need, what in (
-                ("most_nodes_per_job", self._nodes(size), "MAXNODEPERJOB"),
-                ("most_units_per_job", size, "MAXPROCPERJOB"),
-                ("longest_job", walltime, "MAX.WCLIMIT"),
-            ):
-                most = inf if own is None else getattr(own, attribute)
-                if most == inf and default is not None:
-                    most = getattr(default, attribute)
-                if need > most:
-                    return f"{kind}CFG[{name}] {what}={most:g}, the job has {need:g}"
-        for entry in self._entries[code]:
-            need = self._need(entry.metric, size, walltime)
-            if need > entry.hard:
-                return f"{Blocked(entry.counter, entry.metric, entry.hard, 0)}, the job needs {need:g}"
-        for what, need in (
-            ("SYSTEMMAXPROCPERJOB", size),
-            ("SYSTEMMAXPROCSECONDPERJOB", size * walltime),
-            ("SYSTEMMAXJOBWALLTIME", walltime),
-        ):
-            if 0 <= self._settings.number(what) < need:
-                return f"{what}={self._settings.number(what):g}, the job has {need:g}"
-        return None
+        needs = self._needs(size, walltime)
+        return next(
+            (f"{text} {needs[metric]:g}" for metric, most, text in self._ceilings[code] if needs[metric] > most), None
+        )
 
     def allowed(self, queue: MauiQueue, now: float, *, hard: bool, rows: Rows | None = None) -> Bools | None:
         """Return which jobs of the queue may start by the limits of running jobs; None if all may.
@@ -261,16 +248,12 @@ class Limits:
 
     def _system_room(self, hard: bool) -> float:
         """Return how many units a job may have by the limits of all jobs together, -1 for none at all."""
-        usage = self._usage.get(_SYSTEM)
+        usage = self._usage.get(_SYSTEM, _Usage(0))
         room = inf
         for limit in self._system:
-            most = limit.hard if hard else limit.soft
-            if limit.metric == "JOB":
-                room = min(room, inf if usage is None or usage.jobs < most else -1.0)
-            elif limit.metric == "PROC":
-                room = min(room, most - (0 if usage is None else usage.units))
-            else:
-                room = min(room, (most - (0 if usage is None else usage.nodes)) * self._units_per_node)
+            left = (limit.hard if hard else limit.soft) - usage.running[_RUNNING[limit.metric]]
+            most = {"JOB": inf if left >= 1 else -1.0, "PROC": left, "NODE": left * self._units_per_node}
+            room = min(room, most[limit.metric])
         return min(room, 2.0**53)  # an empty row is larger still
 
     def considered(self, queue: MauiQueue, eligible: Bools, ranks: Floats, *, hard: bool, use: str = "") -> Bools:

@@ -59,7 +59,7 @@ def test_table_1_of_the_paper_limits_a_class_and_each_user_in_it(make) -> None:
     assert "MAXNODE=32, in use: 30" in str(limits.blocked(bob, 3, 60.0, 0.0, hard=True))
     limits.ended(job(100, 6), ann)
     assert limits.blocked(bob, 8, 60.0, 0.0, hard=True) is None
-    assert limits.never(names("bob", "qexp"), bob, 9, 60.0) is not None
+    assert limits.never(bob, 9, 60.0) is not None
 
 
 def test_soft_limits_are_lower(make) -> None:
@@ -145,7 +145,7 @@ def test_a_job_that_can_never_run_is_known(make, text: str, part: str) -> None:
     """Because it alone exceeds a hard limit; the reason names it."""
     limits, credentials, _ = make(text)
     who = names("ann", "c")
-    reason = limits.never(who, credentials.code(who), 4, 60.0)
+    reason = limits.never(credentials.code(who), 4, 60.0)
 
     assert (reason is None) == (part == "")
     assert part in (reason or "")
