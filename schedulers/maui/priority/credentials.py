@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipistrelle.schedulers.maui.config.settings import KINDS, Names
-
-_ROOM = 64
+from pipistrelle.schedulers.maui.waiting import longer
 
 
 class Credentials:
@@ -21,7 +20,7 @@ class Credentials:
         self.names: list[list[str]] = [[] for _ in KINDS]
         self.combinations: list[Names] = []
         self.parts: list[tuple[int, ...]] = []
-        self._table: NDArray[np.int64] = np.full((_ROOM, len(KINDS)), -1, dtype=np.int64)
+        self._table: NDArray[np.int64] = np.zeros((0, len(KINDS)), dtype=np.int64)
         self._numbers: list[dict[str, int]] = [{} for _ in KINDS]
         self._codes: dict[Names, int] = {}
 
@@ -32,8 +31,7 @@ class Credentials:
             code = self._codes[names] = len(self.combinations)
             self.combinations.append(names)
             self.parts.append(tuple(self._number(kind, name) for kind, name in enumerate(names)))
-            if code == len(self._table):
-                self._table = np.concatenate([self._table, np.full_like(self._table, -1)])
+            self._table = longer(self._table, code + 1)
             self._table[code] = self.parts[code]
         return code
 

@@ -14,11 +14,10 @@ from pipistrelle.schedulers.maui.config.parameters import COMPONENTS, SUBCOMPONE
 from pipistrelle.schedulers.maui.config.settings import KINDS, Credential, MauiSettings
 from pipistrelle.schedulers.maui.priority.credentials import Credentials
 from pipistrelle.schedulers.maui.priority.fairshare import Fairshare
-from pipistrelle.schedulers.maui.waiting import Floats, Ints, MauiQueue
+from pipistrelle.schedulers.maui.waiting import FixedColumn, Floats, Ints, MauiQueue, longer
 
 #: nearer than this to a target counts as this
 _NEAREST: Final = 0.0001
-_ROOM: Final = 64
 #: components whose factors depend on the credentials alone
 _BY_CODE: Final = ("CRED", "FS")
 #: (factors, weights)
@@ -75,6 +74,9 @@ class _Rows(NamedTuple):
     code: Ints
     bypass: Floats
 
+    def of(self, chosen: slice) -> "_Rows":
+        return _Rows(*(column[chosen] for column in self))  # type: ignore[arg-type]
+
 
 class _Table(NamedTuple):
     """What depends on the combination of credentials alone, a row a combination."""
@@ -84,34 +86,6 @@ class _Table(NamedTuple):
     xfactor_weight: Floats
     queue_time_target: Floats
     xfactor_target: Floats
-
-
-class FixedValues:
-    """A component's values, row by row, that do not change while a job waits: worked out once a job."""
-
-    def __init__(self) -> None:
-        self._generation: int | None = None
-        self._rows = 0
-        self._values: Floats = np.zeros(_ROOM)
-
-    def follow(self, generation: int, rows: int) -> slice:
-        """Return the rows whose values are not known, which will be `known` then."""
-        if generation != self._generation or rows < self._rows:
-            self._generation, self._rows = generation, 0
-        if rows > len(self._values):
-            more = np.zeros(2 * rows)
-            more[: self._rows] = self._values[: self._rows]
-            self._values = more
-        return slice(self._rows, rows)
-
-    def known(self, fresh: slice, values: Floats) -> None:
-        """Keep the values of the rows that `follow` has returned."""
-        self._values[fresh] = values
-        self._rows = fresh.stop
-
-    def values(self) -> Floats:
-        """Return the values, one a row."""
-        return self._values[: self._rows]
 
 
 class Priorities:
@@ -144,11 +118,11 @@ class Priorities:
         self._min_walltime = settings.number("XFMINWCLIMIT")
         qos = settings.credentials.get("QOS", {}).values()
         self._qos_weights = any(found.queue_time_weight or found.xfactor_weight for found in qos)
-        self._table = _Table(np.zeros((_ROOM, len(KINDS))), *(np.zeros(_ROOM) for _ in range(4)))
+        self._table = _Table(np.zeros((0, len(KINDS))), *(np.zeros(0) for _ in range(4)))
         self._known = 0
         #: {class: its priority on the machine}, for those that have none in the configuration
         self.class_priorities: Mapping[str, float] = {}
-        self._resources, self._by_credentials = FixedValues(), FixedValues()
+        self._resources, self._by_credentials = FixedColumn(np.float64), FixedColumn(np.float64)
         #: component -> its subcomponents that can contribute
         self._active = {
             component: [
@@ -173,32 +147,7 @@ class Priorities:
         """
         self._extend()
         rows = self._rows(queue, now)
-        if queue.generation is None:
-            values = {name: self._component_value(name, found) for name, found in self._factors(rows, now).items()}
-            return self._rank(self._total(values, rows.code))
-        # The same sums in the same order; what does not change is kept, the arrays are used again.
-        total: Floats | None = None
-        for name in self._active:
-            if name in _BY_CODE or not self._active[name]:
-                continue
-            if name == "RES":
-                value = self._fixed_resources(rows, queue.generation)
-            else:
-                value = self._component_value(name, self._job_factors(self._active[name], rows))
-            if total is not None:
-                total += value
-            else:
-                total = value if value.base is None else value.copy()  # not a column, but what was made of one
-        by_code = self._credential_values(rows.code, queue.generation, now)
-        if by_code is not None:
-            if total is None:
-                total = by_code.copy()
-            else:
-                total += by_code
-        if total is None:
-            total = np.zeros(len(rows.code))
-        np.trunc(total, out=total)
-        return total if self._negative else np.maximum(total, 1.0, out=total)
+        return self._rank(self._total(rows, now, generation=queue.generation))
 
     @property
     def grow_alike(self) -> bool:
@@ -208,28 +157,6 @@ class Priorities:
         moving = self._active["TARG"] or (self._active["FS"] and self._fairshare.active)
         return service and not capped and not moving
 
-    def _fixed_resources(self, rows: _Rows, generation: int) -> Floats:
-        fresh = self._resources.follow(generation, len(rows.size))
-        if fresh.start < fresh.stop:
-            new = _Rows(*(column[fresh] for column in rows))  # type: ignore[arg-type]
-            value = self._component_value("RES", self._job_factors(self._active["RES"], new))
-            self._resources.known(fresh, value)
-        return self._resources.values()
-
-    def _credential_values(self, code: Ints, generation: int, now: float) -> Floats | None:
-        """Return what the credentials contribute, one value a row; None if nothing does."""
-        values: Floats | None = None
-        for component in _BY_CODE:
-            if self._active[component]:
-                value = self._component_value(component, self._credential_factors(component, now))
-                values = value if values is None else values + value
-        if values is None or self._active["FS"]:
-            return None if values is None else values.take(code)
-        fresh = self._by_credentials.follow(generation, len(code))
-        if fresh.start < fresh.stop:
-            self._by_credentials.known(fresh, values[code[fresh]])
-        return self._by_credentials.values()
-
     def totals(self, queue: Columns, chosen: NDArray[np.intp], now: float, at: float) -> Floats:
         """Return the priorities of some rows, not cut to whole numbers, as they will be at a time ``at`` (s).
 
@@ -238,16 +165,12 @@ class Priorities:
         self._extend()
         waited = np.maximum(at - queue.since[chosen], 0.0)
         rows = _Rows(queue.size[chosen], queue.walltime[chosen], waited, queue.code[chosen], queue.bypass[chosen])
-        factors = self._factors(rows, now, at - now)
-        values = {name: self._component_value(name, found) for name, found in factors.items()}
-        return self._total(values, rows.code)
+        return self._total(rows, now, at - now)
 
     def breakdown(self, queue: Columns, row: int, now: float) -> Breakdown:
         """Return the terms of the priority of the job in a row; bit by bit what `ranks` is made of."""
         self._extend()
-        one = slice(row, row + 1)
-        every = self._rows(queue, now)
-        rows = _Rows(every.size[one], every.walltime[one], every.queue_time[one], every.code[one], every.bypass[one])
+        rows = self._rows(queue, now).of(slice(row, row + 1))
         code = int(rows.code[0])
         factors = self._factors(rows, now)
         values = {name: self._component_value(name, found) for name, found in factors.items()}
@@ -260,7 +183,7 @@ class Priorities:
                     scale, mine = self._component[component], float(factor[at])
                     terms.append(Term(component, name, scale, weight, mine, scale * (weight * mine)))
         components = {name: float(value[code if name in _BY_CODE else 0]) for name, value in values.items()}
-        total = self._total(values, rows.code)
+        total = self._total(rows, now)
         return Breakdown(tuple(terms), components, float(total[0]), float(self._rank(total)[0]))
 
     def ever_rises(self, code: int) -> bool:
@@ -274,8 +197,9 @@ class Priorities:
         return service or bool(self._active["TARG"]) or bool(self._active["FS"] and self._fairshare.active)
 
     def _rank(self, total: Floats) -> Floats:
-        ranks = np.trunc(total)
-        return ranks if self._negative else np.maximum(ranks, 1.0)
+        """Cut to whole numbers, in place."""
+        np.trunc(total, out=total)
+        return total if self._negative else np.maximum(total, 1.0, out=total)
 
     @staticmethod
     def _rows(queue: Columns, now: float) -> _Rows:
@@ -292,27 +216,40 @@ class Priorities:
                 found[component] = self._job_factors(names, rows)
         return found
 
-    @staticmethod
-    def _total(values: dict[str, Floats], code: Ints) -> Floats:
-        """Return the sums of the components' values: those of the credentials first, they are added as one."""
-        total: Floats | None = None
-        by_code: Floats | None = None
-        for name, value in values.items():
-            if name in _BY_CODE:
-                by_code = value if by_code is None else by_code + value
+    def _total(self, rows: _Rows, now: float, ahead: float = 0.0, generation: int | None = None) -> Floats:
+        """Return the sums of the components' values; those of the credentials are added as one.
+
+        With the ``generation`` of a queue of which these are all rows, what does not change while a job waits is worked
+        out once.
+        """
+        total = np.zeros(len(rows.code))
+        for name, names in self._active.items():
+            if not names or name in _BY_CODE:
+                continue
+            if name == "RES" and generation is not None:
+                total += self._resources.of(generation, len(total), lambda fresh: self._resources_value(rows.of(fresh)))
             else:
-                total = value if total is None else total + value
-        if by_code is not None:
-            total = by_code[code] if total is None else total + by_code[code]
-        return np.zeros(len(code)) if total is None else total
+                total += self._component_value(name, self._job_factors(names, rows))
+        found = [
+            self._component_value(name, self._credential_factors(name, now, ahead))
+            for name in _BY_CODE
+            if self._active[name]
+        ]
+        if not found:
+            return total
+        by_code = found[0] if len(found) == 1 else found[0] + found[1]
+        if generation is not None and not self._active["FS"]:
+            total += self._by_credentials.of(generation, len(total), lambda fresh: by_code[rows.code[fresh]])
+        else:
+            total += by_code.take(rows.code)
+        return total
+
+    def _resources_value(self, rows: _Rows) -> Floats:
+        return self._component_value("RES", self._job_factors(self._active["RES"], rows))
 
     def _component_value(self, component: str, factors: dict[str, _Factor]) -> Floats:
-        total: Floats | None = None
-        for factor, weight in factors.values():
-            term = factor if len(weight) == 1 and weight[0] == 1.0 else weight * factor
-            total = term if total is None else total + term
-        if total is None:
-            raise AssertionError("a component without subcomponents")
+        terms = [weight * factor for factor, weight in factors.values()]
+        total = sum(terms[1:], start=terms[0])
         if self._component_cap[component] != inf:
             total = np.minimum(total, self._component_cap[component])
         scale = self._component[component]
@@ -387,11 +324,7 @@ class Priorities:
         combinations = self._credentials.combinations
         if self._known == len(combinations):
             return
-        missing = len(combinations) - len(self._table.queue_time_weight)
-        if missing > 0:
-            more = max(missing, len(self._table.queue_time_weight))
-            longer = (np.concatenate([column, np.zeros((more, *column.shape[1:]))]) for column in self._table)
-            self._table = _Table(*longer)
+        self._table = _Table(*(longer(column, len(combinations)) for column in self._table))
         table = self._table
         for code in range(self._known, len(combinations)):
             names = combinations[code]
