@@ -22,7 +22,7 @@ from pipistrelle.platforms.description import homogeneous
 from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.schedulers.catalogue.registry import make_policy
 from pipistrelle.schedulers.maui.config.read import parse_maui_config
-from pipistrelle.schedulers.maui.policy import make_maui
+from pipistrelle.schedulers.maui.policy import MauiPolicy
 from pipistrelle.schedulers.policy.interfaces import Policy
 from pipistrelle.schedulers.policy.order import Order
 from pipistrelle.schedulers.policy.view import View
@@ -214,7 +214,7 @@ def bursts(arguments: argparse.Namespace) -> None:
         settings, warnings = parse_maui_config(CONFIGURATIONS[plain])
         if warnings:
             raise SystemExit(f"{name}: {warnings[0]}")
-        compare(name, [make_maui(settings) for _ in range(2)], arguments, failing=plain != name)
+        compare(name, [MauiPolicy(settings) for _ in range(2)], arguments, failing=plain != name)
 
 
 def loads(arguments: argparse.Namespace) -> None:

@@ -80,9 +80,9 @@ def make_policy(
             found=named,
         )
     if name in OWN and not parts.keys() - {"placement"}:
-        from pipistrelle.schedulers.maui.policy import make_maui  # most runs start without it
+        from pipistrelle.schedulers.maui.policy import MauiPolicy  # most runs start without it
 
-        return make_maui(placement=None if placement is None else make_placement(placement))
+        return MauiPolicy(placement=None if placement is None else make_placement(placement))
     if parts:
         raise PolicyError(
             f"'{name}' has no parts that could be replaced by --{' --'.join(parts)}",

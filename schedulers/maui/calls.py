@@ -7,9 +7,9 @@ import numpy as np
 
 from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.fields import LATEST
-from pipistrelle.schedulers.maui.config.settings import MauiSettings
 from pipistrelle.schedulers.maui.limits.arrays import Rows
 from pipistrelle.schedulers.maui.limits.limits import Limits
+from pipistrelle.schedulers.maui.priority.credentials import Credentials
 from pipistrelle.schedulers.maui.priority.fairshare import Fairshare
 from pipistrelle.schedulers.maui.priority.priority import Priorities
 from pipistrelle.schedulers.maui.waiting import Bools, Floats, MauiQueue
@@ -28,8 +28,10 @@ class Calls(Kept):
 
     Parameters
     ----------
-    view, queue, priorities, limits, fairshare, settings
+    view, queue, priorities, limits, fairshare, credentials
         of the simulation.
+    rejects_negative
+        whether a job of negative priority may not start.
     """
 
     _kept = ("held_until", "_due", "_count", "_fruitless", "_waiting")
@@ -41,15 +43,17 @@ class Calls(Kept):
         priorities: Priorities,
         limits: Limits,
         fairshare: Fairshare,
-        settings: MauiSettings,
+        credentials: Credentials,
+        rejects_negative: bool,
     ) -> None:
         self._view = view
         self._queue = queue
         self._priorities = priorities
         self._limits = limits
         self._fairshare = fairshare
-        self._rejects_negative = settings.flag("REJECTNEGPRIOJOBS") and settings.flag("ENABLENEGJOBPRIORITY")
-        self._caps = fairshare.has_caps()
+        self._credentials = credentials
+        self._rejects_negative = rejects_negative
+        self._caps = fairshare.has_caps
         #: when the last deferred job comes back (s)
         self.held_until = -inf
         #: when the last call that was asked for is due (s), and how many there were
@@ -124,7 +128,7 @@ class Calls(Kept):
         wait: Floats = np.zeros(len(rows))
         for kind, (room, growth) in enumerate(self._fairshare.rooms(now)):
             if room.min() < inf:
-                name = self._fairshare.numbers(kind, queue.code[rows])
+                name = self._credentials.table[queue.code[rows], kind]
                 missing = need - room[name]
                 with np.errstate(divide="ignore", invalid="ignore"):
                     grows = np.where(growth[name] > 0.0, missing / growth[name], inf)

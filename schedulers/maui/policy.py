@@ -3,13 +3,11 @@
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, tzinfo
-from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from pipistrelle.schedulers.maui.config.read import ConfigWarning, read_maui_config
 from pipistrelle.schedulers.maui.config.settings import MauiSettings
 from pipistrelle.schedulers.maui.priority.priority import Breakdown
 from pipistrelle.schedulers.maui.scheduler import MauiScheduler
@@ -26,9 +24,7 @@ class MauiPolicy:
     Parameters
     ----------
     settings
-        the configuration.
-    name
-        what the policy is called.
+        the configuration; Maui's own defaults without.
     midnight
         seconds from a Sunday's midnight, local time, to time 0 of the simulation, for standing reservations; None: as
         the server says, where the workload knows its date, else 0.
@@ -38,20 +34,19 @@ class MauiPolicy:
 
     #: what it wants of the protocol: whose a job is
     features = ("labels",)
+    name = "maui"
 
     def __init__(
         self,
-        settings: MauiSettings,
+        settings: MauiSettings | None = None,
         *,
-        name: str = "maui",
         midnight: float | None = None,
         placement: Placement | None = None,
     ) -> None:
-        self.name = name
         self._placement = placement
         #: the order in which the view keeps the waiting jobs; the policy has its own
         self.order: Order = Fcfs()
-        self._settings = settings
+        self._settings = settings or MauiSettings()
         self._midnight = midnight
         self._scheduler: MauiScheduler | None = None
 
@@ -119,24 +114,3 @@ def since_sunday(config: Mapping[str, Any]) -> float:
     except (OverflowError, ValueError, OSError):  # a date beyond the calendar
         return 0.0
     return float((date.isoweekday() % 7) * 86400 + date.hour * 3600 + date.minute * 60 + date.second)
-
-
-def make_maui(
-    settings: MauiSettings | None = None, *, midnight: float | None = None, placement: Placement | None = None
-) -> MauiPolicy:
-    """Return the Maui policy with these settings, Maui's own defaults without."""
-    return MauiPolicy(settings or MauiSettings(), midnight=midnight, placement=placement)
-
-
-def load_maui(
-    path: Path, strict: bool = False, *, midnight: float | None = None, placement: Placement | None = None
-) -> tuple[MauiPolicy, list[ConfigWarning]]:
-    """Return the policy of a maui.cfg, and what of the file has no effect.
-
-    Raises
-    ------
-    MauiConfigError
-        when the file cannot be read or a value is wrong; with ``strict`` also if there would be a warning.
-    """
-    settings, warnings = read_maui_config(path, strict=strict)
-    return MauiPolicy(settings, midnight=midnight, placement=placement), warnings

@@ -47,7 +47,7 @@ class MauiScheduler(Kept):
         picks the units of a job; None: as NODEALLOCATIONPOLICY says.
     """
 
-    _kept = ("_credentials", "fairshare", "_accesses", "_plan", "reserved", "_held_until", "_calls")
+    _kept = ("_credentials", "fairshare", "_accesses", "_plan", "reserved", "_calls")
 
     def __init__(self, view: View, settings: MauiSettings, midnight: float, placement: Placement | None = None) -> None:
         self.view = view
@@ -74,9 +74,16 @@ class MauiScheduler(Kept):
         self.reserved: dict[int, Place] = {}
         #: the rows whose queue time does not count until the next instant
         self._blocked: Bools | None = None
-        #: when the last deferred job comes back (s)
-        self._held_until = -inf
-        self._calls = Calls(view, self.queue, self.priorities, self.limits, self.fairshare, settings)
+        self._rejects_negative = settings.flag("REJECTNEGPRIOJOBS") and settings.flag("ENABLENEGJOBPRIORITY")
+        self._calls = Calls(
+            view,
+            self.queue,
+            self.priorities,
+            self.limits,
+            self.fairshare,
+            self._credentials,
+            rejects_negative=self._rejects_negative,
+        )
         #: of each combination of credentials the number of its stack of reservations, -1 for none
         self._stack_numbers = GrowingInts()
         self._policy = settings.text("RESERVATIONPOLICY")
@@ -86,8 +93,7 @@ class MauiScheduler(Kept):
         accrual = settings.text("JOBPRIOACCRUALPOLICY")
         self._full_accrual = accrual == "FULLPOLICY"
         self._tracks_blocked = self._full_accrual or (accrual == "QUEUEPOLICY" and self.limits.idle)
-        self._rejects_negative = settings.flag("REJECTNEGPRIOJOBS") and settings.flag("ENABLENEGJOBPRIORITY")
-        self._caps = self.fairshare.has_caps()
+        self._caps = self.fairshare.has_caps
         self._two_passes = self.limits.two_levels or self._fill_depth > 0
 
     def state(self) -> dict[str, Any]:
@@ -203,7 +209,7 @@ class MauiScheduler(Kept):
             if self._fill != "NONE":
                 self._backfill(hard, ranks, now, hard=True, changed=True)
             elif self.limits.two_levels:
-                self._start_hard(hard, ranks, now)
+                self._start_in_order(hard, ranks, now, hard=True)
         if len(queue):
             self._note_blocked(ready, ranks, now)
             begins = self._unforeseen_begins()
@@ -224,15 +230,14 @@ class MauiScheduler(Kept):
         queue = self.queue
         ready: Bools = queue.live.copy()
         in_service = self.view.units - len(self.view.gone)
-        if in_service < self.view.units or self._held_until > now:
+        if in_service < self.view.units or self._calls.held_until > now:
             too_large = ready & (queue.size > in_service) & (queue.held <= now)
             deferred = self._settings.number("DEFERTIME")
             if not deferred:  # aside until the units are back, which wakes the scheduler
                 ready &= ~too_large
             elif too_large.any():
-                self._held_until = now + deferred
-                queue.held[too_large] = self._held_until
-                self._calls.held_until = self._held_until
+                self._calls.held_until = now + deferred
+                queue.held[too_large] = now + deferred
             ready &= queue.held <= now
         if self._rejects_negative:
             ready &= ranks >= 0
@@ -264,13 +269,16 @@ class MauiScheduler(Kept):
 
     # ------------------------------------------------------------------ in the order of priority
 
-    def _start_in_order(self, eligible: Bools, ranks: Floats, now: float) -> bool:
+    def _start_in_order(self, eligible: Bools, ranks: Floats, now: float, *, hard: bool = False) -> bool:
         """Start the first by rank again and again; reserve for those that do not fit, as many as one may.
+
+        Within hard limits there are no further reservations: the first that does not fit is the last.
 
         Returns whether any was started: of the rows that are still eligible some may be beyond a limit then.
         """
         queue, plan = self.queue, self._plan
-        left = [depth for depth, _ in self._settings.stacks.values()]
+        reserves = self._policy != "NEVER" and not hard
+        left = [depth if reserves else 0 for depth, _ in self._settings.stacks.values()]
         rows = np.flatnonzero(eligible)
         keys = ranks[rows]
         started = False
@@ -282,25 +290,25 @@ class MauiScheduler(Kept):
             row = int(rows[at])
             job, access, walltime = queue.job(row), int(queue.access[row]), float(queue.walltime[row])
             stack = int(self._stacks()[queue.code[row]])
-            if job.number in self.reserved:
+            if job.number in self.reserved and not hard:
                 if stack >= 0:
                     left[stack] -= 1
                 continue
-            if started and self.limits.blocked(int(queue.code[row]), job.size, walltime, now, hard=False):
+            if started and self.limits.blocked(int(queue.code[row]), job.size, walltime, now, hard=hard):
                 eligible[row] = False
-                self._drop_blocked(eligible, rows, keys, now, hard=False)
+                self._drop_blocked(eligible, rows, keys, now, hard=hard)
                 continue
             if units := plan.units_now(access, job, walltime):
                 self._start(row, units, now)
                 eligible[row] = False
                 started = True
                 continue
-            if self._policy != "NEVER" and stack >= 0 and left[stack] > 0:
+            if stack >= 0 and left[stack] > 0:
                 left[stack] -= 1
                 place = plan.reserve(access, job, walltime)
                 if place is not None:
                     self.reserved[job.number] = place
-            if self._policy == "NEVER" or all(number <= 0 for number in left):
+            if all(number <= 0 for number in left):
                 break
             if stack < 0 or left[stack] <= 0:
                 keys[np.flatnonzero(self._stacks()[queue.code[rows]] == stack)] = -inf
@@ -321,22 +329,6 @@ class MauiScheduler(Kept):
             beyond = np.flatnonzero(~allowed)
             eligible[rows[beyond]] = False
             keys[beyond] = -inf
-
-    def _start_hard(self, eligible: Bools, ranks: Floats, now: float) -> None:
-        """Without backfilling: start what meets the hard limits in the order of rank, until one does not fit."""
-        rows = np.flatnonzero(eligible)
-        keys = ranks[rows]
-        while len(rows) and keys[at := int(np.argmax(keys))] != -inf:
-            row = int(rows[at])
-            job = self.queue.job(row)
-            access, walltime = int(self.queue.access[row]), float(self.queue.walltime[row])
-            units = self._plan.units_now(access, job, walltime)
-            if not units:
-                return
-            self._start(row, units, now)
-            eligible[row] = False
-            keys[at] = -inf
-            self._drop_blocked(eligible, rows, keys, now, hard=True)
 
     def _keep_reservations(self, ranks: Floats, restrictions: list[Restriction], now: float) -> None:
         """Let reservations of earlier instants stay, each as early as it can be, none later than it was."""

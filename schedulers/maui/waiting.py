@@ -19,10 +19,10 @@ _Scalar = TypeVar("_Scalar", bound=np.generic)
 
 
 def longer(column: NDArray[_Scalar], length: int, empty: float = 0) -> NDArray[_Scalar]:
-    """Return a column with at least so many rows, itself if it has them, else with room for as many again."""
+    """Return a column with at least so many rows: itself if it has them, else one at least twice as long."""
     if length <= len(column):
         return column
-    more = np.full((2 * length - len(column), *column.shape[1:]), empty, dtype=column.dtype)
+    more = np.full((max(length - len(column), len(column)), *column.shape[1:]), empty, dtype=column.dtype)
     return np.concatenate([column, more])
 
 

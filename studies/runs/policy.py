@@ -128,10 +128,11 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
                 tables["order"]["config"] = self.config
         if name == MAUI and self.config is not None and not parts.keys() - {"placement"} and not tables["order"]:
             from pipistrelle.schedulers.catalogue.parts import make_placement
-            from pipistrelle.schedulers.maui.policy import load_maui  # most runs start without it
+            from pipistrelle.schedulers.maui.config.read import read_maui_config  # most runs start without it
+            from pipistrelle.schedulers.maui.policy import MauiPolicy
 
             placed = None if self.placement is None else make_placement(self.placement)
-            policy: Policy = load_maui(Path(self.config), placement=placed)[0]
+            policy: Policy = MauiPolicy(read_maui_config(Path(self.config))[0], placement=placed)
         else:
             policy = make_policy(name, **parts, order_options=tables["order"], backfill_options=tables["backfill"])
         if step is None or not polls:

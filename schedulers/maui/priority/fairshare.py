@@ -1,18 +1,42 @@
 """Fairshare as Maui counts it: usage by windows of time, older windows less, and how far it is from the target."""
 
+from collections.abc import Sequence
 from math import floor, inf
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pipistrelle.protocol.base.state import Kept
-from pipistrelle.schedulers.maui.config.settings import KINDS, MauiSettings, TargetMode
+from pipistrelle.schedulers.maui.config.settings import KINDS, Credential, MauiSettings, TargetMode
 from pipistrelle.schedulers.maui.priority.credentials import Credentials
-from pipistrelle.schedulers.maui.waiting import Bools, Floats
+from pipistrelle.schedulers.maui.waiting import Bools, Floats, longer
 
 #: names that there is room for at first
 _ROOM = 16
+
+
+class _Targets(NamedTuple):
+    """The fairshare targets of the names of one kind, and which of the names have which."""
+
+    values: Floats
+    floors: Bools
+    ceilings: Bools
+    #: caps in unit x s and in percent
+    absolute_caps: Bools
+    caps: Bools
+    #: nothing that a priority could depend on
+    idle: Bools
+
+    @classmethod
+    def of(cls, credentials: Sequence[Credential]) -> "_Targets":
+        values = np.array([credential.target for credential in credentials], dtype=np.float64)
+
+        def having(mode: TargetMode) -> Bools:
+            return np.array([credential.mode is mode for credential in credentials], dtype=np.bool_)
+
+        absolute, percent = having(TargetMode.ABSOLUTE_CAP), having(TargetMode.CAP)
+        some, idle = values > 0.0, absolute | percent | (values == 0.0)
+        return cls(values, having(TargetMode.FLOOR), having(TargetMode.CEILING), absolute & some, percent & some, idle)
 
 
 class _Counters(Kept):
@@ -25,21 +49,13 @@ class _Counters(Kept):
         self.rates: Floats = np.zeros(_ROOM)
         #: decayed usage of the older windows
         self.older: Floats = np.zeros(_ROOM)
-        self.targets: Floats = np.zeros(0)
-        self.modes: list[TargetMode] = []
-        #: which names have a floor, which a ceiling, and which nothing that a priority could depend on
-        self.masks: tuple[Bools, Bools, Bools] = (np.zeros(0, dtype=np.bool_),) * 3
-        #: which names have a cap, in unit x s or in percent
-        self.caps: tuple[Bools, Bools] = (np.zeros(0, dtype=np.bool_),) * 2
+        self.targets = _Targets.of(())
 
     def grow(self, names: int) -> None:
         """Make room for so many names."""
-        missing = names - len(self.rates)
-        if missing > 0:
-            more = max(missing, len(self.rates))
-            self.usage = np.pad(self.usage, ((0, 0), (0, more)))
-            self.rates = np.pad(self.rates, (0, more))
-            self.older = np.pad(self.older, (0, more))
+        if names > len(self.rates):
+            self.rates, self.older = longer(self.rates, names), longer(self.older, names)
+            self.usage = np.pad(self.usage, ((0, 0), (0, len(self.rates) - self.usage.shape[1])))
 
 
 class Fairshare(Kept):
@@ -179,39 +195,27 @@ class Fairshare(Kept):
         targets = counters.targets
         share = usage / total * 100.0
         with np.errstate(divide="ignore", invalid="ignore"):
-            factors = 1.0 - share / targets if self._relative else targets - share
-        floors, ceilings, none = counters.masks
-        factors[floors] = np.maximum(factors[floors], 0.0)
-        factors[ceilings] = np.minimum(factors[ceilings], 0.0)
-        factors[none] = 0.0
-        return np.asarray(factors)
+            factors: Floats = 1.0 - share / targets.values if self._relative else targets.values - share
+        factors[targets.floors] = np.maximum(factors[targets.floors], 0.0)
+        factors[targets.ceilings] = np.minimum(factors[targets.ceilings], 0.0)
+        factors[targets.idle] = 0.0
+        return factors
 
     def _ready(self, index: int) -> _Counters:
         """Return the counters of a kind with room and a target for each name."""
         counters = self._counters[index]
         names = self._credentials.names[index]
         counters.grow(len(names))
-        if len(counters.modes) == len(names):
-            return counters
-        while len(counters.modes) < len(names):
-            found = self._settings.own(KINDS[index], names[len(counters.modes)])
-            if found is None or found.target == 0.0:
-                found = self._settings.default(KINDS[index])
-            counters.targets = np.append(counters.targets, 0.0 if found is None else found.target)
-            counters.modes.append(TargetMode.TARGET if found is None else found.mode)
-        modes = counters.modes
-        counters.caps = (
-            np.array([mode is TargetMode.ABSOLUTE_CAP for mode in modes]) & (counters.targets > 0.0),
-            np.array([mode is TargetMode.CAP for mode in modes]) & (counters.targets > 0.0),
-        )
-        caps = [mode in (TargetMode.CAP, TargetMode.ABSOLUTE_CAP) for mode in modes]
-        counters.masks = (
-            np.array([mode is TargetMode.FLOOR for mode in modes]),
-            np.array([mode is TargetMode.CEILING for mode in modes]),
-            np.array(caps) | (counters.targets == 0.0),
-        )
+        if len(counters.targets.values) < len(names):
+            counters.targets = _Targets.of([self._target(KINDS[index], name) for name in names])
         return counters
 
+    def _target(self, kind: str, name: str) -> Credential:
+        """Return the attributes whose target a name has: its own, else those of DEFAULT."""
+        own = self._settings.own(kind, name)
+        return own if own is not None and own.target else self._settings.default(kind) or Credential()
+
+    @property
     def has_caps(self) -> bool:
         """Tell whether any target is a cap (% or ^): then a job can be kept back."""
         return self.active and any(
@@ -235,20 +239,15 @@ class Fairshare(Kept):
             usage = counters.usage[0, :count] + counters.older[:count]
             rates = counters.rates[:count]
             room, growth = np.full(count + 1, inf), np.zeros(count + 1)
-            absolute, percent = counters.caps
-            room[:count][absolute] = counters.targets[absolute] - usage[absolute]
+            absolute, percent, targets = counters.targets.absolute_caps, counters.targets.caps, counters.targets.values
+            room[:count][absolute] = targets[absolute] - usage[absolute]
             growth[:count][absolute] = -rates[absolute]
             if total > 0.0:
-                parts = counters.targets[percent] / 100.0
+                parts = targets[percent] / 100.0
                 room[:count][percent] = parts * total - usage[percent]
                 growth[:count][percent] = parts * self._total_rate - rates[percent]
             found.append((room, growth))
         return found
-
-    def numbers(self, kind: int, codes: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the numbers of the names of a kind that combinations of credentials have, -1 for none."""
-        numbers: NDArray[np.int64] = self._credentials.table[codes, kind]
-        return numbers
 
     def room(self, code: int, now: float) -> float:
         """Return how many unit x s a new job of this combination may have, by the caps; inf without any."""

@@ -13,7 +13,7 @@ from pipistrelle.protocol.decisions import CallMeLater, CancelCall, ExecuteJob, 
 from pipistrelle.protocol.events import JobDescription, SimulationBeginsData
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.maui.config.read import parse_maui_config
-from pipistrelle.schedulers.maui.policy import MauiPolicy, make_maui
+from pipistrelle.schedulers.maui.policy import MauiPolicy
 from pipistrelle.schedulers.plan.windows import Window
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View
@@ -119,7 +119,7 @@ def _maui(text: str, **more: Any) -> MauiPolicy:
     """Return the policy of a configuration without warnings."""
     settings, warnings = parse_maui_config(text)
     assert warnings == []
-    return make_maui(settings, **more)
+    return MauiPolicy(settings, **more)
 
 
 def _random_jobs(seed: int, count: int = 120, units: int = 16) -> list[Asked]:

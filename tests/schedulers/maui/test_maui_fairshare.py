@@ -103,7 +103,7 @@ def test_the_manuals_example_of_deltas() -> None:
     assert fair.factors("QOS", 100.0).tolist() == [0.0, 0.0]
     assert fair.room(capped, 100.0) == pytest.approx(0.2 * 10000 - 500)
     assert fair.room(mine, 100.0) == inf
-    assert fair.has_caps()
+    assert fair.has_caps
 
 
 def test_a_star_makes_the_distance_relative_to_the_target() -> None:

@@ -6,8 +6,8 @@ import pytest
 from pipistrelle.protocol.events import JobDescription, SimulationBeginsData
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.backfill.easy import Easy
-from pipistrelle.schedulers.maui.config.read import parse_maui_config
-from pipistrelle.schedulers.maui.policy import load_maui
+from pipistrelle.schedulers.maui.config.read import parse_maui_config, read_maui_config
+from pipistrelle.schedulers.maui.policy import MauiPolicy
 from pipistrelle.schedulers.orders.maui import MauiOrder
 from pipistrelle.schedulers.placement.lowest import LowestIds
 from pipistrelle.schedulers.plan.windows import Window
@@ -230,7 +230,8 @@ def test_the_parts_can_be_had_apart(tmp_path) -> None:
     """A file gives a policy with warnings; the order alone ranks jobs for any backfilling."""
     path = tmp_path / "maui.cfg"
     path.write_text("USERWEIGHT 10\nUSERCFG[ann] PRIORITY=5\nMEMWEIGHT 3\n", encoding="utf-8")
-    policy, warnings = load_maui(path)
+    settings, warnings = read_maui_config(path)
+    policy = MauiPolicy(settings)
     order = MauiOrder(parse_maui_config(path.read_text(encoding="utf-8"))[0])
     jobs = [
         SchedulerJob(user, number, 1, 60.0, 0.0, description=JobDescription(user, 1, 60.0, user=user))

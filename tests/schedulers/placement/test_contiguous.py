@@ -15,7 +15,7 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.catalogue.names import PARTS
 from pipistrelle.schedulers.catalogue.parts import make_backfill, make_order, make_placement
 from pipistrelle.schedulers.maui.config.read import parse_maui_config
-from pipistrelle.schedulers.maui.policy import make_maui
+from pipistrelle.schedulers.maui.policy import MauiPolicy
 from pipistrelle.schedulers.placement.contiguous import Contiguous, ContiguousOptions
 from pipistrelle.schedulers.policy.compose import ComposedPolicy, compose
 from pipistrelle.schedulers.policy.errors import PolicyError
@@ -108,7 +108,7 @@ def test_maui_takes_a_placement_that_refuses(run_policy: RunPolicy, fill: str, k
     @settings(max_examples=25)
     @given(jobs=rows, planned=downs(st.integers(0, 20).map(float)), broken=failures)
     def check(jobs: list[Row], planned: list[Down], broken: dict[int, float]) -> None:
-        policy = make_maui(parse_maui_config(text)[0], placement=Contiguous())
+        policy = MauiPolicy(parse_maui_config(text)[0], placement=Contiguous())
         run = run_policy(policy, UNITS, jobs, reliability=unsteady(planned, broken))
         assert all(" " not in units for _, _, units in run.starts)
         summary = run.result.summary
@@ -131,7 +131,7 @@ def test_maui_refuses_for_good_what_no_placement_finds(run_policy: RunPolicy) ->
             return NodeSet.of(units[: job.size]) if job.size % 2 == 0 and job.size <= len(units) else None
 
     run = run_policy(
-        make_maui(placement=Even()), UNITS, [(0.0, 2, 5.0, 5.0), (0.0, 3, 5.0, 5.0), (1.0, UNITS, 5.0, 5.0)]
+        MauiPolicy(placement=Even()), UNITS, [(0.0, 2, 5.0, 5.0), (0.0, 3, 5.0, 5.0), (1.0, UNITS, 5.0, 5.0)]
     )
 
     assert run.start_of == {0: 0.0, 2: 5.0}

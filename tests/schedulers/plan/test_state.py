@@ -17,7 +17,7 @@ from pipistrelle.schedulers.backfill.conservative import Conservative
 from pipistrelle.schedulers.backfill.easy_slices import EasySlices
 from pipistrelle.schedulers.backfill.fills import Fill
 from pipistrelle.schedulers.maui.config.read import parse_maui_config
-from pipistrelle.schedulers.maui.policy import make_maui
+from pipistrelle.schedulers.maui.policy import MauiPolicy
 from pipistrelle.schedulers.orders.fixed import Fcfs
 from pipistrelle.schedulers.orders.maui import MauiOrder
 from pipistrelle.schedulers.orders.pbs import PbsOptions, PbsOrder
@@ -66,7 +66,7 @@ def maui(fill: str, keep: str, accrual: str) -> Callable[[], Any]:
     """Return what makes the policy of a configuration in which nothing is without effect."""
     settings, warnings = parse_maui_config(MAUI.format(fill=fill, keep=keep, accrual=accrual))
     assert not warnings
-    return lambda: make_maui(settings)
+    return lambda: MauiPolicy(settings)
 
 
 def composed(order: Callable[[], Any], backfill: Callable[[], Any]) -> Callable[[], Any]:

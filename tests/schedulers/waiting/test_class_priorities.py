@@ -7,7 +7,7 @@ from pipistrelle.platforms.description import Platform, Pool
 from pipistrelle.schedulers.backfill.easy import Easy
 from pipistrelle.schedulers.catalogue.registry import make_policy
 from pipistrelle.schedulers.maui.config.read import parse_maui_config
-from pipistrelle.schedulers.maui.policy import make_maui
+from pipistrelle.schedulers.maui.policy import MauiPolicy
 from pipistrelle.schedulers.orders.maui import MauiOrder
 from pipistrelle.schedulers.placement.lowest import LowestIds
 from pipistrelle.schedulers.policy.compose import ComposedPolicy
@@ -65,10 +65,10 @@ def test_every_simulation_of_an_order_has_its_own_machines_priorities() -> None:
     assert order_under(pbs) == [0, 3, 2, 1]
     assert order_under(pbs, Platform(name="m", pools=machine.pools)) == [0, 1, 2, 3]
     assert order_under(make_policy("pbs", order_options={"queue-priorities": {"low": 200.0}})) == [0, 1, 3, 2]
-    assert order_under(make_maui(weighted)) == [0, 3, 2, 1]
+    assert order_under(MauiPolicy(weighted)) == [0, 3, 2, 1]
     assert order_under(maui_order) == [0, 3, 2, 1]
-    assert order_under(make_maui(configured)) == [0, 1, 3, 2]
-    assert order_under(make_maui()) == [0, 1, 2, 3]  # CLASSWEIGHT is 0 then
+    assert order_under(MauiPolicy(configured)) == [0, 1, 3, 2]
+    assert order_under(MauiPolicy()) == [0, 1, 2, 3]  # CLASSWEIGHT is 0 then
     assert order_under(make_policy("easy")) == [0, 1, 2, 3]
 
 

@@ -15,7 +15,7 @@ from pipistrelle.protocol.messages import HelloData
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.catalogue.registry import make_policy
 from pipistrelle.schedulers.maui.config.read import parse_maui_config
-from pipistrelle.schedulers.maui.policy import make_maui
+from pipistrelle.schedulers.maui.policy import MauiPolicy
 from pipistrelle.schedulers.orders.fixed import Fcfs, Sjf
 from pipistrelle.schedulers.policy.compose import compose
 from pipistrelle.schedulers.policy.interfaces import Policy
@@ -372,9 +372,9 @@ def test_table_1_as_maui_cfg_and_as_classes(kind: str) -> None:
         rows.append(Row(number * 5.0, size, walltime * random.random(), walltime, queue, random.choice("uvwxyz")))
     settings, _ = parse_maui_config(SALOMON_CFG)
     policy = {
-        "maui.cfg alone": make_maui(settings),
-        "both": make_maui(settings),
-        "classes alone": make_maui(),
+        "maui.cfg alone": MauiPolicy(settings),
+        "both": MauiPolicy(settings),
+        "classes alone": MauiPolicy(),
         "classes under easy": make_policy("easy"),
     }[kind]
 

@@ -12,7 +12,7 @@ from pipistrelle.platforms.classes import JobClass
 from pipistrelle.platforms.description import Platform, Pool
 from pipistrelle.schedulers.catalogue.registry import make_policy
 from pipistrelle.schedulers.maui.config.read import parse_maui_config
-from pipistrelle.schedulers.maui.policy import make_maui
+from pipistrelle.schedulers.maui.policy import MauiPolicy
 from pipistrelle.schedulers.policy.interfaces import Policy
 from pipistrelle.server.setup import Setup
 from pipistrelle.studies.explain.explanation import Explanation, explain, look_at
@@ -227,7 +227,7 @@ def test_the_terms_of_a_priority_under_maui(case):
         job(3, 2, 300, user="cid"),
         job(4, 1, 300, user="bob"),
     )
-    found = case(jobs, lambda: make_maui(parse_maui_config(MAUI)[0]), nodes(16)).explained(2)
+    found = case(jobs, lambda: MauiPolicy(parse_maui_config(MAUI)[0]), nodes(16)).explained(2)
 
     assert stretches(found) == [(1.0, 100.0, "limit")]
     assert found.timeline[0].detail == "USERCFG[ann] MAXJOB=1, in use: 1"

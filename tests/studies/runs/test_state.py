@@ -28,7 +28,7 @@ from pipistrelle.schedulers.catalogue.parts import make_backfill, make_placement
 from pipistrelle.schedulers.catalogue.presets import library
 from pipistrelle.schedulers.catalogue.registry import make_policy
 from pipistrelle.schedulers.maui.config.read import parse_maui_config
-from pipistrelle.schedulers.maui.policy import make_maui
+from pipistrelle.schedulers.maui.policy import MauiPolicy
 from pipistrelle.schedulers.orders.maui import MauiOrder
 from pipistrelle.schedulers.policy.compose import ComposedPolicy, compose
 from pipistrelle.schedulers.policy.interfaces import Policy
@@ -84,7 +84,7 @@ SRCFG[keep]           HOSTLIST=0-1 STARTTIME=00:00:00 ENDTIME=00:00:20 PERIOD=DA
 def maui(text: str = "", placement: str | None = None) -> Callable[[], Policy]:
     """Return what makes the policy of a configuration."""
     configured = parse_maui_config(text)[0]
-    return lambda: make_maui(configured, placement=None if placement is None else make_placement(placement))
+    return lambda: MauiPolicy(configured, placement=None if placement is None else make_placement(placement))
 
 
 def busy_maui(fill: str, keep: str, accrual: str, depth: int = 3) -> str:
