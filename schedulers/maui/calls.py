@@ -143,7 +143,7 @@ class Calls(Kept):
         are never far then.
         """
         queue = self._queue
-        first = np.array([queue.row_of(number) for number in reserved if queue.waits(number)], dtype=np.intp)
+        first = np.array([queue.row_of[number] for number in reserved if number in queue.row_of], dtype=np.intp)
         rows = np.flatnonzero(fits)[:_OLDEST]
         if not len(rows) or not len(first):
             return []

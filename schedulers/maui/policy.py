@@ -73,16 +73,16 @@ class MauiPolicy:
     def breakdown(self, job: SchedulerJob) -> Breakdown | None:
         """Return why a job has its priority now, None unless it waits."""
         scheduler = self._scheduler
-        return scheduler.breakdown(job) if scheduler is not None and job in scheduler.queue else None
+        return scheduler.breakdown(job) if scheduler is not None and job.number in scheduler.queue.row_of else None
 
     def ahead(self, job: SchedulerJob) -> tuple[int, SchedulerJob] | None:
         """Return how many waiting jobs have a higher priority now, and who is first; None unless the job waits."""
         scheduler = self._scheduler
-        if scheduler is None or job not in scheduler.queue:
+        if scheduler is None or job.number not in scheduler.queue.row_of:
             return None
         queue = scheduler.queue
         ranks = np.where(queue.live, scheduler.priorities.ranks(queue, scheduler.view.now), -np.inf)
-        row = queue.row(job)
+        row = queue.row_of[job.number]
         before = int((ranks > ranks[row]).sum() + (ranks[:row] == ranks[row]).sum())
         return before, queue.job(int(np.argmax(ranks)))
 
@@ -94,7 +94,7 @@ class MauiPolicy:
     def held_back_by(self, job: SchedulerJob) -> str | None:
         """Return the limit that keeps a waiting job back now, None if none does."""
         scheduler = self._scheduler
-        return scheduler.held_back_by(job) if scheduler is not None and job in scheduler.queue else None
+        return scheduler.held_back_by(job) if scheduler is not None and job.number in scheduler.queue.row_of else None
 
 
 def since_sunday(config: Mapping[str, Any]) -> float:

@@ -114,7 +114,7 @@ class MauiScheduler(Kept):
             self.limits.started(job, code, self._plan.end(number))
         if state["blocked"] is not None:
             self._blocked = np.zeros(self.queue.rows, dtype=np.bool_)
-            self._blocked[[self.queue.row_of(number) for number in state["blocked"]]] = True
+            self._blocked[[self.queue.row_of[number] for number in state["blocked"]]] = True
 
     def decide(self) -> None:
         """Start what may start now."""
@@ -135,11 +135,11 @@ class MauiScheduler(Kept):
 
     def breakdown(self, job: SchedulerJob) -> Breakdown:
         """Return why a waiting job has its priority now; KeyError if it does not wait."""
-        return self.priorities.breakdown(self.queue, self.queue.row(job), self.view.now)
+        return self.priorities.breakdown(self.queue, self.queue.row_of[job.number], self.view.now)
 
     def held_back_by(self, job: SchedulerJob) -> str | None:
         """Return the hard limit that keeps a waiting job back now, None if none does."""
-        row = self.queue.row(job)
+        row = self.queue.row_of[job.number]
         code, walltime = int(self.queue.code[row]), float(self.queue.walltime[row])
         blocked = self.limits.blocked(code, job.size, walltime, self.view.now, hard=True)
         if blocked is None and self._caps:
@@ -160,7 +160,7 @@ class MauiScheduler(Kept):
         self._plan.follow(now, view.gone)
         if self._accesses.renew():
             for job in self.queue:
-                names = self._credentials.combinations[int(self.queue.code[self.queue.row(job)])]
+                names = self._credentials.combinations[int(self.queue.code[self.queue.row_of[job.number]])]
                 self.queue.set_access(job, self._access(job, names))
         while view.arrivals:  # a refusal may let others in, and looks through those that are left
             arrivals, view.arrivals = view.arrivals, []
@@ -333,15 +333,18 @@ class MauiScheduler(Kept):
     def _keep_reservations(self, ranks: Floats, restrictions: list[Restriction], now: float) -> None:
         """Let reservations of earlier instants stay, each as early as it can be, none later than it was."""
         queue, plan = self.queue, self._plan
-        jobs = [queue.job(queue.row_of(number)) for number in self.reserved if queue.waits(number)]
-        jobs.sort(key=lambda job: (-ranks[queue.row(job)], job.number))
+        jobs = [queue.job(queue.row_of[number]) for number in self.reserved if number in queue.row_of]
+        jobs.sort(key=lambda job: (-ranks[queue.row_of[job.number]], job.number))
         places = self.reserved
         self.reserved = {}
         for job in jobs:
             others = [*self.reserved.values(), *(places[other.number] for other in jobs if other is not job
                                                  and other.number not in self.reserved)]  # fmt: skip
             plan.begin(restrictions, len(jobs) + len(self._settings.stacks))
-            access, walltime = int(queue.access[queue.row(job)]), float(queue.walltime[queue.row(job)])
+            access, walltime = (
+                int(queue.access[queue.row_of[job.number]]),
+                float(queue.walltime[queue.row_of[job.number]]),
+            )
             for place in others:
                 if place.begin >= now:
                     plan.keep(place)
@@ -351,7 +354,7 @@ class MauiScheduler(Kept):
         plan.begin(restrictions, len(jobs) + sum(depth for depth, _ in self._settings.stacks.values()))
         for job in jobs:
             kept = self.reserved.get(job.number)
-            row = queue.row(job)
+            row = queue.row_of[job.number]
             code, walltime = int(queue.code[row]), float(queue.walltime[row])
             if kept is None or not plan.is_free(int(queue.access[row]), kept):
                 self.reserved.pop(job.number, None)
@@ -382,9 +385,9 @@ class MauiScheduler(Kept):
         if not len(queue):
             return
         for number in self.reserved:
-            eligible[queue.row_of(number)] = False
+            eligible[queue.row_of[number]] = False
         first = next(iter(self.reserved), None)
-        why = None if first is None else f"backfilled before {queue.job(queue.row_of(first)).id}"
+        why = None if first is None else f"backfilled before {queue.job(queue.row_of[first]).id}"
 
         def start(row: int) -> bool:
             job = queue.job(row)

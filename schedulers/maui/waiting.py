@@ -62,7 +62,8 @@ class MauiQueue:
         self.generation = 0
         self.count = 0
         self.jobs: list[SchedulerJob | None] = []
-        self._row_of: dict[int, int] = {}
+        #: {number of a job that waits: its row}
+        self.row_of: dict[int, int] = {}
         self._allot(_ROOM)
 
     def _allot(self, room: int) -> None:
@@ -89,9 +90,6 @@ class MauiQueue:
         """Iterate in the order of submission."""
         return (job for job in self.jobs if job is not None)
 
-    def __contains__(self, job: SchedulerJob) -> bool:
-        return job.number in self._row_of
-
     def state(self) -> list[list[Any]]:
         """Return (id, walltime, code, access, since, bypass, held) of the jobs, in the order of the rows."""
         columns = (self.walltime, self.code, self.access, self.since, self.bypass, self.held)
@@ -106,18 +104,6 @@ class MauiQueue:
         for job_id, walltime, code, access, since, bypass, held in state:
             self.add(jobs[job_id], walltime=walltime, code=code, access=access, since=since)
             self.bypass[-1], self.held[-1] = bypass, held
-
-    def row(self, job: SchedulerJob) -> int:
-        """Return a job's row; KeyError if it does not wait here."""
-        return self._row_of[job.number]
-
-    def waits(self, number: int) -> bool:
-        """Tell whether the job of a number waits here."""
-        return number in self._row_of
-
-    def row_of(self, number: int) -> int:
-        """Return the row of the job of a number; KeyError if it does not wait here."""
-        return self._row_of[number]
 
     def job(self, row: int) -> SchedulerJob:
         """Return the job of a row that is not empty."""
@@ -141,18 +127,18 @@ class MauiQueue:
         self._bypass[row] = self._held[row] = 0.0
         self._live[row] = True
         self.jobs.append(job)
-        self._row_of[job.number] = row
+        self.row_of[job.number] = row
         self.rows += 1
         self.count += 1
         self._narrow()
 
     def set_access(self, job: SchedulerJob, access: int) -> None:
         """Change a job's access."""
-        self._access[self._row_of[job.number]] = access
+        self._access[self.row_of[job.number]] = access
 
     def remove(self, job: SchedulerJob) -> None:
         """Let a job leave; KeyError if it does not wait here."""
-        row = self._row_of.pop(job.number)
+        row = self.row_of.pop(job.number)
         self.jobs[row] = None
         self._size[row] = GONE
         self._live[row] = False
@@ -169,7 +155,7 @@ class MauiQueue:
         for before, after in zip(old, self._columns(), strict=True):
             after[: len(kept)] = before[kept]
         self.jobs = [self.jobs[row] for row in kept.tolist()]
-        self._row_of = {job.number: row for row, job in enumerate(self.jobs) if job is not None}
+        self.row_of = {job.number: row for row, job in enumerate(self.jobs) if job is not None}
 
     def _columns(self) -> tuple[NDArray[Any], ...]:
         columns = (self._size, self._code, self._access, self._walltime, self._since, self._bypass, self._held)

@@ -50,8 +50,9 @@ def _cap(name: str, what: str) -> Parameter:
     return Parameter(name, Kind.NUMBER, 0.0, "", f"largest value of {what} before its weight; 0: none")
 
 
-def _without(name: str, why: str, kind: Kind = Kind.TEXT) -> Parameter:
-    return Parameter(name, kind, "", "", why, Support.NO)
+def _choice(name: str, default: str, choices: str, meaning: str, lacking: str = "") -> Parameter:
+    every, others = tuple(choices.split()), tuple(lacking.split())
+    return Parameter(name, Kind.CHOICE, default, "", meaning, choices=every, lacking=others)
 
 
 #: (component, name of its weight, weight's default, name of its cap)
@@ -87,43 +88,30 @@ SUBCOMPONENTS: Final = (
 )
 
 _DECISIONS = (
-    Parameter(
+    _choice(
         "FSPOLICY",
-        Kind.CHOICE,
         "NONE",
-        "",
+        "NONE DEDICATEDPS DEDICATEDPES UTILIZEDPS DEDICATEDPS* DEDICATEDPES* UTILIZEDPS*",
         "what usage is counted in; all three are processors x seconds here",
-        choices=("NONE", "DEDICATEDPS", "DEDICATEDPES", "UTILIZEDPS", "DEDICATEDPS*", "DEDICATEDPES*", "UTILIZEDPS*"),
     ),
     Parameter("FSDEPTH", Kind.INTEGER, 7, "windows", "how many windows count, the current one included"),
     Parameter("FSINTERVAL", Kind.TIME, 86400.0, "s", "length of a window; windows begin at its multiples"),
     Parameter("FSDECAY", Kind.NUMBER, 1.0, "", "factor of each older window: the k-th counts FSDECAY^k"),
-    Parameter(
+    _choice(
         "BACKFILLPOLICY",
-        Kind.CHOICE,
         "FIRSTFIT",
-        "",
+        "FIRSTFIT BESTFIT GREEDY NONE",
         "which of the jobs that fit are backfilled",
-        choices=("FIRSTFIT", "BESTFIT", "GREEDY", "NONE"),
-        lacking=("PREEMPT",),
+        lacking="PREEMPT",
     ),
     Parameter("BACKFILLDEPTH", Kind.INTEGER, 0, "jobs", "how many jobs are looked at in each backfill window; 0: all"),
-    Parameter(
+    _choice(
         "BACKFILLMETRIC",
-        Kind.CHOICE,
         "PROCS",
-        "",
+        "PROCS NODES SECONDS PROCSECONDS PE PESECONDS",
         "what makes a job good, for BESTFIT and GREEDY",
-        choices=("PROCS", "NODES", "SECONDS", "PROCSECONDS", "PE", "PESECONDS"),
     ),
-    Parameter(
-        "RESERVATIONPOLICY",
-        Kind.CHOICE,
-        "CURRENTHIGHEST",
-        "",
-        "whose reservations there are",
-        choices=("CURRENTHIGHEST", "HIGHEST", "NEVER"),
-    ),
+    _choice("RESERVATIONPOLICY", "CURRENTHIGHEST", "CURRENTHIGHEST HIGHEST NEVER", "whose reservations there are"),
     Parameter("RESERVATIONDEPTH", Kind.INTEGER, 1, "jobs", "how many jobs of a stack have a reservation; [X] a stack"),
     Parameter("RESERVATIONQOSLIST", Kind.NAMES, ("ALL",), "", "the QOS of stack [X]"),
     Parameter(
@@ -133,24 +121,15 @@ _DECISIONS = (
         "reservations",
         "how many reservations a unit may have at most, its running job and standing reservations included",
     ),
-    Parameter(
-        "JOBPRIOACCRUALPOLICY",
-        Kind.CHOICE,
-        "QUEUEPOLICY",
-        "",
-        "when queue time counts",
-        choices=("ALWAYS", "QUEUEPOLICY", "FULLPOLICY"),
-    ),
+    _choice("JOBPRIOACCRUALPOLICY", "QUEUEPOLICY", "ALWAYS QUEUEPOLICY FULLPOLICY", "when queue time counts"),
     Parameter("ENABLENEGJOBPRIORITY", Kind.BOOLEAN, False, "", "if not, the least priority is 1"),
     Parameter("REJECTNEGPRIOJOBS", Kind.BOOLEAN, True, "", "whether a job of negative priority may not start"),
-    Parameter(
+    _choice(
         "NODEALLOCATIONPOLICY",
-        Kind.CHOICE,
         "LASTAVAILABLE",
-        "",
+        "FIRSTAVAILABLE LASTAVAILABLE MINRESOURCE CPULOAD MAXBALANCE FASTEST",
         "which units a job gets",
-        choices=("FIRSTAVAILABLE", "LASTAVAILABLE", "MINRESOURCE", "CPULOAD", "MAXBALANCE", "FASTEST"),
-        lacking=("PRIORITY", "LOCAL", "CONTIGUOUS"),
+        lacking="PRIORITY LOCAL CONTIGUOUS",
     ),
     Parameter(
         "DEFERTIME",
@@ -166,18 +145,15 @@ _DECISIONS = (
     Parameter("SYSTEMMAXJOBWALLTIME", Kind.TIME, -1.0, "s", "a longer job is rejected; -1: none"),
 )
 
-_OBJECTS = tuple(
-    Parameter(name, Kind.ATTRIBUTES, "", "", meaning)
-    for name, meaning in (
-        ("USERCFG", "priority, fairshare target, limits and default QOS of a user; DEFAULT: of those without"),
-        ("GROUPCFG", "the same of a group"),
-        ("ACCOUNTCFG", "the same of an account"),
-        ("CLASSCFG", "the same of a class, the queue of a job"),
-        ("QOSCFG", "the same of a QOS, with QTWEIGHT, XFWEIGHT, QTTARGET and XFTARGET"),
-        ("SYSCFG", "limits of all jobs together, and the default QOS"),
-        ("SRCFG", "a standing reservation"),
-    )
-)
+_OBJECTS: Final = {
+    "USERCFG": "priority, fairshare target, limits and default QOS of a user; DEFAULT: of those without",
+    "GROUPCFG": "the same of a group",
+    "ACCOUNTCFG": "the same of an account",
+    "CLASSCFG": "the same of a class, the queue of a job",
+    "QOSCFG": "the same of a QOS, with QTWEIGHT, XFWEIGHT, QTTARGET and XFTARGET",
+    "SYSCFG": "limits of all jobs together, and the default QOS",
+    "SRCFG": "a standing reservation",
+}
 #: old ways to write an attribute of a QOS: {parameter: attribute}
 OLD_QOS: Final = {
     "QOSPRIORITY": "PRIORITY",
@@ -187,56 +163,43 @@ OLD_QOS: Final = {
     "QOSXFTARGET": "XFTARGET",
 }
 
-_WITHOUT = (
-    _without("RMPOLLINTERVAL", "decisions are taken at every event; for fixed steps use --poll"),
-    _without("JOBAGGREGATIONTIME", "decisions are taken at every event"),
-    _without("BFCHUNKDURATION", "there is no chunking"),
-    _without("BFCHUNKSIZE", "there is no chunking"),
-    _without("BFPRIORITYPOLICY", "there is no preemption"),
-    _without("PREEMPTPOLICY", "there is no preemption"),
-    _without("DEFERCOUNT", "a job is never held for good"),
-    _without("DEFERSTARTCOUNT", "no start fails"),
-    _without("DOWNNODEDELAYTIME", "a node that is down is planned with when it is up again"),
-    _without("NODEDOWNSTATEDELAYTIME", "a node that is down is planned with when it is up again"),
-    _without("ENABLEMULTINODEJOBS", "a job may have any number of units"),
-    _without("JOBMAXOVERRUN", "the server ends a job at its walltime"),
-    _without("WCVIOLATIONACTION", "the server ends a job at its walltime"),
-    _without("JOBNODEMATCHPOLICY", "a job asks for a number of units, nothing else"),
-    _without("JOBSIZEPOLICY", "a job asks for a number of units, nothing else"),
-    _without("NODECFG", "all units are alike"),
-    _without("NODEMAXLOAD", "all units are alike"),
-    _without("NODELOADPOLICY", "all units are alike"),
-    _without("NODESETATTRIBUTE", "there are no sets of nodes"),
-    _without("NODESETDELAY", "there are no sets of nodes"),
-    _without("NODESETLIST", "there are no sets of nodes"),
-    _without("NODESETPOLICY", "there are no sets of nodes"),
-    _without("NODESETPRIORITYTYPE", "there are no sets of nodes"),
-    _without("NODESETTOLERANCE", "there are no sets of nodes"),
-    _without("PARTITIONMODE", "the machine is one partition"),
-    _without("QOSFEATURES", "all units are alike"),
-    _without("QOSFLAGS", "a QOS has no flags"),
-    _without("RESCTLPOLICY", "nobody makes reservations by hand"),
-    _without("RESERVATIONRETRYTIME", "no start fails"),
-    _without("RESOURCELIMITPOLICY", "a job never uses more than it asked for"),
-    _without("SPVIOLATIONWEIGHT", "not part of the priority here"),
-    _without("MEMWEIGHT", "a job asks for no memory"),
-    _without("SWAPWEIGHT", "a job asks for no memory"),
-    _without("DISKWEIGHT", "a job asks for no disk"),
-    _without("UPROCWEIGHT", "not part of the priority here"),
-    _without("UJOBWEIGHT", "not part of the priority here"),
-    _without("USAGEWEIGHT", "it concerns running jobs alone"),
-    _without("USAGEPERCENTWEIGHT", "it concerns running jobs alone"),
-    _without("ATTRWEIGHT", "jobs have no attributes"),
-    _without("USEMACHINESPEED", "all units are alike"),
-    _without("USESYSTEMQUEUETIME", "superseded by JOBPRIOACCRUALPOLICY"),
-    *(_without(f"MAX{what}PER{whom}{how}", "superseded by the limits of USERCFG, GROUPCFG and ACCOUNTCFG")
-      for what in ("JOB", "NODE", "PE", "PROC", "PS", "WC", "JOBQUEUED")
-      for whom in ("USER", "GROUP", "ACCOUNT") for how in ("COUNT", "POLICY")),
-    *(_without(f"SR{name}", "superseded by SRCFG")
-      for name in ("ACCESS", "ACCOUNTLIST", "CHARGEACCOUNT", "CLASSLIST", "DAYS", "DEPTH", "ENDTIME", "FEATURES",
-                   "FLAGS", "GROUPLIST", "HOSTLIST", "MAXTIME", "NAME", "PARTITION", "PERIOD", "QOSLIST", "RESOURCES",
-                   "STARTTIME", "TASKCOUNT", "TIMELOGIC", "TPN", "USERLIST", "WENDTIME", "WSTARTTIME")),
-)  # fmt: skip
+#: {why they are not supported: parameters}
+_WITHOUT: Final = {
+    "decisions are taken at every event; for fixed steps use --poll": "RMPOLLINTERVAL",
+    "decisions are taken at every event": "JOBAGGREGATIONTIME",
+    "there is no chunking": "BFCHUNKDURATION BFCHUNKSIZE",
+    "there is no preemption": "BFPRIORITYPOLICY PREEMPTPOLICY",
+    "a job is never held for good": "DEFERCOUNT",
+    "no start fails": "DEFERSTARTCOUNT RESERVATIONRETRYTIME",
+    "a node that is down is planned with when it is up again": "DOWNNODEDELAYTIME NODEDOWNSTATEDELAYTIME",
+    "a job may have any number of units": "ENABLEMULTINODEJOBS",
+    "the server ends a job at its walltime": "JOBMAXOVERRUN WCVIOLATIONACTION",
+    "a job asks for a number of units, nothing else": "JOBNODEMATCHPOLICY JOBSIZEPOLICY",
+    "all units are alike": "NODECFG NODEMAXLOAD NODELOADPOLICY QOSFEATURES USEMACHINESPEED",
+    "there are no sets of nodes": "NODESETATTRIBUTE NODESETDELAY NODESETLIST NODESETPOLICY NODESETPRIORITYTYPE "
+    "NODESETTOLERANCE",
+    "the machine is one partition": "PARTITIONMODE",
+    "a QOS has no flags": "QOSFLAGS",
+    "nobody makes reservations by hand": "RESCTLPOLICY",
+    "a job never uses more than it asked for": "RESOURCELIMITPOLICY",
+    "not part of the priority here": "SPVIOLATIONWEIGHT UPROCWEIGHT UJOBWEIGHT",
+    "a job asks for no memory": "MEMWEIGHT SWAPWEIGHT",
+    "a job asks for no disk": "DISKWEIGHT",
+    "it concerns running jobs alone": "USAGEWEIGHT USAGEPERCENTWEIGHT",
+    "jobs have no attributes": "ATTRWEIGHT",
+    "superseded by JOBPRIOACCRUALPOLICY": "USESYSTEMQUEUETIME",
+    "superseded by the limits of USERCFG, GROUPCFG and ACCOUNTCFG": " ".join(
+        f"MAX{what}PER{whom}{how}"
+        for what in ("JOB", "NODE", "PE", "PROC", "PS", "WC", "JOBQUEUED")
+        for whom in ("USER", "GROUP", "ACCOUNT")
+        for how in ("COUNT", "POLICY")
+    ),
+    "superseded by SRCFG": """
+SRACCESS SRACCOUNTLIST SRCHARGEACCOUNT SRCLASSLIST SRDAYS SRDEPTH SRENDTIME SRFEATURES SRFLAGS SRGROUPLIST SRHOSTLIST
+SRMAXTIME SRNAME SRPARTITION SRPERIOD SRQOSLIST SRRESOURCES SRSTARTTIME SRTASKCOUNT SRTIMELOGIC SRTPN SRUSERLIST
+SRWENDTIME SRWSTARTTIME
+""",
+}
 
 _OF_THE_DAEMON = """
 ADMIN1 ADMIN2 ADMIN3 ADMINHOST ADMINHOSTS ADMIN_HOST ADMIN_USERS AMCFG BANKTYPE CHECKPOINTEXPIRATIONTIME CHECKPOINTFILE
@@ -261,9 +224,13 @@ PARAMETERS: Final[dict[str, Parameter]] = {
         *(_cap(cap, f"the component {name}") for name, _, _, cap in COMPONENTS),
         *(_cap(f"{name}CAP", f"the factor {name}") for _, name, _, _ in SUBCOMPONENTS),
         *_DECISIONS,
-        *_OBJECTS,
+        *(Parameter(name, Kind.ATTRIBUTES, "", "", meaning) for name, meaning in _OBJECTS.items()),
         *(Parameter(old, Kind.TEXT, "", "", f"old way to write QOSCFG[X] {new}=") for old, new in OLD_QOS.items()),
-        *_WITHOUT,
+        *(
+            Parameter(name, Kind.TEXT, "", "", why, Support.NO)
+            for why, names in _WITHOUT.items()
+            for name in names.split()
+        ),
         *(Parameter(name, Kind.TEXT, "", "", "", Support.DAEMON) for name in _OF_THE_DAEMON.split()),
     )
 }

@@ -65,17 +65,10 @@ class Lines(NamedTuple):
 Columns = MauiQueue | Lines
 
 
-class _Rows(NamedTuple):
-    """What the priority of some jobs depends on, a column each."""
-
-    size: Ints
-    walltime: Floats
-    queue_time: Floats
-    code: Ints
-    bypass: Floats
-
-    def of(self, chosen: slice) -> "_Rows":
-        return _Rows(*(column[chosen] for column in self))  # type: ignore[arg-type]
+def _some(columns: Columns, rows: slice | NDArray[np.intp]) -> Lines:
+    """Return some of the jobs."""
+    size, walltime, since = columns.size[rows], columns.walltime[rows], columns.since[rows]
+    return Lines(size, walltime, since, columns.code[rows], columns.bypass[rows])
 
 
 class _Table(NamedTuple):
@@ -146,8 +139,7 @@ class Priorities:
         One value a row, any value in an empty row: the priority cut to a whole number, as Maui stores it.
         """
         self._extend()
-        rows = self._rows(queue, now)
-        return self._rank(self._total(rows, now, generation=queue.generation))
+        return self._rank(self._total(queue, now, now))
 
     @property
     def grow_alike(self) -> bool:
@@ -163,16 +155,18 @@ class Priorities:
         It is ``now`` (s); no job starts or ends before and no window of fairshare begins.
         """
         self._extend()
-        waited = np.maximum(at - queue.since[chosen], 0.0)
-        rows = _Rows(queue.size[chosen], queue.walltime[chosen], waited, queue.code[chosen], queue.bypass[chosen])
-        return self._total(rows, now, at - now)
+        return self._total(_some(queue, chosen), now, at)
 
     def breakdown(self, queue: Columns, row: int, now: float) -> Breakdown:
         """Return the terms of the priority of the job in a row; bit by bit what `ranks` is made of."""
         self._extend()
-        rows = self._rows(queue, now).of(slice(row, row + 1))
+        rows = _some(queue, slice(row, row + 1))
         code = int(rows.code[0])
-        factors = self._factors(rows, now)
+        factors = {
+            name: self._credential_factors(name, now) if name in _BY_CODE else self._job_factors(names, rows, now)
+            for name, names in self._active.items()
+            if names
+        }
         values = {name: self._component_value(name, found) for name, found in factors.items()}
         terms = []
         for component, found in factors.items():
@@ -183,7 +177,7 @@ class Priorities:
                     scale, mine = self._component[component], float(factor[at])
                     terms.append(Term(component, name, scale, weight, mine, scale * (weight * mine)))
         components = {name: float(value[code if name in _BY_CODE else 0]) for name, value in values.items()}
-        total = self._total(rows, now)
+        total = self._total(rows, now, now)
         return Breakdown(tuple(terms), components, float(total[0]), float(self._rank(total)[0]))
 
     def ever_rises(self, code: int) -> bool:
@@ -201,37 +195,22 @@ class Priorities:
         np.trunc(total, out=total)
         return total if self._negative else np.maximum(total, 1.0, out=total)
 
-    @staticmethod
-    def _rows(queue: Columns, now: float) -> _Rows:
-        queue_time = now - queue.since
-        return _Rows(queue.size, queue.walltime, np.maximum(queue_time, 0.0, out=queue_time), queue.code, queue.bypass)
+    def _total(self, rows: Columns, now: float, at: float) -> Floats:
+        """Return the sums of the components' values at a time; those of the credentials are added as one.
 
-    def _factors(self, rows: _Rows, now: float, ahead: float = 0.0) -> dict[str, dict[str, _Factor]]:
-        """Return {component: {subcomponent: (factors, weights)}}; of CRED and FS a factor a combination, else a row."""
-        found = {}
-        for component, names in self._active.items():
-            if names and component in _BY_CODE:
-                found[component] = self._credential_factors(component, now, ahead)
-            elif names:
-                found[component] = self._job_factors(names, rows)
-        return found
-
-    def _total(self, rows: _Rows, now: float, ahead: float = 0.0, generation: int | None = None) -> Floats:
-        """Return the sums of the components' values; those of the credentials are added as one.
-
-        With the ``generation`` of a queue of which these are all rows, what does not change while a job waits is worked
-        out once.
+        Of a queue, what does not change while a job waits is worked out once.
         """
-        total = np.zeros(len(rows.code))
+        generation, code = rows.generation, rows.code
+        total = np.zeros(len(code))
         for name, names in self._active.items():
             if not names or name in _BY_CODE:
                 continue
             if name == "RES" and generation is not None:
-                total += self._resources.of(generation, len(total), lambda fresh: self._resources_value(rows.of(fresh)))
+                total += self._resources.of(generation, len(total), lambda fresh: self._resources_value(rows, fresh))
             else:
-                total += self._component_value(name, self._job_factors(names, rows))
+                total += self._component_value(name, self._job_factors(names, rows, at))
         found = [
-            self._component_value(name, self._credential_factors(name, now, ahead))
+            self._component_value(name, self._credential_factors(name, now, at - now))
             for name in _BY_CODE
             if self._active[name]
         ]
@@ -239,13 +218,13 @@ class Priorities:
             return total
         by_code = found[0] if len(found) == 1 else found[0] + found[1]
         if generation is not None and not self._active["FS"]:
-            total += self._by_credentials.of(generation, len(total), lambda fresh: by_code[rows.code[fresh]])
+            total += self._by_credentials.of(generation, len(total), lambda fresh: by_code[code[fresh]])
         else:
-            total += by_code.take(rows.code)
+            total += by_code.take(code)
         return total
 
-    def _resources_value(self, rows: _Rows) -> Floats:
-        return self._component_value("RES", self._job_factors(self._active["RES"], rows))
+    def _resources_value(self, rows: Columns, fresh: slice) -> Floats:
+        return self._component_value("RES", self._job_factors(self._active["RES"], _some(rows, fresh), 0.0))
 
     def _component_value(self, component: str, factors: dict[str, _Factor]) -> Floats:
         terms = [weight * factor for factor, weight in factors.values()]
@@ -272,32 +251,33 @@ class Priorities:
             found[name] = (self._capped(name, factor), np.full(1, self._weight[name]))
         return found
 
-    def _job_factors(self, names: list[str], rows: _Rows) -> dict[str, _Factor]:
+    def _job_factors(self, names: list[str], rows: Columns, at: float) -> dict[str, _Factor]:
         table, code = self._table, rows.code
+        queue_time = at - rows.since
+        np.maximum(queue_time, 0.0, out=queue_time)
         found: dict[str, _Factor] = {}
-        xfactor = None
-        if "XFACTOR" in names or "TARGETXFACTOR" in names:
-            base = np.maximum(rows.walltime, self._min_walltime) if self._min_walltime > 0 else rows.walltime
-            xfactor = rows.queue_time / base
-            xfactor += 1.0
         for name in names:
             weight: Floats = np.full(1, self._weight[name])
             if name == "QUEUETIME":
-                factor = rows.queue_time / 60.0
+                factor = queue_time / 60.0
                 weight = weight + table.queue_time_weight[code] if self._qos_weights else weight
-            elif name == "XFACTOR" and xfactor is not None:
-                factor = xfactor
+            elif name == "XFACTOR":
+                factor = self._xfactor(rows, queue_time)
                 weight = weight + table.xfactor_weight[code] if self._qos_weights else weight
             elif name == "BYPASS":
                 factor = rows.bypass
             elif name == "TARGETQUEUETIME":
-                factor = self._nearness(table.queue_time_target, rows.queue_time, code)
-            elif name == "TARGETXFACTOR" and xfactor is not None:
-                factor = self._nearness(table.xfactor_target, xfactor, code)
+                factor = self._nearness(table.queue_time_target, queue_time, code)
+            elif name == "TARGETXFACTOR":
+                factor = self._nearness(table.xfactor_target, self._xfactor(rows, queue_time), code)
             else:
                 factor = self._resource_factor(name, rows)
             found[name] = (self._capped(name, factor), weight)
         return found
+
+    def _xfactor(self, rows: Columns, queue_time: Floats) -> Floats:
+        base = np.maximum(rows.walltime, self._min_walltime) if self._min_walltime > 0 else rows.walltime
+        return queue_time / base + 1.0
 
     def _nearness(self, targets: Floats, reached: Floats, code: Ints) -> Floats:
         """Return (target - reached)^-2 for each job, 0 without a target."""
@@ -311,7 +291,7 @@ class Priorities:
         distance = np.maximum(known[code] - reached, _NEAREST)
         return np.where(known[code] > 0.0, 1.0 / (distance * distance), 0.0)
 
-    def _resource_factor(self, name: str, rows: _Rows) -> Floats:
+    def _resource_factor(self, name: str, rows: Columns) -> Floats:
         if name == "WALLTIME":
             return rows.walltime
         size = rows.size.astype(np.float64)

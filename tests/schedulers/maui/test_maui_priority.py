@@ -30,7 +30,7 @@ class Machine:
         """Let a job wait and return its row."""
         job = SchedulerJob(f"w0!{self.queue.rows}", self.queue.rows, size, walltime, since)
         self.queue.add(job, walltime=walltime, code=self.credentials.code(names), access=0, since=since)
-        return self.queue.row(job)
+        return self.queue.row_of[job.number]
 
     def total(self, row: int, now: float) -> float:
         """Return a job's priority before it is cut."""
@@ -222,9 +222,12 @@ def test_the_queue_closes_its_gaps() -> None:
         if job.number % 2:
             queue.remove(job)
     assert [job.number for job in queue] == list(range(0, 1000, 2))
-    assert all(queue.size[queue.row(job)] == job.size and queue.code[queue.row(job)] == job.number % 3 for job in queue)
-    assert jobs[1] not in queue
-    assert jobs[2] in queue
+    assert all(
+        queue.size[queue.row_of[job.number]] == job.size and queue.code[queue.row_of[job.number]] == job.number % 3
+        for job in queue
+    )
+    assert jobs[1].number not in queue.row_of
+    assert jobs[2].number in queue.row_of
     for job in list(queue):
         queue.remove(job)
     assert len(queue) == 0
