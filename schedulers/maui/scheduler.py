@@ -341,14 +341,11 @@ class MauiScheduler(Kept):
             others = [*self.reserved.values(), *(places[other.number] for other in jobs if other is not job
                                                  and other.number not in self.reserved)]  # fmt: skip
             plan.begin(restrictions, len(jobs) + len(self._settings.stacks))
-            access, walltime = (
-                int(queue.access[queue.row_of[job.number]]),
-                float(queue.walltime[queue.row_of[job.number]]),
-            )
             for place in others:
                 if place.begin >= now:
                     plan.keep(place)
-            new = plan.find(access, job, walltime)
+            row = queue.row_of[job.number]
+            new = plan.find(int(queue.access[row]), job, float(queue.walltime[row]))
             if new is not None:
                 self.reserved[job.number] = new
         plan.begin(restrictions, len(jobs) + sum(depth for depth, _ in self._settings.stacks.values()))

@@ -133,20 +133,19 @@ def _read_limit(text: str) -> float:
 
 
 #: {attribute: (field, how its value is read)}
-_OF_ANY: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
+_FIELDS: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
     "MAXNODEPERJOB": ("most_nodes_per_job", _read_limit),
     "MAX.NODE": ("most_nodes_per_job", _read_limit),
     "MAXPROCPERJOB": ("most_units_per_job", _read_limit),
     "MAX.PROC": ("most_units_per_job", _read_limit),
     "MAX.WCLIMIT": ("longest_job", lambda text: read_time(text) or inf),
     "QDEF": ("default_qos", lambda text: read_names(text)[0]),
-}
-_QOS_ONLY: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
     "QTWEIGHT": ("queue_time_weight", read_number),
     "XFWEIGHT": ("xfactor_weight", read_number),
     "QTTARGET": ("queue_time_target", read_time),
     "XFTARGET": ("xfactor_target", read_number),
 }
+_QOS_ONLY: Final = ("QTWEIGHT", "XFWEIGHT", "QTTARGET", "XFTARGET")
 _CREDENTIAL_LACKING: Final = {
     **dict.fromkeys(("QLIST", "ALIST", "PLIST", "PDEF", "ADEF"), "any job may use any QOS, account and partition"),
     **dict.fromkeys(("FLAGS", "QFLAGS", "JOBFLAGS"), "there are no flags"),
@@ -173,7 +172,7 @@ _LIMIT: Final = re.compile(r"(MAX[A-Z]+?)(?:PER(USER|GROUP|ACCOUNT|CLASS|QOS)|\[
 
 #: the attributes of USERCFG and the like that are known, whether supported or not
 CREDENTIAL_ATTRIBUTES: Final = frozenset(
-    {"PRIORITY", "FSTARGET", *_METRICS, *_OF_ANY, *_QOS_ONLY, *_CREDENTIAL_LACKING}
+    {"PRIORITY", "FSTARGET", *_METRICS, *_FIELDS, *_CREDENTIAL_LACKING}
     | {f"{metric}PER{kind}" for metric in _METRICS for kind in KINDS}
 )
 
@@ -197,7 +196,7 @@ def credential_attribute(credential: Credential, kind: str, attribute: str, valu
         if target < 0:
             raise BadValue("a number of percent, not below 0, with + - % or ^ behind it or nothing")
         return replace(credential, target=target, mode=mode)
-    field, reader = _OF_ANY.get(attribute) or _QOS_ONLY[attribute]
+    field, reader = _FIELDS[attribute]
     if attribute in _QOS_ONLY and kind != "QOS":
         raise NotSupported("it belongs to QOSCFG")
     return replace(credential, **{field: reader(value)})

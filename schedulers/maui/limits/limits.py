@@ -149,7 +149,8 @@ class Limits:
                 most = inf if own is None else getattr(own, field)
                 if most == inf and default is not None:
                     most = getattr(default, field)
-                yield metric, most, f"{kind}CFG[{name}] {what}={most:g}, the job has"
+                if most < inf:
+                    yield metric, most, f"{kind}CFG[{name}] {what}={most:g}, the job has"
         for limit in limits:
             yield limit.metric, limit.hard, f"{Blocked(limit.counter, limit.metric, limit.hard, 0)}, the job needs"
         for what, metric in _SYSTEM_PER_JOB.items():
