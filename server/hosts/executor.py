@@ -273,7 +273,7 @@ class Executor:
         speed = self._hosts.speed(host)
         load = 0.0
         for task in self._at_work[host]:
-            if task.ends > now:  # what is over is no load
+            if task.ends > now and task.alone > _NO_TIME:  # what is over is no load
                 load += task.demands[host].flops / speed / task.seconds
         self._hosts.set_load(now, host, load)
 

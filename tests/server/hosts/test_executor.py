@@ -231,6 +231,14 @@ def test_progress_is_the_share_of_the_work_that_is_done(world: Worlds) -> None:
 # -- jobs that meet ---------------------------------------------------------------------------------------------------
 
 
+def test_what_takes_no_time_is_no_load(world: Worlds) -> None:
+    """Two ranks on one core whose flops are next to none never make the host busier than its core."""
+    here = world("1f", cores=[1], sharing=True, metered=True)
+    work = UsageTrace(name="u", phases=(((0.0, 1.0),), ((0.0, 2.2250738585072014e-308),)), ret=0)
+    assert here.play((0.0, here.job("a", work, "0", mapping=(0, 0)))).keys() == {"a"}
+    assert here.hosts.raw == [0.0]
+
+
 def test_jobs_on_one_host_share_it_while_they_overlap(world: Worlds) -> None:
     """From 0 one, from 2 two, from 6 three; what ends leaves its share."""
     here = world("1f", sharing=True, metered=True)
