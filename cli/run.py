@@ -157,8 +157,8 @@ def _unknown(scheduler: str) -> click.UsageError:
 
 def _new_folder(setup: "Setup", scheduler: str) -> Path:
     """Make a new folder named after the run; numbers, not times, tell runs apart."""
+    from pipistrelle.server.outputs.csv_file import unwritable
     from pipistrelle.server.outputs.once import prepare_folder
-    from pipistrelle.server.outputs.recorder import unwritable
 
     name = f"{setup.name[:_NAME_PART]}-{Path(scheduler).name[:_NAME_PART]}".replace(":", "-")
     prepare_folder(Path(_OUTPUTS))

@@ -109,8 +109,8 @@ def command(
 def _connection_file(out: Path, endpoint: str) -> Iterator[None]:
     """Write where to connect, as long as there is something to connect to."""
     from pipistrelle.protocol.fields import PROTOCOL_VERSION
+    from pipistrelle.server.outputs.csv_file import unwritable
     from pipistrelle.server.outputs.once import to_json, write_output
-    from pipistrelle.server.outputs.recorder import unwritable
 
     path = out / "connection.json"
     text = to_json({"endpoint": endpoint, "protocol": PROTOCOL_VERSION})

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from pipistrelle.protocol.base.state import Kept, plain
 from pipistrelle.protocol.fields import PROTOCOL_VERSION, package_version
 from pipistrelle.protocol.messages import HelloData, WelcomeData
 from pipistrelle.server.assembly import make_engine
@@ -26,7 +27,7 @@ from pipistrelle.server.setup import Setup
 from pipistrelle.server.transport.in_process import Transport
 
 
-class Simulation:
+class Simulation(Kept):
     """A run whose scheduler has come: its engine, and all that keeps account of it.
 
     Parameters
@@ -40,6 +41,8 @@ class Simulation:
     apart
         as of its `Transport`: observers are told later then, by `flush`.
     """
+
+    _kept = ("engine", "_reliability", "metrics")
 
     def __init__(
         self,
@@ -83,13 +86,7 @@ class Simulation:
             when what is left to write cannot be written.
         """
         self.flush()
-        return {
-            "engine": self.engine.state(),
-            "nodes": None if self._nodes is None else self._nodes.state(),
-            "reliability": None if self._reliability is None else self._reliability.state(),
-            "metrics": self.metrics.state(),
-            "outputs": None if self.outputs is None else self.outputs.state(),
-        }
+        return {**super().state(), "nodes": plain(self._nodes), "outputs": plain(self.outputs)}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from the state of a simulation that was made alike; this one has just been made.
@@ -105,11 +102,9 @@ class Simulation:
             if state["outputs"] is None:
                 raise SetupError("the run has written no outputs so far", hint="Let it go on without any, too.")
             self.outputs.restore(state["outputs"])
-        self.engine.restore(state["engine"])
-        if self._nodes is not None and self._reliability is not None:
+        super().restore(state)
+        if self._nodes is not None:
             self._nodes.restore(state["nodes"], self.engine.cluster.running)
-            self._reliability.restore(state["reliability"])
-        self.metrics.restore(state["metrics"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,7 +64,7 @@ WORLDLY = {
     "protocol/schema.py": {"sys"},  # run as a program it writes the schema to standard output
     "server/outputs/folder.py": {"pathlib"},
     "server/outputs/once.py": {"pathlib"},
-    "server/outputs/recorder.py": {"pathlib", "open"},
+    "server/outputs/csv_file.py": {"pathlib", "open"},
     "server/simulation.py": {"pathlib", "platform"},  # where outputs go; Python's version for out_config.json
     "server/transport/peer.py": {"zmq", "time"},
     "server/transport/ipc_path.py": {"socket", "pathlib"},

@@ -35,8 +35,8 @@ class Kept:
 
     The state can be put into another part that was made with the same arguments, which then goes on as this one would.
 
-    An attribute that has `state` and `restore` itself goes on from what it was; any other is set to what `plain` has
-    made of it.
+    An attribute that has `state` and `restore` itself goes on from what it was, and so does each of a tuple of such;
+    any other is set to what `plain` has made of it.
     """
 
     __slots__ = ()
@@ -52,6 +52,9 @@ class Kept:
             mine: Any = getattr(self, name, None)
             if hasattr(mine, "restore"):
                 mine.restore(state[name], *made, **more)
+            elif isinstance(mine, tuple) and mine and all(hasattr(part, "restore") for part in mine):
+                for part, known in zip(mine, state[name][1:], strict=True):
+                    part.restore(known, *made, **more)
             else:
                 setattr(self, name, message_of(state[name]))
 
@@ -81,6 +84,7 @@ register(list, _each, _values)
 register(tuple, _each, lambda state: tuple(_values(state)))
 register(deque, _each, lambda state: deque(_values(state)))
 register(set, sorted, set)
+register(bytes, lambda text: [text.decode()], lambda state: state[0].encode())
 register(Raw, lambda raw: [bytes(raw).decode()], lambda state: Raw(state[0].encode()))
 register(NodeSet, lambda units: [str(units)], lambda state: NodeSet.parse(state[0]))
 register(FreeUnits, lambda units: [str(units.snapshot())], lambda state: FreeUnits(NodeSet.parse(state[0])))

@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 from math import inf, nan
-from typing import Any, Final, Self
+from typing import Final
 
 import numpy as np
 from msgspec import Struct, convert, to_builtins
 from numpy.typing import NDArray
 
 from pipistrelle.protocol.base.state import message_of, plain, register
-from pipistrelle.protocol.units.indices import pieces
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.server.attempts.progress import Account, AttemptProgress, RigidProgress
 from pipistrelle.traces.resilience import Resilience
@@ -89,18 +88,15 @@ class Attempt(Struct, eq=False):
         """Return the share of a job's work (s) that earlier attempts have left, 0 to 1."""
         return max(0.0, 1.0 - self.saved / work) if work > 0 else 1.0
 
-    def state(self) -> dict[str, Any]:
-        """Return what is known of a try that has not ended, as plain values."""
-        return {name: plain(getattr(self, name)) for name in _KEPT}
-
-    @classmethod
-    def of_state(cls, state: dict[str, Any], alloc: NodeSet) -> Self:
-        """Return the try with this state, of a job with these units."""
-        return cls(**{name: message_of(value) for name, value in state.items()}, parts=pieces(alloc))
-
 
 _KEPT: Final = (
     *("number", "root", "origin", "asked", "resilience", "saved", "fruitless", "queued", "serial", "began"),
     *("work_ends", "progress", "lost", "awaited", "waited", "cause", "retried"),
 )
 register(Resilience, lambda resilience: [to_builtins(resilience)], lambda state: convert(state[0], Resilience))
+# Of a try that has not ended; which units it has, its job knows.
+register(
+    Attempt,
+    lambda attempt: [plain(getattr(attempt, name)) for name in _KEPT],
+    lambda state: Attempt(**dict(zip(_KEPT, map(message_of, state), strict=True))),
+)

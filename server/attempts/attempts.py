@@ -41,6 +41,7 @@ class FailingLives(JobLives):
         how jobs meet failures.
     """
 
+    _kept = (*JobLives._kept, "_starts", "down", "_down_units")
     fails = True
 
     def __init__(
@@ -221,19 +222,11 @@ class FailingLives(JobLives):
 
     def state(self) -> dict[str, Any]:
         """Return which job began when and which wait for repairs, as plain values."""
-        return {
-            **super().state(),
-            "starts": self._starts,
-            "held": list(self._held),
-            "down": str(self.down),
-            "down_units": self._down_units,
-        }
+        return {**super().state(), "held": list(self._held)}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from such a state; the cluster has its jobs again."""
         super().restore(state)
-        self._starts, self._down_units = state["starts"], state["down_units"]
-        self.down = NodeSet.parse(state["down"])
         for job in self._cluster.running.values():
             attempt = _attempt(job)
             if attempt.serial >= 0:

@@ -9,10 +9,11 @@ from pipistrelle.server.batsim.registry import Registry
 from pipistrelle.server.batsim.setup import BatsimOptions
 from pipistrelle.server.batsim.verdicts import BatsimVerdicts
 from pipistrelle.server.begin import begins_of
+from pipistrelle.server.engine.agenda import Part
 from pipistrelle.server.engine.clockwork import Clockwork, DialectRules
 from pipistrelle.server.engine.cluster import Cluster
 from pipistrelle.server.engine.dependencies import Dependencies
-from pipistrelle.server.engine.engine import Engine, Part
+from pipistrelle.server.engine.engine import Engine
 from pipistrelle.server.engine.lives import NoWork, Work
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.hosts.executor import Executor

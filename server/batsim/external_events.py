@@ -1,18 +1,16 @@
 """What happens to a machine from outside, by an events file."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.batsim.messages import Notify
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.server.engine.agenda import OUTSIDE
+from pipistrelle.server.engine.agenda import OUTSIDE, Handlers, Part
 from pipistrelle.server.engine.clockwork import Clockwork
 from pipistrelle.server.hosts.switching import Switchboard
 from pipistrelle.traces.batsim.events import ExternalEvent
 
 
-class ExternalEvents(Kept):
+class ExternalEvents(Part):
     """Lets events of a file happen and tells the scheduler of them; the run does not end before the last of them.
 
     Parameters
@@ -41,7 +39,7 @@ class ExternalEvents(Kept):
         for number, event in enumerate(events):
             clockwork.agenda.put(event.timestamp, OUTSIDE, number)
 
-    def handlers(self) -> dict[int, Callable[[Any], None]]:
+    def handlers(self) -> Handlers:
         """Return what is done with which class of what stands on the agenda."""
         return {OUTSIDE: self.happen}
 

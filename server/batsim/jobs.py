@@ -1,16 +1,15 @@
 """Jobs as Batsim's clients are told of them: as their workload describes them, with every field that stands there."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from math import inf, isnan
-from typing import Any, Final, Self
+from typing import Final, Self
 
 import msgspec
 
 from pipistrelle.protocol.batsim.messages import BatsimJob, BatsimSubmittedData
 from pipistrelle.server.attempts.attempt import Attempt
-from pipistrelle.server.engine.agenda import Entry
 from pipistrelle.server.engine.arrivals import outcome
-from pipistrelle.server.engine.jobs import Job, WorkOf
+from pipistrelle.server.engine.jobs import Job
 from pipistrelle.traces.batsim.profiles import Composed, Profile
 from pipistrelle.traces.batsim.text import job_text, profile_texts, with_id
 from pipistrelle.traces.workload import Workload, decimal_texts, submissions
@@ -43,17 +42,6 @@ class ForwardedJob(Job):
             changes["walltime"] = walltime
         job.description = with_id(self.description, job.id, **changes)
         return job
-
-    def as_plain(self) -> dict[str, Any]:
-        """Return all that is known of it as plain values."""
-        texts = {"description": self.description, "forwarded": self.forwarded}
-        return {**super().as_plain(), **{name: text and text.decode() for name, text in texts.items()}}
-
-    @classmethod
-    def of_plain(cls, state: dict[str, Any], entries: Mapping[int, Entry], work_of: WorkOf) -> Self:
-        """Return the job with this state; see `Job.of_plain`."""
-        texts = {name: state[name] and state[name].encode() for name in ("description", "forwarded")}
-        return super().of_plain({**state, **texts}, entries, work_of)
 
 
 def forwarded_jobs(workloads: dict[str, Workload], *, forward: bool, has_hosts: bool) -> Iterator[ForwardedJob]:

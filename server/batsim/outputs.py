@@ -8,23 +8,22 @@ from collections.abc import Sequence
 from math import fsum
 from typing import Any, Final, Protocol
 
+from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.fields import EndReason, package_version
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import SWITCHING_OFF, SWITCHING_ON, Observer
+from pipistrelle.server.outputs.csv_file import CsvFile, Written
 from pipistrelle.server.outputs.machine_book import STATES, UNAVAILABLE, MachineBook
 from pipistrelle.server.outputs.metrics import Summary
-from pipistrelle.server.outputs.once import SCHEDULE_COLUMNS
-from pipistrelle.server.outputs.recorder import JOBS_COLUMNS, MACHINE_COLUMNS, CsvFiles, job_line
+from pipistrelle.server.outputs.once import SCHEDULE_COLUMNS, write_output
+from pipistrelle.server.outputs.recorder import JOBS_COLUMNS, MACHINE_COLUMNS, job_line
 
 PSTATE_COLUMNS: Final = "time,machine_id,new_pstate"
 ENERGY_COLUMNS: Final = "time,energy,event_type,wattmin,epower"
 #: seconds that Batsim says a job took that took none
 _SHORTEST: Final = 1e-5
 _OPTION: Final = "--export"
-#: what the figures of the schedule are made of: numbers, and lists of numbers, one a job
-_COUNTED: Final = ("_units", "_makespan", "_switches", "_grouped_switches")
-_LISTED: Final = ("_waits", "_turnarounds", "_slowdowns")
 
 
 class Meter(Protocol):
@@ -40,7 +39,7 @@ class Meter(Protocol):
         """Return each host's present pstate, by the hosts' numbers."""
 
 
-class BatsimOutputs:
+class BatsimOutputs(Kept):
     """Writes ``PREFIX_jobs.csv``, ``PREFIX_schedule.csv`` and what else is wanted.
 
     Parameters
@@ -50,6 +49,8 @@ class BatsimOutputs:
     machine_states
         whether ``PREFIX_machine_states.csv`` is written.
     """
+
+    _kept = ("_trace", "_energy")
 
     def __init__(self, prefix: str, *, machine_states: bool = True) -> None:
         self._prefix = prefix
@@ -76,31 +77,23 @@ class BatsimOutputs:
         joules = 0.0 if self._energy is None else self._energy.between_jobs
         figures = self._trace.figures() | {"consumed_joules": _six(joules)}
         columns = SCHEDULE_COLUMNS.split(",")
-        files = CsvFiles(_OPTION)
-        try:
-            file = files.open(f"{self._prefix}_schedule.csv", SCHEDULE_COLUMNS)
-            files.write(file, ",".join(figures.get(column, "") for column in columns) + "\n")
-        finally:
-            files.close()
-
-    def state(self) -> dict[str, Any]:
-        """Return how far the files are, and the figures."""
-        return {"trace": self._trace.state(), "energy": None if self._energy is None else self._energy.state()}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Write on to the files that there are; hosts whose energy is metered have been handed over already."""
-        self._trace.restore(state["trace"])
-        if self._energy is not None:
-            self._energy.restore(state["energy"])
+        line = ",".join(figures.get(column, "") for column in columns)
+        write_output(f"{self._prefix}_schedule.csv", f"{SCHEDULE_COLUMNS}\n{line}\n", _OPTION)
 
 
-class _Trace(Observer):
+class _Trace(Written, Observer):
     """Writes the jobs' and the machine states' files, and gathers the schedule's figures."""
 
+    _kept = (
+        *("_jobs", "_changes", "_book", "_units", "_ended", "_waits", "_turnarounds", "_slowdowns", "_makespan"),
+        *("_switches", "_grouped_switches"),
+    )
+
     def __init__(self, prefix: str, *, machine_states: bool) -> None:
-        self._prefix = prefix
-        self._files = CsvFiles(_OPTION)
-        self._wanted = machine_states
+        self._jobs = CsvFile(f"{prefix}_jobs.csv", JOBS_COLUMNS, _OPTION)
+        self._changes: CsvFile | None = None
+        if machine_states:
+            self._changes = CsvFile(f"{prefix}_machine_states.csv", MACHINE_COLUMNS, _OPTION)
         self._book = MachineBook(0)
         self._units = 0
         #: numbers of jobs by final state
@@ -116,33 +109,7 @@ class _Trace(Observer):
         """Open the files."""
         self._units = units
         self._book = MachineBook(units)
-        self._jobs = self._files.open(f"{self._prefix}_jobs.csv", JOBS_COLUMNS)
-        self._changes = (
-            self._files.open(f"{self._prefix}_machine_states.csv", MACHINE_COLUMNS) if self._wanted else None
-        )
-
-    def state(self) -> dict[str, Any]:
-        """Return how long each file is, in bytes, and what the figures are made of."""
-        return {
-            "files": self._files.state(),
-            "book": self._book.state(),
-            "ended": dict(self._ended),
-            **{name: getattr(self, name) for name in _COUNTED},
-            **{name: getattr(self, name).tolist() for name in _LISTED},
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Write on to the files that there are, in place of `begins`."""
-        jobs, *changes = state["files"]
-        self._jobs = self._files.reopen(f"{self._prefix}_jobs.csv", jobs)
-        self._changes = self._files.reopen(f"{self._prefix}_machine_states.csv", changes[0]) if self._wanted else None
-        for name in _COUNTED:
-            setattr(self, name, state[name])
-        for name in _LISTED:
-            setattr(self, name, array("d", state[name]))
-        self._ended = dict(state["ended"])
-        self._book = MachineBook(self._units)
-        self._book.restore(state["book"])
+        self.open()
 
     def started(self, now: float, job: Job) -> None:
         """Note that the job's units compute."""
@@ -151,7 +118,7 @@ class _Trace(Observer):
 
     def ended(self, now: float, job: Job) -> None:
         """Write the job's line and count the job."""
-        self._files.write(self._jobs, job_line(job, _SHORTEST))
+        self._jobs.write(job_line(job, _SHORTEST))
         self._ended[job.state] = self._ended.get(job.state, 0) + 1
         if job.state == "REJECTED":
             return
@@ -190,7 +157,7 @@ class _Trace(Observer):
 
     def ends(self, now: float, reason: EndReason, message: str) -> None:
         """Write what is left and close the files."""
-        self._files.close()
+        self.close()
 
     def figures(self) -> dict[str, str]:
         """Return the schedule's values by column; means are over all jobs, rejected ones count as 0."""
@@ -222,15 +189,17 @@ class _Trace(Observer):
         if self._changes is not None:
             # Batsim has no column for units that are unavailable.
             counts = ",".join(map(str, self._book.counts[:UNAVAILABLE]))
-            self._files.write(self._changes, f"{_brief(now)},{counts}\n")
+            self._changes.write(f"{_brief(now)},{counts}\n")
 
 
-class _EnergyTrace(Observer):
+class _EnergyTrace(Written, Observer):
     """Writes the files of energy and pstates."""
 
+    _kept = ("_energy", "_pstates", "_last", "_at_first_job", "_at_last_end")
+
     def __init__(self, prefix: str, meter: Meter) -> None:
-        self._prefix = prefix
-        self._files = CsvFiles(_OPTION)
+        self._energy = CsvFile(f"{prefix}_consumed_energy.csv", ENERGY_COLUMNS, _OPTION)
+        self._pstates = CsvFile(f"{prefix}_pstate_changes.csv", PSTATE_COLUMNS, _OPTION)
         self._meter = meter
         #: when the meter was read last, and what it said
         self._last = (0.0, 0.0)
@@ -246,31 +215,12 @@ class _EnergyTrace(Observer):
 
     def begins(self, now: float, units: int) -> None:
         """Open the files and write which pstates the machines begin with."""
-        self._energy = self._files.open(f"{self._prefix}_consumed_energy.csv", ENERGY_COLUMNS)
-        self._pstates = self._files.open(f"{self._prefix}_pstate_changes.csv", PSTATE_COLUMNS)
+        self.open()
         machines: dict[int, list[int]] = {}
         for machine, pstate in enumerate(self._meter.pstates()):
             machines.setdefault(pstate, []).append(machine)
         for pstate in sorted(machines):
             self._write_pstate(now, NodeSet.of(machines[pstate]), pstate)
-
-    def state(self) -> dict[str, Any]:
-        """Return how long each file is, in bytes, and what was read of the meter."""
-        return {
-            "files": self._files.state(),
-            "last": list(self._last),
-            "at_first_job": self._at_first_job,
-            "at_last_end": self._at_last_end,
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Write on to the files that there are, in place of `begins`."""
-        energy, pstates = state["files"]
-        self._energy = self._files.reopen(f"{self._prefix}_consumed_energy.csv", energy)
-        self._pstates = self._files.reopen(f"{self._prefix}_pstate_changes.csv", pstates)
-        time, joules = state["last"]
-        self._last = (time, joules)
-        self._at_first_job, self._at_last_end = state["at_first_job"], state["at_last_end"]
 
     def submitted(self, now: float, job: Job) -> None:
         """Read the meter at the first submission."""
@@ -293,18 +243,18 @@ class _EnergyTrace(Observer):
 
     def ends(self, now: float, reason: EndReason, message: str) -> None:
         """Write what is left and close the files."""
-        self._files.close()
+        self.close()
 
     def _write_energy(self, now: float, event: str) -> float:
         joules, watts = self._meter.energy(now), self._meter.lowest_power()
         last_time, last_joules = self._last
         power = _six((joules - last_joules) / (now - last_time)) if now > last_time else "NA"
-        self._files.write(self._energy, f"{now:.6f},{joules:.6f},{event},{watts:.6f},{power}\n")
+        self._energy.write(f"{now:.6f},{joules:.6f},{event},{watts:.6f},{power}\n")
         self._last = (now, joules)
         return joules
 
     def _write_pstate(self, now: float, units: NodeSet, pstate: int) -> None:
-        self._files.write(self._pstates, f"{_brief(now)},{units},{pstate}\n")
+        self._pstates.write(f"{_brief(now)},{units},{pstate}\n")
 
 
 def _six(value: float) -> str:

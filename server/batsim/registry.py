@@ -1,15 +1,15 @@
 """The profiles and job names that a run knows: those of its workloads and those that its scheduler registers."""
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from math import inf, isnan, nextafter
 from typing import Any
 
 import msgspec
 
 from pipistrelle.protocol.base.errors import PipistrelleError, quoted
-from pipistrelle.protocol.base.state import Kept
 from pipistrelle.server.batsim.jobs import ForwardedJob
+from pipistrelle.server.engine.agenda import Part
 from pipistrelle.server.engine.arrivals import outcome
 from pipistrelle.server.engine.clockwork import Clockwork
 from pipistrelle.server.engine.jobs import Job
@@ -32,7 +32,7 @@ class RegistryError(PipistrelleError):
     """A job or profile that cannot be registered."""
 
 
-class Registry(Kept, Observer):
+class Registry(Part, Observer):
     """Profiles by workload and name, and which jobs the workloads have.
 
     As an observer it learns which profiles are still in use. As in Batsim, a job that has ended uses its profile until
@@ -83,10 +83,6 @@ class Registry(Kept, Observer):
         self._ended: deque[tuple[int, str, str]] = deque()
         #: what was used up in a workload before its users were counted
         self._released: dict[str, Counter[str]] = {}
-
-    def handlers(self) -> dict[int, Callable[[Any], None]]:
-        """Return nothing: it does nothing by itself."""
-        return {}
 
     def state(self) -> dict[str, Any]:
         """Return the profiles that were registered, and how many jobs use which."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from math import inf
-from typing import Any, Final
+from typing import Final
 
 from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.protocol.base.log import logger
@@ -57,6 +57,8 @@ class BatsimVerdicts(Verdicts):
         meters energy; None where the platform does not say how its hosts are.
     """
 
+    _kept = ("_asked_to_die",)
+
     def __init__(
         self,
         clockwork: Clockwork,
@@ -85,15 +87,6 @@ class BatsimVerdicts(Verdicts):
             QueryServer: self._query,
             AnswerServer: self._answer,
         }
-
-    def state(self) -> dict[str, Any]:
-        """Return what decisions were taken that later ones depend on."""
-        return {**super().state(), "asked_to_die": sorted(self._asked_to_die)}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from such a state; the agenda is restored."""
-        super().restore(state)
-        self._asked_to_die = set(state["asked_to_die"])
 
     def _execute_mapped(self, decision: BatsimExecuteJob) -> None:
         data = decision.data

@@ -5,6 +5,8 @@ from heapq import heappop, heappush
 from math import inf
 from typing import Any, Final
 
+from pipistrelle.protocol.base.state import Kept
+
 # The class of an event decides among those of one instant. Work comes first, so that what is done at the very walltime
 # counts as done; then ends, because a job that is done when its node fails is done, and because a scheduler must see
 # every unit that is free; failures strike before repairs, so that what fails and is repaired at once has failed;
@@ -25,6 +27,8 @@ READY: Final = 10
 
 #: [time, class, sequence, subject]: no two are equal before the subject is reached; None marks a cancelled entry.
 Entry = list[Any]
+#: {class: what is done with its subjects}
+Handlers = Mapping[int, Callable[[Any], None]]
 
 
 class Agenda:
@@ -68,7 +72,7 @@ class Agenda:
                 return entry
         return None
 
-    def happen(self, time: float, handlers: Mapping[int, Callable[[Any], None]]) -> None:
+    def happen(self, time: float, handlers: Handlers) -> None:
         """Let all entries of exactly this time happen, in order, also those that are added meanwhile."""
         heap = self._heap
         while heap and heap[0][0] == time:
@@ -88,3 +92,11 @@ class Agenda:
         """Let these entries be all that is to come."""
         self._number = state["number"]
         self._heap = list(map(list, state["entries"]))  # in order: a heap
+
+
+class Part(Kept):
+    """Something that not every run has, and that happens by itself; it is restored before jobs and agenda are."""
+
+    def handlers(self) -> Handlers:
+        """Return what is done with which class of what stands on the agenda; nothing, if it has no part in it."""
+        return {}

@@ -1,16 +1,17 @@
 """Jobs on their way to the queue: a workload's, one at a time, those that are kept back, and those that come back."""
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from math import isnan
 from typing import Any, Final
 
+from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.events import NoMoreJobs
-from pipistrelle.server.engine.agenda import REQUEUE, SUBMISSION
+from pipistrelle.server.engine.agenda import REQUEUE, SUBMISSION, Handlers
 from pipistrelle.server.engine.clockwork import Clockwork
 from pipistrelle.server.engine.dependencies import Dependencies
-from pipistrelle.server.engine.jobs import Job, Labels, WorkOf
+from pipistrelle.server.engine.jobs import Job, Labels
 from pipistrelle.server.engine.lives import JobLives
 from pipistrelle.traces.batsim.profiles import Composed, Profile
 from pipistrelle.traces.logs.labels import named_column
@@ -21,7 +22,7 @@ from pipistrelle.traces.workload import Workload, decimal_texts
 _BLOCK: Final = 4096
 
 
-class Arrivals:
+class Arrivals(Kept):
     """Lets jobs queue, each at its time.
 
     Parameters
@@ -35,6 +36,8 @@ class Arrivals:
     dependencies
         keep some of them back.
     """
+
+    _kept = ("_taken", "drained", "exhausted", "_dependencies")
 
     def __init__(self, clockwork: Clockwork, lives: JobLives, jobs: Iterator[Job], dependencies: Dependencies) -> None:
         self._clockwork = clockwork
@@ -54,7 +57,7 @@ class Arrivals:
         """How many jobs are kept back for others that they depend on."""
         return self._dependencies.held
 
-    def handlers(self) -> dict[int, Callable[[Any], None]]:
+    def handlers(self) -> Handlers:
         """Return what is done with which class of what stands on the agenda."""
         return {SUBMISSION: self._submit, REQUEUE: self._queue}
 
@@ -74,18 +77,9 @@ class Arrivals:
             self.exhausted = True
             self._clockwork.tell_apart(NoMoreJobs(self._clockwork.now))
 
-    def state(self) -> dict[str, Any]:
-        """Return how many jobs were taken, and what was said of the last."""
-        return {
-            "taken": self._taken,
-            "drained": self.drained,
-            "exhausted": self.exhausted,
-            "dependencies": self._dependencies.state(),
-        }
-
-    def restore(self, state: dict[str, Any], work_of: WorkOf) -> None:
-        """Go on from such a state: the jobs that were taken are passed over; ``work_of`` is as of `Job.of_plain`."""
-        self._taken, self.drained, self.exhausted = state["taken"], state["drained"], state["exhausted"]
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from such a state: the jobs that were taken are passed over."""
+        super().restore(state)
         if self.drained:
             self._jobs = iter(())
         elif self._taken:
@@ -95,7 +89,6 @@ class Arrivals:
             else:
                 deque(islice(self._jobs, row), maxlen=0)
             self._next = next(self._jobs)
-        self._dependencies.restore(state["dependencies"], work_of)
 
     def _submit(self, job_id: str) -> None:
         job = self._next

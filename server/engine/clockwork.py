@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pipistrelle.protocol.base.state import message_of, plain
+from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.events import (
     DecisionRejected,
     Event,
@@ -22,7 +22,7 @@ from pipistrelle.protocol.events import (
 from pipistrelle.protocol.fields import Feature, WakeType
 from pipistrelle.server.engine.agenda import REQUEUE, Agenda
 from pipistrelle.server.engine.cluster import Cluster
-from pipistrelle.server.engine.jobs import Job, WorkOf
+from pipistrelle.server.engine.jobs import Job
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ _WAKE: Final[dict[str, type[Event]]] = {
 }
 
 
-class Clockwork:
+class Clockwork(Kept):
     """What the parts of an engine work on together.
 
     Parameters
@@ -85,23 +85,7 @@ class Clockwork:
         the optional parts of the protocol that were agreed on.
     """
 
-    __slots__ = (
-        "_filters",
-        "_news",
-        "_wake",
-        "_wanted",
-        "agenda",
-        "cluster",
-        "features",
-        "must_wake",
-        "now",
-        "outbox",
-        "pending",
-        "registering",
-        "rules",
-        "seq",
-        "stopped",
-    )
+    _kept = ("now", "seq", "pending", "registering", "stopped", "must_wake", "outbox", "_news", "_wanted", "agenda")
 
     def __init__(self, cluster: Cluster, rules: DialectRules = NATIVE, features: Sequence[Feature] = ()) -> None:
         self.cluster = cluster
@@ -167,23 +151,10 @@ class Clockwork:
 
     def state(self) -> dict[str, Any]:
         """Return time, agenda, machine and what is to be told, as plain values."""
-        return {
-            **{name: getattr(self, name) for name in _COUNTED},
-            "outbox": plain(self.outbox),
-            "news": plain(self._news),
-            "wanted": None if self._wanted is None else list(self._wanted),
-            "agenda": self.agenda.state(),
-            "cluster": self.cluster.state(),
-        }
+        return {**super().state(), "cluster": self.cluster.state()}
 
-    def restore(self, state: dict[str, Any], work_of: WorkOf) -> None:
-        """Go on from such a state; ``work_of`` is as of `Job.of_plain`."""
-        self.wake_on(None if state["wanted"] is None else tuple(state["wanted"]))
-        for name in _COUNTED:
-            setattr(self, name, state[name])
-        self.outbox, self._news = message_of(state["outbox"]), message_of(state["news"])
-        self.agenda.restore(state["agenda"])
-        self.cluster.restore(state["cluster"], self.agenda, work_of)
-
-
-_COUNTED: Final = ("now", "seq", "pending", "registering", "stopped", "must_wake")
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from such a state."""
+        super().restore(state)
+        self.wake_on(self._wanted)
+        self.cluster.restore(state["cluster"], self.agenda.entries())

@@ -1,10 +1,10 @@
 """The machine with its jobs: who waits, who runs where, and every step of a job's life."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.server.engine.agenda import Agenda
+from pipistrelle.server.engine.agenda import Entry
 from pipistrelle.server.engine.jobs import Job, Step, WorkOf, next_state
 from pipistrelle.server.engine.ledger import Ledger
 from pipistrelle.server.engine.observers import Hooks, Observer
@@ -33,6 +33,8 @@ class Cluster:
         job_type: type[Job] = Job,
     ) -> None:
         self.job_type = job_type
+        #: what is done for a job that has work; the jobs' lives set it
+        self.work_of: WorkOf
         self.ledger = Ledger(units) if ledger is None else ledger
         self._observers = tuple(observers)
         self.hooks = Hooks(self._observers)
@@ -113,11 +115,10 @@ class Cluster:
             "ledger": self.ledger.state(),
         }
 
-    def restore(self, state: dict[str, Any], agenda: Agenda, work_of: WorkOf) -> None:
-        """Go on from such a state, with an agenda that is restored; ``work_of`` is as of `Job.of_plain`."""
-        entries = agenda.entries()
+    def restore(self, state: dict[str, Any], entries: Mapping[int, Entry]) -> None:
+        """Go on from such a state; ``entries`` are those on the agenda, by number."""
         for name, jobs in (("coming", self.coming), ("waiting", self.waiting), ("running", self.running)):
-            made = (self.job_type.of_plain(one, entries, work_of) for one in state[name])
+            made = (self.job_type.of_plain(one, entries, self.work_of) for one in state[name])
             jobs.clear()
             jobs.update((job.id, job) for job in made)
         self.finished = set(state["finished"])

@@ -10,7 +10,7 @@ import numpy as np
 from pipistrelle.protocol.base.errors import printable
 from pipistrelle.protocol.base.state import Kept
 from pipistrelle.server.engine.clockwork import Clockwork
-from pipistrelle.server.engine.jobs import Job, WorkOf
+from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.errors import SetupError
 from pipistrelle.traces.logs.dependencies import parse_dependency
@@ -88,10 +88,11 @@ class Dependencies(Kept, Observer):
             "waiting": {job_id: list(jobs) for job_id, jobs in self._waiting.items() if jobs},
         }
 
-    def restore(self, state: dict[str, Any], work_of: WorkOf) -> None:
-        """Go on from such a state; ``work_of`` is as of `Job.of_plain`."""
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from such a state."""
         super().restore(state)
-        made = [self._clockwork.cluster.job_type.of_plain(one, {}, work_of) for one in state["jobs"]]
+        cluster = self._clockwork.cluster
+        made = [cluster.job_type.of_plain(one, {}, cluster.work_of) for one in state["jobs"]]
         jobs = {job.id: job for job in made}
         for job_id, names in state["waiting"].items():
             self._waiting[job_id].update((name, jobs[name]) for name in names)

@@ -5,38 +5,22 @@ its decisions are carried out. Only then does time go on. A decision dated later
 sent before the scheduler is ready again.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from math import inf
-from typing import Any, Final, Protocol
+from typing import Any
 
-from pipistrelle.protocol.base.state import message_of, plain
+from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.decisions import Decision
 from pipistrelle.protocol.events import SimulationBegins, SimulationBeginsData, SimulationEnds, SimulationEndsData
 from pipistrelle.protocol.fields import EndReason
 from pipistrelle.protocol.messages import Notice, Reply
-from pipistrelle.server.engine.agenda import DECISION, READY, REQUEUE
+from pipistrelle.server.engine.agenda import DECISION, READY, REQUEUE, Handlers, Part
 from pipistrelle.server.engine.arrivals import Arrivals
 from pipistrelle.server.engine.clockwork import Clockwork
 from pipistrelle.server.engine.lives import JobLives
 from pipistrelle.server.engine.stalls import StallDetector, describe_waiting
 from pipistrelle.server.engine.verdicts import Illegal, Verdicts
 from pipistrelle.server.errors import DecisionRefused, SchedulerFailed
-
-#: {class on the agenda: what is done with its subjects}
-Handlers = Mapping[int, Callable[[Any], None]]
-
-
-class Part(Protocol):
-    """Something that not every run has, and that happens by itself."""
-
-    def handlers(self) -> Handlers:
-        """Return what is done with which class of what stands on the agenda; nothing, if it has no part in it."""
-
-    def state(self) -> Any:
-        """Return all that decides how it goes on, as plain values."""
-
-    def restore(self, state: Any) -> None:
-        """Go on from such a state; this is done before jobs and agenda are restored."""
 
 
 def table_of(*handlers: Handlers) -> dict[int, Callable[[Any], None]]:
@@ -56,8 +40,11 @@ def table_of(*handlers: Handlers) -> dict[int, Callable[[Any], None]]:
     return table
 
 
-class Engine:
+class Engine(Kept):
     """A simulated cluster that a scheduler decides for.
+
+    Its state holds between two calls of `advance` and `apply`; what observers know is not part of it, nor is the notice
+    that was returned last.
 
     Parameters
     ----------
@@ -78,6 +65,11 @@ class Engine:
     until
         the horizon in seconds, above 0: the run is over before anything that happens then or later.
     """
+
+    _kept = (
+        *("_begins", "_parts", "clockwork", "lives", "arrivals", "verdicts", "_dated", "_dated_so_far", "_told_at"),
+        *("_settled", "_busy_until", "_stalls"),
+    )
 
     def __init__(
         self,
@@ -293,46 +285,9 @@ class Engine:
         if failed is not None:
             raise failed
 
-    # -- state ------------------------------------------------------------------------------------------------------
-
-    def state(self) -> dict[str, Any]:
-        """Return all that decides how the run goes on, as plain values, between two calls of `advance` and `apply`.
-
-        What observers know is not part of it, nor is the notice that was returned last.
-        """
-        return {
-            "begun": self._begins is None,
-            "clockwork": self.clockwork.state(),
-            "lives": self.lives.state(),
-            "arrivals": self.arrivals.state(),
-            "verdicts": self.verdicts.state(),
-            "parts": [part.state() for part in self._parts],
-            "dated": [[number, plain(dated)] for number, dated in self._dated.items()],
-            "stalls": self._stalls.state(),
-            **{name: getattr(self, name) for name in _COUNTED},
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from the state of an engine that was built alike; this one has just been built."""
-        if state["begun"]:
-            self._begins = None
-        for part, known in zip(self._parts, state["parts"], strict=True):
-            part.restore(known)
-        self.clockwork.restore(state["clockwork"], self.lives.work_of)
-        self.lives.restore(state["lives"])
-        self.arrivals.restore(state["arrivals"], self.lives.work_of)
-        self.verdicts.restore(state["verdicts"])
-        self._dated = {number: message_of(dated) for number, dated in state["dated"]}
-        self._stalls.restore(state["stalls"])
-        for name in _COUNTED:
-            setattr(self, name, state[name])
-
     def check_invariants(self) -> None:
         """Assert that units, jobs, their holders and the agenda agree; tests call this at every step."""
         self.cluster.check_invariants()
         self.lives.check_invariants()
         coming = {entry[3] for entry in self._agenda.entries().values() if entry[1] == REQUEUE}
         assert coming == self.cluster.coming.keys(), f"jobs come back that are not to come, or the reverse: {coming}"
-
-
-_COUNTED: Final = ("_dated_so_far", "_told_at", "_settled", "_busy_until")

@@ -4,11 +4,13 @@ from collections.abc import Callable, Mapping
 from math import inf, nan
 from typing import Any, Final, Literal, Self
 
-from msgspec import Struct, convert, to_builtins
+from msgspec import Struct
 from msgspec.structs import replace
 
+from pipistrelle.protocol.base.state import message_of, plain
 from pipistrelle.protocol.events import JobDescription, JobSubmittedData
 from pipistrelle.protocol.fields import JobState
+from pipistrelle.protocol.units.indices import pieces
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.server.attempts.attempt import Attempt
 from pipistrelle.server.engine.agenda import Entry
@@ -140,13 +142,10 @@ class Job(Struct, eq=False):
 
     def as_plain(self) -> dict[str, Any]:
         """Return all that is known of it as plain values; of its work only whether it has some, which has a name."""
-        state = {name: getattr(self, name) for name in self.__struct_fields__}
-        state["alloc"] = str(self.alloc)
-        state["ending"] = None if self.ending is None else self.ending[2]
-        state["work"] = self.work is not None
-        state["resilience"] = None if self.resilience is None else to_builtins(self.resilience)
-        state["attempt"] = None if self.attempt is None else self.attempt.state()
-        return state
+        known = {name: getattr(self, name) for name in self.__struct_fields__}
+        known["ending"] = None if self.ending is None else self.ending[2]
+        known["work"] = self.work is not None
+        return {name: plain(value) for name, value in known.items()}
 
     @classmethod
     def of_plain(cls, state: dict[str, Any], entries: Mapping[int, Entry], work_of: WorkOf) -> Self:
@@ -159,12 +158,9 @@ class Job(Struct, eq=False):
         work_of
             returns what is done for a job, given its id and the name of its profile.
         """
-        known = dict(state)
-        known["alloc"] = NodeSet.parse(state["alloc"])
-        known["ending"] = None if state["ending"] is None else entries[state["ending"]]
-        known["work"] = work_of(state["id"], state["profile"]) if state["work"] else None
-        for name in ("mapping", "labels"):
-            known[name] = None if state[name] is None else tuple(state[name])
-        known["resilience"] = None if state["resilience"] is None else convert(state["resilience"], Resilience)
-        known["attempt"] = None if state["attempt"] is None else Attempt.of_state(state["attempt"], known["alloc"])
-        return cls(**known)
+        job = cls(**{name: message_of(value) for name, value in state.items()})
+        job.ending = None if state["ending"] is None else entries[state["ending"]]
+        job.work = work_of(job.id, job.profile) if state["work"] else None
+        if job.attempt is not None:
+            job.attempt.parts = pieces(job.alloc)
+        return job

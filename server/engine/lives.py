@@ -1,11 +1,11 @@
 """How a job lives on the machine: how it begins, how far it is, how it ends; and the time it takes beside its work."""
 
-from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Any, ClassVar, Final, Protocol
 
 from pipistrelle.platforms.description import Platform
+from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.events import JobCompleted, JobCompletedData, JobSubmitted, Progress
-from pipistrelle.server.engine.agenda import END, PHASE
+from pipistrelle.server.engine.agenda import END, PHASE, Handlers
 from pipistrelle.server.engine.clockwork import Clockwork
 from pipistrelle.server.engine.jobs import Job, Step
 from pipistrelle.traces.batsim.profiles import Profile
@@ -96,7 +96,7 @@ class NoWork:
         """Do nothing."""
 
 
-class JobLives:
+class JobLives(Kept):
     """Jobs on a machine that does not fail: each takes its runtime, or as long as its hosts decide.
 
     Every step of a job from the queue to its end is taken here; the engine asks for it and does not know how jobs live.
@@ -111,6 +111,7 @@ class JobLives:
         does what jobs have in place of a runtime.
     """
 
+    _kept: ClassVar[tuple[str, ...]] = ("_work", "unsettled")
     #: whether jobs can lose their nodes
     fails = False
 
@@ -120,11 +121,11 @@ class JobLives:
         self._agenda = clockwork.agenda
         self._overheads = overheads
         self._work = work
-        self.work_of = work.work_of
+        self._cluster.work_of = work.work_of
         #: whether units may have gone down or come up since `idle_and_down` was asked last
         self.unsettled = False
 
-    def handlers(self) -> dict[int, Callable[[Any], None]]:
+    def handlers(self) -> Handlers:
         """Return what is done with which class of what stands on the agenda."""
         return {END: self._end_comes, PHASE: self._phase_over}
 
@@ -166,15 +167,6 @@ class JobLives:
     def idle_and_down(self) -> tuple[int, int]:
         """Return how many units are free and in service, and how many are neither free nor held by a job."""
         return self._cluster.ledger.idle, 0
-
-    def state(self) -> dict[str, Any]:
-        """Return how far the running jobs are, as plain values."""
-        return {"work": self._work.state(), "unsettled": self.unsettled}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from such a state; the cluster has its jobs again."""
-        self._work.restore(state["work"])
-        self.unsettled = state["unsettled"]
 
     def check_invariants(self) -> None:
         """Assert that each running job has an end to come, or something else that it waits for."""

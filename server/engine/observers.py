@@ -78,22 +78,6 @@ class Observer:
 class Hooks:
     """One tuple of bound methods for each hook of `Observer`, for the observers that listen to it."""
 
-    __slots__ = (
-        "arrived",
-        "availability",
-        "begins",
-        "came_up",
-        "decided",
-        "departed",
-        "ended",
-        "ends",
-        "settled",
-        "started",
-        "submitted",
-        "switched",
-        "went_down",
-    )
-
     def __init__(self, observers: Sequence[Observer]) -> None:
         self.begins = tuple(o.begins for o in observers if o.listens("begins"))
         self.submitted = tuple(o.submitted for o in observers if o.listens("submitted"))
@@ -121,6 +105,9 @@ class Deferred(Observer):
         self._hooks = Hooks(observers)
         #: (hooks to call, time in seconds, what else they take)
         self._journal: deque[tuple[tuple[Callable[..., None], ...], float, tuple[Any, ...]]] = deque()
+        for name, hooks in vars(self._hooks).items():
+            if name not in ("begins", "went_down", "ends"):
+                setattr(self, name, self._noting(hooks))
 
     def listens(self, hook: str) -> bool:
         """Tell whether one of the observers behind wants to be told."""
@@ -134,46 +121,19 @@ class Deferred(Observer):
             for hook in hooks:
                 hook(now, *subjects)
 
+    def _noting(self, hooks: tuple[Callable[..., None], ...]) -> Callable[..., None]:
+        """Return a hook that notes what it is told, for these."""
+        note = self._journal.append
+
+        def noted(now: float, *subjects: Any) -> None:
+            note((hooks, now, subjects))
+
+        return noted
+
     def begins(self, now: float, units: int) -> None:
         """Pass on at once: an output that cannot be opened must end the run before it has begun."""
         for hook in self._hooks.begins:
             hook(now, units)
-
-    def submitted(self, now: float, job: Job) -> None:
-        """Note it."""
-        self._journal.append((self._hooks.submitted, now, (job,)))
-
-    def started(self, now: float, job: Job) -> None:
-        """Note it."""
-        self._journal.append((self._hooks.started, now, (job,)))
-
-    def ended(self, now: float, job: Job) -> None:
-        """Note it."""
-        self._journal.append((self._hooks.ended, now, (job,)))
-
-    def decided(self, now: float, decision: Decision, rejected: DecisionRejectedData | None) -> None:
-        """Note it."""
-        self._journal.append((self._hooks.decided, now, (decision, rejected)))
-
-    def settled(self, now: float, idle: int, down: int) -> None:
-        """Note it."""
-        self._journal.append((self._hooks.settled, now, (idle, down)))
-
-    def switched(self, now: float, units: NodeSet, pstate: int) -> None:
-        """Note it."""
-        self._journal.append((self._hooks.switched, now, (units, pstate)))
-
-    def departed(self, now: float, units: NodeSet, on: bool) -> None:
-        """Note it."""
-        self._journal.append((self._hooks.departed, now, (units, on)))
-
-    def arrived(self, now: float, units: NodeSet, complete: bool) -> None:
-        """Note it."""
-        self._journal.append((self._hooks.arrived, now, (units, complete)))
-
-    def availability(self, now: float, units: NodeSet, available: bool) -> None:
-        """Note it."""
-        self._journal.append((self._hooks.availability, now, (units, available)))
 
     def went_down(self, now: float, nodes: NodeSet, units: NodeSet, planned: bool) -> None:
         """Note it."""
@@ -181,10 +141,6 @@ class Deferred(Observer):
         # A scheduler that is not told of nodes may not be asked for years of them.
         if len(self._journal) > _MANY:
             self.flush()
-
-    def came_up(self, now: float, nodes: NodeSet, units: NodeSet) -> None:
-        """Note it."""
-        self._journal.append((self._hooks.came_up, now, (nodes, units)))
 
     def ends(self, now: float, reason: EndReason, message: str) -> None:
         """Tell all that is left and pass on, to every observer even if one of them fails."""

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from math import inf
 from typing import Any, NoReturn
 
+from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.decisions import (
     CallMeLater,
     CancelCall,
@@ -26,7 +27,7 @@ from pipistrelle.protocol.events import (
     RequestedCallData,
 )
 from pipistrelle.protocol.fields import RejectionCode
-from pipistrelle.server.engine.agenda import CALL, Entry
+from pipistrelle.server.engine.agenda import CALL, Entry, Handlers
 from pipistrelle.server.engine.clockwork import Clockwork
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.ledger import IllegalAllocation
@@ -51,7 +52,7 @@ class Illegal(Exception):
         return DecisionRejected(now, DecisionRejectedData(self.code, str(self), reply_to, index, name, job_id))
 
 
-class Verdicts:
+class Verdicts(Kept):
     """Carries decisions out, at the present time of the run.
 
     Parameters
@@ -83,16 +84,17 @@ class Verdicts:
             Malformed: self._malformed,
         }
 
-    def handlers(self) -> dict[int, Callable[[Any], None]]:
+    def handlers(self) -> Handlers:
         """Return what is done with which class of what stands on the agenda."""
         return {CALL: self._called}
 
     def state(self) -> dict[str, Any]:
         """Return the calls that can be cancelled, by the number of their entry on the agenda."""
-        return {"calls": {call_id: entry[2] for call_id, entry in self.calls.items()}}
+        return {**super().state(), "calls": {call_id: entry[2] for call_id, entry in self.calls.items()}}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from such a state; the agenda is restored."""
+        super().restore(state)
         entries = self._clockwork.agenda.entries()
         self.calls = {call_id: entries[number] for call_id, number in state["calls"].items()}
 

@@ -1,6 +1,6 @@
 """The hosts of a machine at work: how fast each is now, how busy, and what it draws and has consumed."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from math import fsum, isfinite
 from typing import Any, Final, Literal
 
@@ -11,6 +11,7 @@ from pipistrelle.platforms.simgrid.platform_file import Host, SimGridPlatform
 from pipistrelle.platforms.simgrid.quantities import SleepPstate
 from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.server.engine.agenda import Part
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
 
@@ -21,7 +22,7 @@ PstateKind = Literal["compute", "sleep", "switch"]
 _MOST_WATTS: Final = 1e15
 
 
-class Hosts(Kept):
+class Hosts(Part):
     """The hosts that compute, by number, each in one of its power states and with some load.
 
     Power is that of SimGrid's plugin ``host_energy``: a host without load draws what its power state draws when idle;
@@ -52,21 +53,6 @@ class Hosts(Kept):
         "_all_joules",
         "_all_watts",
         "_least_watts",
-    )
-    __slots__ = (
-        "_all_joules",
-        "_all_since",
-        "_all_watts",
-        "_hosts",
-        "_joules",
-        "_kinds",
-        "_least_watts",
-        "_load",
-        "_pstate",
-        "_since",
-        "_speed",
-        "_watts",
-        "metered",
     )
 
     def __init__(self, machine: SimGridPlatform, *, energy: bool = False) -> None:
@@ -191,10 +177,6 @@ class Hosts(Kept):
         self._all_watts.add(-old)
         self._all_watts.add(new)
 
-    def handlers(self) -> dict[int, Callable[[Any], None]]:
-        """Return nothing: they do nothing by themselves."""
-        return {}
-
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from such a state."""
         super().restore(state)
@@ -227,7 +209,7 @@ class Hosts(Kept):
             yield from (self._joules[part] + self._watts[part] * (now - self._since[part])).tolist()
 
 
-class JobMeter(Kept, Observer):
+class JobMeter(Part, Observer):
     """Sets each job's ``energy``: joules of its units from its start to its end, all of them, whoever else runs there.
 
     It must be told at once, and before those who read it.
@@ -239,10 +221,6 @@ class JobMeter(Kept, Observer):
         self._hosts = hosts
         #: {job id: joules of its units from time 0 to its start}
         self._before: dict[str, float] = {}
-
-    def handlers(self) -> dict[int, Callable[[Any], None]]:
-        """Return nothing: it does nothing by itself."""
-        return {}
 
     def started(self, now: float, job: Job) -> None:
         """Read the meter."""

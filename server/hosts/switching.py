@@ -6,11 +6,10 @@ from typing import Any
 from msgspec import Struct
 
 from pipistrelle.protocol.base.errors import printable
-from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.batsim.messages import ResourceStateChanged, ResourceStateChangedData
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.protocol.units.text import NodeSetError
-from pipistrelle.server.engine.agenda import SWITCH
+from pipistrelle.server.engine.agenda import SWITCH, Handlers, Part
 from pipistrelle.server.engine.clockwork import Clockwork
 from pipistrelle.server.engine.observers import SWITCHING_OFF, SWITCHING_ON
 from pipistrelle.server.engine.verdicts import Illegal
@@ -32,7 +31,7 @@ class Leg(Struct, eq=False):
     units: NodeSet
 
 
-class Switchboard(Kept):
+class Switchboard(Part):
     """Changes the power states of units, and keeps jobs away from those that cannot compute.
 
     A unit asleep, on its way there or back, or unavailable, is blocked in the ledger. Switching off and on each last
@@ -74,7 +73,7 @@ class Switchboard(Kept):
             )
             self._cluster.ledger.block(self._asleep)
 
-    def handlers(self) -> dict[int, Callable[[Any], None]]:
+    def handlers(self) -> Handlers:
         """Return what is done with which class of what stands on the agenda."""
         return {SWITCH: self.over}
 

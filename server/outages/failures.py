@@ -1,6 +1,6 @@
 """The machine fails and is repaired and maintained; what that does to its units and to the jobs on them."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from math import inf
 from typing import Any, Final, Literal
 
@@ -23,7 +23,7 @@ from pipistrelle.protocol.events import (
 )
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.server.attempts.attempts import FailingLives
-from pipistrelle.server.engine.agenda import FAILURE, MAINTENANCE, REPAIR
+from pipistrelle.server.engine.agenda import FAILURE, MAINTENANCE, REPAIR, Handlers, Part
 from pipistrelle.server.engine.arrivals import Arrivals
 from pipistrelle.server.engine.clockwork import Clockwork
 from pipistrelle.server.engine.dependencies import Dependencies
@@ -101,7 +101,7 @@ class _Down(Kept):
         return NodeSet.of(node for node in nodes if node not in self._times) if self._times else nodes
 
 
-class Failures(Kept):
+class Failures(Part):
     """Replays outages and maintenance on an engine.
 
     Parameters
@@ -158,7 +158,7 @@ class Failures(Kept):
         self._put_next_failure()
         self._put_next_announcement()
 
-    def handlers(self) -> dict[int, Callable[[Any], None]]:
+    def handlers(self) -> Handlers:
         """Return what is done with which class of what stands on the agenda."""
         return {FAILURE: self._fail, REPAIR: self._repair, MAINTENANCE: self._maintain}
 

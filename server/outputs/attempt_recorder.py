@@ -10,8 +10,8 @@ from pipistrelle.server.attempts.attempt import Spending
 from pipistrelle.server.attempts.spending import has_worked, spending_of
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
+from pipistrelle.server.outputs.csv_file import CsvFile, Written, csv_text
 from pipistrelle.server.outputs.node_book import NODE_COLUMNS, NodeBook
-from pipistrelle.server.outputs.recorder import CsvFiles, csv_text
 
 _KINDS: Final = tuple(Spending.__struct_fields__)
 _ZERO: Final = f"{0.0:.6f}"
@@ -22,7 +22,7 @@ ATTEMPT_COLUMNS: Final = (
 )
 
 
-class AttemptRecorder(Observer):
+class AttemptRecorder(Written, Observer):
     """Writes ``attempts.csv`` line by line, and ``nodes.csv`` at the end, each behind a prefix such as ``DIR/out_``.
 
     Raises
@@ -31,39 +31,29 @@ class AttemptRecorder(Observer):
         from any hook, when a file cannot be written; what was written before stays.
     """
 
+    _kept = ("_attempts", "_nodes")
+
     def __init__(self, prefix: str, book: NodeBook) -> None:
-        self._prefix = prefix
         self._book = book
-        self._files = CsvFiles()
+        self._attempts = CsvFile(f"{prefix}attempts.csv", ATTEMPT_COLUMNS)
+        self._nodes = CsvFile(f"{prefix}nodes.csv", NODE_COLUMNS)
 
     def begins(self, now: float, units: int) -> None:
         """Open the files and write their headers."""
-        self._attempts = self._files.open(f"{self._prefix}attempts.csv", ATTEMPT_COLUMNS)
-        self._nodes = self._files.open(f"{self._prefix}nodes.csv", NODE_COLUMNS)
-
-    def state(self) -> list[int]:
-        """Return how long each file is, in bytes."""
-        return self._files.state()
-
-    def restore(self, state: list[int]) -> None:
-        """Write on to the files that there are, in place of `begins`; what came after the state is cut off."""
-        self._attempts, self._nodes = (
-            self._files.reopen(f"{self._prefix}{name}.csv", size)
-            for name, size in zip(("attempts", "nodes"), state, strict=True)
-        )
+        self.open()
 
     def ended(self, now: float, job: Job) -> None:
         """Write the line of an attempt that had units."""
         if job.state != "REJECTED" and job.alloc:
-            self._files.write(self._attempts, attempt_line(job))
+            self._attempts.write(attempt_line(job))
 
     def ends(self, now: float, reason: EndReason, message: str) -> None:
         """Write the nodes' lines, and close the files; the book is told of the end before."""
         try:
             for line in self._book.lines():
-                self._files.write(self._nodes, f"{line}\n")
+                self._nodes.write(f"{line}\n")
         finally:
-            self._files.close()
+            self.close()
 
 
 def attempt_line(job: Job) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.fields import package_version
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.outputs.attempt_recorder import AttemptRecorder
@@ -64,7 +65,7 @@ class Outputs(Protocol):
         """Write on to the files that there are, in place of `before`; OutputFailed as above."""
 
 
-class FolderOutputs:
+class FolderOutputs(Kept):
     """The outputs of `pipistrelle run`, in an existing folder; docs/outputs.md describes them.
 
     Parameters
@@ -77,13 +78,15 @@ class FolderOutputs:
         how the run was called, JSON values, for a file of its own; None: without that file.
     """
 
+    _kept = ("_recorders",)
+
     def __init__(self, folder: Path, nodes: NodeBook | None = None, asked: Mapping[str, Any] | None = None) -> None:
         self._folder = folder
         self._asked = asked
         prefix = str(folder / OUTPUT_PREFIX)
-        self._recorders: list[Recorder | AttemptRecorder] = [Recorder(prefix, fails=nodes is not None)]
+        self._recorders: tuple[Recorder | AttemptRecorder, ...] = (Recorder(prefix, fails=nodes is not None),)
         if nodes is not None:
-            self._recorders.append(AttemptRecorder(prefix, nodes))
+            self._recorders += (AttemptRecorder(prefix, nodes),)
 
     def observers(self) -> Sequence[Observer]:
         """Return the recorders."""
@@ -103,12 +106,3 @@ class FolderOutputs:
         """Write aggregates and summary."""
         write_output(self._folder / f"{OUTPUT_PREFIX}schedule.csv", schedule_csv(summary, package_version()))
         write_output(self._folder / f"{OUTPUT_PREFIX}summary.json", to_json(summary))
-
-    def state(self) -> list[Any]:
-        """Return how far the recorders are."""
-        return [recorder.state() for recorder in self._recorders]
-
-    def restore(self, state: list[Any]) -> None:
-        """Let the recorders write on."""
-        for recorder, known in zip(self._recorders, state, strict=True):
-            recorder.restore(known)

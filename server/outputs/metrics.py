@@ -3,10 +3,11 @@
 from array import array
 from collections.abc import Iterable
 from math import fsum
-from typing import Any, Final
+from typing import Final
 
 from msgspec import UNSET, Struct, UnsetType
 
+from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.fields import EndReason
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
@@ -15,7 +16,6 @@ from pipistrelle.server.outputs.reliability_book import ReliabilityBook, Reliabi
 #: threshold of the bounded slowdown in seconds (Feitelson et al., "Theory and practice in parallel job
 #: scheduling", 1997)
 TAU: Final = 10.0
-_COUNTED: Final = ("submitted_jobs", "_states", "_units", "_first_submit", "_last_end")
 
 
 class Summary(Struct, frozen=True, kw_only=True):
@@ -62,7 +62,7 @@ class Summary(Struct, frozen=True, kw_only=True):
     waiting_at_end: int | UnsetType = UNSET
 
 
-class Metrics(Observer):
+class Metrics(Kept, Observer):
     """Collects three doubles a job; `summary` makes the figures.
 
     Parameters
@@ -74,6 +74,18 @@ class Metrics(Observer):
     reliability
         gathers the figures of failures; None where nothing fails.
     """
+
+    _kept = (
+        "submitted_jobs",
+        "_states",
+        "_units",
+        "_first_submit",
+        "_last_end",
+        "_waits",
+        "_runs",
+        "_busy",
+        "_earlier",
+    )
 
     def __init__(
         self,
@@ -138,21 +150,6 @@ class Metrics(Observer):
     def ends(self, now: float, reason: EndReason, message: str) -> None:
         """Keep when and why the run ended."""
         self._end, self._reason, self._message = now, reason, message
-
-    def state(self) -> dict[str, Any]:
-        """Return what was counted so far, as plain values."""
-        arrays = {"waits": self._waits.tolist(), "runs": self._runs.tolist(), "busy": self._busy.tolist()}
-        earlier = {root: list(times) for root, times in self._earlier.items()}
-        counted = {name: getattr(self, name) for name in _COUNTED}
-        return {**counted, **arrays, "earlier": earlier, "_states": dict(self._states)}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Count on from such a state."""
-        self._waits, self._runs = array("d", state["waits"]), array("d", state["runs"])
-        self._busy = array("d", state["busy"])
-        self._earlier = {root: (wait, run) for root, (wait, run) in state["earlier"].items()}
-        for name in _COUNTED:
-            setattr(self, name, state[name])
 
     def summary(self, running: Iterable[Job] = ()) -> Summary:
         """Return the figures so far; sums are exact (fsum), hence independent of the order of the jobs.

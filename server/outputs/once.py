@@ -7,8 +7,8 @@ import msgspec
 from msgspec import UNSET
 
 from pipistrelle.server.errors import OutputFailed
+from pipistrelle.server.outputs.csv_file import unwritable
 from pipistrelle.server.outputs.metrics import Summary
-from pipistrelle.server.outputs.recorder import unwritable
 
 #: Batsim's columns; `scheduling_time` and `simulation_time` are wall-clock times there and stay empty here, so that
 #: equal runs give equal bytes.
@@ -64,12 +64,12 @@ def to_json(value: Any) -> str:
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n"
 
 
-def write_output(path: Path, text: str) -> None:
-    """Write a whole file; OutputFailed if that cannot be done."""
+def write_output(path: str | Path, text: str, option: str = "--out") -> None:
+    """Write a whole file; OutputFailed if that cannot be done. ``option`` chooses where it is."""
     try:
-        path.write_text(text, encoding="utf-8", newline="")
+        Path(path).write_text(text, encoding="utf-8", newline="")
     except OSError as error:
-        raise unwritable(path, error) from None
+        raise unwritable(path, error, option) from None
 
 
 def prepare_folder(path: Path) -> Path:

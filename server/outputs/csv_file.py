@@ -1,0 +1,131 @@
+"""Files of lines that grow with a run, and are written on when it goes on later; and how a text stands in them."""
+
+import re
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Final, Literal, TextIO
+
+from pipistrelle.protocol.base.state import Kept
+from pipistrelle.server.errors import OutputFailed
+
+_BUFFER_BYTES: Final = 1 << 16
+#: counts a place in a file from its end
+_FROM_END: Final = 2
+#: finds what must be quoted in a field
+special: Final = re.compile(r'[,"\r\n]').search
+
+
+class CsvFile:
+    """A file that is written line by line once it is open; whatever cannot be done raises `OutputFailed`.
+
+    Its state is its length in bytes.
+
+    Parameters
+    ----------
+    path
+        where it is.
+    columns
+        its header.
+    option
+        the command line's option that chooses where it is, for the error's text.
+    """
+
+    def __init__(self, path: str, columns: str, option: str = "--out") -> None:
+        self._path = path
+        self._columns = columns
+        self._option = option
+        self._file: TextIO | None = None
+
+    def open(self) -> None:
+        """Open the file anew and write its header."""
+        self._file = self._opened("w")
+        self.write(f"{self._columns}\n")
+
+    def write(self, line: str) -> None:
+        """Write a line, which ends with a newline."""
+        try:
+            self._file.write(line)  # type: ignore[union-attr]  # it is open
+        except OSError as error:
+            raise unwritable(self._path, error, self._option) from None
+
+    def state(self) -> int:
+        """Write what is left and return the file's size in bytes."""
+        assert self._file is not None
+        try:
+            return self._file.tell()
+        except OSError as error:
+            raise unwritable(self._path, error, self._option) from None
+
+    def restore(self, size: int) -> None:
+        """Open a file that has lines already, in place of `open`, and cut it off after ``size`` bytes."""
+        file = self._file = self._opened("r+")
+        try:
+            if (found := file.seek(0, _FROM_END)) < size:
+                raise OutputFailed(
+                    "the output so far is not whole",
+                    where=self._path,
+                    expected=f"{size} bytes or more",
+                    found=str(found),
+                )
+            file.seek(size)
+            file.truncate()
+        except OSError as error:
+            raise unwritable(self._path, error, self._option) from None
+
+    def close(self) -> None:
+        """Write what is left and close the file, if it is open."""
+        file, self._file = self._file, None
+        if file is not None:
+            try:
+                file.close()
+            except OSError as error:
+                raise unwritable(self._path, error, self._option) from None
+
+    def _opened(self, mode: Literal["w", "r+"]) -> TextIO:
+        try:
+            # newline="" keeps the bytes the same on every system
+            return open(self._path, mode, encoding="utf-8", newline="", buffering=_BUFFER_BYTES)
+        except OSError as error:
+            raise unwritable(self._path, error, self._option) from None
+
+
+class Written(Kept):
+    """What writes files: those `CsvFile` among what it keeps."""
+
+    def open(self) -> None:
+        """Open the files anew and write their headers."""
+        for file in self._files():
+            file.open()
+
+    def restore(self, state: Any, *made: Any, **more: Any) -> None:
+        """Write on to the files that there are, in place of `open`; what came after the state is cut off."""
+        try:
+            super().restore(state, *made, **more)
+        except OutputFailed:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Write what is left and close the files; one full disk must not keep the others from being closed."""
+        with ExitStack() as closing:
+            for file in self._files():
+                closing.callback(file.close)
+
+    def _files(self) -> list[CsvFile]:
+        return [file for name in self._kept if isinstance(file := getattr(self, name), CsvFile)]
+
+
+def unwritable(path: str | Path, error: OSError, option: str = "--out") -> OutputFailed:
+    """Return the error for an output that cannot be written; ``option`` chooses where it is."""
+    return OutputFailed(
+        f"cannot write the output ({error.strerror or error})",
+        where=str(path),
+        hint=f"Make room, or choose another folder with {option}; what was written before is kept.",
+    )
+
+
+def csv_text(text: str) -> str:
+    """Return a text as a CSV field (RFC 4180)."""
+    if special(text) is None:
+        return text
+    return '"' + text.replace('"', '""') + '"'
