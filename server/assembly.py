@@ -118,9 +118,8 @@ def native_engine(
     if machine is not None and profiles is not None:
         from pipistrelle.server.hosts.executor import Executor
         from pipistrelle.server.hosts.hosts import Hosts
-        from pipistrelle.server.hosts.work import HostWork
 
-        work = HostWork(clockwork, Executor(Hosts(machine), clockwork.agenda), lambda _, name: profiles[name])
+        work = Executor(Hosts(machine), clockwork, lambda _, name: profiles[name])
     aware = "failures" in clockwork.features
     lives, arrivals, failures = lives_of(
         clockwork,

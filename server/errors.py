@@ -1,9 +1,11 @@
-"""What can end a run before its time, each with its exit code."""
+"""What can end a run before its time, each with its exit code; and decisions that must not be carried out."""
 
 from typing import ClassVar
 
 from pipistrelle.protocol.base.errors import PipistrelleError
-from pipistrelle.protocol.fields import EndReason
+from pipistrelle.protocol.decisions import Decision, Malformed
+from pipistrelle.protocol.events import DecisionRejected, DecisionRejectedData
+from pipistrelle.protocol.fields import EndReason, RejectionCode
 
 
 class SetupError(PipistrelleError):
@@ -52,3 +54,20 @@ class Interrupted(RunError):
 
 class EndpointError(PipistrelleError):
     """The server cannot listen where it was told to."""
+
+
+class Illegal(Exception):
+    """A decision that must not be carried out: a code of the protocol and a text."""
+
+    def __init__(self, code: RejectionCode, message: str) -> None:
+        self.code: RejectionCode = code
+        super().__init__(message)
+
+    def event(self, now: float, decision: Decision, reply_to: int, index: int) -> DecisionRejected:
+        """Return the event that tells the scheduler."""
+        if isinstance(decision, Malformed):
+            name, job_id = decision.decision, ""
+        else:
+            name = str(decision.__struct_config__.tag)
+            job_id = getattr(getattr(decision, "data", None), "job_id", "")
+        return DecisionRejected(now, DecisionRejectedData(self.code, str(self), reply_to, index, name, job_id))

@@ -20,7 +20,6 @@ from pipistrelle.server.hosts.executor import Executor
 from pipistrelle.server.hosts.hosts import Hosts, JobMeter
 from pipistrelle.server.hosts.shared_ledger import SharedLedger
 from pipistrelle.server.hosts.switching import Switchboard
-from pipistrelle.server.hosts.work import HostWork
 from pipistrelle.server.outages.failures import lives_of
 from pipistrelle.server.setup import Setup
 
@@ -66,8 +65,9 @@ def batsim_engine(
     work: Work = NoWork()
     switchboard = Switchboard(clockwork)
     if hosts is not None:
-        executor = Executor(hosts, clockwork.agenda, sharing=options.compute_sharing, bandwidth=options.bandwidth)
-        work = HostWork(clockwork, executor, registry.profile)
+        work = executor = Executor(
+            hosts, clockwork, registry.profile, sharing=options.compute_sharing, bandwidth=options.bandwidth
+        )
         switchboard = Switchboard(clockwork, hosts, executor.speed_changed)
     jobs = forwarded_jobs(setup.workloads, forward=options.forward_profiles, has_hosts=hosts is not None)
     events = ExternalEvents(clockwork, switchboard, options.events, forward_unknown=options.forward_unknown_events)

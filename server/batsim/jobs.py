@@ -1,21 +1,17 @@
 """Jobs as Batsim's clients are told of them: as their workload describes them, with every field that stands there."""
 
 from collections.abc import Iterator
-from math import inf, isnan
-from typing import Final, Self
+from math import inf
+from typing import Self
 
 import msgspec
 
 from pipistrelle.protocol.batsim.messages import BatsimJob, BatsimSubmittedData
 from pipistrelle.server.attempts.attempt import Attempt
-from pipistrelle.server.engine.arrivals import outcome
+from pipistrelle.server.engine.arrivals import WorkloadJobs
 from pipistrelle.server.engine.jobs import Job
-from pipistrelle.traces.batsim.profiles import Composed, Profile
 from pipistrelle.traces.batsim.text import job_text, profile_texts, with_id
-from pipistrelle.traces.workload import Workload, decimal_texts, submissions
-
-#: rows that are turned from arrays into numbers at a time
-_BLOCK: Final = 4096
+from pipistrelle.traces.workload import Workload, submissions
 
 
 class ForwardedJob(Job):
@@ -44,8 +40,24 @@ class ForwardedJob(Job):
         return job
 
 
-def forwarded_jobs(workloads: dict[str, Workload], *, forward: bool, has_hosts: bool) -> Iterator[ForwardedJob]:
-    """Yield the jobs of all workloads by submit time; ids become ``PREFIX!NAME``.
+class ForwardedJobs(WorkloadJobs):
+    """A workload's jobs with their JSON, and with that of their profiles if it is forwarded."""
+
+    job_type = ForwardedJob
+
+    def __init__(self, workload: Workload, prefix: str, *, forward: bool, has_hosts: bool) -> None:
+        super().__init__(workload, prefix, has_hosts=has_hosts)
+        self._texts = profile_texts(workload) if forward else None
+
+    def _complete(self, row: int, jobs: list[ForwardedJob]) -> None:
+        for number, job in enumerate(jobs, row):
+            job.description = job_text(self.workload, number, job.id)
+            if self._texts is not None:
+                job.forwarded = self._texts[job.profile]
+
+
+def forwarded_jobs(workloads: dict[str, Workload], *, forward: bool, has_hosts: bool) -> Iterator[Job]:
+    """Return the jobs of all workloads by submit time; ids become ``PREFIX!NAME``.
 
     Parameters
     ----------
@@ -54,44 +66,10 @@ def forwarded_jobs(workloads: dict[str, Workload], *, forward: bool, has_hosts: 
     has_hosts
         whether there are hosts to work on; without them, composed profiles of delays are one long delay.
     """
-    streams = {prefix: _jobs_of(workload, prefix, forward, has_hosts) for prefix, workload in workloads.items()}
+    streams = {
+        prefix: ForwardedJobs(workload, prefix, forward=forward, has_hosts=has_hosts)
+        for prefix, workload in workloads.items()
+    }
     if len(streams) == 1:
-        yield from next(iter(streams.values()))
-    else:
-        for prefix, _ in submissions(workloads):
-            yield next(streams[prefix])
-
-
-def _jobs_of(workload: Workload, prefix: str, forward: bool, has_hosts: bool) -> Iterator[ForwardedJob]:
-    """Yield the jobs of one workload, made some thousands at a time: little is left to do between two round trips."""
-    texts = profile_texts(workload) if forward else {}
-    #: {profile: (what is done where hosts decide how long it takes, what is done else, what the job returns)}
-    works: dict[str, tuple[Profile, Profile | None, int]] = {}
-    for name, profile in (workload.table or {}).items():
-        work, code = outcome(profile)
-        works[name] = (work, work if has_hosts and isinstance(work, Composed) else None, code)
-    for begin in range(0, len(workload), _BLOCK):
-        end = min(begin + _BLOCK, len(workload))
-        runtimes = workload.runtime[begin:end]
-        rows = zip(
-            workload.ids[begin:end],
-            workload.submit[begin:end].tolist(),
-            workload.size[begin:end].tolist(),
-            workload.walltime[begin:end].tolist(),
-            runtimes.tolist(),
-            decimal_texts(runtimes) if workload.profiles is None else workload.profiles[begin:end],
-            range(begin, end),
-            strict=True,
-        )
-        jobs: list[ForwardedJob] = []
-        for name, submit, size, walltime, runtime, profile_name, row in rows:
-            job_id = f"{prefix}!{name}"
-            job = ForwardedJob(job_id, submit, size, walltime, runtime, profile_name)
-            job.description = job_text(workload, row, job_id)
-            if forward:
-                job.forwarded = texts[profile_name]
-            if works:
-                where_hosts_decide, else_done, job.return_code = works[profile_name]
-                job.work = where_hosts_decide if isnan(runtime) else else_done
-            jobs.append(job)
-        yield from jobs
+        return next(iter(streams.values()))
+    return (next(streams[prefix]) for prefix, _ in submissions(workloads))

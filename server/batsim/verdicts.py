@@ -19,7 +19,6 @@ from pipistrelle.protocol.batsim.messages import (
     SetResourceState,
 )
 from pipistrelle.protocol.decisions import ExecuteJob, KillJob
-from pipistrelle.protocol.events import JobKilled, JobKilledData, Progress
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.protocol.units.text import NodeSetError
 from pipistrelle.server.batsim.registry import Registry
@@ -27,7 +26,8 @@ from pipistrelle.server.batsim.setup import BatsimOptions
 from pipistrelle.server.engine.clockwork import Clockwork
 from pipistrelle.server.engine.jobs import Job, Step
 from pipistrelle.server.engine.lives import JobLives
-from pipistrelle.server.engine.verdicts import Illegal, Verdicts
+from pipistrelle.server.engine.verdicts import Verdicts
+from pipistrelle.server.errors import Illegal
 from pipistrelle.server.hosts.hosts import Hosts
 from pipistrelle.server.hosts.switching import Switchboard
 
@@ -102,24 +102,12 @@ class BatsimVerdicts(Verdicts):
 
     def _kill(self, decision: KillJob) -> None:
         """Kill jobs; nothing is said of those that were to be killed before, as with Batsim."""
-        clockwork, cluster = self._clockwork, self._cluster
         if not decision.data.job_ids:
             raise Illegal("malformed", "'job_ids' names no job")
         job_ids = tuple(name for name in dict.fromkeys(decision.data.job_ids) if name not in self._asked_to_die)
-        for job_id in job_ids:
-            if job_id in cluster.waiting:
-                raise Illegal("wrong_state", f"{job_id} waits; only a running job can be killed")
-            if not cluster.knows(job_id):
-                raise Illegal("unknown_job", f"no job {job_id} was submitted")
-        self._asked_to_die.update(job_ids)
-        progress: dict[str, Progress] = {}
-        for job_id in job_ids:
-            job = cluster.running.get(job_id)
-            if job is not None:  # else it ended by itself before the kill could reach it
-                progress[job_id] = self._lives.progress(job)
-                self._lives.kill(job)
         if job_ids:
-            clockwork.tell(JobKilled(clockwork.now, JobKilledData(job_ids, progress)))
+            self._end_early(job_ids)
+            self._asked_to_die.update(job_ids)
 
     def _set_resource_state(self, decision: SetResourceState) -> None:
         self._switchboard.request(self._clockwork.now, decision.data.resources, decision.data.state)

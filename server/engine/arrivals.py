@@ -107,6 +107,8 @@ class Arrivals(Kept):
 class WorkloadJobs:
     """The workload's jobs in its order, made some thousands at a time; ids become ``PREFIX!NAME``.
 
+    Those of another type than `Job` derive it, and tell the rest of them in `_complete`.
+
     Parameters
     ----------
     has_hosts
@@ -117,6 +119,8 @@ class WorkloadJobs:
         {job id: how it meets failures}, for the jobs that have a way of their own.
     """
 
+    job_type: type[Job] = Job
+
     def __init__(
         self,
         workload: Workload,
@@ -126,7 +130,7 @@ class WorkloadJobs:
         labelled: bool = False,
         resiliences: Mapping[str, Resilience] | None = None,
     ) -> None:
-        self._workload = workload
+        self.workload = workload
         self._prefix = prefix
         self._has_hosts = has_hosts
         self._labels = labels_of(workload) if labelled else None
@@ -145,7 +149,7 @@ class WorkloadJobs:
         self._coming = self._from(row)
 
     def _from(self, first: int) -> Iterator[Job]:
-        workload, prefix = self._workload, self._prefix
+        workload, prefix = self.workload, self._prefix
         for begin in range(first, len(workload), _BLOCK):
             block = slice(begin, begin + _BLOCK)
             runtimes = workload.runtime[block]
@@ -160,7 +164,7 @@ class WorkloadJobs:
             )
             # A block at a time, too: as little as possible is left to do between two round trips.
             jobs = [
-                Job(f"{prefix}!{name}", submit, size, walltime, runtime, profile)
+                self.job_type(f"{prefix}!{name}", submit, size, walltime, runtime, profile)
                 for name, submit, size, walltime, runtime, profile in rows
             ]
             if self._outcomes:
@@ -174,7 +178,11 @@ class WorkloadJobs:
             if self._resiliences:
                 for job in jobs:
                     job.resilience = self._resiliences.get(job.id)
+            self._complete(begin, jobs)
             yield from jobs
+
+    def _complete(self, row: int, jobs: list[Any]) -> None:
+        """Tell what else there is of jobs, of which the first is that of a row."""
 
 
 def labels_of(workload: Workload) -> list[Labels]:

@@ -62,7 +62,7 @@ class Cluster:
             hook(now, job)
 
     def execute(self, now: float, job: Job, alloc_text: str) -> None:
-        """Start a waiting job on the units written in ``alloc_text``; IllegalAllocation if that cannot be."""
+        """Start a waiting job on the units written in ``alloc_text``; Illegal if that cannot be."""
         alloc = self.ledger.take(job, alloc_text)
         job.state = next_state(job.state, "execute", job.id)
         job.alloc = alloc

@@ -19,8 +19,8 @@ from pipistrelle.server.engine.arrivals import Arrivals
 from pipistrelle.server.engine.clockwork import Clockwork
 from pipistrelle.server.engine.lives import JobLives
 from pipistrelle.server.engine.stalls import StallDetector, describe_waiting
-from pipistrelle.server.engine.verdicts import Illegal, Verdicts
-from pipistrelle.server.errors import DecisionRefused, SchedulerFailed
+from pipistrelle.server.engine.verdicts import Verdicts
+from pipistrelle.server.errors import DecisionRefused, Illegal, SchedulerFailed
 
 
 def table_of(*handlers: Handlers) -> dict[int, Callable[[Any], None]]:

@@ -5,24 +5,16 @@ from typing import Any, Final
 
 import numpy as np
 
-from pipistrelle.protocol.fields import RejectionCode
 from pipistrelle.protocol.units.indices import numbers
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.protocol.units.text import NodeSetError
 from pipistrelle.server.engine.jobs import Job
+from pipistrelle.server.errors import Illegal
 from pipistrelle.traces.batsim.profiles import Composed, ParallelHomogeneousTotal, Profile
 
 _NONE: Final = NodeSet.EMPTY
 #: with more intervals than this, one look at an array is faster than one at each interval's bytes
 _MANY: Final = 32
-
-
-class IllegalAllocation(Exception):
-    """An allocation that cannot be made: a code of the protocol and a text."""
-
-    def __init__(self, code: RejectionCode, message: str) -> None:
-        self.code: RejectionCode = code
-        super().__init__(message)
 
 
 class Ledger:
@@ -48,20 +40,20 @@ class Ledger:
 
         Raises
         ------
-        IllegalAllocation
+        Illegal
             when the text is not a set of units, has another size than the job (which few jobs may have), or names
             units that do not exist, are taken or blocked; nothing is changed then.
         """
         try:
             alloc = NodeSet.parse(text)
         except NodeSetError as error:
-            raise IllegalAllocation("bad_allocation", f"'alloc' of {job.id} is no set of units: {error}") from None
+            raise Illegal("bad_allocation", f"'alloc' of {job.id} is no set of units: {error}") from None
         size = len(alloc)
         if size != job.size and (not size or not may_differ(job)):
-            raise IllegalAllocation("wrong_size", f"{job.id} needs {job.size} units, 'alloc' has {size}: '{text}'")
+            raise Illegal("wrong_size", f"{job.id} needs {job.size} units, 'alloc' has {size}: '{text}'")
         intervals = alloc.intervals
         if intervals[-1][1] >= self.units:
-            raise IllegalAllocation(
+            raise Illegal(
                 "unknown_unit", f"'alloc' of {job.id} names unit {alloc.last}; the machine has 0-{self.units - 1}"
             )
         if len(intervals) > _MANY:
@@ -136,14 +128,14 @@ class Ledger:
         self.blocked = NodeSet.parse(state["blocked"]) or _NONE
         self._held_blocked = NodeSet.parse(state["held_blocked"])
 
-    def _busy(self, job: Job, alloc: NodeSet) -> IllegalAllocation:
+    def _busy(self, job: Job, alloc: NodeSet) -> Illegal:
         """Return what tells that some units of an allocation cannot be had."""
         blocked = alloc & self.blocked
         if blocked:
             text = f"'alloc' of {job.id} names units that are down, switched off, switching or unavailable: {blocked}"
         else:
             text = f"'alloc' of {job.id} names units that are taken: {alloc - self._free()}"
-        return IllegalAllocation("busy_unit", text)
+        return Illegal("busy_unit", text)
 
     def _free(self) -> NodeSet:
         return NodeSet.of(unit for unit, held in enumerate(self._held) if not held)

@@ -139,7 +139,7 @@ class JobLives(Kept):
             self._clockwork.tell(JobSubmitted(now, job.announcement()))
 
     def start(self, job: Job, alloc_text: str) -> None:
-        """Start a waiting job now and put its end on the agenda; IllegalAllocation if that cannot be."""
+        """Start a waiting job now and put its end on the agenda; Illegal if that cannot be."""
         self._cluster.execute(self._clockwork.now, job, alloc_text)
         if self._overheads.exist:
             job.prologue, job.epilogue = self._overheads.of(job)

@@ -18,38 +18,18 @@ from pipistrelle.protocol.decisions import (
     Stop,
 )
 from pipistrelle.protocol.events import (
-    DecisionRejected,
-    DecisionRejectedData,
     JobKilled,
     JobKilledData,
     Progress,
     RequestedCall,
     RequestedCallData,
 )
-from pipistrelle.protocol.fields import RejectionCode
 from pipistrelle.server.engine.agenda import CALL, Entry, Handlers
 from pipistrelle.server.engine.clockwork import Clockwork
 from pipistrelle.server.engine.jobs import Job
-from pipistrelle.server.engine.ledger import IllegalAllocation
 from pipistrelle.server.engine.lives import JobLives
+from pipistrelle.server.errors import Illegal
 from pipistrelle.traces.workload import decimal_text
-
-
-class Illegal(Exception):
-    """A decision that must not be carried out: a code of the protocol and a text."""
-
-    def __init__(self, code: RejectionCode, message: str) -> None:
-        self.code: RejectionCode = code
-        super().__init__(message)
-
-    def event(self, now: float, decision: Decision, reply_to: int, index: int) -> DecisionRejected:
-        """Return the event that tells the scheduler."""
-        if isinstance(decision, Malformed):
-            name, job_id = decision.decision, ""
-        else:
-            name = str(decision.__struct_config__.tag)
-            job_id = getattr(getattr(decision, "data", None), "job_id", "")
-        return DecisionRejected(now, DecisionRejectedData(self.code, str(self), reply_to, index, name, job_id))
 
 
 class Verdicts(Kept):
@@ -118,10 +98,7 @@ class Verdicts(Kept):
         job = self._cluster.waiting.get(data.job_id)
         if job is None:
             self._not_waiting(data.job_id)
-        try:
-            self._lives.start(job, data.alloc)
-        except IllegalAllocation as error:
-            raise Illegal(error.code, str(error)) from None
+        self._lives.start(job, data.alloc)
 
     def _reject(self, decision: RejectJob) -> None:
         job = self._cluster.waiting.get(decision.data.job_id)
@@ -130,8 +107,12 @@ class Verdicts(Kept):
         self._cluster.reject(self._clockwork.now, job)
 
     def _kill(self, decision: KillJob) -> None:
+        self._end_early(decision.data.job_ids)
+
+    def _end_early(self, job_ids: tuple[str, ...]) -> None:
+        """Kill these jobs, or raise `Illegal` and do nothing."""
         clockwork, cluster = self._clockwork, self._cluster
-        for job_id in decision.data.job_ids:
+        for job_id in job_ids:
             if job_id in cluster.waiting:
                 raise Illegal(
                     "wrong_state", f"{job_id} waits; only a running job can be killed (REJECT_JOB refuses it)"
@@ -139,13 +120,12 @@ class Verdicts(Kept):
             if not cluster.knows(job_id):
                 raise Illegal("unknown_job", f"no job {job_id} was submitted")
         progress: dict[str, Progress] = {}
-        for job_id in decision.data.job_ids:
+        for job_id in job_ids:
             job = cluster.running.get(job_id)
-            if job is None:  # it ended by itself before the kill could reach it: not an error
-                continue
-            progress[job_id] = self._lives.progress(job)
-            self._lives.kill(job)
-        clockwork.tell(JobKilled(clockwork.now, JobKilledData(decision.data.job_ids, progress)))
+            if job is not None:  # else it ended by itself before the kill could reach it: not an error
+                progress[job_id] = self._lives.progress(job)
+                self._lives.kill(job)
+        clockwork.tell(JobKilled(clockwork.now, JobKilledData(job_ids, progress)))
 
     def _call_me_later(self, decision: CallMeLater) -> None:
         clockwork, data = self._clockwork, decision.data

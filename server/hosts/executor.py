@@ -1,18 +1,20 @@
 """How work becomes time: jobs whose hosts decide how long they take."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
 from math import inf
 from typing import Any, Final
 
 from pipistrelle.protocol.events import Progress
 from pipistrelle.protocol.fields import LATEST
-from pipistrelle.server.engine.agenda import PHASE, Agenda
+from pipistrelle.server.engine.agenda import END, PHASE
+from pipistrelle.server.engine.arrivals import outcome
+from pipistrelle.server.engine.clockwork import Clockwork
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.errors import Stalled
 from pipistrelle.server.hosts.hosts import Hosts
 from pipistrelle.server.hosts.phases import Path, Run, Task, begin_phase, next_task, phase_of
 from pipistrelle.server.hosts.sharing import fair_rates
-from pipistrelle.traces.batsim.profiles import Delay
+from pipistrelle.traces.batsim.profiles import Delay, Profile
 
 #: ends of tasks that meet are one if they are so close, in seconds: the least difference that SimGrid's clock has
 _AT_ONCE: Final = 1e-9
@@ -30,24 +32,36 @@ class Executor:
     shares (`fair_rates`). Delays pass whatever the hosts do. What is sent takes its time beside what is computed: a
     task lasts at least as long as its busiest host needs to send or to receive at the bandwidth given.
 
-    Whoever drives it ends each job when its walltime is over, after all the `PHASE` entries of that instant. Work that
+    The job's life ends it when its walltime is over, after all the `PHASE` entries of that instant. Work that
     is done by then is done, but a delay that takes all that was left of the walltime has reached it: Batsim's rule.
 
     Parameters
     ----------
     hosts
         the hosts, by the numbers of the units; where they are metered, they are told their load.
-    agenda
-        the ends of tasks are put on it, in class `PHASE`.
+    clockwork
+        the run's; the ends of tasks are put on its agenda, in class `PHASE`.
+    profile_of
+        returns a profile, given the prefix of a job's id and the profile's name.
     sharing
         whether several jobs may meet on a host.
     bandwidth
         what a host sends, and what it receives, in bytes per second; None: nothing is sent.
     """
 
-    def __init__(self, hosts: Hosts, agenda: Agenda, *, sharing: bool = False, bandwidth: float | None = None) -> None:
+    def __init__(
+        self,
+        hosts: Hosts,
+        clockwork: Clockwork,
+        profile_of: Callable[[str, str], Profile],
+        *,
+        sharing: bool = False,
+        bandwidth: float | None = None,
+    ) -> None:
         self._hosts = hosts
-        self._agenda = agenda
+        self._clockwork = clockwork
+        self._agenda = clockwork.agenda
+        self._profile_of = profile_of
         self._sharing = sharing
         self._bandwidth = bandwidth
         self._runs: dict[str, Run] = {}
@@ -58,8 +72,12 @@ class Executor:
         #: whose hosts are metered: these want to know their load, and can change their speed
         self._at_work: dict[int, dict[Task, None]] = {}
 
-    def start(self, now: float, job: Job) -> None:
-        """Let a job that was given its units begin its work; times in seconds.
+    def work_of(self, job_id: str, profile: str) -> Profile:
+        """Return what is done for a job with a profile of this name."""
+        return outcome(self._profile_of(job_id.partition("!")[0], profile))[0]
+
+    def begins(self, job: Job) -> None:
+        """Let a job that was just given its units begin its work; its walltime is put on the agenda.
 
         Raises
         ------
@@ -67,21 +85,25 @@ class Executor:
             when it would never end.
         """
         assert job.work is not None
+        now = self._clockwork.now
+        job.in_time = False  # unless all its work is done before
+        if job.walltime < inf:
+            job.ending = self._agenda.put(now + job.walltime, END, job.id)
         run = self._runs[job.id] = self._run_of(job, now + job.walltime)
         run.phase = begin_phase(run, run.path.descend(job.work), self._hosts, self._bandwidth)
         self._replace(now, run, [], run.phase.tasks)
 
-    def phase_over(self, now: float, number: int) -> Run | None:
-        """Let what comes after the task of this number begin, which has just been done; return the run if that was all.
+    def phase_over(self, number: int) -> Job | None:
+        """Let what comes after the task of this number begin, which has just been done; return the job if that was all.
 
-        The run's ``job_id`` says which job it is; it has left the hosts, but must still be stopped.
+        It has left the hosts, but `over` must still be told.
 
         Raises
         ------
         Stalled
             when what comes next would never end.
         """
-        task = self._tasks[number]
+        now, task = self._clockwork.now, self._tasks[number]
         task.entry = None
         phase, run = task.phase, task.phase.run
         if now >= run.limit and isinstance(phase.leaf, Delay):
@@ -98,19 +120,20 @@ class Executor:
             self._replace(now, run, [task], run.phase.tasks)
             return None
         self._replace(now, run, [task], [])
-        return None if phase.tasks else run
+        return None if phase.tasks else self._clockwork.cluster.running[run.job_id]
 
-    def stop(self, now: float, job: Job) -> None:
-        """Take a job off its hosts, however far it is."""
+    def over(self, job: Job) -> None:
+        """Take a job off its hosts that ends now, however far it is."""
         run = self._runs.pop(job.id)
         assert run.phase is not None
-        self._replace(now, run, run.phase.tasks, [])
+        self._replace(self._clockwork.now, run, run.phase.tasks, [])
 
-    def progress(self, now: float, job: Job) -> Progress:
-        """Return how far a running job is, as nested as its profile is."""
+    def progress(self, job: Job) -> Progress:
+        """Return how far a running job is: as nested as its profile is, where the dialect tells of that."""
         run = self._runs[job.id]
         assert run.phase is not None
-        return run.path.progress(run.phase.leaf, run.phase.share(now))
+        progress = run.path.progress(run.phase.leaf, run.phase.share(self._clockwork.now))
+        return progress if self._clockwork.rules.tells_profiles else Progress(progress.progress)
 
     def state(self) -> dict[str, Any]:
         """Return how far each job is, as plain values."""
@@ -122,11 +145,11 @@ class Executor:
         at_work = [[host, [task.number for task in tasks]] for host, tasks in self._at_work.items()]
         return {"runs": runs, "tasks": self._tasks_so_far, "at_work": at_work}
 
-    def restore(self, state: dict[str, Any], jobs: Mapping[str, Job]) -> None:
-        """Go on from such a state with the running jobs, by id; hosts and agenda are restored."""
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from such a state; hosts, agenda and the running jobs are restored."""
         entries = self._agenda.entries()
         for job_id, limit, begun, known in state["runs"]:
-            job = jobs[job_id]
+            job = self._clockwork.cluster.running[job_id]
             assert job.work is not None
             run = self._runs[job_id] = self._run_of(job, limit)
             run.phase = phase_of(run, run.path.enter(job.work, begun), self._hosts, self._bandwidth, known, entries)

@@ -24,7 +24,7 @@ class SharedLedger(Ledger):
 
         Raises
         ------
-        IllegalAllocation
+        Illegal
             as of `Ledger.take`, but for units that are taken.
         """
         alloc = super().take(job, text)

@@ -12,7 +12,7 @@ from pipistrelle.protocol.units.text import NodeSetError
 from pipistrelle.server.engine.agenda import SWITCH, Handlers, Part
 from pipistrelle.server.engine.clockwork import Clockwork
 from pipistrelle.server.engine.observers import SWITCHING_OFF, SWITCHING_ON
-from pipistrelle.server.engine.verdicts import Illegal
+from pipistrelle.server.errors import Illegal
 from pipistrelle.server.hosts.hosts import Hosts
 
 

@@ -3,8 +3,7 @@
 import contextlib
 import re
 import time
-from collections.abc import Callable
-from typing import Final
+from typing import Final, Unpack
 
 import zmq
 from zmq.backend import Socket as RawSocket
@@ -17,7 +16,7 @@ from pipistrelle.protocol.frames import socket_event
 from pipistrelle.protocol.messages import HelloData, Notice, WelcomeData
 from pipistrelle.server.errors import EndpointError, SchedulerFailed
 from pipistrelle.server.transport.endpoint import check_endpoint
-from pipistrelle.server.transport.peer import GRACE_S, TICK_MS, ZmqPeer, scheduler_named
+from pipistrelle.server.transport.peer import GRACE_S, TICK_MS, Waits, ZmqPeer, scheduler_named
 
 _raw_send: Final = RawSocket.send
 #: what a scheduler is called that nobody has named: this dialect has no HELLO in which it could say it
@@ -38,12 +37,10 @@ class BatsimTransport(ZmqPeer[BatsimServerSession]):
     ----------
     endpoint
         ``tcp://localhost:28000`` or ``ipc://PATH``; the scheduler need not be there yet.
-    hello_timeout, decision_timeout
-        how long to wait for a scheduler and for each of its replies, in seconds of the wall clock.
-    alive, interrupted
-        as for `pipistrelle.server.transport.native.ZmqTransport`.
     name
         what to call the scheduler, which cannot say it itself.
+    waits
+        as of `ZmqPeer`.
 
     Raises
     ------
@@ -51,16 +48,7 @@ class BatsimTransport(ZmqPeer[BatsimServerSession]):
         when the endpoint is none that one can connect to.
     """
 
-    def __init__(
-        self,
-        endpoint: str,
-        *,
-        hello_timeout: float,
-        decision_timeout: float,
-        alive: Callable[[], str | None] = lambda: None,
-        interrupted: Callable[[], bool] = lambda: False,
-        name: str = UNNAMED,
-    ) -> None:
+    def __init__(self, endpoint: str, *, name: str = UNNAMED, **waits: Unpack[Waits]) -> None:
         check_endpoint(endpoint, allow_remote=True)
         if _NOWHERE.fullmatch(endpoint):
             raise EndpointError(
@@ -69,17 +57,8 @@ class BatsimTransport(ZmqPeer[BatsimServerSession]):
                 expected="the host and the port where the scheduler listens",
                 hint="For example tcp://localhost:28000.",
             )
-        super().__init__(
-            zmq.REQ,
-            _WATCHED,
-            endpoint,
-            BatsimServerSession(),
-            decision_timeout=decision_timeout,
-            alive=alive,
-            interrupted=interrupted,
-        )
+        super().__init__(zmq.REQ, _WATCHED, endpoint, BatsimServerSession(), **waits)
         self._socket.setsockopt(zmq.RECONNECT_IVL, _NEVER_MS)
-        self._hello_timeout = hello_timeout
         self._name = name
         self._told_at: float | None = None
         #: whether there is a scheduler that can still be sent something

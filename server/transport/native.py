@@ -3,9 +3,8 @@
 import contextlib
 import errno
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Final, Unpack
 
 import zmq
 from zmq.backend import Socket as RawSocket
@@ -19,10 +18,11 @@ from pipistrelle.protocol.session import ServerSession, negotiate
 from pipistrelle.server.errors import EndpointError, SchedulerFailed
 from pipistrelle.server.transport.endpoint import check_endpoint
 from pipistrelle.server.transport.ipc_path import free_ipc_path, in_use
-from pipistrelle.server.transport.peer import GRACE_S, ZmqPeer, scheduler_named, shown
+from pipistrelle.server.transport.peer import GRACE_S, Waits, ZmqPeer, scheduler_named, shown
 
 _raw_send: Final = RawSocket.send
 _SNDMORE: Final = int(zmq.SNDMORE)
+_WATCHED: Final = zmq.EVENT_ACCEPTED | zmq.EVENT_DISCONNECTED
 #: characters of what a scheduler is refused for that messages show
 _SHOWN_REFUSAL: Final = 500
 
@@ -34,16 +34,10 @@ class ZmqTransport(ZmqPeer[ServerSession]):
     ----------
     endpoint
         ``tcp://127.0.0.1:28000``, ``tcp://127.0.0.1:*`` (any free port) or ``ipc://PATH``.
-    hello_timeout, decision_timeout
-        how long to wait for a scheduler and for each of its replies, in seconds of the wall clock.
-    alive
-        returns None as long as there is reason to wait for the scheduler, else a text that says what became of it;
-        a launcher passes a look at its child process.
-    interrupted
-        tells whether the user wants the run to end. It is looked at between messages, where nothing is half done, and
-        while a message is awaited; `KeyboardInterrupt` is raised then.
     allow_remote
         whether the endpoint may be reachable from other machines.
+    waits
+        as of `ZmqPeer`.
 
     Raises
     ------
@@ -51,30 +45,12 @@ class ZmqTransport(ZmqPeer[ServerSession]):
         when the endpoint is malformed, in use, or cannot be bound.
     """
 
-    def __init__(
-        self,
-        endpoint: str,
-        *,
-        hello_timeout: float,
-        decision_timeout: float,
-        alive: Callable[[], str | None] = lambda: None,
-        interrupted: Callable[[], bool] = lambda: False,
-        allow_remote: bool = False,
-    ) -> None:
+    def __init__(self, endpoint: str, *, allow_remote: bool = False, **waits: Unpack[Waits]) -> None:
         endpoint = check_endpoint(endpoint, allow_remote=allow_remote)
         if endpoint.startswith("ipc://"):  # schedulers may be started in other folders
             endpoint = f"ipc://{Path(endpoint.removeprefix('ipc://')).absolute()}"
             check_endpoint(endpoint)
-        super().__init__(
-            zmq.ROUTER,
-            zmq.EVENT_ACCEPTED | zmq.EVENT_DISCONNECTED,
-            endpoint,
-            ServerSession(),
-            decision_timeout=decision_timeout,
-            alive=alive,
-            interrupted=interrupted,
-        )
-        self._hello_timeout = hello_timeout
+        super().__init__(zmq.ROUTER, _WATCHED, endpoint, ServerSession(), **waits)
         #: frames that lead to the scheduler, the first of them its identity; empty while there is none
         self._route: list[bytes] = []
         #: how many were refused, and why the last one was

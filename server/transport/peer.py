@@ -3,7 +3,7 @@
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Final, Generic, Protocol, Required, TypedDict, TypeVar
 
 import zmq
 
@@ -34,6 +34,15 @@ class Session(Protocol):
         """Return the reply in a frame; RemoteProtocolError if there is none that is allowed now."""
 
 
+class Waits(TypedDict, total=False):
+    """How long to wait for a scheduler, and when not: the arguments by name of `ZmqPeer`."""
+
+    hello_timeout: Required[float]
+    decision_timeout: Required[float]
+    alive: Callable[[], str | None]
+    interrupted: Callable[[], bool]
+
+
 _S = TypeVar("_S", bound=Session)
 
 
@@ -50,10 +59,11 @@ class ZmqPeer(ABC, Generic[_S]):
         what it will listen at or connect to.
     session
         what the conversation is held to.
-    decision_timeout
-        how long to wait for each reply, in seconds of the wall clock.
+    hello_timeout, decision_timeout
+        how long to wait for a scheduler and for each of its replies, in seconds of the wall clock.
     alive
-        returns None as long as there is reason to wait for the scheduler, else a text that says what became of it.
+        returns None as long as there is reason to wait for the scheduler, else a text that says what became of it;
+        a launcher passes a look at its child process.
     interrupted
         tells whether the user wants the run to end. It is looked at between messages, where nothing is half done, and
         while a message is awaited; `KeyboardInterrupt` is raised then.
@@ -68,13 +78,15 @@ class ZmqPeer(ABC, Generic[_S]):
         endpoint: str,
         session: _S,
         *,
+        hello_timeout: float,
         decision_timeout: float,
-        alive: Callable[[], str | None],
-        interrupted: Callable[[], bool],
+        alive: Callable[[], str | None] = lambda: None,
+        interrupted: Callable[[], bool] = lambda: False,
     ) -> None:
         #: the address that schedulers connect to, or that the server connects to
         self.endpoint = endpoint
         self._session = session
+        self._hello_timeout = hello_timeout
         self._decision_timeout = decision_timeout
         self._alive = alive
         self._interrupted = interrupted

@@ -7,8 +7,8 @@ import pytest
 
 from pipistrelle.server.engine.cluster import Cluster
 from pipistrelle.server.engine.jobs import Job
-from pipistrelle.server.engine.ledger import IllegalAllocation
 from pipistrelle.server.engine.observers import Hooks, Observer
+from pipistrelle.server.errors import Illegal
 
 MakeJob = Callable[..., Job]
 
@@ -54,7 +54,7 @@ def test_a_refused_allocation_leaves_the_job_waiting(make_job: MakeJob, diary: A
     cluster = Cluster(4, [diary])
     job = make_job("1", size=2)
     cluster.submit(1.0, job)
-    with pytest.raises(IllegalAllocation):
+    with pytest.raises(Illegal):
         cluster.execute(2.0, job, "3-4")
 
     assert (job.state, list(cluster.waiting), cluster.running, cluster.steps) == ("SUBMITTED", ["w0!1"], {}, 1)

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.server.engine.jobs import Job
-from pipistrelle.server.engine.ledger import IllegalAllocation, Ledger
+from pipistrelle.server.engine.ledger import Ledger
+from pipistrelle.server.errors import Illegal
 from pipistrelle.traces.batsim.profiles import Composed, Delay, ParallelHomogeneous, ParallelHomogeneousTotal, Profile
 
 MakeJob = Callable[..., Job]
@@ -68,7 +69,7 @@ def test_a_refused_allocation_says_why_and_changes_nothing(
     """Each rule has its code; after a refusal the same units are free and the same ones held."""
     ledger = Ledger(10)
     holder = held(ledger, make_job("holder", size=2), "4-5")
-    with pytest.raises(IllegalAllocation, match=says) as caught:
+    with pytest.raises(Illegal, match=says) as caught:
         ledger.take(make_job(size=size), text)
 
     assert caught.value.code == code
@@ -84,7 +85,7 @@ def test_the_size_is_looked_at_before_the_units() -> None:
     held(ledger, Job("w0!2", 0.0, 4, 20.0, 10.0, "p"), "0-3")
     codes = []
     for text in ("0-x 9", "0-9", "3-4", "0-1"):
-        with pytest.raises(IllegalAllocation) as caught:
+        with pytest.raises(Illegal) as caught:
             ledger.take(job, text)
         codes.append(caught.value.code)
 
@@ -127,7 +128,7 @@ def test_blocked_units_are_nobodys(make_job: MakeJob) -> None:
     ledger.block(NodeSet.parse("3"))
     assert (ledger.idle, str(ledger.blocked)) == (2, "1-3")
     ledger.check_invariants([job])
-    with pytest.raises(IllegalAllocation, match="switched off, switching or unavailable: 2-3") as caught:
+    with pytest.raises(Illegal, match="switched off, switching or unavailable: 2-3") as caught:
         ledger.take(make_job("2", size=3), "2-4")
     assert caught.value.code == "busy_unit"
     ledger.give_back(job)
@@ -147,7 +148,7 @@ def test_units_unblocked_under_a_job_stay_its(make_job: MakeJob) -> None:
     ledger.block(NodeSet.parse("0-2"))
     ledger.unblock(NodeSet.parse("0-2"))
     ledger.check_invariants([job])
-    with pytest.raises(IllegalAllocation, match="names units that are taken: 1"):
+    with pytest.raises(Illegal, match="names units that are taken: 1"):
         ledger.take(make_job("2", size=2), "1-2")
     assert ledger.idle == 1
     ledger.give_back(job)
@@ -198,11 +199,11 @@ def test_some_jobs_may_have_another_number_of_units(
             ledger.give_back(job)
             assert ledger.idle == 6
         else:
-            with pytest.raises(IllegalAllocation, match="w0!1 needs 3 units"):
+            with pytest.raises(Illegal, match="w0!1 needs 3 units"):
                 ledger.take(job, text)
     job = make_job(size=3)
     job.work, job.mapping = work, mapping
-    with pytest.raises(IllegalAllocation, match="'alloc' has 0"):
+    with pytest.raises(Illegal, match="'alloc' has 0"):
         Ledger(6).take(job, "")
 
 
@@ -230,7 +231,7 @@ def test_the_ledger_is_a_set(steps: list[tuple[object, ...]]) -> None:
                 running.append(held(ledger, job, text))
                 free -= units
             else:
-                with pytest.raises(IllegalAllocation) as caught:
+                with pytest.raises(Illegal) as caught:
                     ledger.take(job, text)
                 known = units <= set(range(12))
                 expected = "wrong_size" if len(units) != size else "busy_unit" if known else "unknown_unit"

@@ -8,7 +8,9 @@ import pytest
 from pipistrelle.platforms.simgrid.platform_file import SimGridPlatform, parse_simgrid
 from pipistrelle.protocol.fields import LATEST
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.server.engine.agenda import END, PHASE, READY, Agenda
+from pipistrelle.server.engine.agenda import END, PHASE, READY
+from pipistrelle.server.engine.clockwork import Clockwork, DialectRules
+from pipistrelle.server.engine.cluster import Cluster
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.hosts.executor import Executor
 from pipistrelle.server.hosts.hosts import Hosts
@@ -51,6 +53,10 @@ class MeteredHosts(Hosts):
         super().set_pstate(now, host, pstate)
 
 
+def _unnamed(prefix: str, name: str) -> Profile:
+    raise AssertionError("jobs of tests bring their work along")
+
+
 class World:
     """Hosts, an agenda and an executor, driven as the engine does it."""
 
@@ -58,12 +64,17 @@ class World:
         self, hosts: Hosts, *, sharing: bool = False, bandwidth: float | None = None, check: bool = False
     ) -> None:
         self.hosts = hosts
-        self.agenda = Agenda()
-        self.executor = Executor(hosts, self.agenda, sharing=sharing, bandwidth=bandwidth)
-        self.now = 0.0
+        self.clockwork = Clockwork(Cluster(len(hosts)), DialectRules(tells_profiles=True))
+        self.agenda = self.clockwork.agenda
+        self.executor = Executor(hosts, self.clockwork, _unnamed, sharing=sharing, bandwidth=bandwidth)
         #: {job: when it ended}; those that reached their walltime have a minus sign
         self.ends: dict[str, float] = {}
         self.jobs: dict[str, Job] = {}
+
+    @property
+    def now(self) -> float:
+        """The time."""
+        return self.clockwork.now
 
     def job(
         self, name: str, work: Profile, alloc: str, *, walltime: float = inf, mapping: tuple[int, ...] | None = None
@@ -74,9 +85,8 @@ class World:
             units = NodeSet.parse(alloc)
             job = self.jobs[name] = Job(name, 0.0, len(units), walltime, 0.0, "p")
             job.work, job.alloc, job.mapping = work, units, mapping
-            if walltime < inf:
-                job.ending = self.agenda.put(self.now + walltime, END, job)
-            self.executor.start(self.now, job)
+            self.clockwork.cluster.running[name] = job
+            self.executor.begins(job)
 
         return start
 
@@ -84,7 +94,7 @@ class World:
         """Return what ends a job early."""
 
         def stop() -> None:
-            self.executor.stop(self.now, self.jobs[name])
+            self.executor.over(self.jobs[name])
 
         return stop
 
@@ -104,19 +114,18 @@ class World:
         while (entry := self.agenda.pop()) is not None:
             time, kind, _, subject = entry
             assert self.now <= time <= LATEST
-            self.now = time
+            self.clockwork.now = time
             if kind == PHASE:
-                run = self.executor.phase_over(time, subject)
-                if run is None:
+                job = self.executor.phase_over(subject)
+                if job is None:
                     continue
-                job = self.jobs[run.job_id]
                 self.ends[job.id] = time
                 if job.ending is not None:
                     self.agenda.cancel(job.ending)
-                self.executor.stop(time, job)
+                self.executor.over(job)
             elif kind == END:
-                self.ends[subject.id] = -time
-                self.executor.stop(time, subject)
+                self.ends[subject] = -time
+                self.executor.over(self.jobs[subject])
             else:
                 subject()
         return self.ends

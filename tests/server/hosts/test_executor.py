@@ -209,7 +209,7 @@ def test_progress_is_the_share_of_the_work_that_is_done(world: Worlds) -> None:
     here = world("1f", "1f", "1f", "1f,2f", metered=True)
 
     def look() -> None:
-        seen.extend(here.executor.progress(here.now, here.jobs[name]) for name in "abcd")
+        seen.extend(here.executor.progress(here.jobs[name]) for name in "abcd")
 
     here.play(
         (0.0, here.job("a", flops(10), "0")),

@@ -12,7 +12,9 @@ from pipistrelle.platforms.simgrid.platform_file import parse_simgrid
 from pipistrelle.protocol.batsim.messages import TaskProgress
 from pipistrelle.protocol.events import Progress
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.server.engine.agenda import END, PHASE, Agenda
+from pipistrelle.server.engine.agenda import END, PHASE
+from pipistrelle.server.engine.clockwork import Clockwork, DialectRules
+from pipistrelle.server.engine.cluster import Cluster
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.hosts.executor import Executor
 from pipistrelle.server.hosts.hosts import Hosts
@@ -46,13 +48,15 @@ class Bench:
 
     def __init__(self, hosts: Hosts, units: int, *, sharing: bool = False, bandwidth: float | None = None) -> None:
         self.hosts, self.units = hosts, units
-        self.agenda = Agenda()
-        self.executor = Executor(hosts, self.agenda, sharing=sharing, bandwidth=bandwidth)
-        self.now = 0.0
+        self.clockwork = Clockwork(Cluster(units), DialectRules(tells_profiles=True))
+        self.agenda = self.clockwork.agenda
+        self.executor = Executor(
+            hosts, self.clockwork, lambda _, name: delay(0.0, name), sharing=sharing, bandwidth=bandwidth
+        )
         self.ends: dict[str, tuple[float, str]] = {}
         self.killed: dict[str, Progress] = {}
         self.flops = 0.0
-        self._running: dict[str, Job] = {}
+        self._running = self.clockwork.cluster.running
 
     def job(
         self, name: str, alloc: str, work: Profile, *, at: float = 0.0, walltime: float = inf, mapping: Any = None
@@ -69,22 +73,20 @@ class Bench:
             time, kind, _, subject = entry
             for host in range(self.units):
                 load = self.hosts.load(host) * self.hosts.cores(host)
-                self.flops += load * self.hosts.speed(host) * (time - self.now)
-            assert time >= self.now
-            self.now = time
+                self.flops += load * self.hosts.speed(host) * (time - self.clockwork.now)
+            assert time >= self.clockwork.now
+            self.clockwork.now = time
             if kind == START:
                 self._running[subject.id] = subject
-                if subject.walltime < inf:
-                    subject.ending = self.agenda.put(time + subject.walltime, END, subject)
-                self.executor.start(time, subject)
+                self.executor.begins(subject)
             elif kind == PHASE:
-                run = self.executor.phase_over(time, subject)
-                if run is not None:
-                    self._end(run.job_id, "done")
+                job = self.executor.phase_over(subject)
+                if job is not None:
+                    self._end(job.id, "done")
             elif kind == END:
-                self._end(subject.id, "walltime")
+                self._end(subject, "walltime")
             elif kind == KILL and subject.id in self._running:
-                self.killed[subject.id] = self.executor.progress(time, subject)
+                self.killed[subject.id] = self.executor.progress(subject)
                 self._end(subject.id, "killed")
             elif kind == SPEED:
                 host, pstate = subject
@@ -96,10 +98,10 @@ class Bench:
 
     def _end(self, name: str, how: str) -> None:
         job = self._running.pop(name)
-        self.executor.stop(self.now, job)
+        self.executor.over(job)
         if job.ending is not None:
             self.agenda.cancel(job.ending)
-        self.ends[name] = (self.now, how)
+        self.ends[name] = (self.clockwork.now, how)
 
 
 def delay(seconds: float, name: str = "d") -> Delay:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.server.engine.jobs import Job
-from pipistrelle.server.engine.ledger import IllegalAllocation
+from pipistrelle.server.errors import Illegal
 from pipistrelle.server.hosts.shared_ledger import SharedLedger
 
 MakeJob = Callable[..., Job]
@@ -37,7 +37,7 @@ def test_the_other_rules_hold(make_job: MakeJob, text: str, code: str) -> None:
     """Text, size, existence and blocks are checked as for the exclusive ledger, and a refusal changes nothing."""
     ledger = SharedLedger(4)
     ledger.block(NodeSet.parse("2"))
-    with pytest.raises(IllegalAllocation) as caught:
+    with pytest.raises(Illegal) as caught:
         ledger.take(make_job(size=2), text)
 
     assert caught.value.code == code
@@ -68,7 +68,7 @@ def test_the_shared_ledger_is_a_multiset(steps: list[tuple[str, set[int], int]])
         if what == "take" and units:
             job = Job(f"w0!{number}", 0.0, len(units), 20.0, 10.0, "p")
             if units & blocked:
-                with pytest.raises(IllegalAllocation):
+                with pytest.raises(Illegal):
                     ledger.take(job, str(NodeSet.of(units)))
             else:
                 job.alloc = ledger.take(job, str(NodeSet.of(units)))

@@ -13,9 +13,9 @@ from pipistrelle.server.engine.agenda import SWITCH
 from pipistrelle.server.engine.clockwork import Clockwork
 from pipistrelle.server.engine.cluster import Cluster
 from pipistrelle.server.engine.jobs import Job
-from pipistrelle.server.engine.ledger import IllegalAllocation, Ledger
+from pipistrelle.server.engine.ledger import Ledger
 from pipistrelle.server.engine.observers import SWITCHING_OFF, SWITCHING_ON, Observer
-from pipistrelle.server.engine.verdicts import Illegal
+from pipistrelle.server.errors import Illegal
 from pipistrelle.server.hosts.hosts import Hosts
 from pipistrelle.server.hosts.shared_ledger import SharedLedger
 from pipistrelle.server.hosts.switching import Switchboard
@@ -129,7 +129,7 @@ class World:
         job = Job("w0!try", self.now, len(NodeSet.parse(units)), 10.0, 10.0, "p")
         try:
             job.alloc = self.cluster.ledger.take(job, units)
-        except IllegalAllocation:
+        except Illegal:
             return False
         self.cluster.ledger.give_back(job)
         return True
@@ -251,7 +251,7 @@ def test_who_cannot_compute_gets_no_jobs() -> None:
     assert seen == [False] * 4
     assert world.startable("0-1")
     world.ask("1", 2)
-    with pytest.raises(IllegalAllocation, match="switched off, switching or unavailable: 1") as caught:
+    with pytest.raises(Illegal, match="switched off, switching or unavailable: 1") as caught:
         world.start("a", "0-1")
     assert caught.value.code == "busy_unit"
 
