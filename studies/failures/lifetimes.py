@@ -6,7 +6,7 @@ compared with the closed forms of `pipistrelle.platforms.failures.yield_model`.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Final, NamedTuple
@@ -14,7 +14,6 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pipistrelle.platforms.failures.checkpointing import daly_interval
 from pipistrelle.platforms.failures.yield_model import SHAPES, Allocation, Form, Optimum, Shape, YieldError, YieldModel
 from pipistrelle.server.attempts.progress import AttemptProgress
 from pipistrelle.traces.resilience import Kind, Resilience
@@ -26,8 +25,6 @@ _KINDS: Final[dict[Shape, Kind]] = {"rigid": "spares", "moldable": "moldable", "
 _ENDLESS: Final = 1e15
 #: seconds of work that the application has behind it, so that its first allocation begins with a read, as all others
 _BEFORE: Final = 1.0
-#: attempts of one job: with more, it will not end
-_MOST_ATTEMPTS: Final = 1_000_000
 
 
 class Estimate(NamedTuple):
@@ -222,91 +219,6 @@ def live(
         saved = account.saved
         length[number], work[number] = now, account.node_useful
     return Lifetimes(nodes, length, work)
-
-
-def completion_times(
-    resilience: Resilience, *, work: float, mtbf: float, runs: int, generator: np.random.Generator
-) -> Floats:
-    """Return how long a job takes that has its allocation again at once when it fails, in seconds, shape (runs,).
-
-    Parameters
-    ----------
-    resilience
-        of kind "checkpoint", or of another that tolerates no failure.
-    work
-        how long it takes without dumps and failures, in seconds.
-    mtbf
-        of the allocation, in seconds.
-    runs
-        how many times.
-    generator
-        where chance comes from.
-
-    Raises
-    ------
-    YieldError
-        if it has not ended after a million failures.
-    """
-    taken = np.empty(runs)
-    for run in range(runs):
-        now = saved = 0.0
-        for gap in _gaps(mtbf, generator):
-            course = AttemptProgress(resilience, start=now, work=work, saved=saved, nodes=_ONE, rates=1.0 / mtbf)
-            if course.finish <= now + gap:
-                taken[run] = course.finish
-                break
-            now += gap
-            course.strike(now, _ONE)
-            saved = course.account(now).saved
-        else:
-            raise YieldError(
-                "a job does not end", found=f"{_MOST_ATTEMPTS:,} failures, one in {mtbf:g} s, in {work:g} s of work"
-            )
-    return taken
-
-
-def best_interval(dump: float, read: float, mtbf: float, *, runs: int, seed: int) -> Estimate:
-    """Return the time of work (s) between two dumps with which a job is done soonest, as simulated.
-
-    Each run takes a job of `_DUMPS` of Daly's intervals through the same failures with five intervals around it. The
-    least value of the parabola through their mean times, over the logarithm of the interval, is where the best interval
-    is; the parabola itself is wrong by less than 0.7 % if failures are at least five times as rare as dumps take.
-
-    Parameters
-    ----------
-    dump, read
-        C and R, in seconds.
-    mtbf
-        of the allocation, in seconds.
-    runs
-        how many jobs, at least 2.
-    seed
-        each run has random numbers of its own.
-    """
-    centre = daly_interval(dump, mtbf)
-    work = _DUMPS * centre
-    parts = np.rint(_DUMPS * np.exp(np.linspace(-_AROUND, _AROUND, 5)))  # whole intervals: no odd one at the end
-    times = np.empty((runs, parts.size))
-    for run in range(runs):
-        for column, interval in enumerate((work / parts).tolist()):
-            way = Resilience("checkpoint", interval, dump, read)
-            chance = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(run,))))
-            times[run, column] = completion_times(way, work=work, mtbf=mtbf, runs=1, generator=chance)[0]
-    bent, slope, _ = np.linalg.pinv(np.vander(np.log(_DUMPS / parts), 3)) @ times.T
-    best = -float(slope.mean() / bent.mean()) / 2
-    spread = float((slope + 2 * best * bent).std(ddof=1)) / abs(2 * float(bent.mean()))
-    half = _normal(0.95) * spread / math.sqrt(runs)
-    return Estimate(*(centre * math.exp(value) for value in (best, best - half, best + half)))
-
-
-#: Daly's intervals of a job of `best_interval`, and how far around them it looks, as a logarithm
-_DUMPS: Final = 300
-_AROUND: Final = 0.3
-_ONE: Final = range(1)
-
-
-def _gaps(mtbf: float, generator: np.random.Generator) -> Iterator[float]:
-    return (float(generator.exponential(mtbf)) for _ in range(_MOST_ATTEMPTS))
 
 
 def _normal(confidence: float) -> float:

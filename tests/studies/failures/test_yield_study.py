@@ -1,5 +1,10 @@
 """Simulated yields and completion times, against the closed forms; every sample is seeded."""
 
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
 import numpy as np
 import pytest
 
@@ -13,20 +18,24 @@ from pipistrelle.platforms.failures.yield_model import (
     grid_teams,
 )
 from pipistrelle.server.attempts.progress import AttemptProgress
-from pipistrelle.studies.failures import lifetimes as yield_study
-from pipistrelle.studies.failures.lifetimes import (
-    Estimate,
-    best_interval,
-    completion_times,
-    live,
-    wait_rows,
-    yield_rows,
-)
+from pipistrelle.studies.failures.lifetimes import Estimate, live, wait_rows, yield_rows
 from pipistrelle.traces.resilience import Resilience
 
 HOUR, YEAR = 3600.0, 365.25 * 86400.0
 PAPER = Allocation(nodes=150 * 150, mtbf=20 * YEAR, dump=120.0, read=120.0)
 WAITS = [wait * HOUR for wait in (0.1, 1.0, 10.0, 24.0, 100.0)]
+
+
+@pytest.fixture(scope="module")
+def study(project_root: Path) -> ModuleType:
+    """Return the benchmark that simulates how long jobs take."""
+    spec = importlib.util.spec_from_file_location("yield_models", project_root / "benchmarks" / "yield_models.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["yield_models"] = module
+    spec.loader.exec_module(module)
+    return module
 
 
 def generator(seed: int) -> np.random.Generator:
@@ -94,13 +103,13 @@ def test_the_grid_of_the_closed_form_is_that_of_the_server(nodes: int) -> None:
 
 
 @pytest.mark.parametrize("ratio", [5, 20, 100, 1000])
-def test_jobs_take_as_long_as_daly_says(ratio: float) -> None:
+def test_jobs_take_as_long_as_daly_says(ratio: float, study: ModuleType) -> None:
     """The mean is that without a dump at the end, within two intervals of confidence, and Daly's within 2 %."""
     mtbf = 1e5
     dump = mtbf / ratio
     interval = daly_interval(dump, mtbf)
     work = 100 * interval
-    times = completion_times(
+    times = study.completion_times(
         Resilience("checkpoint", interval, dump, dump), work=work, mtbf=mtbf, runs=400, generator=generator(2)
     )
     mean = Estimate.of(times)
@@ -110,13 +119,13 @@ def test_jobs_take_as_long_as_daly_says(ratio: float) -> None:
 
 
 @pytest.mark.parametrize("ratio", [5, 100])
-def test_no_other_interval_is_much_better_than_dalys(ratio: float) -> None:
+def test_no_other_interval_is_much_better_than_dalys(ratio: float, study: ModuleType) -> None:
     """Simulated with the same failures, the best of five intervals is less than 2 % better."""
     mtbf = 1e5
     dump = mtbf / ratio
     interval = daly_interval(dump, mtbf)
     means = {
-        factor: completion_times(
+        factor: study.completion_times(
             Resilience("checkpoint", interval * factor, dump, dump),
             work=60 * interval,
             mtbf=mtbf,
@@ -131,15 +140,17 @@ def test_no_other_interval_is_much_better_than_dalys(ratio: float) -> None:
 
 
 @pytest.mark.parametrize("ratio", [10, 100])
-def test_the_best_simulated_interval_is_dalys(ratio: float) -> None:
+def test_the_best_simulated_interval_is_dalys(ratio: float, study: ModuleType) -> None:
     """Within 2 % and two intervals of confidence; equal seeds give equal figures."""
     mtbf = 1e5
     dump = mtbf / ratio
-    best = best_interval(dump, dump, mtbf, runs=40, seed=3)
+    best = study.best_interval(dump, dump, mtbf, runs=40, seed=3)
 
     assert best.half < 0.06 * best.value
     assert abs(best.value - daly_interval(dump, mtbf)) < 0.02 * best.value + 2 * best.half
-    assert best_interval(dump, dump, mtbf, runs=2, seed=3) == best_interval(dump, dump, mtbf, runs=2, seed=3)
+    assert study.best_interval(dump, dump, mtbf, runs=2, seed=3) == study.best_interval(
+        dump, dump, mtbf, runs=2, seed=3
+    )
 
 
 def test_equal_seeds_give_equal_rows() -> None:
@@ -163,7 +174,7 @@ def test_rows_without_simulation() -> None:
     assert [row.best and row.best.failures for row in rows] == [0, 30, 30, 30, None, None, None, None]
 
 
-def test_what_cannot_be_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_simulated(monkeypatch: pytest.MonkeyPatch, study: ModuleType) -> None:
     """Too many failures, too few allocations, a job that never ends."""
     with pytest.raises(YieldError, match="5 failures cannot be tolerated"):
         yield_rows(Allocation(5, 1e6, 1.0, 1.0), [0.0], failures=5)
@@ -171,6 +182,6 @@ def test_what_cannot_be_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
         live("rigid", Allocation(5, 1e6, 1.0, 1.0), failures=5, lifetimes=2, generator=generator(1))
     with pytest.raises(YieldError, match="one allocation tells nothing"):
         live("rigid", Allocation(5, 1e6, 1.0, 1.0), failures=1, lifetimes=1, generator=generator(1))
-    monkeypatch.setattr(yield_study, "_MOST_ATTEMPTS", 100)
+    monkeypatch.setattr(study, "_MOST_ATTEMPTS", 100)
     with pytest.raises(YieldError, match="a job does not end: found 100 failures, one in 1 s, in 1000 s of work"):
-        completion_times(Resilience(), work=1000.0, mtbf=1.0, runs=1, generator=generator(1))
+        study.completion_times(Resilience(), work=1000.0, mtbf=1.0, runs=1, generator=generator(1))
