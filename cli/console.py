@@ -1,6 +1,5 @@
 """What the command line says besides its results: errors, and the log."""
 
-import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -19,12 +18,6 @@ if TYPE_CHECKING:
     from pipistrelle.server.setup import Setup
 
 _LEVELS: Final = ("WARNING", "INFO", "DEBUG")
-
-
-def relax_collector() -> None:
-    """Let the collector of cyclic garbage look less often: a run's loop makes none, and looking costs some percent."""
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 50)
 
 
 def import_numpy() -> None:

@@ -6,11 +6,12 @@ from typing import Any, Final
 
 import click
 
-from pipistrelle.cli.console import import_numpy, relax_collector
+from pipistrelle.cli.console import import_numpy
 from pipistrelle.cli.main import INTERRUPTED
 from pipistrelle.cli.options.parts import part_options
 from pipistrelle.cli.options.shared import DIALECT, hello_timeout
 from pipistrelle.schedulers.catalogue.names import is_ours
+from pipistrelle.studies.runs import seldom_collected
 from pipistrelle.studies.runs.policy import PolicySpec
 
 _ANYWHERE: Final = "tcp://*:"
@@ -77,7 +78,6 @@ def command(
 
     policy = PolicySpec(scheduler=name, **parts).make_policy(warn=not quiet)
     report: Callable[[str], Any] = (lambda text: None) if quiet else click.echo
-    relax_collector()
     serve: Callable[[], None]
     if bind is not None:
         from pipistrelle.schedulers.policy.batsim_runtime import BatsimRuntime
@@ -96,7 +96,8 @@ def command(
     else:
         raise click.UsageError("--connect ADDRESS|FILE is missing: where is the server?")
     try:
-        serve()
+        with seldom_collected():
+            serve()
     except KeyboardInterrupt:
         if not quiet:
             raise

@@ -4,6 +4,7 @@ from math import inf
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from pipistrelle.protocol.base.errors import printable
 from pipistrelle.server.begin import describe_run
@@ -146,9 +147,8 @@ def _unfinished(files: RunFiles, name: str, seen: Seen | None) -> JobLine:
             where=str(files.folder),
             hint="Nothing tells when it was submitted." if seen is None else None,
         )
-    job, start = seen.submitted[name], files.starts.get(name)
-    state = "SUBMITTED" if start is None else "RUNNING"
-    return JobLine(name, job.size, job.submit, job.submit, job.walltime, state, start, None)
+    start = files.starts.get(name)
+    return replace(seen.submitted[name], state="SUBMITTED" if start is None else "RUNNING", start=start)
 
 
 def _not_then(what: str, at: float, expected: str | None) -> ExplainError:

@@ -13,6 +13,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, printable
+from pipistrelle.server.engine.jobs import Labels
 from pipistrelle.server.outputs.folder import COMMAND_FILE, OUTPUT_PREFIX
 
 Floats = NDArray[np.float64]
@@ -28,7 +29,8 @@ class JobLine(Struct):
     """A job as the outputs tell of it; times in seconds, None where there is none.
 
     ``queued`` is the submit time that counts in the queue: of the first attempt, where a job that comes back has its
-    old place. ``requested`` is the walltime, None without one.
+    old place. ``requested`` is the walltime, None without one. ``labels`` are names as with `Job.labels`, None where
+    they are not known: the outputs alone do not tell them.
     """
 
     id: str
@@ -40,6 +42,7 @@ class JobLine(Struct):
     start: float | None
     end: float | None
     metadata: str = ""
+    labels: Labels | None = None
 
 
 class MachineStates(Struct):
@@ -237,11 +240,8 @@ def _jobs(folder: Path, origins: dict[str, float]) -> Iterator[tuple[str, JobLin
         "metadata",
     )
     for row in _rows(folder, "jobs.csv", *columns):
-        name, submit, requested = (
-            f"{row['workload_name']}!{row['job_id']}",
-            _number(row["submission_time"]),
-            _number(row["requested_time"]),
-        )
+        name, submit = f"{row['workload_name']}!{row['job_id']}", _number(row["submission_time"])
+        requested = _number(row["requested_time"])
         yield (
             name,
             JobLine(

@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from pipistrelle.studies.explain.files import Floats, JobLine, RunFiles
 from pipistrelle.studies.explain.replay import Look, Seen
@@ -126,10 +127,12 @@ def _others(files: RunFiles, seen: Seen | None) -> list[JobLine]:
     """Return all jobs that started, as far as is known when they were submitted."""
     found = [other for other in files.jobs.values() if other.start is not None]
     if seen is not None:
-        for name, job in seen.submitted.items():
-            if name not in files.jobs and name in files.starts:
-                start = files.starts[name]
-                found.append(JobLine(name, job.size, job.submit, job.submit, job.walltime, "RUNNING", start, None))
+        unfinished = {name: start for name, start in files.starts.items() if name not in files.jobs}
+        found += [
+            replace(job, state="RUNNING", start=unfinished[name])
+            for name, job in seen.submitted.items()
+            if name in unfinished
+        ]
     return found
 
 
@@ -209,12 +212,12 @@ def _held_back(seen: Seen, end: float) -> list[_Held]:
 
 def _took_room(passing: Passing, line: JobLine, seen: Seen, held: Sequence[_Held]) -> bool:
     """Tell whether a job that passed may have counted against a limit that kept the job back."""
-    mine, its = seen.submitted.get(line.id), seen.submitted.get(passing.job)
+    mine, its = (seen.submitted[name].labels if name in seen.submitted else None for name in (line.id, passing.job))
     if mine is None or its is None:
         return False
     ended = inf if passing.ended is None else passing.ended
     for one in held:
         since = passing.submitted if one.queued else passing.started
-        if since < one.end and one.begin < ended and all(mine.labels[at] == its.labels[at] for at in one.labels):
+        if since < one.end and one.begin < ended and all(mine[at] == its[at] for at in one.labels):
             return True
     return False

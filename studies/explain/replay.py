@@ -21,7 +21,7 @@ from pipistrelle.server.engine.jobs import Job, Labels
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.errors import Interrupted
 from pipistrelle.server.setup import Setup
-from pipistrelle.studies.explain.files import ExplainError, RunFiles
+from pipistrelle.studies.explain.files import ExplainError, JobLine, RunFiles
 from pipistrelle.studies.runs.connection import InProcess
 from pipistrelle.studies.runs.run import run
 from pipistrelle.studies.runs.spec import RunSpec
@@ -60,15 +60,6 @@ class Happening(Struct, frozen=True):
     units: int
 
 
-class Submitted(Struct, frozen=True):
-    """A job that joined the queue: submit time and walltime (s; None without one), and names as with `Job.labels`."""
-
-    submit: float
-    size: int
-    walltime: float | None
-    labels: Labels
-
-
 class Seen(Struct):
     """What came out of a replay.
 
@@ -81,7 +72,7 @@ class Seen(Struct):
     queued: float | None
     rejected: float | None
     happenings: list[Happening]
-    submitted: dict[str, Submitted]
+    submitted: dict[str, JobLine]
 
 
 class Witness:
@@ -210,7 +201,7 @@ class _Book(Observer):
         self._expected = iter(starts.items())
         self.queued: float | None = None
         self.rejected: float | None = None
-        self.jobs: dict[str, Submitted] = {}
+        self.jobs: dict[str, JobLine] = {}
         self.happenings: list[Happening] = []
         #: the first start that the run did not have
         self.astray: str | None = None
@@ -218,7 +209,9 @@ class _Book(Observer):
     def submitted(self, now: float, job: Job) -> None:
         """Note it."""
         walltime = None if job.walltime == inf else job.walltime
-        self.jobs[job.id] = Submitted(job.submit, job.size, walltime, job.labels or _NAMELESS)
+        self.jobs[job.id] = JobLine(
+            job.id, job.size, job.submit, job.submit, walltime, "SUBMITTED", None, None, labels=job.labels or _NAMELESS
+        )
         if job.id == self._job_id:
             self.queued = now
 

@@ -57,21 +57,15 @@ def maui_platform(nodes: Sequence[MauiNode], name: str, *, units: Units = "nodes
 
 def _pool(alike: list[MauiNode], number: int, taken: set[str], units: Units) -> Pool:
     node = alike[0]
-    properties: dict[str, Property] = {"processors_per_node": node.processors}
-    properties |= {
-        key: value
-        for key, value in (("memory_mb", node.memory), ("disk_mb", node.disk))
-        if value > 1  # 1 is the format's default
-    }
-    properties |= {
-        key: value
-        for key, value in (
-            ("system", node.system),
-            ("architecture", node.architecture),
-            ("features", " ".join(node.features)),
-        )
-        if value
-    }
+    told: tuple[tuple[str, Property, bool], ...] = (
+        ("processors_per_node", node.processors, True),
+        ("memory_mb", node.memory, node.memory > 1),  # 1 is the format's default
+        ("disk_mb", node.disk, node.disk > 1),
+        ("system", node.system, bool(node.system)),
+        ("architecture", node.architecture, bool(node.architecture)),
+        ("features", " ".join(node.features), bool(node.features)),
+    )
+    properties = {key: value for key, value, is_told in told if is_told}
     base = _ODD.sub("-", "-".join(node.features) or node.architecture).strip("-._")[:_LONGEST] or "nodes"
     name = base if base not in taken else f"{base}-{number + 1}"
     while name in taken:

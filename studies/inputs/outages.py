@@ -20,7 +20,6 @@ from pipistrelle.platforms.failures.text import FailureSpec, parse_failures
 from pipistrelle.protocol.base.errors import did_you_mean, shown
 from pipistrelle.protocol.base.lengths import parse_seconds
 from pipistrelle.studies.inputs.named import read_text
-from pipistrelle.traces.outages.load import load_outage_log
 from pipistrelle.traces.outages.log import OutageLog
 from pipistrelle.traces.outages.rows import iso_time
 
@@ -72,30 +71,6 @@ def _known(text: str) -> dict[str, Callable[[], FailureSpec]]:
     if name.endswith(".toml") and os.path.isfile(name):
         known[name] = lambda: parse_model(read_text(Path(name)), name).spec()
     return known
-
-
-def load_outages(
-    path: str | os.PathLike[str],
-    platform: Platform,
-    *,
-    only: str | None = None,
-    start: float | None = None,
-    repair: Durations | None = None,
-    seed: int = 0,
-    hosts: Sequence[str] | None = None,
-) -> Outages:
-    """Return the outages of a file in any format that `load_outage_log` reads, on a machine; see `on_machine`.
-
-    ``only`` names the class of nodes to take, as the system of LANL's table.
-
-    Raises
-    ------
-    PipistrelleError
-        if the file cannot be read, a row is malformed, or the outages do not suit the machine.
-    """
-    log = load_outage_log(path)
-    part = log.only(only) if only is not None else log
-    return on_machine(part, platform, start=start, repair=repair, seed=seed, hosts=hosts)
 
 
 def on_machine(

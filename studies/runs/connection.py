@@ -280,10 +280,5 @@ def _with_port(endpoint: str) -> str:
         raise EndpointError(f"there is no free port ({error.strerror or error})", where=endpoint) from None
 
 
-@contextmanager
-def _endpoint_or_private(endpoint: str | None) -> Iterator[str]:
-    if endpoint is not None:
-        yield endpoint
-    else:
-        with private_endpoint() as address:
-            yield address
+def _endpoint_or_private(endpoint: str | None) -> AbstractContextManager[str]:
+    return private_endpoint() if endpoint is None else nullcontext(endpoint)

@@ -1,9 +1,7 @@
 """A run from one call: its description in, figures and files out."""
 
-import gc
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +18,7 @@ from pipistrelle.server.outputs.once import prepare_folder
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.simulation import Result, simulate
 from pipistrelle.studies.inputs.named import load_platform, load_workload, platform_for
+from pipistrelle.studies.runs import seldom_collected
 from pipistrelle.studies.runs.connection import Connection, InProcess, deferred_interrupts
 from pipistrelle.studies.runs.pause import Pause
 from pipistrelle.studies.runs.reliability import load_reliability
@@ -78,11 +77,11 @@ def run(
         setup,
         spec,
         connection or InProcess(),
+        asked=msgspec.to_builtins(spec),
         out=out,
         outputs=outputs,
         observers=observers,
         check=check,
-        told=True,
         between=between,
         resume=resume,
     )
@@ -138,18 +137,16 @@ def _carry_out(
     spec: RunSpec,
     connection: Connection,
     *,
-    out: Path | None,
-    outputs: Outputs | None = None,
-    observers: Sequence[Observer],
+    between: Callable[[Pause], None] | None,
+    resume: dict[str, Any] | None,
     check: bool = True,
-    told: bool = False,
-    between: Callable[[Pause], None] | None = None,
-    resume: dict[str, Any] | None = None,
+    **ways: Any,
 ) -> Result:
-    if out is not None:
-        prepare_folder(out)
+    """Simulate; ``ways`` are those of `simulate` itself."""
+    if ways["out"] is not None:
+        prepare_folder(ways["out"])
     with (
-        _seldom_collected(),
+        seldom_collected(),
         deferred_interrupts() as interrupted,
         connection.open(spec, setup, interrupted) as transport,
     ):
@@ -157,28 +154,12 @@ def _carry_out(
             setup,
             transport,
             clock=time.perf_counter,
-            out=out,
-            outputs=outputs,
-            observers=observers,
-            asked=msgspec.to_builtins(spec) if told else None,
             resume=None if resume is None else lambda simulation: Pause(spec, simulation, transport).restore(resume),
             between=None if between is None else lambda simulation: between(Pause(spec, simulation, transport)),
+            **ways,
         )
     if check and isinstance(result.failure, Interrupted):  # who goes on after a failed run must not after this
         raise KeyboardInterrupt from result.failure
     if check and result.failure is not None:
         raise result.failure
     return result
-
-
-@contextmanager
-def _seldom_collected() -> Iterator[None]:
-    """Let the collector of cyclic garbage look less often: a run's loop makes none, and looking costs some percent."""
-    before = gc.get_threshold()
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 50)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
-        gc.unfreeze()

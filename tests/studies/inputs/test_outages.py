@@ -8,7 +8,7 @@ from pipistrelle.platforms.description import homogeneous
 from pipistrelle.platforms.failures.durations import Fixed
 from pipistrelle.platforms.failures.outage import Outage, OutageError, Outages, csv_chunks
 from pipistrelle.studies.failures.outage_summary import summarise
-from pipistrelle.studies.inputs.outages import clock_time, failure_plan, load_outages, on_machine
+from pipistrelle.studies.inputs.outages import clock_time, failure_plan, on_machine
 from pipistrelle.traces.outages.load import load_outage_log
 
 MACHINE = homogeneous(8, "eight")
@@ -46,7 +46,7 @@ rows = st.builds(
 def test_saved_outages_replay_to_the_same_bytes(saved, found):
     """What is written reads back as the same outages, and they are written as the same bytes."""
     outages = Outages.of(found)
-    again = load_outages(saved(text_of(outages)), MACHINE)
+    again = on_machine(load_outage_log(saved(text_of(outages))), MACHINE)
 
     assert again == outages
     assert text_of(again) == text_of(outages)
@@ -60,7 +60,7 @@ def test_a_models_stream_replays_to_the_same_bytes(saved):
     outages = plan.outages(7, YEAR)
 
     assert len(outages) > 100
-    assert text_of(load_outages(saved(text_of(outages)), MACHINE)) == text_of(outages)
+    assert text_of(on_machine(load_outage_log(saved(text_of(outages))), MACHINE)) == text_of(outages)
 
 
 def test_a_fitted_file_is_a_model(saved):
@@ -87,7 +87,7 @@ def test_errors_say_which_model(saved):
 def test_what_does_not_suit_the_machine_is_refused(saved, text, message):
     """Unknown nodes and overlaps are named by line."""
     with pytest.raises(OutageError) as caught:
-        load_outages(saved(text), MACHINE)
+        on_machine(load_outage_log(saved(text)), MACHINE)
 
     assert message in str(caught.value)
 
@@ -96,10 +96,10 @@ def test_names_are_numbered(saved):
     """Names that are no numbers count in natural order, or by the machine's own names if these are given."""
     path = saved("node,down,up\nn10,1,2\nn2,1,2\n")
 
-    assert load_outages(path, MACHINE).node.tolist() == [0, 1]
-    assert load_outages(path, MACHINE, hosts=["n2", "n3", "n10"]).node.tolist() == [0, 2]
+    assert on_machine(load_outage_log(path), MACHINE).node.tolist() == [0, 1]
+    assert on_machine(load_outage_log(path), MACHINE, hosts=["n2", "n3", "n10"]).node.tolist() == [0, 2]
     with pytest.raises(OutageError, match=r"'n10'.*Did you mean 'n1'"):
-        load_outages(path, MACHINE, hosts=["n2", "n1"])
+        on_machine(load_outage_log(path), MACHINE, hosts=["n2", "n1"])
 
 
 def test_time_0_of_a_log_with_dates(saved):
@@ -116,12 +116,12 @@ def test_time_0_of_a_log_with_dates(saved):
 
 def test_the_log_of_lanl_replays(traces_dir, saved):
     """System 20's 2,478 failures, of which 14 overlap, become 2,464 outages, and these replay to the same bytes."""
-    outages = load_outages(next(traces_dir.glob("LA-UR-05-7318*")), homogeneous(512, "20"), only="20")
+    outages = on_machine(load_outage_log(next(traces_dir.glob("LA-UR-05-7318*"))).only("20"), homogeneous(512, "20"))
 
     assert len(outages) == 2464
     assert outages.node.max() == 509
-    assert text_of(load_outages(saved(text_of(outages)), homogeneous(512, "20"))) == text_of(outages)
-    whole = load_outages(next(traces_dir.glob("LA-UR-05-7318*")), homogeneous(5007, "all"))
+    assert text_of(on_machine(load_outage_log(saved(text_of(outages))), homogeneous(512, "20"))) == text_of(outages)
+    whole = on_machine(load_outage_log(next(traces_dir.glob("LA-UR-05-7318*"))), homogeneous(5007, "all"))
     assert len(whole) == 23_580
 
 
@@ -130,11 +130,11 @@ def test_the_lives_of_titan_replay(traces_dir):
     path = next(traces_dir.glob("Titan-GPU-lives*"))
     titan = homogeneous(18_688, "titan")
     with pytest.raises(OutageError, match=r"does not say when outages end.*Give --repair"):
-        load_outages(path, titan)
+        on_machine(load_outage_log(path), titan)
 
-    outages = load_outages(path, titan, repair=Fixed(3600.0))
+    outages = on_machine(load_outage_log(path), titan, repair=Fixed(3600.0))
     assert len(outages) == 5631
-    assert load_outages(path, titan, repair=Fixed(3600.0)) == outages
+    assert on_machine(load_outage_log(path), titan, repair=Fixed(3600.0)) == outages
 
 
 def test_a_summary(saved):
