@@ -10,7 +10,7 @@ from click.core import ParameterSource
 from pipistrelle.cli.console import configure_log, import_numpy, progress_observers
 from pipistrelle.cli.guard import FilledPath, refuse_overwriting
 from pipistrelle.cli.options.fields import added, options_of
-from pipistrelle.cli.options.shared import decision_timeout, hello_timeout
+from pipistrelle.cli.options.shared import timeout_option
 from pipistrelle.studies.runs.spec import BatsimSpec, RunSpec
 
 #: {option that cannot be honoured: why}, Batsim 4's first, then those that it has no more
@@ -151,8 +151,8 @@ def _own(*names: str) -> Callable[[_C], _C]:
 @click.option("-q", "--quiet", is_flag=True, help="The same as --verbosity quiet.")
 @click.option("--dump-execution-context", is_flag=True, help="Print a JSON object of socket and prefix, run nothing.")
 @_own("bandwidth")
-@hello_timeout("the scheduler (not of Batsim's)")
-@decision_timeout(" (not of Batsim's)")
+@timeout_option("hello", "the scheduler (not of Batsim's)")
+@timeout_option("decision", "each reply (not of Batsim's)")
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version.")
 @click.pass_context
 def command(ctx: click.Context, /, dump_execution_context: bool, quiet: bool, **options: Any) -> None:

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -12,12 +12,15 @@ from pipistrelle.protocol.base.log import logger, prepare_log
 
 if TYPE_CHECKING:
     from loguru import Logger
+    from rich.console import Console
     from rich.text import Text
 
     from pipistrelle.server.engine.observers import Observer
     from pipistrelle.server.setup import Setup
 
 _LEVELS: Final = ("WARNING", "INFO", "DEBUG")
+#: columns that a text keeps on a narrow terminal
+_LEAST_TEXT: Final = 12
 
 
 def import_numpy() -> None:
@@ -99,3 +102,33 @@ def plain(text: str, style: str = "") -> "Text":
     from rich.text import Text  # most errors are said without it
 
     return Text(printable(text), style)
+
+
+def show(console: "Console", text: str, style: str = "") -> None:
+    """Print a line, which a narrow terminal wraps as it likes."""
+    console.print(plain(text, style), soft_wrap=True)
+
+
+def print_table(
+    console: "Console", title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], texts: Collection[str]
+) -> None:
+    """Print a heading, and rows below each other: the columns ``texts`` on the left, numbers on the right.
+
+    No cell is ever shortened but the last, if it is a text, on a terminal that is too narrow. A row of fewer cells than
+    there are columns is a remark.
+    """
+    lines = [[plain(cell) for cell in row] for row in (columns, *rows)]
+    whole = [line for line in lines if len(line) == len(columns)]
+    widths = [max(cell.cell_len for cell in column) for column in zip(*whole, strict=True)]
+    if console.is_terminal and columns[-1] in texts:
+        widths[-1] = min(widths[-1], max(console.width - sum(widths[:-1]) - 2 * len(widths), _LEAST_TEXT))
+    show(console, title, "bold")
+    for line in lines:
+        if len(line) == len(columns):
+            for name, cell, width in zip(columns, line, widths, strict=True):
+                cell.overflow = "ellipsis"
+                cell.align("left" if name in texts else "right", width)
+        together = plain("  ").join([plain(""), *line])
+        together.rstrip()
+        together.stylize("dim" if line is lines[0] else "")
+        console.print(together, soft_wrap=True)

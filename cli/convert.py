@@ -8,7 +8,7 @@ import click
 
 from pipistrelle.cli.console import import_numpy
 from pipistrelle.cli.guard import FilledPath, refuse_overwriting
-from pipistrelle.cli.options.shared import LOG_TIMEZONE, LOG_UNITS
+from pipistrelle.cli.options.shared import reading_options
 from pipistrelle.traces.logs.kinds import Units
 
 if TYPE_CHECKING:
@@ -18,10 +18,8 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("sources", metavar="IN...", nargs=-1, required=True)
 @click.argument("target", metavar="OUT", type=FilledPath(path_type=Path, dir_okay=False))
-@click.option("--sort", is_flag=True, help="Accept an SWF log whose submit times are not ascending, and sort it.")
+@reading_options
 @click.option("--clean", "cleaned", is_flag=True, help="Leave out the jobs that cannot run, and say how many and why.")
-@LOG_UNITS
-@LOG_TIMEZONE
 @click.option("--renumber", is_flag=True, help="Give the jobs the ids 1, 2, ... by submit time; dependencies follow.")
 def command(
     sources: Sequence[str],

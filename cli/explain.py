@@ -1,7 +1,6 @@
 """``pipistrelle explain``: why a job of a run waited."""
 
 import json
-from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -13,9 +12,6 @@ from pipistrelle.protocol.base.lengths import seconds_of
 def _moment(ctx: click.Context, param: click.Parameter, text: str | None) -> float | None:
     if text is None:
         return None
-    with suppress(ValueError):
-        if float(text) == 0:  # a time, if no length of time
-            return 0.0
     try:
         return seconds_of(text.removesuffix(" s"))
     except ValueError as error:

@@ -1,14 +1,13 @@
 """Why a job waited, as text on the terminal."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from math import inf
 from typing import Final, TypeVar
 
-from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 
-from pipistrelle.cli.console import plain
-from pipistrelle.protocol.base.errors import printable
+from pipistrelle.cli.console import print_table, show
 from pipistrelle.studies.explain.explanation import Explanation, Sample
 from pipistrelle.studies.explain.limits import Stretch
 from pipistrelle.studies.explain.passing import Passing
@@ -18,8 +17,6 @@ from pipistrelle.studies.explain.words import WORDS, duration
 #: rows of a table; the rest is in the JSON
 _MOST_ROWS: Final = 30
 _MOST_SAMPLES: Final = 8
-#: columns that a text keeps on a narrow terminal
-_LEAST_TEXT: Final = 12
 _SHORT: Final = {
     "dependency": "kept back by its dependency",
     "class": "limit of its class",
@@ -37,10 +34,7 @@ _T = TypeVar("_T")
 
 def print_explanation(explanation: Explanation, at: float | None, look: Look | None, console: Console) -> None:
     """Print the answer in one sentence, then what it is made of; with ``at`` (s) that moment alone."""
-
-    def say(text: str, style: str = "") -> None:
-        console.print(plain(text, style), soft_wrap=True)
-
+    say = partial(show, console)
     say(explanation.answer, "bold")
     walltime = "no walltime" if explanation.requested is None else f"walltime {duration(explanation.requested)}"
     started = "" if explanation.started is None else f", started {explanation.started:.10g} s"
@@ -94,9 +88,9 @@ def _print_moment(explanation: Explanation, at: float, look: Look | None, consol
         for name, value in (look.terms or {}).items():
             lines.append(f"{name}: {value:.10g}")
     since = "" if look is None or look.time == at else f", as the scheduler left it at {look.time:.10g} s"
-    console.print(plain(f"At {at:.10g} s{since}:"), soft_wrap=True)
+    show(console, f"At {at:.10g} s{since}:")
     for line in lines:
-        console.print(plain(f"  {line}"), soft_wrap=True)
+        show(console, f"  {line}")
 
 
 def _print_timeline(stretches: Sequence[Stretch], console: Console) -> None:
@@ -111,8 +105,7 @@ def _print_timeline(stretches: Sequence[Stretch], console: Console) -> None:
         "priority": lambda one: _range(one.priority, " > "),
     }
     columns = {name: cell for name, cell in columns.items() if any(map(cell, stretches))}
-    rows = [None if one is None else [cell(one) for cell in columns.values()] for one in _ends(stretches, _MOST_ROWS)]
-    _print_table("What limited it", list(columns), rows, len(stretches), "limited by", console)
+    _print_table("What limited it", columns, stretches, console)
 
 
 def _limited_by(one: Stretch) -> str:
@@ -146,32 +139,33 @@ def _print_priorities(samples: Sequence[Sample], console: Console) -> None:
     for one in _few(samples):
         values = [f"{one.terms[name]:.8g}" if name in one.terms else "" for name in names]
         rows.append([f"{one.time:.10g}", "" if one.place is None else f"{one.place:,}", *values])
-    _print_table("Priority", ["at, s", "place", *names], rows, len(samples), None, console)
+    print_table(console, "Priority", ["at, s", "place", *names], rows, ())
     if idle:
-        console.print(plain(f"  always 0: {', '.join(idle)}"), soft_wrap=True)
+        show(console, f"  always 0: {', '.join(idle)}")
 
 
 def _print_passed_by(passed_by: Sequence[Passing], console: Console) -> None:
     """Print who passed the job, first those that may have delayed it."""
-    rows: list[list[str] | None] = []
-    for one in _ends(sorted(passed_by, key=lambda one: not one.may_delay), _MOST_ROWS):
-        if one is None:
-            rows.append(None)
-            continue
-        rows.append(
-            [
-                one.job,
-                f"{one.size:,}",
-                "none" if one.requested is None else duration(one.requested),
-                f"{one.submitted:.10g}",
-                f"{one.started:.10g}",
-                "" if one.ended is None else f"{one.ended:.10g}",
-                "maybe" if one.may_delay else "no",
-                one.why,
-            ]
-        )
-    columns = ["job", "units", "walltime", "submitted, s", "started, s", "ended, s", "delay", "why"]
-    _print_table("Passed by", columns, rows, len(passed_by), "why", console)
+    columns: dict[str, Callable[[Passing], str]] = {
+        "job": lambda one: one.job,
+        "units": lambda one: f"{one.size:,}",
+        "walltime": lambda one: "none" if one.requested is None else duration(one.requested),
+        "submitted, s": lambda one: f"{one.submitted:.10g}",
+        "started, s": lambda one: f"{one.started:.10g}",
+        "ended, s": lambda one: "" if one.ended is None else f"{one.ended:.10g}",
+        "delay": lambda one: "maybe" if one.may_delay else "no",
+        "why": lambda one: one.why,
+    }
+    _print_table("Passed by", columns, sorted(passed_by, key=lambda one: not one.may_delay), console)
+
+
+def _print_table(title: str, columns: Mapping[str, Callable[[_T], str]], all_: Sequence[_T], console: Console) -> None:
+    """Print a row for each of some, without those in the middle of many."""
+    rows = [
+        [f"... {len(all_) - _MOST_ROWS:,} more (--json)"] if one is None else [cell(one) for cell in columns.values()]
+        for one in _ends(all_, _MOST_ROWS)
+    ]
+    print_table(console, title, list(columns), rows, ("job", "limited by", "why"))
 
 
 def _units(count: int) -> str:
@@ -205,39 +199,3 @@ def _range(values: tuple[float | None, float | None] | None, sign: str) -> str:
 
 def _in_brackets(text: str) -> str:
     return f" ({text})" if text else ""
-
-
-def _print_table(
-    title: str,
-    columns: Sequence[str],
-    rows: Sequence[Sequence[str] | None],
-    whole: int,
-    text: str | None,
-    console: Console,
-) -> None:
-    """Print rows below each other; no cell is ever shortened but the last, on a terminal that is too narrow.
-
-    Names stand on the left, as does column ``text``, numbers on the right. A row None stands for those left out of
-    ``whole``.
-    """
-    cells = [list(columns), *([printable(cell) for cell in row] for row in rows if row is not None)]
-    widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
-    room = console.width - sum(widths[:-1]) - 2 * len(widths)
-    if console.is_terminal and columns[-1] == text:
-        widths[-1] = min(widths[-1], max(room, _LEAST_TEXT))
-
-    def say(row: Sequence[str], style: str = "") -> None:
-        line = ""
-        for name, cell, width in zip(columns, row, widths, strict=True):
-            shown = cell if cell_len(cell) <= width else set_cell_size(cell, width - 1) + "\N{HORIZONTAL ELLIPSIS}"
-            gap = " " * (width - cell_len(shown))
-            line += f"  {shown}{gap}" if name in (text, "job") else f"  {gap}{shown}"
-        console.print(plain(line.rstrip(), style), soft_wrap=True)
-
-    console.print(plain(title, "bold"), soft_wrap=True)
-    say(columns, "dim")
-    for row in rows:
-        if row is None:
-            console.print(f"  ... {whole - _MOST_ROWS:,} more (--json)", soft_wrap=True)
-        else:
-            say([printable(cell) for cell in row])

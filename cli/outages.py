@@ -1,22 +1,40 @@
 """``pipistrelle outages``: making, describing and fitting streams of failures."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from pipistrelle.cli.console import import_numpy, print_facts
 from pipistrelle.cli.guard import FilledPath, refuse_overwriting
-from pipistrelle.cli.options.fields import PositiveNumber
+from pipistrelle.cli.options.fields import added, options_of, together
+from pipistrelle.cli.options.shared import output_option
 from pipistrelle.studies.failures import MODELS
+from pipistrelle.studies.runs.spec import RunSpec
 
 if TYPE_CHECKING:
     from pipistrelle.traces.outages.log import OutageLog
 
-_CLASS = click.option("--class", "only", metavar="NAME", help="Take one class of nodes: a system of LANL's, ...")
-_BEGIN = click.option("--begin", metavar="TIME", help="Take what begins from then on: a date, or a time after time 0.")
-_NUMBERS = click.option("--numbers", metavar="SET", help="Take the nodes with these numbers, as '0-255 300'.")
-_END = click.option("--end", metavar="TIME", help="Take what begins before then; nodes were watched until then.")
+_MODELS: Final = options_of(
+    RunSpec,
+    {
+        "failures": "MODEL\t'exponential,smtbf=24h', 'weibull,mtbf=10250h,shape=0.7', a name ('lanl-20') or a fitted "
+        "TOML file; several add up.",
+        "repair": "TIME|MODEL\t'5d', 'exponential,mttr=1h', ...; default: the model's own.",
+        "seed": "Equal seeds give equal bytes.",
+        "reliability_factor": "Multiply all rates of failure.",
+        "platform": "NAME|FILE\tMachine, as for 'run'.",
+    },
+    names={"platform": "-p"},
+)
+_MODELS[0].required = True
+#: what chooses a part of a log; a command has it as keywords for `_part`
+_part_options: Final = together(
+    click.option("--class", "only", metavar="NAME", help="Take one class of nodes: a system of LANL's, ..."),
+    click.option("--numbers", metavar="SET", help="Take the nodes with these numbers, as '0-255 300'."),
+    click.option("--begin", metavar="TIME", help="Take what begins from then on: a date, or a time after time 0."),
+    click.option("--end", metavar="TIME", help="Take what begins before then; nodes were watched until then."),
+)
 
 
 @click.group()
@@ -25,34 +43,10 @@ def command() -> None:
 
 
 @command.command("generate")
-@click.option(
-    "--failures",
-    required=True,
-    multiple=True,
-    metavar="MODEL",
-    help="'exponential,smtbf=24h', 'weibull,mtbf=10250h,shape=0.7', a name ('lanl-20') or a fitted TOML file; "
-    "several add up.",
-)
-@click.option("--repair", metavar="TIME|MODEL", help="'5d', 'exponential,mttr=1h', ...; default: the model's own.")
-@click.option("-p", "--platform", metavar="NAME|FILE", help="Machine, as for 'run'.")
+@added(_MODELS)
 @click.option("--nodes", type=click.IntRange(1, 10_000_000), help="Number of alike nodes, instead of a platform.")
 @click.option("--horizon", required=True, metavar="TIME", help="How long: '1y', '90d', '24h', ...")
-@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Equal seeds give equal bytes.")
-@click.option(
-    "--reliability-factor",
-    "factor",
-    type=PositiveNumber(),
-    default=1.0,
-    show_default=True,
-    help="Multiply all rates of failure.",
-)
-@click.option(
-    "-o",
-    "--output",
-    type=FilledPath(path_type=Path, dir_okay=False),
-    required=True,
-    help="CSV file to write, also with .gz or .xz.",
-)
+@output_option("CSV file to write, also with .gz or .xz.")
 def generate_command(
     failures: tuple[str, ...],
     repair: str | None,
@@ -60,7 +54,7 @@ def generate_command(
     nodes: int | None,
     horizon: str,
     seed: int,
-    factor: float,
+    reliability_factor: float,
     output: Path,
 ) -> None:
     """Write the outages of failure models as CSV: node, down, up, cause; times in seconds."""
@@ -79,7 +73,7 @@ def generate_command(
     refuse_overwriting([platform, *(text.partition(",")[0] for text in failures)], [output])
     machine = load_platform(platform) if platform is not None else homogeneous(nodes or 1, "nodes")
     seconds = parse_seconds(horizon, "horizon")
-    plan = failure_plan(failures, machine, parse_durations(repair) if repair is not None else None, factor)
+    plan = failure_plan(failures, machine, parse_durations(repair) if repair is not None else None, reliability_factor)
     outages = plan.outages(seed, seconds)
     write_trace(output, csv_chunks(outages))
     click.echo(f"{len(outages):,} outages of {machine.nodes:,} nodes written to {output}")
@@ -87,11 +81,8 @@ def generate_command(
 
 @command.command("show")
 @click.argument("file", metavar="FILE", type=FilledPath())
-@_CLASS
-@_NUMBERS
-@_BEGIN
-@_END
-def show_command(file: str, only: str | None, numbers: str | None, begin: str | None, end: str | None) -> None:
+@_part_options
+def show_command(file: str, **part: str | None) -> None:
     """Describe the outages in FILE: rates, hazard, clustering, repairs, and a picture.
 
     Formats: node,down,up,cause CSV, LANL's LA-UR-05-7318, Titan's GPU lives, Batsim's events, 'sacctmgr show event',
@@ -101,15 +92,12 @@ def show_command(file: str, only: str | None, numbers: str | None, begin: str | 
     from pipistrelle.studies.failures.outage_summary import summarise
     from pipistrelle.traces.outages.load import load_outage_log
 
-    print_facts(summarise(_part(load_outage_log(file), only, numbers, begin, end)))
+    print_facts(summarise(_part(load_outage_log(file), **part)))
 
 
 @command.command("fit")
 @click.argument("file", metavar="FILE", type=FilledPath())
-@_CLASS
-@_NUMBERS
-@_BEGIN
-@_END
+@_part_options
 @click.option("--nodes", type=click.IntRange(min=1), help="Nodes watched in all, if some never had an outage.")
 @click.option(
     "--model",
@@ -128,18 +116,9 @@ def show_command(file: str, only: str | None, numbers: str | None, begin: str | 
 @click.option("--age", metavar="TIME", help="How long the model's nodes have been up at time 0; default: new.")
 @click.option("--name", metavar="TEXT", help="Name of the model; default: the file's.")
 @click.option("--description", metavar="TEXT", default="", help="What the model is of, in a line.")
-@click.option(
-    "-o",
-    "--output",
-    type=FilledPath(path_type=Path, dir_okay=False),
-    help="TOML file to write; default: standard output.",
-)
+@output_option("TOML file to write; default: standard output.", required=False)
 def fit_command(
     file: str,
-    only: str | None,
-    numbers: str | None,
-    begin: str | None,
-    end: str | None,
     nodes: int | None,
     model: str,
     confidence: float,
@@ -147,6 +126,7 @@ def fit_command(
     name: str | None,
     description: str,
     output: Path | None,
+    **part: str | None,
 ) -> None:
     """Fit a failure model to the outages in FILE, by maximum likelihood, and write it as TOML for --failures."""
     import_numpy()
@@ -158,7 +138,7 @@ def fit_command(
     from pipistrelle.traces.outages.load import load_outage_log
 
     refuse_overwriting([file], [output])
-    log = _part(load_outage_log(file), only, numbers, begin, end)
+    log = _part(load_outage_log(file), **part)
     if nodes is not None:
         log = log.with_silent(nodes)
     with said_of("--age"):
@@ -167,7 +147,7 @@ def fit_command(
         log,
         name=name or log.name,
         description=description,
-        source=_source(log, only, numbers),
+        source=_source(log, part["only"], part["numbers"]),
         model=model,
         confidence=confidence,
         age=up_for,

@@ -1,14 +1,13 @@
 """The live progress bar, an observer of the engine."""
 
 import time
-from datetime import UTC, datetime
 from typing import Final
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Column
-from rich.text import Text
 
+from pipistrelle.protocol.base.lengths import date_text
 from pipistrelle.protocol.fields import EndReason
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
@@ -17,14 +16,6 @@ from pipistrelle.server.engine.observers import Observer
 _INSTANTS: Final = 64
 _REFRESH_S: Final = 0.1
 _DAY_S: Final = 86400
-
-
-class _RateColumn(ProgressColumn):
-    def render(self, task: Task) -> Text:
-        """Show events per second of wall-clock time."""
-        elapsed = task.elapsed or 0.0
-        rate = task.fields["events"] / elapsed if elapsed > 0 else 0.0
-        return Text(f"{rate:,.0f} events/s")
 
 
 class ProgressBar(Observer):
@@ -47,13 +38,14 @@ class ProgressBar(Observer):
             BarColumn(bar_width=None),
             TextColumn("{task.completed:,.0f}/{task.total:,.0f} jobs"),
             TextColumn("queue {task.fields[queue]:,}"),
-            _RateColumn(Column(no_wrap=True)),  # it is the bar that gives way in a narrow terminal
+            # It is the bar that gives way in a narrow terminal.
+            TextColumn("{task.fields[rate]:,.0f} events/s", table_column=Column(no_wrap=True)),
             TimeElapsedColumn(Column(no_wrap=True)),
             console=console,
             auto_refresh=False,
             transient=True,
         )
-        self._task = self._progress.add_task("", total=jobs, date="", queue=0, events=0)
+        self._task = self._progress.add_task("", total=jobs, date="", queue=0, rate=0.0)
         self._queue = 0
         self._done = 0
         self._events = 0
@@ -93,18 +85,16 @@ class ProgressBar(Observer):
         self._progress.stop()
 
     def _draw(self, now: float) -> None:
-        self._progress.update(
-            self._task, completed=self._done, date=date_text(now, self._epoch), queue=self._queue, events=self._events
-        )
+        elapsed = self._progress.tasks[0].elapsed
+        rate = self._events / elapsed if elapsed else 0.0
+        date = clock_text(now, self._epoch)
+        self._progress.update(self._task, completed=self._done, date=date, queue=self._queue, rate=rate)
         self._progress.refresh()
 
 
-def date_text(now: float, epoch: float | None) -> str:
+def clock_text(now: float, epoch: float | None) -> str:
     """Return simulated time as a UTC date if time 0 has one, else as days and hours."""
-    if epoch is not None:
-        try:
-            return datetime.fromtimestamp(epoch + now, UTC).strftime("%Y-%m-%d %H:%M")
-        except (OverflowError, ValueError, OSError):
-            pass
+    if epoch is not None and (date := date_text(epoch + now)) is not None:
+        return date
     days, rest = divmod(int(now), _DAY_S)
     return f"day {days:,} {rest // 3600:02d}:{rest % 3600 // 60:02d}"

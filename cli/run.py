@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from click.core import ParameterSource
 
-from pipistrelle.cli.console import import_numpy, progress_observers
-from pipistrelle.cli.guard import FilledPath, output_files, refuse_overwriting
+from pipistrelle.cli.console import import_numpy
+from pipistrelle.cli.guard import FilledPath, output_files
 from pipistrelle.cli.options.parts import part_options
 from pipistrelle.cli.options.reliability import reliability_options
 from pipistrelle.cli.options.shared import SPEC_FILE, described, simulation_options
+from pipistrelle.cli.simulate import read_inputs, simulate
 from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean
 from pipistrelle.schedulers.catalogue.names import is_ours, is_policy_name, registered
 from pipistrelle.studies.runs.policy import PLACEHOLDER, short_name, split_words
@@ -93,15 +94,10 @@ def command(
 
     from pipistrelle.server.outputs.once import prepare_folder
     from pipistrelle.studies.runs.connection import Connection, InProcess, WithChild, check_scheduler
-    from pipistrelle.studies.runs.run import run
-    from pipistrelle.studies.runs.setup import load_setup
-    from pipistrelle.studies.runs.spec import RunSpec
-    from pipistrelle.studies.runs.spec_file import read_spec, with_digests
 
     if words is not None and not any(PLACEHOLDER in word for word in words):
         raise _unknown(words[0])
-    spec = RunSpec() if spec_file is None else read_spec(spec_file)
-    spec = described(ctx, spec if words is None else spec.without_policy(), options)
+    spec = described(ctx, spec_file, options, decides=words is None)
     if words is not None:
         spec = replace(spec, scheduler=tuple(words))
     alone = spec.batsim is not None and spec.batsim.no_sched
@@ -112,13 +108,9 @@ def command(
     policy = None if alone or spec.program is not None else spec.make_policy()
     if options["allow_remote"] and options["endpoint"] is None:
         raise click.UsageError("--allow-remote goes with --endpoint: a private socket is never remote.")
-    named = None if spec_file is None else str(spec_file)
-    refuse_overwriting([named, *spec.inputs], [*(output_files(out) if out is not None else ()), timings])
-    spec = with_digests(spec)
-    setup = load_setup(spec)
+    spec, setup = read_inputs(spec, spec_file, [*(output_files(out) if out is not None else ()), timings])
     name = short_name(spec.scheduler if policy is not None else spec.program or "none")
     folder = prepare_folder(out) if out is not None else _new_folder(setup, name)
-    observers = progress_observers(setup, progress)
     connection: Connection
     if in_process or alone:
         connection = InProcess(policy)
@@ -126,15 +118,12 @@ def command(
         verbose = ctx.find_root().params["verbose"]
         connection = WithChild(**options, verbose=verbose, name=name if policy is None else policy.name)
     try:
-        result = run(spec, connection=connection, out=folder, observers=observers, setup=setup, check=False)
+        simulate(spec, setup, connection, folder, progress=progress, timings=timings)
     except (PipistrelleError, KeyboardInterrupt):
-        if out is None:  # the scheduler never came: the folder that was made for the run is of no use
+        if out is None:  # of no use if the scheduler never came: then nothing is in it
             with suppress(OSError):
                 folder.rmdir()
         raise
-    from pipistrelle.cli.summary import report  # not needed before there is something to show
-
-    report(result, setup, folder, timings)
 
 
 def _check_in_process(ctx: click.Context, spec: "RunSpec", connection: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ import click
 from pipistrelle.cli.console import import_numpy
 from pipistrelle.cli.main import INTERRUPTED
 from pipistrelle.cli.options.parts import part_options
-from pipistrelle.cli.options.shared import DIALECT, hello_timeout
+from pipistrelle.cli.options.shared import dialect_option, timeout_option
 from pipistrelle.schedulers.catalogue.names import is_ours
 from pipistrelle.studies.runs import seldom_collected
 from pipistrelle.studies.runs.policy import PolicySpec
@@ -19,7 +19,7 @@ _ANYWHERE: Final = "tcp://*:"
 
 @click.command()
 @click.argument("name")
-@DIALECT
+@dialect_option
 @click.option(
     "--connect",
     metavar="ADDRESS|FILE",
@@ -33,7 +33,7 @@ _ANYWHERE: Final = "tcp://*:"
 )
 @click.option("--allow-remote", is_flag=True, help="Allow a --bind that other machines can reach.")
 @part_options
-@hello_timeout("a server")
+@timeout_option("hello", "a server")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing unless something is wrong.")
 @click.pass_context
 def command(

@@ -9,10 +9,11 @@ from typing import Any
 
 import click
 
-from pipistrelle.cli.console import import_numpy, progress_observers
-from pipistrelle.cli.guard import FilledPath, output_files, refuse_overwriting
+from pipistrelle.cli.console import import_numpy
+from pipistrelle.cli.guard import FilledPath, output_files
 from pipistrelle.cli.options.reliability import reliability_options
 from pipistrelle.cli.options.shared import SPEC_FILE, described, simulation_options
+from pipistrelle.cli.simulate import read_inputs, simulate
 
 
 @click.command()
@@ -58,12 +59,8 @@ def command(
     # Here, not above: help needs none of these.
     from pipistrelle.server.outputs.once import prepare_folder
     from pipistrelle.studies.runs.connection import Connecting, Connection, Listening
-    from pipistrelle.studies.runs.run import run
-    from pipistrelle.studies.runs.setup import load_setup
-    from pipistrelle.studies.runs.spec import RunSpec
-    from pipistrelle.studies.runs.spec_file import read_spec, with_digests
 
-    spec = described(ctx, (RunSpec() if spec_file is None else read_spec(spec_file)).without_policy(), options)
+    spec = described(ctx, spec_file, options, decides=False)
     allow_remote, endpoint = options.pop("allow_remote"), options.pop("endpoint")
     if spec.dialect == "batsim":
         if connect is None:
@@ -76,10 +73,7 @@ def command(
         raise click.UsageError("--connect goes with --dialect batsim; else the server listens, at --endpoint.")
     elif allow_remote and endpoint is None:
         raise click.UsageError("--allow-remote goes with --endpoint: a private socket is never remote.")
-    named = None if spec_file is None else str(spec_file)
-    refuse_overwriting([named, *spec.inputs], [*output_files(out), timings])
-    spec = with_digests(spec)
-    setup = load_setup(spec)
+    spec, setup = read_inputs(spec, spec_file, [*output_files(out), timings])
     prepare_folder(out)
     _refuse_living(out / "connection.json")
 
@@ -98,11 +92,7 @@ def command(
         connection = Connecting(endpoint=connect, announce=announce, **options)
     else:
         connection = Listening(endpoint=endpoint, allow_remote=allow_remote, announce=announce, **options)
-    observers = progress_observers(setup, progress)
-    result = run(spec, connection=connection, out=out, observers=observers, setup=setup, check=False)
-    from pipistrelle.cli.summary import report  # not needed before there is something to show
-
-    report(result, setup, out, timings)
+    simulate(spec, setup, connection, out, progress=progress, timings=timings)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from msgspec import UNSET
 from rich.console import Console
 from rich.table import Table
 
-from pipistrelle.cli.console import plain
+from pipistrelle.cli.console import show
 from pipistrelle.server.errors import OutputFailed
 from pipistrelle.server.outputs.once import to_json, write_output
 from pipistrelle.server.setup import Setup
@@ -46,7 +46,7 @@ def print_summary(result: Result, setup: Setup, out: Path | None, console: Conso
     machine = setup.platform
     name = result.scheduler.name[:_SHOWN_NAME]
     title = f"{setup.name} on {machine.name} ({machine.units:,} units), {name}"
-    console.print(plain(title, "bold"), soft_wrap=True)
+    show(console, title, "bold")
     table = Table()
     table.add_column("figure")
     table.add_column("value", justify="right")
@@ -92,9 +92,9 @@ def print_summary(result: Result, setup: Setup, out: Path | None, console: Conso
     if summary.reason != "completed":
         # A failure's message follows as an error; that of a STOP or horizon is no error.
         message = f" ({summary.message})" if summary.reason in ("stopped", "horizon") else ""
-        console.print(plain(f"ended early: {summary.reason}{message}"), soft_wrap=True)
+        show(console, f"ended early: {summary.reason}{message}")
     if out is not None:
-        console.print(plain(f"outputs in {out}"), soft_wrap=True)
+        show(console, f"outputs in {out}")
 
 
 def _percent(share: float | None) -> float | None:

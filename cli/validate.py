@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from pipistrelle.cli.console import print_error, print_facts
-from pipistrelle.cli.options.shared import LOG_TIMEZONE, LOG_UNITS
+from pipistrelle.cli.options.shared import reading_options
 from pipistrelle.platforms import catalogue as platforms
 from pipistrelle.platforms.classes import JobClass
 from pipistrelle.platforms.describe import describe as describe_pools
@@ -34,9 +34,7 @@ from pipistrelle.traces.workload import decimal_text
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE|NAME...")
-@click.option("--sort", is_flag=True, help="Accept a log whose submit times are not ascending.")
-@LOG_UNITS
-@LOG_TIMEZONE
+@reading_options
 def command(files: Sequence[str], sort: bool, units: Units, timezone: str | None) -> int:
     """Say what each FILE is, what is in it, and what is wrong with it.
 

@@ -1,20 +1,20 @@
 """``pipistrelle yield``: what spares, or going on with fewer nodes, give an application that waits for its nodes."""
 
 import json
-import re
 from typing import Any, Final
 
 import click
+from rich.console import Console
 
+from pipistrelle.cli.console import print_table
 from pipistrelle.platforms.failures.yield_model import MOST_NODES, Allocation, YieldError
-from pipistrelle.protocol.base.errors import printable
-from pipistrelle.protocol.base.lengths import UNITS, parse_seconds
+from pipistrelle.protocol.base.lengths import parse_seconds
 from pipistrelle.studies.failures.lifetimes import Estimate, WaitRow, YieldRow, wait_rows, yield_rows
+from pipistrelle.studies.inputs.named import said_of
+from pipistrelle.studies.workloads.options import parse_factor
 from pipistrelle.traces.resilience import parse_resilience
 
 _HOUR: Final = 3600.0
-_ZERO: Final = re.compile(r"0+(?:\.0*)?\s*([a-z]*)", re.ASCII)
-_SHARE: Final = re.compile(r"(\d{1,3}(?:\.\d*)?|\.\d+)\s*(%?)", re.ASCII)
 
 
 @click.command()
@@ -92,9 +92,8 @@ def _print(allocation: Allocation, exact: bool, rows: list[YieldRow], bounds: li
         f"{allocation.nodes:,} nodes, a failure in {_hours(allocation.mtbf_of_all)}; "
         f"dump {allocation.dump:g} s, read {allocation.read:g} s, every {allocation.interval:.0f} s of work"
     )
-    click.echo(f"\nyield, {'exact' if exact else 'to the first order'}")
-    head = ["wait", "application", "spares", "% of nodes", "yield %"]
-    lines = [head + (["simulated %"] if rows and rows[0].simulated else [])]
+    head = ["wait", "application", "spares", "% of nodes", "yield %", *(["simulated %"] if rows[0].simulated else [])]
+    lines = []
     for row in rows:
         line = [
             _hours(row.wait),
@@ -104,25 +103,18 @@ def _print(allocation: Allocation, exact: bool, rows: list[YieldRow], bounds: li
             f"{100 * row.share:.2f}",
         ]
         lines.append(line + ([_around(row.simulated)] if row.simulated else []))
-    _print_columns(lines)
+    click.echo()
+    console = Console(highlight=False, emoji=False)
+    print_table(console, f"yield, {'exact' if exact else 'to the first order'}", head, lines, ("application",))
     if bounds:
-        click.echo("\nlargest wait for a yield")
-        lines = [["yield", "application", "spares", "wait"]]
+        click.echo()
+        lines = []
         for bound in bounds:
             best = bound.best
             figures = ["-", "none"] if best is None else [f"{best.failures:,}", _hours(best.wait)]
             lines.append([f"{100 * bound.target:g} %", bound.shape or "no spares", *figures])
-        _print_columns(lines)
-
-
-def _print_columns(lines: list[list[str]]) -> None:
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    for line in lines:
-        cells = [
-            text.ljust(width) if number == 1 else text.rjust(width)
-            for number, (text, width) in enumerate(zip(line, widths, strict=True))
-        ]
-        click.echo("  ".join(cells).rstrip())
+        columns = ["yield", "application", "spares", "wait"]
+        print_table(console, "largest wait for a yield", columns, lines, ("application",))
 
 
 def _document(allocation: Allocation, form: str, rows: list[YieldRow], bounds: list[WaitRow]) -> dict[str, Any]:
@@ -166,17 +158,12 @@ def _around(estimate: Estimate) -> str:
 
 def _time(text: str, option: str) -> float:
     """Return a time in seconds, which may be 0 in any unit; the error names the option."""
-    zero = _ZERO.fullmatch(text.strip())
-    return 0.0 if zero and (zero[1] or "s") in UNITS else parse_seconds(text, f"time of {option}")
+    return parse_seconds(text, f"time of {option}", or_zero=True)
 
 
 def _share(text: str) -> float:
-    found = _SHARE.fullmatch(text.strip())
-    if found is None:
-        raise YieldError(
-            "a yield cannot be read", where="--target", expected="a share, as 89% or 0.89", found=repr(printable(text))
-        )
-    return float(found[1]) / (100 if found[2] else 1)
+    with said_of("--target"):
+        return parse_factor(text, "yield")
 
 
 def _failures(text: str, nodes: int) -> int:

@@ -1,16 +1,14 @@
 """What a workload is like, as lines for a reader: format, span, sizes, times, load, and what cannot be simulated."""
 
-from datetime import UTC, datetime, timedelta
-
 import numpy as np
 
+from pipistrelle.protocol.base.lengths import date_text
 from pipistrelle.traces.clean import clean, count_overruns
 from pipistrelle.traces.logs.labels import dependency_column
 from pipistrelle.traces.workload import Floats, Ints, Workload, decimal_text, label_column
 
 #: {label: what it is called here}, for those that are counted if the log has them in words
 _FURTHER = {"group": "groups", "account": "accounts", "queue": "queues", "qos": "QOS"}
-_UNIX = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def describe(workload: Workload) -> list[tuple[str, str]]:
@@ -75,13 +73,8 @@ def _span_text(workload: Workload) -> str:
     first, last = float(workload.submit.min()), float(workload.submit.max())
     span = last - first
     text = f"{span / 86400:.1f} days" if span >= 86400 else f"{decimal_text(span)} s"
-    if workload.epoch is None:
-        return f"{text}, from {decimal_text(first)} s to {decimal_text(last)} s"
-    try:
-        dates = [
-            (_UNIX + timedelta(seconds=workload.epoch + time)).strftime("%Y-%m-%d %H:%M") for time in (first, last)
-        ]
-    except OverflowError:  # beyond the year 9999
+    dates = None if workload.epoch is None else [date_text(workload.epoch + time) for time in (first, last)]
+    if dates is None or None in dates:
         return f"{text}, from {decimal_text(first)} s to {decimal_text(last)} s"
     return f"{text}, from {dates[0]} to {dates[1]} UTC"
 

@@ -56,11 +56,25 @@ def options_of(
 
 
 def added(options: list[click.Option]) -> Callable[[_C], _C]:
-    """Return what adds options to the function of a command, as click's own decorators do."""
+    """Return what adds options to a command, or to the function of one, as click's own decorators do."""
 
     def add(function: _C) -> _C:
         made: Any = function
+        if isinstance(made, click.Command):
+            made.params += options
+            return function
         made.__click_params__ = [*getattr(function, "__click_params__", []), *reversed(options)]
+        return function
+
+    return add
+
+
+def together(*adders: Callable[[Any], Any]) -> Callable[[_C], _C]:
+    """Return what adds what each of these adds, in their order in the help."""
+
+    def add(function: _C) -> _C:
+        for one in reversed(adders):
+            function = one(function)
         return function
 
     return add

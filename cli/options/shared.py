@@ -2,29 +2,18 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from typing import Any, Final, TypeVar
 
 import click
 from click.core import ParameterSource
+from msgspec.structs import replace
 
 from pipistrelle.cli.guard import FilledPath
-from pipistrelle.cli.options.fields import PositiveNumber
+from pipistrelle.cli.options.fields import PositiveNumber, added, options_of, together
 from pipistrelle.studies.runs import DECISION_TIMEOUT, HELLO_TIMEOUT
-from pipistrelle.traces.logs.kinds import Units
-
-if TYPE_CHECKING:
-    from pipistrelle.studies.runs.spec import RunSpec
+from pipistrelle.studies.runs.spec import RunSpec
 
 _C = TypeVar("_C", bound=Callable[..., Any])
-
-
-DIALECT = click.option(
-    "--dialect",
-    type=click.Choice(["native", "batsim"]),
-    default="native",
-    show_default=True,
-    help="Which protocol to speak: ours, or that of Batsim 3 and 4, where it is the scheduler that listens.",
-)
 
 
 def _the_only(context: click.Context, param: click.Parameter, values: tuple[str, ...]) -> Any:
@@ -46,36 +35,45 @@ def _steps(context: click.Context, param: click.Parameter, texts: tuple[str, ...
     return parse_transform(texts, context)
 
 
-def hello_timeout(whom: str) -> Callable[[_C], _C]:
-    """Return the option that says how long to wait for a peer."""
-    return _timeout("hello", HELLO_TIMEOUT, whom)
-
-
-def decision_timeout(note: str = "") -> Callable[[_C], _C]:
-    """Return the option that says how long to wait for each reply."""
-    return _timeout("decision", DECISION_TIMEOUT, f"each reply{note}")
-
-
-def _timeout(what: str, default: float, whom: str) -> Callable[[_C], _C]:
-    text = f"How long to wait for {whom}."
+def timeout_option(what: str, whom: str) -> Callable[[_C], _C]:
+    """Return the option that says how long to wait: for a peer (``hello``), or for each reply (``decision``)."""
     return click.option(
-        f"--{what}-timeout", type=PositiveNumber(), default=default, show_default=True, metavar="SECONDS", help=text
+        f"--{what}-timeout",
+        type=PositiveNumber(),
+        default=HELLO_TIMEOUT if what == "hello" else DECISION_TIMEOUT,
+        show_default=True,
+        metavar="SECONDS",
+        help=f"How long to wait for {whom}.",
     )
 
 
 SPEC_FILE = click.argument("spec_file", metavar="[SPEC]", required=False, type=FilledPath(path_type=Path))
-LOG_UNITS = click.option(
-    "--units",
-    type=click.Choice(get_args(Units)),
-    default="nodes",
-    show_default=True,
-    help="What sizes count in a log of PBS, Slurm or Maui.",
-)
-LOG_TIMEZONE = click.option(
-    "--timezone", metavar="ZONE", help="Zone of such a log's clock, as Europe/Prague; default: UTC."
-)
+_READING: Final = {
+    "sort": "Accept an SWF log whose submit times are not ascending, and sort it.",
+    "units": "What sizes count in a log of PBS, Slurm or Maui.",
+    "timezone": "ZONE\tZone of such a log's clock, as Europe/Prague; default: UTC.",
+}
+_SAID: Final = {
+    "transform": "STEP\tChange the workload first, as 'pipistrelle workload' does: 'scale --load 0.9'; repeatable.",
+    "until": "TIME\tEnd the run then, whatever still runs or waits: '30d' after time 0 or a date; default: at its end.",
+    "strict": "End the run, with exit code 3, at the first illegal decision.",
+}
+_DIALECT: Final = {
+    "dialect": "Which protocol to speak: ours, or that of Batsim 3 and 4, where it is the scheduler that listens."
+}
+reading_options: Final = added(options_of(RunSpec, _READING))
+sort_option: Final = added(options_of(RunSpec, {"sort": _READING["sort"]}))
+dialect_option: Final = added(options_of(RunSpec, _DIALECT))
 
-_SIMULATION = (
+
+def output_option(text: str, *, required: bool = True) -> Callable[[_C], _C]:
+    """Return the option that names the file to write."""
+    kind = FilledPath(path_type=Path, dir_okay=False)
+    return click.option("-o", "--output", type=kind, required=required, help=text)
+
+
+#: what says which simulation to run
+simulation_options: Final = together(
     click.option(
         "-p",
         "--platform",
@@ -95,23 +93,9 @@ _SIMULATION = (
         show_default=True,
         help="Jobs: a bundled workload ('list workloads') or a file: SWF, Batsim's JSON, a centre's log; also packed.",
     ),
-    click.option("--sort", is_flag=True, help="Accept an SWF log whose submit times are not ascending, and sort it."),
-    LOG_UNITS,
-    LOG_TIMEZONE,
-    click.option(
-        "--transform",
-        metavar="STEP",
-        multiple=True,
-        callback=_steps,
-        help="Change the workload first, as 'pipistrelle workload' does: 'scale --load 0.9'; may be repeated.",
-    ),
-    click.option(
-        "--until",
-        metavar="TIME",
-        help="End the run then, whatever still runs or waits: '30d' after time 0, or a date; default: at its end.",
-    ),
-    click.option("--strict", is_flag=True, help="End the run, with exit code 3, at the first illegal decision."),
-    DIALECT,
+    reading_options,
+    added(options_of(RunSpec, _SAID, {"transform": _steps})),
+    dialect_option,
     click.option(
         "--endpoint",
         metavar="ADDRESS",
@@ -119,8 +103,8 @@ _SIMULATION = (
         "default: a private Unix socket.",
     ),
     click.option("--allow-remote", is_flag=True, help="Allow an endpoint that other machines can reach."),
-    hello_timeout("a scheduler"),
-    decision_timeout(),
+    timeout_option("hello", "a scheduler"),
+    timeout_option("decision", "each reply"),
     click.option(
         "--timings",
         type=FilledPath(path_type=Path, dir_okay=False),
@@ -132,28 +116,20 @@ _SIMULATION = (
 )
 
 
-def simulation_options(function: _C) -> _C:
-    """Add what says which simulation to run."""
-    for option in reversed(_SIMULATION):
-        function = option(function)
-    return function
-
-
-def described(context: click.Context, base: "RunSpec", options: dict[str, Any]) -> "RunSpec":
-    """Return a run with what the command line says of it in the place of what ``base`` says.
+def described(context: click.Context, base: Path | None, options: dict[str, Any], *, decides: bool = True) -> RunSpec:
+    """Return a run with what the command line says of it in the place of what the file ``base`` says, if there is one.
 
     What describes the run is taken out of ``options``; what stays is how it is carried out. Who names a scheduler
-    beside a description does not want the parts and options of the other one.
+    beside a description does not want the parts and options of the other one; without ``decides`` nobody does.
     """
-    from msgspec.structs import replace
+    from pipistrelle.studies.runs.spec_file import read_spec  # help needs it not
 
-    names = [name for name in options if name in base.__struct_fields__]
+    spec = RunSpec() if base is None else read_spec(base)
+    names = [name for name in options if name in spec.__struct_fields__]
     values = {name: options.pop(name) for name in names}
     given = {
         name: value
         for name, value in values.items()
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
     }
-    if "scheduler" in given:
-        base = base.without_policy()
-    return replace(base, **given)
+    return replace(spec if decides and "scheduler" not in given else spec.without_policy(), **given)

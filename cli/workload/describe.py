@@ -1,19 +1,20 @@
 """``pipistrelle workload describe``: what a workload is like, as tables, JSON and pictures."""
 
 import json
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipistrelle.cli.console import plain, print_facts
+from pipistrelle.cli.console import print_facts, print_table, show
 from pipistrelle.cli.guard import FilledPath, refuse_overwriting
+from pipistrelle.cli.options.shared import sort_option
 
 # The steps of `pipistrelle workload`, and help, need none of these.
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
 _QUANTITIES = (("size", "size, units"), ("runtime", "run time"), ("walltime", "requested time"))
 _SPREAD = (
@@ -30,7 +31,7 @@ _SPREAD = (
 
 @click.command("describe")
 @click.argument("source", metavar="IN")
-@click.option("--sort", is_flag=True, help="Accept an SWF log whose submit times are not ascending, and sort it.")
+@sort_option
 @click.option("--units", type=click.IntRange(1, 2**31), help="The machine's size; default: what the workload says.")
 @click.option("--timezone", metavar="ZONE", help="Zone of hours and weekdays; default: the trace's, else UTC.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
@@ -66,57 +67,62 @@ def describe_command(
     if figures["runnable"]:
         _print_tables(figures, console)
     if picture is not None:
-        console.print(plain(f"picture in {picture}"), soft_wrap=True)
+        show(console, f"picture in {picture}")
 
 
 def _print_tables(figures: dict[str, Any], console: "Console") -> None:
     from pipistrelle.studies.workloads.pictures import arrivals_text
 
-    table = _table("Spread of the jobs that can run", "", *(name for _, name in _QUANTITIES))
-    for row, name in _SPREAD:
-        table.add_row(name, *(_value(figures[key][row], key) for key, _ in _QUANTITIES))
-    console.print(table)
-    if figures["accuracy"] is not None:
-        console.print(_accuracy(figures["accuracy"]))
+    def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+        console.print()
+        print_table(console, title, columns, rows, columns[:1])
+
+    spread = [[name, *(_value(figures[key][row], key) for key, _ in _QUANTITIES)] for row, name in _SPREAD]
+    table("Spread of the jobs that can run", ["", *(name for _, name in _QUANTITIES)], spread)
+    if (accuracy := figures["accuracy"]) is not None:
+        table("Run time over requested time", ["up to", "jobs", "%"], _accuracy(accuracy["classes"]))
+        show(console, f"  mean {accuracy['ratio']['mean']:.3f}, median {accuracy['ratio']['median']:.3f}")
     for name, top in figures["busiest"].items():
-        table = _table(f"{name}: {top['values']:,} in all", name, "jobs", "% of jobs", "% of unit-seconds")
+        rows = []
         for line in top["top"]:
             share = line["share_of_work"]
             of_jobs = f"{100 * line['jobs'] / figures['runnable']:.1f}"
-            work = "-" if share is None else f"{100 * share:.1f}"
-            table.add_row(plain(line["value"]), f"{line['jobs']:,}", of_jobs, work)
-        console.print(table)
-    console.print(_sizes(figures["by_size_and_runtime"]))
+            rows.append([line["value"], f"{line['jobs']:,}", of_jobs, "-" if share is None else f"{100 * share:.1f}"])
+        table(f"{name}: {top['values']:,} in all", [name, "jobs", "% of jobs", "% of unit-seconds"], rows)
+    grid = figures["by_size_and_runtime"]
+    columns = ["units", *map(_below, grid["runtimes_below"]), "all"]
+    table("Jobs by size and run time, %", columns, _sizes(grid))
     if figures["arrivals"] is not None:
-        console.print(plain(f"Submissions by weekday and hour ({figures['zone']}), darker is more", "bold"))
-        for line in arrivals_text(figures["arrivals"]):
-            console.print(plain(line), soft_wrap=True)
+        console.print()
+        show(console, f"Submissions by weekday and hour ({figures['zone']}), darker is more", "bold")
+        for text in arrivals_text(figures["arrivals"]):
+            show(console, text)
 
 
-def _accuracy(accuracy: dict[str, Any]) -> "Table":
-    """Return how much of their requested time jobs use."""
-    table = _table("Run time over requested time", "up to", "jobs", "%")
-    classes = accuracy["classes"]
+def _accuracy(classes: list[dict[str, Any]]) -> list[list[str]]:
+    """Return how much of their requested time jobs use, a row for each class."""
     total = sum(line["jobs"] for line in classes)
-    for line in classes:
-        bound = "more: killed" if line["up_to"] is None else f"{line['up_to']:g}"
-        table.add_row(bound, f"{line['jobs']:,}", f"{100 * line['jobs'] / total:.1f}")
-    table.caption = f"mean {accuracy['ratio']['mean']:.3f}, median {accuracy['ratio']['median']:.3f}"
-    return table
+    return [
+        [
+            "more: killed" if line["up_to"] is None else f"{line['up_to']:g}",
+            f"{line['jobs']:,}",
+            f"{100 * line['jobs'] / total:.1f}",
+        ]
+        for line in classes
+    ]
 
 
-def _sizes(grid: dict[str, Any]) -> "Table":
+def _sizes(grid: dict[str, Any]) -> list[list[str]]:
     """Return the jobs by size and run time, in percent."""
     import numpy as np
 
     from pipistrelle.studies.workloads.summary import shares
 
     share = shares(np.array(grid["counts"], dtype=np.int64))
-    table = _table("Jobs by size and run time, %", "units", *(_below(name) for name in grid["runtimes_below"]), "all")
-    for name, line in zip(grid["sizes"], share, strict=True):
-        table.add_row(name, *map(_percent, line), _percent(line.sum()))
-    table.add_row("all", *map(_percent, share.sum(axis=0)), _percent(share.sum()))
-    return table
+    return [
+        [name, *map(_percent, line), _percent(line.sum())]
+        for name, line in zip([*grid["sizes"], "all"], [*share, share.sum(axis=0)], strict=True)
+    ]
 
 
 def _below(name: str) -> str:
@@ -135,13 +141,3 @@ def _value(value: float | None, key: str) -> str:
 
         return time_text(value)
     return f"{value:,.0f}" if value.is_integer() else f"{value:,.2f}"
-
-
-def _table(title: str, *columns: str) -> "Table":
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    table = Table(title=title, title_justify="left", title_style="bold", caption_justify="left", box=SIMPLE_HEAD)
-    for number, column in enumerate(columns):
-        table.add_column(column, justify="right" if number else "left", no_wrap=True)
-    return table

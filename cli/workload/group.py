@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
-from pipistrelle.cli.guard import FilledPath
 from pipistrelle.cli.options.fields import PositiveNumber
+from pipistrelle.cli.options.shared import output_option
 from pipistrelle.cli.workload.describe import describe_command
 from pipistrelle.cli.workload.edit import copy_step, filter_step, merge_step, scale_step, shuffle_step
 from pipistrelle.cli.workload.steps import StepGroup
@@ -40,13 +40,7 @@ for _command in (describe_command, filter_step, scale_step, merge_step, shuffle_
     show_default=True,
     help="Offered load: unit-seconds of the jobs over those of the machine.",
 )
-@click.option(
-    "-o",
-    "--output",
-    type=FilledPath(path_type=Path, dir_okay=False),
-    required=True,
-    help="File to write: .swf or .json, also with .gz or .xz.",
-)
+@output_option("File to write: .swf or .json, also with .gz or .xz.")
 def generate_command(jobs: int, units: int, seed: int, load: float, output: Path) -> None:
     """Generate a workload with daily and weekly cycles, and write it."""
     from pipistrelle.traces.errors import counted

@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Final
 
 import click
 
-from pipistrelle.cli.guard import FilledPath, refuse_overwriting
+from pipistrelle.cli.guard import refuse_overwriting
 from pipistrelle.cli.options.fields import options_of
+from pipistrelle.cli.options.shared import output_option, sort_option
 from pipistrelle.protocol.base.errors import did_you_mean, printable
 from pipistrelle.studies.inputs.named import load_workload
 from pipistrelle.studies.workloads.steps import AnyStep, Merge
@@ -44,18 +44,12 @@ class StepCommand(click.Command):
     def __init__(self, form: type[AnyStep], text: str, texts: Mapping[str, str], **names: str) -> None:
         name = form.__name__.lower()
         several = form is Merge
-        output = click.Option(
-            ["-o", "--output"],
-            type=FilledPath(path_type=Path, dir_okay=False),
-            help="File to write: .swf, .json, .sacct or .maui, also with .gz or .xz.",
-        )
         sources = click.Argument(
             ["sources"], metavar="IN..." if several else "IN", nargs=-1 if several else 1, required=False
         )
-        sort = click.Option(
-            ["--sort"], is_flag=True, help="Accept an SWF log whose submit times are not ascending, and sort it."
-        )
-        super().__init__(name, params=[sources, sort, output, *options_of(form, texts, names=names)], help=text)
+        super().__init__(name, params=[sources, *options_of(form, texts, names=names)], help=text)
+        sort_option(self)
+        output_option("File to write: .swf, .json, .sacct or .maui, also with .gz or .xz.", required=False)(self)
         self._form = form
         STEPS[name] = self
 

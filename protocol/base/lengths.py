@@ -1,7 +1,8 @@
-"""Lengths of time as users write them: ``24h``, ``90 s``, ``1.5e3``."""
+"""Lengths of time as users write them: ``24h``, ``90 s``, ``1.5e3``; dates as they read them."""
 
 import math
 import re
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
 
 from pipistrelle.protocol.base.errors import PipistrelleError, shown
@@ -19,15 +20,26 @@ UNITS: Final = {
 }
 #: a number, and what may be a unit
 QUANTITY: Final = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z]*)")
+_UNIX: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _CLOCK: Final = re.compile(r"([0-9]{1,9}):([0-5][0-9])(?::([0-5][0-9]))?")
+
+
+def date_text(seconds: float, zone: tzinfo = UTC) -> str | None:
+    """Return a Unix time as a date to the minute, as ``1996-09-23 14:00``; None if no calendar has it."""
+    try:
+        return (_UNIX + timedelta(seconds=seconds)).astimezone(zone).strftime("%Y-%m-%d %H:%M")
+    except (OverflowError, ValueError):  # before the year 1, beyond 9999, or no number
+        return None
 
 
 class LengthError(PipistrelleError):
     """A text is no length of time."""
 
 
-def parse_seconds(text: str, what: str = "length of time") -> float:
+def parse_seconds(text: str, what: str = "length of time", *, or_zero: bool = False) -> float:
     """Return a length of time in seconds: a number and one of `UNITS`, seconds if there is none.
+
+    ``or_zero`` lets 0 pass, in any unit.
 
     Raises
     ------
@@ -42,6 +54,8 @@ def parse_seconds(text: str, what: str = "length of time") -> float:
         known = list(UNITS)
         raise LengthError(f"a {what} has an unknown unit", expected=f"one of {', '.join(known)}", found=shown(unit))
     seconds = float(number) * UNITS[unit or "s"]
+    if or_zero and seconds == 0:
+        return 0.0
     if not seconds > 0 or not math.isfinite(seconds):
         raise LengthError(f"a {what} is not above zero", expected="a finite time above 0", found=shown(text))
     return seconds
@@ -63,11 +77,8 @@ def seconds_of(span: float | str, what: str | None = None) -> float:
     if clock is not None:
         hours, minutes, seconds = (int(part or 0) for part in clock.groups())
         return float(hours * 3600 + minutes * 60 + seconds)
-    zero = QUANTITY.fullmatch(span.strip())  # no length, but what stands for none of it, as a decay-time of 0h
-    if zero is not None and float(zero[1]) == 0.0 and (not zero[2] or zero[2] in UNITS):
-        return 0.0
     try:
-        return parse_seconds(span)
+        return parse_seconds(span, or_zero=True)  # a decay-time of 0h stands for none
     except LengthError as error:
         wanted = error.expected if what is None else f"{error.expected}, for '{what}'"
         raise ValueError(f"expected {wanted}, found {error.found}") from None

@@ -9,6 +9,7 @@ import math
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from pipistrelle.platforms.failures.fitted import Fitted, FittedModel
@@ -66,7 +67,7 @@ def fit_log(
         source=source,
         nodes=len(log.nodes),
         confidence=confidence,
-        failures=_with_age(best, age),
+        failures=replace(best, age=age),
         repair=fit_repair(lengths, confidence) if lengths.size >= 2 and np.unique(lengths).size >= 2 else None,
     )
 
@@ -288,12 +289,6 @@ def _counted(lives: Lives, least: int) -> tuple[int, float]:
             hint="Take a longer part of the log.",
         )
     return failures, float((lives.left - lives.entered).sum())
-
-
-def _with_age(fit: Fitted, age: float) -> Fitted:
-    import msgspec
-
-    return msgspec.structs.replace(fit, age=age)
 
 
 def _scipy(part: str) -> Any:

@@ -1,11 +1,11 @@
 """What a log of outages is like, as lines for a reader: rates, hazard, clustering, repairs, and a picture in text."""
 
-from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pipistrelle.protocol.base.lengths import date_text
 from pipistrelle.traces.outages.log import Lives, OutageLog
 
 Floats = NDArray[np.float64]
@@ -63,10 +63,7 @@ def clock_text(log: OutageLog, time: float) -> str:
     """Return a time of the log's clock: a date, or how long after time 0."""
     if not log.absolute:
         return time_text(time)
-    try:
-        return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=time)).strftime("%Y-%m-%d %H:%M")
-    except OverflowError:  # beyond the year 9999
-        return f"{time:g} s"
+    return date_text(time) or f"{time:g} s"
 
 
 def _span(log: OutageLog) -> str:

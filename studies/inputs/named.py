@@ -135,17 +135,16 @@ def load_workload(name: str, *, sort: bool = False, units: Units = "nodes", time
         when there is neither, or the file is wrong.
     """
     if name in workloads.names():
-        bundled = workloads.load_bundled(name)
-        _refuse_idle_options(bundled, units, timezone)
-        return bundled
-    if not os.path.exists(name):
+        workload = workloads.load_bundled(name)
+    elif os.path.exists(name):
+        require_text(name)
+        workload = load(Path(name), sort=sort, units=units, timezone=timezone)
+    else:
         raise InputError(
             f"there is no workload '{name}'",
             expected="a bundled workload or a file (SWF, Batsim's JSON, a centre's log; also .gz or .xz)",
             hint=did_you_mean(name, list(workloads.names())),
         )
-    require_text(name)
-    workload = load(Path(name), sort=sort, units=units, timezone=timezone)
     _refuse_idle_options(workload, units, timezone)
     return workload
 

@@ -206,4 +206,4 @@ def clock_time(log: OutageLog, text: str) -> float:
                 "a time cannot be read", expected="a date, as 2017-01-29 or '2017-01-29 08:00'", found=shown(text)
             )
         return time
-    return parse_seconds(text, "time") if text.strip() != "0" else 0.0
+    return parse_seconds(text, "time", or_zero=True)

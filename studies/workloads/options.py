@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, tzinfo
 from typing import Final, NamedTuple, TypeVar
 from zoneinfo import ZoneInfo
 
@@ -90,26 +90,12 @@ def trace_time(workload: Workload, text: str, zone: tzinfo) -> float:
     return seconds - workload.epoch
 
 
-def date_text(workload: Workload, time: float, zone: tzinfo) -> str | None:
-    """Return the date of a time of the trace, None if it has no dates, or none that a calendar has."""
-    if workload.epoch is None:
-        return None
-    try:
-        return (_UNIX + timedelta(seconds=workload.epoch + time)).astimezone(zone).strftime("%Y-%m-%d %H:%M")
-    except OverflowError:
-        return None
-
-
 def signed_seconds(text: str, what: str = "length of time") -> float:
     """Return a length of time in seconds, as `parse_seconds` reads it; 0 and negative ones are allowed."""
     words = text.strip()
     sign = -1.0 if words.startswith("-") else 1.0
     plain = words.removeprefix("-").removeprefix("+") if words[:2] not in ("+-", "-+") else words
-    number = re.fullmatch(rf"({_NUMBER.pattern})\s*[a-z]*", plain)
-    if number is not None and float(number[1]) == 0:
-        parse_seconds(plain.replace(number[1], "1", 1), what)  # for the unit
-        return 0.0
-    return sign * parse_seconds(plain, what)
+    return sign * parse_seconds(plain, what, or_zero=True) or 0.0
 
 
 def parse_range(text: str, parse: Callable[[str], float], what: str) -> Range:

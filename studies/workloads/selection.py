@@ -10,10 +10,8 @@ from numpy.typing import NDArray
 from pipistrelle.protocol.base.errors import did_you_mean, quoted
 from pipistrelle.studies.inputs.named import InputError
 from pipistrelle.studies.workloads import FIELDS
-from pipistrelle.studies.workloads.options import Range, parse_share
-from pipistrelle.traces.clean import clean
+from pipistrelle.studies.workloads.options import Range
 from pipistrelle.traces.logs.labels import named_column
-from pipistrelle.traces.transforms.cut import keep, sample
 from pipistrelle.traces.workload import Workload, label_column
 
 #: more values than these are not listed
@@ -59,50 +57,6 @@ class Conditions:
             mask &= _having(workload, name, wanted)
         result: NDArray[np.bool_] = mask
         return result
-
-
-def choose(
-    workload: Workload,
-    conditions: Conditions,
-    *,
-    invert: bool = False,
-    runnable: bool = False,
-    first: int | None = None,
-    last: int | None = None,
-    share: str | None = None,
-    rng: np.random.Generator,
-) -> Workload:
-    """Return the jobs of a workload that are wanted, in its order.
-
-    Parameters
-    ----------
-    conditions
-        what they fulfil, or with `invert` do not.
-    runnable
-        leave out those that cannot run on the trace's machine, and sort the others by submit time and id: `clean`.
-    first, last
-        take so many from the beginning or from the end of what is left then.
-    share
-        take a random number or percentage of what is left then.
-    rng
-        the only source of chance.
-
-    Raises
-    ------
-    PipistrelleError
-        if a condition makes no sense for the log, or no job is left.
-    """
-    mask = conditions.mask(workload)
-    chosen = keep(workload, ~mask if invert else mask)
-    if runnable:
-        ids = set(clean(chosen, chosen.machine_size)[0].ids)
-        chosen = keep(chosen, np.array([job in ids for job in chosen.ids], dtype=np.bool_))
-        chosen = clean(chosen, chosen.machine_size)[0]
-    if first is not None:
-        chosen = keep(chosen, np.arange(min(first, len(chosen)), dtype=np.int64))
-    if last is not None:
-        chosen = keep(chosen, np.arange(max(0, len(chosen) - last), len(chosen), dtype=np.int64))
-    return chosen if share is None else sample(chosen, parse_share(share, len(chosen)), rng)
 
 
 def _having(workload: Workload, name: str, wanted: Sequence[str]) -> NDArray[np.bool_]:

@@ -85,9 +85,19 @@ class Filter(Step, frozen=True, kw_only=True):
 
     def apply(self, workload: "Workload") -> "Workload":
         """Return those jobs; ids and submit times stay."""
-        from pipistrelle.studies.workloads.options import parse_range, parse_units, signed_seconds, trace_time, zone_of
-        from pipistrelle.studies.workloads.selection import Conditions, choose
-        from pipistrelle.traces.transforms.cut import from_zero
+        import numpy as np
+
+        from pipistrelle.studies.workloads.options import (
+            parse_range,
+            parse_share,
+            parse_units,
+            signed_seconds,
+            trace_time,
+            zone_of,
+        )
+        from pipistrelle.studies.workloads.selection import Conditions
+        from pipistrelle.traces.clean import clean
+        from pipistrelle.traces.transforms.cut import from_zero, keep, sample
 
         named = {
             name: [one for text in texts for one in text.split(",")]
@@ -120,16 +130,18 @@ class Filter(Step, frozen=True, kw_only=True):
             walltime=bound(self.walltime, signed_seconds, "range of requested times"),
             fields=named,
         )
-        chosen = choose(
-            workload,
-            conditions,
-            invert=self.invert,
-            runnable=self.clean,
-            first=self.first,
-            last=self.last,
-            share=self.sample,
-            rng=_rng(self.seed),
-        )
+        mask = conditions.mask(workload)
+        chosen = keep(workload, ~mask if self.invert else mask)
+        if self.clean:
+            ids = set(clean(chosen, chosen.machine_size)[0].ids)
+            chosen = keep(chosen, np.array([job in ids for job in chosen.ids], dtype=np.bool_))
+            chosen = clean(chosen, chosen.machine_size)[0]
+        if self.first is not None:
+            chosen = keep(chosen, np.arange(min(self.first, len(chosen)), dtype=np.int64))
+        if self.last is not None:
+            chosen = keep(chosen, np.arange(max(0, len(chosen) - self.last), len(chosen), dtype=np.int64))
+        if self.sample is not None:
+            chosen = sample(chosen, parse_share(self.sample, len(chosen)), _rng(self.seed))
         return from_zero(chosen) if self.rebase else chosen
 
 

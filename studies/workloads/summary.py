@@ -8,8 +8,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pipistrelle.protocol.base.lengths import date_text
 from pipistrelle.studies.workloads import FIELDS
-from pipistrelle.studies.workloads.options import date_text
 from pipistrelle.traces.clean import clean, count_overruns
 from pipistrelle.traces.describe import offered_load
 from pipistrelle.traces.logs.labels import dependency_column, named_column
@@ -88,8 +88,8 @@ def summarise(workload: Workload, zone: tzinfo) -> dict[str, Any]:
         "seconds": last - first,
         "first": first,
         "last": last,
-        "first_date": date_text(workload, first, zone),
-        "last_date": date_text(workload, last, zone),
+        "first_date": None if workload.epoch is None else date_text(workload.epoch + first, zone),
+        "last_date": None if workload.epoch is None else date_text(workload.epoch + last, zone),
     }
     arrivals = arrivals_grid(jobs, zone)
     if arrivals is not None:

@@ -1,0 +1,51 @@
+"""What ``run`` and ``serve`` do alike: read the inputs, simulate beside a progress bar, print the summary."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipistrelle.cli.console import progress_observers
+from pipistrelle.cli.guard import refuse_overwriting
+
+# Help needs none of these.
+if TYPE_CHECKING:
+    from pipistrelle.server.setup import Setup
+    from pipistrelle.studies.runs.connection import Connection
+    from pipistrelle.studies.runs.spec import RunSpec
+
+
+def read_inputs(spec: "RunSpec", spec_file: Path | None, written: Iterable[Path | None]) -> "tuple[RunSpec, Setup]":
+    """Return a run with the digests of its inputs, and its setup.
+
+    Raises
+    ------
+    click.UsageError
+        when a file would be both read and written.
+    PipistrelleError
+        when an input is wrong.
+    """
+    from pipistrelle.studies.runs.setup import load_setup
+    from pipistrelle.studies.runs.spec_file import with_digests
+
+    refuse_overwriting([None if spec_file is None else str(spec_file), *spec.inputs], written)
+    spec = with_digests(spec)
+    return spec, load_setup(spec)
+
+
+def simulate(
+    spec: "RunSpec",
+    setup: "Setup",
+    connection: "Connection",
+    out: Path,
+    *,
+    progress: bool | None,
+    timings: Path | None,
+) -> None:
+    """Carry out a run, print its figures and write the wall-clock ones; raise what ended it early, if anything did."""
+    from pipistrelle.studies.runs.run import run
+
+    observers = progress_observers(setup, progress)
+    result = run(spec, connection=connection, out=out, observers=observers, setup=setup, check=False)
+    from pipistrelle.cli.summary import report  # not needed before there is something to show
+
+    report(result, setup, out, timings)
