@@ -48,9 +48,10 @@ HARMLESS = {
 
 #: what the core may import besides HARMLESS
 CORE = {
-    "protocol": {"msgspec"},
-    # files of the package; a parser of text
-    "platforms": {"msgspec", "numpy", "importlib.resources", "xml.parsers.expat"},
+    # a parser of text
+    "protocol": {"msgspec", "xml.parsers.expat"},
+    # files of the package
+    "platforms": {"msgspec", "numpy", "importlib.resources"},
     "server": {"msgspec", "numpy"},
 }
 

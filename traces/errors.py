@@ -1,6 +1,6 @@
 """The errors of this layer."""
 
-from pipistrelle.protocol.base.errors import PipistrelleError
+from pipistrelle.protocol.base.errors import PipistrelleError, quoted
 
 
 class TraceError(PipistrelleError):
@@ -11,6 +11,18 @@ class TraceOutputError(TraceError):
     """A workload cannot be written."""
 
     exit_code = 6
+
+
+def line_fault(
+    where: str, what: str, expected: str, found: object, hint: str = "Mend the line, or remove it."
+) -> TraceError:
+    """Return the error of a line, or a field of it, that cannot be read; what was found is quoted."""
+    return TraceError(what, where=where, expected=expected, found=quoted(found), hint=hint)
+
+
+def out_of_range(what: str, where: str, expected: str, found: str, hint: str | None = None) -> TraceError:
+    """Return the error of a number that is too small or too large, called `what`."""
+    return TraceError(f"the {what} is out of range", where=where, expected=expected, found=found, hint=hint)
 
 
 def counted(count: int, thing: str) -> str:

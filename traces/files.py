@@ -63,6 +63,17 @@ def open_trace(path: PathText, *, may_be_empty: bool = False, what: str = _TRACE
         ) from error
 
 
+def beginning(path: PathText) -> bytes:
+    """Return the first bytes of a file, uncompressed; nothing of one that cannot be read, or is no plain file."""
+    if not os.path.isfile(path):  # bytes of a pipe would be gone once looked at
+        return b""
+    try:
+        with open_trace(path) as stream:
+            return stream.peek(_BUFFER)
+    except TraceError:
+        return b""
+
+
 def _checked_name(path: PathText) -> str:
     """Return the path as text; what no file can be called is refused here, as `open` has other errors for it."""
     where = os.fspath(path)

@@ -10,24 +10,17 @@ from pipistrelle.traces.batsim.workload import parse_batsim
 from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.files import PathText, open_trace, write_trace
 from pipistrelle.traces.logs import maui, swf_numbers
-from pipistrelle.traces.logs.haizea import parse_haizea
-from pipistrelle.traces.logs.job_table import LogOptions
+from pipistrelle.traces.logs.haizea import HaizeaLog
+from pipistrelle.traces.logs.job_table import JobLog, LogOptions
 from pipistrelle.traces.logs.kinds import Units, kind_of
 from pipistrelle.traces.logs.labels import written_labels
-from pipistrelle.traces.logs.pbs import PbsLog, parse_pbs_accounting
-from pipistrelle.traces.logs.sacct import SacctLog, parse_sacct, sacct_chunks
+from pipistrelle.traces.logs.pbs import PbsLog
+from pipistrelle.traces.logs.sacct import SacctLog, sacct_chunks
 from pipistrelle.traces.logs.swf import parse_swf, swf_chunks
 from pipistrelle.traces.workload import LABELS, Workload
 
 #: {kind of log: what reads it}
-_READERS: Final[dict[str, Callable[..., Workload]]] = {
-    "haizea": parse_haizea,
-    "maui": maui.parse_maui,
-    "pbs": parse_pbs_accounting,
-    "sacct": parse_sacct,
-}
-#: {kind of log that may be in several files: what gathers it}
-_GATHERERS: Final[dict[str, Callable[[LogOptions], PbsLog | SacctLog]]] = {"pbs": PbsLog, "sacct": SacctLog}
+_LOGS: Final[dict[str, type[JobLog]]] = {"haizea": HaizeaLog, "maui": maui.MauiLog, "pbs": PbsLog, "sacct": SacctLog}
 #: {suffix: what writes the format}
 _WRITERS: Final[dict[str, Callable[[Workload], Iterator[bytes]]]] = {
     f"{suffix}{packing}": write
@@ -94,7 +87,7 @@ def load(path: PathText, *, sort: bool = False, units: Units = "nodes", timezone
                 expected="a workload",
                 hint="'pipistrelle convert' makes a platform of it: name a .toml file to write.",
             )
-        return _READERS[kind](stream, path, options)
+        return _LOGS[kind].parse(stream, path, options)
 
 
 def load_parts(paths: Sequence[PathText], *, units: Units = "nodes", timezone: str | None = None) -> Workload:
@@ -110,13 +103,13 @@ def load_parts(paths: Sequence[PathText], *, units: Units = "nodes", timezone: s
     """
     options = LogOptions(units, timezone)
     first = ""
-    log: PbsLog | SacctLog | None = None
+    log: JobLog | None = None
     for path in paths:
         with open_trace(path) as stream:
             kind = kind_of(stream.peek())
             if not first:
                 first = kind
-                log = _GATHERERS[kind](options) if kind in _GATHERERS else None
+                log = _LOGS[kind](options) if kind in _LOGS and _LOGS[kind].in_parts else None
             if log is None or kind != first:
                 raise TraceError(
                     "the file is no part of a log in several files",

@@ -1,7 +1,7 @@
 """The jobs of a trace, one column an attribute: what every reader returns and everything else takes."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from heapq import merge
 from typing import TYPE_CHECKING, Any, Final
@@ -20,6 +20,16 @@ LABELS: Final = ("name", "user", "group", "account", "queue", "qos", "partition"
 
 #: No time (s), size or count of a job may be larger: above it neighbouring integers share one double.
 LARGEST = float(2**53)
+
+
+def is_number(text: str, most: int = 15) -> bool:
+    """Tell whether a text is a whole number without a sign, of at most so many digits."""
+    return text.isdecimal() and text.isascii() and len(text) <= most
+
+
+def is_plain_number(text: str, most: int = 15) -> bool:
+    """Tell whether a text is such a number, and as numbers are written: without leading zeros."""
+    return is_number(text, most) and str(int(text)) == text
 
 
 def decimal_text(value: float) -> str:
@@ -180,26 +190,19 @@ class Workload:
         elif chosen.size == 0:  # an empty list makes an array of floats, which numpy refuses as an index
             chosen = np.zeros(0, dtype=np.int64)
         rows = chosen.tolist()
-        return Workload(
-            name=self.name,
-            source=self.source,
+        return replace(
+            self,
             ids=[self.ids[row] for row in rows],
             submit=self.submit[chosen],
             size=self.size[chosen],
             walltime=self.walltime[chosen],
             runtime=self.runtime[chosen],
             profiles=None if self.profiles is None else [self.profiles[row] for row in rows],
-            table=self.table,
-            profile_json=self.profile_json,
             job_json=None if self.job_json is None else [self.job_json[row] for row in rows],
             columns={name: column[chosen] for name, column in self.columns.items()},
             measures={name: column[chosen] for name, column in self.measures.items()},
             labels={name: [texts[row] for row in rows] for name, texts in self.labels.items()},
-            machine_size=self.machine_size,
-            epoch=self.epoch,
-            timezone=self.timezone,
             header=dict(self.header),
-            format=self.format,
         )
 
 
@@ -213,8 +216,12 @@ def label_column(workload: Workload, name: str) -> list[str] | None:
     column = workload.columns.get(name)
     if column is None:
         return texts
-    numbers = ["" if number == -1 else str(number) for number in column.tolist()]
-    return numbers if texts is None else [text or number for text, number in zip(texts, numbers, strict=True)]
+    return either(texts, ["" if number == -1 else str(number) for number in column.tolist()])
+
+
+def either(texts: list[str] | None, others: list[str]) -> list[str]:
+    """Return each job's text, or where that is empty, the other; length n."""
+    return others if texts is None else [text or other for text, other in zip(texts, others, strict=True)]
 
 
 def _same(mine: NDArray[Any], its: NDArray[Any]) -> bool:

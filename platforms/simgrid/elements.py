@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import chain
 from typing import Final, NoReturn, TypeVar
-from xml.parsers import expat
 
 import msgspec
 
@@ -25,6 +24,7 @@ from pipistrelle.platforms.simgrid.quantities import (
     parse_watts,
 )
 from pipistrelle.protocol.base.errors import did_you_mean, shown
+from pipistrelle.protocol.base.markup import XmlReader
 
 _T = TypeVar("_T")
 
@@ -104,58 +104,30 @@ def read_elements(text: str, where: str) -> Contents:
         text.encode()
     except UnicodeEncodeError:
         raise PlatformError("the text is not Unicode", where=where, hint="Save the file as UTF-8.") from None
-    before, entity, _ = text.partition("<!ENTITY")
-    if entity:  # looked for before parsing: expat would go on expanding them after a handler's refusal
-        line = before.count("\n") + 1
-        raise PlatformError(
-            "a platform declares no entities",
-            where=f"{where}, line {line}",
-            expected="no <!ENTITY ...>",
-            hint="Write out what it stands for.",
-        )
     return _Reader(where).read(text)
 
 
-class _Reader:
+class _Reader(XmlReader):
+    error = PlatformError
+    subject = "a platform"
+    hint = "A platform begins with <platform version='4.1'>; each element is closed, each value quoted."
+
     def __init__(self, where: str) -> None:
-        self._where = where
-        self._lines_before = 0
+        super().__init__(where)
         self._open: list[_Element] = []
         self._hosts: dict[str, tuple[HostKind, int]] = {}
         self._kinds: dict[tuple[object, ...], HostKind] = {}
         self._unused: Counter[str] = Counter()
-        self._parser = expat.ParserCreate()
-        self._parser.StartDoctypeDeclHandler = self._doctype
-        self._parser.StartElementHandler = self._begin
-        self._parser.EndElementHandler = self._end
-        self._parser.CharacterDataHandler = self._characters
+        self.parser.StartDoctypeDeclHandler = self._doctype
+        self.parser.CharacterDataHandler = self._characters
 
     def read(self, text: str) -> Contents:
-        # SimGrid accepts blank lines before the declaration, which some of its own files have; XML does not. The
-        # declaration put in its place makes a reference to an entity an error although there is a document type.
-        declaration = re.match(r"\ufeff?[ \t\r\n]*(<\?xml\s[^<>]*\?>)?", text)
-        before = declaration[0] if declaration else ""
-        standalone = '<?xml version="1.0" standalone="yes"?>'
-        self._lines_before = before.count("\n")
-        try:
-            self._parser.Parse(standalone + text[len(before) :], True)
-        except expat.ExpatError as error:
-            column = error.offset + 1
-            if error.lineno == 1:
-                column += len(before) - before.rfind("\n") - 1 - len(standalone)
-            raise PlatformError(
-                f"this is not XML: {expat.ErrorString(error.code)}",
-                where=f"{self._where}, line {error.lineno + self._lines_before}, column {column}",
-                hint="A platform begins with <platform version='4.1'>; each element is closed, each value quoted.",
-            ) from None
+        self.parse(text)  # SimGrid accepts blank lines before the declaration, which some of its own files have
         return Contents(self._hosts, dict(self._unused))
-
-    def _line(self) -> int:
-        return self._parser.CurrentLineNumber + self._lines_before
 
     def _fail(self, what: str, *, line: int | None = None, **said: str | None) -> NoReturn:
         """Raise a PlatformError about a line, by default the one that is being read."""
-        raise PlatformError(what, where=f"{self._where}, line {line or self._line()}", **said)
+        raise PlatformError(what, where=f"{self.where}, line {line or self.line()}", **said)
 
     def _doctype(self, _name: str, _system: str | None, _public: str | None, declares: int) -> None:
         if declares:
@@ -164,8 +136,9 @@ class _Reader:
                 expected='<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd"> or none',
             )
 
-    def _begin(self, name: str, attributes: dict[str, str]) -> None:
-        element = _Element(name, attributes, self._line())
+    def begin(self, name: str, attributes: dict[str, str]) -> None:
+        """Take the begin of an element."""
+        element = _Element(name, attributes, self.line())
         self._check_place(element)
         if name in ATTRIBUTES:
             self._check_attributes(element)
@@ -247,7 +220,8 @@ class _Reader:
         if text.strip() and self._open[-1].name != "trace":
             self._fail(f"text between the elements of {self._open[-1]}", found=shown(text.strip()))
 
-    def _end(self, name: str) -> None:
+    def end(self, name: str) -> None:
+        """Take the end of an element."""
         element = self._open.pop()
         if name in ("host", "peer"):
             self._unused.update(f"{name} {profile}" for profile in PROFILES if element.attributes.get(profile))

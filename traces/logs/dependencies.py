@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from pipistrelle.traces.workload import Ints, Workload
+from pipistrelle.traces.workload import Ints, Workload, is_number
 
 _TERM: Final = re.compile(r"(after(?:ok|any|notok)?|afterburstbuffer|aftercorr):(.+)", re.IGNORECASE)
 _MARK: Final = re.compile(r"(\+\d+)?(\([a-z_]+\))?$")  # Slurm's delay and whether it is fulfilled: 7+30(unfulfilled)
@@ -83,4 +83,4 @@ def preceding_jobs(workload: Workload) -> Ints | None:
 
 
 def _number(text: str) -> int:
-    return int(text) if text.isascii() and text.isdecimal() and len(text) <= 15 else -1
+    return int(text) if is_number(text) else -1

@@ -4,137 +4,97 @@ The format: examples of Haizea and of paper 001's appendix C; nothing outside th
 """
 
 import io
-import os
 import re
+from collections.abc import Callable
 from typing import Final, NoReturn
-from xml.parsers import expat
 
 from pipistrelle.protocol.base.errors import quoted
+from pipistrelle.protocol.base.markup import XmlReader
 from pipistrelle.traces.errors import TraceError
-from pipistrelle.traces.files import PathText, binary_file, open_trace
-from pipistrelle.traces.logs.job_table import LogOptions, NameNumbers, Record, assemble
-from pipistrelle.traces.workload import Workload
-
-FORMAT: Final = "Haizea leases"
+from pipistrelle.traces.files import PathText, beginning, binary_file
+from pipistrelle.traces.logs.job_table import JobLog, Record, assemble
+from pipistrelle.traces.workload import Workload, is_number
 
 _TIME: Final = re.compile(r"(?:(\d{1,9}):)?(\d{1,9}):(\d{1,9}):(\d{1,9}(?:\.\d{1,9})?)")
 _DEEPEST: Final = 100
 _MOST_DIGITS: Final = 9
-_LOOKED_AT: Final = 1 << 14  # bytes: more than any remark before the first element is long
 
 
 def is_lease_trace(path: PathText) -> bool:
     """Tell whether a file begins as a trace of leases does; one that cannot be read does not."""
-    if not os.path.isfile(path):  # bytes of a pipe would be gone once looked at
-        return False
-    try:
-        with open_trace(path) as stream:
-            head = stream.peek(_LOOKED_AT)[:_LOOKED_AT]
-    except TraceError:
-        return False
+    head = beginning(path)
     return head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"<" and b"<lease-workload" in head
 
 
-def parse_haizea(stream: io.BufferedReader, path: PathText, options: LogOptions | None = None) -> Workload:
-    """Return the leases of a Haizea trace as jobs, by arrival; `path` serves for the name and for messages.
+class HaizeaLog(JobLog):
+    """The leases of a Haizea trace as jobs.
 
     A lease's size is the number of its nodes; its requested time is ``duration``, its run time ``realduration``, which
     is the same where it is absent. Leases without an id are numbered in the file's order. The machine's size is the
     number of the site's nodes. A lease that must start at an exact time is a job that may start at once: how long it
     would wait for that time is kept as the log's wait. Times are those since the trace's begin: ``HH:MM:SS`` with or
-    without days before and a fraction after.
-
-    Raises
-    ------
-    TraceError
-        if the text is no such XML, declares entities, a lease lacks something, or processors are asked for: a share of
-        a node's CPU is no number of processors.
+    without days before and a fraction after. A share of a node's CPU is no number of processors: these are refused.
     """
-    options = options or LogOptions()
-    where = str(path)
-    if options.units != "nodes":
-        raise TraceError(
-            "the log has no processors",
-            where=where,
-            expected="units of nodes",
-            hint="Haizea's leases ask for nodes, and shares of their CPUs.",
-        )
-    options.zone()
-    data = stream.read().removeprefix(b"\xef\xbb\xbf")
-    if b"\0" in data:
-        raise binary_file(where)
-    try:
-        text = data.decode()
-    except UnicodeDecodeError as error:
-        raise TraceError("is not UTF-8 text", where=f"{where}, byte {error.start}", hint="Save it as UTF-8.") from None
-    before, entity, _ = text.partition("<!ENTITY")
-    if entity:  # looked for before parsing: expat would go on expanding them after a handler's refusal
-        raise TraceError(
-            "a trace declares no entities",
-            where=f"{where}, line {before.count(chr(10)) + 1}",
-            expected="no <!ENTITY ...>",
-            hint="Write out what it stands for.",
-        )
-    reader = _Reader(where)
-    reader.read(text)
-    return assemble(
-        reader.records,
-        path,
-        format=FORMAT,
-        timezone=options.timezone,
-        absolute=False,
-        machine_size=reader.site or None,
-    )
+
+    format = "Haizea leases"
+
+    def read(self, stream: io.BufferedReader, where: str) -> None:
+        """Take the leases of a file; what is no such XML, or declares entities, is refused."""
+        if self.options.units != "nodes":
+            raise TraceError(
+                "the log has no processors",
+                where=where,
+                expected="units of nodes",
+                hint="Haizea's leases ask for nodes, and shares of their CPUs.",
+            )
+        data = stream.read().removeprefix(b"\xef\xbb\xbf")
+        if b"\0" in data:
+            raise binary_file(where)
+        try:
+            text = data.decode()
+        except UnicodeDecodeError as error:
+            place = f"{where}, byte {error.start}"
+            raise TraceError("is not UTF-8 text", where=place, hint="Save it as UTF-8.") from None
+        self._reader = _Reader(where, self.names)
+        self._reader.parse(text)
+
+    def workload(self, path: PathText) -> Workload:
+        """Return the leases by arrival."""
+        records, size, zone = self._reader.records, self._reader.site or None, self.options.timezone
+        return assemble(records, path, format=self.format, timezone=zone, absolute=False, machine_size=size)
 
 
-class _Reader:
+class _Reader(XmlReader):
     """Follows the elements; what a lease says is gathered until it ends."""
 
-    def __init__(self, where: str) -> None:
+    error = TraceError
+    subject = "a trace"
+    hint = "Check that the file is complete."
+
+    def __init__(self, where: str, names: Callable[[str], str]) -> None:
+        super().__init__(where)
         self.records: list[Record] = []
         self.site = 0
-        self._where = where
-        self._names = NameNumbers()
+        self._names = names
         self._open: list[str] = []
         self._lease: dict[str, str] = {}
         self._nodes = 0
         self._line = 0
         #: {what a lease says: on which line}
         self._lines: dict[str, int] = {}
-        self._before = 0
         self._used: set[str] = set()
-        self._parser = expat.ParserCreate()
-        self._parser.StartElementHandler = self._begin
-        self._parser.EndElementHandler = self._end
-
-    def read(self, text: str) -> None:
-        # The declaration put in place of the file's makes a reference to an entity an error in any case.
-        found = re.match(r"[ \t\r\n]*(<\?xml\s[^<>]*\?>)?", text)
-        before = found[0] if found else ""
-        self._before = before.count("\n")
-        try:
-            self._parser.Parse('<?xml version="1.0" standalone="yes"?>' + text[len(before) :], True)
-        except expat.ExpatError as error:
-            raise TraceError(
-                f"this is not XML: {expat.ErrorString(error.code)}",
-                where=f"{self._where}, line {error.lineno + self._before}",
-                hint="Check that the file is complete.",
-            ) from None
-
-    def _at(self) -> int:
-        """Return the number of the line that is being read."""
-        return self._parser.CurrentLineNumber + self._before
 
     def _fail(self, what: str, expected: str, found: str | None = None, line: int | None = None) -> NoReturn:
         raise TraceError(
             what,
-            where=f"{self._where}, line {line or self._at()}",
+            where=f"{self.where}, line {line or self.line()}",
             expected=expected,
             found=None if found is None else quoted(found),
             hint="docs/workloads.md shows a trace of leases.",
         )
 
-    def _begin(self, name: str, attributes: dict[str, str]) -> None:
+    def begin(self, name: str, attributes: dict[str, str]) -> None:
+        """Take the begin of an element."""
         if not self._open and name != "lease-workload":
             self._fail("this is no trace of leases", "<lease-workload>", f"<{name}>")
         if len(self._open) >= _DEEPEST:
@@ -142,7 +102,7 @@ class _Reader:
         self._open.append(name)
         if name == "node-set":
             count = attributes.get("numnodes", "1")
-            if not (count.isascii() and count.isdecimal() and len(count) <= _MOST_DIGITS):
+            if not is_number(count, _MOST_DIGITS):
                 self._fail("numnodes is not a whole number", f"0 or more, at most {_MOST_DIGITS} digits", count)
             if "lease-request" in self._open:
                 self._nodes += int(count)
@@ -150,20 +110,19 @@ class _Reader:
                 self.site += int(count)
         elif name == "lease-request":
             self._lease, self._nodes = {"arrival": attributes.get("arrival", "")}, 0
-            self._line = self._at()
+            self._line = self.line()
             self._lines = {"arrival": self._line}
         elif "lease-request" in self._open:
             if name == "lease":
                 self._lease["id"] = attributes.get("id", "")
                 self._lease["user"] = attributes.get("user", "")
-            elif name in ("duration", "realduration"):
-                self._lease[name] = attributes.get("time", "")
-                self._lines[name] = self._at()
-            elif name == "exact":
-                self._lease["start"] = attributes.get("time", "")
-                self._lines["start"] = self._at()
+            elif name in ("duration", "realduration", "exact"):
+                what = "start" if name == "exact" else name
+                self._lease[what] = attributes.get("time", "")
+                self._lines[what] = self.line()
 
-    def _end(self, name: str) -> None:
+    def end(self, name: str) -> None:
+        """Take the end of an element, and a lease with its."""
         self._open.pop()
         if name != "lease-request":
             return
@@ -177,7 +136,7 @@ class _Reader:
         labels = {"user": self._names(self._lease["user"])} if self._lease.get("user") else {}
         self.records.append(
             Record(
-                place=f"{self._where}, line {self._line}",
+                place=f"{self.where}, line {self._line}",
                 id=job,
                 submit=arrival,
                 size=self._nodes,

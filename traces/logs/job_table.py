@@ -1,20 +1,24 @@
 """Putting a workload together from the jobs of a centre's log: what all readers of such logs share."""
 
 import io
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
+from functools import cache
+from operator import attrgetter
 from pathlib import PurePath
-from typing import Final, NamedTuple, get_args
+from typing import Any, ClassVar, Final, NamedTuple, get_args
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pipistrelle.protocol.base.errors import did_you_mean, printable, quoted
-from pipistrelle.traces.errors import TraceError
+from pipistrelle.traces.errors import TraceError, line_fault, out_of_range
 from pipistrelle.traces.files import PathText, binary_file, trace_name
 from pipistrelle.traces.logs.kinds import Units
-from pipistrelle.traces.workload import LABELS, LARGEST, Floats, Ints, Workload, decimal_text
+from pipistrelle.traces.workload import LABELS, LARGEST, Workload, decimal_text, is_number
 
 #: the numbers of SWF's field 11, status
 FAILED: Final = 0
@@ -24,8 +28,6 @@ UNKNOWN: Final = -1
 
 #: Slurm's states of jobs that have not ended
 GOING_ON: Final = frozenset(("PENDING", "RUNNING", "SUSPENDED", "REQUEUED", "RESIZING", "REQUEUE_HOLD"))
-
-_MOST_DIGITS: Final = 15
 
 
 class LogOptions(NamedTuple):
@@ -60,18 +62,9 @@ class LogOptions(NamedTuple):
             ) from None
 
 
-class NameNumbers:
-    """Makes texts of a log fit for labels: printable, without blanks around; equal ones are one object."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, str] = {}
-
-    def __call__(self, text: str) -> str:
-        """Return the text as a label."""
-        name = self._known.get(text)
-        if name is None:
-            name = self._known[text] = printable(text.strip())
-        return name
+def as_label(text: str) -> str:
+    """Return a text of a log fit for a label: printable, without blanks around."""
+    return printable(text.strip())
 
 
 @dataclass(slots=True)
@@ -112,6 +105,59 @@ class Record:
     labels: dict[str, str] = field(default_factory=dict)
 
 
+class JobLog(ABC):
+    """A centre's log: what its files say is gathered, and made a workload.
+
+    Parameters
+    ----------
+    options
+        how it is to be read; None: sizes are nodes, the clock is UTC.
+
+    Raises
+    ------
+    TraceError
+        if the options make no sense.
+    """
+
+    #: what the format is called
+    format: ClassVar[str]
+    #: whether a log may be in several files, of which a later one goes on where the one before ended
+    in_parts: ClassVar[bool] = False
+
+    def __init__(self, options: LogOptions | None = None) -> None:
+        self.options = options or LogOptions()
+        self.zone = self.options.zone()
+        #: makes labels of texts; equal ones are one object
+        self.names = cache(as_label)
+
+    @abstractmethod
+    def read(self, stream: io.BufferedReader, where: str) -> None:
+        """Take what a file says that is called `where` in messages.
+
+        Raises
+        ------
+        TraceError
+            if a line cannot be read.
+        """
+
+    @abstractmethod
+    def workload(self, path: PathText) -> Workload:
+        """Return the jobs by submit time; `path` serves for the name and for messages.
+
+        Raises
+        ------
+        TraceError
+            if a field cannot be read, or there is no job.
+        """
+
+    @classmethod
+    def parse(cls, stream: io.BufferedReader, path: PathText, options: LogOptions | None = None) -> Workload:
+        """Return the jobs of a log that is in one file, by submit time; `path` serves for the name and for messages."""
+        log = cls(options)
+        log.read(stream, str(path))
+        return log.workload(path)
+
+
 def assemble(
     records: list[Record],
     path: PathText,
@@ -150,18 +196,18 @@ def assemble(
             )
         places[record.id] = record.place
     records = sorted(records, key=lambda record: record.submit)
-    submit = np.array([record.submit for record in records], dtype=np.float64)
+    submit = _column(records, "submit", np.float64)
     epoch = float(np.floor(submit[0])) if absolute else None
     return Workload(
         name=trace_name(path),
         source=PurePath(path).name,
         ids=[record.id for record in records],
         submit=submit - (epoch or 0.0),
-        size=np.array([record.size for record in records], dtype=np.int64),
-        walltime=np.array([record.walltime for record in records], dtype=np.float64),
-        runtime=np.array([record.runtime for record in records], dtype=np.float64),
-        columns=_columns(records),
-        measures=_measures(records),
+        size=_column(records, "size", np.int64),
+        walltime=_column(records, "walltime", np.float64),
+        runtime=_column(records, "runtime", np.float64),
+        columns=_known(records, ("allocated", "status"), np.int64),
+        measures=_known(records, ("wait",), np.float64),
         labels=_labels(records),
         machine_size=machine_size,
         epoch=epoch,
@@ -173,13 +219,7 @@ def assemble(
 def _check(record: Record) -> None:
     job = record.id
     if not job or not job.isprintable() or " " in job or "!" in job:
-        raise TraceError(
-            "the job has no usable id",
-            where=record.place,
-            expected="a printable text without blanks and '!'",
-            found=quoted(job),
-            hint="Mend the line, or remove it.",
-        )
+        raise line_fault(record.place, "the job has no usable id", "a printable text without blanks and '!'", job)
     for name, value in (
         ("submit time", record.submit),
         ("size", record.size),
@@ -189,26 +229,18 @@ def _check(record: Record) -> None:
         ("wait", record.wait),
     ):
         if not -1 <= value <= LARGEST:
-            raise TraceError(
-                f"the {name} of job {quoted(job)} is out of range",
-                where=record.place,
-                expected=f"0 to {decimal_text(LARGEST)}",
-                found=decimal_text(value),
-                hint="Mend the line, or remove it.",
-            )
+            what, hint = f"{name} of job {quoted(job)}", "Mend the line, or remove it."
+            raise out_of_range(what, record.place, f"0 to {decimal_text(LARGEST)}", decimal_text(value), hint)
 
 
-def _columns(records: list[Record]) -> dict[str, Ints]:
-    columns = {
-        "allocated": np.array([record.allocated for record in records], dtype=np.int64),
-        "status": np.array([record.status for record in records], dtype=np.int64),
-    }
+def _column(records: list[Record], name: str, dtype: type) -> NDArray[Any]:
+    return np.array(list(map(attrgetter(name), records)), dtype=dtype)
+
+
+def _known(records: list[Record], names: tuple[str, ...], dtype: type) -> dict[str, NDArray[Any]]:
+    """Return the columns of these names that at least one job has."""
+    columns = {name: _column(records, name, dtype) for name in names}
     return {name: column for name, column in columns.items() if np.any(column != -1)}
-
-
-def _measures(records: list[Record]) -> dict[str, Floats]:
-    wait = np.array([record.wait for record in records], dtype=np.float64)
-    return {"wait": wait} if np.any(wait != -1) else {}
 
 
 def _labels(records: list[Record]) -> dict[str, list[str]]:
@@ -243,17 +275,11 @@ def whole_number(text: str, place: str, name: str) -> int:
     TraceError
         if the text is anything else.
     """
-    if text.isdecimal() and text.isascii() and len(text) <= _MOST_DIGITS:
+    if is_number(text):
         return int(text)
-    raise fault(place, name, "is not a whole number", f"0 or more, at most {_MOST_DIGITS} digits", text)
+    raise fault(place, name, "is not a whole number", "0 or more, at most 15 digits", text)
 
 
 def fault(place: str, name: str, what: str, expected: str, found: str) -> TraceError:
     """Return the error of a field that cannot be read."""
-    return TraceError(
-        what,
-        where=f"{place}, field {name}",
-        expected=expected,
-        found=quoted(found),
-        hint="Mend the line, or remove it.",
-    )
+    return line_fault(f"{place}, field {name}", what, expected, found)

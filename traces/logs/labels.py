@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from pipistrelle.traces.logs.job_table import CANCELLED, COMPLETED, FAILED
-from pipistrelle.traces.workload import LABELS, Workload, label_column
+from pipistrelle.traces.workload import LABELS, Workload, either, label_column
 
 #: {label that SWF has a number for: the header's directive that explains it}
 DIRECTIVES: Final = {"user": "User", "group": "Group", "queue": "Queue", "partition": "Partition"}
@@ -28,10 +28,7 @@ def named_column(workload: Workload, name: str) -> list[str] | None:
     names = dict(pairs)
     if not names or len(names) != len(pairs) or len(set(names.values())) != len(names):
         return texts
-    labels = workload.labels.get(name)
-    if labels is None:
-        return [names.get(text, text) for text in texts]
-    return [label or names.get(text, text) for label, text in zip(labels, texts, strict=True)]
+    return either(workload.labels.get(name), [names.get(text, text) for text in texts])
 
 
 def dependency_column(workload: Workload) -> list[str] | None:
@@ -43,8 +40,7 @@ def dependency_column(workload: Workload) -> list[str] | None:
     column = workload.columns.get("preceding")
     if column is None:
         return texts
-    numbers = [f"afterany:{number}" if number > 0 else "" for number in column.tolist()]
-    return numbers if texts is None else [text or number for text, number in zip(texts, numbers, strict=True)]
+    return either(texts, [f"afterany:{number}" if number > 0 else "" for number in column.tolist()])
 
 
 def state_column(workload: Workload) -> list[str] | None:
@@ -53,20 +49,11 @@ def state_column(workload: Workload) -> list[str] | None:
     column = workload.columns.get("status")
     if column is None:
         return texts
-    words = [STATES.get(number, "") for number in column.tolist()]
-    return words if texts is None else [text or word for text, word in zip(texts, words, strict=True)]
+    return either(texts, [STATES.get(number, "") for number in column.tolist()])
 
 
 def written_labels(workload: Workload) -> dict[str, list[str]]:
     """Return what there is to write in words, by label, in the order of `LABELS`; labels that no job has are absent."""
-    columns: dict[str, list[str]] = {}
-    for name in LABELS:
-        if name == "dependency":
-            texts = dependency_column(workload)
-        elif name == "state":
-            texts = state_column(workload)
-        else:
-            texts = named_column(workload, name)
-        if texts is not None and any(texts):
-            columns[name] = texts
-    return columns
+    columns = {name: named_column(workload, name) for name in LABELS}
+    columns |= {"dependency": dependency_column(workload), "state": state_column(workload)}
+    return {name: texts for name, texts in columns.items() if texts is not None and any(texts)}

@@ -5,7 +5,7 @@ The format: Maui Administrator's Guide, section 16.3.1, "Workload Trace Format" 
 
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import numpy as np
@@ -19,8 +19,8 @@ from pipistrelle.traces.logs.job_table import (
     COMPLETED,
     FAILED,
     UNKNOWN,
+    JobLog,
     LogOptions,
-    NameNumbers,
     Record,
     assemble,
     fault,
@@ -31,7 +31,6 @@ from pipistrelle.traces.logs.kinds import is_remark
 from pipistrelle.traces.logs.labels import state_column, written_labels
 from pipistrelle.traces.workload import Workload
 
-FORMAT: Final = "Maui workload trace"
 #: number of fields of a line
 WIDTH: Final = 44
 #: what stands for nothing
@@ -63,8 +62,8 @@ FIELDS: Final = {
 CLASS: Final = re.compile(r"\[([^\]:]*)(?::[^\]]*)?\]")
 
 
-def parse_maui(stream: io.BufferedReader, path: PathText, options: LogOptions | None = None) -> Workload:
-    """Return the jobs of a workload trace, by submit time; `path` serves for the name and for messages.
+class MauiLog(JobLog):
+    """A workload trace.
 
     Times are Unix times, so no time zone is needed. The run time is Completion Time - Start Time; a job that was not
     run has none. The class is the queue. A Wallclock Limit of -1 is no limit.
@@ -74,34 +73,36 @@ def parse_maui(stream: io.BufferedReader, path: PathText, options: LogOptions | 
     options
         units: nodes are Nodes Requested, or as many as the tasks need; processors are the tasks times Dedicated
         Processors per Task. timezone: of the machine, for those who look at hours of the day.
-
-    Raises
-    ------
-    TraceError
-        if a line has not 44 fields, a field cannot be read, an id occurs twice, or there is no job.
     """
-    options = options or LogOptions()
-    options.zone()
-    where = str(path)
-    names = NameNumbers()
-    records = []
-    for place, text in numbered_lines(stream, where):
-        if is_remark(text):
-            continue
-        fields = text.split()
-        if len(fields) != WIDTH:
-            raise TraceError(
-                "too few fields" if len(fields) < WIDTH else "too many fields",
-                where=place,
-                expected=f"{WIDTH} fields of a Maui workload trace",
-                found=f"{len(fields)}, from {quoted(fields[0])} to {quoted(fields[-1])}",
-                hint="Check that the file is complete.",
-            )
-        records.append(_record(fields, options, place, names))
-    return assemble(records, path, format=FORMAT, timezone=options.timezone)
+
+    format = "Maui workload trace"
+
+    def __init__(self, options: LogOptions | None = None) -> None:
+        super().__init__(options)
+        self._records: list[Record] = []
+
+    def read(self, stream: io.BufferedReader, where: str) -> None:
+        """Take the lines of a file; one that has not 44 fields is refused."""
+        for place, text in numbered_lines(stream, where):
+            if is_remark(text):
+                continue
+            fields = text.split()
+            if len(fields) != WIDTH:
+                raise TraceError(
+                    "too few fields" if len(fields) < WIDTH else "too many fields",
+                    where=place,
+                    expected=f"{WIDTH} fields of a Maui workload trace",
+                    found=f"{len(fields)}, from {quoted(fields[0])} to {quoted(fields[-1])}",
+                    hint="Check that the file is complete.",
+                )
+            self._records.append(_record(fields, self.options, place, self.names))
+
+    def workload(self, path: PathText) -> Workload:
+        """Return the jobs by submit time."""
+        return assemble(self._records, path, format=self.format, timezone=self.options.timezone)
 
 
-def _record(fields: list[str], options: LogOptions, place: str, names: NameNumbers) -> Record:
+def _record(fields: list[str], options: LogOptions, place: str, names: Callable[[str], str]) -> Record:
     def number(index: int) -> int:
         """Return a whole number; what is missing or negative is -1."""
         text = fields[index - 1]

@@ -3,21 +3,20 @@
 The format: Maui Administrator's Guide, section 16.2, "Resource Traces".
 """
 
-import os
-import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
 from pipistrelle.protocol.base.errors import quoted
 from pipistrelle.traces.errors import TraceError
-from pipistrelle.traces.files import PathText, open_trace
-from pipistrelle.traces.logs.job_table import NameNumbers, numbered_lines, whole_number
+from pipistrelle.traces.files import PathText, beginning, open_trace
+from pipistrelle.traces.logs.job_table import as_label, numbered_lines, whole_number
 from pipistrelle.traces.logs.kinds import NODE_SIGN, is_remark, kind_of
-from pipistrelle.traces.logs.maui import NONE
+from pipistrelle.traces.logs.maui import CLASS, NONE
 
 WIDTH: Final = 21
 _EVENTS: Final = ("AVAILABLE", "DEFINED", "DRAINED")
-_LISTED: Final = re.compile(r"\[([^\]:]*)(?::[^\]]*)?\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +54,7 @@ class MauiNode:
 
 def is_resource_trace(path: PathText) -> bool:
     """Tell whether a file begins as a resource trace does; one that cannot be read does not."""
-    if not os.path.isfile(path):  # bytes of a pipe would be gone once looked at
-        return False
-    try:
-        with open_trace(path) as stream:
-            return kind_of(stream.peek()) == "maui resources"
-    except TraceError:
-        return False
+    return kind_of(beginning(path)) == "maui resources"
 
 
 def read_maui_resources(path: PathText) -> tuple[MauiNode, ...]:
@@ -73,7 +66,7 @@ def read_maui_resources(path: PathText) -> tuple[MauiNode, ...]:
         if the file cannot be read, a line is malformed, a node comes twice, or there is none.
     """
     where = str(path)
-    names = NameNumbers()
+    names = cache(as_label)
     places: dict[str, str] = {}
     nodes = []
     with open_trace(path) as stream:
@@ -96,7 +89,7 @@ def read_maui_resources(path: PathText) -> tuple[MauiNode, ...]:
     return tuple(nodes)
 
 
-def _node(fields: list[str], place: str, names: NameNumbers) -> MauiNode:
+def _node(fields: list[str], place: str, names: Callable[[str], str]) -> MauiNode:
     if fields[0] != NODE_SIGN or len(fields) != WIDTH or fields[1] not in _EVENTS:
         raise TraceError(
             "the line is no node of a resource trace",
@@ -114,7 +107,7 @@ def _node(fields: list[str], place: str, names: NameNumbers) -> MauiNode:
         return "" if fields[index - 1] in (NONE, "-") else names(fields[index - 1])
 
     def listed(index: int) -> tuple[str, ...]:
-        return tuple(names(name) for name in _LISTED.findall(text(index)))
+        return tuple(names(name) for name in CLASS.findall(text(index)))
 
     return MauiNode(
         name=names(fields[3]),

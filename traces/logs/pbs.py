@@ -2,19 +2,20 @@
 
 import io
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Final
 
 from pipistrelle.protocol.base.errors import quoted
-from pipistrelle.traces.errors import TraceError
+from pipistrelle.traces.errors import TraceError, line_fault
 from pipistrelle.traces.files import PathText
 from pipistrelle.traces.logs.job_table import (
     CANCELLED,
     COMPLETED,
     FAILED,
     UNKNOWN,
+    JobLog,
     LogOptions,
-    NameNumbers,
     Record,
     assemble,
     fault,
@@ -105,8 +106,6 @@ def allocated_units(text: str, units: Units) -> int:
     return processors
 
 
-FORMAT: Final = "PBS accounting"
-
 _SERVER: Final = re.compile(r"(\d+(?:\[\d*\])?)\.[\w.-]+", re.ASCII)
 _MOVED: Final = re.compile(r"@[\w.-]+", re.ASCII)
 #: records that tell of a job's way: queued, started, run again (R, T), ended
@@ -156,14 +155,7 @@ class _Job:
         self.texts.clear()
 
 
-def parse_pbs_accounting(stream: io.BufferedReader, path: PathText, options: LogOptions | None = None) -> Workload:
-    """Return the jobs of an accounting log, by submit time; see `PbsLog`."""
-    log = PbsLog(options)
-    log.read(stream, str(path))
-    return log.workload(path)
-
-
-class PbsLog:
+class PbsLog(JobLog):
     """Gathers the records of one or more files, in the order of time: a day's file goes on where the last one ended.
 
     A job has the values of its latest records: of E (end), else of S (start) and Q (queued). A job that has not ended
@@ -179,30 +171,22 @@ class PbsLog:
         which counts where a record has no Unix time of its own.
     """
 
+    format = "PBS accounting"
+    in_parts = True
+
     def __init__(self, options: LogOptions | None = None) -> None:
-        self._options = options or LogOptions()
-        self._clock = Clock(self._options.zone())
+        super().__init__(options)
+        self._clock = Clock(self.zone)
         self._jobs: dict[str, _Job] = {}
 
     def read(self, stream: io.BufferedReader, where: str) -> None:
-        """Take the records of a file that is called `where` in messages.
-
-        Raises
-        ------
-        TraceError
-            if a line is no record.
-        """
+        """Take the records of a file; a line that is none is refused."""
         for place, text in numbered_lines(stream, where):
             parts = text.split(";", 3)
             time = self._clock.american(parts[0].strip())
             if len(parts) < 3 or time is None or len(parts[1]) != 1:
-                raise TraceError(
-                    "the line is no accounting record",
-                    where=place,
-                    expected="MM/DD/YYYY HH:MM:SS;TYPE;ID;KEY=VALUE ...",
-                    found=quoted(text),
-                    hint="Check that the file is complete, and of PBS or Torque.",
-                )
+                what, form = "the line is no accounting record", "MM/DD/YYYY HH:MM:SS;TYPE;ID;KEY=VALUE ..."
+                raise line_fault(place, what, form, text, "Check that the file is complete, and of PBS or Torque.")
             name = parts[2].strip()
             if "[]" not in name:
                 self._take(parts[1], name, time, parts[3] if len(parts) > 3 else "", place)
@@ -242,18 +226,12 @@ class PbsLog:
             job.texts.append(text)
 
     def workload(self, path: PathText) -> Workload:
-        """Return the jobs by submit time; `path` serves for the name and for messages.
-
-        Raises
-        ------
-        TraceError
-            if a field cannot be read, or there is no job.
-        """
+        """Return the jobs by submit time."""
         jobs = self._jobs
         short = len({name.partition(".")[0] for name in jobs}) == len(jobs)  # so are ids without the server's name
-        maker = _Maker(self._options.units, short=short)
+        maker = _Maker(self.options.units, self.names, short=short)
         records = [maker.record(name, job) for name, job in jobs.items()]
-        return assemble(records, path, format=FORMAT, timezone=self._options.timezone)
+        return assemble(records, path, format=self.format, timezone=self.options.timezone)
 
 
 def _values(text: str) -> dict[str, str]:
@@ -275,11 +253,11 @@ def _values(text: str) -> dict[str, str]:
 class _Maker:
     """Makes records of jobs; what many of them say alike is read once."""
 
-    def __init__(self, units: Units, *, short: bool) -> None:
+    def __init__(self, units: Units, names: Callable[[str], str], *, short: bool) -> None:
         self._units = units
         self._short = short
-        self._names = NameNumbers()
-        self._lengths: dict[str, float] = {}
+        self._names = names
+        self._seconds = cache(length)
         #: {what is asked for, and how many units it ran on: the size}
         self._sizes: dict[tuple[object, ...], int] = {}
 
@@ -287,11 +265,8 @@ class _Maker:
         """Return what the records of a job say."""
         job.merge()
         values, place = job.values, job.place
-        submit = _unix(values, "ctime", place)
-        if submit is None:
-            submit = _unix(values, "qtime", place)
-        if submit is None:
-            submit = job.queued
+        times = (_unix(values, key, place) for key in ("ctime", "qtime"))
+        submit = next((time for time in times if time is not None), job.queued)
         if submit is None:
             raise TraceError(
                 "the record has no submit time",
@@ -330,13 +305,9 @@ class _Maker:
         return size
 
     def _length(self, values: dict[str, str], key: str, place: str) -> float:
-        text = values[key]
-        seconds = self._lengths.get(text)
+        seconds = self._seconds(values[key], 1.0)
         if seconds is None:
-            seconds = length(text, one=1.0)
-            if seconds is None:
-                raise fault(place, key, "is no length of time", "HH:MM:SS or seconds", text)
-            self._lengths[text] = seconds
+            raise fault(place, key, "is no length of time", "HH:MM:SS or seconds", values[key])
         return seconds
 
     def _labels(self, values: dict[str, str]) -> dict[str, str]:

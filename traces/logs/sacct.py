@@ -3,6 +3,7 @@
 import io
 import re
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Final
 
 import numpy as np
@@ -18,8 +19,8 @@ from pipistrelle.traces.logs.job_table import (
     FAILED,
     GOING_ON,
     UNKNOWN,
+    JobLog,
     LogOptions,
-    NameNumbers,
     Record,
     assemble,
     fault,
@@ -30,8 +31,6 @@ from pipistrelle.traces.logs.kinds import IDS
 from pipistrelle.traces.logs.labels import written_labels
 from pipistrelle.traces.logs.times import Clock, length
 from pipistrelle.traces.workload import Floats, Workload, decimal_text, decimal_texts
-
-FORMAT: Final = "Slurm sacct"
 
 #: {label: the column that gives it}
 LABEL_COLUMNS: Final = {
@@ -56,15 +55,8 @@ _DEPENDENCY: Final = re.compile(r"\s(?:--dependency[= ]|-d ?)['\"]?((?:after|sin
 _ENDS: Final = {"COMPLETED": COMPLETED, "CANCELLED": CANCELLED}
 
 
-def parse_sacct(stream: io.BufferedReader, path: PathText, options: LogOptions | None = None) -> Workload:
-    """Return the jobs of what ``sacct --parsable2`` prints, by submit time; see `SacctLog`."""
-    log = SacctLog(options)
-    log.read(stream, str(path))
-    return log.workload(path)
-
-
-class SacctLog:
-    """Gathers the rows of one or more files, each of which begins with a header; columns may be in any order.
+class SacctLog(JobLog):
+    """What ``sacct --parsable2`` prints, in one or more files that begin with a header; columns may be in any order.
 
     Needed are JobID (or JobIDRaw), Submit, a size, and Elapsed, ElapsedRaw or Start and End. Steps, such as
     ``123.batch``, are left out. Each task of an array and each component of a heterogeneous job is a job. One that
@@ -81,22 +73,18 @@ class SacctLog:
         (SLURM_TIME_FORMAT=%s), need none.
     """
 
+    format = "Slurm sacct"
+    in_parts = True
+
     def __init__(self, options: LogOptions | None = None) -> None:
-        self._options = options or LogOptions()
-        self._clock = Clock(self._options.zone())
-        self._lengths: dict[str, float] = {}
-        self._names = NameNumbers()
+        super().__init__(options)
+        self._clock = Clock(self.zone)
+        self._lengths = cache(length)
         self._at: dict[str, int] = {}
         self._records: dict[str, Record] = {}
 
     def read(self, stream: io.BufferedReader, where: str) -> None:
-        """Take the rows of a file that is called `where` in messages.
-
-        Raises
-        ------
-        TraceError
-            if a column is missing, a row has another number of them, or a field cannot be read.
-        """
+        """Take the rows of a file; a column that is missing and a row with another number of them are refused."""
         width = id_at = 0
         for place, text in numbered_lines(stream, where):
             cells = text.split("|")
@@ -117,20 +105,14 @@ class SacctLog:
             self._records[job] = record
 
     def workload(self, path: PathText) -> Workload:
-        """Return the jobs by submit time; `path` serves for the name and for messages.
-
-        Raises
-        ------
-        TraceError
-            if there is no job, or a number is out of range.
-        """
-        return assemble(list(self._records.values()), path, format=FORMAT, timezone=self._options.timezone)
+        """Return the jobs by submit time."""
+        return assemble(list(self._records.values()), path, format=self.format, timezone=self.options.timezone)
 
     def _header(self, cells: list[str], place: str) -> tuple[int, int]:
         """Take the columns' names; return their number, and which one has the job's id."""
         names = [name.strip().partition("%")[0] for name in cells]
         self._at = {name: at for at, name in reversed(list(enumerate(names))) if name}
-        for one_of in (IDS, ("Submit",), _SIZES[self._options.units]):
+        for one_of in (IDS, ("Submit",), _SIZES[self.options.units]):
             if not self._at.keys() & set(one_of):
                 raise self._missing(one_of, names, place)
         if not self._at.keys() & {"Elapsed", "ElapsedRaw"} and not self._at.keys() >= {"Start", "End"}:
@@ -183,20 +165,20 @@ class SacctLog:
         for label, column in LABEL_COLUMNS.items():
             text = state if label == "state" else cell(column)
             if text:
-                labels[label] = self._names(text)
+                labels[label] = self.names(text)
         if "dependency" not in labels:
             found = _DEPENDENCY.search(cell("SubmitLine"))
             if found:
-                labels["dependency"] = self._names(found[1])
+                labels["dependency"] = self.names(found[1])
         return Record(
             place=place,
             id=job,
             submit=submit,
-            size=self._count(_SIZES[self._options.units], cell, place),
+            size=self._count(_SIZES[self.options.units], cell, place),
             walltime=self._limit(cell, place),
             runtime=-1.0 if state in GOING_ON else self._runtime(cell, start, place),
             wait=max(start - submit, 0.0) if start is not None else -1.0,
-            allocated=self._count(_GOT[self._options.units], cell, place) if start is not None else -1,
+            allocated=self._count(_GOT[self.options.units], cell, place) if start is not None else -1,
             status=UNKNOWN if not state or state in GOING_ON else _ENDS.get(state, FAILED),
             labels=labels,
         )
@@ -213,13 +195,9 @@ class SacctLog:
         return self._time(name, cells[self._at[name]].strip(), place) or 0.0
 
     def _length(self, name: str, text: str, place: str, one: float = 60.0) -> float:
-        seconds = self._lengths.get(text) if one == 60.0 else None
+        seconds = self._lengths(text, one)
         if seconds is None:
-            seconds = length(text, one=one)
-            if seconds is None:
-                raise fault(place, name, "is no length of time", "[DAYS-]HH:MM:SS", text)
-            if one == 60.0:
-                self._lengths[text] = seconds
+            raise fault(place, name, "is no length of time", "[DAYS-]HH:MM:SS", text)
         return seconds
 
     def _limit(self, cell: Callable[[str], str], place: str) -> float:
@@ -230,12 +208,10 @@ class SacctLog:
         return float("inf")
 
     def _runtime(self, cell: Callable[[str], str], start: float | None, place: str) -> float:
-        text = cell("ElapsedRaw")
-        if text and text not in _NO_TIME:
-            return self._length("ElapsedRaw", text, place, one=1.0)
-        text = cell("Elapsed")
-        if text and text not in _NO_TIME:
-            return self._length("Elapsed", text, place)
+        for name, one in (("ElapsedRaw", 1.0), ("Elapsed", 60.0)):
+            text = cell(name)
+            if text not in _NO_TIME:
+                return self._length(name, text, place, one)
         end = self._time("End", cell("End"), place)
         if start is None or end is None:
             return -1.0
@@ -248,7 +224,7 @@ class SacctLog:
         for name in names:
             text = cell(name)
             scale = _SCALES.get(text[-1:], 1)
-            if not text or text in _NO_TIME:
+            if text in _NO_TIME:
                 continue
             value = whole_number(text[:-1] if scale > 1 else text, place, name) * scale
             if value > 0:

@@ -17,7 +17,7 @@ from pipistrelle.traces.clean import require_ids, require_runtimes
 from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.files import PathText, binary_file, trace_name
 from pipistrelle.traces.logs.swf_numbers import numbered
-from pipistrelle.traces.workload import LARGEST, Floats, Ints, Workload, decimal_text, decimal_texts
+from pipistrelle.traces.workload import LARGEST, Floats, Ints, Workload, decimal_text, decimal_texts, is_plain_number
 
 FORMAT: Final = "SWF"
 
@@ -341,7 +341,7 @@ def swf_chunks(workload: Workload) -> Iterator[bytes]:
 
 
 def _is_number(job: str) -> bool:
-    return job.isascii() and job.isdigit() and len(job) <= 16 and int(job) <= LARGEST and job == str(int(job))
+    return is_plain_number(job, 16) and int(job) <= LARGEST
 
 
 def _chunks(workload: Workload) -> Iterator[bytes]:

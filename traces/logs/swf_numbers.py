@@ -8,11 +8,10 @@ import numpy as np
 from pipistrelle.traces.logs.dependencies import parse_dependency, preceding_jobs
 from pipistrelle.traces.logs.job_table import CANCELLED, COMPLETED, FAILED, GOING_ON, UNKNOWN
 from pipistrelle.traces.logs.labels import DIRECTIVES, named_column
-from pipistrelle.traces.workload import Ints, Workload
+from pipistrelle.traces.workload import Ints, Workload, is_plain_number
 
 #: {how a log says that a job ended: SWF's status}; other words are failures
 _STATUS: Final = {"COMPLETED": COMPLETED, "CANCELLED": CANCELLED, "REMOVED": CANCELLED, "": UNKNOWN}
-_MOST_DIGITS: Final = 15
 
 
 def numbered(workload: Workload) -> Workload:
@@ -63,15 +62,11 @@ def loses_states(workload: Workload) -> bool:
 
 def _numbers(texts: list[str]) -> tuple[Ints, list[str]]:
     """Return numbers, shape (n,), and the names of 1, 2, ...; no names if the texts are numbers themselves."""
-    if all(not text or _is_number(text) for text in texts):
+    if all(not text or is_plain_number(text) for text in texts):
         return np.array([int(text) if text else -1 for text in texts], dtype=np.int64), []
     known: dict[str, int] = {}
     numbers = [known.setdefault(text, len(known) + 1) if text else -1 for text in texts]
     return np.array(numbers, dtype=np.int64), list(known)
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS and str(int(text)) == text
 
 
 def _status(text: str) -> int:

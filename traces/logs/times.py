@@ -76,7 +76,7 @@ def _offset(text: str) -> tzinfo:
     return timezone(-length if text[0] == "-" else length)
 
 
-def length(text: str, *, one: float) -> float | None:
+def length(text: str, one: float) -> float | None:
     """Return the seconds of a length of time, None if the text is none.
 
     Forms: ``[[[D:]H:]M:]S`` and, with days before a hyphen, ``D-H[:M[:S]]``, the last part of each with or without a

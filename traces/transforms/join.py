@@ -14,7 +14,7 @@ from pipistrelle.traces.logs.labels import DIRECTIVES, named_column
 from pipistrelle.traces.transforms.arrivals import Gaps
 from pipistrelle.traces.transforms.cut import changed, from_zero, recounted, resubmitted
 from pipistrelle.traces.transforms.profiles import united_profiles
-from pipistrelle.traces.workload import LARGEST, Floats, Workload, label_column
+from pipistrelle.traces.workload import LARGEST, Floats, Workload, is_plain_number, label_column
 
 Align = Literal["date", "zero", "first"]
 Draw = Literal["job", "copy", "once"]
@@ -169,7 +169,7 @@ def copy_ids(ids: list[str], number: int) -> list[str]:
     TraceError
         if a number gets above 2^53.
     """
-    if not all(job.isascii() and job.isdecimal() and len(job) <= 16 and str(int(job)) == job for job in ids):
+    if not all(is_plain_number(job, 16) for job in ids):
         return [f"{job}.{number}" for job in ids]
     numbers = list(map(int, ids))
     offset = number * 10 ** len(str(max(numbers)))

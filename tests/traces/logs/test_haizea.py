@@ -79,7 +79,7 @@ GOOD = trace(lease("00:00:00", "1", "00:10:00"))
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (GOOD[:-20], "FILE, line 12: this is not XML: "),
+        (GOOD[:-20], "FILE, line 12, column 1: this is not XML: "),
         (BOMB, "FILE, line 2: a trace declares no entities"),
         (GOOD.replace("00:10:00", "soon"), "FILE, line 10: the lease's duration is no time: expected [DD:]HH:MM:SS"),
         (GOOD.replace('arrival="00:00:00"', ""), "FILE, line 6: the lease's arrival is no time"),
@@ -87,7 +87,7 @@ GOOD = trace(lease("00:00:00", "1", "00:10:00"))
         (GOOD.replace('numnodes="1"', 'numnodes="0"'), "FILE, line 6: the lease asks for no nodes"),
         ("<platform/>", "FILE, line 1: this is no trace of leases: expected <lease-workload>, found '<platform>'"),
         ("<lease-workload/>", "FILE: has no jobs"),
-        ("<lease-workload>&x;</lease-workload>", "FILE, line 1: this is not XML"),
+        ("<lease-workload>&x;</lease-workload>", "FILE, line 1, column 17: this is not XML"),
         ("<lease-workload>" + "<a>" * 200, "FILE, line 1: elements are nested too deep"),
         (GOOD.encode() + b"\xff", "FILE, byte"),
     ],

@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipistrelle.traces.errors import TraceError
-from pipistrelle.traces.logs.haizea import parse_haizea
+from pipistrelle.traces.logs.haizea import HaizeaLog
 from pipistrelle.traces.logs.job_table import LogOptions
-from pipistrelle.traces.logs.maui import maui_chunks, parse_maui
-from pipistrelle.traces.logs.pbs import parse_pbs_accounting
-from pipistrelle.traces.logs.sacct import parse_sacct, sacct_chunks
+from pipistrelle.traces.logs.maui import MauiLog, maui_chunks
+from pipistrelle.traces.logs.pbs import PbsLog
+from pipistrelle.traces.logs.sacct import SacctLog, sacct_chunks
 
 PBS = (
     b"03/01/2017 08:00:00;Q;101.s;queue=q\n03/01/2017 08:30:10;E;101.s;user=alice account=a jobname=my job queue=q "
@@ -37,10 +37,10 @@ HAIZEA = (
     b"</lease-requests></lease-workload>\n"
 )
 FORMATS = {
-    "pbs": (parse_pbs_accounting, PBS),
-    "sacct": (parse_sacct, SACCT),
-    "maui": (parse_maui, MAUI),
-    "haizea": (parse_haizea, HAIZEA),
+    "pbs": (PbsLog.parse, PBS),
+    "sacct": (SacctLog.parse, SACCT),
+    "maui": (MauiLog.parse, MAUI),
+    "haizea": (HaizeaLog.parse, HAIZEA),
 }
 #: what damage puts in: signs of the formats, numbers that are too large, and any bytes
 SIGNS = [*(bytes([sign]) for sign in b'\n;|:=+-.*[]/<>&" \0ER0'), b"", b"-1", b"\xc2\xb2", b"\xff", b"\xe2\x80\xa8"]
