@@ -29,6 +29,10 @@ def test_examples_run(page, tmp_path):
     assert "field 5 (allocated processors): is not a whole number" in outputs[5]
 
 
+#: {what makes an error: which of its arguments is the message, or a part of it}
+PLACES = {"TraceError": 0, "_fault": 0, "line_fault": 1, "out_of_range": 0}
+
+
 def message_parts(source: str) -> set[str]:
     """Return the fixed parts of the messages that a module raises."""
     parts = set()
@@ -36,9 +40,10 @@ def message_parts(source: str) -> set[str]:
         if not isinstance(node, ast.Call) or not node.args:
             continue
         name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
-        if name not in {"TraceError", "_fault"}:
+        if name not in PLACES:
             continue
-        texts = node.args[0].values if isinstance(node.args[0], ast.JoinedStr) else [node.args[0]]
+        message = node.args[PLACES[name]]
+        texts = message.values if isinstance(message, ast.JoinedStr) else [message]
         parts |= {text.value.strip() for text in texts if isinstance(text, ast.Constant)}
     return parts
 

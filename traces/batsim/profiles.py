@@ -10,73 +10,70 @@ from pipistrelle.traces.batsim.usage_traces import Phases
 from pipistrelle.traces.errors import TraceError
 
 
-class Delay(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class _Named(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What all profiles have: a name, and what a job of it returns: 0, or that it failed."""
+
+    name: str
+    ret: int = 0
+
+
+class Delay(_Named, frozen=True, kw_only=True, gc=False):
     """Time passes, whatever the hosts do: `delay` seconds, above 0."""
 
-    name: str
     delay: float
-    ret: int = 0
 
 
-class ParallelHomogeneous(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class ParallelHomogeneous(_Named, frozen=True, kw_only=True, gc=False):
     """A parallel task of equal ranks: `cpu` flops on each host, `com` bytes from each host to each other."""
 
-    name: str
     cpu: float
     com: float
-    ret: int = 0
 
 
-class ParallelHomogeneousTotal(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class ParallelHomogeneousTotal(_Named, frozen=True, kw_only=True, gc=False):
     """A parallel task of equal ranks that share `cpu` flops: on n hosts ``cpu / n`` on each.
 
     ``com / n`` bytes go from each host to each other, as Batsim 4 has it; so the bytes add up to ``com * (n - 1)``.
     """
 
-    name: str
     cpu: float
     com: float
-    ret: int = 0
 
 
-class Parallel(msgspec.Struct, frozen=True, kw_only=True):
+class Parallel(_Named, frozen=True, kw_only=True, gc=True):
     """A parallel task: `cpu` holds the flops of each rank, `com` the bytes from rank i to rank j at ``i * ranks + j``.
 
     `com` is empty when nothing is sent.
     """
 
-    name: str
     cpu: tuple[float, ...]
     com: tuple[float, ...]
-    ret: int = 0
 
 
-class UsageTrace(msgspec.Struct, frozen=True, kw_only=True):
+class UsageTrace(_Named, frozen=True, kw_only=True, gc=True):
     """Ranks that compute phase by phase, each at its own pace: ``phases[rank]`` has pairs (share, flops).
 
     A phase computes the flops on each of ``max(1, round(share * cores))`` cores of the rank's host, as Batsim 4 has
     it: on hosts of one core the share changes nothing.
     """
 
-    name: str
     phases: tuple[Phases, ...]
-    ret: int = 0
 
 
-class Composed(msgspec.Struct, frozen=True, kw_only=True):
+class Composed(_Named, frozen=True, kw_only=True, gc=True):
     """The profiles `seq`, in order, `repeat` times; `names` are their names in the workload.
 
     A part that fails (its `ret` is not 0) ends the whole, which then returns the part's `ret`.
     """
 
-    name: str
     repeat: int
     seq: "tuple[Profile, ...]"
     names: tuple[str, ...]
-    ret: int = 0
 
 
-Profile = Delay | ParallelHomogeneous | ParallelHomogeneousTotal | Parallel | UsageTrace | Composed
+#: a profile that is not composed of others
+Leaf = Delay | ParallelHomogeneous | ParallelHomogeneousTotal | Parallel | UsageTrace
+Profile = Leaf | Composed
 
 
 def runtime_of(profile: Profile) -> float:
@@ -106,9 +103,7 @@ def _outcome(profile: Profile, known: dict[int, tuple[float, int]]) -> tuple[flo
     return total * profile.repeat, profile.ret
 
 
-def leaves(
-    profile: Profile,
-) -> Iterator[Delay | ParallelHomogeneous | ParallelHomogeneousTotal | Parallel | UsageTrace]:
+def leaves(profile: Profile) -> Iterator[Leaf]:
     """Yield the profiles that are not composed of others, in the order of their first use, each once."""
     seen: set[int] = set()
     todo: list[Profile] = [profile]

@@ -1,12 +1,11 @@
 """Times in centres' logs: dates of a clock that may be local, and lengths of time as PBS and Slurm write them."""
 
 import re
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import Final
 
 _ISO: Final = re.compile(r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d)(?::(\d\d)(\.\d{1,9})?)?(Z|[+-]\d\d:?\d\d)?", re.ASCII)
-_AMERICAN: Final = re.compile(r"(\d\d/\d\d/\d{4} \d\d:\d\d):(\d\d)(\.\d{1,9})?", re.ASCII)
+_AMERICAN: Final = re.compile(r"(\d{1,2}/\d{1,2}/\d{4} \d{1,2}:\d\d)(?::(\d\d)(\.\d{1,9})?)?", re.ASCII)
 _NUMBER: Final = re.compile(r"\d{1,15}(?:\.\d{1,9})?", re.ASCII)
 _LENGTH: Final = re.compile(r"(?:(\d{1,9})-)?(\d{1,9}(?::\d{1,9}){0,3})(\.\d{1,9})?", re.ASCII)
 #: seconds of the parts of a length, the last part first
@@ -30,43 +29,37 @@ class Clock:
 
         None if the text is no such time.
         """
+        return float(text) if _NUMBER.fullmatch(text) else self.date(text)
+
+    def date(self, text: str) -> float | None:
+        """Return the Unix time in s of ``2024-01-31 08:00``, with or without offset, None if the text is no such."""
         found = _ISO.fullmatch(text)
-        if found is None:
-            return float(text) if _NUMBER.fullmatch(text) else None
-        return self._time(found[1], found[2], found[3], found[4] or "", _iso_minute)
+        return self._time(found, found[4] or "") if found else None
 
     def american(self, text: str) -> float | None:
-        """Return the Unix time in s of ``01/31/2024 08:00:00``, None if the text is no such time."""
+        """Return the Unix time in s of ``01/31/2024 08:00:00`` or ``1/31/2024 8:00``, None if the text is no such."""
         found = _AMERICAN.fullmatch(text)
-        return self._time(found[1], found[2], found[3], "", _american_minute) if found else None
+        return self._time(found, "") if found else None
 
-    def _time(
-        self,
-        minute: str,
-        second: str | None,
-        fraction: str | None,
-        offset: str,
-        read: Callable[[str, tzinfo], datetime],
-    ) -> float | None:
-        key = (minute, offset)
+    def _time(self, found: re.Match[str], offset: str) -> float | None:
+        key = (found[1], offset)
         if key not in self._minutes:
             try:
-                self._minutes[key] = read(minute, _offset(offset) if offset else self._zone).timestamp()
+                self._minutes[key] = _minute(found[1], _offset(offset) if offset else self._zone).timestamp()
             except (ValueError, OverflowError):
                 self._minutes[key] = None
         begin = self._minutes[key]
-        seconds = int(second or 0)
+        seconds = int(found[2] or 0)
         if begin is None or begin < 0 or seconds > 60:  # a leap second is one
             return None
-        return begin + seconds + float(fraction or 0)
+        return begin + seconds + float(found[3] or 0)
 
 
-def _iso_minute(text: str, zone: tzinfo) -> datetime:
-    return datetime.fromisoformat(text).replace(tzinfo=zone)
-
-
-def _american_minute(text: str, zone: tzinfo) -> datetime:
-    return datetime(int(text[6:10]), int(text[:2]), int(text[3:5]), int(text[11:13]), int(text[14:16]), tzinfo=zone)
+def _minute(text: str, zone: tzinfo) -> datetime:
+    if "/" not in text:
+        return datetime.fromisoformat(text).replace(tzinfo=zone)
+    month, day, year, hour, minute = map(int, re.split("[/ :]", text))
+    return datetime(year, month, day, hour, minute, tzinfo=zone)
 
 
 def _offset(text: str) -> tzinfo:

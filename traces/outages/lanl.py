@@ -57,7 +57,7 @@ def parse_lanl(stream: io.BufferedReader, path: PathText) -> OutageLog:
         watch_known=True,
         known=spans,
         class_of=lambda node: node.partition("/")[0],
-        span_of=spans.__getitem__,
+        spans=spans,
     )
 
 

@@ -7,16 +7,11 @@ from typing import Final
 from pipistrelle.protocol.base.errors import quoted
 from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.files import PathText, open_trace
-from pipistrelle.traces.outages import lanl as lanl_failures
-from pipistrelle.traces.outages import pbs as pbs_states
-from pipistrelle.traces.outages import titan as titan_lives
+from pipistrelle.traces.outages import lanl, pbs, titan
 from pipistrelle.traces.outages.batsim import read_batsim_outages
-from pipistrelle.traces.outages.lanl import parse_lanl
 from pipistrelle.traces.outages.log import OutageLog
-from pipistrelle.traces.outages.pbs import parse_pbs
 from pipistrelle.traces.outages.slurm import parse_sacctmgr, parse_scontrol
 from pipistrelle.traces.outages.table import parse_outage_csv
-from pipistrelle.traces.outages.titan import parse_titan
 
 Parser = Callable[[io.BufferedReader, PathText], OutageLog]
 _EXPECTED: Final = (
@@ -46,18 +41,18 @@ def _parser(head: bytes, path: PathText) -> Parser:
     """Return the parser for a file that begins so."""
     first = head.removeprefix(b"\xef\xbb\xbf").lstrip().partition(b"\n")[0].decode("utf-8", "replace").strip()
     columns = {cell.strip() for cell in first.split(",")}
-    if columns.issuperset(lanl_failures.SIGNS):
-        return parse_lanl
-    if columns.issuperset(titan_lives.SIGNS):
-        return parse_titan
+    if columns.issuperset(lanl.SIGNS):
+        return lanl.parse_lanl
+    if columns.issuperset(titan.SIGNS):
+        return titan.parse_titan
     if columns & {"node", "down", "up"}:
         return parse_outage_csv
     if first.startswith("NodeName="):
         return parse_scontrol
     if "NodeName" in first or "TimeStart" in first:
         return parse_sacctmgr
-    if pbs_states.SIGN.match(head):
-        return parse_pbs
+    if pbs.SIGN.match(head):
+        return pbs.parse_pbs
     raise TraceError(
         "the format of these outages is not known", where=str(path), expected=_EXPECTED, found=quoted(first)
     )

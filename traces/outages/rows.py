@@ -2,33 +2,29 @@
 
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
 import numpy as np
 
-from pipistrelle.protocol.base.errors import quoted
-from pipistrelle.traces.errors import TraceError
+from pipistrelle.traces.errors import TraceError, line_fault
+from pipistrelle.traces.logs.times import Clock
 from pipistrelle.traces.outages.log import Lives, OutageLog
 
-_ISO: Final = re.compile(r"(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d)(?::(\d\d)(\.\d{1,9})?)?")
-_AMERICAN: Final = re.compile(r"(\d{1,2})/(\d{1,2})/(\d{4}) (\d{1,2}):(\d\d)(?::(\d\d)(\.\d{1,9})?)?")
 _NUMBER: Final = re.compile(r"[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?")
 _LATEST: Final = 1e18
 
 
 def iso_time(text: str) -> float | None:
     """Return Unix time in seconds of "2017-01-29 08:00" or "2017-01-29T08:00:00.5", None if it is none; as UTC."""
-    found = _ISO.fullmatch(text)
-    return _checked(found, (1, 2, 3)) if found else None
+    return Clock(UTC).date(text)
 
 
 def american_time(text: str) -> float | None:
     """Return Unix time in seconds of "1/29/2017 8:00" or "01/29/2017 08:00:00", None if it is none; as UTC."""
-    found = _AMERICAN.fullmatch(text)
-    return _checked(found, (3, 1, 2)) if found else None
+    return Clock(UTC).american(text)
 
 
 def seconds(text: str) -> float | None:
@@ -42,15 +38,6 @@ def seconds(text: str) -> float | None:
 def unix_time(year: int, month: int, day: int, hour: int = 0, minute: int = 0, second: int = 0) -> float:
     """Return the seconds after 1970-01-01 00:00 UTC; ValueError if there is no such time."""
     return datetime(year, month, day, hour, minute, second, tzinfo=UTC).timestamp()
-
-
-def _checked(found: re.Match[str], order: tuple[int, int, int]) -> float | None:
-    year, month, day = (int(found[at]) for at in order)
-    try:
-        whole = unix_time(year, month, day, int(found[4]), int(found[5]), int(found[6] or 0))
-    except (ValueError, OverflowError):
-        return None
-    return whole + float(found[7] or 0)
 
 
 @dataclass(slots=True)
@@ -76,7 +63,7 @@ def assemble(
     known: Iterable[str] = (),
     span: tuple[float, float] | None = None,
     class_of: Callable[[str], str] | None = None,
-    span_of: Callable[[str], tuple[float, float]] | None = None,
+    spans: Mapping[str, tuple[float, float]] | None = None,
     watch_known: bool = False,
     lives: Lives | None = None,
     classes: tuple[str, ...] | None = None,
@@ -88,7 +75,7 @@ def assemble(
     ----------
     known
         names of nodes that may have no outage.
-    span, span_of
+    span, spans
         from when to when all nodes, or each, were watched, in seconds; neither: from time 0, or on Unix time from the
         first begin, to the last time that the rows name.
     class_of
@@ -103,14 +90,10 @@ def assemble(
     number = {group: at for at, group in enumerate(ordered)}
     down = np.array([row.down for row in rows], dtype=np.float64)
     up = np.array([row.up for row in rows], dtype=np.float64)
-    if span_of is None:
-        finite = up[np.isfinite(up)]
-        last = max(float(down.max(initial=0.0)), float(finite.max(initial=0.0)))
-        first = float(down.min(initial=last)) if absolute else 0.0
-        whole = span or (first, last)
-        spans = [whole] * len(names)
-    else:
-        spans = [span_of(node) for node in names]
+    if span is None:
+        last = max(float(down.max(initial=0.0)), float(up[np.isfinite(up)].max(initial=0.0)))
+        span = (float(down.min(initial=last)) if absolute else 0.0, last)
+    watch = np.array([(spans or {}).get(node, span) for node in names], dtype=np.float64).reshape(-1, 2)
     return OutageLog(
         name=name,
         source=source,
@@ -118,8 +101,8 @@ def assemble(
         nodes=tuple(names),
         classes=ordered,
         node_group=np.array([number.get(group, -1) for group in groups], dtype=np.int64),
-        begin=np.array([begin for begin, _ in spans], dtype=np.float64),
-        end=np.array([end for _, end in spans], dtype=np.float64),
+        begin=watch[:, 0].copy(),
+        end=watch[:, 1].copy(),
         node=np.array([index[row.node] for row in rows], dtype=np.int64),
         group=np.array([number[row.group or groups[index[row.node]]] for row in rows], dtype=np.int64),
         down=down,
@@ -151,10 +134,5 @@ def clean_cause(text: str) -> str:
 
 def malformed(source: str, line: int, what: str, expected: str, found: object) -> TraceError:
     """Return the error of a row that cannot be read."""
-    return TraceError(
-        what,
-        where=f"{source}, line {line}",
-        expected=expected,
-        found=quoted(found),
-        hint="Mend or remove the line; docs/outages.md has the formats.",
-    )
+    hint = "Mend or remove the line; docs/outages.md has the formats."
+    return line_fault(f"{source}, line {line}", what, expected, found, hint)

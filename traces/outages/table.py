@@ -136,18 +136,15 @@ class _Reader:
                     where=f"{self._where}, line 1",
                     hint=did_you_mean(column, list(COLUMNS)),
                 )
-        missing = [column for column in _NEEDED if column not in columns]
-        if missing or len(set(columns)) < len(columns):
-            raise TraceError(
-                f"the column '{missing[0]}' is missing" if missing else "a column occurs twice",
-                where=f"{self._where}, line 1",
-                expected="the header node,down,up,cause, perhaps with announced",
-                found=quoted(",".join(columns)),
-            )
+        place, form = f"{self._where}, line 1", "the header node,down,up,cause, perhaps with announced"
+        header = ",".join(columns)
+        require_columns(_NEEDED, columns, place, form, header)
+        if len(set(columns)) < len(columns):
+            raise TraceError("a column occurs twice", where=place, expected=form, found=quoted(header))
 
     def _time(self, cells: Cells, column: str) -> float:
-        number, date = seconds(cells[column]), iso_time(cells[column])
-        value = number if date is None else date
+        date = iso_time(cells[column])
+        value = seconds(cells[column]) if date is None else date
         if value is None:
             expected = "seconds of at least 0, or a date such as 2017-01-29 08:00"
             raise cells.fault(f"the time '{column}' cannot be read", expected, column)
