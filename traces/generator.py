@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from pipistrelle.traces.errors import TraceError
+from pipistrelle.traces.errors import out_of_range
 from pipistrelle.traces.workload import Floats, Ints, Workload, decimal_text
 
 #: Unix time (s) of time 0 of a generated workload if nothing else is said: Monday 5 January 2026, 00:00 UTC.
@@ -110,13 +110,8 @@ def _check(jobs: int, units: int, seed: int, load: float, epoch: float) -> None:
     )
     for name, value, least, most in rules:
         if not least <= value <= most:
-            raise TraceError(
-                "the value is out of range",
-                where=f"{name} of the workload to generate",
-                expected=f"a number from {least:,} to {most:,}",
-                found=str(value),
-                hint="Choose a value in that range.",
-            )
+            where, expected = f"{name} of the workload to generate", f"a number from {least:,} to {most:,}"
+            raise out_of_range("value", where, expected, str(value), "Choose a value in that range.")
 
 
 def _ladder(position: Floats, rungs: list[int]) -> Ints:

@@ -10,7 +10,7 @@ from pipistrelle.protocol.batsim.messages import BatsimJob, BatsimSubmittedData
 from pipistrelle.server.attempts.attempt import Attempt
 from pipistrelle.server.engine.arrivals import WorkloadJobs
 from pipistrelle.server.engine.jobs import Job
-from pipistrelle.traces.batsim.text import job_text, profile_texts, with_id
+from pipistrelle.traces.batsim.text import job_text, profile_texts, with_members
 from pipistrelle.traces.workload import Workload, submissions
 
 
@@ -36,7 +36,7 @@ class ForwardedJob(Job):
         changes = {"subtime": now if attempt.queued is None else attempt.queued}
         if walltime < inf:
             changes["walltime"] = walltime
-        job.description = with_id(self.description, job.id, **changes)
+        job.description = with_members(self.description, id=job.id, **changes)
         return job
 
 

@@ -16,7 +16,7 @@ from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.traces.batsim.profile_reader import closest, parse_profile
 from pipistrelle.traces.batsim.profiles import Composed, Profile, communicates, require_ranks, runtime_of
-from pipistrelle.traces.batsim.text import profile_texts, with_id
+from pipistrelle.traces.batsim.text import profile_texts, with_members
 from pipistrelle.traces.batsim.workload import job_of_json
 from pipistrelle.traces.workload import Workload
 
@@ -172,7 +172,7 @@ class Registry(Part, Observer):
             job.profile,
             work=done if isnan(runtime) or (self._has_hosts and isinstance(done, Composed)) else None,
             return_code=code,
-            description=with_id(text, job_id),
+            description=with_members(text, id=job_id),
             forwarded=texts[job.profile] if self._forward else None,
         )
 

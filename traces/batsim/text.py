@@ -39,15 +39,18 @@ def job_text(workload: Workload, row: int, job_id: str) -> bytes:
     return text.encode()
 
 
-def with_id(raw: bytes, job_id: str, **changes: float) -> bytes:
-    """Return a job's JSON object with another ``id``, and with other numbers where ``changes`` names members.
+def with_members(raw: bytes, **changes: float | str | list[str]) -> bytes:
+    """Return a JSON object with other values where `changes` names members; an infinite one is left out.
 
     The other members are unchanged, and all are in their order; new ones come last.
     """
     members = _MEMBERS.decode(raw)
-    members["id"] = msgspec.Raw(msgspec.json.encode(job_id))
     for name, value in changes.items():
-        members[name] = msgspec.Raw(decimal_text(value).encode())
+        if value == inf:
+            members.pop(name, None)
+        else:
+            text = decimal_text(value).encode() if isinstance(value, float | int) else msgspec.json.encode(value)
+            members[name] = msgspec.Raw(text)
     return msgspec.json.encode(members)
 
 
@@ -82,12 +85,8 @@ def batsim_chunks(workload: Workload) -> Iterator[bytes]:
     """
     if not len(workload):
         raise TraceError("there are no jobs to write", where=workload.name, hint="A trace has at least one job.")
-    rules = (
-        ("run time", workload.runtime),
-        ("requested time", workload.walltime),
-        ("size", workload.size),
-    )
-    for what, values in rules:
+    needed = {"run time": workload.runtime, "requested time": workload.walltime, "size": workload.size}
+    for what, values in needed.items():
         bad = np.flatnonzero(values <= 0)
         if bad.size:
             raise TraceError(
@@ -153,9 +152,7 @@ class _Profiles:
             raise ValueError(f"the table has profile {name!r}, profile_json has not")
         if not isinstance(profile, Delay):
             return msgspec.json.format(raw, indent=-1).decode()
-        members = _MEMBERS.decode(raw)
-        members["delay"] = msgspec.Raw(decimal_text(runtime).encode())
-        return _json(members)
+        return with_members(raw, delay=runtime).decode()
 
 
 def _same(one: float, other: float) -> bool:
@@ -170,7 +167,7 @@ def _chunks(workload: Workload, profiles: dict[str, str]) -> Iterator[bytes]:
     for row, job in enumerate(workload.ids):
         walltime = float(workload.walltime[row])
         limit = "" if walltime == inf else f'"walltime": {decimal_text(walltime)}, '
-        further = _labels_text(labels, row) if workload.job_json is None else _further(workload, labels, row)
+        further = _further(workload, labels, row)
         line = (
             f'{{"id": {_json(job)}, "subtime": {decimal_text(float(workload.submit[row]))}, {limit}'
             f'"res": {workload.size[row]}, "profile": {_json(workload.profile_of(row))}{further}}}'
@@ -183,18 +180,12 @@ def _chunks(workload: Workload, profiles: dict[str, str]) -> Iterator[bytes]:
     yield b"}}\n"
 
 
-def _labels_text(labels: dict[str, list[str]], row: int) -> str:
-    """Return the members for a job's labels, with a comma before each."""
-    return "".join(f', "{name}": {_json(texts[row])}' for name, texts in labels.items() if texts[row])
-
-
 def _further(workload: Workload, labels: dict[str, list[str]], row: int) -> str:
     """Return the members of a job's JSON object that have no column, with a comma before each.
 
     Labels are those of the workload, which may have been changed since; one that was not changed stays as it stood.
     """
-    assert workload.job_json is not None
-    members = _MEMBERS.decode(workload.job_json[row])
+    members = _MEMBERS.decode(workload.job_json[row]) if workload.job_json is not None else {}
     wanted = {name: texts[row] for name, texts in labels.items() if texts[row]}
     if not wanted and members.keys() <= _KNOWN:
         return ""

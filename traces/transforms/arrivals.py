@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from pipistrelle.traces.errors import TraceError
+from pipistrelle.traces.errors import TraceError, out_of_range
 from pipistrelle.traces.transforms.cut import resubmitted
 from pipistrelle.traces.workload import LARGEST, Floats, Workload
 
@@ -82,7 +82,7 @@ def shuffle_submits(workload: Workload, rng: np.random.Generator, window: float 
         if the window is not above 0.
     """
     if not window > 0:
-        raise TraceError("the value is out of range", where="window", expected="a time above 0", found=repr(window))
+        raise out_of_range("value", "window", "a time above 0", repr(window))
     place = np.floor((workload.submit - workload.submit.min()) / window)  # 0 throughout where the window is infinite
     dealt = np.lexsort((rng.random(len(workload)), place))
     submit = np.empty_like(workload.submit)

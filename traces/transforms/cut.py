@@ -3,15 +3,14 @@
 from dataclasses import replace
 from typing import Any, Final
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from pipistrelle.traces.batsim.text import with_members
 from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.transforms.links import forget_jobs
 from pipistrelle.traces.workload import LARGEST, Floats, Ints, Workload, decimal_text
 
-_MEMBERS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 #: {column: its member in a job's JSON object}
 _JSON_NAMES: Final = {"submit": "subtime", "walltime": "walltime", "size": "res", "profiles": "profile"}
 #: the header's directives that count jobs, and those that say when the first and the last were logged
@@ -34,7 +33,11 @@ def changed(workload: Workload, **columns: Any) -> Workload:
     members = [name for name in _JSON_NAMES if name in columns]
     if result.job_json is None or not members:
         return result
-    return replace(result, job_json=[_job_json(result, row, members) for row in range(len(result))])
+    columns = [result.profiles if name == "profiles" else getattr(result, name).tolist() for name in members]
+    names = [_JSON_NAMES[name] for name in members]
+    rows = zip(result.job_json, zip(*columns, strict=True), strict=True)
+    texts = [with_members(raw, **dict(zip(names, values, strict=True))) for raw, values in rows]
+    return replace(result, job_json=texts)
 
 
 def keep(workload: Workload, which: NDArray[np.bool_] | Ints) -> Workload:
@@ -121,20 +124,3 @@ def _check_range(workload: Workload, name: str, values: Floats | Ints) -> None:
             found=f"{float(known.min()):.6g}",
             hint="Move it by less.",
         )
-
-
-def _job_json(workload: Workload, row: int, names: list[str]) -> bytes:
-    """Return the JSON object of job `row` with the members of these columns made anew, the others as they were."""
-    assert workload.job_json is not None
-    members = _MEMBERS.decode(workload.job_json[row])
-    for name in names:
-        key = _JSON_NAMES[name]
-        if name == "profiles":
-            members[key] = msgspec.Raw(msgspec.json.encode(workload.profile_of(row)))
-            continue
-        value = float({"submit": workload.submit, "walltime": workload.walltime, "size": workload.size}[name][row])
-        if np.isfinite(value):
-            members[key] = msgspec.Raw(decimal_text(value).encode())
-        else:  # no limit
-            members.pop(key, None)
-    return msgspec.json.encode(members)

@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final, Literal, TypeVar
+from itertools import chain
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipistrelle.protocol.base.errors import quoted
-from pipistrelle.traces.errors import TraceError
+from pipistrelle.traces.errors import TraceError, out_of_range
 from pipistrelle.traces.logs.dependencies import rename_jobs
 from pipistrelle.traces.logs.labels import DIRECTIVES, named_column
 from pipistrelle.traces.transforms.arrivals import Gaps
@@ -19,13 +20,11 @@ from pipistrelle.traces.workload import LARGEST, Floats, Workload, is_plain_numb
 Align = Literal["date", "zero", "first"]
 Draw = Literal["job", "copy", "once"]
 
-_T = TypeVar("_T")
-
 #: columns whose numbers mean something else in another log
-_LOCAL: Final = ("user", "group", "application", "queue", "partition")
+_LOCAL: Final = frozenset(("user", "group", "application", "queue", "partition"))
 #: more copies than this fit into no memory
 _MOST_JOBS: Final = 10_000_000
-_LOCAL_LABELS: Final = ("user", "group", "account", "queue", "qos", "partition")
+_LOCAL_LABELS: Final = frozenset(("user", "group", "account", "queue", "qos", "partition"))
 
 
 def merge(workloads: Sequence[Workload], align: Align = "zero", *, apart: bool = False) -> Workload:
@@ -121,9 +120,9 @@ def copies(
         before time 0.
     """
     if count < 1:
-        raise TraceError("the value is out of range", where="copies", expected="at least 1", found=str(count))
-    if max(map(abs, (every, *shift))) > LARGEST:
-        raise TraceError("the value is out of range", where="shift of copies", expected="at most 2^53 s")
+        raise out_of_range("value", "copies", "at least 1", str(count))
+    if (most := max(map(abs, (every, *shift)))) > LARGEST:
+        raise out_of_range("value", "shift of copies", "at most 2^53 s", f"{most:g}")
     if count * len(workload) > _MOST_JOBS:
         raise TraceError(
             "there would be too many jobs",
@@ -235,14 +234,12 @@ def _apart(workloads: list[Workload]) -> list[Workload]:
     result = []
     for number, workload in enumerate(workloads, start=1):
         columns, labels = dict(workload.columns), dict(workload.labels)
-        for name in _LOCAL:
-            if name in columns:
-                old = columns[name]
-                columns[name] = np.where(old >= 0, old + highest[name], old)
-                highest[name] = max(highest[name], int(columns[name].max(initial=0)))
-        for name in _LOCAL_LABELS:
-            if name in labels and number > 1:
-                labels[name] = [f"{text}@{number}" if text else "" for text in labels[name]]
+        for name in columns.keys() & _LOCAL:
+            old = columns[name]
+            columns[name] = np.where(old >= 0, old + highest[name], old)
+            highest[name] = max(highest[name], int(columns[name].max(initial=0)))
+        for name in labels.keys() & _LOCAL_LABELS if number > 1 else ():
+            labels[name] = [f"{text}@{number}" if text else "" for text in labels[name]]
         result.append(changed(workload, columns=columns, labels=labels))
     return result
 
@@ -270,43 +267,20 @@ def _joined(parts: list[Workload]) -> Workload:
     """Return the jobs of all by submit time; everything but the jobs is the first one's. What one lacks is missing."""
     if len(parts) == 1:
         return resubmitted(parts[0], parts[0].submit)
-    whole = replace(
-        parts[0],
-        ids=[job for part in parts for job in part.ids],
-        submit=np.concatenate([part.submit for part in parts]),
-        size=np.concatenate([part.size for part in parts]),
-        walltime=np.concatenate([part.walltime for part in parts]),
-        runtime=np.concatenate([part.runtime for part in parts]),
-        profiles=_lists([part.profiles for part in parts]),
-        job_json=_lists([part.job_json for part in parts]),
-        columns=_columns([part.columns for part in parts], parts, np.int64),
-        measures=_columns([part.measures for part in parts], parts, np.float64),
-        labels={
-            name: [text for part in parts for text in part.labels.get(name, [""] * len(part))]
-            for name in dict.fromkeys(name for part in parts for name in part.labels)
-        },
-    )
-    return whole.select(_order(parts))
-
-
-def _lists(lists: list[list[_T] | None]) -> list[_T] | None:
-    """Return the lists as one; None if one of them is."""
-    joined: list[_T] = []
-    for one in lists:
-        if one is None:
-            return None
-        joined += one
-    return joined
-
-
-def _columns(columns: list[dict[str, Any]], parts: list[Workload], dtype: type) -> dict[str, NDArray[Any]]:
-    names = dict.fromkeys(name for some in columns for name in some)
-    return {
-        name: np.concatenate(
-            [
-                some[name] if name in some else np.full(len(part), -1, dtype=dtype)
-                for some, part in zip(columns, parts, strict=True)
-            ]
-        )
-        for name in names
+    columns: dict[str, Any] = {
+        name: np.concatenate([getattr(part, name) for part in parts])
+        for name in ("submit", "size", "walltime", "runtime")
     }
+    for name in ("ids", "profiles", "job_json"):
+        lists = [getattr(part, name) for part in parts]
+        columns[name] = None if None in lists else list(chain.from_iterable(lists))
+    for table, dtype in (("columns", np.int64), ("measures", np.float64)):
+        columns[table] = {
+            name: np.concatenate([getattr(part, table).get(name, np.full(len(part), -1, dtype)) for part in parts])
+            for name in dict.fromkeys(name for part in parts for name in getattr(part, table))
+        }
+    columns["labels"] = {
+        name: [text for part in parts for text in part.labels.get(name, [""] * len(part))]
+        for name in dict.fromkeys(name for part in parts for name in part.labels)
+    }
+    return replace(parts[0], **columns).select(_order(parts))

@@ -6,11 +6,9 @@ import msgspec
 
 from pipistrelle.traces.batsim.profile_reader import delay_json
 from pipistrelle.traces.batsim.profiles import Composed, Delay, Profile
-from pipistrelle.traces.batsim.text import job_text
+from pipistrelle.traces.batsim.text import job_text, with_members
 from pipistrelle.traces.transforms.cut import changed
 from pipistrelle.traces.workload import Workload
-
-_MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 def with_profiles(workload: Workload) -> Workload:
@@ -70,6 +68,4 @@ def _renamed_parts(text: bytes, suffix: str) -> bytes:
     value = msgspec.json.decode(text)
     if not (isinstance(value, dict) and value.get("type") == "composed" and isinstance(value.get("seq"), list)):
         return text
-    members = _MEMBERS.decode(text)
-    members["seq"] = msgspec.Raw(msgspec.json.encode([f"{name}{suffix}" for name in value["seq"]]))
-    return msgspec.json.encode(members)
+    return with_members(text, seq=[f"{name}{suffix}" for name in value["seq"]])

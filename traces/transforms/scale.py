@@ -8,13 +8,12 @@ import numpy as np
 
 from pipistrelle.protocol.base.errors import quoted
 from pipistrelle.traces.batsim.profiles import Composed, Delay, Profile, ranks_of, runtime_of
+from pipistrelle.traces.batsim.text import with_members
 from pipistrelle.traces.clean import clean
 from pipistrelle.traces.describe import offered_load
-from pipistrelle.traces.errors import TraceError
+from pipistrelle.traces.errors import TraceError, out_of_range
 from pipistrelle.traces.transforms.cut import changed, recounted
 from pipistrelle.traces.workload import LARGEST, Floats, Ints, Workload, decimal_text
-
-_MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 def scale_arrivals(workload: Workload, factor: float) -> Workload:
@@ -72,9 +71,7 @@ def scale_runtimes(workload: Workload, factor: float) -> Workload:
         if the factor is not above 0, a time gets too large, or hosts decide how long a job takes.
     """
     _require_factor(factor, "run times")
-    computing = np.flatnonzero(np.isnan(workload.runtime))
-    if computing.size:
-        raise _computes(workload, int(computing[0]), "multiplied")
+    _require_runtimes(workload, "multiplied")
     if workload.profiles is None or workload.table is None:
         return changed(workload, runtime=np.where(workload.runtime > 0, workload.runtime * factor, workload.runtime))
     known: dict[int, Profile] = {}
@@ -82,9 +79,7 @@ def scale_runtimes(workload: Workload, factor: float) -> Workload:
     texts = dict(workload.profile_json or {})
     for name, profile in table.items():
         if isinstance(profile, Delay) and name in texts:
-            members = _MEMBERS.decode(texts[name])
-            members["delay"] = msgspec.Raw(decimal_text(profile.delay).encode())
-            texts[name] = msgspec.json.encode(members)
+            texts[name] = with_members(texts[name], delay=profile.delay)
     runtime = np.array([runtime_of(table[name]) for name in workload.profiles], dtype=np.float64)
     return changed(workload, runtime=runtime, table=table, profile_json=texts)
 
@@ -173,9 +168,7 @@ def walltimes_of_runtimes(workload: Workload, low: float, high: float, rng: np.r
         decide how long a job takes.
     """
     _require_order(low, high, "percentage of the run time", 0)
-    computing = np.flatnonzero(np.isnan(workload.runtime))
-    if computing.size:
-        raise _computes(workload, int(computing[0]), "taken as a measure")
+    _require_runtimes(workload, "taken as a measure")
     if low == high:
         percent: Floats = np.full(len(workload), low, dtype=np.float64)
     elif float(low).is_integer() and float(high).is_integer():
@@ -224,13 +217,14 @@ def _resized(workload: Workload, sizes: Floats) -> Workload:
     return changed(workload, size=new)
 
 
-def _computes(workload: Workload, row: int, what: str) -> TraceError:
-    return TraceError(
-        f"a run time that only hosts can tell cannot be {what}",
-        where=f"{workload.name}, job {quoted(workload.ids[row])}",
-        expected="a profile of delays",
-        found=f"profile {quoted(workload.profile_of(row))}",
-    )
+def _require_runtimes(workload: Workload, what: str) -> None:
+    for row in np.flatnonzero(np.isnan(workload.runtime)).tolist():
+        raise TraceError(
+            f"a run time that only hosts can tell cannot be {what}",
+            where=f"{workload.name}, job {quoted(workload.ids[row])}",
+            expected="a profile of delays",
+            found=f"profile {quoted(workload.profile_of(row))}",
+        )
 
 
 def _require_factor(factor: float, what: str) -> None:
@@ -240,9 +234,7 @@ def _require_factor(factor: float, what: str) -> None:
 
 
 def _bad_factor(what: str, value: float) -> TraceError:
-    return TraceError(
-        "the value is out of range", where=what, expected="a number above 0, at most 2^53", found=repr(value)
-    )
+    return out_of_range("value", what, "a number above 0, at most 2^53", repr(value))
 
 
 def _require_order(low: float, high: float, what: str, least: int) -> None:

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pipistrelle.traces.batsim.profiles import Delay, Parallel
-from pipistrelle.traces.batsim.text import job_text, profile_texts, with_id
+from pipistrelle.traces.batsim.text import job_text, profile_texts, with_members
 from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.load import load, save
 from pipistrelle.traces.logs.dependencies import renumber
@@ -181,7 +181,7 @@ def test_the_objects_that_schedulers_get(tmp_path):
     expected = b'{"id":"w0!7","subtime":10,"walltime":-1,"res":2,"profile":"d100","deps":["1", {"a": 1.5}]}'
     assert job_text(workload, 0, "w0!7") == expected
     assert profile_texts(workload) == {"d100": b'{"delay":1,"type":"delay"}'}
-    assert with_id(b'{"a":"id", "\\u0069d" : 3, "id": 4}', 'w0!"') == b'{"a":"id","id":"w0!\\""}'
+    assert with_members(b'{"a":"id", "\\u0069d" : 3, "id": 4}', id='w0!"') == b'{"a":"id","id":"w0!\\""}'
 
 
 def test_the_objects_of_logs(tmp_path, job_line):
@@ -206,7 +206,7 @@ def test_the_objects_of_logs(tmp_path, job_line):
 def test_any_object_gets_its_id(members, job_id, indent):
     """Whatever else stands in a job's object is unchanged."""
     raw = json.dumps({**members, "id": 1}, indent=indent).encode()
-    assert json.loads(with_id(raw, job_id)) == {**members, "id": job_id}
+    assert json.loads(with_members(raw, id=job_id)) == {**members, "id": job_id}
 
 
 def test_schedulers_get_labels_that_have_changed(tmp_path):
