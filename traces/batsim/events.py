@@ -8,7 +8,7 @@ from pipistrelle.protocol.base.errors import did_you_mean, quoted
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.protocol.units.text import NodeSetError
 from pipistrelle.traces.batsim.json_faults import depth_fault, shape_fault
-from pipistrelle.traces.errors import TraceError
+from pipistrelle.traces.errors import TraceError, line_fault, out_of_range
 from pipistrelle.traces.files import PathText, open_trace
 from pipistrelle.traces.workload import LARGEST, decimal_text
 
@@ -79,13 +79,8 @@ def _parse(text: bytes, where: str, unknown: bool) -> ExternalEvent:
     except msgspec.ValidationError as error:
         raise shape_fault(error, f"{where}, $") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise TraceError(
-            "is not valid JSON",
-            where=where,
-            expected="one JSON object a line",
-            found=quoted(text.decode("utf-8", "replace")),
-            hint="Mend the line.",
-        ) from error
+        said = text.decode("utf-8", "replace")
+        raise line_fault(where, "is not valid JSON", "one JSON object a line", said, "Mend the line.") from error
     except RecursionError as error:
         raise depth_fault(where) from error
     if not unknown and event.type not in MACHINE_EVENTS:
@@ -95,13 +90,8 @@ def _parse(text: bytes, where: str, unknown: bool) -> ExternalEvent:
             hint=f"{did_you_mean(event.type, list(MACHINE_EVENTS))} Others can be forwarded to the scheduler.",
         )
     if not 0 <= event.timestamp <= LARGEST:
-        raise TraceError(
-            "the timestamp is out of range",
-            where=f"{where}, $.timestamp",
-            expected=f"seconds from 0 to {decimal_text(LARGEST)}",
-            found=decimal_text(event.timestamp),
-            hint="Mend the value.",
-        )
+        place, expected = f"{where}, $.timestamp", f"seconds from 0 to {decimal_text(LARGEST)}"
+        raise out_of_range("timestamp", place, expected, decimal_text(event.timestamp), "Mend the value.")
     return ExternalEvent(event.timestamp + 0.0, event.type, resources, raw)
 
 

@@ -19,7 +19,7 @@ from pipistrelle.traces.batsim.profiles import (
     size_and_depth,
 )
 from pipistrelle.traces.batsim.usage_traces import Phases, read_usage_trace
-from pipistrelle.traces.errors import TraceError
+from pipistrelle.traces.errors import TraceError, out_of_range
 from pipistrelle.traces.files import PathText
 from pipistrelle.traces.workload import LARGEST, decimal_text
 
@@ -218,13 +218,8 @@ def _parse(
             raise
     if isinstance(spec, _Delay):
         if not 0 < spec.delay <= LARGEST:
-            raise TraceError(
-                "the delay is out of range",
-                where=where,
-                expected=f"seconds above 0, at most {decimal_text(LARGEST)}",
-                found=decimal_text(spec.delay),
-                hint="A job must last for some time.",
-            )
+            expected = f"seconds above 0, at most {decimal_text(LARGEST)}"
+            raise out_of_range("delay", where, expected, decimal_text(spec.delay), "A job must last for some time.")
         return Delay(name=name, delay=spec.delay, ret=spec.ret)
     if isinstance(spec, _Homogeneous):
         kind = ParallelHomogeneousTotal if isinstance(spec, _Total) else ParallelHomogeneous

@@ -3,7 +3,7 @@
 import os
 
 from pipistrelle.protocol.base.errors import printable, quoted
-from pipistrelle.traces.errors import TraceError
+from pipistrelle.traces.errors import TraceError, line_fault, out_of_range
 from pipistrelle.traces.files import PathText, open_trace
 
 #: A rank's phases: (share of the host's cores, flops on each of these), in order.
@@ -53,20 +53,12 @@ def _read_rank(path: str, rank: int) -> Phases:
                 continue
             where = f"{printable(path)}, line {number}"
             if len(fields) != 4 or fields[1] != _ACTION:
-                raise TraceError(
-                    "is not a phase of a usage trace",
-                    where=where,
-                    expected=_FORM,
-                    found=quoted(line.strip()),
-                    hint="Other actions are not run.",
-                )
+                hint = "Other actions are not run."
+                raise line_fault(where, "is not a phase of a usage trace", _FORM, line.strip(), hint)
             if fields[0] == str(rank):
-                phases.append(
-                    (
-                        _number(fields[2], ("share", "a number"), 1.0, where),
-                        _number(fields[3], ("work", "flops"), _MOST_FLOPS, where),
-                    )
-                )
+                share = _number(fields[2], "share", "a number from 0 to 1", 1.0, where)
+                flops = _number(fields[3], "work", f"flops from 0 to {_MOST_FLOPS:g}", _MOST_FLOPS, where)
+                phases.append((share, flops))
     if not phases:
         raise TraceError(
             f"has no phase of rank {rank}",
@@ -77,18 +69,11 @@ def _read_rank(path: str, rank: int) -> Phases:
     return tuple(phases)
 
 
-def _number(text: str, names: tuple[str, str], most: float, where: str) -> float:
-    """Return the number of a field; `names` are the field's and its unit's."""
+def _number(text: str, what: str, expected: str, most: float, where: str) -> float:
     try:
         value = float(text)
     except ValueError:
         value = -1.0
     if 0 <= value <= most:
         return value + 0.0
-    raise TraceError(
-        f"the {names[0]} is out of range",
-        where=where,
-        expected=f"{names[1]} from 0 to {most:g}",
-        found=quoted(text),
-        hint="Mend the value.",
-    )
+    raise out_of_range(what, where, expected, quoted(text), "Mend the value.")

@@ -2,6 +2,7 @@
 
 import os
 import re
+from functools import cache
 from pathlib import PurePath
 from typing import Final
 
@@ -12,7 +13,7 @@ from pipistrelle.protocol.base.errors import printable, quoted
 from pipistrelle.traces.batsim.json_faults import json_faults
 from pipistrelle.traces.batsim.profile_reader import ProfileTable, closest
 from pipistrelle.traces.batsim.profiles import ranks_of, require_ranks, runtime_of
-from pipistrelle.traces.errors import TraceError
+from pipistrelle.traces.errors import TraceError, line_fault, out_of_range
 from pipistrelle.traces.files import PathText, trace_name
 from pipistrelle.traces.workload import LABELS, LARGEST, Workload, decimal_text
 
@@ -88,13 +89,8 @@ def parse_batsim(data: bytes, path: PathText) -> Workload:
     if not file.jobs:
         raise TraceError("has no jobs", where=f"{where}, $.jobs", expected="at least one job", hint="Check the file.")
     if file.nb_res is not None and not 0 < file.nb_res <= LARGEST:
-        raise TraceError(
-            "the machine's size is out of range",
-            where=f"{where}, $.nb_res",
-            expected="a whole number above 0",
-            found=quoted(file.nb_res),
-            hint="nb_res is the number of the machine's resources.",
-        )
+        place, hint = f"{where}, $.nb_res", "nb_res is the number of the machine's resources."
+        raise out_of_range("machine's size", place, "a whole number above 0", quoted(file.nb_res), hint)
     table = ProfileTable(file.profiles, where, os.path.dirname(os.fspath(path)) or ".")
     ids: list[str] = []
     rows: dict[str, int] = {}
@@ -115,7 +111,12 @@ def parse_batsim(data: bytes, path: PathText) -> Workload:
         _check_job(job, name, f"{where}, $.jobs[{row}]")
         if job.profile not in known:
             if job.profile not in file.profiles:
-                raise _no_profile(job, name, file, f"{where}, $.jobs[{row}].profile")
+                raise TraceError(
+                    f"profile {quoted(job.profile)} of job {quoted(name)} does not exist",
+                    where=f"{where}, $.jobs[{row}].profile",
+                    expected="a name in $.profiles",
+                    hint=closest(job.profile, list(file.profiles)),
+                )
             profile = table[job.profile]
             known[job.profile] = (job.profile, runtime_of(profile), ranks_of(profile))
         ranks = known[job.profile][2]
@@ -158,13 +159,8 @@ def job_of_json(raw: bytes | msgspec.Raw, where: str) -> RegisteredJob:
     _check_job(job, name, where)
     walltime = _walltime(job)
     if walltime == 0:
-        raise TraceError(
-            f"the walltime of job {quoted(name)} is out of range",
-            where=f"{where}.walltime",
-            expected="seconds above 0, or -1 for none",
-            found="0",
-            hint="Mend the value.",
-        )
+        what, expected = f"walltime of job {quoted(name)}", "seconds above 0, or -1 for none"
+        raise out_of_range(what, f"{where}.walltime", expected, "0", "Mend the value.")
     return RegisteredJob(name, job.subtime + 0.0, job.res, walltime, job.profile)
 
 
@@ -182,13 +178,8 @@ def _job_name(job: _Job, where: str) -> str:
     name = text.partition("!")[2] if "!" in text else text
     if name and "!" not in name and name.isprintable():
         return name
-    raise TraceError(
-        "the job has no usable id",
-        where=f"{where}.id",
-        expected="a number or a printable text, after a workload's name and '!' or without",
-        found=quoted(text),
-        hint="Give the job an id of its own.",
-    )
+    expected = "a number or a printable text, after a workload's name and '!' or without"
+    raise line_fault(f"{where}.id", "the job has no usable id", expected, text, "Give the job an id of its own.")
 
 
 def _check_job(job: _Job, name: str, where: str) -> None:
@@ -200,22 +191,8 @@ def _check_job(job: _Job, name: str, where: str) -> None:
         what, key, expected, value = "walltime", "walltime", f"seconds from 0 to {_MOST}, or -1 for none", job.walltime
     else:
         return
-    raise TraceError(
-        f"the {what} of job {quoted(name)} is out of range",
-        where=f"{where}.{key}",
-        expected=expected,
-        found=quoted(value if isinstance(value, int) else decimal_text(value)),
-        hint="Mend the value.",
-    )
-
-
-def _no_profile(job: _Job, name: str, file: _File, where: str) -> TraceError:
-    return TraceError(
-        f"profile {quoted(job.profile)} of job {quoted(name)} does not exist",
-        where=where,
-        expected="a name in $.profiles",
-        hint=closest(job.profile, list(file.profiles)),
-    )
+    found = quoted(value if isinstance(value, int) else decimal_text(value))
+    raise out_of_range(f"{what} of job {quoted(name)}", f"{where}.{key}", expected, found, "Mend the value.")
 
 
 def label_text(raw: bytes | msgspec.Raw) -> str:
@@ -228,17 +205,9 @@ def label_text(raw: bytes | msgspec.Raw) -> str:
 
 def _labels(jobs: list[_Job]) -> dict[str, list[str]]:
     """Return the labels that at least one job has."""
-    columns = {}
-    known: dict[bytes, str] = {b"": ""}
-    for name in LABELS:
-        raws = [bytes(getattr(job, name)) for job in jobs]
-        for raw in raws:
-            if raw not in known:
-                known[raw] = label_text(raw)
-        texts = [known[raw] for raw in raws]
-        if any(texts):
-            columns[name] = texts
-    return columns
+    text = cache(label_text)
+    columns = {name: [text(bytes(getattr(job, name))) for job in jobs] for name in LABELS}
+    return {name: texts for name, texts in columns.items() if any(texts)}
 
 
 def _walltime(job: _Job) -> float:

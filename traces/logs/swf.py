@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pipistrelle.protocol.base.errors import quoted
 from pipistrelle.traces.clean import require_ids, require_runtimes
-from pipistrelle.traces.errors import TraceError
+from pipistrelle.traces.errors import TraceError, line_fault
 from pipistrelle.traces.files import PathText, binary_file, trace_name
 from pipistrelle.traces.logs.swf_numbers import numbered
 from pipistrelle.traces.workload import LARGEST, Floats, Ints, Workload, decimal_text, decimal_texts, is_plain_number
@@ -155,39 +155,34 @@ class _Reader:
             value = float(text) if b"_" not in text else None
         except ValueError:
             value = None
+        what = None
         if value is None:
-            return self._fault("is not a number", number, index, expected, text)
-        if not np.isfinite(value):
-            return self._fault("is not finite", number, index, expected, text)
-        if abs(value) > LARGEST:
-            return self._fault("is too large", number, index, f"at most {decimal_text(LARGEST)}", text)
-        if FIELDS[index].whole and not value.is_integer():
-            return self._fault("is not a whole number", number, index, expected, text)
-        if index in _NOT_NEGATIVE and value < 0:
-            return self._fault("is negative", number, index, expected, text)
-        return None
-
-    def _fault(self, what: str, number: int, index: int, expected: str, text: bytes) -> TraceError:
+            what = "is not a number"
+        elif not np.isfinite(value):
+            what = "is not finite"
+        elif abs(value) > LARGEST:
+            what, expected = "is too large", f"at most {decimal_text(LARGEST)}"
+        elif FIELDS[index].whole and not value.is_integer():
+            what = "is not a whole number"
+        elif index in _NOT_NEGATIVE and value < 0:
+            what = "is negative"
+        if what is None:
+            return None
         where = f"{self.where}, line {number}, field {index + 1} ({FIELDS[index].label})"
         hint = "Mend the line, or put ';' before it to leave it out."
-        return _not_text(where, text) or TraceError(
-            what, where=where, expected=expected, found=_quoted(text), hint=hint
-        )
+        return _not_text(where, text) or line_fault(where, what, expected, _readable(text), hint)
 
     def _wrong_count(self, fields: list[bytes], number: int) -> TraceError:
         what = "too few fields" if len(fields) < len(FIELDS) else "too many fields"
         where = f"{self.where}, line {number}"
         line = b" ".join(fields)
-        hint = "Check that the file is SWF and complete."
-        if line.count(b"|") > 1:
-            hint = (
-                "Slurm's accounting is read as 'sacct --parsable2' writes it, with its header, JobID among the columns."
-            )
+        sacct = "Slurm's accounting is read as 'sacct --parsable2' writes it, with its header, JobID among the columns."
+        hint = sacct if line.count(b"|") > 1 else "Check that the file is SWF and complete."
         return _not_text(where, line) or TraceError(
             what,
             where=where,
             expected=f"{len(FIELDS)} numbers, or a comment after ';'",
-            found=f"{len(fields)}, from {_quoted(fields[0])} to {_quoted(fields[-1])}",
+            found=f"{len(fields)}, from {quoted(_readable(fields[0]))} to {quoted(_readable(fields[-1]))}",
             hint=hint,
         )
 
@@ -237,7 +232,7 @@ class _Reader:
             measures=measures,
             machine_size=_machine_size(header),
             epoch=_epoch(header),
-            timezone=_timezone(header),
+            timezone=header.get("TimeZoneString") or None,
             header=header,
             format=FORMAT,
         )
@@ -288,14 +283,17 @@ def _not_text(where: str, text: bytes) -> TraceError | None:
         text.decode()
     except UnicodeDecodeError:
         return TraceError(
-            "is not UTF-8 text", where=where, found=_quoted(text), hint="Only comments may have other bytes in them."
+            "is not UTF-8 text",
+            where=where,
+            found=quoted(_readable(text)),
+            hint="Only comments may have other bytes in them.",
         )
     return None
 
 
-def _quoted(text: bytes) -> str:
+def _readable(text: bytes) -> str:
     """Return the text as it stands in the file, other bytes than UTF-8 as ``\\xff``."""
-    return quoted(text.decode("utf-8", "backslashreplace"))
+    return text.decode("utf-8", "backslashreplace")
 
 
 def _one_line(text: str) -> str:
@@ -317,10 +315,6 @@ def _epoch(header: dict[str, str]) -> float | None:
     except ValueError:
         return None
     return value if 0 <= value <= LARGEST else None
-
-
-def _timezone(header: dict[str, str]) -> str | None:
-    return header.get("TimeZoneString") or None
 
 
 def swf_chunks(workload: Workload) -> Iterator[bytes]:
@@ -367,17 +361,14 @@ def _chunks(workload: Workload) -> Iterator[bytes]:
 def _header_text(workload: Workload) -> str:
     """Return the header's lines; what the workload says of its machine and time wins over an old directive."""
     header = dict(workload.header)
-    if workload.machine_size != _machine_size(header):
-        header.pop("MaxNodes", None)
-        header.pop("MaxProcs", None)
-        if workload.machine_size is not None:
-            header["MaxProcs"] = str(workload.machine_size)
-    if workload.epoch != _epoch(header):
-        header.pop("UnixStartTime", None)
-        if workload.epoch is not None:
-            header["UnixStartTime"] = decimal_text(workload.epoch)
-    if workload.timezone != _timezone(header):
-        header.pop("TimeZoneString", None)
-        if workload.timezone is not None:
-            header["TimeZoneString"] = workload.timezone
+    for key, now, old in (
+        ("MaxProcs", workload.machine_size, _machine_size(header)),
+        ("UnixStartTime", workload.epoch, _epoch(header)),
+        ("TimeZoneString", workload.timezone, header.get("TimeZoneString") or None),
+    ):
+        if now != old:
+            for gone in (key, "MaxNodes") if key == "MaxProcs" else (key,):
+                header.pop(gone, None)
+            if now is not None:
+                header[key] = now if isinstance(now, str) else decimal_text(now)
     return "".join(f"; {key}: {line}".rstrip() + "\n" for key, value in header.items() for line in value.split("\n"))

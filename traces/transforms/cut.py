@@ -33,10 +33,10 @@ def changed(workload: Workload, **columns: Any) -> Workload:
     members = [name for name in _JSON_NAMES if name in columns]
     if result.job_json is None or not members:
         return result
-    columns = [result.profiles if name == "profiles" else getattr(result, name).tolist() for name in members]
+    values = [result.profiles if name == "profiles" else getattr(result, name).tolist() for name in members]
     names = [_JSON_NAMES[name] for name in members]
-    rows = zip(result.job_json, zip(*columns, strict=True), strict=True)
-    texts = [with_members(raw, **dict(zip(names, values, strict=True))) for raw, values in rows]
+    rows = zip(result.job_json, zip(*values, strict=True), strict=True)
+    texts = [with_members(raw, **dict(zip(names, row, strict=True))) for raw, row in rows]
     return replace(result, job_json=texts)
 
 
