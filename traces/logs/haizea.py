@@ -12,8 +12,8 @@ from pipistrelle.protocol.base.errors import quoted
 from pipistrelle.protocol.base.markup import XmlReader
 from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.files import PathText, beginning, binary_file
-from pipistrelle.traces.logs.job_table import JobLog, Record, assemble
-from pipistrelle.traces.workload import Workload, is_number
+from pipistrelle.traces.logs.job_table import JobLog, Record
+from pipistrelle.traces.workload import is_number
 
 _TIME: Final = re.compile(r"(?:(\d{1,9}):)?(\d{1,9}):(\d{1,9}):(\d{1,9}(?:\.\d{1,9})?)")
 _DEEPEST: Final = 100
@@ -37,6 +37,7 @@ class HaizeaLog(JobLog):
     """
 
     format = "Haizea leases"
+    absolute = False
 
     def read(self, stream: io.BufferedReader, where: str) -> None:
         """Take the leases of a file; what is no such XML, or declares entities, is refused."""
@@ -57,11 +58,11 @@ class HaizeaLog(JobLog):
             raise TraceError("is not UTF-8 text", where=place, hint="Save it as UTF-8.") from None
         self._reader = _Reader(where, self.names)
         self._reader.parse(text)
+        self.machine_size = self._reader.site or None
 
-    def workload(self, path: PathText) -> Workload:
-        """Return the leases by arrival."""
-        records, size, zone = self._reader.records, self._reader.site or None, self.options.timezone
-        return assemble(records, path, format=self.format, timezone=zone, absolute=False, machine_size=size)
+    def records(self) -> list[Record]:
+        """Return the leases."""
+        return self._reader.records
 
 
 class _Reader(XmlReader):

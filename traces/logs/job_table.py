@@ -5,6 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
+from enum import IntEnum
 from functools import cache
 from operator import attrgetter
 from pathlib import PurePath
@@ -20,14 +21,17 @@ from pipistrelle.traces.files import PathText, binary_file, trace_name
 from pipistrelle.traces.logs.kinds import Units
 from pipistrelle.traces.workload import LABELS, LARGEST, Workload, decimal_text, is_number
 
-#: the numbers of SWF's field 11, status
-FAILED: Final = 0
-COMPLETED: Final = 1
-CANCELLED: Final = 5
-UNKNOWN: Final = -1
-
 #: Slurm's states of jobs that have not ended
 GOING_ON: Final = frozenset(("PENDING", "RUNNING", "SUSPENDED", "REQUEUED", "RESIZING", "REQUEUE_HOLD"))
+
+
+class Status(IntEnum):
+    """How a job ended, by the numbers of SWF's field 11."""
+
+    FAILED = 0
+    COMPLETED = 1
+    CANCELLED = 5
+    UNKNOWN = -1
 
 
 class LogOptions(NamedTuple):
@@ -76,7 +80,7 @@ class Record:
     place
         where it stands, for messages: file and line.
     id
-        its name; `assemble` checks it.
+        its name; `JobLog.workload` checks it.
     submit
         s, in the log's own count: Unix time, or since its beginning.
     size
@@ -88,7 +92,7 @@ class Record:
     allocated
         units that it got, -1 if not known.
     status
-        `FAILED`, `COMPLETED`, `CANCELLED` or `UNKNOWN`.
+        how it ended.
     labels
         as in `Workload.labels`; those that are not known may be absent.
     """
@@ -101,7 +105,7 @@ class Record:
     runtime: float
     wait: float = -1.0
     allocated: int = -1
-    status: int = UNKNOWN
+    status: Status = Status.UNKNOWN
     labels: dict[str, str] = field(default_factory=dict)
 
 
@@ -121,8 +125,13 @@ class JobLog(ABC):
 
     #: what the format is called
     format: ClassVar[str]
+    #: whether submit times are Unix times: the first becomes time 0, and the epoch
+    absolute: ClassVar[bool] = True
     #: whether a log may be in several files, of which a later one goes on where the one before ended
     in_parts: ClassVar[bool] = False
+
+    #: units of the machine, if the log says so
+    machine_size: int | None = None
 
     def __init__(self, options: LogOptions | None = None) -> None:
         self.options = options or LogOptions()
@@ -141,14 +150,42 @@ class JobLog(ABC):
         """
 
     @abstractmethod
+    def records(self) -> list[Record]:
+        """Return the jobs; those of equal submit times stay in this order.
+
+        Raises
+        ------
+        TraceError
+            if a field cannot be read.
+        """
+
     def workload(self, path: PathText) -> Workload:
         """Return the jobs by submit time; `path` serves for the name and for messages.
 
         Raises
         ------
         TraceError
-            if a field cannot be read, or there is no job.
+            if a field cannot be read, there is no job, an id is unusable or occurs twice, or a number is out of range.
         """
+        records = sorted(_checked(self.records(), path, self.format), key=lambda record: record.submit)
+        submit = _column(records, "submit", np.float64)
+        epoch = float(np.floor(submit[0])) if self.absolute else None
+        return Workload(
+            name=trace_name(path),
+            source=PurePath(path).name,
+            ids=[record.id for record in records],
+            submit=submit - (epoch or 0.0),
+            size=_column(records, "size", np.int64),
+            walltime=_column(records, "walltime", np.float64),
+            runtime=_column(records, "runtime", np.float64),
+            columns=_known(records, ("allocated", "status"), np.int64),
+            measures=_known(records, ("wait",), np.float64),
+            labels=_labels(records),
+            machine_size=self.machine_size,
+            epoch=epoch,
+            timezone=self.options.timezone,
+            format=self.format,
+        )
 
     @classmethod
     def parse(cls, stream: io.BufferedReader, path: PathText, options: LogOptions | None = None) -> Workload:
@@ -158,29 +195,8 @@ class JobLog(ABC):
         return log.workload(path)
 
 
-def assemble(
-    records: list[Record],
-    path: PathText,
-    *,
-    format: str,
-    timezone: str | None = None,
-    absolute: bool = True,
-    machine_size: int | None = None,
-) -> Workload:
-    """Return the workload of these jobs, by submit time, equal ones in the order of `records`.
-
-    Parameters
-    ----------
-    path
-        serves for the name and for messages.
-    absolute
-        submit times are Unix times: the first becomes time 0, and the epoch.
-
-    Raises
-    ------
-    TraceError
-        if there is no job, an id is unusable or occurs twice, or a number is out of range.
-    """
+def _checked(records: list[Record], path: PathText, format: str) -> list[Record]:
+    """Return the records, at least one, each with a usable id of its own."""
     if not records:
         raise TraceError("has no jobs", where=str(path), expected=f"jobs of {format}", hint="Check the file.")
     places: dict[str, str] = {}
@@ -195,25 +211,7 @@ def assemble(
                 hint="Leave one of the two out, or give it another id.",
             )
         places[record.id] = record.place
-    records = sorted(records, key=lambda record: record.submit)
-    submit = _column(records, "submit", np.float64)
-    epoch = float(np.floor(submit[0])) if absolute else None
-    return Workload(
-        name=trace_name(path),
-        source=PurePath(path).name,
-        ids=[record.id for record in records],
-        submit=submit - (epoch or 0.0),
-        size=_column(records, "size", np.int64),
-        walltime=_column(records, "walltime", np.float64),
-        runtime=_column(records, "runtime", np.float64),
-        columns=_known(records, ("allocated", "status"), np.int64),
-        measures=_known(records, ("wait",), np.float64),
-        labels=_labels(records),
-        machine_size=machine_size,
-        epoch=epoch,
-        timezone=timezone,
-        format=format,
-    )
+    return records
 
 
 def _check(record: Record) -> None:

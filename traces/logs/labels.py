@@ -3,13 +3,13 @@
 import re
 from typing import Final
 
-from pipistrelle.traces.logs.job_table import CANCELLED, COMPLETED, FAILED
+from pipistrelle.traces.logs.job_table import Status
 from pipistrelle.traces.workload import LABELS, Workload, either, label_column
 
 #: {label that SWF has a number for: the header's directive that explains it}
 DIRECTIVES: Final = {"user": "User", "group": "Group", "queue": "Queue", "partition": "Partition"}
 #: {SWF's status: the word for it, Slurm's}
-STATES: Final = {FAILED: "FAILED", COMPLETED: "COMPLETED", CANCELLED: "CANCELLED"}
+STATES: Final = {Status.FAILED: "FAILED", Status.COMPLETED: "COMPLETED", Status.CANCELLED: "CANCELLED"}
 
 _EXPLAINED: Final = re.compile(r"\s*([0-9]{1,15})\s+(\S.*?)\s*", re.ASCII)
 

@@ -13,20 +13,7 @@ import numpy as np
 from pipistrelle.protocol.base.errors import quoted
 from pipistrelle.traces.clean import require_ids, require_runtimes
 from pipistrelle.traces.errors import TraceError
-from pipistrelle.traces.files import PathText
-from pipistrelle.traces.logs.job_table import (
-    CANCELLED,
-    COMPLETED,
-    FAILED,
-    UNKNOWN,
-    JobLog,
-    LogOptions,
-    Record,
-    assemble,
-    fault,
-    numbered_lines,
-    whole_number,
-)
+from pipistrelle.traces.logs.job_table import JobLog, LogOptions, Record, Status, fault, numbered_lines, whole_number
 from pipistrelle.traces.logs.kinds import is_remark
 from pipistrelle.traces.logs.labels import state_column, written_labels
 from pipistrelle.traces.workload import Workload
@@ -36,7 +23,7 @@ WIDTH: Final = 44
 #: what stands for nothing
 NONE: Final = "[NONE]"
 #: {the word of field 7: SWF's number}; all others are failures
-STATES: Final = {"Completed": COMPLETED, "Removed": CANCELLED, "NotRun": FAILED}
+STATES: Final = {"Completed": Status.COMPLETED, "Removed": Status.CANCELLED, "NotRun": Status.FAILED}
 
 #: {field: its name in messages}, counted from 1, for those that are read
 FIELDS: Final = {
@@ -97,9 +84,9 @@ class MauiLog(JobLog):
                 )
             self._records.append(_record(fields, self.options, place, self.names))
 
-    def workload(self, path: PathText) -> Workload:
-        """Return the jobs by submit time."""
-        return assemble(self._records, path, format=self.format, timezone=self.options.timezone)
+    def records(self) -> list[Record]:
+        """Return the jobs."""
+        return self._records
 
 
 def _record(fields: list[str], options: LogOptions, place: str, names: Callable[[str], str]) -> Record:
@@ -135,7 +122,7 @@ def _record(fields: list[str], options: LogOptions, place: str, names: Callable[
         runtime=float(end - start) if ran else -1.0,
         wait=float(max(start - submit, 0)) if ran else -1.0,
         allocated=_size(-1, number(22), number(23), number(32), options) if ran and number(22) > 0 else -1,
-        status=STATES.get(fields[6], FAILED) if fields[6] != NONE else UNKNOWN,
+        status=STATES.get(fields[6], Status.FAILED) if fields[6] != NONE else Status.UNKNOWN,
         labels={label: names(text) for label, text in labels.items() if text},
     )
 

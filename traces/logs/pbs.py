@@ -8,23 +8,9 @@ from typing import Final
 
 from pipistrelle.protocol.base.errors import quoted
 from pipistrelle.traces.errors import TraceError, line_fault
-from pipistrelle.traces.files import PathText
-from pipistrelle.traces.logs.job_table import (
-    CANCELLED,
-    COMPLETED,
-    FAILED,
-    UNKNOWN,
-    JobLog,
-    LogOptions,
-    Record,
-    assemble,
-    fault,
-    numbered_lines,
-    whole_number,
-)
+from pipistrelle.traces.logs.job_table import JobLog, LogOptions, Record, Status, fault, numbered_lines, whole_number
 from pipistrelle.traces.logs.kinds import Units
 from pipistrelle.traces.logs.times import Clock, length
-from pipistrelle.traces.workload import Workload
 
 _MOST_CHUNKS: Final = 1_000_000
 _SLOTS: Final = re.compile(r"(\d{1,9})-(\d{1,9})")
@@ -225,13 +211,12 @@ class PbsLog(JobLog):
         elif not job.ended:
             job.texts.append(text)
 
-    def workload(self, path: PathText) -> Workload:
-        """Return the jobs by submit time."""
+    def records(self) -> list[Record]:
+        """Return the jobs."""
         jobs = self._jobs
         short = len({name.partition(".")[0] for name in jobs}) == len(jobs)  # so are ids without the server's name
         maker = _Maker(self.options.units, self.names, short=short)
-        records = [maker.record(name, job) for name, job in jobs.items()]
-        return assemble(records, path, format=self.format, timezone=self.options.timezone)
+        return [maker.record(name, job) for name, job in jobs.items()]
 
 
 def _values(text: str) -> dict[str, str]:
@@ -265,8 +250,11 @@ class _Maker:
         """Return what the records of a job say."""
         job.merge()
         values, place = job.values, job.place
-        times = (_unix(values, key, place) for key in ("ctime", "qtime"))
-        submit = next((time for time in times if time is not None), job.queued)
+        submit = _unix(values, "ctime", place)
+        if submit is None:
+            submit = _unix(values, "qtime", place)
+        if submit is None:
+            submit = job.queued
         if submit is None:
             raise TraceError(
                 "the record has no submit time",
@@ -336,13 +324,13 @@ def _unix(values: dict[str, str], key: str, place: str) -> float | None:
 
 def _status(job: _Job, values: dict[str, str]) -> int:
     if job.deleted:
-        return CANCELLED
+        return Status.CANCELLED
     text = values.get("Exit_status", "")
     if not job.ended or not text:
-        return UNKNOWN
+        return Status.UNKNOWN
     if not re.fullmatch(r"-?[0-9]{1,9}", text):
         raise fault(job.place, "Exit_status", "is not a whole number", "0 or another number", text)
-    return COMPLETED if int(text) == 0 else FAILED
+    return Status.COMPLETED if int(text) == 0 else Status.FAILED
 
 
 def _plain_dependency(text: str) -> str:

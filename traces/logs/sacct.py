@@ -12,17 +12,12 @@ from numpy.typing import NDArray
 from pipistrelle.protocol.base.errors import quoted
 from pipistrelle.traces.clean import require_ids, require_runtimes
 from pipistrelle.traces.errors import TraceError
-from pipistrelle.traces.files import PathText
 from pipistrelle.traces.logs.job_table import (
-    CANCELLED,
-    COMPLETED,
-    FAILED,
     GOING_ON,
-    UNKNOWN,
     JobLog,
     LogOptions,
     Record,
-    assemble,
+    Status,
     fault,
     numbered_lines,
     whole_number,
@@ -52,7 +47,7 @@ _SCALES: Final = {"K": 1000, "M": 1_000_000}
 #: columns whose texts may have bars in them, which separate columns
 _FREE: Final = ("JobName", "SubmitLine", "Comment", "AdminComment", "SystemComment", "Reason", "WorkDir")
 _DEPENDENCY: Final = re.compile(r"\s(?:--dependency[= ]|-d ?)['\"]?((?:after|singleton)[^\s'\"]*)")
-_ENDS: Final = {"COMPLETED": COMPLETED, "CANCELLED": CANCELLED}
+_ENDS: Final = {"COMPLETED": Status.COMPLETED, "CANCELLED": Status.CANCELLED}
 
 
 class SacctLog(JobLog):
@@ -104,9 +99,9 @@ class SacctLog(JobLog):
                     record.wait = max(self._time_of(cells, "Start", place) - record.submit, 0.0)
             self._records[job] = record
 
-    def workload(self, path: PathText) -> Workload:
-        """Return the jobs by submit time."""
-        return assemble(list(self._records.values()), path, format=self.format, timezone=self.options.timezone)
+    def records(self) -> list[Record]:
+        """Return the jobs."""
+        return list(self._records.values())
 
     def _header(self, cells: list[str], place: str) -> tuple[int, int]:
         """Take the columns' names; return their number, and which one has the job's id."""
@@ -179,7 +174,7 @@ class SacctLog(JobLog):
             runtime=-1.0 if state in GOING_ON else self._runtime(cell, start, place),
             wait=max(start - submit, 0.0) if start is not None else -1.0,
             allocated=self._count(_GOT[self.options.units], cell, place) if start is not None else -1,
-            status=UNKNOWN if not state or state in GOING_ON else _ENDS.get(state, FAILED),
+            status=Status.UNKNOWN if not state or state in GOING_ON else _ENDS.get(state, Status.FAILED),
             labels=labels,
         )
 

@@ -155,19 +155,19 @@ class _Reader:
             value = float(text) if b"_" not in text else None
         except ValueError:
             value = None
-        what = None
         if value is None:
-            what = "is not a number"
-        elif not np.isfinite(value):
-            what = "is not finite"
-        elif abs(value) > LARGEST:
-            what, expected = "is too large", f"at most {decimal_text(LARGEST)}"
-        elif FIELDS[index].whole and not value.is_integer():
-            what = "is not a whole number"
-        elif index in _NOT_NEGATIVE and value < 0:
-            what = "is negative"
-        if what is None:
-            return None
+            return self._fault("is not a number", number, index, expected, text)
+        if not np.isfinite(value):
+            return self._fault("is not finite", number, index, expected, text)
+        if abs(value) > LARGEST:
+            return self._fault("is too large", number, index, f"at most {decimal_text(LARGEST)}", text)
+        if FIELDS[index].whole and not value.is_integer():
+            return self._fault("is not a whole number", number, index, expected, text)
+        if index in _NOT_NEGATIVE and value < 0:
+            return self._fault("is negative", number, index, expected, text)
+        return None
+
+    def _fault(self, what: str, number: int, index: int, expected: str, text: bytes) -> TraceError:
         where = f"{self.where}, line {number}, field {index + 1} ({FIELDS[index].label})"
         hint = "Mend the line, or put ';' before it to leave it out."
         return _not_text(where, text) or line_fault(where, what, expected, _readable(text), hint)

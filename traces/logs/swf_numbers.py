@@ -6,12 +6,17 @@ from typing import Final
 import numpy as np
 
 from pipistrelle.traces.logs.dependencies import parse_dependency, preceding_jobs
-from pipistrelle.traces.logs.job_table import CANCELLED, COMPLETED, FAILED, GOING_ON, UNKNOWN
+from pipistrelle.traces.logs.job_table import GOING_ON, Status
 from pipistrelle.traces.logs.labels import DIRECTIVES, named_column
 from pipistrelle.traces.workload import Ints, Workload, is_plain_number
 
 #: {how a log says that a job ended: SWF's status}; other words are failures
-_STATUS: Final = {"COMPLETED": COMPLETED, "CANCELLED": CANCELLED, "REMOVED": CANCELLED, "": UNKNOWN}
+_STATUS: Final = {
+    "COMPLETED": Status.COMPLETED,
+    "CANCELLED": Status.CANCELLED,
+    "REMOVED": Status.CANCELLED,
+    "": Status.UNKNOWN,
+}
 
 
 def numbered(workload: Workload) -> Workload:
@@ -71,4 +76,4 @@ def _numbers(texts: list[str]) -> tuple[Ints, list[str]]:
 
 def _status(text: str) -> int:
     word = text.upper()
-    return UNKNOWN if word in GOING_ON else _STATUS.get(word, FAILED)
+    return Status.UNKNOWN if word in GOING_ON else _STATUS.get(word, Status.FAILED)
