@@ -185,8 +185,10 @@ def _further(workload: Workload, labels: dict[str, list[str]], row: int) -> str:
 
     Labels are those of the workload, which may have been changed since; one that was not changed stays as it stood.
     """
-    members = _MEMBERS.decode(workload.job_json[row]) if workload.job_json is not None else {}
     wanted = {name: texts[row] for name, texts in labels.items() if texts[row]}
+    if workload.job_json is None:
+        return "".join(f', "{name}": {_json(text)}' for name, text in wanted.items())
+    members = _MEMBERS.decode(workload.job_json[row])
     if not wanted and members.keys() <= _KNOWN:
         return ""
     _relabel(members, wanted)

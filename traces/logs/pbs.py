@@ -322,7 +322,7 @@ def _unix(values: dict[str, str], key: str, place: str) -> float | None:
     return float(whole_number(text, place, key)) if text else None
 
 
-def _status(job: _Job, values: dict[str, str]) -> int:
+def _status(job: _Job, values: dict[str, str]) -> Status:
     if job.deleted:
         return Status.CANCELLED
     text = values.get("Exit_status", "")
