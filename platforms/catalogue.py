@@ -1,44 +1,60 @@
-"""The machines that come with the package, by name."""
+"""What comes with the package as TOML files, by name: a catalogue of any kind, and that of machines."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from importlib.resources import files
+from typing import Final, Generic, TypeVar
 
-from pipistrelle.platforms.description import Platform
 from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.platforms.read import parse_platform
 from pipistrelle.protocol.base.errors import did_you_mean, shown
 
-_SUFFIX = ".toml"
+_T = TypeVar("_T")
+_SUFFIX: Final = ".toml"
 
 
-def names() -> tuple[str, ...]:
-    """Return the names of the machines in the library, in alphabetical order."""
-    entries = (files("pipistrelle.platforms") / "library").iterdir()
-    return tuple(sorted(entry.name.removesuffix(_SUFFIX) for entry in entries if entry.name.endswith(_SUFFIX)))
+@dataclass(frozen=True)
+class Catalogue(Generic[_T]):
+    """The TOML files in the folder ``library`` of a package, by their names.
 
-
-def get(name: str) -> Platform:
-    """Return the machine called `name`.
-
-    Raises
-    ------
-    PlatformError
-        if the library has none of that name.
+    Parameters
+    ----------
+    package
+        the package's full name.
+    what
+        what one is called in messages.
+    parse
+        reads one: its text, and what that is called in messages.
+    error
+        what is raised for a name that there is not.
     """
-    known = names()
-    if name not in known:
-        raise PlatformError(f"the library has no platform {shown(name)}", hint=did_you_mean(name, list(known)))
-    file = files("pipistrelle.platforms") / "library" / f"{name}{_SUFFIX}"
-    return parse_platform(file.read_text(encoding="utf-8"), file.name)
+
+    package: str
+    what: str
+    parse: Callable[[str, str], _T]
+    error: type[PlatformError]
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names, in alphabetical order."""
+        entries = (files(self.package) / "library").iterdir()
+        return tuple(sorted(entry.name.removesuffix(_SUFFIX) for entry in entries if entry.name.endswith(_SUFFIX)))
+
+    def get(self, name: str) -> _T:
+        """Return the one called `name`; PlatformError, of the catalogue's kind, if there is none."""
+        known = self.names()
+        if name not in known:
+            raise self.error(f"the library has no {self.what} {shown(name)}", hint=did_you_mean(name, list(known)))
+        file = files(self.package) / "library" / f"{name}{_SUFFIX}"
+        return self.parse(file.read_text(encoding="utf-8"), file.name)
+
+
+_PLATFORMS: Final = Catalogue("pipistrelle.platforms", "platform", parse_platform, PlatformError)
+names: Final = _PLATFORMS.names
+get: Final = _PLATFORMS.get
 
 
 def describe(name: str) -> str:
-    """Return one line on the machine called `name`: what it is and its size.
-
-    Raises
-    ------
-    PlatformError
-        if the library has none of that name.
-    """
+    """Return one line on the machine called `name`: what it is and its size; PlatformError if there is none."""
     platform = get(name)
     size = f"{platform.nodes} nodes"
     if platform.units != platform.nodes:

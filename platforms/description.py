@@ -8,7 +8,6 @@ import math
 import re
 from collections.abc import Iterable
 from functools import cached_property
-from itertools import accumulate
 from typing import Final, Literal
 
 import msgspec
@@ -178,24 +177,21 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     @cached_property
     def info(self) -> PlatformInfo:
         """The machine as schedulers are told of it: by reference to ranges of numbers, whatever its size."""
-        pools = tuple(
-            PoolInfo(
-                name=pool.name,
-                nodes=str(NodeSet.interval(node, node + pool.nodes - 1)),
-                units=str(NodeSet.interval(unit, unit + pool.units - 1)),
-                units_per_node=pool.units_per_node,
-                unit=pool.unit,
-                properties=pool.properties,
-                prologue=pool.prologue,
-                epilogue=pool.epilogue,
-                names=pool.names or "",
-                node_class=pool.node_class or "",
-                mttf=None if pool.mttf is UNSET else _seconds(pool.mttf),
-                age=None if pool.age is UNSET else _seconds(pool.age),
-            )
-            for pool, node, unit in zip(self.pools, self._first_nodes, self._first_units, strict=True)
-        )
-        return PlatformInfo(self.name, pools, tuple(self._class(one) for one in self.classes))
+        return PlatformInfo(self.name, self._told_pools, tuple(self._class(one) for one in self.classes))
+
+    @cached_property
+    def _told_pools(self) -> tuple[PoolInfo, ...]:
+        told = []
+        node = unit = 0
+        for pool in self.pools:
+            known = {key: value for key, value in msgspec.structs.asdict(pool).items() if value is not UNSET}
+            known["nodes"] = str(NodeSet.interval(node, node + pool.nodes - 1))
+            known["units"] = str(NodeSet.interval(unit, unit + pool.units - 1))
+            known |= {key: _seconds(known[key]) for key in ("mttf", "age") if key in known}
+            told.append(PoolInfo(**known))
+            node += pool.nodes
+            unit += pool.units
+        return tuple(told)
 
     def _class(self, one: JobClass) -> ClassInfo:
         units = NodeSet.EMPTY
@@ -204,29 +200,20 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         limits = {key: getattr(one, key) for key in one.__struct_fields__ if key not in ("name", "pools")}
         return ClassInfo(name=one.name, units=str(units), **limits)
 
-    @cached_property
-    def _first_nodes(self) -> tuple[int, ...]:
-        return tuple(accumulate((pool.nodes for pool in self.pools[:-1]), initial=0))
-
-    @cached_property
-    def _first_units(self) -> tuple[int, ...]:
-        return tuple(accumulate((pool.units for pool in self.pools[:-1]), initial=0))
-
     def pool_units(self, name: str) -> NodeSet:
-        """Return the units of the pool called `name`.
+        """Return the units of the pool called `name`; PlatformError if there is none."""
+        return NodeSet.parse(self._pool_info(name).units)
 
-        Raises
-        ------
-        PlatformError
-            if there is no such pool.
-        """
-        for pool, first in zip(self.pools, self._first_units, strict=True):
+    def pool_nodes(self, name: str) -> NodeSet:
+        """Return the nodes of the pool called `name`; PlatformError if there is none."""
+        return NodeSet.parse(self._pool_info(name).nodes)
+
+    def _pool_info(self, name: str) -> PoolInfo:
+        for pool in self._told_pools:
             if pool.name == name:
-                return NodeSet.interval(first, first + pool.units - 1)
-        raise PlatformError(
-            f"platform '{self.name}' has no pool {shown(name)}",
-            hint=did_you_mean(name, [pool.name for pool in self.pools]),
-        )
+                return pool
+        known = [pool.name for pool in self.pools]
+        raise PlatformError(f"platform '{self.name}' has no pool {shown(name)}", hint=did_you_mean(name, known))
 
 
 def homogeneous(units: int, name: str) -> Platform:
@@ -310,15 +297,7 @@ def _check_names(pools: tuple[Pool, ...]) -> None:
         names: Iterable[str] = map(str, range(first, first + pool.nodes))
         first += pool.nodes
         if pool.names is not UNSET:
-            rule = NodeNames.parse(pool.names)
-            if rule is None or rule.count != pool.nodes:
-                raise PlatformError(
-                    "the names of a pool's nodes are not as many as these" if rule else "names of nodes are not valid",
-                    where=where,
-                    expected=f"{pool.nodes} names of ASCII letters, digits, '.', '_', '-', as n[1-{pool.nodes}]",
-                    found=shown(pool.names),
-                )
-            names = rule
+            names = NodeNames.parse(pool.names, pool.nodes, where)
         for name in names if len(pools) > 1 else ():
             other = seen.setdefault(name, index)
             if other != index:

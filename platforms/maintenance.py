@@ -24,7 +24,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from itertools import count, islice, pairwise
 from typing import Final, NoReturn
 from zoneinfo import ZoneInfo
@@ -40,12 +40,9 @@ from pipistrelle.protocol.units.text import NodeSetError
 _DAY: Final = 86400.0
 _UNIX: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _DATE: Final = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
-_CLOCK: Final = re.compile(
-    r"([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,6}))?)?(?:(Z)|([+-])([0-9]{2}):([0-9]{2}))?"
-)
+_CLOCK: Final = re.compile(r"[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?(?:Z|[+-][0-9]{2}:[0-5][0-9])?")
 _CLOCK_BEGINS: Final = re.compile("[0-9]+:")
 _NUMBER: Final = re.compile("[0-9.]+[A-Za-z]*")
-_ZERO: Final = re.compile(r"0+(?:\.0*)?[A-Za-z]*")
 
 
 class MomentError(PlatformError):
@@ -104,7 +101,7 @@ class Calendar:
         """
         word = words[0] if words else ""
         if word.startswith("@"):
-            return Moment(length_or_zero(word[1:], f"{what} after '@'"), word), 1
+            return Moment(parse_seconds(word[1:], f"{what} after '@'", or_zero=True), word), 1
         day, letter, clock = word.partition("T")
         if not _DATE.fullmatch(day):
             _refuse(
@@ -141,25 +138,18 @@ class Calendar:
             return f"{self.epoch:g} s of Unix time"
 
     def _date(self, day: str, clock: str, what: str, *, last: bool) -> datetime:
+        if clock and not _CLOCK.fullmatch(clock):
+            _refuse(f"the time of the day of the {what} cannot be read", "as 08:00, 08:00:59.5 or 08:00Z", clock)
         text = f"{day} {clock}".strip()
-        hour, minute, second, micro = (23, 59, 59, 999_999) if last else (0, 0, 0, 0)
-        zone: tzinfo | None = None
-        if clock:
-            found = _CLOCK.fullmatch(clock)
-            if found is None:
-                _refuse(f"the time of the day of the {what} cannot be read", "as 08:00, 08:00:59.5 or 08:00Z", clock)
-            hour, minute, second = (int(part or 0) for part in found.group(1, 2, 3))
-            micro = int((found[4] or "").ljust(6, "0"))
-            zone = _offset(found)
-        zone = zone or self._zone()
-        year, month, dom = (int(part) for part in day.split("-"))
         try:
-            date = datetime(year, month, dom, hour, minute, second, micro, zone)
-            skipped = date.astimezone(UTC).astimezone(zone).replace(tzinfo=None) != date.replace(tzinfo=None)
+            date = datetime.fromisoformat(f"{day} 23:59:59.999999" if last and not clock else text)
+            date = date if date.tzinfo else date.replace(tzinfo=self._zone())
+            skipped = date.astimezone(UTC).astimezone(date.tzinfo).replace(tzinfo=None) != date.replace(tzinfo=None)
         except (ValueError, OverflowError):
-            _refuse(f"the {what} is no time of the calendar", "as '2017-01-29 08:00'", text)
+            rule = "as '2017-01-29 08:00', an offset below 24 h"
+            _refuse(f"the {what} is no time of the calendar", rule, text)
         if skipped:
-            _refuse(f"the clock skips the {what}", f"a time that clocks show, by {zone}", text)
+            _refuse(f"the clock skips the {what}", f"a time that clocks show, by {date.tzinfo}", text)
         return date
 
     def _zone(self) -> tzinfo:
@@ -175,22 +165,6 @@ class Calendar:
                 name,
                 "Write dates with an offset, as 2017-01-29T08:00Z or 2017-01-29T08:00+01:00.",
             )
-
-
-def length_or_zero(text: str, what: str) -> float:
-    """Return a length of time in seconds that may be 0, else as `parse_seconds` does."""
-    if text.startswith("-"):
-        raise MomentError(f"a {what} is below zero", expected="a time of at least 0", found=shown(text))
-    return 0.0 if _ZERO.fullmatch(text) else parse_seconds(text, what)
-
-
-def _offset(found: re.Match[str]) -> tzinfo | None:
-    if not found[6]:
-        return UTC if found[5] else None
-    offset = timedelta(hours=int(found[7]), minutes=int(found[8]))
-    if offset >= timedelta(days=1) or int(found[8]) > 59:
-        _refuse("the offset of a date cannot be", "from -23:59 to +23:59", found[0])
-    return timezone(-offset if found[6] == "-" else offset)
 
 
 def _refuse(what: str, expected: str, found: str, hint: str | None = None) -> NoReturn:
@@ -394,25 +368,22 @@ class _Reader:
         self._at += 1
         return word
 
-    def _refuse(self, what: str, expected: str, found: str, hint: str | None = None) -> NoReturn:
-        raise MaintenanceError(what, expected=expected, found=shown(found) if found else "nothing", hint=hint)
-
     def rule(self) -> MaintenanceRule:
         """Return what the line says."""
         first = self._time("begin of maintenance")
         if first.seconds < 0:
-            self._refuse("maintenance lies in the past", f"time 0, {self._clock.zero()}, or later", first.text)
+            _refuse("maintenance lies in the past", f"time 0, {self._clock.zero()}, or later", first.text)
         rule = MaintenanceRule(self._text, first=first, length=self._length(first), nodes=self._nodes())
         if first.seconds + rule.length > LONGEST:
-            self._refuse("maintenance lies too far ahead", f"an end of at most {LONGEST:g} s", self._text)
+            _refuse("maintenance lies too far ahead", f"an end of at most {LONGEST:g} s", self._text)
         given = []
         while word := self._peek():
             self._take()
             read = _READERS.get(word)
             if read is None:
-                self._refuse("a word is not known here", "a clause or the end", word, did_you_mean(word, [*_CLAUSES]))
+                _refuse("a word is not known here", "a clause or the end", word, did_you_mean(word, [*_CLAUSES]))
             if read in given:
-                self._refuse("something is said twice", "each clause once", word)
+                _refuse("something is said twice", "each clause once", word)
             given.append(read)
             rule = read(self, rule, word)
         if self._known is not None:
@@ -431,10 +402,10 @@ class _Reader:
             self._take()
             end = self._time("end of maintenance")
             if end.seconds <= begin.seconds:
-                self._refuse("maintenance ends no later than it begins", f"an end after {begin.text}", end.text)
+                _refuse("maintenance ends no later than it begins", f"an end after {begin.text}", end.text)
             return end.seconds - begin.seconds
         if not word.startswith("+"):
-            self._refuse("it is not said how long maintenance lasts", "'+8h', '+20000s' or 'to 2017-01-29 16:00'", word)
+            _refuse("it is not said how long maintenance lasts", "'+8h', '+20000s' or 'to 2017-01-29 16:00'", word)
         return parse_seconds(self._take(), "length of maintenance")
 
     def _nodes(self) -> NodeSet:
@@ -453,22 +424,20 @@ class _Reader:
         try:
             named = NodeSet.parse(" ".join(numbers))
         except NodeSetError as error:
-            self._refuse(f"nodes cannot be read: {error.what}", error.expected or "as '0-3 8'", " ".join(numbers))
+            _refuse(f"nodes cannot be read: {error.what}", error.expected or "as '0-3 8'", " ".join(numbers))
         strange = named - self._everything
         if strange:
-            self._refuse("there are no such nodes", f"nodes 0 to {self._everything.last}", str(strange))
+            _refuse("there are no such nodes", f"nodes 0 to {self._everything.last}", str(strange))
         if not nodes | named:
-            self._refuse("it is not said which nodes are maintained", "'all', as '0-3 8', or a pool", self._peek())
+            _refuse("it is not said which nodes are maintained", "'all', as '0-3 8', or a pool", self._peek())
         return nodes | named
 
     def _pool(self, name: str) -> NodeSet:
         if name not in self._pools:
             if name in ("until", "times"):
-                self._refuse(
-                    f"'{name}' comes after a recurrence", "as 'weekly until 2017-12-31', 'daily 12 times'", name
-                )
+                _refuse(f"'{name}' comes after a recurrence", "as 'weekly until 2017-12-31', 'daily 12 times'", name)
             hint = did_you_mean(name, list(dict.fromkeys([*self._pools, "all", *_CLAUSES])))
-            self._refuse("there is no such pool", "a pool, 'all', or numbers of nodes as '0-3 8'", name, hint)
+            _refuse("there is no such pool", "a pool, 'all', or numbers of nodes as '0-3 8'", name, hint)
         return self._pools[name]
 
     def _recurs(self, rule: MaintenanceRule, word: str) -> MaintenanceRule:
@@ -477,18 +446,18 @@ class _Reader:
             number = int(self._take()) if _COUNT.fullmatch(self._peek()) else 1
             word = self._take()
             if word not in _UNITS:
-                self._refuse("it is not said how often maintenance recurs", "as 'every 14 days', 'every 2 weeks'", word)
+                _refuse("it is not said how often maintenance recurs", "as 'every 14 days', 'every 2 weeks'", word)
         rule = replace(rule, days=number * _DAYS[word])
         if self._peek() == "until":
             self._take()
             until = self._time("last begin", last=True)
             if until.seconds < rule.first.seconds:
-                self._refuse("maintenance recurs until before it begins", "a time after its begin", until.text)
+                _refuse("maintenance recurs until before it begins", "a time after its begin", until.text)
             return replace(rule, until=until.seconds)
         if self._words[self._at + 1 : self._at + 2] == ["times"]:
             times = self._take()
             if not _COUNT.fullmatch(times):
-                self._refuse("it is not said how often maintenance occurs", "a whole number from 1 to 999999", times)
+                _refuse("it is not said how often maintenance occurs", "a whole number from 1 to 999999", times)
             self._take()
             return replace(rule, count=int(times))
         return rule
@@ -500,30 +469,30 @@ class _Reader:
             return rule
         self._take()
         if ahead.startswith("-"):
-            self._refuse("maintenance is announced after its begin", "'announced 7d', ahead of its begin", ahead)
-        lead = length_or_zero(ahead, "lead of an announcement")
+            _refuse("maintenance is announced after its begin", "'announced 7d', ahead of its begin", ahead)
+        lead = parse_seconds(ahead, "lead of an announcement", or_zero=True)
         if self._peek() == "ahead":
             self._take()
         return replace(rule, lead=lead)
 
     def _known_from(self, rule: MaintenanceRule, known: Moment) -> MaintenanceRule:
         if rule.days:
-            self._refuse("maintenance that recurs is announced a time ahead", "as 'announced 7d'", known.text)
+            _refuse("maintenance that recurs is announced a time ahead", "as 'announced 7d'", known.text)
         if known.seconds > rule.first.seconds:
-            self._refuse("maintenance is announced after its begin", "an announcement before its begin", known.text)
+            _refuse("maintenance is announced after its begin", "an announcement before its begin", known.text)
         return replace(rule, lead=rule.first.seconds - max(0.0, known.seconds))
 
     def _named(self, rule: MaintenanceRule, word: str) -> MaintenanceRule:
         name = self._take()
         if not _NAME.fullmatch(name):
-            self._refuse("the name of a maintenance is not valid", "up to 64 letters, digits, '_' and '-'", name)
+            _refuse("the name of a maintenance is not valid", "up to 64 letters, digits, '_' and '-'", name)
         return replace(rule, name=name)
 
     def _caused(self, rule: MaintenanceRule, word: str) -> MaintenanceRule:
         cause = " ".join(self._words[self._at :])
         self._at = len(self._words)
         if not cause or len(cause) > _LONGEST_CAUSE or not cause.isprintable():
-            self._refuse("the cause of maintenance is not valid", f"1 to {_LONGEST_CAUSE} printable characters", cause)
+            _refuse("the cause of maintenance is not valid", f"1 to {_LONGEST_CAUSE} printable characters", cause)
         return replace(rule, cause=cause)
 
 
@@ -539,12 +508,9 @@ _READERS: Final[dict[str, Callable[[_Reader, MaintenanceRule, str], MaintenanceR
 
 def _check_recurrence(rule: MaintenanceRule) -> None:
     if rule.lead is None and not rule.endless and next(islice(rule.begins(), _ANNOUNCED_AT_ONCE, None), None):
-        raise MaintenanceError(
-            "maintenance recurs too often to be announced all at once",
-            expected=f"at most {_ANNOUNCED_AT_ONCE} times",
-            found=shown(rule.text),
-            hint="Say how long ahead each is announced, as 'announced 30d'.",
-        )
+        hint = "Say how long ahead each is announced, as 'announced 30d'."
+        most = f"at most {_ANNOUNCED_AT_ONCE} times"
+        _refuse("maintenance recurs too often to be announced all at once", most, rule.text, hint)
     for one, other in pairwise(islice(rule.begins(), _LOOKED_AT)):
         if one + rule.length > other:
             raise MaintenanceError(

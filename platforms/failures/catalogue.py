@@ -1,36 +1,16 @@
 """The failure models that come with the package, by name: fitted from real logs, which do not come with it."""
 
 from collections.abc import Callable
-from importlib.resources import files
+from typing import Final
 
+from pipistrelle.platforms.catalogue import Catalogue
 from pipistrelle.platforms.errors import OutageError
-from pipistrelle.platforms.failures.fitted import FittedModel, parse_model
+from pipistrelle.platforms.failures.fitted import parse_model
 from pipistrelle.platforms.failures.text import FailureSpec
-from pipistrelle.protocol.base.errors import did_you_mean, shown
 
-_FOLDER = "library"
-_SUFFIX = ".toml"
-
-
-def names() -> tuple[str, ...]:
-    """Return the names of the models in the library, in alphabetical order."""
-    entries = (files("pipistrelle.platforms.failures") / _FOLDER).iterdir()
-    return tuple(sorted(entry.name.removesuffix(_SUFFIX) for entry in entries if entry.name.endswith(_SUFFIX)))
-
-
-def get(name: str) -> FittedModel:
-    """Return the model called `name`.
-
-    Raises
-    ------
-    OutageError
-        if the library has none of that name.
-    """
-    known = names()
-    if name not in known:
-        raise OutageError(f"the library has no failure model {shown(name)}", hint=did_you_mean(name, list(known)))
-    file = files("pipistrelle.platforms.failures") / _FOLDER / f"{name}{_SUFFIX}"
-    return parse_model(file.read_text(encoding="utf-8"), file.name)
+_MODELS: Final = Catalogue("pipistrelle.platforms.failures", "failure model", parse_model, OutageError)
+names: Final = _MODELS.names
+get: Final = _MODELS.get
 
 
 def describe(name: str) -> str:

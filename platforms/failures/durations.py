@@ -1,8 +1,8 @@
 """Distributions of lengths of time: between failures, and of repairs."""
 
 import math
-from dataclasses import dataclass
-from typing import Final, Protocol
+from dataclasses import dataclass, fields, replace
+from typing import Final, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,11 +25,11 @@ class Durations(Protocol):
     def mean(self) -> float:
         """The mean, in seconds."""
 
-    def draw(self, uniform: Floats) -> Floats:
-        """Return lengths in seconds, shape (...), from independent uniform numbers in (0, 1), shape (..., 2)."""
+    def draw(self, uniform: Floats, age: float = 0.0) -> Floats:
+        """Return how much longer than `age` seconds those last that last longer, in seconds, shape (...).
 
-    def draw_rest(self, uniform: Floats, age: float) -> Floats:
-        """Return how much longer than `age` seconds those last that last longer, as `draw` otherwise."""
+        `uniform` are independent uniform numbers in (0, 1), shape (..., 2).
+        """
 
     def scaled(self, factor: float) -> "Durations":
         """Return the distribution of these lengths times `factor`."""
@@ -39,8 +39,23 @@ class Durations(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Fixed:
-    """Always the same `seconds`, above 0.
+class _Law:
+    """What the distributions share: the first parameter is a length in seconds, a second one a pure number."""
+
+    def scaled(self, factor: float) -> Self:
+        """Return the distribution of these lengths times `factor`."""
+        first = fields(self)[0].name
+        return replace(self, **{first: getattr(self, first) * factor})
+
+    def __str__(self) -> str:
+        (first, seconds), *more = ((field.name, getattr(self, field.name)) for field in fields(self))
+        shape = "".join(f",{name}={value!r}" for name, value in more)
+        return f"{type(self).__name__.lower()},{first}={seconds_text(seconds)}s{shape}"
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed(_Law):
+    """Always the same length, the `mean`, in seconds, above 0.
 
     Raises
     ------
@@ -48,34 +63,18 @@ class Fixed:
         if the length is out of range.
     """
 
-    seconds: float
+    mean: float
 
     def __post_init__(self) -> None:
-        _check_time("length of time", self.seconds)
+        _check_time("length of time", self.mean)
 
-    @property
-    def mean(self) -> float:
-        """The mean, in seconds."""
-        return self.seconds
-
-    def draw(self, uniform: Floats) -> Floats:
-        """Return the length, in the shape of draws from `uniform`."""
-        return np.full(uniform.shape[:-1], self.seconds)
-
-    def draw_rest(self, uniform: Floats, age: float) -> Floats:
+    def draw(self, uniform: Floats, age: float = 0.0) -> Floats:
         """Return what is left after `age` seconds, of the last of lengths that follow each other."""
-        return np.full(uniform.shape[:-1], self.seconds - math.fmod(age, self.seconds))
-
-    def scaled(self, factor: float) -> "Fixed":
-        """Return the length times `factor`."""
-        return Fixed(self.seconds * factor)
-
-    def __str__(self) -> str:
-        return f"fixed,mean={seconds_text(self.seconds)}s"
+        return np.full(uniform.shape[:-1], self.mean - math.fmod(age, self.mean))
 
 
 @dataclass(frozen=True, slots=True)
-class Exponential:
+class Exponential(_Law):
     """Without memory, of mean `mean` seconds.
 
     Raises
@@ -89,24 +88,13 @@ class Exponential:
     def __post_init__(self) -> None:
         _check_time("mean", self.mean)
 
-    def draw(self, uniform: Floats) -> Floats:
-        """Return lengths in seconds, shape (...), from uniform numbers in (0, 1), shape (..., 2)."""
+    def draw(self, uniform: Floats, age: float = 0.0) -> Floats:
+        """Return the same, whatever the age: lengths in seconds, shape (...), of numbers in (0, 1), shape (..., 2)."""
         return self.mean * -log(uniform[..., 0])
-
-    def draw_rest(self, uniform: Floats, age: float) -> Floats:
-        """Return the same, whatever the age."""
-        return self.draw(uniform)
-
-    def scaled(self, factor: float) -> "Exponential":
-        """Return the distribution with the mean times `factor`."""
-        return Exponential(self.mean * factor)
-
-    def __str__(self) -> str:
-        return f"exponential,mean={seconds_text(self.mean)}s"
 
 
 @dataclass(frozen=True, slots=True)
-class Weibull:
+class Weibull(_Law):
     """P(longer than t) = exp(-(t / scale)**shape); below shape 1 the hazard falls with age, above it rises.
 
     Parameters
@@ -145,12 +133,8 @@ class Weibull:
         """The mean, in seconds: scale Gamma(1 + 1 / shape)."""
         return self.scale * math.gamma(1.0 + 1.0 / self.shape)
 
-    def draw(self, uniform: Floats) -> Floats:
-        """Return lengths in seconds, shape (...), from uniform numbers in (0, 1), shape (..., 2)."""
-        return self.draw_rest(uniform, 0.0)
-
-    def draw_rest(self, uniform: Floats, age: float) -> Floats:
-        """Return how much longer than `age` seconds those last that last longer, as `draw` otherwise.
+    def draw(self, uniform: Floats, age: float = 0.0) -> Floats:
+        """Return how much longer than `age` seconds those last that last longer, shape (...), as `Durations` has it.
 
         The cumulative hazard (t / scale)**shape grows by an exponential number of mean 1 until the end.
         """
@@ -158,16 +142,9 @@ class Weibull:
         hazard = -log(uniform[..., 0]) + (exp(self.shape * log(used)) if age > 0 else 0.0)
         return self.scale * exp(log(hazard) / self.shape) - age
 
-    def scaled(self, factor: float) -> "Weibull":
-        """Return the distribution with the scale times `factor`."""
-        return Weibull(self.scale * factor, self.shape)
-
-    def __str__(self) -> str:
-        return f"weibull,scale={seconds_text(self.scale)}s,shape={self.shape!r}"
-
 
 @dataclass(frozen=True, slots=True)
-class Lognormal:
+class Lognormal(_Law):
     """exp of a normal number of standard deviation `sigma`; half of the lengths are below `median`.
 
     Parameters
@@ -204,32 +181,20 @@ class Lognormal:
         """The mean, in seconds: median exp(sigma**2 / 2)."""
         return self.median * math.exp(self.sigma * self.sigma / 2)
 
-    def draw(self, uniform: Floats) -> Floats:
+    def draw(self, uniform: Floats, age: float = 0.0) -> Floats:
         """Return lengths in seconds, shape (...), from uniform numbers in (0, 1), shape (..., 2).
 
         Source: G. Box and M. Muller, "A Note on the Generation of Random Normal Deviates", 1958.
-        """
-        normal = np.sqrt(-2.0 * log(uniform[..., 0])) * cos_turns(uniform[..., 1])
-        return self.median * exp(self.sigma * normal)
-
-    def draw_rest(self, uniform: Floats, age: float) -> Floats:
-        """Return the same for age 0; other ages are not known for this distribution.
 
         Raises
         ------
         OutageError
-            for an age above 0.
+            for an age above 0: what is left then is not known for this distribution.
         """
         if age > 0:
             raise OutageError("an age cannot be given to a lognormal distribution", hint="Use weibull.")
-        return self.draw(uniform)
-
-    def scaled(self, factor: float) -> "Lognormal":
-        """Return the distribution with the median times `factor`."""
-        return Lognormal(self.median * factor, self.sigma)
-
-    def __str__(self) -> str:
-        return f"lognormal,median={seconds_text(self.median)}s,sigma={self.sigma!r}"
+        normal = np.sqrt(-2.0 * log(uniform[..., 0])) * cos_turns(uniform[..., 1])
+        return self.median * exp(self.sigma * normal)
 
 
 def _check_time(what: str, seconds: float) -> None:

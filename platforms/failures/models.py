@@ -77,7 +77,7 @@ class FailureModel:
             raise OutageError("an age is out of range", expected=f"0 to {LONGEST:g} s", found=f"{self.age!r} s")
         if self.scope == "system" and self.age:
             raise OutageError("an age cannot be given to the process of a system", hint="Use scope=node.")
-        self.uptime.draw_rest(np.full((1, 2), 0.5), self.age)
+        self.uptime.draw(np.full((1, 2), 0.5), self.age)
 
     def stream(self, nodes: range, seed: int, key: tuple[int, ...] = ()) -> Stream:
         """Return the stream for these nodes.
@@ -98,8 +98,6 @@ class FailureModel:
         """
         if not nodes:
             raise OutageError("a failure model has no node to act on", expected="one node or more")
-        if seed < 0:
-            raise OutageError("a seed is negative", expected="a whole number of at least 0", found=str(seed))
         return _NodeStream(self, nodes, seed, key) if self.scope == "node" else _SystemStream(self, nodes, seed, key)
 
     def outages(self, nodes: range, seed: int, horizon: float, key: tuple[int, ...] = ()) -> Outages:
@@ -171,8 +169,6 @@ def draw_lengths(durations: Durations, count: int, seed: int) -> Floats:
     OutageError
         if the seed is negative.
     """
-    if seed < 0:
-        raise OutageError("a seed is negative", expected="a whole number of at least 0", found=str(seed))
     uniform = _uniform(_generator(seed, (_LENGTHS_KEY,)).random_raw(2 * count)).reshape(count, 2)
     return _milliseconds(durations.draw(uniform)) / _PER_SECOND
 
@@ -213,7 +209,7 @@ class _NodeStream:
         steps[:, 0] = self._now[rows]
         up = self._model.uptime.draw(uniform[..., :2])
         if self._fresh:  # every node takes part in the first draw
-            up[:, 0] = self._model.uptime.draw_rest(uniform[:, 0, :2], self._model.age)
+            up[:, 0] = self._model.uptime.draw(uniform[:, 0, :2], self._model.age)
         steps[:, 1::2] = _milliseconds(up)
         steps[:, 2::2] = _milliseconds(self._model.repair.draw(uniform[..., 2:]))
         times = np.cumsum(steps, axis=1)
@@ -259,6 +255,8 @@ class _SystemStream:
 
 
 def _generator(seed: int, key: tuple[int, ...]) -> np.random.PCG64:
+    if seed < 0:
+        raise OutageError("a seed is negative", expected="a whole number of at least 0", found=str(seed))
     return np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key))
 
 

@@ -5,6 +5,7 @@ An engine only replays outages, so that every policy meets the same ones.
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import compress
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -99,7 +100,7 @@ class Outages:
         order = np.lexsort((nodes, downs))
         self.node, self.down, self.up, self.announced = nodes[order], downs[order], ups[order], known[order]
         self.cause = tuple(cause) if _ascending(order) else tuple(cause[at] for at in order.tolist())
-        for column in (self.node, self.down, self.up, self.announced):
+        for column in self._numbers:
             column.flags.writeable = False
         _check(self)
 
@@ -115,18 +116,16 @@ class Outages:
             [math.nan if row.announced is None else row.announced for row in rows],
         )
 
+    @property
+    def _numbers(self) -> tuple[Ints, Floats, Floats, Floats]:
+        return self.node, self.down, self.up, self.announced
+
     def __len__(self) -> int:
         return self.node.size
 
     def __getitem__(self, at: int) -> Outage:
-        known = float(self.announced[at])
-        return Outage(
-            int(self.node[at]),
-            float(self.down[at]),
-            float(self.up[at]),
-            self.cause[at],
-            None if math.isnan(known) else known,
-        )
+        node, down, up, known = (column[at].item() for column in self._numbers)
+        return Outage(node, down, up, self.cause[at], None if math.isnan(known) else known)
 
     def __iter__(self) -> Iterator[Outage]:
         columns = (self.node.tolist(), self.down.tolist(), self.up.tolist(), self.cause, self.announced.tolist())
@@ -136,13 +135,8 @@ class Outages:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Outages):
             return NotImplemented
-        return (
-            np.array_equal(self.node, other.node)
-            and np.array_equal(self.down, other.down)
-            and np.array_equal(self.up, other.up)
-            and self.cause == other.cause
-            and np.array_equal(self.announced, other.announced, equal_nan=True)
-        )
+        columns = zip(self._numbers, other._numbers, strict=True)
+        return self.cause == other.cause and all(np.array_equal(*pair, equal_nan=True) for pair in columns)
 
     __hash__ = None  # type: ignore[assignment]  # arrays have none
 
@@ -155,8 +149,7 @@ class Outages:
 
     def select(self, keep: NDArray[np.bool_]) -> "Outages":
         """Return those where `keep`, shape (n,), is true."""
-        rows = np.flatnonzero(keep)
-        return self._part(rows, tuple(self.cause[at] for at in rows.tolist()))
+        return self._part(np.flatnonzero(keep), tuple(compress(self.cause, keep)))
 
     def rows(self, begin: int, end: int) -> "Outages":
         """Return those from row `begin` to before row `end`."""
@@ -210,12 +203,10 @@ def merge(parts: Iterable[Outages]) -> Outages:
         if last is None or last.node != row.node or row.down >= last.up:
             merged.append(row)
             continue
-        known = (
-            None
-            if last.announced is None or row.announced is None
-            else min(last.down, max(last.announced, row.announced))
-        )
-        merged[-1] = Outage(last.node, last.down, max(last.up, row.up), last.cause, known)
+        known = None
+        if last.announced is not None and row.announced is not None:
+            known = min(last.down, max(last.announced, row.announced))
+        merged[-1] = last._replace(up=max(last.up, row.up), announced=known)
     return Outages.of(merged)
 
 
@@ -264,7 +255,6 @@ def _refuse(outages: Outages, wrong: NDArray[np.bool_], what: str, expected: str
 
 #: the columns; the last is there only if an outage is announced
 COLUMNS: Final = ("node", "down", "up", "cause", "announced")
-_BLOCK: Final = 4096
 
 
 def csv_chunks(outages: Outages) -> Iterator[bytes]:
@@ -273,17 +263,12 @@ def csv_chunks(outages: Outages) -> Iterator[bytes]:
     A double is written in the fewest digits that read as the same double, a whole one without a point. The file reads
     as the same outages.
     """
-    announced = any(row.announced is not None for row in outages)
-    lines = [",".join(COLUMNS if announced else COLUMNS[:-1])]
+    columns = COLUMNS if any(row.announced is not None for row in outages) else COLUMNS[:-1]
+    yield f"{','.join(columns)}\n".encode()
     for row in outages:
         cells = [str(row.node), seconds_text(row.down), seconds_text(row.up), _quoted(row.cause)]
-        if announced:
-            cells.append("" if row.announced is None else seconds_text(row.announced))
-        lines.append(",".join(cells))
-        if len(lines) == _BLOCK:
-            yield "".join(f"{line}\n" for line in lines).encode()
-            lines = []
-    yield "".join(f"{line}\n" for line in lines).encode()
+        cells.append("" if row.announced is None else seconds_text(row.announced))
+        yield f"{','.join(cells[: len(columns)])}\n".encode()
 
 
 def seconds_text(seconds: float) -> str:

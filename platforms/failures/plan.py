@@ -18,6 +18,16 @@ class Source:
     nodes: range
     domains: tuple[Domain, ...] = ()
 
+    @property
+    def acting(self) -> range:
+        """Numbers of what fails: the nodes, or the domains by their place."""
+        return range(len(self.domains)) if self.domains else self.nodes
+
+    @property
+    def together(self) -> list[list[int]]:
+        """The numbers of the nodes, those in one list that fail by the same rate: a domain's, or all."""
+        return [list(domain.nodes) for domain in self.domains] or [list(self.nodes)]
+
 
 @dataclass(frozen=True, slots=True)
 class FailurePlan:
@@ -42,7 +52,7 @@ class FailurePlan:
             as `FailureModel.outages` does.
         """
         for source in self.sources:
-            source.model.check(len(source.domains) or len(source.nodes), horizon)
+            source.model.check(len(source.acting), horizon)
         return self.stream(seed).extend(horizon)
 
     def rates(self, nodes: int) -> Floats:
@@ -52,10 +62,9 @@ class FailurePlan:
         """
         rates = np.zeros(nodes)
         for source in self.sources:
-            acting = len(source.domains) or len(source.nodes)
-            each = 1.0 / (source.model.uptime.mean * (acting if source.model.scope == "system" else 1))
-            for part in (domain.nodes for domain in source.domains) if source.domains else (source.nodes,):
-                rates[list(part)] += each
+            each = 1.0 / (source.model.uptime.mean * (len(source.acting) if source.model.scope == "system" else 1))
+            for places in source.together:
+                rates[places] += each
         return rates
 
     def units_up(self, platform: Platform) -> tuple[float, float]:
@@ -67,10 +76,8 @@ class FailurePlan:
         shares = np.ones(platform.nodes)
         together = np.ones(platform.nodes)
         for source in self.sources:
-            acting = len(source.domains) or len(source.nodes)
-            share = source.model.availability(acting)
-            for part in (domain.nodes for domain in source.domains) if source.domains else (source.nodes,):
-                places = list(part)
+            share = source.model.availability(len(source.acting))
+            for places in source.together:
                 shares[places] *= share
                 if source.domains:
                     together[places] = np.maximum(together[places], len(places))
@@ -84,10 +91,7 @@ class FailurePlan:
 class _PlanStream:
     def __init__(self, sources: tuple[Source, ...], seed: int) -> None:
         self._parts = [
-            (
-                source.model.stream(range(len(source.domains)) if source.domains else source.nodes, seed, (number,)),
-                source.domains,
-            )
+            (source.model.stream(source.acting, seed, (number,)), source.domains)
             for number, source in enumerate(sources)
         ]
         #: {node: when its last outage ends}, in seconds

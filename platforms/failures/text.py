@@ -3,10 +3,10 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Final, TypeVar, cast
+from typing import Final, cast
 
 from pipistrelle.platforms.description import Platform
-from pipistrelle.platforms.errors import OutageError
+from pipistrelle.platforms.errors import OutageError, PlatformError
 from pipistrelle.platforms.failures.domains import blocks
 from pipistrelle.platforms.failures.durations import Durations, Exponential, Fixed, Lognormal, Weibull
 from pipistrelle.platforms.failures.models import FailureModel, Scope
@@ -14,8 +14,6 @@ from pipistrelle.platforms.failures.outage import FAILURE
 from pipistrelle.platforms.failures.plan import Source
 from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, shown
 from pipistrelle.protocol.base.lengths import QUANTITY, parse_seconds
-
-_T = TypeVar("_T")
 
 _MANUAL: Final = "docs/outages.md has the language."
 _PARAMETERS: Final = {
@@ -96,7 +94,7 @@ class FailureSpec:
                 expected="'5d', 'exponential,mttr=1h' or another distribution",
                 hint=f"Give --repair. {_MANUAL}",
             )
-        nodes = _nodes(platform, self.pool) if self.nodes is None else _numbered(platform, self.nodes)
+        nodes = _nodes(platform, self.pool, self.nodes)
         domains = blocks(nodes, self.domain[1], self.domain[0]) if self.domain else ()
         count = len(domains) or len(nodes)
         stretch = float(self.of or count) if self.system else 1.0  # from SMTBF to MTBF
@@ -117,7 +115,14 @@ def parse_durations(text: str, where: str = "--repair") -> Durations:
     OutageError
         if it names none, or a value is out of range.
     """
-    return _placed(where, lambda: _repair(text))
+    try:
+        if QUANTITY.fullmatch(text.strip()):
+            return Fixed(parse_seconds(text, "repair time"))
+        name, parameters = _split(text, list(_PARAMETERS), "repair time")
+        _check_keys(parameters, [*_PARAMETERS[name], "mttr"], name)
+        return _distribution(name, parameters, "mttr")
+    except PipistrelleError as error:
+        raise _placed(error, where) from None
 
 
 def parse_failures(
@@ -139,15 +144,10 @@ def parse_failures(
     OutageError
         if a name or parameter is unknown, missing or out of range.
     """
-    return _placed(where, lambda: _failures(text, library or {}))
-
-
-def _repair(text: str) -> Durations:
-    if QUANTITY.fullmatch(text.strip()):
-        return Fixed(parse_seconds(text, "repair time"))
-    name, parameters = _split(text, list(_PARAMETERS), "repair time")
-    _check_keys(parameters, [*_PARAMETERS[name], "mttr"], name)
-    return _distribution(name, parameters, "mttr")
+    try:
+        return _failures(text, library or {})
+    except PipistrelleError as error:
+        raise _placed(error, where) from None
 
 
 def _failures(text: str, library: Mapping[str, Callable[[], FailureSpec]]) -> FailureSpec:
@@ -179,9 +179,7 @@ def _with_options(spec: FailureSpec, parameters: dict[str, str]) -> FailureSpec:
         # The age of a library's model belongs to nodes.
         spec = replace(spec, scope=cast(Scope, scope), age=0.0 if scope == "system" else spec.age)
     if "age" in parameters:
-        text = parameters["age"].strip()
-        zero = (found := QUANTITY.fullmatch(text)) is not None and float(found[1]) == 0
-        spec = replace(spec, age=0.0 if zero else parse_seconds(text, "age"))
+        spec = replace(spec, age=parse_seconds(parameters["age"], "age", or_zero=True))
     if "domain" in parameters:
         label, colon, size = parameters["domain"].rpartition(":")
         if not (label if colon else size):
@@ -267,22 +265,15 @@ def _factor(factor: float) -> float:
     return factor
 
 
-def _nodes(platform: Platform, pool: str | None) -> range:
-    if pool is None:
-        return range(platform.nodes)
-    first = 0
-    for candidate in platform.pools:
-        if candidate.name == pool:
-            return range(first, first + candidate.nodes)
-        first += candidate.nodes
-    raise OutageError(
-        f"platform '{platform.name}' has no pool {shown(pool)}",
-        hint=did_you_mean(pool, [candidate.name for candidate in platform.pools]),
-    )
-
-
-def _numbered(platform: Platform, nodes: tuple[int, int]) -> range:
-    first, last = nodes
+def _nodes(platform: Platform, pool: str | None, numbers: tuple[int, int] | None) -> range:
+    """Return the numbers of the nodes that fail: those of a pool, those given, or all."""
+    if pool is not None:
+        try:
+            nodes = platform.pool_nodes(pool)
+        except PlatformError as error:
+            raise error.at(None, OutageError) from None
+        return range(nodes.first, nodes.last + 1)
+    first, last = numbers or (0, platform.nodes - 1)
     if last >= platform.nodes:
         raise OutageError(
             "a failure model names nodes that the machine has not",
@@ -292,9 +283,6 @@ def _numbered(platform: Platform, nodes: tuple[int, int]) -> range:
     return range(first, last + 1)
 
 
-def _placed(where: str, parse: Callable[[], _T]) -> _T:
-    """Return what `parse` does; its errors say which text they are about, and where in a file."""
-    try:
-        return parse()
-    except PipistrelleError as error:
-        raise error.at(where if error.where is None else f"{where} {error.where}", OutageError) from None
+def _placed(error: PipistrelleError, where: str) -> OutageError:
+    """Return the error as one that says which text it is about, and where in a file."""
+    return error.at(where if error.where is None else f"{where} {error.where}", OutageError)

@@ -37,8 +37,22 @@ class HostKind(msgspec.Struct, frozen=True, kw_only=True):
 
     Parameters
     ----------
-    speeds, cores, pstate, properties, zone_properties, watts, watt_off, sleep_pstates
-        see `pipistrelle.platforms.simgrid.platform_file.Host`.
+    speeds
+        the speed of a core in each pstate, in flop/s; at least one.
+    cores
+        the number of its cores.
+    pstate
+        the pstate that it begins in.
+    properties
+        its props; alike hosts share the object.
+    zone_properties
+        the props of the zones around it, an inner zone's before an outer one's of the same name.
+    watts
+        what it draws in each pstate; empty if the file does not say.
+    watt_off
+        what it draws when off, in watts; 0 if the file does not say.
+    sleep_pstates
+        its pstates to sleep in, in the order of the file.
     """
 
     speeds: tuple[float, ...]

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from difflib import get_close_matches
 from itertools import groupby
 from typing import Final, Literal
 
@@ -11,7 +10,6 @@ import msgspec
 from pipistrelle.platforms.description import Platform, Pool, Property, is_name
 from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.platforms.simgrid.elements import HostKind, read_elements
-from pipistrelle.platforms.simgrid.quantities import SleepPstate, Watts
 from pipistrelle.protocol.base.errors import did_you_mean, shown
 
 #: what a host is for.
@@ -21,7 +19,7 @@ _ROLES: Final[tuple[Role, ...]] = ("compute_node", "storage", "master")
 _LONGEST_TITLE: Final = 300
 
 
-class Host(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Host(HostKind, frozen=True, kw_only=True, gc=False):
     """A host of a SimGrid platform, as Batsim knows it.
 
     Parameters
@@ -32,35 +30,13 @@ class Host(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         its name in the file.
     role
         what it is for.
-    speeds
-        the speed of a core in each pstate, in flop/s; at least one.
-    cores
-        the number of its cores.
-    pstate
-        the pstate that it begins in.
-    properties
-        its props, and Batsim's ``role``, which is empty if nothing gave it one; alike hosts share the object.
-    zone_properties
-        the props of the zones around it, an inner zone's before an outer one's of the same name.
-    watts
-        what it draws in each pstate; empty if the file does not say.
-    watt_off
-        what it draws when off, in watts; 0 if the file does not say.
-    sleep_pstates
-        its pstates to sleep in, in the order of the file.
+    and so on
+        as in `HostKind`; `properties` has Batsim's ``role`` too, which is empty if nothing gave it one.
     """
 
     id: int
     name: str
     role: Role
-    speeds: tuple[float, ...]
-    cores: int
-    pstate: int
-    properties: dict[str, str]
-    zone_properties: dict[str, str]
-    watts: tuple[Watts, ...]
-    watt_off: float
-    sleep_pstates: tuple[SleepPstate, ...]
 
 
 class SimGridPlatform(msgspec.Struct, frozen=True, kw_only=True):
@@ -151,8 +127,7 @@ def parse_simgrid(
     added = dict(roles or {})
     for name in added:
         if name not in contents.hosts:
-            close = get_close_matches(name, contents.hosts, n=1)
-            hint = f"Did you mean {shown(close[0])}?" if close else None
+            hint = did_you_mean(name, list(contents.hosts))
             raise PlatformError(f"a role is added to {shown(name)}, which is no host", where=where, hint=hint)
     if master in contents.hosts:
         added.setdefault(master, "master")
@@ -239,7 +214,7 @@ def _title(where: str) -> str:
 
 def _likeness(host: Host) -> tuple[object, ...]:
     """Return what hosts of one pool share."""
-    return msgspec.structs.astuple(host)[2:]
+    return tuple(getattr(host, field) for field in HostKind.__struct_fields__)
 
 
 def _pool_properties(first: Host, last: Host) -> dict[str, Property]:

@@ -2,12 +2,15 @@
 
 import math
 import re
-from typing import Final
+from collections.abc import Callable
+from typing import Final, TypeVar
 
 import msgspec
 
 from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.protocol.base.errors import did_you_mean, shown
+
+_T = TypeVar("_T")
 
 _DECIMAL: Final = r"\+?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 _NUMBER: Final = re.compile(_DECIMAL)
@@ -71,14 +74,17 @@ def parse_speeds(text: str) -> tuple[float, ...]:
     PlatformError
         if it is no comma-separated list of finite quantities of at least 0 with one of SimGrid's units.
     """
-    speeds = tuple(_speed(part.strip()) for part in text.split(","))
-    if None in speeds:
-        raise PlatformError(
-            "a speed cannot be read",
-            expected="one speed a pstate, as '1Gf' or '100Mf,50Mf', in f, kf, Mf, Gf, Tf, Pf, Ef, Zf, Yf or ...flops",
-            found=shown(text),
-        )
-    return tuple(speed for speed in speeds if speed is not None)
+    rule = "one speed a pstate, as '1Gf' or '100Mf,50Mf', in f, kf, Mf, Gf, Tf, Pf, Ef, Zf, Yf or ...flops"
+    return _each(text, ",", _speed, "a speed cannot be read", rule)
+
+
+def _each(text: str, between: str, read: Callable[[str], _T | None], what: str, expected: str) -> tuple[_T, ...]:
+    """Return what `read` makes of each part of a text; PlatformError if it makes nothing of one."""
+    values = [read(part.strip()) for part in text.split(between)]
+    known = tuple(value for value in values if value is not None)
+    if len(known) != len(values):
+        raise PlatformError(what, expected=expected, found=shown(text.strip()))
+    return known
 
 
 def _speed(text: str) -> float | None:
@@ -112,14 +118,8 @@ def parse_radical(text: str) -> tuple[range, ...]:
     PlatformError
         if it is no comma-separated list of numbers and ascending ranges of 32 bits.
     """
-    ranges = tuple(_range(part.strip()) for part in text.split(","))
-    if None in ranges:
-        raise PlatformError(
-            "a radical cannot be read",
-            expected="numbers and ascending ranges with commas between, as '0-9,12,20-22'",
-            found=shown(text),
-        )
-    return tuple(numbers for numbers in ranges if numbers is not None)
+    rule = "numbers and ascending ranges with commas between, as '0-9,12,20-22'"
+    return _each(text, ",", _range, "a radical cannot be read", rule)
 
 
 def _range(text: str) -> range | None:
@@ -180,14 +180,11 @@ def parse_watts(text: str, *, pstates: int, cores: int, one_core: bool) -> tuple
 
 
 def _watts(text: str, cores: int, one_core: bool) -> Watts:
-    values = [_watt(part) for part in text.split(":")]
-    known = [value for value in values if value is not None]
-    if len(known) != len(values) or len(known) not in (2, 3):
-        raise PlatformError(
-            "the watts of a pstate cannot be read",
-            expected="two or three numbers of at least 0, as '95:200' or '95:100:200'",
-            found=shown(text.strip()),
-        )
+    what = "the watts of a pstate cannot be read"
+    rule = "two or three numbers of at least 0, as '95:200' or '95:100:200'"
+    known = _each(text, ":", _watt, what, rule)
+    if len(known) not in (2, 3):
+        raise PlatformError(what, expected=rule, found=shown(text.strip()))
     idle, middle, full = known[0], known[-2], known[-1]
     if one_core and cores == 1:
         middle = full
@@ -204,14 +201,10 @@ def parse_watt(text: str) -> float:
     PlatformError
         if it is no finite number of at least 0.
     """
-    value = _watt(text)
-    if value is None:
-        raise PlatformError("the watts cannot be read", expected="a number of at least 0", found=shown(text))
-    return value
+    return _each(text, "\n", _watt, "the watts cannot be read", "a number of at least 0")[0]
 
 
 def _watt(text: str) -> float | None:
-    text = text.strip()
     value = float(text) if _NUMBER.fullmatch(text) else math.inf
     return value if math.isfinite(value) else None
 

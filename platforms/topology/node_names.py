@@ -6,6 +6,9 @@ from typing import Final
 
 from msgspec import Struct
 
+from pipistrelle.platforms.errors import PlatformError
+from pipistrelle.protocol.base.errors import shown
+
 _RULE: Final = re.compile(r"([A-Za-z0-9._-]*)\[([0-9]{1,9})-([0-9]{1,9})\]([A-Za-z0-9._-]*)")
 _PLAIN: Final = re.compile(r"[A-Za-z0-9._-]+")
 
@@ -23,14 +26,22 @@ class NodeNames(Struct, frozen=True):
     after: str
 
     @classmethod
-    def parse(cls, rule: str) -> "NodeNames | None":
-        """Return the names of a rule, None if it is none."""
+    def parse(cls, rule: str, count: int, where: str) -> "NodeNames":
+        """Return the names that a rule gives to `count` nodes; PlatformError, about `where`, if it does not."""
         found = _RULE.fullmatch(rule)
-        if found is None:
-            return cls(rule, 0, 1, 0, "") if _PLAIN.fullmatch(rule) else None
-        before, first, last, after = found.groups()
-        count = int(last) - int(first) + 1
-        return cls(before, int(first), count, len(first), after) if count > 0 else None
+        names = cls(rule, 0, 1, 0, "") if _PLAIN.fullmatch(rule) else None
+        if found is not None:
+            before, first, last, after = found.groups()
+            many = int(last) - int(first) + 1
+            names = cls(before, int(first), many, len(first), after) if many > 0 else None
+        if names is None or names.count != count:
+            raise PlatformError(
+                "the names of a pool's nodes are not as many as these" if names else "names of nodes are not valid",
+                where=where,
+                expected=f"{count} names of ASCII letters, digits, '.', '_', '-', as n[1-{count}]",
+                found=shown(rule),
+            )
+        return names
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the names, in the order of the nodes."""

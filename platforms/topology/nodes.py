@@ -60,18 +60,10 @@ class NodeTable:
         """Each node's name: by its pool's rule, its number where there is none."""
         found: list[str] = []
         for pool, count in zip(self._pools, np.bincount(self.pool, minlength=len(self.pools)).tolist(), strict=True):
-            if not pool.names:
+            if pool.names:
+                found += NodeNames.parse(pool.names, count, f"pool {pool.name}")
+            else:
                 found += map(str, range(len(found), len(found) + count))
-                continue
-            names = NodeNames.parse(pool.names)
-            if names is None or names.count != count:
-                raise PlatformError(
-                    "the names of a pool's nodes are not as many as these",
-                    where=f"pool {pool.name}",
-                    expected=f"{count} names, as n[0-{count - 1}]",
-                    found=shown(pool.names),
-                )
-            found += names
         return tuple(found)
 
     @cached_property

@@ -43,7 +43,7 @@ class PipistrelleError(Exception):
         self.hint = hint
         super().__init__(str(self))
 
-    def at(self, where: str, kind: type[_E]) -> _E:
+    def at(self, where: str | None, kind: type[_E]) -> _E:
         """Return the same as an error of this kind about another place: for those who know where a text stands."""
         return kind(self.what, where=where, expected=self.expected, found=self.found, hint=self.hint)
 

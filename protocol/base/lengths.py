@@ -44,7 +44,7 @@ def parse_seconds(text: str, what: str = "length of time", *, or_zero: bool = Fa
     Raises
     ------
     LengthError
-        if it is none, or not above 0.
+        if it is none, or not above 0; with `zero`, if it is below 0.
     """
     found = QUANTITY.fullmatch(text.strip())
     if found is None:
@@ -54,10 +54,9 @@ def parse_seconds(text: str, what: str = "length of time", *, or_zero: bool = Fa
         known = list(UNITS)
         raise LengthError(f"a {what} has an unknown unit", expected=f"one of {', '.join(known)}", found=shown(unit))
     seconds = float(number) * UNITS[unit or "s"]
-    if or_zero and seconds == 0:
-        return 0.0
-    if not seconds > 0 or not math.isfinite(seconds):
-        raise LengthError(f"a {what} is not above zero", expected="a finite time above 0", found=shown(text))
+    if seconds < 0 or not (seconds or or_zero) or not math.isfinite(seconds):
+        fault, least = ("below zero", "of at least 0") if or_zero else ("not above zero", "above 0")
+        raise LengthError(f"a {what} is {fault}", expected=f"a finite time {least}", found=shown(text))
     return seconds
 
 

@@ -78,15 +78,17 @@ def test_a_pool_that_does_not_fit_together(nodes: str, units: str, each: int) ->
 
 def test_names_that_a_server_tells_must_be_as_many_as_the_nodes() -> None:
     """A rule that is none, or of other names, is an error when the names are asked for."""
-    for rule in ("n[1-2]", "n[", "n"):
+    for rule, says in (("n[1-2]", "not as many as these"), ("n[", "not valid"), ("n", "not as many as these")):
         nodes = Machine(3, PlatformInfo("m", (PoolInfo("a", "0-2", "0-2", names=rule),))).nodes
-        with pytest.raises(PlatformError, match="not as many as these"):
+        with pytest.raises(PlatformError, match=f"pool a: .* {says}: expected 3 names"):
             _ = nodes.names
 
 
 def test_rules_of_names() -> None:
     """Numbers are filled up to as many digits as the first has."""
-    assert [*(NodeNames.parse("n[8-10]") or ())] == ["n8", "n9", "n10"]
-    assert [*(NodeNames.parse("n[098-101]-x") or ())] == ["n098-x", "n099-x", "n100-x", "n101-x"]
-    assert [*(NodeNames.parse("login1") or ())] == ["login1"]
-    assert [NodeNames.parse(rule) for rule in ("", "n[1]", "n[2-1]", "n[1-2][1-2]", "é[1-2]")] == [None] * 5
+    assert [*NodeNames.parse("n[8-10]", 3, "here")] == ["n8", "n9", "n10"]
+    assert [*NodeNames.parse("n[098-101]-x", 4, "here")] == ["n098-x", "n099-x", "n100-x", "n101-x"]
+    assert [*NodeNames.parse("login1", 1, "here")] == ["login1"]
+    for rule in ("", "n[1]", "n[2-1]", "n[1-2][1-2]", "é[1-2]"):
+        with pytest.raises(PlatformError, match="here: names of nodes are not valid"):
+            NodeNames.parse(rule, 1, "here")
