@@ -34,7 +34,9 @@ class _Named(msgspec.Struct):
     type: str
 
 
-class _Stamped(msgspec.Struct):
+class Stamped(msgspec.Struct):
+    """When an event or decision was, or ends a run; what else it says is left unread."""
+
     timestamp: Instant
 
 
@@ -51,7 +53,7 @@ def plain(value: Any) -> Any:
 
 encoder: Final = msgspec.json.Encoder(enc_hook=plain)
 _named = msgspec.json.Decoder(_Named)
-_stamped = msgspec.json.Decoder(_Stamped)
+_stamped = msgspec.json.Decoder(Stamped)
 
 
 def name_of(raw: msgspec.Raw) -> str | None:
@@ -60,29 +62,19 @@ def name_of(raw: msgspec.Raw) -> str | None:
     return None if named is None else named.type
 
 
-def time_of(raw: msgspec.Raw) -> float | None:
-    """Return the timestamp, in seconds, of an event or decision that is otherwise unread; None without a usable one."""
-    stamped = _part(_stamped, raw)
-    return None if stamped is None else stamped.timestamp
-
-
 def malformed(raw: msgspec.Raw, index: int, now: float, error: Exception, known: tuple[str, ...]) -> Malformed:
     """Return what stands for the reply's ``index``-th decision, which is not one of the ``known`` or cannot be read.
 
     It is dated ``now`` if it has no usable date.
     """
-    name, at = name_of(raw), time_of(raw)
+    name, stamped = name_of(raw), _part(_stamped, raw)
+    at = now if stamped is None else stamped.timestamp
     quoted = "" if name is None else shortened(name)
-    unknown = name is not None and name not in known
-    if unknown:
-        text = f"no decision has the type '{quoted}' - at `$.events[{index}].type`. " + did_you_mean(
-            quoted.upper(), list(known)
-        )
-    else:
-        text = placed(error, index)
-    return Malformed(
-        now if at is None else at, decision=quoted, code="unknown_type" if unknown else "malformed", message=text
-    )
+    if name is None or name in known:
+        return Malformed(at, decision=quoted, code="malformed", message=placed(error, index))
+    hint = did_you_mean(quoted.upper(), list(known))
+    text = f"no decision has the type '{quoted}' - at `$.events[{index}].type`. {hint}"
+    return Malformed(at, decision=quoted, code="unknown_type", message=text)
 
 
 def placed(error: Exception, index: int) -> str:
@@ -135,8 +127,8 @@ def encode_value(value: Any, what: str) -> bytes:
     """
     try:
         frame = encoder.encode(value)
-        # A number that is not finite becomes `null`; hardly anything else does.
-        if frame.find(b"null") >= 0:
+        # A number that is not finite becomes `null`; hardly anything else does, since absent fields are left out.
+        if frame.find(b"null") >= 0:  # `in` takes twice as long: it tries it as a number first
             require_finite(msgspec.to_builtins(value, enc_hook=_decoded), "$")
     except UNWRITABLE as error:
         raise LocalProtocolError(f"a message cannot be written as JSON ({error})", where=what) from error

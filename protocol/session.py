@@ -71,29 +71,22 @@ class _Session:
         """Return the state after a message, or raise ``error`` if it is not allowed now."""
         state = TRANSITIONS[self.state].get(kind)
         if state is None:
-            raise self._illegal(kind, error)
+            legal = " or ".join(TRANSITIONS[self.state]) or "nothing, the session is over"
+            raise error(f"{kind} is not allowed in state {self.state}", expected=legal, found=kind)
         return state
-
-    def _illegal(self, kind: Kind, error: type[ProtocolError]) -> ProtocolError:
-        legal = " or ".join(TRANSITIONS[self.state]) or "nothing, the session is over"
-        return error(f"{kind} is not allowed in state {self.state}", expected=legal, found=kind)
 
     def _after_greeting(self, message: Welcome | Refused, error: type[ProtocolError]) -> State:
         return self._after("WELCOME" if isinstance(message, Welcome) else "REFUSED", error)
 
     def _after_notice(self, notice: Notice, error: type[ProtocolError], what: str) -> State:
         kind: Kind = "LAST_NOTICE" if notice.events and type(notice.events[-1]) is SimulationEnds else "NOTICE"
-        state = TRANSITIONS[self.state].get(kind)
-        if state is None:
-            raise self._illegal(kind, error)
+        state = self._after(kind, error)
         if notice.seq != self.seq + 1:
             raise error(what, where="$.seq", expected=str(self.seq + 1), found=str(notice.seq))
         return state
 
     def _after_reply(self, reply: Reply, error: type[ProtocolError], what: str) -> State:
-        state = TRANSITIONS[self.state].get("REPLY")
-        if state is None:
-            raise self._illegal("REPLY", error)
+        state = self._after("REPLY", error)
         if reply.reply_to != self.seq:
             raise error(
                 what,

@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from msgspec import Raw, Struct, field
+from msgspec.structs import asdict
 
 from pipistrelle.protocol.base.errors import RemoteProtocolError
 from pipistrelle.protocol.batsim.messages import BatsimBeginsData
@@ -84,21 +85,8 @@ def begins_of(frame: BeginsFrame) -> SimulationBegins:
             found=f"{len(numbers)} hosts with other ids",
             hint="Let hosts with other roles than computing come last in the platform file.",
         )
-    return SimulationBegins(
-        frame.timestamp,
-        BatsimBeginsData(
-            nb_resources=hosts,
-            workloads=data.workloads,
-            config=data.config,
-            nb_compute_resources=hosts,
-            nb_storage_resources=data.nb_storage_resources,
-            allow_compute_sharing=data.allow_compute_sharing,
-            allow_storage_sharing=data.allow_storage_sharing,
-            compute_resources=data.compute_resources,
-            storage_resources=data.storage_resources,
-            profiles=data.profiles,
-        ),
-    )
+    read = asdict(data) | {"nb_resources": hosts, "nb_compute_resources": hosts}
+    return SimulationBegins(frame.timestamp, BatsimBeginsData(**read))
 
 
 def begins_on_wire(data: SimulationBeginsData) -> dict[str, Any]:
@@ -107,29 +95,25 @@ def begins_on_wire(data: SimulationBeginsData) -> dict[str, Any]:
     Where the data is not Batsim's own, the hosts are bare ones, named by their numbers, and there is no profile.
     Settings missing from ``config`` are Batsim's defaults.
     """
-    if isinstance(data, BatsimBeginsData):
-        compute, storage = data.nb_compute_resources or data.nb_resources, data.nb_storage_resources
-        compute_sharing, storage_sharing = data.allow_compute_sharing, data.allow_storage_sharing
-        compute_hosts, storage_hosts = data.compute_resources, data.storage_resources
-        profiles = data.profiles
-    else:
-        compute, storage = data.nb_resources, 0
-        compute_sharing, storage_sharing = False, True
-        compute_hosts, storage_hosts = [_bare_host(number) for number in range(compute)], []
-        profiles = {prefix: {} for prefix in data.workloads}
+    if not isinstance(data, BatsimBeginsData):
+        bare: dict[str, Any] = {"state": "idle", "properties": {}, "zone_properties": {}}
+        data = BatsimBeginsData(
+            nb_resources=data.nb_resources,
+            workloads=data.workloads,
+            config=data.config,
+            compute_resources=[{"id": number, "name": str(number)} | bare for number in range(data.nb_resources)],
+            profiles={prefix: {} for prefix in data.workloads},
+        )
+    compute = data.nb_compute_resources or data.nb_resources
     return {
-        "nb_resources": compute + storage,
+        "nb_resources": compute + data.nb_storage_resources,
         "nb_compute_resources": compute,
-        "nb_storage_resources": storage,
-        "allow_compute_sharing": compute_sharing,
-        "allow_storage_sharing": storage_sharing,
+        "nb_storage_resources": data.nb_storage_resources,
+        "allow_compute_sharing": data.allow_compute_sharing,
+        "allow_storage_sharing": data.allow_storage_sharing,
         "config": _CONFIG | data.config,
-        "compute_resources": compute_hosts,
-        "storage_resources": storage_hosts,
+        "compute_resources": data.compute_resources,
+        "storage_resources": data.storage_resources,
         "workloads": data.workloads,
-        "profiles": profiles,
+        "profiles": data.profiles,
     }
-
-
-def _bare_host(number: int) -> dict[str, Any]:
-    return {"id": number, "name": str(number), "state": "idle", "properties": {}, "zone_properties": {}}

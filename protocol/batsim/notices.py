@@ -1,7 +1,13 @@
-"""A server's messages on Batsim's wire: events, both ways."""
+"""A server's messages on Batsim's wire: events, both ways.
+
+Nodes that fail, are repaired and are maintained are machines that become unavailable and available. Batsim tells
+neither why nor that maintenance is planned. MAINTENANCE_ANNOUNCED is therefore not sent; a notice of nothing else is a
+message without events, which Batsim has for "nothing happened".
+"""
 
 from collections.abc import Callable
-from typing import Annotated, Any, Final, get_args
+from functools import partial
+from typing import Annotated, Any, Final, Generic, TypeVar, get_args
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
@@ -17,7 +23,6 @@ from pipistrelle.protocol.batsim.messages import (
     ResourceStateChanged,
     TaskProgress,
 )
-from pipistrelle.protocol.batsim.nodes import NODE_WRITERS
 from pipistrelle.protocol.events import (
     DecisionRejected,
     Event,
@@ -27,6 +32,11 @@ from pipistrelle.protocol.events import (
     JobKilledData,
     JobSubmitted,
     JobSubmittedData,
+    MaintenanceAnnounced,
+    MaintenanceBegins,
+    MaintenanceEnds,
+    NodesFailed,
+    NodesRepaired,
     NoMoreJobs,
     Progress,
     RequestedCall,
@@ -38,6 +48,7 @@ from pipistrelle.protocol.frames import (
     ABSENT,
     UNREADABLE,
     UNWRITABLE,
+    Stamped,
     encode_value,
     encoder,
     name_of,
@@ -48,6 +59,7 @@ from pipistrelle.protocol.messages import Notice
 
 #: what our first notice names beside its events, so that our own scheduler knows whom it talks to
 SERVER: Final = "pipistrelle"
+_T = TypeVar("_T")
 _NO_MORE_JOBS: Final = "no_more_static_job_to_submit"
 
 # -- writing ----------------------------------------------------------------------------------------------------------
@@ -94,17 +106,6 @@ class _SubmittedData(Struct, omit_defaults=True, gc=False):
     profile: Raw | UnsetType = UNSET
 
 
-class _KilledData(Struct, gc=False):
-    job_ids: tuple[str, ...]
-    job_progress: dict[str, Any]
-
-
-class _TaskOnWire(Struct, omit_defaults=True, gc=False):
-    profile_name: str | None
-    current_task_index: int
-    current_task: Any = None
-
-
 def encode_notice(notice: Notice) -> bytes:
     """Return the frame of a notice.
 
@@ -138,10 +139,6 @@ def encode_notice(notice: Notice) -> bytes:
     return encode_value(written, "a notice of the batsim dialect")
 
 
-def _as_it_is(event: Event) -> Any:
-    return event
-
-
 def _submitted(event: JobSubmitted) -> Any:
     data = event.data
     job = data.job
@@ -155,29 +152,22 @@ def _submitted(event: JobSubmitted) -> Any:
 
 def _killed(event: JobKilled) -> _WrittenEvent:
     progress = {job_id: _task(done) for job_id, done in event.data.job_progress.items()}
-    return _WrittenEvent("JOB_KILLED", event.timestamp, _KilledData(event.data.job_ids, progress))
+    return _told(event, {"job_ids": event.data.job_ids, "job_progress": progress})
 
 
 def _task(done: Progress | None) -> Any:
     if not isinstance(done, TaskProgress):
         return done
-    return _TaskOnWire(done.profile_name, done.current_task_index, _task(done.current_task))
+    told: dict[str, Any] = {"profile_name": done.profile_name, "current_task_index": done.current_task_index}
+    return told if done.current_task is None else told | {"current_task": _task(done.current_task)}
 
 
-def _called(event: RequestedCall) -> Any:
-    return _WrittenEvent("REQUESTED_CALL", event.timestamp, {}) if event.data.id else event
+def _told(event: Event, data: dict[str, Any]) -> _WrittenEvent:
+    return _WrittenEvent(str(event.__struct_config__.tag), event.timestamp, data)
 
 
-def _exhausted(event: NoMoreJobs) -> _WrittenEvent:
-    return _WrittenEvent("NOTIFY", event.timestamp, {"type": _NO_MORE_JOBS})
-
-
-def _begun(event: SimulationBegins) -> _WrittenEvent:
-    return _WrittenEvent("SIMULATION_BEGINS", event.timestamp, begins_on_wire(event.data))
-
-
-def _ended(event: SimulationEnds) -> _WrittenEvent:
-    return _WrittenEvent("SIMULATION_ENDS", event.timestamp, {})
+def _machines(kind: str, event: NodesFailed | NodesRepaired | MaintenanceBegins | MaintenanceEnds) -> Notify:
+    return Notify(event.timestamp, {"type": f"event_machine_{kind}", "resources": event.data.units})
 
 
 def _untellable(event: Any) -> Any:
@@ -191,12 +181,14 @@ def _untellable(event: Any) -> Any:
 _WRITERS: Final[dict[type[Any], Callable[[Any], Any]]] = {
     JobSubmitted: _submitted,
     JobKilled: _killed,
-    RequestedCall: _called,
-    NoMoreJobs: _exhausted,
-    SimulationBegins: _begun,
-    SimulationEnds: _ended,
-    **dict.fromkeys((ResourceStateChanged, Notify, Answer, Query), _as_it_is),
-    **NODE_WRITERS,
+    RequestedCall: lambda event: _told(event, {}) if event.data.id else event,
+    NoMoreJobs: lambda event: Notify(event.timestamp, {"type": _NO_MORE_JOBS}),
+    SimulationBegins: lambda event: _told(event, begins_on_wire(event.data)),
+    SimulationEnds: lambda event: _told(event, {}),
+    **dict.fromkeys((ResourceStateChanged, Notify, Answer, Query), lambda event: event),
+    **dict.fromkeys((NodesFailed, MaintenanceBegins), partial(_machines, "unavailable")),
+    **dict.fromkeys((NodesRepaired, MaintenanceEnds), partial(_machines, "available")),
+    MaintenanceAnnounced: lambda event: None,
 }
 
 # -- reading ----------------------------------------------------------------------------------------------------------
@@ -237,11 +229,6 @@ class _ReadSubmittedData(Struct):
     profile: Raw = ABSENT
 
 
-class _ReadSubmitted(Struct):
-    timestamp: Instant
-    data: _ReadSubmittedData
-
-
 class _Task(Struct):
     """How far a job or a part of it had come; only what has no parts has a ``progress``."""
 
@@ -256,13 +243,9 @@ class _ReadKilledData(Struct):
     job_progress: dict[str, _Task] = {}
 
 
-class _ReadKilled(Struct):
+class _Dated(Struct, Generic[_T]):
     timestamp: Instant
-    data: _ReadKilledData
-
-
-class _ReadEnds(Struct):
-    timestamp: Instant
+    data: _T
 
 
 class _ReadUnknown(Struct):
@@ -276,10 +259,10 @@ _envelope = msgspec.json.Decoder(_Envelope)
 _plain_event: msgspec.json.Decoder[_PlainEvent] = msgspec.json.Decoder(_PlainEvent)
 _sender = msgspec.json.Decoder(_Sender)
 _begins = msgspec.json.Decoder(BeginsFrame)
-_ends = msgspec.json.Decoder(_ReadEnds)
+_ends = msgspec.json.Decoder(Stamped)
 _notify = msgspec.json.Decoder(Notify)
-_read_submitted = msgspec.json.Decoder(_ReadSubmitted)
-_read_killed = msgspec.json.Decoder(_ReadKilled)
+_read_submitted = msgspec.json.Decoder(_Dated[_ReadSubmittedData])
+_read_killed = msgspec.json.Decoder(_Dated[_ReadKilledData])
 _unknown = msgspec.json.Decoder(_ReadUnknown)
 
 
@@ -329,14 +312,6 @@ def _notice_by_events(frame: bytes, seq: int) -> Notice:
     return Notice(seq, envelope.now, events)
 
 
-def _read_begins(raw: Raw) -> Event:
-    return begins_of(_begins.decode(raw))
-
-
-def _read_ends(raw: Raw) -> Event:
-    return SimulationEnds(_ends.decode(raw).timestamp)
-
-
 def _read_notify(raw: Raw) -> Event:
     event = _notify.decode(raw)
     return NoMoreJobs(event.timestamp) if event.data.get("type") == _NO_MORE_JOBS else event
@@ -369,19 +344,15 @@ def _progress(task: _Task) -> Progress:
     return TaskProgress(share, task.profile_name, current_task_index=task.current_task_index, current_task=part)
 
 
-def _read_plain(raw: Raw) -> Event:
-    return _plain_event.decode(raw)
-
-
 def _read_other(raw: Raw) -> Event:
     event = _unknown.decode(raw)
     return Notify(event.timestamp, {"type": event.type, "data": event.data})
 
 
 _READERS: Final[dict[str, Callable[[Raw], Event]]] = {
-    **{str(struct.__struct_config__.tag): _read_plain for struct in get_args(_PlainEvent)},
-    "SIMULATION_BEGINS": _read_begins,
-    "SIMULATION_ENDS": _read_ends,
+    **{str(struct.__struct_config__.tag): _plain_event.decode for struct in get_args(_PlainEvent)},
+    "SIMULATION_BEGINS": lambda raw: begins_of(_begins.decode(raw)),
+    "SIMULATION_ENDS": lambda raw: SimulationEnds(_ends.decode(raw).timestamp),
     "NOTIFY": _read_notify,
     "JOB_SUBMITTED": _read_submission,
     "JOB_KILLED": _read_kill,

@@ -33,9 +33,13 @@ class _Session:
     #: number of the last notice; they count from 1, and only on this side of the wire
     seq: int = 0
 
-    def _illegal(self, kind: BatsimKind, error: type[ProtocolError]) -> ProtocolError:
-        legal = " or ".join(BATSIM_TRANSITIONS[self.state]) or "nothing, the session is over"
-        return error(f"{kind} is not allowed in state {self.state}", expected=legal, found=kind)
+    def _after(self, kind: BatsimKind, error: type[ProtocolError]) -> BatsimState:
+        """Return the state after a message, or raise ``error`` if it is not allowed now."""
+        state = BATSIM_TRANSITIONS[self.state].get(kind)
+        if state is None:
+            legal = " or ".join(BATSIM_TRANSITIONS[self.state]) or "nothing, the session is over"
+            raise error(f"{kind} is not allowed in state {self.state}", expected=legal, found=kind)
+        return state
 
     def _after_notice(self, notice: Notice, error: type[ProtocolError]) -> BatsimState:
         """Return the state after a notice, or raise ``error`` if it is not allowed now."""
@@ -46,10 +50,7 @@ class _Session:
                 kind = "LAST_NOTICE"
             elif type(events[0]) is SimulationBegins:
                 kind = "FIRST_NOTICE"
-        state = BATSIM_TRANSITIONS[self.state].get(kind)
-        if state is None:
-            raise self._illegal(kind, error)
-        return state
+        return self._after(kind, error)
 
 
 @dataclass(slots=True)
@@ -76,9 +77,8 @@ class BatsimServerSession(_Session):
 
         What stands in the reply to SIMULATION_ENDS cannot be carried out any more: that reply comes back empty.
         """
-        state = BATSIM_TRANSITIONS[self.state].get("REPLY")
-        if state is None or self._notice is None:
-            raise self._illegal("REPLY", RemoteProtocolError)
+        state = self._after("REPLY", RemoteProtocolError)
+        assert self._notice is not None  # a reply is legal only after a notice
         reply = codec.decode_reply(frame, self._notice)
         self.state = state
         return reply if state != "CLOSED" else Reply(reply.reply_to, reply.now)
@@ -110,9 +110,7 @@ class BatsimSchedulerSession(_Session):
 
     def send_reply(self, reply: Reply) -> bytes:
         """Return the frame of a reply to the last notice; that to SIMULATION_ENDS must be empty."""
-        state = BATSIM_TRANSITIONS[self.state].get("REPLY")
-        if state is None:
-            raise self._illegal("REPLY", LocalProtocolError)
+        state = self._after("REPLY", LocalProtocolError)
         if reply.reply_to != self.seq:
             raise LocalProtocolError(
                 "a reply answers the last notice", where="$.reply_to", expected=str(self.seq), found=str(reply.reply_to)

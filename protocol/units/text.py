@@ -27,29 +27,17 @@ def piece_error(piece: str, number: int, position: int) -> NodeSetError:
     """Return the error of a piece of a text, by its number and the position of its first character, both from 1."""
     where = f"interval {number}, character {position}"
     shown = repr(piece if len(piece) <= _SHOWN else piece[:_SHOWN] + "...")
+    what, expected = "a piece is no interval of units", "'lo' or 'lo-hi' in decimal digits"
     if not piece:
-        return NodeSetError(
-            "an interval of a set of units is empty",
-            where=where,
-            expected="intervals separated by single spaces",
-            found="a space too many",
-        )
-    if "," in piece:
-        return NodeSetError(
-            "a set of units has a comma", where=where, expected="single spaces, as in '0-3 8-19'", found=shown
-        )
-    if match_interval(piece):
-        return NodeSetError("an interval of units runs backwards", where=where, expected="lo <= hi", found=shown)
-    if _match_digits(piece):
-        return NodeSetError(
-            "a unit number is not valid",
-            where=where,
-            expected=f"0 to {LARGEST_UNIT}, without leading zeros",
-            found=shown,
-        )
-    return NodeSetError(
-        "a piece is no interval of units", where=where, expected="'lo' or 'lo-hi' in decimal digits", found=shown
-    )
+        what, expected = "an interval of a set of units is empty", "intervals separated by single spaces"
+        shown = "a space too many"
+    elif "," in piece:
+        what, expected = "a set of units has a comma", "single spaces, as in '0-3 8-19'"
+    elif match_interval(piece):
+        what, expected = "an interval of units runs backwards", "lo <= hi"
+    elif _match_digits(piece):
+        what, expected = "a unit number is not valid", f"0 to {LARGEST_UNIT}, without leading zeros"
+    return NodeSetError(what, where=where, expected=expected, found=shown)
 
 
 def overlap_error(text: str, pairs: list[tuple[int, int]]) -> NodeSetError:
