@@ -4,10 +4,11 @@ import math
 
 import msgspec
 
-from pipistrelle.platforms.errors import PlatformError
+from pipistrelle.platforms.errors import PlatformError, check_range
 from pipistrelle.protocol.base.errors import did_you_mean, shown
 
 _LONGEST_NAME = 64
+_LONGEST_OVERHEAD = 1e9
 
 
 class JobClass(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -85,13 +86,4 @@ def check_classes(classes: tuple[JobClass, ...], pools: list[str]) -> None:
 def check_overheads(prologue: float, epilogue: float, where: str) -> None:
     """Check times in seconds that jobs take beside their work; raises `PlatformError`."""
     for field, time in (("prologue", prologue), ("epilogue", epilogue)):
-        if not 0 <= time <= _LONGEST_OVERHEAD:
-            raise PlatformError(
-                "a time is out of range",
-                where=f"{where}.{field}",
-                expected=f"0 to {_LONGEST_OVERHEAD:g} s",
-                found=shown(time),
-            )
-
-
-_LONGEST_OVERHEAD = 1e9
+        check_range("a time", time, 0, _LONGEST_OVERHEAD, PlatformError, where=f"{where}.{field}")

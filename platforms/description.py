@@ -256,19 +256,12 @@ def _check_pool(pool: Pool, where: str) -> None:
     for key, value in pool.properties.items():
         _check_name(key, "a property's name", f"{where}.properties")
         if isinstance(value, float) and not math.isfinite(value):
-            raise PlatformError(
-                "a property is not finite",
-                where=f"{where}.properties.{key}",
-                expected="text, a finite number, true or false",
-                found=shown(value),
-            )
-        if isinstance(value, int) and not -(2**63) <= value < 2**63:
-            raise PlatformError(
-                "a property is too large a number",
-                where=f"{where}.properties.{key}",
-                expected="a whole number of 64 bits",
-                found=shown(value),
-            )
+            what, rule = "a property is not finite", "text, a finite number, true or false"
+        elif isinstance(value, int) and not -(2**63) <= value < 2**63:
+            what, rule = "a property is too large a number", "a whole number of 64 bits"
+        else:
+            continue
+        raise PlatformError(what, where=f"{where}.properties.{key}", expected=rule, found=shown(value))
 
 
 def _seconds(time: float | str) -> float:

@@ -7,7 +7,7 @@ from typing import Final, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pipistrelle.platforms.errors import OutageError
+from pipistrelle.platforms.errors import OutageError, check_range
 from pipistrelle.platforms.failures.outage import seconds_text
 from pipistrelle.platforms.failures.portable_math import cos_turns, exp, log
 
@@ -15,7 +15,6 @@ Floats = NDArray[np.float64]
 
 #: seconds (three million years): sums of some such lengths in milliseconds fit 64 bits
 LONGEST: Final = 1e14
-_LEAST_SHAPE, _MOST_SHAPE = 0.05, 50.0
 
 
 class Durations(Protocol):
@@ -115,10 +114,7 @@ class Weibull(_Law):
 
     def __post_init__(self) -> None:
         _check_time("scale", self.scale)
-        if not _LEAST_SHAPE <= self.shape <= _MOST_SHAPE:
-            raise OutageError(
-                "a shape is out of range", expected=f"{_LEAST_SHAPE} to {_MOST_SHAPE:g}", found=f"{self.shape!r}"
-            )
+        check_range("a shape", self.shape, 0.05, 50, unit="")
         _check_time("mean", self.mean)
 
     @classmethod
@@ -165,8 +161,7 @@ class Lognormal(_Law):
 
     def __post_init__(self) -> None:
         _check_time("median", self.median)
-        if not 0 < self.sigma <= 10:
-            raise OutageError("a sigma is out of range", expected="above 0, at most 10", found=f"{self.sigma!r}")
+        check_range("a sigma", self.sigma, 0, 10, above=True, unit="")
         _check_time("mean", self.mean)
 
     @classmethod
@@ -198,10 +193,7 @@ class Lognormal(_Law):
 
 
 def _check_time(what: str, seconds: float) -> None:
-    if not 0 < seconds <= LONGEST:  # NaN, too
-        raise OutageError(
-            f"a {what} is out of range", expected=f"above 0, at most {LONGEST:g} s", found=f"{seconds!r} s"
-        )
+    check_range(f"a {what}", seconds, 0, LONGEST, above=True)
 
 
 def _settled(parameter: float) -> float:

@@ -11,7 +11,7 @@ from typing import Final, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from pipistrelle.platforms.errors import OutageError
+from pipistrelle.platforms.errors import OutageError, check_range
 from pipistrelle.platforms.failures.durations import LONGEST, Durations
 from pipistrelle.platforms.failures.outage import FAILURE, Outages
 
@@ -73,8 +73,7 @@ class FailureModel:
     age: float = 0.0
 
     def __post_init__(self) -> None:
-        if not 0 <= self.age <= LONGEST:
-            raise OutageError("an age is out of range", expected=f"0 to {LONGEST:g} s", found=f"{self.age!r} s")
+        check_range("an age", self.age, 0, LONGEST)
         if self.scope == "system" and self.age:
             raise OutageError("an age cannot be given to the process of a system", hint="Use scope=node.")
         self.uptime.draw(np.full((1, 2), 0.5), self.age)
@@ -148,10 +147,7 @@ def check_horizon(horizon: float, repair: Durations | None = None) -> None:
     OutageError
         otherwise.
     """
-    if not 0 < horizon <= LONGEST_HORIZON:
-        raise OutageError(
-            "a horizon is out of range", expected=f"above 0, at most {LONGEST_HORIZON:g} s", found=f"{horizon!r} s"
-        )
+    check_range("a horizon", horizon, 0, LONGEST_HORIZON, above=True)
     if repair is not None and repair.mean >= horizon:
         raise OutageError(
             "a repair takes longer than the horizon",

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final, cast
 
 from pipistrelle.platforms.description import Platform
-from pipistrelle.platforms.errors import OutageError, PlatformError
+from pipistrelle.platforms.errors import OutageError, PlatformError, check_range
 from pipistrelle.platforms.failures.domains import blocks
 from pipistrelle.platforms.failures.durations import Durations, Exponential, Fixed, Lognormal, Weibull
 from pipistrelle.platforms.failures.models import FailureModel, Scope
@@ -260,8 +260,7 @@ def _count(text: str, key: str) -> int:
 
 
 def _factor(factor: float) -> float:
-    if not 0 < factor <= 1e9:  # NaN, too
-        raise OutageError("a reliability factor is out of range", expected="above 0, at most 1e9", found=f"{factor!r}")
+    check_range("a reliability factor", factor, 0, 1e9, above=True, unit="")
     return factor
 
 

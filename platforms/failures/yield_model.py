@@ -18,7 +18,7 @@ from typing import Final, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pipistrelle.platforms.errors import PlatformError
+from pipistrelle.platforms.errors import PlatformError, check_range
 from pipistrelle.platforms.failures.checkpointing import dump_interval
 
 Floats = NDArray[np.float64]
@@ -71,19 +71,9 @@ class Allocation:
     def __post_init__(self) -> None:
         if not 1 <= self.nodes <= MOST_NODES:
             raise YieldError("no allocation has so many nodes", expected=f"1 to {MOST_NODES:,}", found=str(self.nodes))
-        if not _LEAST_MTBF <= self.mtbf <= _LONGEST:
-            raise YieldError(
-                "a mean time between failures is out of range",
-                expected=f"{_LEAST_MTBF:g} to {_LONGEST:g} s",
-                found=f"{self.mtbf:g} s",
-            )
-        for name, seconds in (("dump", self.dump), ("read", self.read)):
-            if not 0 <= seconds <= _LONGEST:
-                raise YieldError(
-                    f"the time of a {name} is out of range",
-                    expected=f"0 to {_LONGEST:g} s",
-                    found=f"{seconds:g} s",
-                )
+        check_range("a mean time between failures", self.mtbf, _LEAST_MTBF, _LONGEST, YieldError)
+        check_range("the time of a dump", self.dump, 0, _LONGEST, YieldError)
+        check_range("the time of a read", self.read, 0, _LONGEST, YieldError)
 
     @property
     def mtbf_of_all(self) -> float:
@@ -196,7 +186,8 @@ class YieldModel:
 
         ``wait`` is D, in seconds.
         """
-        return self.life + _checked_wait(wait)
+        check_range("a wait", wait, 0, _LONGEST, YieldError)
+        return self.life + wait
 
     def yields(self, wait: float) -> Floats:
         """Return the yield, from 0 to 1, for each F and a wait in seconds: W / (N T), shape (most + 1,)."""
@@ -273,9 +264,3 @@ def completion_time(work: float, interval: float, dump: float, read: float, mtbf
         return last
     step = mtbf * math.expm1((interval + dump) / mtbf)
     return step + math.exp(read / mtbf) * ((dumps - 1) * step + last)
-
-
-def _checked_wait(wait: float) -> float:
-    if not 0 <= wait <= _LONGEST:
-        raise YieldError("a wait is out of range", expected=f"0 to {_LONGEST:g} s", found=f"{wait:g} s")
-    return wait

@@ -1,6 +1,7 @@
 """The mutable set of units: which units of the machine are free, for schedulers."""
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Callable
 from typing import Final
 
 from pipistrelle.protocol.units.nodesets import NodeSet
@@ -85,11 +86,8 @@ class FreeUnits:
                 raise ValueError(f"units not in the set: {self.missing(units)}")
         self.count -= len(units)
         several = len(intervals) > 1
-        if several and len(starts) > _LONG:
-            at, past = self._around(units)
-            if past - at <= 4 * len(units.intervals):
-                self._replace(at, past, self._between(at, past) - units)
-                return
+        if several and len(starts) > _LONG and self._rebuilt(units, NodeSet.__sub__):
+            return
         for lo, hi in intervals:
             if several:
                 at = bisect_right(starts, lo) - 1
@@ -121,11 +119,8 @@ class FreeUnits:
                 raise ValueError(f"units in the set already: {units & self.snapshot()}")
         self.count += len(units)
         several = len(intervals) > 1
-        if several and len(starts) > _LONG:
-            at, past = self._around(units)
-            if past - at <= 4 * len(units.intervals):
-                self._replace(at, past, self._between(at, past) | units)
-                return
+        if several and len(starts) > _LONG and self._rebuilt(units, NodeSet.__or__):
+            return
         for lo, hi in intervals:
             if several:
                 at = bisect_right(starts, lo)
@@ -184,17 +179,17 @@ class FreeUnits:
         if count != self.count:
             raise AssertionError(f"count is {self.count} but the intervals hold {count}")
 
-    def _around(self, units: NodeSet) -> tuple[int, int]:
-        """Return the range of positions of the intervals from the lowest to the highest of `units`, neighbours too."""
-        return bisect_left(self._ends, units.first - 1), bisect_right(self._starts, units.last + 1)
-
-    def _between(self, at: int, past: int) -> NodeSet:
+    def _rebuilt(self, units: NodeSet, change: Callable[[NodeSet, NodeSet], NodeSet]) -> bool:
+        """Change the intervals from the lowest to the highest of `units`, neighbours too, if these are not too many."""
+        at, past = bisect_left(self._ends, units.first - 1), bisect_right(self._starts, units.last + 1)
+        if past - at > 4 * len(units.intervals):
+            return False
         starts, ends = self._starts[at:past], self._ends[at:past]
-        return NodeSet._make(tuple(zip(starts, ends, strict=True)), sum(ends) - sum(starts) + len(starts))
-
-    def _replace(self, at: int, past: int, units: NodeSet) -> None:
-        self._starts[at:past] = [lo for lo, _ in units.intervals]
-        self._ends[at:past] = [hi for _, hi in units.intervals]
+        stretch = NodeSet._make(tuple(zip(starts, ends, strict=True)), sum(ends) - sum(starts) + len(starts))
+        changed = change(stretch, units).intervals
+        self._starts[at:past] = [lo for lo, _ in changed]
+        self._ends[at:past] = [hi for _, hi in changed]
+        return True
 
     def __repr__(self) -> str:
         return f"FreeUnits({self.snapshot()!r})"

@@ -253,7 +253,7 @@ PROPERTIES = st.dictionaries(
 POOLS = st.one_of(
     st.builds(Pool, name=NAMES, nodes=st.integers(1, 1000), properties=PROPERTIES),
     st.builds(Pool, name=NAMES, nodes=st.just(3), node_class=NAMES, mttf=st.floats(1e-9, 1e9), age=st.floats(0, 1e9)),
-    st.builds(Pool, name=NAMES, nodes=st.just(3), names=NAMES.map("n{}[08-10]".format), mttf=st.just("2h")),
+    NAMES.map(lambda name: Pool(name=name, nodes=3, names=f"n{name}[08-10]", mttf="2h")),
     st.builds(
         Pool,
         name=NAMES,
