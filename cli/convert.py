@@ -8,7 +8,7 @@ import click
 
 from pipistrelle.cli.console import import_numpy
 from pipistrelle.cli.guard import FilledPath, refuse_overwriting
-from pipistrelle.cli.options.shared import reading_options
+from pipistrelle.cli.options.files import reading_options
 from pipistrelle.traces.logs.kinds import Units
 
 if TYPE_CHECKING:

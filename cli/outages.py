@@ -8,7 +8,7 @@ import click
 from pipistrelle.cli.console import import_numpy, print_facts
 from pipistrelle.cli.guard import FilledPath, refuse_overwriting
 from pipistrelle.cli.options.fields import added, options_of, together
-from pipistrelle.cli.options.shared import output_option
+from pipistrelle.cli.options.files import output_option
 from pipistrelle.studies.failures import MODELS
 from pipistrelle.studies.runs.spec import RunSpec
 

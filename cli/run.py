@@ -10,9 +10,10 @@ from click.core import ParameterSource
 
 from pipistrelle.cli.console import import_numpy
 from pipistrelle.cli.guard import FilledPath, output_files
+from pipistrelle.cli.options.files import SPEC_FILE
 from pipistrelle.cli.options.parts import part_options
 from pipistrelle.cli.options.reliability import reliability_options
-from pipistrelle.cli.options.shared import SPEC_FILE, described, simulation_options
+from pipistrelle.cli.options.shared import described, simulation_options
 from pipistrelle.cli.simulate import read_inputs, simulate
 from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean
 from pipistrelle.schedulers.catalogue.names import is_ours, is_policy_name, registered

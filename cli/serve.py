@@ -11,8 +11,9 @@ import click
 
 from pipistrelle.cli.console import import_numpy
 from pipistrelle.cli.guard import FilledPath, output_files
+from pipistrelle.cli.options.files import SPEC_FILE
 from pipistrelle.cli.options.reliability import reliability_options
-from pipistrelle.cli.options.shared import SPEC_FILE, described, simulation_options
+from pipistrelle.cli.options.shared import described, simulation_options
 from pipistrelle.cli.simulate import read_inputs, simulate
 
 

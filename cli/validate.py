@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from pipistrelle.cli.console import print_error, print_facts
-from pipistrelle.cli.options.shared import reading_options
+from pipistrelle.cli.options.files import reading_options
 from pipistrelle.platforms import catalogue as platforms
 from pipistrelle.platforms.classes import JobClass
 from pipistrelle.platforms.describe import describe as describe_pools

@@ -61,6 +61,7 @@ WORLDLY = {
     "platforms/maintenance.py": {"datetime", "zoneinfo"},
     "protocol/units/indices.py": {"numpy"},
     "protocol/base/state.py": {"numpy", "array"},  # what parts keep
+    "protocol/base/lengths.py": {"datetime"},  # the calendar; no clock is read
     "protocol/base/log.py": {"loguru"},  # all layers say something now and then
     "protocol/schema.py": {"sys"},  # run as a program it writes the schema to standard output
     "server/outputs/folder.py": {"pathlib"},

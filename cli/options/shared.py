@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from pipistrelle.cli.guard import FilledPath
 from pipistrelle.cli.options.fields import PositiveNumber, added, options_of, together
+from pipistrelle.cli.options.files import reading_options
 from pipistrelle.studies.runs import DECISION_TIMEOUT, HELLO_TIMEOUT
 from pipistrelle.studies.runs.spec import RunSpec
 
@@ -47,12 +48,6 @@ def timeout_option(what: str, whom: str) -> Callable[[_C], _C]:
     )
 
 
-SPEC_FILE = click.argument("spec_file", metavar="[SPEC]", required=False, type=FilledPath(path_type=Path))
-_READING: Final = {
-    "sort": "Accept an SWF log whose submit times are not ascending, and sort it.",
-    "units": "What sizes count in a log of PBS, Slurm or Maui.",
-    "timezone": "ZONE\tZone of such a log's clock, as Europe/Prague; default: UTC.",
-}
 _SAID: Final = {
     "transform": "STEP\tChange the workload first, as 'pipistrelle workload' does: 'scale --load 0.9'; repeatable.",
     "until": "TIME\tEnd the run then, whatever still runs or waits: '30d' after time 0 or a date; default: at its end.",
@@ -61,15 +56,7 @@ _SAID: Final = {
 _DIALECT: Final = {
     "dialect": "Which protocol to speak: ours, or that of Batsim 3 and 4, where it is the scheduler that listens."
 }
-reading_options: Final = added(options_of(RunSpec, _READING))
-sort_option: Final = added(options_of(RunSpec, {"sort": _READING["sort"]}))
 dialect_option: Final = added(options_of(RunSpec, _DIALECT))
-
-
-def output_option(text: str, *, required: bool = True) -> Callable[[_C], _C]:
-    """Return the option that names the file to write."""
-    kind = FilledPath(path_type=Path, dir_okay=False)
-    return click.option("-o", "--output", type=kind, required=required, help=text)
 
 
 #: what says which simulation to run

@@ -10,7 +10,7 @@ import click
 
 from pipistrelle.cli.console import print_facts, print_table, show
 from pipistrelle.cli.guard import FilledPath, refuse_overwriting
-from pipistrelle.cli.options.shared import sort_option
+from pipistrelle.cli.options.files import sort_option
 
 # The steps of `pipistrelle workload`, and help, need none of these.
 if TYPE_CHECKING:

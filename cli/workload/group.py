@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from pipistrelle.cli.options.fields import PositiveNumber
-from pipistrelle.cli.options.shared import output_option
+from pipistrelle.cli.options.files import output_option
 from pipistrelle.cli.workload.describe import describe_command
 from pipistrelle.cli.workload.edit import copy_step, filter_step, merge_step, scale_step, shuffle_step
 from pipistrelle.cli.workload.steps import StepGroup

@@ -8,7 +8,7 @@ import click
 
 from pipistrelle.cli.guard import refuse_overwriting
 from pipistrelle.cli.options.fields import options_of
-from pipistrelle.cli.options.shared import output_option, sort_option
+from pipistrelle.cli.options.files import output_option, sort_option
 from pipistrelle.protocol.base.errors import did_you_mean, printable
 from pipistrelle.studies.inputs.named import load_workload
 from pipistrelle.studies.workloads.steps import AnyStep, Merge

@@ -1,0 +1,28 @@
+"""Options that say which files are read, how, and which are written."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import click
+
+from pipistrelle.cli.guard import FilledPath
+from pipistrelle.cli.options.fields import added, options_of
+from pipistrelle.studies.runs.spec import RunSpec
+
+_C = TypeVar("_C", bound=Callable[..., Any])
+
+SPEC_FILE = click.argument("spec_file", metavar="[SPEC]", required=False, type=FilledPath(path_type=Path))
+_READING: Final = {
+    "sort": "Accept an SWF log whose submit times are not ascending, and sort it.",
+    "units": "What sizes count in a log of PBS, Slurm or Maui.",
+    "timezone": "ZONE\tZone of such a log's clock, as Europe/Prague; default: UTC.",
+}
+reading_options: Final = added(options_of(RunSpec, _READING))
+sort_option: Final = added(options_of(RunSpec, {"sort": _READING["sort"]}))
+
+
+def output_option(text: str, *, required: bool = True) -> Callable[[_C], _C]:
+    """Return the option that names the file to write."""
+    kind = FilledPath(path_type=Path, dir_okay=False)
+    return click.option("-o", "--output", type=kind, required=required, help=text)
