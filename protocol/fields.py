@@ -58,7 +58,21 @@ WakeType = Literal["JOB_SUBMITTED", "JOB_COMPLETED", "JOB_KILLED", "NO_MORE_JOBS
 Feature = Literal["dynamic_jobs", "failures", "labels", "wake_filter"]
 FEATURES: tuple[Feature, ...] = ("dynamic_jobs", "failures", "labels", "wake_filter")
 
-EndReason = Literal["completed", "stopped", "horizon", "stalled", "strict", "interrupted", "protocol_error", "error"]
+EndReason = Literal[
+    "completed",
+    "stopped",
+    "horizon",
+    "stalled",
+    "strict",
+    "interrupted",
+    "scheduler_left",
+    "scheduler_interrupted",
+    "scheduler_killed",
+    "scheduler_timeout",
+    "scheduler_error",
+    "protocol_error",
+    "error",
+]
 
 RejectionCode = Literal[
     "malformed",

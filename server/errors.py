@@ -1,7 +1,5 @@
 """What can end a run before its time, each with its exit code; and decisions that must not be carried out."""
 
-from typing import ClassVar
-
 from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.protocol.decisions import Decision, Malformed
 from pipistrelle.protocol.events import DecisionRejected, DecisionRejectedData
@@ -15,28 +13,31 @@ class SetupError(PipistrelleError):
 class RunError(PipistrelleError):
     """Base of all that ends a run early; outputs so far are kept."""
 
-    reason: ClassVar[EndReason] = "error"
+    reason: EndReason = "error"
 
 
 class DecisionRefused(RunError):
     """An illegal decision, with ``strict``."""
 
     exit_code = 3
-    reason: ClassVar[EndReason] = "strict"
+    reason = "strict"
 
 
 class SchedulerFailed(RunError):
-    """The scheduler never came, died, fell silent, or broke the protocol."""
+    """The scheduler never came, or it left, died, fell silent, failed or broke the protocol, as ``reason`` says."""
 
     exit_code = 4
-    reason: ClassVar[EndReason] = "protocol_error"
+
+    def __init__(self, what: str, *, reason: EndReason = "protocol_error", **more: str | None) -> None:
+        self.reason = reason
+        super().__init__(what, **more)
 
 
 class Stalled(RunError):
     """Nothing can happen any more although jobs wait."""
 
     exit_code = 5
-    reason: ClassVar[EndReason] = "stalled"
+    reason = "stalled"
 
 
 class OutputFailed(RunError):
@@ -49,7 +50,7 @@ class Interrupted(RunError):
     """The user pressed Ctrl-C, or the process was asked to terminate."""
 
     exit_code = 130
-    reason: ClassVar[EndReason] = "interrupted"
+    reason = "interrupted"
 
 
 class EndpointError(PipistrelleError):

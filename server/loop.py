@@ -5,7 +5,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import NoReturn
 
-from pipistrelle.protocol.base.errors import PipistrelleError
+from pipistrelle.protocol.base.errors import PipistrelleError, ProtocolError
+from pipistrelle.protocol.fields import EndReason
 from pipistrelle.server.engine.engine import Engine
 from pipistrelle.server.errors import Interrupted, OutputFailed, RunError, SchedulerFailed
 from pipistrelle.server.transport.in_process import Transport
@@ -62,7 +63,8 @@ def run(
     except RunError as error:
         give_up(engine, transport, error)
     except PipistrelleError as error:
-        give_up(engine, transport, SchedulerFailed(str(error)))
+        reason: EndReason = "protocol_error" if isinstance(error, ProtocolError) else "scheduler_error"
+        give_up(engine, transport, SchedulerFailed(str(error), reason=reason))
     except KeyboardInterrupt:
         give_up(engine, transport, Interrupted("interrupted", where=f"simulated time {engine.now!r}"))
     except BaseException as error:  # a bug of ours: what was computed is kept all the same

@@ -16,7 +16,7 @@ from pipistrelle.server.errors import SchedulerFailed
 TICK_MS: Final = 100
 #: how long the last notice may take to leave the socket
 _LINGER_MS: Final = 2000
-#: how long a run that is over waits for a reply that the scheduler still owes
+#: how long a run that is over waits for a reply that the scheduler still owes, or for what became of one that has left
 GRACE_S: Final = 1.0
 #: the socket takes frames somewhat beyond the protocol's limit, so that their sender gets a text, not a silence
 _SOCKET_MAX_BYTES: Final = 16 * MAX_FRAME_BYTES
@@ -39,7 +39,7 @@ class Waits(TypedDict, total=False):
 
     hello_timeout: Required[float]
     decision_timeout: Required[float]
-    alive: Callable[[], str | None]
+    fate: Callable[[float], SchedulerFailed | None]
     interrupted: Callable[[], bool]
 
 
@@ -61,9 +61,10 @@ class ZmqPeer(ABC, Generic[_S]):
         what the conversation is held to.
     hello_timeout, decision_timeout
         how long to wait for a scheduler and for each of its replies, in seconds of the wall clock.
-    alive
-        returns None as long as there is reason to wait for the scheduler, else a text that says what became of it;
-        a launcher passes a look at its child process.
+    fate
+        returns None as long as there is reason to wait for the scheduler, else what became of it; a launcher passes a
+        look at its child process. It is given how long to wait for that (s): of a scheduler whose connection was
+        closed there will soon be something to tell, if it was launched.
     interrupted
         tells whether the user wants the run to end. It is looked at between messages, where nothing is half done, and
         while a message is awaited; `KeyboardInterrupt` is raised then.
@@ -80,7 +81,7 @@ class ZmqPeer(ABC, Generic[_S]):
         *,
         hello_timeout: float,
         decision_timeout: float,
-        alive: Callable[[], str | None] = lambda: None,
+        fate: Callable[[float], SchedulerFailed | None] = lambda patience: None,
         interrupted: Callable[[], bool] = lambda: False,
     ) -> None:
         #: the address that schedulers connect to, or that the server connects to
@@ -88,7 +89,7 @@ class ZmqPeer(ABC, Generic[_S]):
         self._session = session
         self._hello_timeout = hello_timeout
         self._decision_timeout = decision_timeout
-        self._alive = alive
+        self._fate = fate
         self._interrupted = interrupted
         self._who = "the scheduler"
         self._peer_left = False
@@ -168,6 +169,7 @@ class ZmqPeer(ABC, Generic[_S]):
     def _silent(self) -> SchedulerFailed:
         return SchedulerFailed(
             f"{self._who} did not answer {self._last_sent()} within {self._decision_timeout:g} s",
+            reason="scheduler_timeout",
             where=self.endpoint,
             hint="If it needs longer, raise --decision-timeout.",
         )
@@ -177,11 +179,11 @@ class ZmqPeer(ABC, Generic[_S]):
         if self._interrupted():
             raise KeyboardInterrupt
         self._note_connections()
-        gone = self._alive()
+        gone = self._fate(GRACE_S if self._peer_left else 0.0)
         if gone is None and self._peer_left:
-            gone = f"{self._who} disconnected after {self._last_sent()}"
+            gone = SchedulerFailed(f"{self._who} disconnected after {self._last_sent()}", reason="scheduler_left")
         if gone is not None and not self._socket.poll(0):  # what it sent with its last breath counts
-            raise SchedulerFailed(gone, where=self.endpoint, found=self._lost())
+            raise SchedulerFailed(gone.what, reason=gone.reason, where=self.endpoint, found=self._lost())
         if time.monotonic() >= deadline:
             raise too_late()
 

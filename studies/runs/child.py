@@ -10,12 +10,18 @@ from contextlib import suppress
 from typing import Final
 
 from pipistrelle.protocol.base.errors import PipistrelleError
+from pipistrelle.protocol.fields import EndReason
+from pipistrelle.server.errors import SchedulerFailed
 from pipistrelle.studies.runs.policy import PLACEHOLDER
 
 ENVIRONMENT: Final = "PIPISTRELLE_ENDPOINT"
 #: how long a scheduler may take to end, in seconds: one that was told that the run is over, and one that was refused
 _GRACE_S: Final = 3.0
 _BRIEF_S: Final = 0.5
+#: signals by which a user, or a batch system, asks a process to end
+_INTERRUPTS: Final = frozenset((signal.SIGHUP, signal.SIGINT, signal.SIGTERM))
+#: what a shell adds to the number of the signal that has killed a program
+_BY_SIGNAL: Final = 128
 
 
 class CommandError(PipistrelleError):
@@ -76,13 +82,12 @@ class Child:
                 f"cannot start the scheduler ({error.strerror or error})", where=self._name, hint="Is the path right?"
             ) from None
 
-    def fate(self) -> str | None:
-        """Return None while the process lives, else how it ended."""
-        code = self._process.poll()
-        if code is None:
+    def fate(self, patience: float = 0.0) -> SchedulerFailed | None:
+        """Return None if the process lives on for so long (s), else how it ended."""
+        if not self._ended(patience):
             return None
-        how = f"was killed by {_signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
-        return f"the scheduler {how} before the simulation was over: {self._name}"
+        how, reason = _ending(self._process.returncode)
+        return SchedulerFailed(f"the scheduler {how} before the simulation was over: {self._name}", reason=reason)
 
     def __enter__(self) -> "Child":
         return self
@@ -112,6 +117,17 @@ class Child:
             self._process.wait(patience)
             return True
         return False
+
+
+def _ending(code: int) -> tuple[str, EndReason]:
+    """Return how a process with this return code has ended; shells tell of signals as 128 and their number."""
+    number = -code if code < 0 else code - _BY_SIGNAL
+    how = f"ended with exit code {code}"
+    if number in _INTERRUPTS:
+        return f"was interrupted by {_signal_name(number)}" if code < 0 else how, "scheduler_interrupted"
+    if number in signal.valid_signals():
+        return f"was killed by {_signal_name(number)}" if code < 0 else how, "scheduler_killed"
+    return how, "scheduler_error" if code else "scheduler_left"
 
 
 def _signal_name(number: int) -> str:

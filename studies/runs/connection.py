@@ -12,7 +12,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pipistrelle.protocol.fields import package_version
-from pipistrelle.server.errors import EndpointError
+from pipistrelle.server.errors import EndpointError, SchedulerFailed
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.transport.endpoint import check_endpoint
 from pipistrelle.server.transport.in_process import InProcessTransport, Transport
@@ -133,10 +133,10 @@ class WithChild(_OverZeroMQ):
             name = self.name or short_name(words)
         children: list[Child] = []
 
-        def fate() -> str | None:
-            return children[0].fate() if children else None
+        def fate(patience: float) -> SchedulerFailed | None:
+            return children[0].fate(patience) if children else None
 
-        limits = {**self.limits(interrupted), "alive": fate}
+        limits = {**self.limits(interrupted), "fate": fate}
         with _endpoint_or_private(self.endpoint) as place, ExitStack() as stack:
             transport: ZmqPeer[Any]
             if batsim:

@@ -3,6 +3,7 @@
 import contextlib
 import csv
 import io
+import json
 import os
 import re
 import shutil
@@ -187,6 +188,11 @@ class Shell:
         text = (self.folder / out / "out_jobs.csv").read_text()
         assert text.endswith("\n")
         return list(csv.reader(io.StringIO(text, newline="")))[1:]
+
+    def end_reason(self, out: str = "out") -> str:
+        """Return what the summary says has ended the run."""
+        reason: str = json.loads((self.folder / out / "out_summary.json").read_text())["reason"]
+        return reason
 
     def decisions(self, out: str = "out") -> list[list[str]]:
         """Return the lines of the decisions file without its header."""

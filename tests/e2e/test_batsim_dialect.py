@@ -103,22 +103,25 @@ def test_a_last_reply_that_never_comes_does_not_matter(shell):
 
 
 @pytest.mark.parametrize(
-    ("fault", "fragment"),
+    ("fault", "fragment", "reason"),
     [
-        ("before-exit-0", "ended with exit code 0"),
-        ("before-exit-7", "ended with exit code 7"),
-        ("begins-exit-0", "ended with exit code 0"),
-        ("mid-exit-0", "ended with exit code 0"),
-        ("mid-SIGKILL", "was killed by SIGKILL"),
+        ("before-exit-0", "ended with exit code 0", None),
+        ("before-exit-7", "ended with exit code 7", None),
+        ("begins-exit-0", "ended with exit code 0", None),
+        ("mid-exit-0", "ended with exit code 0", "scheduler_left"),
+        ("mid-exit-7", "ended with exit code 7", "scheduler_error"),
+        ("mid-SIGKILL", "was killed by SIGKILL", "scheduler_killed"),
+        ("mid-SIGINT", "was interrupted by SIGINT", "scheduler_interrupted"),
     ],
 )
-def test_a_scheduler_that_dies_ends_the_run_at_once(shell, fault, fragment):
+def test_a_scheduler_that_dies_ends_the_run_at_once(shell, fault, fragment, reason):
     """Its death is noticed long before the time limits."""
     outcome = listen(shell, fault)
     outcome.failed(4, fragment, "before the simulation was over", "listener.py")
 
     if fault.startswith("mid"):
         assert [job[0] for job in shell.ended_jobs()] == ["2", "1"]
+        assert shell.end_reason() == reason
 
 
 @pytest.mark.parametrize(
@@ -133,6 +136,9 @@ def test_a_scheduler_that_hangs_meets_a_time_limit(shell, fault, fragments):
     """The limit and what was unanswered are named."""
     limit = "--hello-timeout" if fault == "before-hang" else "--decision-timeout"
     listen(shell, fault, limit, "1").failed(4, *fragments)
+
+    if fault == "mid-hang":
+        assert shell.end_reason() == "scheduler_timeout"
 
 
 @pytest.mark.parametrize(
@@ -186,6 +192,7 @@ def test_a_dead_scheduler_of_another_terminal_is_noticed(shell, free_endpoint):
     again = shell.spawn(*shell.peer("listener", "good", endpoint=free_endpoint))
 
     server.finish().failed(4, "the scheduler disconnected after the message of time 60.0")
+    assert shell.end_reason() == "scheduler_left"
     assert "at" not in again.out
     again.kill()
 

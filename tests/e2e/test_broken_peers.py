@@ -8,24 +8,28 @@ import pytest
 
 
 @pytest.mark.parametrize(
-    ("when", "how", "fragment"),
+    ("when", "how", "fragment", "reason"),
     [
-        ("before-hello", "exit-0", "ended with exit code 0"),
-        ("before-hello", "exit-7", "ended with exit code 7"),
-        ("before-hello", "SIGKILL", "was killed by SIGKILL"),
-        ("after-welcome", "exit-0", "ended with exit code 0"),
-        ("mid-run", "exit-0", "ended with exit code 0"),
-        ("mid-run", "SIGKILL", "was killed by SIGKILL"),
+        ("before-hello", "exit-0", "ended with exit code 0", None),
+        ("before-hello", "exit-7", "ended with exit code 7", None),
+        ("before-hello", "SIGKILL", "was killed by SIGKILL", None),
+        ("after-welcome", "exit-0", "ended with exit code 0", None),
+        ("mid-run", "exit-0", "ended with exit code 0", "scheduler_left"),
+        ("mid-run", "exit-7", "ended with exit code 7", "scheduler_error"),
+        ("mid-run", "raises", "ended with exit code 1", "scheduler_error"),
+        ("mid-run", "SIGKILL", "was killed by SIGKILL", "scheduler_killed"),
+        ("mid-run", "SIGTERM", "was interrupted by SIGTERM", "scheduler_interrupted"),
     ],
 )
-def test_a_scheduler_that_dies_ends_the_run_at_once(shell, when, how, fragment):
+def test_a_scheduler_that_dies_ends_the_run_at_once(shell, when, how, fragment, reason):
     """Its death is noticed long before the time limits, and said with exit code 4; jobs that had ended are kept."""
     outcome = shell.simulate("dies", when, how)
     outcome.failed(4, fragment, "before the simulation was over", "dies.py")
 
     if when == "mid-run":
         assert [job[0] for job in shell.ended_jobs()] == ["2", "1"]
-        assert "ended early: protocol_error" in outcome.out
+        assert f"ended early: {reason}" in outcome.out
+        assert shell.end_reason() == reason
     else:
         assert list((shell.folder / "out").iterdir()) == []
 
@@ -46,6 +50,7 @@ def test_a_scheduler_that_hangs_meets_a_time_limit(shell, when, fragments):
 
     if when == "mid-run":
         assert [job[0] for job in shell.ended_jobs()] == ["2", "1"]
+        assert shell.end_reason() == "scheduler_timeout"
 
 
 def test_a_scheduler_that_answers_too_late_is_told(shell):
@@ -53,7 +58,7 @@ def test_a_scheduler_that_answers_too_late_is_told(shell):
     outcome = shell.simulate("hangs", "late", options=["--decision-timeout", "1"])
     outcome.failed(4, "did not answer notice 6 within 1 s")
 
-    assert "peer ended protocol_error" in outcome.out
+    assert "peer ended scheduler_timeout" in outcome.out
     assert "did not answer notice 6 within 1 s" in outcome.out
 
 
@@ -93,7 +98,7 @@ def test_a_frame_that_is_no_reply_ends_the_run(shell, kind, fragments):
     refusal = next(line for line in outcome.out.splitlines() if line.startswith("peer refused protocol_error"))
     assert fragments[0] in refusal
     assert [job[0] for job in shell.ended_jobs()] == ["2", "1"]
-    assert b'"protocol_error"' in shell.files("out")["out_summary.json"]
+    assert shell.end_reason() == "protocol_error"
 
 
 def test_a_reply_dated_before_its_notice_ends_the_run(shell):
@@ -250,6 +255,7 @@ def test_a_dead_scheduler_is_noticed_although_others_are_connected(shell):
     os.kill(scheduler.pid, signal.SIGKILL)
 
     server.finish().failed(4, "scheduler 'peer' disconnected after notice")
+    assert shell.end_reason() == "scheduler_left"
     assert [job[0] for job in shell.ended_jobs()] == ["2"]
     for visitor in visitors:
         visitor.close()

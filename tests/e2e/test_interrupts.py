@@ -60,6 +60,7 @@ def test_interrupting_the_scheduler_ends_both_sides(shell, wait_until, number):
 
     scheduler.finish().failed(130, "interrupted")
     server.finish().failed(4, "scheduler 'easy' disconnected after notice")
+    assert shell.end_reason() == "scheduler_left"
     assert len(shell.ended_jobs()) > 0
 
 

@@ -1,4 +1,4 @@
-"""Dies WHEN (before-hello, after-welcome, mid-run) and HOW (exit-0, exit-7, SIGKILL)."""
+"""Dies WHEN (before-hello, after-welcome, mid-run) and HOW (exit-0, exit-7, SIGKILL, SIGTERM, raises)."""
 
 import os
 import signal
@@ -11,8 +11,11 @@ WHEN, HOW = sys.argv[2:4]
 
 def die() -> None:
     """Leave without a word."""
-    if HOW == "SIGKILL":
-        os.kill(os.getpid(), signal.SIGKILL)
+    if HOW == "raises":
+        sys.excepthook = lambda *_: None  # without its traceback
+        raise ZeroDivisionError("of the peer's own")
+    if HOW.startswith("SIG"):
+        os.kill(os.getpid(), signal.Signals[HOW])
     os._exit(int(HOW.removeprefix("exit-")))
 
 

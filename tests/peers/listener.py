@@ -38,8 +38,9 @@ def garbage(now: float) -> bytes | list[bytes]:
 
 def fault(now: float) -> bytes | list[bytes] | None:
     """Die, hang, or return a reply that is none."""
-    if HOW == "SIGKILL":
-        os.kill(os.getpid(), signal.SIGKILL)
+    if HOW.startswith("SIG"):
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.Signals[HOW])
     if HOW.startswith("exit-"):
         os._exit(int(HOW.removeprefix("exit-")))
     if HOW == "hang":

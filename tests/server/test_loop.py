@@ -9,6 +9,7 @@ from pipistrelle.platforms.description import homogeneous
 from pipistrelle.protocol.base.errors import LocalProtocolError, RemoteProtocolError
 from pipistrelle.protocol.events import SimulationBeginsData
 from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
+from pipistrelle.schedulers.policy.errors import PolicyFailed
 from pipistrelle.server.assembly import native_engine
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
@@ -117,7 +118,8 @@ def test_notice_meanwhile_reply_until_the_farewell(make_job: Any, play: Any, eve
 @pytest.mark.parametrize(
     ("error", "kind", "reason", "says"),
     [
-        (SchedulerFailed("it died"), SchedulerFailed, "protocol_error", "it died."),
+        (SchedulerFailed("it died", reason="scheduler_killed"), SchedulerFailed, "scheduler_killed", "it died."),
+        (PolicyFailed("it raised"), SchedulerFailed, "scheduler_error", "it raised."),
         (RemoteProtocolError("it babbled"), SchedulerFailed, "protocol_error", "it babbled."),
         (KeyboardInterrupt(), Interrupted, "interrupted", "simulated time 0.0: interrupted."),
     ],

@@ -1,7 +1,6 @@
 """A scheduler as a child process: its command, and how it ended."""
 
 import sys
-import time
 from collections.abc import Sequence
 
 import pytest
@@ -44,9 +43,9 @@ def test_a_program_that_is_not_there_is_said() -> None:
 
 def wait_for_fate(child: Child) -> str:
     """Return how the child ended."""
-    while (fate := child.fate()) is None:
-        time.sleep(0.01)
-    return fate
+    fate = child.fate(600.0)
+    assert fate is not None
+    return str(fate)
 
 
 def test_the_endpoint_is_handed_over_twice() -> None:
@@ -79,9 +78,34 @@ def leave_by_failure(child: Child) -> None:
 def test_a_child_that_lives_has_no_fate_and_is_ended_with_the_run() -> None:
     """Leaving the block after a failure ends the process soon."""
     child = Child([PYTHON, "-c", "import time; time.sleep(100_000)", "{endpoint}"], "X")
-    alive = child.fate() is None
+    alive = child.fate() is None and child.fate(0.01) is None
     with pytest.raises(ZeroDivisionError):
         leave_by_failure(child)
 
     assert alive
-    assert "was killed by" in wait_for_fate(child)
+    assert "was interrupted by SIGTERM" in wait_for_fate(child)
+
+
+@pytest.mark.parametrize(
+    ("how", "reason", "says"),
+    [
+        ("kill -KILL $$", "scheduler_killed", "was killed by SIGKILL"),
+        ("kill -SEGV $$", "scheduler_killed", "was killed by SIGSEGV"),
+        ("kill -INT $$", "scheduler_interrupted", "was interrupted by SIGINT"),
+        ("kill -TERM $$", "scheduler_interrupted", "was interrupted by SIGTERM"),
+        ("kill -HUP $$", "scheduler_interrupted", "was interrupted by SIGHUP"),
+        ("exit 130", "scheduler_interrupted", "ended with exit code 130"),
+        ("exit 137", "scheduler_killed", "ended with exit code 137"),
+        ("exit 1", "scheduler_error", "ended with exit code 1"),
+        ("exit 255", "scheduler_error", "ended with exit code 255"),
+        ("exit 0", "scheduler_left", "ended with exit code 0"),
+    ],
+)
+def test_how_a_child_ended_is_a_reason(how: str, reason: str, says: str) -> None:
+    """By its signal, which shells tell of as 128 and its number, or by its exit code."""
+    with Child(["sh", "-c", f"trap - INT TERM HUP; {how}", "{endpoint}"], "X") as child:
+        fate = child.fate(600.0)
+
+    assert fate is not None
+    assert fate.reason == reason
+    assert says in str(fate)

@@ -148,7 +148,7 @@ def test_a_policy_that_fails_keeps_the_outputs_so_far(
     assert caught.value.exit_code == 4
     assert sorted(path.name for path in tmp_path.iterdir()) == FILES
     assert "EXECUTE_JOB" in (tmp_path / "out_decisions.csv").read_text()
-    assert json.loads((tmp_path / "out_summary.json").read_text())["reason"] == "protocol_error"
+    assert json.loads((tmp_path / "out_summary.json").read_text())["reason"] == "scheduler_error"
 
 
 def test_a_last_mistake_beside_a_stop_does_not_spoil_the_end(tmp_path: Path, small_workload: Make) -> None:
