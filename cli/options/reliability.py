@@ -25,6 +25,7 @@ _TEXTS: Final = {
     "resilience": "Let jobs go on with fewer nodes: any number, or as a grid that loses rows and columns.",
     "requeue": "Where a job that lost its nodes queues again.",
     "max_attempts": "How often a job is started at most.",
+    "expected_attempts": "End the run when a job that keeps losing its work can be expected to need more; 0: never.",
     "restart_walltime": "The walltime of a new attempt: the whole, or the rest after the work that is saved.",
     "checkpoint_walltime": "Let dumps and reads take of the walltime asked for, or extend it.",
 }

@@ -30,6 +30,14 @@ class Durations(Protocol):
         `uniform` are independent uniform numbers in (0, 1), shape (..., 2).
         """
 
+    def hazard(self, length: float) -> float:
+        """Return -log of the most that the chance can be that something, new or long in use, lasts `length` s more.
+
+        0 where that is not known. With S the chance that something new lasts, and M the mean, what is long in use lasts
+        1 - (the integral of S from 0 to `length`) / M (the residual life of a renewal process), which is at most
+        1 - length S(length) / M.
+        """
+
     def scaled(self, factor: float) -> "Durations":
         """Return the distribution of these lengths times `factor`."""
 
@@ -45,6 +53,10 @@ class _Law:
         """Return the distribution of these lengths times `factor`."""
         first = fields(self)[0].name
         return replace(self, **{first: getattr(self, first) * factor})
+
+    def hazard(self, length: float) -> float:
+        """Return 0: of such lengths it is not known, or no matter of chance."""
+        return 0.0
 
     def __str__(self) -> str:
         (first, seconds), *more = ((field.name, getattr(self, field.name)) for field in fields(self))
@@ -90,6 +102,10 @@ class Exponential(_Law):
     def draw(self, uniform: Floats, age: float = 0.0) -> Floats:
         """Return the same, whatever the age: lengths in seconds, shape (...), of numbers in (0, 1), shape (..., 2)."""
         return self.mean * -log(uniform[..., 0])
+
+    def hazard(self, length: float) -> float:
+        """Return `length` over the mean."""
+        return length / self.mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +153,11 @@ class Weibull(_Law):
         used = np.full(1, age / self.scale)
         hazard = -log(uniform[..., 0]) + (exp(self.shape * log(used)) if age > 0 else 0.0)
         return self.scale * exp(log(hazard) / self.shape) - age
+
+    def hazard(self, length: float) -> float:
+        """Return that of what is new where the hazard rises with age, else a bound for what is long in use."""
+        new = (length / self.scale) ** self.shape
+        return new if self.shape >= 1 else -math.log1p(-length / self.mean * math.exp(-new))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipistrelle.platforms.errors import OutageError, check_range
-from pipistrelle.platforms.failures.durations import LONGEST, Durations
+from pipistrelle.platforms.failures.durations import LONGEST, Durations, Exponential, Weibull
 from pipistrelle.platforms.failures.outage import FAILURE, Outages
 
 Floats = NDArray[np.float64]
@@ -129,6 +129,17 @@ class FailureModel:
                 found=f"about {expected:.2g}, one in {cycle:.3g} s a {self.scope}",
                 hint="Check the units of the times, or take a shorter horizon.",
             )
+
+    def hazard(self, nodes: int, length: float) -> float:
+        """Return a bound on how surely one of ``nodes`` nodes fails within ``length`` s, as of `Durations.hazard`.
+
+        For scope "system" it is known of exponential times alone: then each node has such a process of its own. Where
+        the hazard falls with age it is not known of nodes that have an age at time 0.
+        """
+        if self.scope == "node":
+            falls = isinstance(self.uptime, Weibull) and self.uptime.shape < 1
+            return 0.0 if falls and self.age else self.uptime.hazard(length)
+        return self.uptime.hazard(length / nodes) if isinstance(self.uptime, Exponential) else 0.0
 
     def availability(self, nodes: int) -> float:
         """Return the share of time that a node is up in the long run: MTBF / (MTBF + MTTR).

@@ -67,6 +67,17 @@ class FailurePlan:
                 rates[places] += each
         return rates
 
+    def hazard(self, nodes: int, count: int, length: float) -> float:
+        """Return -log of the most that the chance can be that ``count`` nodes all stay up for ``length`` s.
+
+        These are those of the machine's ``nodes`` that fail least. Domains, whose nodes fail together, do not count.
+        """
+        hazards = np.zeros(nodes)
+        for source in self.sources:
+            if not source.domains:
+                hazards[list(source.nodes)] += source.model.hazard(len(source.nodes), length)
+        return float(np.sort(hazards)[:count].sum())
+
     def units_up(self, platform: Platform) -> tuple[float, float]:
         """Return how many of a machine's units are up in the long run: their mean and their standard deviation.
 

@@ -1,6 +1,6 @@
 """The jobs of a machine that can fail: how each begins, is struck, goes on or gives up, and comes back."""
 
-from math import inf, isnan, nan
+from math import inf, isnan, log, nan
 from typing import Any, Final
 
 import numpy as np
@@ -26,6 +26,8 @@ _NOBODY: Final = -1
 _SHORTEST: Final = 1.0
 #: a job that has lost so many attempts one after the other, and with them all that they did, will never be done
 _MOST_FRUITLESS: Final = 10_000
+#: after so many it is asked how many attempts are to be expected
+_LOOKED_AT: Final = 10
 
 
 class FailingLives(JobLives):
@@ -343,13 +345,47 @@ class FailingLives(JobLives):
         if not attempt.retried:
             return
         again = self._next(job)
-        if _attempt(again).fruitless >= _MOST_FRUITLESS and options.max_attempts is None:
-            raise Stalled(
-                f"{attempt.root} has lost its nodes {_MOST_FRUITLESS:,} times, and has saved none of its work",
-                where=f"simulated time {now!r}",
-                hint="It works longer than its nodes stay up together: give --checkpoint or --max-attempts.",
-            )
+        if options.max_attempts is None:
+            self._check_hope(again, self._node_units.nodes_of(job.alloc))
         self._clockwork.queue_at(now, again)
+
+    def _check_hope(self, job: Job, nodes: NodeSet) -> None:
+        """Raise Stalled if a job that comes back will never be done; ``nodes`` are those that it had.
+
+        An attempt that is to save something must work for a time t. If the chance for that is at most e^-h on any nodes
+        of the machine, as many attempts as e^h or more are to be expected (`FailurePlan.hazard`).
+        """
+        attempt = _attempt(job)
+        lost = f"{attempt.root} has lost its nodes {attempt.fruitless:,} times, and has saved none of its work"
+        where, hint = f"simulated time {self._clockwork.now!r}", "give --checkpoint or --max-attempts"
+        if attempt.fruitless >= _MOST_FRUITLESS:
+            raise Stalled(lost, where=where, hint=f"It works longer than its nodes stay up together: {hint}.")
+        most, plan = self._options.expected_attempts, self._options.failures
+        if attempt.fruitless != _LOOKED_AT or not most or plan is None:
+            return
+        time = self._time_to_save(job, nodes)
+        hazard = plan.hazard(self._rates.size, -(-job.size // self._each), time)
+        if hazard > log(most):
+            raise Stalled(
+                f"{lost}; 10^{hazard / log(10):.0f} attempts or more are to be expected until its nodes stay up "
+                f"together for the {time:,.6g} s that it needs",
+                where=where,
+                hint=f"It will hardly ever be done: {hint}, or let it try on with --expected-attempts 0.",
+            )
+
+    def _time_to_save(self, job: Job, nodes: NodeSet) -> float:
+        """Return how long (s) an attempt of a job must work at least until it is done, or has saved something.
+
+        0 if that is not known: of a job whose hosts decide, or one that goes on after failures.
+        """
+        attempt = _attempt(job)
+        resilience, rest = attempt.resilience, job.runtime - attempt.saved
+        if job.work is not None or resilience.tolerated(len(nodes)):
+            return 0.0
+        if resilience.kind != "none":
+            read = resilience.read if attempt.saved else 0.0
+            rest = read + min(rest, self._interval(resilience, nodes) + resilience.dump)
+        return min(rest, job.walltime)
 
     def _next(self, job: Job) -> Job:
         """Return the job as it comes back."""

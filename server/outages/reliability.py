@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import numpy as np
@@ -16,6 +16,10 @@ if TYPE_CHECKING:  # most runs need none of these
     from pipistrelle.platforms.failures.outage import Outages
     from pipistrelle.platforms.failures.plan import FailurePlan
     from pipistrelle.platforms.maintenance import Maintenance, MaintenancePlan
+
+
+#: a job that can be expected to need more is done with a chance below 10 % before it has lost 10,000, which end a run
+EXPECTED_ATTEMPTS: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,9 @@ class Reliability:
         whether dumps and reads take of it or extend it, when a job is submitted, as on the machine's average nodes.
     described
         what the run's configuration says of all this, JSON values only.
+    expected_attempts
+        a run has stalled when more attempts than these are to be expected of a job that has lost ten in
+        succession, and all that it did in them; 0: however many they are.
     """
 
     failures: "FailurePlan | None" = None
@@ -54,6 +61,7 @@ class Reliability:
     restart_walltime: RestartWalltime = "full"
     walltime: Walltime = "asked"
     described: dict[str, Any] = field(default_factory=dict)
+    expected_attempts: int = EXPECTED_ATTEMPTS
 
     def streams(self) -> "list[Stream]":
         """Return what makes the unannounced outages, from time 0 on."""
@@ -92,6 +100,7 @@ class Reliability:
             "max_attempts": self.max_attempts,
             "restart_walltime": self.restart_walltime,
             "walltime": self.walltime,
+            **({} if self.expected_attempts == EXPECTED_ATTEMPTS else {"expected_attempts": self.expected_attempts}),
         }
 
 

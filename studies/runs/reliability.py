@@ -88,6 +88,7 @@ def load_reliability(spec: RunSpec, machine: "Platform | SimGridPlatform", workl
             "outages": log,
             "maintenance": rules,
         },
+        spec.expected_attempts,
     )
     for remark in remarks_on(found, platform, workload):
         logger().warning("{}", remark)
@@ -200,9 +201,12 @@ def _refuse_idle_options(
         ("seed", drawn, drawing if spec.repair is not None else without_models),
         ("requeue", interrupts, nothing),
         ("max_attempts", interrupts, nothing),
+        ("expected_attempts", models, without_models),
         ("restart_walltime", interrupts, nothing),
         ("checkpoint_walltime", interrupts, nothing),
         ("max_attempts", spec.requeue != "never", ("jobs do not come back", "another --requeue than never")),
+        ("expected_attempts", spec.requeue != "never", ("jobs do not come back", "another --requeue than never")),
+        ("expected_attempts", spec.max_attempts is None, ("--max-attempts limits them", "one of both")),
         ("restart_walltime", spec.requeue != "never", ("jobs do not come back", "another --requeue than never")),
         ("restart_walltime", dumps, ("no job saves work", "--checkpoint")),
         ("checkpoint_walltime", ways, ("no job has dumps or spares", "--checkpoint, --spares or --resilience")),

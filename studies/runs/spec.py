@@ -67,7 +67,7 @@ class RunSpec(PolicySpec, frozen=True, kw_only=True, forbid_unknown_fields=True,
         rules, or files of rules.
     checkpoint, dump, read, spares, resilience
         how jobs meet failures whose workload does not say.
-    requeue, max_attempts, restart_walltime, checkpoint_walltime
+    requeue, max_attempts, expected_attempts, restart_walltime, checkpoint_walltime
         what becomes of jobs that lost their nodes.
     batsim
         what a run in Batsim's way has beyond that; None: it is none.
@@ -99,6 +99,7 @@ class RunSpec(PolicySpec, frozen=True, kw_only=True, forbid_unknown_fields=True,
     resilience: Literal["moldable", "grid"] | None = None
     requeue: Requeue = "original"
     max_attempts: Annotated[int, Meta(ge=1)] | None = None
+    expected_attempts: Annotated[int, Meta(ge=0)] = 100_000
     restart_walltime: RestartWalltime = "full"
     checkpoint_walltime: Walltime = "asked"
     batsim: BatsimSpec | None = None
@@ -125,6 +126,6 @@ class RunSpec(PolicySpec, frozen=True, kw_only=True, forbid_unknown_fields=True,
 #: fields on failures and maintenance
 RELIABILITY_FIELDS: Final = (
     *("failures", "repair", "seed", "reliability_factor", "outages", "outages_class", "outages_start", "maintenance"),
-    *("checkpoint", "dump", "read", "spares", "resilience", "requeue", "max_attempts", "restart_walltime"),
-    "checkpoint_walltime",
+    *("checkpoint", "dump", "read", "spares", "resilience", "requeue", "max_attempts", "expected_attempts"),
+    *("restart_walltime", "checkpoint_walltime"),
 )

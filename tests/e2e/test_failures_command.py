@@ -7,6 +7,7 @@ command lines, one after the other.
 import csv
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -35,6 +36,7 @@ RUNS = {
     "slow": (*INSIDE, "--failures", "exponential,mtbf=1000y", "--repair", "1y"),
     "hosts": (*RUN, "--in-process", "-p", "hosts.xml", "--outages", "hosts.csv"),
     "gone": (*INSIDE, "--outages", "gone.csv"),
+    "endless": (*INSIDE, "--failures", "exponential,mtbf=1h", "--repair", "1h"),
     "down": (*INSIDE, "--failures", "exponential,mtbf=20min", "--repair", "1h", "--max-attempts", "1"),
 }
 
@@ -317,6 +319,19 @@ def test_outages_name_hosts(centre):
     """A host's name in a file of outages is that host of a machine in SimGrid's XML, numbered as its jobs see it."""
     assert centre.said["hosts"][0] == 0, centre.said["hosts"]
     assert [row["node"] for row in centre.rows("hosts", "nodes") if row["failures"] == "1"] == ["3"]
+
+
+def test_a_job_that_will_never_be_done_is_found_early_and_named(centre):
+    """The message says which, how many attempts it lost and may need, and what to do; outputs are kept."""
+    code, out, err = centre.said["endless"]
+
+    assert code == 5, err
+    assert "ended early: stalled" in out
+    found = re.search(r"time ([0-9.]+): w0!\d+ has lost its nodes 10 times, .*; 10\^\d+ attempts or more", err)
+    assert found, err
+    assert float(found[1]) < 30 * 86400
+    assert "give --checkpoint or --max-attempts, or let it try on with --expected-attempts 0." in err
+    assert centre.rows("endless", "attempts")
 
 
 def test_failures_with_which_a_workload_can_hardly_end_are_reported(centre):

@@ -250,3 +250,43 @@ def test_wrong_models_are_refused(make, fragment):
         make(FailureModel(Exponential(DAY), Fixed(HOUR)))
 
     assert fragment in str(caught.value)
+
+
+@pytest.mark.parametrize("shape", [0.4, 0.7, 1.0, 1.5, 4.0])
+@pytest.mark.parametrize("share", [0.1, 0.7, 2.0])
+def test_no_node_stays_up_more_often_than_its_hazard_lets_it(shape, share):
+    """At any time, and when it has just been repaired: the chance to stay up for a share of the mean is bounded."""
+    law = Exponential(DAY) if shape == 1 else Weibull.of_mean(DAY, shape)
+    length = share * DAY
+    bound = math.exp(-law.hazard(length))
+    rows = FailureModel(law, Fixed(HOUR)).outages(range(200), 5, 200 * DAY)
+    begins = np.concatenate([np.sort(rows.up[rows.node == node])[:-1] for node in range(200)])
+    ends = np.concatenate([np.sort(rows.down[rows.node == node])[1:] for node in range(200)])
+    up = ends - begins
+    at_any_time = np.maximum(up - length, 0).sum() / up.sum()
+    repaired = (up >= length).mean()
+
+    assert at_any_time <= bound * 1.05 + 0.002
+    assert repaired <= bound * 1.05 + 0.002
+    if shape == 1:
+        assert repaired == pytest.approx(bound, rel=0.05)
+
+
+def test_the_hazard_of_a_machine_is_that_of_its_best_nodes():
+    """Sources add up; what is not known counts for nothing: domains, other laws, old nodes whose hazard falls."""
+    often, seldom = FailureModel(Exponential(DAY), Fixed(HOUR)), FailureModel(Exponential(10 * DAY), Fixed(HOUR))
+    plan = FailurePlan((Source(often, range(4)), Source(seldom, range(8))))
+
+    assert plan.hazard(8, 3, 5 * DAY) == pytest.approx(3 * 0.5)
+    assert plan.hazard(8, 6, 5 * DAY) == pytest.approx(6 * 0.5 + 2 * 5.0)
+    assert plan.hazard(9, 1, 5 * DAY) == 0.0
+    hits = FailureModel(Exponential(HOUR), Fixed(HOUR), scope="system")
+    assert FailurePlan((Source(hits, range(8)),)).hazard(8, 2, 8 * HOUR) == pytest.approx(2.0)
+    unknown = [
+        Source(FailureModel(Weibull(HOUR, 0.5), Fixed(HOUR), age=DAY), range(8)),
+        Source(FailureModel(Weibull(HOUR, 2.0), Fixed(HOUR), scope="system"), range(8)),
+        Source(FailureModel(Fixed(HOUR), Fixed(HOUR)), range(8)),
+        Source(FailureModel(Lognormal(HOUR, 1.0), Fixed(HOUR)), range(8)),
+        Source(often, range(8), tuple(blocks(range(8), 4))),
+    ]
+    assert FailurePlan(tuple(unknown)).hazard(8, 8, DAY) == 0.0

@@ -7,7 +7,10 @@ from typing import Any
 import pytest
 
 from pipistrelle.platforms.description import Platform, Pool
+from pipistrelle.platforms.failures.durations import Exponential, Fixed
+from pipistrelle.platforms.failures.models import FailureModel
 from pipistrelle.platforms.failures.outage import Outage, Outages
+from pipistrelle.platforms.failures.plan import FailurePlan, Source
 from pipistrelle.server.errors import Stalled
 from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.traces.resilience import parse_resilience
@@ -208,6 +211,54 @@ def test_a_job_that_will_never_be_done_ends_the_run(failing: Any, monkeypatch: p
         game.say()
     with pytest.raises(Stalled, match="1 has lost its nodes 5 times, and has saved none of its work"):
         game.say(game.execute("1#4", "0"))
+
+
+def endless(failing: Any, runtime: float, walltime: float = 1e9, **options: Any) -> int:
+    """Let a job of 4 nodes, one of which fails every 5 s, be tried again and again, and return how often it was."""
+    plan = FailurePlan((Source(FailureModel(Exponential(20.0), Fixed(1.0)), range(4)),))
+    game = failing(4, [("1", 0, 4, runtime, walltime)], [], failures=plan, **options)
+    game.begin()
+    for tries in range(100):
+        if not game.engine.cluster.waiting:
+            return tries
+        (job,) = game.engine.cluster.waiting
+        game.say(game.execute(job.partition("!")[2], "0-3"))
+        while game.engine.cluster.running or game.engine.lives.down:
+            game.say()
+    return 100
+
+
+@pytest.mark.parametrize(
+    ("runtime", "options", "attempts"),
+    [
+        (60.0, {}, 5),
+        (200.0, {"expected_attempts": 10**17}, 17),
+        (100.0, {"resilience": parse_resilience(checkpoint="55", dump="5", read="5")}, 5),
+    ],
+)
+def test_a_job_of_which_too_many_attempts_are_to_be_expected_ends_the_run(
+    failing: Any, runtime: float, options: dict[str, Any], attempts: int
+) -> None:
+    """After ten that saved nothing: e^12 or more are to be expected, until it is done or has its first dump."""
+    says = rf"1 has lost its nodes 10 times, .* 10\^{attempts} attempts or more .* --expected-attempts 0"
+    with pytest.raises(Stalled, match=says):
+        endless(failing, runtime, **options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"expected_attempts": 0},
+        {"expected_attempts": 10**9},
+        {"max_attempts": 200},
+        {"walltime": 50.0},
+        {"resilience": parse_resilience(checkpoint="50", dump="1", read="1")},
+        {"resilience": parse_resilience(spares="1")},
+    ],
+)
+def test_a_job_that_may_be_done_is_tried_on(failing: Any, options: dict[str, Any]) -> None:
+    """The limit is lifted, or too high; or the job's walltime, its first dump or a spare node gives it a chance."""
+    assert endless(failing, 75.0, **options) > 20
 
 
 def test_a_job_that_saves_work_may_lose_any_number_of_attempts(failing: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -176,6 +176,11 @@ def test_jobs_that_fail_again_and_again(warned, options, said):
         ({"checkpoint_walltime": "extended"}, "--checkpoint-walltime has no effect: nothing fails"),
         ({"maintenance": ("@1d +1h all",), "repair": "1h"}, "--repair has no effect: nothing fails"),
         ({"maintenance": ("@1d +1h all",), "requeue": "never", "max_attempts": 2}, "--max-attempts has no effect"),
+        ({"maintenance": ("@1d +1h all",), "expected_attempts": 2}, "--expected-attempts has no effect: there are no"),
+        (
+            {"failures": ("lanl-20",), "max_attempts": 3, "expected_attempts": 2},
+            "no effect: --max-attempts limits them",
+        ),
         ({"maintenance": ("nothing.txt",)}, "'nothing.txt', and there is no such file"),
         ({"maintenance": (".",)}, "'.', a folder"),
         ({"maintenance": ("@1d +1h all",), "checkpoint_walltime": "extended"}, "no effect: no job has dumps or spares"),

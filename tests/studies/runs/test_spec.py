@@ -52,6 +52,7 @@ SPECS = st.builds(
     seed=st.integers(0, 2**53),
     reliability_factor=st.floats(1e-9, 1e9),
     max_attempts=st.none() | st.integers(1, 9),
+    expected_attempts=st.integers(0, 10**9),
     batsim=st.none() | st.builds(BatsimSpec, events=NAMES, mmax=st.integers(-3, 9), sched_cfg=st.none() | WORDS),
     files=st.dictionaries(WORDS, WORDS, max_size=2),
 )
