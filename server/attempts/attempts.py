@@ -17,6 +17,7 @@ from pipistrelle.server.engine.agenda import END
 from pipistrelle.server.engine.clockwork import Clockwork
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.lives import JobLives, Overheads, Work
+from pipistrelle.server.engine.observers import Reasons
 from pipistrelle.server.errors import Stalled
 from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.traces.resilience import Resilience
@@ -258,11 +259,8 @@ class FailingLives(JobLives):
 
     # -- the machine ------------------------------------------------------------------------------------------------
 
-    def strike(self, nodes: NodeSet, causes: dict[int, str]) -> None:
-        """Let the jobs that hold units of these nodes lose them, in the order in which they started.
-
-        ``causes`` tells of each node why it is down.
-        """
+    def strike(self, nodes: NodeSet, why: Reasons) -> None:
+        """Let the jobs that hold units of these nodes lose them, in the order in which they started."""
         serials: set[int] = set()
         for part in pieces(self._node_units.units_of(nodes)):
             serials.update(self._holder[part].tolist())
@@ -281,7 +279,7 @@ class FailingLives(JobLives):
             if not hit:
                 continue
             attempt.lost |= hit
-            self._strike(job, hit, causes[hit.first])
+            self._strike(job, hit, why[hit.first][0])
 
     def _hold_again(self, job: Job) -> None:
         """Let a job wait on that was set off at this very instant, as if it had not been: it has done nothing yet."""

@@ -1,7 +1,7 @@
 """Hooks on the engine: recorders, metrics and progress hang here, and the loop stays readable."""
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from pipistrelle.protocol.decisions import Decision
@@ -15,6 +15,10 @@ SWITCHING_ON: Final = -1
 SWITCHING_OFF: Final = -2
 #: with more than so many things noted, what comes without a word to the scheduler is not put off any more
 _MANY: Final = 65536
+
+
+#: {node: (why it is down, when it is to be up again (s))}; something else may keep it down for longer
+Reasons = Mapping[int, tuple[str, float]]
 
 
 class Observer:
@@ -65,7 +69,7 @@ class Observer:
     def availability(self, now: float, units: NodeSet, available: bool) -> None:
         """Take note that no more jobs can start on units, or that they can again; jobs that run there are not hurt."""
 
-    def went_down(self, now: float, nodes: NodeSet, units: NodeSet, planned: bool) -> None:
+    def went_down(self, now: float, nodes: NodeSet, units: NodeSet, planned: bool, why: Reasons) -> None:
         """Take note that nodes, with all their units, went down together: by failure, or as planned."""
 
     def came_up(self, now: float, nodes: NodeSet, units: NodeSet) -> None:
@@ -135,9 +139,9 @@ class Deferred(Observer):
         for hook in self._hooks.begins:
             hook(now, units)
 
-    def went_down(self, now: float, nodes: NodeSet, units: NodeSet, planned: bool) -> None:
+    def went_down(self, now: float, nodes: NodeSet, units: NodeSet, planned: bool, why: Reasons) -> None:
         """Note it."""
-        self._journal.append((self._hooks.went_down, now, (nodes, units, planned)))
+        self._journal.append((self._hooks.went_down, now, (nodes, units, planned, why)))
         # A scheduler that is not told of nodes may not be asked for years of them.
         if len(self._journal) > _MANY:
             self.flush()

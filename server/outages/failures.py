@@ -29,6 +29,7 @@ from pipistrelle.server.engine.clockwork import Clockwork
 from pipistrelle.server.engine.dependencies import Dependencies
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.lives import JobLives, Overheads, Work
+from pipistrelle.server.engine.observers import Reasons
 from pipistrelle.server.engine.stalls import MAX_FRUITLESS, describe_waiting
 from pipistrelle.server.errors import Stalled
 from pipistrelle.server.outages.feed import OutageFeed
@@ -197,14 +198,15 @@ class Failures(Part):
         for time, nodes in repairs.items():
             self._clockwork.agenda.put(time, REPAIR, nodes)
         new = self._failed.more(outage.node for outage in outages)
-        causes: dict[int, str] = {}
+        why: dict[int, tuple[str, float]] = {}
         for outage in outages:
             if outage.node in new:
-                causes.setdefault(outage.node, outage.cause)
-        self._go_down(self._maintained.without(new), causes, planned=False)
+                cause, up = why.get(outage.node, (outage.cause, outage.up))
+                why[outage.node] = cause, max(up, outage.up)
+        self._go_down(self._maintained.without(new), why, planned=False)
         self._bury(NodeSet.of(outage.node for outage in outages if outage.up == inf))
         if self._reasons:
-            self._tell_failed(causes)
+            self._tell_failed(why)
         self._put_next_failure()
 
     def _repair(self, nodes: list[int]) -> None:
@@ -215,9 +217,9 @@ class Failures(Part):
         if self._reasons:
             self._tell_repaired(up)
 
-    def _tell_failed(self, causes: dict[int, str]) -> None:
+    def _tell_failed(self, why: Reasons) -> None:
         together: dict[str, list[int]] = {}
-        for node, cause in causes.items():
+        for node, (cause, _) in why.items():
             together.setdefault(cause, []).append(node)
         for cause, numbers in together.items():
             nodes = NodeSet.of(numbers)
@@ -284,7 +286,7 @@ class Failures(Part):
         self._watch()
         clockwork = self._clockwork
         new = self._failed.without(self._maintained.more(plan.nodes))
-        self._go_down(new, dict.fromkeys(new, plan.cause), planned=True)
+        self._go_down(new, dict.fromkeys(new, (plan.cause, plan.end)), planned=True)
         if self._reasons:
             data = MaintenanceBeginsData(plan.id, str(plan.nodes), str(self._node_units.units_of(plan.nodes)))
             clockwork.tell(MaintenanceBegins(clockwork.now, data))
@@ -298,7 +300,7 @@ class Failures(Part):
 
     # -- the machine and its jobs -----------------------------------------------------------------------------------
 
-    def _go_down(self, nodes: NodeSet, causes: dict[int, str], *, planned: bool) -> None:
+    def _go_down(self, nodes: NodeSet, why: Reasons, *, planned: bool) -> None:
         """Take nodes that are up out of service, together."""
         if not nodes:
             return
@@ -310,10 +312,10 @@ class Failures(Part):
         for availability in clockwork.cluster.hooks.availability:
             availability(clockwork.now, units, False)
         for went_down in clockwork.cluster.hooks.went_down:
-            went_down(clockwork.now, nodes, units, planned)
-        self._lives.strike(nodes, causes)
+            went_down(clockwork.now, nodes, units, planned, why)
+        self._lives.strike(nodes, why)
         if self._changes:
-            self._tell_failed({node: causes[node] for node in nodes})
+            self._tell_failed({node: why[node] for node in nodes})
 
     def _come_up(self, nodes: NodeSet) -> None:
         """Bring nodes back into service."""

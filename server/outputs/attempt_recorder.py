@@ -1,4 +1,4 @@
-"""The file of attempts and the file of nodes, of a run in which nodes can fail."""
+"""The files of attempts, of nodes and of outages, of a run in which nodes can fail."""
 
 from math import isnan
 from typing import Final
@@ -11,7 +11,7 @@ from pipistrelle.server.attempts.spending import has_worked, spending_of
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.outputs.csv_file import CsvFile, Written, csv_text
-from pipistrelle.server.outputs.node_book import NODE_COLUMNS, NodeBook
+from pipistrelle.server.outputs.node_book import NODE_COLUMNS, OUTAGE_COLUMNS, NodeBook
 
 _KINDS: Final = tuple(Spending.__struct_fields__)
 _ZERO: Final = f"{0.0:.6f}"
@@ -23,7 +23,7 @@ ATTEMPT_COLUMNS: Final = (
 
 
 class AttemptRecorder(Written, Observer):
-    """Writes ``attempts.csv`` line by line, and ``nodes.csv`` at the end, each behind a prefix such as ``DIR/out_``.
+    """Writes ``attempts.csv`` line by line, ``nodes.csv`` and ``outages.csv`` at the end, each behind a prefix.
 
     Raises
     ------
@@ -31,12 +31,13 @@ class AttemptRecorder(Written, Observer):
         from any hook, when a file cannot be written; what was written before stays.
     """
 
-    _kept = ("_attempts", "_nodes")
+    _kept = ("_attempts", "_nodes", "_outages")
 
     def __init__(self, prefix: str, book: NodeBook) -> None:
         self._book = book
         self._attempts = CsvFile(f"{prefix}attempts.csv", ATTEMPT_COLUMNS)
         self._nodes = CsvFile(f"{prefix}nodes.csv", NODE_COLUMNS)
+        self._outages = CsvFile(f"{prefix}outages.csv", OUTAGE_COLUMNS)
 
     def begins(self, now: float, units: int) -> None:
         """Open the files and write their headers."""
@@ -48,10 +49,11 @@ class AttemptRecorder(Written, Observer):
             self._attempts.write(attempt_line(job))
 
     def ends(self, now: float, reason: EndReason, message: str) -> None:
-        """Write the nodes' lines, and close the files; the book is told of the end before."""
+        """Write the lines of nodes and outages, and close the files; the book is told of the end before."""
         try:
-            for line in self._book.lines():
-                self._nodes.write(f"{line}\n")
+            for file, lines in ((self._nodes, self._book.lines()), (self._outages, self._book.outage_lines())):
+                for line in lines:
+                    file.write(f"{line}\n")
         finally:
             self.close()
 

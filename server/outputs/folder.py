@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 OUTPUT_PREFIX: Final = "out_"
 #: how a run was called, beside the outputs: it is no part of the result
 COMMAND_FILE: Final = f"{OUTPUT_PREFIX}command.json"
-#: names of all that may be written; before the command's are two of runs in which nodes can fail
+#: names of all that may be written; before the command's are three of runs in which nodes can fail
 OUTPUT_FILES: Final = tuple(
     f"{OUTPUT_PREFIX}{name}"
     for name in (
@@ -32,6 +32,7 @@ OUTPUT_FILES: Final = tuple(
         "summary.json",
         "attempts.csv",
         "nodes.csv",
+        "outages.csv",
         "command.json",
     )
 )

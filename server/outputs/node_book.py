@@ -14,8 +14,10 @@ from pipistrelle.protocol.fields import EndReason
 from pipistrelle.protocol.units.indices import pieces
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.server.engine.jobs import Job
-from pipistrelle.server.engine.observers import Observer
+from pipistrelle.server.engine.observers import Observer, Reasons
+from pipistrelle.server.outputs.csv_file import csv_text
 
+OUTAGE_COLUMNS = "node,down,up,cause,planned,ended"
 NODE_COLUMNS = "node,pool,failures,maintenances,time_up,time_down,time_in_maintenance,time_busy,time_idle,availability"
 
 
@@ -40,8 +42,9 @@ class NodeBook(Kept, Observer):
         self._planned = np.zeros(nodes, dtype=np.bool_)
         #: unit-seconds that jobs held units of nodes that were down
         self._held_down = 0.0
-        #: {node: when it was down}, in seconds, for the nodes that ever were
-        self._down_times: dict[int, list[list[float]]] = {}
+        #: {node: [when it went down, when it came up, why, when it was to come up, whether it was planned]}, in s, for
+        #: the nodes that ever went down
+        self._down_times: dict[int, list[list[Any]]] = {}
         #: (down by failures, down for maintenance), in seconds
         self._downtime = np.zeros((2, nodes))
         self._counts = np.zeros((2, nodes), dtype=np.int64)
@@ -73,7 +76,7 @@ class NodeBook(Kept, Observer):
         if attempt is None or not (attempt.lost or attempt.waited):
             return
         for node in attempt.lost | attempt.waited:
-            for down, up in reversed(self._down_times.get(node, ())):
+            for down, up, *_ in reversed(self._down_times.get(node, ())):
                 if up <= job.start:
                     break
                 overlap = min(up, end) - max(down, job.start)
@@ -82,7 +85,7 @@ class NodeBook(Kept, Observer):
                         self._busy[low : high + 1] -= overlap
                         self._held_down += overlap * (high + 1 - low)
 
-    def went_down(self, now: float, nodes: NodeSet, units: NodeSet, planned: bool) -> None:
+    def went_down(self, now: float, nodes: NodeSet, units: NodeSet, planned: bool, why: Reasons) -> None:
         """Count nodes as down."""
         for low, high in nodes.intervals:
             part = slice(low, high + 1)
@@ -90,7 +93,7 @@ class NodeBook(Kept, Observer):
             self._planned[part] = planned
             self._counts[int(planned), part] += 1
         for node in nodes:
-            self._down_times.setdefault(node, []).append([now, inf])
+            self._down_times.setdefault(node, []).append([now, inf, *why[node], planned])
 
     def came_up(self, now: float, nodes: NodeSet, units: NodeSet) -> None:
         """Count nodes as up."""
@@ -148,6 +151,14 @@ class NodeBook(Kept, Observer):
         ]
         return np.concatenate(parts)
 
+    def outage_lines(self) -> list[str]:
+        """Return a line of the outages' file for each time that a node was down, in order, without its newline."""
+        rows = sorted((row[0], node, row) for node, rows in self._down_times.items() for row in rows)
+        return [
+            f"{node},{down!r},{_time(min(up, max(due, self._end)))},{csv_text(cause)},{planned:d},{up < inf:d}"
+            for _, node, (down, up, cause, due, planned) in rows
+        ]
+
     def lines(self) -> list[str]:
         """Return a line of the nodes' file for each node, without its newline."""
         busy = self._busy_nodes()
@@ -163,3 +174,7 @@ class NodeBook(Kept, Observer):
                     f"{busy[node]:.6f},{up - busy[node]:.6f},{share:.9f}"
                 )
         return lines
+
+
+def _time(seconds: float) -> str:
+    return "" if seconds == inf else repr(seconds)

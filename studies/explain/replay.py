@@ -18,7 +18,7 @@ from pipistrelle.schedulers.policy.order import Order
 from pipistrelle.schedulers.policy.polling import Polling
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.server.engine.jobs import Job, Labels
-from pipistrelle.server.engine.observers import Observer
+from pipistrelle.server.engine.observers import Observer, Reasons
 from pipistrelle.server.errors import Interrupted
 from pipistrelle.server.setup import Setup
 from pipistrelle.studies.explain.files import ExplainError, JobLine, RunFiles
@@ -238,7 +238,7 @@ class _Book(Observer):
         if self.astray is None and missed is not None:
             self.astray = f"no start of {missed[0]}, in the run at {missed[1]:.10g} s"
 
-    def went_down(self, now: float, nodes: NodeSet, units: NodeSet, planned: bool) -> None:
+    def went_down(self, now: float, nodes: NodeSet, units: NodeSet, planned: bool, why: Reasons) -> None:
         """Note it."""
         self.happenings.append(Happening(now, "maintenance" if planned else "failed", str(nodes), len(units)))
 

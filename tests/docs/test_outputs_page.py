@@ -66,7 +66,11 @@ def test_every_column_is_documented(heading, columns, names, run):
 
 @pytest.mark.parametrize(
     ("heading", "columns"),
-    [("out_attempts.csv", attempt_recorder.ATTEMPT_COLUMNS), ("out_nodes.csv", node_book.NODE_COLUMNS)],
+    [
+        ("out_attempts.csv", attempt_recorder.ATTEMPT_COLUMNS),
+        ("out_nodes.csv", node_book.NODE_COLUMNS),
+        ("out_outages.csv", node_book.OUTAGE_COLUMNS),
+    ],
 )
 def test_every_column_of_failures_is_documented(heading, columns, names, failing):
     """The columns on the page are those of the file's header where nodes can fail."""
@@ -100,7 +104,7 @@ def test_every_file_is_documented(section, table, run, failing):
     named = {re.sub(r"\[(.*)\]\(.*\)", r"\1", row[0]) for row in table(section(PAGE, "Outputs"))}
 
     assert named == {path.name for path in failing.iterdir()}
-    assert named - {path.name for path in folder.iterdir()} == {"out_attempts.csv", "out_nodes.csv"}
+    assert named - {path.name for path in folder.iterdir()} == {"out_attempts.csv", "out_nodes.csv", "out_outages.csv"}
 
 
 def test_every_value_of_a_closed_set_is_documented(section):

@@ -26,6 +26,7 @@ RUNS = {
     "own": (*FOUR, "-w", "own.json", "--outages", "own.csv"),
     "living": (*INSIDE, *FAILING, *LIVING),
     "model": (*INSIDE, *FAILING),
+    "met": (*INSIDE, "--outages", "model/out_outages.csv"),
     "replayed": (*INSIDE, "--outages", "f.csv"),
     "fcfs": (*INSIDE, *FAILING, "--scheduler", "fcfs"),
     "maui": (*INSIDE, *FAILING, "--scheduler", "maui"),
@@ -319,6 +320,16 @@ def test_outages_name_hosts(centre):
     """A host's name in a file of outages is that host of a machine in SimGrid's XML, numbered as its jobs see it."""
     assert centre.said["hosts"][0] == 0, centre.said["hosts"]
     assert [row["node"] for row in centre.rows("hosts", "nodes") if row["failures"] == "1"] == ["3"]
+
+
+def test_the_outages_that_a_run_met_are_met_again(centre):
+    """A run that replays them has the same jobs, attempts, decisions, nodes and outages."""
+    for name in ("jobs", "attempts", "decisions", "nodes", "outages"):
+        assert centre.rows("met", name) == centre.rows("model", name), name
+    met = centre.rows("met", "outages")
+    assert {row["planned"] for row in met} == {"0"}
+    assert {row["planned"] for row in centre.rows("maintained", "outages")} == {"1"}
+    assert sum(row["ended"] == "1" for row in met) > len(met) - 8
 
 
 def test_a_job_that_will_never_be_done_is_found_early_and_named(centre):

@@ -14,6 +14,8 @@ from pipistrelle.traces.outages.log import OutageLog
 from pipistrelle.traces.outages.rows import Row, assemble, iso_time, malformed, seconds
 
 COLUMNS: Final = ("node", "down", "up", "cause", "announced")
+#: what a run's own file of outages has beside them
+_OF_RUNS: Final = ("planned", "ended")
 _NEEDED: Final = ("node", "down", "up")
 _MOST_NODES: Final = 10_000_000
 _NEVER: Final = ("", "inf", "never")
@@ -130,7 +132,7 @@ class _Reader:
 
     def _check_header(self, columns: list[str]) -> None:
         for column in columns:
-            if column not in COLUMNS:
+            if column not in (*COLUMNS, *_OF_RUNS):
                 raise TraceError(
                     f"there is no column {quoted(column)}",
                     where=f"{self._where}, line 1",

@@ -71,7 +71,7 @@ class Auditor(Observer):
             total = fsum(getattr(spent, kind) for kind in spent.__struct_fields__)
             assert total == pytest.approx(len(job.alloc) * (job.end - job.start))
 
-    def went_down(self, now: float, nodes: Any, units: Any, planned: bool) -> None:
+    def went_down(self, now: float, nodes: Any, units: Any, planned: bool, why: Any) -> None:
         """Note nodes that were up."""
         assert self.down.isdisjoint(nodes)
         self.down.update(nodes)

@@ -6,7 +6,7 @@ import pytest
 
 from pipistrelle.platforms.failures.outage import Outage, Outages
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.server.engine.observers import Deferred, Observer
+from pipistrelle.server.engine.observers import Deferred, Observer, Reasons
 from pipistrelle.server.errors import OutputFailed
 from pipistrelle.server.outages.reliability import Reliability
 
@@ -157,7 +157,7 @@ def test_what_is_put_off_does_not_grow_without_end(play: Any, monkeypatch: pytes
         def __init__(self) -> None:
             self.lines: list[str] = []
 
-        def went_down(self, now: float, nodes: NodeSet, units: NodeSet, planned: bool) -> None:
+        def went_down(self, now: float, nodes: NodeSet, units: NodeSet, planned: bool, why: Reasons) -> None:
             self.lines.append(f"{now:g} down {nodes}")
 
         def came_up(self, now: float, nodes: NodeSet, units: NodeSet) -> None:

@@ -74,6 +74,11 @@ def test_a_run_that_ends_while_nodes_are_down(play: Any) -> None:
     ]
     assert books.nodes.node_seconds == {"all": 400, "down": 80, "maintenance": 0, "busy": 200, "idle": 120}
     assert books.nodes.unavailable == 80
+    assert books.nodes.outage_lines() == [
+        "2,10.0,20.0,failure,0,1",
+        "3,40.0,,failure,0,0",
+        "2,90.0,500.0,failure,0,0",
+    ]
 
 
 def test_whichever_comes_first_is_what_a_node_is_down_for(play: Any) -> None:
@@ -88,6 +93,7 @@ def test_whichever_comes_first_is_what_a_node_is_down_for(play: Any) -> None:
     columns = ("failures", "maintenances", "time_up", "time_down", "time_in_maintenance")
     assert books.columns(*columns) == [(0, 1, 60, 0, 40), (1, 0, 70, 30, 0), (0, 0, 100, 0, 0)]
     assert books.jobs.summary().availability == 1 - (30 + 40) / 300
+    assert books.nodes.outage_lines() == ["1,10.0,40.0,failure,0,1", "0,20.0,60.0,maintenance,1,1"]
 
 
 def test_units_that_are_held_while_their_node_is_down_are_not_busy(play: Any) -> None:

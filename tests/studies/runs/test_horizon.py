@@ -57,7 +57,7 @@ class Diary(Observer):
         """Keep it."""
         self.lines.append((now, "ended", job.id, job.end))
 
-    def went_down(self, now: float, nodes: Any, units: Any, planned: bool) -> None:
+    def went_down(self, now: float, nodes: Any, units: Any, planned: bool, why: Any) -> None:
         """Keep it."""
         self.lines.append((now, "down", str(nodes)))
 
