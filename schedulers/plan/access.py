@@ -16,10 +16,14 @@ from pipistrelle.schedulers.policy.view import View
 
 
 class Restriction(NamedTuple):
-    """A closure, and the accesses (numbers) for which it is none."""
+    """A closure, and the accesses (numbers) for which it is none.
+
+    ``counts`` tells whether it is a reservation of its units: a class's pools are none.
+    """
 
     closure: Closure
     open_to: frozenset[int]
+    counts: bool = True
 
 
 class Accesses(Kept):
@@ -78,7 +82,7 @@ class Accesses(Kept):
                 let_in = self._let_in_by(admitting)
                 admitting += 1
             if window.end > now:
-                found.append(Restriction(window.closure, let_in))
+                found.append(Restriction(window.closure, let_in, counts=window.admits is None))
         return found
 
     def _let_in_by(self, at: int) -> frozenset[int]:
@@ -176,11 +180,12 @@ class AccessPlan(Kept):
             if end > self._now:
                 break
             self._taken.append(Place(self._now, nextafter(self._now, inf), self._running[number].units))
-        if 1 + len(restrictions) + reservations > self._depth:
+        counted = [restriction.closure.units for restriction in restrictions if restriction.counts]
+        if 1 + len(counted) + reservations > self._depth:
             self._loads = [0] * int(self._depth)
             self._load(self._in_service & ~self._base.free_now)
-            for restriction in restrictions:
-                self._load(restriction.closure.units)
+            for units in counted:
+                self._load(units)
 
     def _load(self, units: int) -> None:
         for level in range(len(self._loads) - 1, 0, -1):
@@ -196,7 +201,7 @@ class AccessPlan(Kept):
         table = self._tables.get(access)
         if table is None:
             table = self._tables[access] = self._base.copy()
-            for (begin, end, units), open_to in self._restrictions:
+            for (begin, end, units), open_to, _ in self._restrictions:
                 if access not in open_to:
                     table.take(units, begin, end)
             for place in self._taken:

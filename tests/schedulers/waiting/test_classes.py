@@ -387,3 +387,15 @@ def test_table_1_as_maui_cfg_and_as_classes(kind: str) -> None:
     )
     limits = Platform(name="m", pools=salomon.pools, classes=without_pools) if kind == "maui.cfg alone" else salomon
     check_limits(limits, rows, watch)
+
+
+def test_pools_of_classes_use_up_no_reservation_of_a_unit() -> None:
+    """RESDEPTH 1, as paper 002 has it: jobs run on Salomon's pools, and one that does not fit waits for the next end."""
+    settings, _ = parse_maui_config("RESDEPTH 1")
+    machine = Platform(
+        name="m", pools=catalogue.get("salomon").pools, classes=(JobClass(name="qlong", pools=("plain",)),)
+    )
+    rows = [Row(0.0, 500, 100.0, 100.0, "qlong", "u"), Row(1.0, 200, 50.0, 50.0, "qlong", "u")]
+    watch = play(machine, MauiPolicy(settings), rows)
+
+    assert watch.start == {0: 0.0, 1: 100.0}
