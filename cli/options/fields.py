@@ -45,7 +45,7 @@ def options_of(
     kinds
         {field: what click converts its text with, or a callback}, where the field's type does not say it.
     names
-        further names of options, by field.
+        further names of options, by field; of a field that is true by default, the option that makes it false.
     """
     hints = get_type_hints(form, include_extras=True)
     known = {one.name: one for one in fields(form)}
@@ -88,6 +88,8 @@ def _option(field: FieldInfo, hint: Any, text: str, kind: Any, other: str | None
     if plain is bool:
         if optional:
             return click.Option([f"{declared[0]}/--no-{field.encode_name}"], default=None, **settings)
+        if field.default is True:
+            return click.Option([f"--{field.encode_name}/{other}"], default=True, show_default=True, **settings)
         return click.Option(declared, is_flag=True, **settings)
     settings["multiple"] = get_origin(plain) in (tuple, dict)
     if isinstance(kind, click.ParamType):

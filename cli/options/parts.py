@@ -8,7 +8,7 @@ import click
 from pipistrelle.cli.guard import FilledPath
 from pipistrelle.cli.options.fields import added, options_of
 from pipistrelle.schedulers.catalogue.names import PARTS
-from pipistrelle.studies.runs.policy import PolicySpec, SchedulerChoice, span_of, step_of
+from pipistrelle.studies.runs.policy import OPPOSITES, PolicySpec, SchedulerChoice, span_of, step_of
 
 
 def _readable(read: Callable[[str], float]) -> Callable[..., str | None]:
@@ -45,7 +45,8 @@ _TEXTS: Final = {
     "strict_ordering": "Backfilling rule depth: without it, all that fits starts in the order of the queue, no "
     "reservations.",
     "config": "FILE\tScheduler or order maui: a maui.cfg (docs/maui.md); default: Maui's defaults.",
-    "strict_config": "Refuse a --config with anything that is unknown or not supported.",
+    "strict_config": "Refuse a --config with anything that is unknown, or would change decisions if it were supported; "
+    "leniently that is a warning.",
     "poll": "TIME\tDecide only at the multiples of this, as 5s; default: whenever something happens.",
 }
 part_options: Final = added(
@@ -57,5 +58,6 @@ part_options: Final = added(
             "config": FilledPath(dir_okay=False),
             "poll": _readable(step_of),
         },
+        OPPOSITES,
     )
 )

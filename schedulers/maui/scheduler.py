@@ -213,7 +213,9 @@ class MauiScheduler(Kept):
         if len(queue):
             self._note_blocked(ready, ranks, now)
             begins = self._unforeseen_begins()
-            self._calls.ask(now, [*begins, *(restriction.closure.end for restriction in restrictions)], self.reserved, ready, ranks)
+            self._calls.ask(
+                now, [*begins, *(restriction.closure.end for restriction in restrictions)], self.reserved, ready, ranks
+            )
 
     def _unforeseen_begins(self) -> Iterable[float]:
         """Yield when reservations begin (s) at whose time nothing else happens."""

@@ -17,10 +17,11 @@ from pipistrelle.schedulers.maui.waiting import Floats
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 
 
-class MauiOptions(Struct, frozen=True, forbid_unknown_fields=True):
-    """Options of the order ``maui``: the name of a maui.cfg; None: Maui's defaults."""
+class MauiOptions(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """Options of the order ``maui``: the name of a maui.cfg; None: Maui's defaults; and whether it is read strictly."""
 
     config: str | None = None
+    strict_config: bool = True
 
 
 class MauiOrder(Kept):
@@ -84,4 +85,8 @@ class MauiOrder(Kept):
 
 def configured(options: MauiOptions) -> MauiOrder:
     """Return the order that a maui.cfg describes."""
-    return MauiOrder() if options.config is None else MauiOrder(read_maui_config(Path(options.config))[0])
+    return (
+        MauiOrder()
+        if options.config is None
+        else MauiOrder(read_maui_config(Path(options.config), strict=options.strict_config)[0])
+    )

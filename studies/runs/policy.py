@@ -36,6 +36,10 @@ _KEYS: Final = {
 }
 
 
+#: {field that is on unless one says otherwise: the option that says so}
+OPPOSITES: Final = {"strict_config": "--lenient-config"}
+
+
 class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
     """Who decides; each field is what the option of that name says on the command line (docs/cli.md).
 
@@ -53,7 +57,8 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     backfill_depth, strict_ordering
         of the rule ``depth``.
     config
-        a maui.cfg; with ``strict_config`` it is refused if anything in it has no effect.
+        a maui.cfg; with ``strict_config`` it is refused if anything in it is unknown or would, if it were supported,
+        change decisions; else that is a warning, too.
     poll
         the step at whose multiples alone decisions are taken, as ``5s``; None: whenever something happens.
     """
@@ -72,7 +77,7 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     backfill_depth: Annotated[int, Meta(ge=0)] | None = None
     strict_ordering: bool | None = None
     config: str | None = None
-    strict_config: bool = False
+    strict_config: bool = True
     poll: str | None = None
 
     @property
@@ -91,7 +96,8 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
             if isinstance(value, dict):
                 words += [word for name, number in value.items() for word in (option, f"{name}={number!r}")]
             elif isinstance(value, bool):
-                words += [option if value else f"--no-{one.encode_name}"] if value != one.default else []
+                no = OPPOSITES.get(one.name, f"--no-{one.encode_name}")
+                words += [option if value else no] if value != one.default else []
             elif value is not None:
                 words += [option, str(value)]
         return words
@@ -122,17 +128,19 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
             from pipistrelle.schedulers.pbs.formula import Formula
 
             Formula(self.formula, VARIABLES, "--formula", UNKNOWN)  # so that a message names the option
-        if self.config is not None or self.strict_config:
+        if self.config is not None or not self.strict_config:
             self._read_config(name, warn=warn)
             if name != MAUI:
-                tables["order"]["config"] = self.config
+                tables["order"] |= {"config": self.config, "strict-config": self.strict_config}
         if name == MAUI and self.config is not None and not parts.keys() - {"placement"} and not tables["order"]:
             from pipistrelle.schedulers.catalogue.parts import make_placement
             from pipistrelle.schedulers.maui.config.read import read_maui_config  # most runs start without it
             from pipistrelle.schedulers.maui.policy import MauiPolicy
 
             placed = None if self.placement is None else make_placement(self.placement)
-            policy: Policy = MauiPolicy(read_maui_config(Path(self.config))[0], placement=placed)
+            policy: Policy = MauiPolicy(
+                read_maui_config(Path(self.config), strict=self.strict_config)[0], placement=placed
+            )
         else:
             policy = make_policy(name, **parts, order_options=tables["order"], backfill_options=tables["backfill"])
         if step is None or not polls:
@@ -146,7 +154,7 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         from pipistrelle.schedulers.policy.errors import PolicyError
 
         if self.config is None:
-            raise PolicyError("--strict-config goes with --config FILE")
+            raise PolicyError(f"{OPPOSITES['strict_config']} goes with --config FILE")
         if MAUI not in (name, self.order):
             raise PolicyError(
                 f"'{printable(name)}' reads no maui.cfg", where="--config", expected="the scheduler or the order maui"

@@ -71,6 +71,8 @@ def test_every_default_is_documented(name, command, documented):
             assert cell == "required", long
         elif option.is_flag and not option.secondary_opts:
             assert cell == "off", long
+        elif option.default is True:
+            assert cell == "on", long
         elif isinstance(option.default, int | float):
             assert float(cell) == option.default, long
         elif isinstance(option.default, str):

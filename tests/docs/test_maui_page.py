@@ -52,8 +52,11 @@ def test_what_is_not_supported_is_on_the_page(section, table) -> None:
     rows = {names(row[0])[0]: row[1] for row in table(text)}
     superseded = names(text.partition("Superseded")[2])
 
+    idle = {names(row[0])[0]: row[1] for row in table(section(PAGE, "Without effect"))}
+
     assert sorted([*rows, *superseded]) == sorted(supported(Support.NO))
-    assert all(why == PARAMETERS[name].meaning for name, why in rows.items())
+    assert sorted(idle) == sorted(supported(Support.IDLE))
+    assert all(why == PARAMETERS[name].meaning for name, why in (rows | idle).items())
     assert all(PARAMETERS[name].meaning.startswith("superseded by") for name in superseded)
 
 

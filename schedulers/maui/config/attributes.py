@@ -1,13 +1,13 @@
 """The values of a maui.cfg: numbers, times, lists, limits, and the attributes of *CFG parameters."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from math import inf, isfinite
 from typing import Any, Final
 
 from pipistrelle.protocol.units.text import LARGEST_UNIT
-from pipistrelle.schedulers.maui.config.parameters import Kind, Parameter, Value
+from pipistrelle.schedulers.maui.config.parameters import SYNONYMS, Kind, Parameter, Value
 from pipistrelle.schedulers.maui.config.settings import KINDS, Credential, Limit, Standing, TargetMode
 
 _TIME: Final = re.compile(r"(?:(?:(?:(\d{1,9}):)?(\d{1,9}):)?(\d{1,9}):)?(\d{1,12})")
@@ -27,6 +27,10 @@ class BadValue(Exception):
 
 class NotSupported(Exception):
     """A value or an attribute that Maui has and this one has not; the text says why."""
+
+
+class WithoutEffect(NotSupported):
+    """The same, where no decision here depends on it."""
 
 
 def read_time(text: str) -> float:
@@ -77,7 +81,7 @@ def read_names(text: str) -> tuple[str, ...]:
 def read_value(parameter: Parameter, text: str) -> Value:
     """Return the value of a parameter; BadValue if it is wrong, NotSupported if only Maui itself has it."""
     if parameter.kind is Kind.CHOICE:
-        upper = text.upper()
+        upper = SYNONYMS.get(parameter.name, {}).get(text.upper(), text.upper())
         if upper in parameter.lacking:
             raise NotSupported(f"known are {', '.join(parameter.choices)}; {parameter.default} stays")
         if upper not in parameter.choices:
@@ -146,10 +150,11 @@ _FIELDS: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
     "XFTARGET": ("xfactor_target", read_number),
 }
 _QOS_ONLY: Final = ("QTWEIGHT", "XFWEIGHT", "QTTARGET", "XFTARGET")
+#: {attribute: why no decision depends on it}, and {attribute: why it is not supported}
+_CREDENTIAL_IDLE: Final = dict.fromkeys(("MAXMEM", "MAXIMEM"), "a job asks for no memory")
 _CREDENTIAL_LACKING: Final = {
     **dict.fromkeys(("QLIST", "ALIST", "PLIST", "PDEF", "ADEF"), "any job may use any QOS, account and partition"),
     **dict.fromkeys(("FLAGS", "QFLAGS", "JOBFLAGS"), "there are no flags"),
-    **dict.fromkeys(("MAXMEM", "MAXIMEM"), "a job asks for no memory"),
     **dict.fromkeys(
         ("MAXINODE", "MAXIPE", "MAXIPROC", "MAXIPS", "MAXIWC"), "of the limits of waiting jobs there is MAXIJOB alone"
     ),
@@ -172,7 +177,7 @@ _LIMIT: Final = re.compile(r"(MAX[A-Z]+?)(?:PER(USER|GROUP|ACCOUNT|CLASS|QOS)|\[
 
 #: the attributes of USERCFG and the like that are known, whether supported or not
 CREDENTIAL_ATTRIBUTES: Final = frozenset(
-    {"PRIORITY", "FSTARGET", *_METRICS, *_FIELDS, *_CREDENTIAL_LACKING}
+    {"PRIORITY", "FSTARGET", *_METRICS, *_FIELDS, *_CREDENTIAL_IDLE, *_CREDENTIAL_LACKING}
     | {f"{metric}PER{kind}" for metric in _METRICS for kind in KINDS}
 )
 
@@ -182,8 +187,7 @@ def credential_attribute(credential: Credential, kind: str, attribute: str, valu
 
     Raises KeyError for an unknown attribute, NotSupported, and BadValue for a wrong value.
     """
-    if attribute in _CREDENTIAL_LACKING:
-        raise NotSupported(_CREDENTIAL_LACKING[attribute])
+    _refuse(attribute, _CREDENTIAL_IDLE, _CREDENTIAL_LACKING)
     if (match := _LIMIT.fullmatch(attribute)) is not None and match[1] in _METRICS:
         return _with_limit(credential, match[1], match[2] or match[3], value)
     if kind == "SYS" and attribute in ("PRIORITY", "FSTARGET"):
@@ -200,6 +204,14 @@ def credential_attribute(credential: Credential, kind: str, attribute: str, valu
     if attribute in _QOS_ONLY and kind != "QOS":
         raise NotSupported("it belongs to QOSCFG")
     return replace(credential, **{field: reader(value)})
+
+
+def _refuse(attribute: str, idle: Mapping[str, str], lacking: Mapping[str, str]) -> None:
+    """Raise WithoutEffect or NotSupported if an attribute is among those."""
+    if attribute in idle:
+        raise WithoutEffect(idle[attribute])
+    if attribute in lacking:
+        raise NotSupported(lacking[attribute])
 
 
 def _with_limit(credential: Credential, attribute: str, per: str | None, value: str) -> Credential:
@@ -221,9 +233,9 @@ def _with_limit(credential: Credential, attribute: str, per: str | None, value: 
 
 
 _DAYS: Final = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
+_STANDING_IDLE: Final = {"CHARGEACCOUNT": "nothing is charged", "TRIGGER": "nothing is triggered"}
 _STANDING_LACKING: Final = {
     "ACCESS": "each reservation has its units to itself",
-    "CHARGEACCOUNT": "nothing is charged",
     "FLAGS": "there are no flags",
     "JOBATTRLIST": "jobs have no attributes",
     "NODEFEATURES": "all units are alike",
@@ -232,7 +244,6 @@ _STANDING_LACKING: Final = {
     "PRIORITY": "no reservation is moved for another",
     "TIMELOGIC": "of a time limit and lists, one suffices",
     "TPN": "units are taken one by one",
-    "TRIGGER": "nothing is triggered",
     "WSTARTTIME": "superseded by PERIOD=WEEK with STARTTIME",
     "WENDTIME": "superseded by PERIOD=WEEK with ENDTIME",
 }
@@ -241,8 +252,7 @@ _ACCESS: Final = {f"{kind}LIST": kind for kind in KINDS}
 
 def standing_attribute(standing: Standing, attribute: str, value: str) -> Standing:
     """Return a standing reservation with one more attribute; raises as `credential_attribute`."""
-    if attribute in _STANDING_LACKING:
-        raise NotSupported(_STANDING_LACKING[attribute])
+    _refuse(attribute, _STANDING_IDLE, _STANDING_LACKING)
     if attribute in _ACCESS:
         names = read_names(value)
         if any(name[0] in "!&+-*" or name[-1] in "+-*&=" for name in names):
@@ -315,4 +325,6 @@ _STANDING: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
     "RESOURCES": ("units_per_task", _read_resources),
 }
 #: the attributes of SRCFG that are known, whether supported or not
-STANDING_ATTRIBUTES: Final = frozenset(_STANDING.keys() | _STANDING_LACKING.keys() | _ACCESS.keys())
+STANDING_ATTRIBUTES: Final = frozenset(
+    _STANDING.keys() | _STANDING_IDLE.keys() | _STANDING_LACKING.keys() | _ACCESS.keys()
+)

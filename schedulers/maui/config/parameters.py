@@ -10,6 +10,9 @@ class Support(Enum):
     YES = "supported"
     #: belongs to a daemon that runs: logs, ports, files, statistics, its own simulator. Nothing to do with decisions.
     DAEMON = "of the daemon"
+    #: no decision here depends on it
+    IDLE = "without effect"
+    #: Maui would decide otherwise than is decided here
     NO = "not supported"
 
 
@@ -163,31 +166,36 @@ OLD_QOS: Final = {
     "QOSXFTARGET": "XFTARGET",
 }
 
-#: {why they are not supported: parameters}
-_WITHOUT: Final = {
+#: {why no decision here depends on them: parameters}
+_IDLE: Final = {
     "decisions are taken at every event; for fixed steps use --poll": "RMPOLLINTERVAL",
     "decisions are taken at every event": "JOBAGGREGATIONTIME",
-    "there is no chunking": "BFCHUNKDURATION BFCHUNKSIZE",
-    "there is no preemption": "BFPRIORITYPOLICY PREEMPTPOLICY",
-    "a job is never held for good": "DEFERCOUNT",
     "no start fails": "DEFERSTARTCOUNT RESERVATIONRETRYTIME",
-    "a node that is down is planned with when it is up again": "DOWNNODEDELAYTIME NODEDOWNSTATEDELAYTIME",
-    "a job may have any number of units": "ENABLEMULTINODEJOBS",
-    "the server ends a job at its walltime": "JOBMAXOVERRUN WCVIOLATIONACTION",
+    "the server ends a job at its walltime": "WCVIOLATIONACTION",
     "a job asks for a number of units, nothing else": "JOBNODEMATCHPOLICY JOBSIZEPOLICY",
-    "all units are alike": "NODECFG NODEMAXLOAD NODELOADPOLICY QOSFEATURES USEMACHINESPEED",
-    "there are no sets of nodes": "NODESETATTRIBUTE NODESETDELAY NODESETLIST NODESETPOLICY NODESETPRIORITYTYPE "
-    "NODESETTOLERANCE",
-    "the machine is one partition": "PARTITIONMODE",
-    "a QOS has no flags": "QOSFLAGS",
+    "all units are alike": "NODEMAXLOAD NODELOADPOLICY USEMACHINESPEED",
     "nobody makes reservations by hand": "RESCTLPOLICY",
     "a job never uses more than it asked for": "RESOURCELIMITPOLICY",
-    "not part of the priority here": "SPVIOLATIONWEIGHT UPROCWEIGHT UJOBWEIGHT",
     "a job asks for no memory": "MEMWEIGHT SWAPWEIGHT",
     "a job asks for no disk": "DISKWEIGHT",
     "it concerns running jobs alone": "USAGEWEIGHT USAGEPERCENTWEIGHT",
     "jobs have no attributes": "ATTRWEIGHT",
     "superseded by JOBPRIOACCRUALPOLICY": "USESYSTEMQUEUETIME",
+}
+#: {why they are not supported: parameters}
+_WITHOUT: Final = {
+    "there is no chunking": "BFCHUNKDURATION BFCHUNKSIZE",
+    "there is no preemption": "BFPRIORITYPOLICY PREEMPTPOLICY",
+    "a job is never held for good": "DEFERCOUNT",
+    "a node that is down is planned with when it is up again": "DOWNNODEDELAYTIME NODEDOWNSTATEDELAYTIME",
+    "a job may have any number of units": "ENABLEMULTINODEJOBS",
+    "the server ends a job at its walltime": "JOBMAXOVERRUN",
+    "all units are alike": "NODECFG QOSFEATURES",
+    "there are no sets of nodes": "NODESETATTRIBUTE NODESETDELAY NODESETLIST NODESETPOLICY NODESETPRIORITYTYPE "
+    "NODESETTOLERANCE",
+    "the machine is one partition": "PARTITIONMODE",
+    "a QOS has no flags": "QOSFLAGS",
+    "not part of the priority here": "SPVIOLATIONWEIGHT UPROCWEIGHT UJOBWEIGHT",
     "superseded by the limits of USERCFG, GROUPCFG and ACCOUNTCFG": " ".join(
         f"MAX{what}PER{whom}{how}"
         for what in ("JOB", "NODE", "PE", "PROC", "PS", "WC", "JOBQUEUED")
@@ -227,8 +235,9 @@ PARAMETERS: Final[dict[str, Parameter]] = {
         *(Parameter(name, Kind.ATTRIBUTES, "", "", meaning) for name, meaning in _OBJECTS.items()),
         *(Parameter(old, Kind.TEXT, "", "", f"old way to write QOSCFG[X] {new}=") for old, new in OLD_QOS.items()),
         *(
-            Parameter(name, Kind.TEXT, "", "", why, Support.NO)
-            for why, names in _WITHOUT.items()
+            Parameter(name, Kind.TEXT, "", "", why, support)
+            for support, reasons in ((Support.IDLE, _IDLE), (Support.NO, _WITHOUT))
+            for why, names in reasons.items()
             for name in names.split()
         ),
         *(Parameter(name, Kind.TEXT, "", "", "", Support.DAEMON) for name in _OF_THE_DAEMON.split()),
@@ -245,4 +254,9 @@ ALIASES: Final[dict[str, str]] = {
     "SYSTEMCFG": "SYSCFG",
     "SYSTEMMAXJOBPROC": "SYSTEMMAXPROCPERJOB",
     "SYSTEMMAXJOBPROCSECOND": "SYSTEMMAXPROCSECONDPERJOB",
+}
+#: {parameter: {other value: what Maui takes it for}}: an older version's booleans, and what its own sample file has
+SYNONYMS: Final[dict[str, dict[str, str]]] = {
+    "FSPOLICY": dict.fromkeys(("TRUE", "ON", "YES", "1"), "DEDICATEDPS")
+    | dict.fromkeys(("FALSE", "OFF", "NO", "0", "PSDEDICATED"), "NONE")
 }

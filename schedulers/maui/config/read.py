@@ -11,6 +11,7 @@ from pipistrelle.schedulers.maui.config.attributes import (
     STANDING_ATTRIBUTES,
     BadValue,
     NotSupported,
+    WithoutEffect,
     credential_attribute,
     read_value,
     standing_attribute,
@@ -23,6 +24,8 @@ _ATTRIBUTE: Final = re.compile(r"([^\s=]+)\s*=\s*(?:'([^']*)'|\"([^\"]*)\"|(\S*)
 #: what says nothing of a standing reservation that comes every week, and of one that is always there
 _OF_DAYS: Final = ("DAYS",)
 _OF_PERIODS: Final = ("STARTTIME", "ENDTIME", "DAYS", "DEPTH")
+#: values that ask for nothing
+_NOTHING: Final = ("0", "NONE", "[NONE]")
 _CFG: Final = {f"{kind}CFG": kind for kind in KINDS}
 #: parameters that index stacks, not partitions
 _STACKED: Final = ("RESERVATIONDEPTH", "RESERVATIONQOSLIST")
@@ -33,27 +36,33 @@ class MauiConfigError(PipistrelleError):
 
 
 class ConfigWarning(NamedTuple):
-    """Something in the file that has no effect here: where it stands (line from 1), its name, and why."""
+    """Something in the file that has no effect here: where it stands (line from 1), its name, and why.
+
+    ``decides`` tells whether Maui would decide otherwise, or may have been meant to: it is a word unknown, or a rule
+    that is not kept here.
+    """
 
     where: str
     line: int
     name: str
     why: str
+    decides: bool = True
 
     def __str__(self) -> str:
         return f"{self.where}:{self.line}: {self.why}"
 
 
-def read_maui_config(path: Path, *, strict: bool = False) -> tuple[MauiSettings, list[ConfigWarning]]:
+def read_maui_config(path: Path, *, strict: bool = True) -> tuple[MauiSettings, list[ConfigWarning]]:
     """Read a maui.cfg.
 
     Returns the settings, and what of the file has no effect: unknown and unsupported parameters and attributes.
+    Without ``strict`` also those count that would change decisions.
 
     Raises
     ------
     MauiConfigError
         when the file cannot be read, or a value is wrong, naming file and line; with ``strict`` also for the first of
-        what would be a warning.
+        what is unknown, or would change decisions if it were supported.
     """
     try:
         text = path.read_bytes().decode("utf-8", errors="replace")
@@ -65,20 +74,20 @@ def read_maui_config(path: Path, *, strict: bool = False) -> tuple[MauiSettings,
 
 
 def parse_maui_config(
-    text: str, *, where: str = "maui.cfg", strict: bool = False
+    text: str, *, where: str = "maui.cfg", strict: bool = True
 ) -> tuple[MauiSettings, list[ConfigWarning]]:
     """Parse the text of a maui.cfg; see `read_maui_config`. ``where`` is the file's name for messages."""
     reader = _Reader(where)
     for number, line in _logical_lines(text):
         reader.line(number, line)
     reader.check_standing()
-    if strict and reader.warnings:
-        first = reader.warnings[0]
-        more = len(reader.warnings) - 1
+    refused = [warning for warning in reader.warnings if warning.decides] if strict else []
+    if refused:
+        first, more = refused[0], len(refused) - 1
         raise MauiConfigError(
             first.why.rstrip("."),
             where=f"{first.where}:{first.line}",
-            hint=f"{more} more of the kind follow. " * (more > 0) + "Without --strict-config they are warnings.",
+            hint=f"{more} more of the kind follow. " * (more > 0) + "With --lenient-config they are warnings.",
         )
     return reader.settings(), reader.warnings
 
@@ -145,8 +154,9 @@ class _Reader:
         parameter = PARAMETERS.get(name)
         if parameter is None:
             self._warn(number, raw, _unknown(f"parameter '{printable(raw)}'", name, [*PARAMETERS]))
-        elif parameter.support is Support.NO:
-            self._warn(number, raw, f"parameter {name} is not supported: {parameter.meaning}")
+        elif parameter.support in (Support.IDLE, Support.NO):
+            decides = parameter.support is Support.NO and rest.upper() not in _NOTHING
+            self._warn(number, raw, f"parameter {name} is not supported: {parameter.meaning}", decides=decides)
         elif parameter.support is Support.YES:
             if not rest:
                 raise self._wrong(number, f"{name} has no value", None, None)
@@ -160,7 +170,7 @@ class _Reader:
             for attribute in _OF_DAYS if standing.period == "WEEK" else _OF_PERIODS if length is None else ():
                 if attribute in lines:
                     why = f"attribute {attribute} of {name} has no effect with PERIOD={standing.period}"
-                    self._warn(lines[attribute], attribute, why)
+                    self._warn(lines[attribute], attribute, why, decides=False)
             for attribute, time in (("STARTTIME", standing.start), ("ENDTIME", standing.end)):
                 # A reservation ends at the end of its period at the latest, unless it goes over it: 24:00:00 is right.
                 if (
@@ -195,6 +205,9 @@ class _Reader:
         elif index not in (None, "0"):
             self._warn(number, name, f"{name}[{printable(index or '')}]: the machine is one partition, index 0")
         else:
+            if name == "FSPOLICY" and rest.upper() == "PSDEDICATED":
+                why = "FSPOLICY PSDEDICATED counts nothing, as in Maui, which knows no such policy: it is DEDICATEDPS"
+                self._warn(number, name, f"{why} that counts processors x seconds", decides=False)
             try:
                 self._values[name] = self._value(number, parameter, rest)
             except NotSupported as error:
@@ -236,13 +249,14 @@ class _Reader:
         except KeyError:
             self._warn(number, attribute, _unknown(f"attribute {printable(attribute)} of {where}", attribute, known))
         except NotSupported as error:
-            self._warn(number, attribute, f"attribute {printable(attribute)} of {where} is not supported: {error}")
+            why = f"attribute {printable(attribute)} of {where} is not supported: {error}"
+            self._warn(number, attribute, why, decides=not isinstance(error, WithoutEffect))
         except BadValue as error:
             what = f"the value of {printable(attribute)} of {where} is wrong"
             raise self._wrong(number, what, error.expected, value) from error
 
-    def _warn(self, number: int, name: str, why: str) -> None:
-        self.warnings.append(ConfigWarning(self._where, number, name, why))
+    def _warn(self, number: int, name: str, why: str, *, decides: bool = True) -> None:
+        self.warnings.append(ConfigWarning(self._where, number, name, why, decides))
 
     def _wrong(self, number: int, what: str, expected: str | None, found: str | None) -> MauiConfigError:
         shown = None if found is None else f"'{printable(found)}'"

@@ -145,20 +145,52 @@ def test_standing_reservations_and_stacks_are_indexed() -> None:
         ("SRCFG[a] HOSTLIST=node0[1-4]$", 1, "by number"),
         ("USERCFG[a] QTWEIGHT=3", 1, "QOSCFG"),
         ("FSPOLICY DEDICATEDPS%", 1, "FSPOLICY DEDICATEDPS% is not supported"),
-        ("SRCFG[a] PERIOD=WEEK\nSRCFG[a] DAYS=Mon", 2, "DAYS of SRCFG[a] has no effect with PERIOD=WEEK"),
-        ("SRCFG[a] ENDTIME=8\nSRCFG[a] PERIOD=INFINITY", 1, "ENDTIME of SRCFG[a] has no effect with PERIOD=INFINITY"),
+        ("USERCFG[a] MAXPROX=3", 1, "Did you mean 'MAXPROC'?"),
+        ("NODECFG[n1] PARTITION=a", 1, "NODECFG is not supported"),
+        ("MAXJOBPERUSERCOUNT 4", 1, "superseded by the limits of USERCFG"),
     ],
 )
-def test_what_is_unknown_or_unsupported_is_named_with_its_line(text: str, line: int, part: str) -> None:
-    """A warning, or with strict one error with the same text."""
-    _, warnings = parse_maui_config(text)
+def test_what_is_unknown_or_changes_decisions_is_refused(text: str, line: int, part: str) -> None:
+    """One error with file and line; if one reads leniently, a warning with the same text."""
+    _, warnings = parse_maui_config(text, strict=False)
 
     assert len(warnings) == 1
-    assert warnings[0].line == line
+    assert (warnings[0].line, warnings[0].decides) == (line, True)
     assert part in str(warnings[0])
     with pytest.raises(MauiConfigError, match=f"maui.cfg:{line}: ") as caught:
-        parse_maui_config(text, strict=True)
+        parse_maui_config(text)
     assert part.rstrip("?.") in str(caught.value)
+    assert "--lenient-config" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "part"),
+    [
+        ("SRCFG[a] PERIOD=WEEK\nSRCFG[a] DAYS=Mon", 2, "DAYS of SRCFG[a] has no effect with PERIOD=WEEK"),
+        ("SRCFG[a] ENDTIME=8\nSRCFG[a] PERIOD=INFINITY", 1, "ENDTIME of SRCFG[a] has no effect with PERIOD=INFINITY"),
+        ("RMPOLLINTERVAL 00:00:30", 1, "for fixed steps use --poll"),
+        ("USERCFG[a] MAXMEM=3", 1, "a job asks for no memory"),
+        ("SRCFG[a] CHARGEACCOUNT=x", 1, "nothing is charged"),
+        ("UPROCWEIGHT 0", 1, "not part of the priority here"),
+        ("NODESETPOLICY NONE", 1, "there are no sets of nodes"),
+        ("FSPOLICY PSDEDICATED", 1, "it is DEDICATEDPS that counts processors x seconds"),
+    ],
+)
+def test_what_no_decision_depends_on_is_a_warning(text: str, line: int, part: str) -> None:
+    """With its line, however one reads."""
+    _, warnings = parse_maui_config(text)
+
+    assert [(warning.line, warning.decides) for warning in warnings] == [(line, False)]
+    assert part in str(warnings[0])
+
+
+@pytest.mark.parametrize(
+    ("text", "policy"),
+    [("TRUE", "DEDICATEDPS"), ("yes", "DEDICATEDPS"), ("1", "DEDICATEDPS"), ("FALSE", "NONE"), ("PSDEDICATED", "NONE")],
+)
+def test_fairshare_policies_are_taken_as_maui_takes_them(text: str, policy: str) -> None:
+    """A boolean of older versions, and the word of Maui's own sample file, which Maui itself does not know."""
+    assert parse_maui_config(f"FSPOLICY {text}")[0].text("FSPOLICY") == policy
 
 
 @pytest.mark.parametrize(
@@ -201,7 +233,7 @@ def test_a_wrong_value_is_one_clear_message(text: str, part: str) -> None:
 
 def test_fairshare_goes_on_without_the_mark_that_is_not_supported() -> None:
     """FSPOLICY DEDICATEDPS% counts usage all the same, as DEDICATEDPS."""
-    found, warnings = parse_maui_config("FSPOLICY dedicatedps%")
+    found, warnings = parse_maui_config("FSPOLICY dedicatedps%", strict=False)
 
     assert found.text("FSPOLICY") == "DEDICATEDPS"
     assert str(warnings[0]).endswith("dedicatedps is taken")
@@ -210,7 +242,9 @@ def test_fairshare_goes_on_without_the_mark_that_is_not_supported() -> None:
 def test_standing_reservations_may_end_with_their_period() -> None:
     """ENDTIME=24:00:00 is the end of the day; warnings of whole reservations stand among the others by their lines."""
     text = "SRCFG[a] STARTTIME=8:00:00 ENDTIME=24:00:00\nSRCFG[b] PERIOD=INFINITY DEPTH=3\nFOO 1\n"
-    found, warnings = parse_maui_config(text + "SRCFG[c] PERIOD=WEEK STARTTIME=6:00:00:00 ENDTIME=7:00:00:00")
+    found, warnings = parse_maui_config(
+        text + "SRCFG[c] PERIOD=WEEK STARTTIME=6:00:00:00 ENDTIME=7:00:00:00", strict=False
+    )
 
     assert [standing.end for standing in found.standing] == [86400.0, None, 604800.0]
     assert [(warning.line, warning.name) for warning in warnings] == [(2, "DEPTH"), (3, "FOO")]
@@ -221,7 +255,7 @@ def test_comments_quotes_and_continuations(tmp_path: Path) -> None:
     """A # in quotes is none; a backslash joins lines, also the last; bytes that are no UTF-8 do no harm."""
     path = tmp_path / "maui.cfg"
     path.write_bytes(b"NODECFG[DEFAULT] PRIORITYF='A # B'\nCREDWEIGHT \\\n 7 # caf\xe9\nFSWEIGHT 3 \\")
-    found, warnings = read_maui_config(path)
+    found, warnings = read_maui_config(path, strict=False)
 
     assert (found.number("CREDWEIGHT"), found.number("FSWEIGHT")) == (7, 3)
     assert [warning.name for warning in warnings] == ["NODECFG"]
@@ -264,7 +298,7 @@ def test_whatever_stands_in_a_file_is_read_or_refused_with_its_line(lines: list[
     """No text makes the reader fail in another way."""
     message = None
     try:
-        parse_maui_config("\n".join(lines))
+        parse_maui_config("\n".join(lines), strict=False)
     except MauiConfigError as error:
         message = str(error)
     assert message is None or message.startswith("maui.cfg:")

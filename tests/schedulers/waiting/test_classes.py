@@ -390,7 +390,7 @@ def test_table_1_as_maui_cfg_and_as_classes(kind: str) -> None:
 
 
 def test_pools_of_classes_use_up_no_reservation_of_a_unit() -> None:
-    """RESDEPTH 1, as paper 002 has it: jobs run on Salomon's pools, and one that does not fit waits for the next end."""
+    """RESDEPTH 1, as in paper 002: jobs run on Salomon's pools, and one that does not fit waits for the next end."""
     settings, _ = parse_maui_config("RESDEPTH 1")
     machine = Platform(
         name="m", pools=catalogue.get("salomon").pools, classes=(JobClass(name="qlong", pools=("plain",)),)
