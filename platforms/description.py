@@ -290,13 +290,13 @@ def _check_names(pools: tuple[Pool, ...]) -> None:
         names: Iterable[str] = map(str, range(first, first + pool.nodes))
         first += pool.nodes
         if pool.names is not UNSET:
-            names = NodeNames.parse(pool.names, pool.nodes, where)
-        for name in names if len(pools) > 1 else ():
-            other = seen.setdefault(name, index)
-            if other != index:
-                raise PlatformError(
-                    f"two nodes are called '{name}'", where=where, found=f"'{name}' in pools[{other}] too"
-                )
+            found = NodeNames.parse(pool.names, pool.nodes, where)
+            names = found if len(pools) > 1 or len(found.runs) > 1 else ()  # those of one stretch differ
+        for name in names:
+            if name in seen:
+                other = f"pools[{seen[name]}]"
+                raise PlatformError(f"two nodes are called '{name}'", where=where, found=f"'{name}' in {other} too")
+            seen[name] = index
 
 
 def is_name(text: str) -> bool:

@@ -6,10 +6,12 @@ from itertools import groupby
 from typing import Final, Literal
 
 import msgspec
+from msgspec import UNSET
 
 from pipistrelle.platforms.description import Platform, Pool, Property, is_name
 from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.platforms.simgrid.elements import HostKind, read_elements
+from pipistrelle.platforms.topology.node_names import NodeNames
 from pipistrelle.protocol.base.errors import did_you_mean, shown
 
 #: what a host is for.
@@ -87,13 +89,16 @@ class SimGridPlatform(msgspec.Struct, frozen=True, kw_only=True):
 
         Node numbers are the hosts' numbers. Neighbours that differ in name alone form a pool; its properties are the
         props of hosts and zones (as far as pools can have such names) and ``speed`` (flop/s at the start), ``cores``,
-        ``first_host`` and ``last_host``.
+        ``first_host`` and ``last_host``. The nodes are called as the hosts, if nodes can be called so.
         """
         groups = [tuple(group) for _, group in groupby(self.hosts, key=_likeness)]
+        names = [NodeNames.of([host.name for host in group]) for group in groups]
+        named = all(names)
         pools = tuple(
             Pool(
                 name=f"hosts-{number}" if len(groups) > 1 else "hosts",
                 nodes=len(group),
+                names=str(names[number]) if named else UNSET,
                 properties=_pool_properties(group[0], group[-1]),
             )
             for number, group in enumerate(groups)

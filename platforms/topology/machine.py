@@ -26,6 +26,11 @@ class Machine:
         if not self._pools:
             self._pools = (PoolInfo("all", everything, everything),)
 
+    @property
+    def named(self) -> bool:
+        """Whether nodes of it have names, not numbers alone."""
+        return any(pool.names for pool in self._pools)
+
     @cached_property
     def all_units(self) -> NodeSet:
         """Every unit there is."""

@@ -70,9 +70,11 @@ class NodeTable:
     def _numbers(self) -> dict[str, int]:
         return {name: number for number, name in enumerate(self.names)}
 
-    def number(self, name: str) -> int:
-        """Return the number of the node of this name; PlatformError, with the closest, if there is none."""
+    def number(self, name: str, where: str | None = None) -> int:
+        """Return the number of the node of this name; PlatformError, about `where`, with the closest, if it is none."""
         number = self._numbers.get(name)
         if number is None:
-            raise PlatformError(f"there is no node {shown(name)}", hint=did_you_mean(name, list(self._numbers)))
+            raise PlatformError(
+                f"there is no node {shown(name)}", where=where, hint=did_you_mean(name, list(self._numbers))
+            )
         return number

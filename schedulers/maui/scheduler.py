@@ -61,7 +61,7 @@ class MauiScheduler(Kept):
             self.priorities.class_priorities = {found.name: found.priority for found in platform.classes}
         self.limits = Limits(settings, self._credentials, per_node)
         self.queue = MauiQueue()
-        self._standing = StandingReservations(settings, view.units, midnight)
+        self._standing = StandingReservations(settings, view.machine, midnight)
         self._accesses = Accesses(view)
         # On equal nodes all policies but one take units by their numbers.
         picker: Picker = last_available if settings.text("NODEALLOCATIONPOLICY") == "LASTAVAILABLE" else by_number

@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 from math import floor, inf
 
-from pipistrelle.protocol.units.masks import lowest
+from pipistrelle.platforms.topology.machine import Machine
+from pipistrelle.protocol.units.masks import lowest, mask_of
 from pipistrelle.schedulers.maui.config.settings import DAY, KINDS, PERIODS, MauiSettings, Names, Standing
+from pipistrelle.schedulers.maui.hosts import units_of_hosts
 from pipistrelle.schedulers.plan.slices import Closure
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 
@@ -16,16 +18,21 @@ class StandingReservations:
     ----------
     settings
         the configuration.
-    units
-        number of units of the machine.
+    machine
+        its units and nodes.
     midnight
         seconds from a Sunday's midnight, local time, to time 0.
+
+    Raises
+    ------
+    PlatformError
+        when the machine has not the hosts of a reservation.
     """
 
-    def __init__(self, settings: MauiSettings, units: int, midnight: float = 0.0) -> None:
+    def __init__(self, settings: MauiSettings, machine: Machine, midnight: float = 0.0) -> None:
         self._all = settings.standing
         self._midnight = midnight
-        self._units = [self._mask(standing, units) for standing in self._all]
+        self._units = [self._mask(standing, machine) for standing in self._all]
         self._day = -1
         self._until = -inf
         self._closed: list[tuple[int, Closure]] = []
@@ -34,20 +41,18 @@ class StandingReservations:
         return len(self._all)
 
     @staticmethod
-    def _mask(standing: Standing, units: int) -> int:
+    def _mask(standing: Standing, machine: Machine) -> int:
         """Return its units: the hosts, or as many of them as the tasks need, those with the highest numbers."""
-        machine = (1 << units) - 1
-        hosts = machine
+        every = mask_of(machine.all_units)
+        hosts = every
         if standing.hosts is not None:
-            hosts = 0
-            for lo, hi in standing.hosts:
-                hosts |= ((1 << (hi - lo + 1)) - 1) << lo
-            hosts &= machine
+            where = f"{standing.where}, SRCFG[{standing.name}] HOSTLIST"
+            hosts = mask_of(units_of_hosts(standing.hosts, machine, where))
         wanted = standing.tasks * standing.units_per_task
         if not wanted:
             return hosts
         if wanted > hosts.bit_count():  # hosts first, then others
-            others = machine & ~hosts
+            others = every & ~hosts
             return hosts | _highest(others, min(wanted - hosts.bit_count(), others.bit_count()))
         return _highest(hosts, wanted)
 

@@ -2,10 +2,13 @@
 
 import re
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
+
+from msgspec import UNSET, UnsetType
 
 from pipistrelle.platforms.classes import JobClass
 from pipistrelle.platforms.description import Platform, Pool, Property
+from pipistrelle.platforms.topology.node_names import NodeNames
 from pipistrelle.traces.logs.kinds import Units
 from pipistrelle.traces.logs.maui_nodes import MauiNode
 
@@ -16,8 +19,9 @@ _LONGEST: Final = 48  # of a pool's name may have 64, a number comes behind it
 def maui_platform(nodes: Sequence[MauiNode], name: str, *, units: Units = "nodes") -> Platform:
     """Return the machine that the nodes of a resource trace are.
 
-    Nodes with the same processors, memory, disk, system, architecture, features and classes are a pool, named after
-    their features or their architecture; pools are in the order in which the trace first has one of their nodes. Each
+    Nodes keep their names, if nodes can be called so. Nodes with the same processors, memory, disk, system,
+    architecture, features and classes are a pool, named after their features or their architecture; pools are in the
+    order in which the trace first has one of their nodes. Each
     class may have the pools whose nodes list it. Nodes that are down or drained when the trace begins are part of it.
 
     Parameters
@@ -40,8 +44,10 @@ def maui_platform(nodes: Sequence[MauiNode], name: str, *, units: Units = "nodes
         kinds.setdefault(kind, []).append(node)
     pools: list[Pool] = []
     classes: dict[str, list[str]] = {}
+    names = [NodeNames.of([node.name for node in alike]) for alike in kinds.values()]
     for number, alike in enumerate(kinds.values()):
-        pool = _pool(alike, number, {pool.name for pool in pools}, units)
+        called = str(names[number]) if all(names) else UNSET
+        pool = _pool(alike, number, {pool.name for pool in pools}, units, called)
         pools.append(pool)
         for one in dict.fromkeys(alike[0].classes):
             classes.setdefault(one, []).append(pool.name)
@@ -55,7 +61,7 @@ def maui_platform(nodes: Sequence[MauiNode], name: str, *, units: Units = "nodes
     )
 
 
-def _pool(alike: list[MauiNode], number: int, taken: set[str], units: Units) -> Pool:
+def _pool(alike: list[MauiNode], number: int, taken: set[str], units: Units, names: str | UnsetType) -> Pool:
     node = alike[0]
     told: tuple[tuple[str, Property, bool], ...] = (
         ("processors_per_node", node.processors, True),
@@ -70,6 +76,5 @@ def _pool(alike: list[MauiNode], number: int, taken: set[str], units: Units) -> 
     name = base if base not in taken else f"{base}-{number + 1}"
     while name in taken:
         name += "x"
-    if units == "processors":
-        return Pool(name=name, nodes=len(alike), units_per_node=node.processors, unit="core", properties=properties)
-    return Pool(name=name, nodes=len(alike), properties=properties)
+    more: dict[str, Any] = {"units_per_node": node.processors, "unit": "core"} if units == "processors" else {}
+    return Pool(name=name, nodes=len(alike), names=names, properties=properties, **more)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pipistrelle.platforms.describe import describe
 from pipistrelle.platforms.description import MOST_UNITS, Platform, Pool, homogeneous
 from pipistrelle.platforms.errors import PlatformError
+from pipistrelle.platforms.topology.node_names import NodeNames
 from pipistrelle.platforms.topology.numbering import NodeUnits
 from pipistrelle.protocol.events import PlatformInfo
 from pipistrelle.protocol.units.nodesets import NodeSet
@@ -204,3 +205,20 @@ def test_the_facts_of_a_machine():
         ("pool more", "2 nodes, nodes 1201-1202, units 4801-4802"),
     ]
     assert describe(homogeneous(4, "four"))[1] == ("nodes", "4")
+
+
+@given(st.lists(st.from_regex(r"[a-c]{0,2}[0-9]{1,2}[a-b]?", fullmatch=True), min_size=1, unique=True))
+def test_any_names_are_a_rule_and_back(names):
+    """Stretches of numbered names are written short, and read back equal, in the same order."""
+    rule = str(NodeNames.of(names))
+
+    assert list(NodeNames.parse(rule, len(names), "here")) == names
+    assert NodeNames.of(["no name"]) is None
+
+
+def test_a_rule_may_have_several_stretches():
+    """Names of nodes that are sorted by their letters: each once."""
+    assert str(NodeNames.of(["h0", "h1", "h10", "h11", "h2", "x"])) == "h[0-1],h[10-11],h2,x"
+    Platform(name="m", pools=(Pool(name="p", nodes=3, names="h[0-1],x"),))
+    with pytest.raises(PlatformError, match="two nodes are called 'h1'"):
+        Platform(name="m", pools=(Pool(name="p", nodes=3, names="h[0-1],h1"),))

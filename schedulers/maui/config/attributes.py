@@ -9,6 +9,7 @@ from typing import Any, Final
 from pipistrelle.protocol.units.text import LARGEST_UNIT
 from pipistrelle.schedulers.maui.config.parameters import SYNONYMS, Kind, Parameter, Value
 from pipistrelle.schedulers.maui.config.settings import KINDS, Credential, Limit, Standing, TargetMode
+from pipistrelle.schedulers.maui.hosts import check_host
 
 _TIME: Final = re.compile(r"(?:(?:(?:(\d{1,9}):)?(\d{1,9}):)?(\d{1,9}):)?(\d{1,12})")
 _TIME_FORMAT: Final = "[[[DD:]HH:]MM:]SS or INFINITY"
@@ -282,20 +283,19 @@ def _read_count(text: str) -> int:
     return number
 
 
-def _read_hosts(text: str) -> tuple[tuple[int, int], ...] | None:
-    """Return intervals of units, None for ALL; names of nodes are not known here."""
+def _read_hosts(text: str) -> tuple[str, ...] | None:
+    """Return hosts, None for ALL; which units they are depends on the machine."""
     if text.upper() == "ALL":
         return None
-    intervals = []
-    for piece in text.split(","):
-        match = re.fullmatch(r"(\d{1,10})(?:-(\d{1,10}))?", piece)
-        if match is None:
-            raise NotSupported("units are given by number, as in HOSTLIST=0-15,32: nodes have no names here")
-        lo, hi = int(match[1]), int(match[2] or match[1])
-        if not lo <= hi <= LARGEST_UNIT:
-            raise BadValue(f"intervals of units from 0 to {LARGEST_UNIT}")
-        intervals.append((lo, hi))
-    return tuple(intervals)
+    hosts = tuple(host for host in text.split(",") if host)
+    try:
+        for host in hosts:
+            check_host(host)
+    except ValueError as error:
+        raise BadValue(str(error)) from None
+    if not hosts:
+        raise BadValue("hosts, separated by commas, or ALL")
+    return hosts
 
 
 def _read_resources(text: str) -> int:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -87,7 +88,7 @@ def parse_maui_config(
         raise MauiConfigError(
             first.why.rstrip("."),
             where=f"{first.where}:{first.line}",
-            hint=f"{more} more of the kind follow. " * (more > 0) + "With --lenient-config they are warnings.",
+            hint=f"{more} more of the kind follow. " * (more > 0) + "With --lenient-config such a line is a warning.",
         )
     return reader.settings(), reader.warnings
 
@@ -238,6 +239,7 @@ class _Reader:
         try:
             if name == "SRCFG":
                 standing = self._standing.get(index, Standing(index))
+                standing = replace(standing, where=f"{self._where}:{number}") if attribute == "HOSTLIST" else standing
                 self._standing[index] = standing_attribute(standing, attribute, value)
                 self._standing_lines.setdefault(index, {})[attribute] = number
             elif name == "SYSCFG":

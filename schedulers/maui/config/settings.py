@@ -76,8 +76,10 @@ class Standing:
     #: 0 is Sunday
     days: tuple[int, ...] = (0, 1, 2, 3, 4, 5, 6)
     depth: int = 2
-    #: intervals of units, both ends included; None: all
-    hosts: tuple[tuple[int, int], ...] | None = None
+    #: numbers, names or regular expressions, as `units_of_hosts` reads them; None: all
+    hosts: tuple[str, ...] | None = None
+    #: file and line of the hosts
+    where: str = ""
     tasks: int = 0
     units_per_task: int = 1
     #: {kind: names that are let in}

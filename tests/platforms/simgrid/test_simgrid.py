@@ -260,13 +260,14 @@ def test_the_machine_of_native_runs():
 
     assert (platform.name, platform.units) == ("my site", 5)
     assert platform.pools == (
-        Pool(name="hosts-0", nodes=3, properties={**common, "first_host": "a0", "last_host": "a2"}),
+        Pool(name="hosts-0", nodes=3, names="a[0-2]", properties={**common, "first_host": "a0", "last_host": "a2"}),
         Pool(
             name="hosts-1",
             nodes=1,
+            names="b",
             properties={**common, "speed": 1e9, "gb": "64", "first_host": "b", "last_host": "b"},
         ),
-        Pool(name="hosts-2", nodes=1, properties={**common, "first_host": "n", "last_host": "n"}),
+        Pool(name="hosts-2", nodes=1, names="n", properties={**common, "first_host": "n", "last_host": "n"}),
     )
     assert parse_platform(to_toml(platform), "back") == platform
 
