@@ -143,8 +143,8 @@ class MauiScheduler(Kept):
         code, walltime = int(self.queue.code[row]), float(self.queue.walltime[row])
         blocked = self.limits.blocked(code, job.size, walltime, self.view.now, hard=True)
         if blocked is None and self._caps:
-            room, need = self.fairshare.room(code, self.view.now), job.size * walltime
-            return f"FSTARGET leaves {max(room, 0.0):g} unit x s, the job needs {need:g}" if need > room else None
+            (room, cap), need = self.fairshare.room(code, self.view.now), job.size * walltime
+            return f"{cap} leaves {max(room, 0.0):g} unit x s, the job needs {need:g}" if need > room else None
         return None if blocked is None else str(blocked)
 
     def _follow(self, now: float) -> None:

@@ -5,13 +5,13 @@ DEFAULT; all limits of all credentials of a job must hold. Running jobs never ex
 nothing else can run.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from math import inf
 from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from pipistrelle.schedulers.maui.config.settings import KINDS, Credential, MauiSettings, Names
+from pipistrelle.schedulers.maui.config.settings import DEFAULT, KINDS, Credential, MauiSettings, Names
 from pipistrelle.schedulers.maui.limits.arrays import (
     JOB,
     NODES,
@@ -38,12 +38,13 @@ class _Usage(Struct):
 
 
 class _Limit(NamedTuple):
-    """One limit that a combination of credentials is subject to."""
+    """One limit that a combination of credentials is subject to; ``said`` is what the file calls it, with its owner."""
 
     counter: Counter
     metric: str
     soft: float
     hard: float
+    said: str
 
     def at(self, hard: bool) -> float:
         return self.hard if hard else self.soft
@@ -68,17 +69,27 @@ _SYSTEM_PER_JOB: Final = {
 
 
 class Blocked(NamedTuple):
-    """The limit that keeps a job back, for messages."""
+    """The limit that keeps a job back, for messages: whose it is, by the file, and for whom it holds."""
 
+    said: str
     counter: Counter
-    metric: str
     limit: float
     usage: float
 
     def __str__(self) -> str:
         kind, name, per, who = self.counter
-        of = f"{kind}CFG[{name}] MAX{self.metric}" if name else f"SYSCFG MAX{self.metric}"
-        return f"{of}{f'[{per}:{who}]' if per else ''}={self.limit:g}, in use: {self.usage:g}"
+        whom = [(kind, name)] if f"[{DEFAULT}]" in self.said else []
+        return f"{self.said}={self.limit:g}{_for([*whom, (per, who)])}, in use: {self.usage:g}"
+
+
+def _parameter(kind: str, name: str) -> str:
+    return f"{kind}CFG[{name}]" if name else f"{kind}CFG"
+
+
+def _for(credentials: Iterable[tuple[str | None, str | None]]) -> str:
+    """Return for whom a limit holds, in words, where the name of the limit does not say it."""
+    words = ", ".join(f"{kind.lower()} {name}" for kind, name in credentials if kind is not None)
+    return f" ({words})" if words else ""
 
 
 class Limits:
@@ -146,13 +157,15 @@ class Limits:
     def _find_ceilings(self, names: Names, limits: tuple[_Limit, ...]) -> Iterator[tuple[str, float, str]]:
         for kind, name, own, default in self._objects(names):
             for field, metric, what in _PER_JOB:
-                most = inf if own is None else getattr(own, field)
-                if most == inf and default is not None:
-                    most = getattr(default, field)
-                if most < inf:
-                    yield metric, most, f"{kind}CFG[{name}] {what}={most:g}, the job has"
+                for holder, credential in ((name, own), (DEFAULT, default)):
+                    most = inf if credential is None else getattr(credential, field)
+                    if most < inf:
+                        whom = _for([(kind, name)] if holder != name else [])
+                        yield metric, most, f"{_parameter(kind, holder)} {what}={most:g}{whom}, the job has"
+                        break
         for limit in limits:
-            yield limit.metric, limit.hard, f"{Blocked(limit.counter, limit.metric, limit.hard, 0)}, the job needs"
+            text = f"{Blocked(limit.said, limit.counter, limit.hard, 0)}, the job needs"
+            yield limit.metric, limit.hard, text
         for what, metric in _SYSTEM_PER_JOB.items():
             if (most := self._settings.number(what)) >= 0:
                 yield metric, most, f"{what}={most:g}, the job has"
@@ -161,13 +174,17 @@ class Limits:
         """Yield the limits that a combination of credentials is subject to."""
         who = dict(zip(KINDS, names, strict=True))
         for kind, name, own, default in self._objects(names):
-            mine = () if own is None else own.limits
-            limits = {(limit.metric, limit.per): limit for limit in (() if default is None else default.limits)}
-            limits |= {(limit.metric, limit.per): limit for limit in mine}
-            for limit in limits.values():
+            limits = {
+                (limit.metric, limit.per): (holder, limit)
+                for holder, credential in ((DEFAULT, default), (name, own))
+                if credential is not None
+                for limit in credential.limits
+            }
+            for holder, limit in limits.values():
                 if limit.hard != inf and (limit.per is None or who[limit.per] is not None):
-                    per_name = None if limit.per is None else who[limit.per]
-                    yield _Limit((kind, name, limit.per, per_name), limit.metric, limit.soft, limit.hard)
+                    counter = (kind, name, limit.per, None if limit.per is None else who[limit.per])
+                    said = f"{_parameter(kind, holder)} MAX{limit.metric}{f'[{limit.per}]' if limit.per else ''}"
+                    yield _Limit(counter, limit.metric, limit.soft, limit.hard, said)
 
     def _objects(self, names: Names) -> Iterator[tuple[str, str, Credential | None, Credential | None]]:
         yield "SYS", "", self._settings.system, None
@@ -217,7 +234,7 @@ class Limits:
         for limit in self._limits[code]:
             usage = self._used(limit, now)
             if usage + needs[limit.metric] > limit.at(hard):
-                return Blocked(limit.counter, limit.metric, limit.at(hard), usage)
+                return Blocked(limit.said, limit.counter, limit.at(hard), usage)
         return None
 
     def never(self, code: int, size: int, walltime: float) -> str | None:

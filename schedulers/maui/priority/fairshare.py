@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pipistrelle.protocol.base.state import Kept
-from pipistrelle.schedulers.maui.config.settings import KINDS, Credential, MauiSettings, TargetMode
+from pipistrelle.schedulers.maui.config.settings import DEFAULT, KINDS, Credential, MauiSettings, TargetMode
 from pipistrelle.schedulers.maui.priority.credentials import Credentials
 from pipistrelle.schedulers.maui.waiting import Bools, Floats, longer
 
@@ -207,13 +207,15 @@ class Fairshare(Kept):
         names = self._credentials.names[index]
         counters.grow(len(names))
         if len(counters.targets.values) < len(names):
-            counters.targets = _Targets.of([self._target(KINDS[index], name) for name in names])
+            counters.targets = _Targets.of([self._target(KINDS[index], name)[1] for name in names])
         return counters
 
-    def _target(self, kind: str, name: str) -> Credential:
-        """Return the attributes whose target a name has: its own, else those of DEFAULT."""
+    def _target(self, kind: str, name: str) -> tuple[str, Credential]:
+        """Return the attributes whose target a name has, and whose they are: its own, else those of DEFAULT."""
         own = self._settings.own(kind, name)
-        return own if own is not None and own.target else self._settings.default(kind) or Credential()
+        if own is not None and own.target:
+            return name, own
+        return DEFAULT, self._settings.default(kind) or Credential()
 
     @property
     def has_caps(self) -> bool:
@@ -249,7 +251,15 @@ class Fairshare(Kept):
             found.append((room, growth))
         return found
 
-    def room(self, code: int, now: float) -> float:
-        """Return how many unit x s a new job of this combination may have, by the caps; inf without any."""
-        numbers = self._credentials.parts[code]
-        return min(float(room[number]) for (room, _), number in zip(self.rooms(now), numbers, strict=True))
+    def room(self, code: int, now: float) -> tuple[float, str]:
+        """Return how many unit x s a new job of this combination may have by the caps, and the cap that says so.
+
+        Without any it is inf.
+        """
+        numbers, names = self._credentials.parts[code], self._credentials.combinations[code]
+        rooms = [float(room[number]) for (room, _), number in zip(self.rooms(now), numbers, strict=True)]
+        least = min(range(len(rooms)), key=rooms.__getitem__)
+        kind, name = KINDS[least], names[least] or DEFAULT
+        holder, credential = self._target(kind, name)
+        whom = f" ({kind.lower()} {name})" if holder != name else ""
+        return rooms[least], f"{kind}CFG[{holder}] FSTARGET={credential.target:g}{credential.mode.value}{whom}"

@@ -101,8 +101,10 @@ def test_the_manuals_example_of_deltas() -> None:
     assert fair.factors("GROUP", 100.0).tolist() == [0.0]
     assert fair.factors("ACCOUNT", 100.0).tolist() == [-20.0]
     assert fair.factors("QOS", 100.0).tolist() == [0.0, 0.0]
-    assert fair.room(capped, 100.0) == pytest.approx(0.2 * 10000 - 500)
-    assert fair.room(mine, 100.0) == inf
+    room, cap = fair.room(capped, 100.0)
+    assert room == pytest.approx(0.2 * 10000 - 500)
+    assert cap == "USERCFG[capped] FSTARGET=20%"
+    assert fair.room(mine, 100.0)[0] == inf
     assert fair.has_caps
 
 
@@ -121,7 +123,7 @@ def test_without_policy_or_usage_nothing_is_counted() -> None:
         fair, credentials = fairshare(text)
         code = credentials.code(user("ann"))
         assert fair.factors("USER", 5.0).tolist() == [0.0]
-        assert fair.room(code, 5.0) == inf
+        assert fair.room(code, 5.0)[0] == inf
 
 
 def test_a_long_pause_empties_all_windows() -> None:

@@ -51,7 +51,7 @@ def test_table_1_of_the_paper_limits_a_class_and_each_user_in_it(make) -> None:
     limits.started(job(100, 6), ann, 60.0)
 
     assert limits.allowed(queue, 0.0, hard=True).tolist() == [False, False, True]
-    assert str(limits.blocked(ann, 3, 60.0, 0.0, hard=True)) == "CLASSCFG[qexp] MAXNODE[USER:ann]=8, in use: 6"
+    assert str(limits.blocked(ann, 3, 60.0, 0.0, hard=True)) == "CLASSCFG[qexp] MAXNODE[USER]=8 (user ann), in use: 6"
     assert limits.blocked(ann, 2, 60.0, 0.0, hard=True) is None
     for number in range(3):
         limits.started(job(number, 8), credentials.code(names(f"u{number}", "qexp")), 60.0)
@@ -133,7 +133,10 @@ def test_maxijob_looks_at_the_first_of_each_credential(make) -> None:
     ("text", "part"),
     [
         ("CLASSCFG[c] MAXNODEPERJOB=3", "CLASSCFG[c] MAXNODEPERJOB=3, the job has 4"),
-        ("CLASSCFG[DEFAULT] MAX.WCLIMIT=30", "MAX.WCLIMIT=30"),
+        ("CLASSCFG[DEFAULT] MAX.WCLIMIT=30", "CLASSCFG[DEFAULT] MAX.WCLIMIT=30 (class c), the job has 60"),
+        ("USERCFG[DEFAULT] MAXPROC=2,3", "USERCFG[DEFAULT] MAXPROC=3 (user ann), in use: 0, the job needs 4"),
+        ("CLASSCFG[DEFAULT] MAXPROCPERUSER=3", "CLASSCFG[DEFAULT] MAXPROC[USER]=3 (class c, user ann), in use: 0"),
+        ("SYSCFG MAXPROC=3", "SYSCFG MAXPROC=3, in use: 0"),
         ("CLASSCFG[c] MAXPROC=3", "CLASSCFG[c] MAXPROC=3"),
         ("SYSTEMMAXPROCPERJOB 3", "SYSTEMMAXPROCPERJOB=3"),
         ("SYSTEMMAXJOBWALLTIME 59", "SYSTEMMAXJOBWALLTIME=59"),

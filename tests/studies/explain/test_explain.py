@@ -377,3 +377,21 @@ def test_a_run_that_was_killed_is_read_as_far_as_it_came(case):
     assert list(files.starts) == ["w0!1", "w0!3", "w0!2"]
     assert files.summary is None
     assert "incomplete" in run.explained(2).remarks[-1]
+
+
+@pytest.mark.parametrize(
+    ("text", "detail"),
+    [
+        ("USERCFG[DEFAULT] MAXJOB=1", "USERCFG[DEFAULT] MAXJOB=1 (user ann), in use: 1"),
+        (
+            "FSPOLICY DEDICATEDPS\nFSDEPTH 1\nFSINTERVAL 1000\nUSERCFG[DEFAULT] FSTARGET=900^",
+            "USERCFG[DEFAULT] FSTARGET=900^ (user ann) leaves 892 unit x s, the job needs 895",
+        ),
+    ],
+)
+def test_the_parameter_that_holds_is_named(case, text, detail):
+    """That of DEFAULT is, with whose limit it is, not one that stands nowhere in the file."""
+    jobs = (job(0, 8, 100, user="ann"), job(1, 5, 179, user="ann"))
+    found = case(jobs, lambda: MauiPolicy(parse_maui_config(text)[0]), nodes(16)).explained(2)
+
+    assert found.timeline[0].detail == detail
