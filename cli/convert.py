@@ -53,8 +53,10 @@ def command(
         from pipistrelle.traces.clean import clean
 
         workload, dropped = clean(workload, workload.machine_size)
-        for reason, count in dropped.items():
-            click.echo(f"{counted(count, 'job')} left out: {reason}")
+    else:
+        dropped = workload.left_out
+    for reason, count in dropped.items():
+        click.echo(f"{counted(count, 'job')} left out: {reason}")
     if renumber:
         from pipistrelle.traces.logs.dependencies import renumber as renumbered
 

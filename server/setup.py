@@ -14,7 +14,7 @@ from pipistrelle.server.engine.dependencies import Condition, conditions_of, dep
 from pipistrelle.server.errors import SetupError
 from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.traces.batsim.profiles import Composed, communicates
-from pipistrelle.traces.clean import clean
+from pipistrelle.traces.clean import NO_REQUEST, REQUEST_HINT, clean, lacks_requests
 from pipistrelle.traces.logs.labels import named_column
 from pipistrelle.traces.resilience import NONE, Resilience
 from pipistrelle.traces.workload import Workload
@@ -90,6 +90,13 @@ class Setup:
         kept: dict[str, Workload] = {}
         dropped: dict[str, int] = {}
         for number, workload in enumerate(workloads):
+            if lacks_requests(workload):
+                raise SetupError(
+                    f"{NO_REQUEST}, and schedulers need them",
+                    where=workload.source,
+                    expected="field 9 (SWF), walltime (JSON)",
+                    hint=f"{REQUEST_HINT}.",
+                )
             size = None if batsim is not None else platform.units
             # A workload of Batsim's follows Batsim's rules, under either dialect.
             own = workload.job_json is not None

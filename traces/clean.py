@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -9,13 +10,14 @@ from pipistrelle.protocol.base.errors import quoted
 from pipistrelle.traces.errors import TraceError, counted
 from pipistrelle.traces.workload import Ints, Workload
 
+NO_SUBMIT = "submit time missing"
 NO_RUNTIME = "run time zero or missing"
 NO_WALLTIME = "requested time zero or missing"
 NO_SIZE = "no size"
 TOO_LARGE = "larger than the machine"
 
 #: Every reason for dropping a job, in the order in which they are tried: a job counts under its first.
-REASONS = (NO_RUNTIME, NO_WALLTIME, NO_SIZE, TOO_LARGE)
+REASONS = (NO_SUBMIT, NO_RUNTIME, NO_WALLTIME, NO_SIZE, TOO_LARGE)
 
 _NUMERIC = re.compile(r"[0-9]{1,18}")  # 18 digits always fit an int64
 
@@ -26,13 +28,14 @@ def clean(
     """Return the jobs that can run on `machine_size` units, by (submit time, id), and how many were dropped, and why.
 
     Dropped are, each under the first reason that holds: jobs with a run time <= 0, with a requested time <= 0, with
-    a size <= 0, and with a size above `machine_size` (None: no such limit). The counts have the reasons of `REASONS`
+    a size <= 0, and with a size above `machine_size` (None: no such limit). Jobs that the reader has left out already,
+    as those without a submit time, are counted among them. The counts have the reasons of `REASONS`
     as keys, in that order; a reason without jobs is absent. Ids compare as numbers when all of them are numbers,
     else as text; with `ids_as_text` always as text, as Batsim compares them (``10`` comes before ``9``). A run time
     that only the hosts can tell, NaN, is no reason to drop a job.
     """
     keep = np.ones(len(workload), dtype=np.bool_)
-    dropped: dict[str, int] = {}
+    dropped = dict(workload.left_out)
     rules = [
         (NO_RUNTIME, workload.runtime <= 0),
         (NO_WALLTIME, workload.walltime <= 0),
@@ -47,7 +50,17 @@ def clean(
         keep &= ~bad
     kept = np.flatnonzero(keep)
     ranks = _id_ranks([workload.ids[row] for row in kept.tolist()], ids_as_text)
-    return workload.select(kept[np.lexsort((ranks, workload.submit[kept]))]), dropped
+    return replace(workload.select(kept[np.lexsort((ranks, workload.submit[kept]))]), left_out={}), dropped
+
+
+#: what is said of a workload in which no job has a requested time, and what helps
+NO_REQUEST = "no job has a requested time"
+REQUEST_HINT = "--transform 'scale --walltime 100%' takes run times as requests, 'scale --walltime 24h' a day for all"
+
+
+def lacks_requests(workload: Workload) -> bool:
+    """Tell whether no job has a requested time, which in some logs was never kept."""
+    return len(workload) > 0 and not np.any(workload.walltime > 0)
 
 
 def count_overruns(workload: Workload) -> int:

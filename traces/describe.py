@@ -3,7 +3,7 @@
 import numpy as np
 
 from pipistrelle.protocol.base.lengths import date_text
-from pipistrelle.traces.clean import clean, count_overruns
+from pipistrelle.traces.clean import NO_REQUEST, REQUEST_HINT, clean, count_overruns, lacks_requests
 from pipistrelle.traces.logs.labels import dependency_column
 from pipistrelle.traces.workload import Floats, Ints, Workload, decimal_text, label_column
 
@@ -29,7 +29,8 @@ def describe(workload: Workload) -> list[tuple[str, str]]:
         ("dropped", f"{total:,} ({reasons})" if total else "none"),
     ]
     if not len(kept):
-        return [*facts, ("simulated", "no job is left")]
+        advice = f": {NO_REQUEST}; {REQUEST_HINT}" if lacks_requests(workload) else ""
+        return [*facts, ("simulated", f"no job is left{advice}")]
     facts += [
         ("simulated", f"{len(kept):,} jobs"),
         ("span", _span_text(kept)),

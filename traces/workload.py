@@ -101,6 +101,8 @@ class Workload:
         the machine's time zone, e.g. ``Europe/Stockholm``, or None.
     header
         the file's header, by directive; a repeated directive's lines are joined by newlines.
+    left_out
+        how many jobs of the file its reader left out, by reason; `clean` counts them among those that cannot run.
 
     Raises
     ------
@@ -127,6 +129,7 @@ class Workload:
     timezone: str | None = None
     header: dict[str, str] = field(default_factory=dict)
     format: str = ""
+    left_out: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         count = len(self.ids)

@@ -78,6 +78,8 @@ class StepCommand(click.Command):
         refuse_overwriting([name for context in contexts for name in _sources(context)], outputs)
         first, *others = _sources(ctx)
         workload = load_workload(first, sort=ctx.params["sort"])
+        for reason, count in workload.left_out.items():
+            click.echo(f"{counted(count, 'job')} left out: {reason}")
         words = []
         for context in contexts:
             before = len(workload)

@@ -1,6 +1,7 @@
 """What a user can get wrong in files, names and options: one message with place, rule and next step; exit code 2."""
 
 import gzip
+import json
 import lzma
 
 import pytest
@@ -200,3 +201,21 @@ def test_a_second_workload_or_platform_is_refused(shell, command, option):
     shell.run(command, option, "demo", option, "seven-jobs", "--out", "out").failed(2, option, "given 2 times")
 
     assert not (shell.folder / "out").exists()
+
+
+def test_a_log_without_requested_times(shell):
+    """A run says at once that no job asked for a time, and what it names as a help makes it run."""
+    lines = [f"{number} {number * 9} -1 100 2 -1 -1 2 -1 -1 1 1 1 -1 -1 -1 -1 -1\n" for number in (1, 2)]
+    shell.write("par.swf", "; MaxProcs: 4\n" + "".join(lines) + GOOD.replace("1 0", "3 -1", 1).replace("200", "-1"))
+    failed = shell.run("run", "-w", "par.swf", "--in-process")
+    failed.failed(2)
+    for fragment in ("par.swf", "no job has a requested time", "--transform 'scale --walltime 100%'"):
+        assert fragment in failed.err
+    assert "no job has a requested time" in shell.run("validate", "par.swf").ok().out
+    done = shell.run("run", "-w", "par.swf", "--in-process", "--transform", "scale --walltime 100%", "-o", "out").ok()
+    assert "submit time missing" in done.out
+    summary = json.loads((shell.folder / "out" / "out_summary.json").read_text())
+    assert (summary["jobs"], summary["dropped"]) == (2, {"submit time missing": 1})
+    done = shell.run("convert", "par.swf", "par.json.gz", "--clean")
+    assert "no jobs to write" in done.err
+    assert "1 job left out: submit time missing" in shell.run("convert", "par.swf", "other.swf").ok().out

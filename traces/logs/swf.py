@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipistrelle.protocol.base.errors import quoted
-from pipistrelle.traces.clean import require_ids, require_runtimes
+from pipistrelle.traces.clean import NO_SUBMIT, require_ids, require_runtimes
 from pipistrelle.traces.errors import TraceError, line_fault
 from pipistrelle.traces.files import PathText, binary_file, trace_name
 from pipistrelle.traces.logs.swf_numbers import numbered
@@ -64,7 +64,8 @@ def parse_swf(stream: io.BufferedReader, path: PathText, *, sort: bool = False) 
     """Return the workload that `stream` holds; `path` serves for its name and for messages.
 
     Jobs keep the file's order, which must be that of submit times; with `sort` any order is taken and jobs are
-    sorted by submit time, equal ones as in the file. Size is field 8, or field 5 where field 8 is missing.
+    sorted by submit time, equal ones as in the file. Size is field 8, or field 5 where field 8 is missing. Jobs whose
+    submit time is -1, the format's sign for "missing", are left out and counted.
 
     Raises
     ------
@@ -163,7 +164,7 @@ class _Reader:
             return self._fault("is too large", number, index, f"at most {decimal_text(LARGEST)}", text)
         if FIELDS[index].whole and not value.is_integer():
             return self._fault("is not a whole number", number, index, expected, text)
-        if index in _NOT_NEGATIVE and value < 0:
+        if index in _NOT_NEGATIVE and value < 0 and (index == _JOB or value != -1):
             return self._fault("is negative", number, index, expected, text)
         return None
 
@@ -201,8 +202,14 @@ class _Reader:
         jobs = self._take(_JOB).astype(np.int64)
         self._check_unique(jobs, lines)
         submit = self._take(_SUBMIT)
+        told = np.flatnonzero(submit >= 0)
+        missing = submit.size - told.size
+        if not told.size:
+            raise TraceError(
+                "no job has a submit time", where=self.where, expected="field 2 in seconds, -1 where it is missing"
+            )
         if not sort:
-            self._check_order(submit, lines)
+            self._check_order(submit[told], lines[told])
         runtime, walltime = self._take(_RUNTIME), self._take(_WALLTIME)
         requested = self._take(_REQUESTED).astype(np.int64)
         allocated = self.parts[_ALLOCATED]
@@ -235,8 +242,11 @@ class _Reader:
             timezone=header.get("TimeZoneString") or None,
             header=header,
             format=FORMAT,
+            left_out={NO_SUBMIT: missing} if missing else {},
         )
-        return workload.select(np.argsort(submit, kind="stable")) if sort else workload
+        if sort:
+            return workload.select(told[np.argsort(submit[told], kind="stable")])
+        return workload.select(told) if missing else workload
 
     def _check_unique(self, jobs: Ints, lines: Ints) -> None:
         values, first = np.unique(jobs, return_index=True)
@@ -274,7 +284,8 @@ def _acceptable(values: Floats) -> bool:
     return bool(
         np.all(np.abs(values) <= LARGEST)
         and np.array_equal(whole, np.floor(whole))
-        and np.all(values[:, _NOT_NEGATIVE] >= 0)
+        and np.all(values[:, _JOB] >= 0)
+        and np.all((values[:, _SUBMIT] >= 0) | (values[:, _SUBMIT] == -1))
     )
 
 

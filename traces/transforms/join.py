@@ -1,5 +1,6 @@
 """Several workloads as one, and one workload several times. Pure functions."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
@@ -74,6 +75,7 @@ def merge(workloads: Sequence[Workload], align: Align = "zero", *, apart: bool =
         epoch=epoch,
         timezone=first.timezone if len(zones) == 1 else None,
         header=header,
+        left_out=dict(sum((Counter(workload.left_out) for workload in workloads), Counter())),
         format=first.format if all(workload.format == first.format for workload in workloads) else "",
     )
     return recounted(joined, moved=True)

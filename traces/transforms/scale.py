@@ -9,7 +9,7 @@ import numpy as np
 from pipistrelle.protocol.base.errors import quoted
 from pipistrelle.traces.batsim.profiles import Composed, Delay, Profile, ranks_of, runtime_of
 from pipistrelle.traces.batsim.text import with_members
-from pipistrelle.traces.clean import clean
+from pipistrelle.traces.clean import clean, lacks_requests
 from pipistrelle.traces.describe import offered_load
 from pipistrelle.traces.errors import TraceError, out_of_range
 from pipistrelle.traces.transforms.cut import changed, recounted
@@ -54,7 +54,8 @@ def scale_to_load(workload: Workload, load: float, units: int | None = None) -> 
         raise TraceError(
             "the workload has no load that could be scaled",
             where=workload.name,
-            expected="jobs with run times, submitted at more than one time",
+            expected="jobs with run times and requested times, submitted at more than one time",
+            hint="'scale --walltime 100%' takes run times as requests." if lacks_requests(workload) else None,
         )
     return scale_arrivals(workload, now / load)
 

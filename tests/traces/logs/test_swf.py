@@ -11,9 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pipistrelle.traces.clean import NO_SUBMIT, clean
 from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.load import load, save
 from pipistrelle.traces.logs.swf import FIELDS
+from pipistrelle.traces.transforms.join import merge
 from pipistrelle.traces.workload import Workload
 
 SHARED_FOLDER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -55,6 +57,30 @@ def test_every_field(tmp_path):
         "requested_memory": [2048, -1],
         "think_time": [60, -1],
     }
+
+
+def test_jobs_without_submit_time(tmp_path, job_line):
+    """Jobs whose submit time is missing are left out and counted once, also by `clean`, copies and sorted logs."""
+    path = tmp_path / "log.swf"
+    lines = [job_line({1: job, 2: submit}) for job, submit in ((1, 7), (2, -1), (3, 5), (4, -1))]
+    with pytest.raises(TraceError, match=r"log\.swf, line 3, field 2.*is negative"):
+        load(_written(path, [lines[0], lines[1], job_line({1: 3, 2: -2})]))
+    with pytest.raises(TraceError, match="are not in the order"):
+        load(_written(path, lines))
+    log = load(_written(path, lines), sort=True)
+    assert (log.ids, log.submit.tolist(), log.left_out) == (["3", "1"], [5, 7], {NO_SUBMIT: 2})
+    assert load(_written(path, lines[:2])).left_out == {NO_SUBMIT: 1}
+    cleaned, dropped = clean(log, None)
+    assert (cleaned.ids, dropped, clean(cleaned, None)[1]) == (["3", "1"], {NO_SUBMIT: 2}, {})
+    assert clean(log, 0)[1] == {NO_SUBMIT: 2, "larger than the machine": 2}
+    assert merge([log, log]).left_out == {NO_SUBMIT: 4}
+    with pytest.raises(TraceError, match="no job has a submit time"):
+        load(_written(path, lines[1:2]))
+
+
+def _written(path: Path, lines: list[str]) -> Path:
+    path.write_text("".join(lines))
+    return path
 
 
 @pytest.mark.parametrize(
