@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from pipistrelle.cli.console import import_numpy
 from pipistrelle.cli.guard import FilledPath, refuse_overwriting
-from pipistrelle.cli.options.files import reading_options
+from pipistrelle.cli.options.files import reading_options, strict_option
 from pipistrelle.traces.logs.kinds import Units
 
 if TYPE_CHECKING:
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 @click.argument("target", metavar="OUT", type=FilledPath(path_type=Path, dir_okay=False))
 @reading_options
 @click.option("--clean", "cleaned", is_flag=True, help="Leave out the jobs that cannot run, and say how many and why.")
+@strict_option
 @click.option("--renumber", is_flag=True, help="Give the jobs the ids 1, 2, ... by submit time; dependencies follow.")
 def command(
     sources: Sequence[str],
     target: Path,
     sort: bool,
     cleaned: bool,
-    units: Units,
-    timezone: str | None,
     renumber: bool,
+    **reading: Any,
 ) -> None:
     """Convert the workload IN to OUT: .swf, .json, .sacct or .maui, also with .gz or .xz.
 
@@ -38,20 +38,21 @@ def command(
     """
     import_numpy()
     # Here and below, not above: help needs none of these.
+    from pipistrelle.traces.clean import clean, faults_text
     from pipistrelle.traces.errors import counted
     from pipistrelle.traces.load import not_kept, save
     from pipistrelle.traces.logs.maui_nodes import is_resource_trace
 
     refuse_overwriting(sources, [target])
     if len(sources) == 1 and target.suffix == ".toml" and is_resource_trace(sources[0]):
-        if sort or cleaned or renumber or timezone is not None:
+        if sort or cleaned or renumber or any(value for name, value in reading.items() if name != "units"):
             raise click.UsageError("a resource trace has no jobs: only --units goes with it.")
-        _convert_machine(sources[0], target, units)
+        _convert_machine(sources[0], target, reading["units"])
         return
-    workload = _read(sources, sort=sort, units=units, timezone=timezone)
+    workload = _read(sources, sort=sort, **reading)
+    if (said := faults_text(workload)) is not None:
+        click.echo(said)
     if cleaned:
-        from pipistrelle.traces.clean import clean
-
         workload, dropped = clean(workload, workload.machine_size)
     else:
         dropped = workload.left_out
@@ -68,7 +69,7 @@ def command(
     click.echo(f"{counted(len(workload), 'job')} written to {target}")
 
 
-def _read(sources: Sequence[str], *, sort: bool, units: Units, timezone: str | None) -> "Workload":
+def _read(sources: Sequence[str], *, sort: bool, **reading: Any) -> "Workload":
     from pipistrelle.studies.inputs.named import load_workload, require_text
     from pipistrelle.traces.load import load_parts
 
@@ -77,8 +78,8 @@ def _read(sources: Sequence[str], *, sort: bool, units: Units, timezone: str | N
             raise click.UsageError("--sort goes with a single SWF log.")
         for name in sources:
             require_text(name)
-        return load_parts([Path(name) for name in sources], units=units, timezone=timezone)
-    return load_workload(sources[0], sort=sort, units=units, timezone=timezone)
+        return load_parts([Path(name) for name in sources], **reading)
+    return load_workload(sources[0], sort=sort, **reading)
 
 
 def _convert_machine(source: str, target: Path, units: Units) -> None:

@@ -3,11 +3,12 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
 from pipistrelle.cli.console import print_error, print_facts
-from pipistrelle.cli.options.files import reading_options
+from pipistrelle.cli.options.files import reading_options, strict_option
 from pipistrelle.platforms import catalogue as platforms
 from pipistrelle.platforms.classes import JobClass
 from pipistrelle.platforms.describe import describe as describe_pools
@@ -27,7 +28,6 @@ from pipistrelle.traces.describe import describe as describe_workload
 from pipistrelle.traces.files import trace_name
 from pipistrelle.traces.load import load
 from pipistrelle.traces.logs.haizea import is_lease_trace
-from pipistrelle.traces.logs.kinds import Units
 from pipistrelle.traces.logs.maui_nodes import is_resource_trace, read_maui_resources
 from pipistrelle.traces.workload import decimal_text
 
@@ -35,7 +35,8 @@ from pipistrelle.traces.workload import decimal_text
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE|NAME...")
 @reading_options
-def command(files: Sequence[str], sort: bool, units: Units, timezone: str | None) -> int:
+@strict_option
+def command(files: Sequence[str], sort: bool, **reading: Any) -> int:
     """Say what each FILE is, what is in it, and what is wrong with it.
 
     Knows platforms (TOML, SimGrid's XML, Maui's resource traces) and workloads (SWF, Batsim's JSON, logs of PBS, Slurm
@@ -47,7 +48,7 @@ def command(files: Sequence[str], sort: bool, units: Units, timezone: str | None
         try:
             facts, read_as_log = _bundled(name), False
             if not facts:
-                facts, read_as_log = _facts(Path(name), sort=sort, units=units, timezone=timezone)
+                facts, read_as_log = _facts(Path(name), sort=sort, **reading)
         except PipistrelleError as error:
             wrong += 1
             print_error(error)
@@ -55,8 +56,10 @@ def command(files: Sequence[str], sort: bool, units: Units, timezone: str | None
         logs += read_as_log
         click.echo(f"{name}: valid")
         print_facts(facts, "  ")
-    if (units != "nodes" or timezone is not None) and not logs and not wrong:
-        raise click.UsageError("--units and --timezone say how to read a centre's log, and none is there.")
+    if any(value not in (None, False, "nodes") for value in reading.values()) and not logs and not wrong:
+        raise click.UsageError(
+            "--units, --timezone, --columns and --strict say how to read a centre's log, and none is there."
+        )
     return PipistrelleError.exit_code if wrong else 0
 
 
@@ -72,7 +75,7 @@ def _bundled(name: str) -> list[tuple[str, str]]:
     return [*machine, *jobs]
 
 
-def _facts(path: Path, *, sort: bool, units: Units, timezone: str | None) -> tuple[list[tuple[str, str]], bool]:
+def _facts(path: Path, *, sort: bool, **reading: Any) -> tuple[list[tuple[str, str]], bool]:
     """Return what there is to say of a file, and whether it is a centre's log."""
     if (spec := find_spec(path)) is not None:
         return _run_facts(spec), False
@@ -82,8 +85,10 @@ def _facts(path: Path, *, sort: bool, units: Units, timezone: str | None) -> tup
             return describe_simgrid(machine), False
         return describe_platform(machine), False
     if is_resource_trace(path):
-        return describe_platform(maui_platform(read_maui_resources(path), trace_name(path), units=units)), True
-    workload = load(path, sort=sort, units=units, timezone=timezone)
+        return describe_platform(
+            maui_platform(read_maui_resources(path), trace_name(path), units=reading["units"])
+        ), True
+    workload = load(path, sort=sort, **reading)
     return describe_workload(workload), is_log(workload)
 
 

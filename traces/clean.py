@@ -10,6 +10,7 @@ from pipistrelle.protocol.base.errors import quoted
 from pipistrelle.traces.errors import TraceError, counted
 from pipistrelle.traces.workload import Ints, Workload
 
+BAD_RECORD = "record that cannot be read"
 NO_SUBMIT = "submit time missing"
 NO_RUNTIME = "run time zero or missing"
 NO_WALLTIME = "requested time zero or missing"
@@ -17,7 +18,9 @@ NO_SIZE = "no size"
 TOO_LARGE = "larger than the machine"
 
 #: Every reason for dropping a job, in the order in which they are tried: a job counts under its first.
-REASONS = (NO_SUBMIT, NO_RUNTIME, NO_WALLTIME, NO_SIZE, TOO_LARGE)
+REASONS = (BAD_RECORD, NO_SUBMIT, NO_RUNTIME, NO_WALLTIME, NO_SIZE, TOO_LARGE)
+
+_MOST_FAULTS = 3  # of which the message is shown
 
 _NUMERIC = re.compile(r"[0-9]{1,18}")  # 18 digits always fit an int64
 
@@ -50,12 +53,22 @@ def clean(
         keep &= ~bad
     kept = np.flatnonzero(keep)
     ranks = _id_ranks([workload.ids[row] for row in kept.tolist()], ids_as_text)
-    return replace(workload.select(kept[np.lexsort((ranks, workload.submit[kept]))]), left_out={}), dropped
+    return replace(workload.select(kept[np.lexsort((ranks, workload.submit[kept]))]), left_out={}, faults=()), dropped
 
 
 #: what is said of a workload in which no job has a requested time, and what helps
 NO_REQUEST = "no job has a requested time"
 REQUEST_HINT = "--transform 'scale --walltime 100%' takes run times as requests, 'scale --walltime 24h' a day for all"
+
+
+def faults_text(workload: Workload) -> str | None:
+    """Return what is to be said of records that cannot be read: how many, and the first with their lines."""
+    if not workload.faults:
+        return None
+    shown = " ".join(workload.faults[:_MOST_FAULTS])
+    more = len(workload.faults) - _MOST_FAULTS
+    rest = f" And {more:,} more." if more > 0 else ""
+    return f"{counted(len(workload.faults), 'record')} of {workload.source} left out: {shown}{rest}"
 
 
 def lacks_requests(workload: Workload) -> bool:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from pipistrelle.protocol.base.lengths import date_text
-from pipistrelle.traces.clean import NO_REQUEST, REQUEST_HINT, clean, count_overruns, lacks_requests
+from pipistrelle.traces.clean import NO_REQUEST, REQUEST_HINT, clean, count_overruns, faults_text, lacks_requests
 from pipistrelle.traces.logs.labels import dependency_column
 from pipistrelle.traces.workload import Floats, Ints, Workload, decimal_text, label_column
 
@@ -27,6 +27,7 @@ def describe(workload: Workload) -> list[tuple[str, str]]:
         ("machine", "unknown" if workload.machine_size is None else f"{workload.machine_size:,} units"),
         ("time zone", workload.timezone or "unknown"),
         ("dropped", f"{total:,} ({reasons})" if total else "none"),
+        *([("left out", said)] if (said := faults_text(workload)) is not None else []),
     ]
     if not len(kept):
         advice = f": {NO_REQUEST}; {REQUEST_HINT}" if lacks_requests(workload) else ""

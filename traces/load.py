@@ -55,7 +55,15 @@ _KEPT = {
 _STANDS_FOR = {"preceding": "dependency", "status": "state"}
 
 
-def load(path: PathText, *, sort: bool = False, units: Units = "nodes", timezone: str | None = None) -> Workload:
+def load(
+    path: PathText,
+    *,
+    sort: bool = False,
+    units: Units = "nodes",
+    timezone: str | None = None,
+    columns: str | None = None,
+    strict: bool = False,
+) -> Workload:
     """Read a workload, plain or compressed; its content says in which format it is.
 
     Parameters
@@ -66,16 +74,20 @@ def load(path: PathText, *, sort: bool = False, units: Units = "nodes", timezone
         what sizes count in a centre's log that has both: ``nodes`` or ``processors``.
     timezone
         the zone of such a log's clock, e.g. ``Europe/Prague``; None: UTC.
+    columns
+        the names of the columns of what sacct printed without a header, separated by commas.
+    strict
+        a record of PBS's that cannot be read ends the reading; else it is left out, see `Workload.faults`.
 
     Raises
     ------
     TraceError
         if the file cannot be read or breaks a rule of its format; the message says where and what to do.
     """
-    options = LogOptions(units, timezone)
+    options = LogOptions(units, timezone, columns, strict)
     options.zone()
     with open_trace(path) as stream:
-        kind = kind_of(stream.peek())
+        kind = kind_of(stream.peek(), columns=columns is not None)
         if kind == "batsim":
             return parse_batsim(stream.read(), path)
         if kind == "swf":
@@ -90,23 +102,30 @@ def load(path: PathText, *, sort: bool = False, units: Units = "nodes", timezone
         return _LOGS[kind].parse(stream, path, options)
 
 
-def load_parts(paths: Sequence[PathText], *, units: Units = "nodes", timezone: str | None = None) -> Workload:
+def load_parts(
+    paths: Sequence[PathText],
+    *,
+    units: Units = "nodes",
+    timezone: str | None = None,
+    columns: str | None = None,
+    strict: bool = False,
+) -> Workload:
     """Read one log that is in several files, in the order of time, such as the days of PBS accounting.
 
     PBS accounting and what sacct prints may be. A job may begin in one file and end in a later one. The workload has
-    the first file's name. `units` and `timezone` are as with `load`.
+    the first file's name. The other parameters are as with `load`.
 
     Raises
     ------
     TraceError
         if a file cannot be read or breaks a rule of its format, or is of another one.
     """
-    options = LogOptions(units, timezone)
+    options = LogOptions(units, timezone, columns, strict)
     first = ""
     log: JobLog | None = None
     for path in paths:
         with open_trace(path) as stream:
-            kind = kind_of(stream.peek())
+            kind = kind_of(stream.peek(), columns=columns is not None)
             if not first:
                 first = kind
                 log = _LOGS[kind](options) if kind in _LOGS and _LOGS[kind].in_parts else None

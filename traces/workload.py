@@ -103,6 +103,8 @@ class Workload:
         the file's header, by directive; a repeated directive's lines are joined by newlines.
     left_out
         how many jobs of the file its reader left out, by reason; `clean` counts them among those that cannot run.
+    faults
+        the messages of records that could not be read and were left out, each with its line.
 
     Raises
     ------
@@ -130,6 +132,7 @@ class Workload:
     header: dict[str, str] = field(default_factory=dict)
     format: str = ""
     left_out: dict[str, int] = field(default_factory=dict)
+    faults: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         count = len(self.ids)

@@ -17,8 +17,10 @@ _READING: Final = {
     "sort": "Accept an SWF log whose submit times are not ascending, and sort it.",
     "units": "What sizes count in a log of PBS, Slurm or Maui.",
     "timezone": "ZONE\tZone of such a log's clock, as Europe/Prague; default: UTC.",
+    "columns": "NAMES\tColumns of what sacct printed without a header: JobID,Submit,Elapsed,...",
 }
 reading_options: Final = added(options_of(RunSpec, _READING))
+strict_option: Final = added(options_of(RunSpec, {"strict": "Refuse a log of PBS with a record that cannot be read."}))
 sort_option: Final = added(options_of(RunSpec, {"sort": _READING["sort"]}))
 
 

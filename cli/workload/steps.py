@@ -12,6 +12,7 @@ from pipistrelle.cli.options.files import output_option, sort_option
 from pipistrelle.protocol.base.errors import did_you_mean, printable
 from pipistrelle.studies.inputs.named import load_workload
 from pipistrelle.studies.workloads.steps import AnyStep, Merge
+from pipistrelle.traces.clean import faults_text
 from pipistrelle.traces.errors import counted
 from pipistrelle.traces.load import not_kept, save
 from pipistrelle.traces.workload import Workload
@@ -80,6 +81,8 @@ class StepCommand(click.Command):
         workload = load_workload(first, sort=ctx.params["sort"])
         for reason, count in workload.left_out.items():
             click.echo(f"{counted(count, 'job')} left out: {reason}")
+        if (said := faults_text(workload)) is not None:
+            click.echo(said)
         words = []
         for context in contexts:
             before = len(workload)

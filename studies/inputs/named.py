@@ -14,6 +14,7 @@ from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean
 from pipistrelle.traces import catalogue as workloads
 from pipistrelle.traces.load import load
 from pipistrelle.traces.logs.kinds import Units
+from pipistrelle.traces.logs.sacct import SacctLog
 from pipistrelle.traces.workload import Workload
 
 if TYPE_CHECKING:
@@ -123,11 +124,19 @@ def is_platform(name: str) -> bool:
         return False
 
 
-def load_workload(name: str, *, sort: bool = False, units: Units = "nodes", timezone: str | None = None) -> Workload:
+def load_workload(
+    name: str,
+    *,
+    sort: bool = False,
+    units: Units = "nodes",
+    timezone: str | None = None,
+    columns: str | None = None,
+    strict: bool = False,
+) -> Workload:
     """Return the bundled workload of this name, or the one in a file, of any format that `pipistrelle convert` reads.
 
-    ``sort`` accepts a log whose submit times are not ascending; ``units`` and ``timezone`` say how a centre's log is to
-    be read, as with `pipistrelle.traces.load.load`.
+    ``sort`` accepts a log whose submit times are not ascending; the others say how a centre's log is to be read, as
+    with `pipistrelle.traces.load.load`.
 
     Raises
     ------
@@ -138,14 +147,14 @@ def load_workload(name: str, *, sort: bool = False, units: Units = "nodes", time
         workload = workloads.load_bundled(name)
     elif os.path.exists(name):
         require_text(name)
-        workload = load(Path(name), sort=sort, units=units, timezone=timezone)
+        workload = load(Path(name), sort=sort, units=units, timezone=timezone, columns=columns, strict=strict)
     else:
         raise InputError(
             f"there is no workload '{name}'",
             expected="a bundled workload or a file (SWF, Batsim's JSON, a centre's log; also .gz or .xz)",
             hint=did_you_mean(name, list(workloads.names())),
         )
-    _refuse_idle_options(workload, units, timezone)
+    _refuse_idle_options(workload, units, timezone, columns)
     return workload
 
 
@@ -154,14 +163,21 @@ def is_log(workload: Workload) -> bool:
     return workload.format not in _NO_LOGS
 
 
-def _refuse_idle_options(workload: Workload, units: Units, timezone: str | None) -> None:
+def _refuse_idle_options(workload: Workload, units: Units, timezone: str | None, columns: str | None) -> None:
     """Raise InputError if it is said how to read a centre's log, and the workload is none."""
-    said = [*(["--units"] if units != "nodes" else []), *(["--timezone"] if timezone is not None else [])]
-    if said and not is_log(workload):
+    given = {"--units": units != "nodes", "--timezone": timezone is not None, "--columns": columns is not None}
+    said = [option for option, is_said in given.items() if is_said]
+    if columns is not None and workload.format != SacctLog.format:
+        said, expected = ["--columns"], "what Slurm's sacct printed"
+    elif is_log(workload):
+        return
+    else:
+        expected = "a log of PBS, Slurm, Maui or Haizea"
+    if said:
         raise InputError(
             f"{' and '.join(said)} {'say' if len(said) > 1 else 'says'} how to read a centre's log, and this is none",
             where=workload.source,
-            expected="a log of PBS, Slurm, Maui or Haizea",
+            expected=expected,
             found=workload.format or None,
             hint="Leave the option out." if len(said) == 1 else "Leave them out.",
         )

@@ -15,6 +15,7 @@ from pipistrelle.studies.inputs.named import (
 )
 from pipistrelle.studies.runs.reliability import load_reliability
 from pipistrelle.studies.runs.spec import RunSpec
+from pipistrelle.traces.clean import faults_text
 from pipistrelle.traces.workload import Workload
 
 
@@ -75,7 +76,11 @@ def _load_setup(spec: RunSpec) -> Setup:
 
 def load_jobs(spec: RunSpec, name: str) -> Workload:
     """Return a workload as a run has it; PipistrelleError if it cannot be had, or a step makes no sense for it."""
-    trace = load_workload(name, sort=spec.sort, units=spec.units, timezone=spec.timezone)
+    trace = load_workload(
+        name, sort=spec.sort, units=spec.units, timezone=spec.timezone, columns=spec.columns, strict=spec.strict
+    )
+    if (said := faults_text(trace)) is not None:
+        logger().warning("{}", said)
     for step in spec.transform:
         trace = step.apply(trace)
     return trace

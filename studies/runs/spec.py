@@ -49,12 +49,13 @@ class RunSpec(PolicySpec, frozen=True, kw_only=True, forbid_unknown_fields=True,
         a bundled machine or a file; None: the workload's own.
     workload
         the jobs, bundled or a file; several in Batsim's way alone.
-    sort, units, timezone
+    sort, units, timezone, columns
         how a log is to be read.
     transform
         what is done with the workload before it is simulated, step by step.
     strict
-        whether an illegal decision ends the run; in Batsim's way it always does.
+        whether an illegal decision ends the run, in Batsim's way it always does; and a record of a log that cannot be
+        read.
     until
         when the run ends, whatever still runs or waits: a length of time after time 0, or a date; None: at its end.
     dialect
@@ -80,6 +81,7 @@ class RunSpec(PolicySpec, frozen=True, kw_only=True, forbid_unknown_fields=True,
     sort: bool = False
     units: Units = "nodes"
     timezone: str | None = None
+    columns: str | None = None
     transform: tuple[AnyStep, ...] = ()
     strict: bool = False
     until: str | None = None

@@ -135,6 +135,36 @@ def test_how_a_log_is_read_is_part_of_a_run(shell):
     assert json.loads((shell.folder / "served" / "out_command.json").read_text())["units"] == "processors"
 
 
+def test_a_log_with_a_bad_record(shell, log):
+    """Each command says which line was left out; ``--strict`` refuses the log."""
+    shell.write("cut", SECOND + FIRST[:12] + "\n")
+    said = "1 record of cut left out: cut, line 2: the line is no accounting record"
+    for words in (
+        ["validate", "cut"],
+        ["convert", "cut", "out.swf"],
+        ["workload", "scale", "cut", "--walltime", "1h", "-o", "x.swf"],
+    ):
+        assert said in shell.run(*words).ok().out
+    done = shell.run("run", "-w", "cut", "-p", "tiny", "--in-process", "--out", "out")
+    assert (done.code, said in done.err) == (0, True)
+    assert "dropped: record that cannot be read" in done.out
+    for words in (["validate", "cut"], ["convert", "cut", "y.swf"], ["run", "-w", "cut", "-p", "tiny"]):
+        shell.run(*words, "--strict").failed(2, "cut, line 2: the line is no accounting record")
+
+
+def test_a_log_without_header(shell):
+    """What sacct printed without a header is read by the names of its columns, which a run keeps."""
+    shell.write("jobs.txt", "1|2024-01-01T08:00:01|100|1|00:05:00\n")
+    columns = ["--columns", "JobID,Submit,ElapsedRaw,NNodes,Timelimit"]
+    shell.run("validate", "jobs.txt").failed(2, "--columns JobID,Submit,...")
+    assert "Slurm sacct" in shell.run("validate", "jobs.txt", *columns).ok().out
+    assert "1 job written" in shell.run("convert", "jobs.txt", "out.swf", *columns).ok().out
+    shell.run("run", "-w", "jobs.txt", "-p", "tiny", *columns, "--in-process", "--out", "out").ok()
+    assert json.loads((shell.folder / "out" / "out_command.json").read_text())["columns"] == columns[1]
+    assert "1" in shell.run("explain", "out", "1").ok().out
+    shell.run("run", *columns, "--in-process").failed(2, "--columns says how to read a centre's log", "sacct printed")
+
+
 @pytest.mark.parametrize("command", ["run", "serve"])
 def test_how_to_read_a_log_goes_with_logs_alone(shell, command):
     """Nothing is written for a workload that is none."""

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipistrelle.traces.clean import (
+    BAD_RECORD,
     NO_RUNTIME,
     NO_SIZE,
     NO_SUBMIT,
@@ -58,9 +59,9 @@ def test_each_reason(size, walltime, runtime, reason):
 def test_reasons_come_in_their_order():
     """The counts stand in the order of the rules, whatever the order of the jobs."""
     rows = [("1", 0, 99, 1, 1), ("2", 0, 0, 1, 1), ("3", 0, 1, 0, 1), ("4", 0, 1, 1, 0), ("5", 0, 1, 1, 0)]
-    kept, dropped = clean(replace(make(rows), left_out={NO_SUBMIT: 3}), 8)
+    kept, dropped = clean(replace(make(rows), left_out={BAD_RECORD: 4, NO_SUBMIT: 3}), 8)
     assert len(kept) == 0
-    expected = [(NO_SUBMIT, 3), (NO_RUNTIME, 2), (NO_WALLTIME, 1), (NO_SIZE, 1), (TOO_LARGE, 1)]
+    expected = [(BAD_RECORD, 4), (NO_SUBMIT, 3), (NO_RUNTIME, 2), (NO_WALLTIME, 1), (NO_SIZE, 1), (TOO_LARGE, 1)]
     assert list(dropped.items()) == expected
     assert tuple(dropped) == REASONS
 

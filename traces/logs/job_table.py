@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipistrelle.protocol.base.errors import did_you_mean, printable, quoted
+from pipistrelle.traces.clean import BAD_RECORD
 from pipistrelle.traces.errors import TraceError, line_fault, out_of_range
 from pipistrelle.traces.files import PathText, binary_file, trace_name
 from pipistrelle.traces.logs.kinds import Units
@@ -35,10 +36,17 @@ class Status(IntEnum):
 
 
 class LogOptions(NamedTuple):
-    """How a centre's log is to be read: what sizes count, and the zone of its clock (None: UTC)."""
+    """How a centre's log is to be read.
+
+    ``units``: what sizes count. ``timezone``: the zone of its clock, None: UTC. ``columns``: the names of sacct's
+    columns, separated by commas, bars or blanks, where the log has no header. ``strict``: a record that cannot be read
+    ends the reading, also where it would cost itself alone.
+    """
 
     units: Units = "nodes"
     timezone: str | None = None
+    columns: str | None = None
+    strict: bool = False
 
     def zone(self) -> tzinfo:
         """Return the zone of the log's clock.
@@ -129,6 +137,8 @@ class JobLog(ABC):
     absolute: ClassVar[bool] = True
     #: whether a log may be in several files, of which a later one goes on where the one before ended
     in_parts: ClassVar[bool] = False
+    #: whether a record that cannot be read costs itself alone, unless the reading is strict
+    lenient: ClassVar[bool] = False
 
     #: units of the machine, if the log says so
     machine_size: int | None = None
@@ -138,6 +148,7 @@ class JobLog(ABC):
         self.zone = self.options.zone()
         #: makes labels of texts; equal ones are one object
         self.names = cache(as_label)
+        self._faults: list[TraceError] = []
 
     @abstractmethod
     def read(self, stream: io.BufferedReader, where: str) -> None:
@@ -148,6 +159,12 @@ class JobLog(ABC):
         TraceError
             if a line cannot be read.
         """
+
+    def leave_out(self, fault: TraceError) -> None:
+        """Leave a record out that cannot be read; the fault is raised where that ends the reading."""
+        if self.options.strict or not self.lenient:
+            raise fault
+        self._faults.append(fault)
 
     @abstractmethod
     def records(self) -> list[Record]:
@@ -167,7 +184,7 @@ class JobLog(ABC):
         TraceError
             if a field cannot be read, there is no job, an id is unusable or occurs twice, or a number is out of range.
         """
-        records = sorted(_checked(self.records(), path, self.format), key=lambda record: record.submit)
+        records = sorted(self._usable(self.records(), path), key=attrgetter("submit"))
         submit = _column(records, "submit", np.float64)
         epoch = float(np.floor(submit[0])) if self.absolute else None
         return Workload(
@@ -185,7 +202,33 @@ class JobLog(ABC):
             epoch=epoch,
             timezone=self.options.timezone,
             format=self.format,
+            left_out={BAD_RECORD: len(self._faults)} if self._faults else {},
+            faults=tuple(map(str, self._faults)),
         )
+
+    def _usable(self, records: list[Record], path: PathText) -> list[Record]:
+        """Return the records, at least one, each with a usable id of its own."""
+        usable: dict[str, Record] = {}
+        for record in records:
+            try:
+                _check(record)
+            except TraceError as fault:
+                self.leave_out(fault)
+                continue
+            if record.id in usable:
+                raise TraceError(
+                    f"job id {quoted(record.id)} occurs twice",
+                    where=record.place,
+                    expected="each id once",
+                    found=f"the id of the job at {usable[record.id].place}",
+                    hint="Leave one of the two out, or give it another id.",
+                )
+            usable[record.id] = record
+        if not usable:
+            if self._faults:
+                raise self._faults[0]
+            raise TraceError("has no jobs", where=str(path), expected=f"jobs of {self.format}", hint="Check the file.")
+        return list(usable.values())
 
     @classmethod
     def parse(cls, stream: io.BufferedReader, path: PathText, options: LogOptions | None = None) -> Workload:
@@ -193,25 +236,6 @@ class JobLog(ABC):
         log = cls(options)
         log.read(stream, str(path))
         return log.workload(path)
-
-
-def _checked(records: list[Record], path: PathText, format: str) -> list[Record]:
-    """Return the records, at least one, each with a usable id of its own."""
-    if not records:
-        raise TraceError("has no jobs", where=str(path), expected=f"jobs of {format}", hint="Check the file.")
-    places: dict[str, str] = {}
-    for record in records:
-        _check(record)
-        if record.id in places:
-            raise TraceError(
-                f"job id {quoted(record.id)} occurs twice",
-                where=record.place,
-                expected="each id once",
-                found=f"the id of the job at {places[record.id]}",
-                hint="Leave one of the two out, or give it another id.",
-            )
-        places[record.id] = record.place
-    return records
 
 
 def _check(record: Record) -> None:

@@ -19,8 +19,11 @@ _VERSION: Final = re.compile(r"VERSION[ \t=]", re.IGNORECASE)
 _LEAST_FIELDS: Final = 30  # a line of a Maui workload trace that is cut off is still one; SWF has 18, nodes' have 21
 
 
-def kind_of(head: bytes) -> Kind:
-    """Return how the workload is written that begins so; whatever is nothing else is taken for SWF."""
+def kind_of(head: bytes, *, columns: bool = False) -> Kind:
+    """Return how the workload is written that begins so; whatever is nothing else is taken for SWF.
+
+    Where `columns` are known beforehand, lines with bars in them are sacct's, also without a header.
+    """
     head = head.removeprefix(_BOM).lstrip()
     if head[:1] in (b"{", b"["):
         return "batsim"
@@ -30,7 +33,7 @@ def kind_of(head: bytes) -> Kind:
         return "pbs"
     lines = head.decode("utf-8", "replace").splitlines()
     first = next((line for line in lines if line.strip() and not line.lstrip().startswith("#")), "")
-    if is_sacct_header(first):
+    if is_sacct_header(first) or (columns and "|" in first):
         return "sacct"
     if is_node_line(next((line for line in lines if line.strip() and not is_remark(line)), "")):
         return "maui resources"

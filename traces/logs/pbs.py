@@ -13,6 +13,7 @@ from pipistrelle.traces.logs.kinds import Units
 from pipistrelle.traces.logs.times import Clock, length
 
 _MOST_CHUNKS: Final = 1_000_000
+_NODECT: Final = "Resource_List.nodect"
 _SLOTS: Final = re.compile(r"(\d{1,9})-(\d{1,9})")
 
 
@@ -34,12 +35,12 @@ def requested_units(values: Mapping[str, str], ran: int, units: Units, place: st
     """
     chunks = [
         (key, _chunks(values[key], place, key))
-        for key in ("Resource_List.select", "Resource_List.nodes")
-        if values.get(key)
+        for key in ("Resource_List.select", "Resource_List.nodes", _NODECT)
+        if values.get(key) and (key != _NODECT or ":" in values[key])  # nodect is a chunk where Torque is misused
     ]
     counted = chunks[0][1] if chunks else None
     numbers = {
-        key: whole_number(values[f"Resource_List.{key}"], place, f"Resource_List.{key}")
+        key: whole_number(values[f"Resource_List.{key}"].partition(":")[0], place, f"Resource_List.{key}")
         for key in ("nodect", "ncpus", "procs")
         if values.get(f"Resource_List.{key}")
     }
@@ -123,7 +124,7 @@ _NO_PROJECT: Final = "_pbs_project_default"
 class _Job:
     """What the records of one job have said so far."""
 
-    __slots__ = ("deleted", "ended", "place", "queued", "texts", "values")
+    __slots__ = ("deleted", "ended", "place", "queued", "rerun", "texts", "values")
 
     def __init__(self) -> None:
         self.place = ""
@@ -133,6 +134,8 @@ class _Job:
         self.queued: float | None = None
         self.deleted = False
         self.ended = False
+        #: whether its last run was ended so that it runs again, and that it has not begun yet
+        self.rerun = False
 
     def merge(self) -> None:
         """Take what the records that wait say."""
@@ -144,10 +147,11 @@ class _Job:
 class PbsLog(JobLog):
     """Gathers the records of one or more files, in the order of time: a day's file goes on where the last one ended.
 
-    A job has the values of its latest records: of E (end), else of S (start) and Q (queued). A job that has not ended
-    in the log has no run time; one that was requeued or run again (R, T) has that of its last run. What an array as a
-    whole says is left out, and so are jobs of which only the deletion is told. The submit time is ctime, else qtime,
-    else that of the Q record; the run time is end - start, else resources_used.walltime; a job without
+    A job has the values of its latest records: of E (end), else of S (start), Q (queued) and R (to be run again). A
+    job that has not ended in the log has no run time; one that was run again (R, T) has that of its last run, which is
+    the one that R ended where the log has no later one. What an array as a whole says is left out, and so are jobs of
+    which only the deletion is told. A record that cannot be read is left out, and only that. The submit time is ctime,
+    else qtime, else that of the Q record; the run time is end - start, else resources_used.walltime; a job without
     Resource_List.walltime has no limit.
 
     Parameters
@@ -159,6 +163,7 @@ class PbsLog(JobLog):
 
     format = "PBS accounting"
     in_parts = True
+    lenient = True
 
     def __init__(self, options: LogOptions | None = None) -> None:
         super().__init__(options)
@@ -166,13 +171,15 @@ class PbsLog(JobLog):
         self._jobs: dict[str, _Job] = {}
 
     def read(self, stream: io.BufferedReader, where: str) -> None:
-        """Take the records of a file; a line that is none is refused."""
+        """Take the records of a file; a line that is none is left out."""
         for place, text in numbered_lines(stream, where):
             parts = text.split(";", 3)
             time = self._clock.american(parts[0].strip())
             if len(parts) < 3 or time is None or len(parts[1]) != 1:
                 what, form = "the line is no accounting record", "MM/DD/YYYY HH:MM:SS;TYPE;ID;KEY=VALUE ..."
-                raise line_fault(place, what, form, text, "Check that the file is complete, and of PBS or Torque.")
+                hint = "Check that the file is complete, and of PBS or Torque."
+                self.leave_out(line_fault(place, what, form, text, hint))
+                continue
             name = parts[2].strip()
             if "[]" not in name:
                 self._take(parts[1], name, time, parts[3] if len(parts) > 3 else "", place)
@@ -197,10 +204,15 @@ class PbsLog(JobLog):
             job.queued = time
         if kind in "SRT":
             job.ended = job.deleted = False  # it runs, or waits, once more
-        if kind == "R":  # what it says of resources used is of the run that does not count
+        if job.rerun and kind in "STE":  # what was said of the run before does not count any more
+            job.rerun = False
             job.merge()
             for key in _OF_A_RUN:
                 job.values.pop(key, None)
+        if kind == "R":
+            job.rerun = True
+            job.texts.append(text)
+            job.merge()
         elif kind == "E":
             job.ended = True
             values = _values(text)
@@ -216,7 +228,13 @@ class PbsLog(JobLog):
         jobs = self._jobs
         short = len({name.partition(".")[0] for name in jobs}) == len(jobs)  # so are ids without the server's name
         maker = _Maker(self.options.units, self.names, short=short)
-        return [maker.record(name, job) for name, job in jobs.items()]
+        records = []
+        for name, job in jobs.items():
+            try:
+                records.append(maker.record(name, job))
+            except TraceError as fault:
+                self.leave_out(fault)
+        return records
 
 
 def _values(text: str) -> dict[str, str]:
@@ -264,11 +282,12 @@ class _Maker:
             )
         start, end = _unix(values, "start", place), _unix(values, "end", place)
         runtime = -1.0
-        if job.ended and start and end:
+        ran = job.ended or job.rerun
+        if ran and start and end:
             if end < start:
                 raise fault(place, "end", "is before the start", f"at least start={values['start']}", values["end"])
             runtime = end - start
-        elif job.ended and "resources_used.walltime" in values:
+        elif ran and "resources_used.walltime" in values:
             runtime = self._length(values, "resources_used.walltime", place)
         limited = bool(values.get("Resource_List.walltime"))
         got = allocated_units(values.get("exec_host", ""), self._units)

@@ -22,7 +22,7 @@ from pipistrelle.traces.logs.job_table import (
     numbered_lines,
     whole_number,
 )
-from pipistrelle.traces.logs.kinds import IDS
+from pipistrelle.traces.logs.kinds import IDS, is_sacct_header
 from pipistrelle.traces.logs.labels import written_labels
 from pipistrelle.traces.logs.times import Clock, length
 from pipistrelle.traces.workload import Floats, Workload, decimal_text, decimal_texts
@@ -53,6 +53,8 @@ _ENDS: Final = {"COMPLETED": Status.COMPLETED, "CANCELLED": Status.CANCELLED}
 class SacctLog(JobLog):
     """What ``sacct --parsable2`` prints, in one or more files that begin with a header; columns may be in any order.
 
+    A log without header has the columns that the options name.
+
     Needed are JobID (or JobIDRaw), Submit, a size, and Elapsed, ElapsedRaw or Start and End. Steps, such as
     ``123.batch``, are left out. Each task of an array and each component of a heterogeneous job is a job. One that
     occurs again, as ``--duplicates`` prints requeued ones, is its latest record, and was submitted with the first. One
@@ -81,9 +83,14 @@ class SacctLog(JobLog):
     def read(self, stream: io.BufferedReader, where: str) -> None:
         """Take the rows of a file; a column that is missing and a row with another number of them are refused."""
         width = id_at = 0
+        named = self.options.columns
+        if named is not None:
+            width, id_at = self._header(re.split(r"[,|\s]+", named.strip(" ,|")), "--columns")
         for place, text in numbered_lines(stream, where):
             cells = text.split("|")
-            if not width or cells[id_at] in IDS:  # files that were put behind one another have several headers
+            if (
+                not width or cells[id_at] in IDS or (named and is_sacct_header(text))
+            ):  # files that were put behind one another have several headers
                 width, id_at = self._header(cells, place)
                 continue
             if len(cells) != width:

@@ -177,7 +177,10 @@ class _Reader:
         what = "too few fields" if len(fields) < len(FIELDS) else "too many fields"
         where = f"{self.where}, line {number}"
         line = b" ".join(fields)
-        sacct = "Slurm's accounting is read as 'sacct --parsable2' writes it, with its header, JobID among the columns."
+        sacct = (
+            "Slurm's accounting is read as 'sacct --parsable2' writes it, with its header, JobID among the columns; "
+            "without a header, name the columns: --columns JobID,Submit,..."
+        )
         hint = sacct if line.count(b"|") > 1 else "Check that the file is SWF and complete."
         return _not_text(where, line) or TraceError(
             what,

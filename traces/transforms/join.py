@@ -76,6 +76,7 @@ def merge(workloads: Sequence[Workload], align: Align = "zero", *, apart: bool =
         timezone=first.timezone if len(zones) == 1 else None,
         header=header,
         left_out=dict(sum((Counter(workload.left_out) for workload in workloads), Counter())),
+        faults=tuple(fault for workload in workloads for fault in workload.faults),
         format=first.format if all(workload.format == first.format for workload in workloads) else "",
     )
     return recounted(joined, moved=True)

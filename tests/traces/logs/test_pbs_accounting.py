@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from pipistrelle.traces.clean import BAD_RECORD, clean, faults_text
+from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.load import load, load_parts
 from pipistrelle.traces.workload import Workload
 
@@ -95,7 +97,7 @@ def test_the_clock_of_the_lines(read):
 
 
 def test_rerun(read):
-    """A job that was requeued has its last run; one that was and did not end has none."""
+    """A job that was requeued has its last run: the one that R ended, where no later one is in the log."""
     log = read(
         "03/01/2017 08:00:00;S;7.s;user=u ctime=1488355200 start=1488355300 exec_host=a/0*4 Resource_List.nodect=1\n"
         "03/01/2017 08:10:00;R;7.s;user=u ctime=1488355200 start=1488355300 end=1488355400 Exit_status=-11\n"
@@ -104,10 +106,17 @@ def test_rerun(read):
         "Exit_status=0\n"
         "03/01/2017 08:00:00;S;8.s;user=u ctime=1488355200 start=1488355300 exec_host=a/0*4 Resource_List.nodect=1\n"
         "03/01/2017 08:10:00;R;8.s;user=u ctime=1488355200 start=1488355300 end=1488355400\n"
+        "03/01/2017 08:00:00;S;9.s;user=u ctime=1488355200 start=1488355300 exec_host=a/0*4 Resource_List.nodect=1\n"
+        "03/01/2017 08:10:00;R;9.s;user=u ctime=1488355200 start=1488355300 end=1488355400 Exit_status=-11\n"
+        "03/01/2017 08:20:00;S;9.s;user=u ctime=1488355200 start=1488356000 exec_host=a/0*4 Resource_List.nodect=1\n"
+        "03/01/2017 08:10:00;R;10.s;user=v ctime=1488355200 qtime=1488355200 start=1488355300 end=1488355470 "
+        "Resource_List.walltime=01:00:00 Resource_List.nodect=3\n"
     )
-    assert log.runtime.tolist() == [50.0, -1.0]
-    assert log.measures["wait"].tolist() == [800.0, -1.0]
-    assert log.columns["status"].tolist() == [1, -1]
+    assert log.ids == ["7", "8", "9", "10"]
+    assert log.runtime.tolist() == [50.0, 100.0, -1.0, 170.0]
+    assert log.measures["wait"].tolist() == [800.0, 100.0, 800.0, 100.0]
+    assert log.columns["status"].tolist() == [1, -1, -1, -1]
+    assert (log.size.tolist()[3], log.walltime.tolist()[3], log.labels["user"][3]) == (3, 3600.0, "v")
 
 
 def test_several_days(tmp_path):
@@ -167,6 +176,8 @@ def test_dependencies(read, text, expected):
         ("Resource_List.nodect=48 Resource_List.select=48:ncpus=1 exec_host=a/0*24+b/0*24", 2, 48),
         ("exec_host=a/0-5,7+b/1", 2, 8),
         ("exec_host=a/0+a/1+b/0", 2, 3),
+        ("Resource_List.nodect=1:ppn=24:gpu=4", 1, 24),
+        ("Resource_List.nodect=2:ppn=24:gpu=4 Resource_List.nodes=2:ppn=8", 2, 16),
         ("", -1, -1),
     ],
 )
@@ -197,8 +208,52 @@ S = "03/01/2017 08:00:00;S;1.s;ctime=1488355200"
     ],
 )
 def test_errors(refused, text, message):
-    """Each fault is told with its file, line and field."""
-    assert refused(text).startswith(message)
+    """Each fault is told with its file, line and field, by a log of nothing else and where reading is strict."""
+    assert refused(text, strict=True).startswith(message)
+    if "nonsense" not in text and "13/01" not in text:
+        assert refused(text).startswith(message)
+
+
+GOOD_JOB = (
+    "03/01/2017 08:30:10;E;5.s;user=u ctime=1488355200 start=1488355200 end=1488355260 Resource_List.nodect=1 "
+    "Exit_status=0"
+)
+
+
+@pytest.mark.parametrize(
+    ("lines", "numbers", "ids"),
+    [
+        (["nonsense", GOOD_JOB, "", "03/01/2017 08:30:1"], [1, 4], ["5"]),
+        ([GOOD_JOB, GOOD_JOB.replace("5.s", "6.s").replace("nodect=1", "nodect=-1")], [2], ["5"]),
+        ([GOOD_JOB.replace("5.s", "6.s").replace("ctime=1", "ctime=x"), GOOD_JOB], [1], ["5"]),
+        ([GOOD_JOB.replace("5.s", "a b"), GOOD_JOB], [1], ["5"]),
+        ([GOOD_JOB.replace("5.s", "6.s").replace("end=1488355260", "end=1e99"), GOOD_JOB], [1], ["5"]),
+    ],
+)
+def test_one_bad_record_costs_itself(tmp_path, lines, numbers, ids):
+    """The others are read; it is counted, also as a job that cannot run, and its line is named."""
+    path = tmp_path / "20170301"
+    path.write_text("03/01/2017 08:00:00;L;license;x\n" + "\n".join(lines) + "\n")
+    log = load(path)
+    assert log.ids == ids
+    assert [fault.split(", line ")[1].split(":")[0].split(",")[0] for fault in log.faults] == [
+        str(number + 1) for number in numbers
+    ]
+    assert clean(log, None)[1] == {BAD_RECORD: len(numbers)}
+    said = faults_text(log)
+    assert said is not None
+    assert said.startswith(f"{len(numbers)} record{'s' * (len(numbers) > 1)} of 20170301 left out: {path}, line ")
+    with pytest.raises(TraceError, match=rf"line {numbers[0] + 1}\b"):
+        load(path, strict=True)
+
+
+def test_many_bad_records(read):
+    """Of many faults the first are shown, the others counted."""
+    said = faults_text(read(f"{GOOD_JOB}\n" + "x\n" * 1000))
+    assert said is not None
+    assert said.startswith("1,000 records of 20170301 left out: ")
+    assert said.endswith("And 997 more.")
+    assert len(said) < 900
 
 
 def test_bytes_of_other_encodings(tmp_path):

@@ -159,3 +159,40 @@ def test_parts_of_different_logs(tmp_path):
     for names in ("ab", "ba", "ac", "ca", "cc"):
         with pytest.raises(TraceError, match="the file is no part of a log in several files"):
             load_parts([tmp_path / name for name in names])
+
+
+HEADLESS = (
+    "7|alice|2024-01-31T08:00:00|01:00:00|2\n7.batch||2024-01-31T08:00:00|01:00:00|1\n"
+    "8|bob|2024-01-31T09:00:00|5:00|4|\n"
+)
+
+
+@pytest.mark.parametrize("columns", ["JobID,User,Submit,Elapsed,NNodes", "JobID|User%20|Submit|Elapsed|NNodes|"])
+def test_a_log_without_header(tmp_path, columns):
+    """The columns can be named; a header in the file still counts, and several files may be without."""
+    first, second = tmp_path / "a", tmp_path / "b"
+    first.write_text(HEADLESS)
+    second.write_text("NNodes|JobID|Submit|Elapsed\n3|9|2024-01-31T10:00:00|1:00\n")
+    log = load(first, columns=columns)
+    assert (log.ids, log.labels["user"], log.size.tolist(), log.runtime.tolist()) == (
+        ["7", "8"],
+        ["alice", "bob"],
+        [2, 4],
+        [3600.0, 300.0],
+    )
+    assert load_parts([first, second], columns=columns).size.tolist() == [2, 4, 3]
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        (None, "FILE, line 1: too few fields"),
+        ("JobID,User,Submit,Elapsed", "--columns: the column AllocNodes is missing"),
+        ("JobID,User,Submit,Elapsed,NNodes,NCPUS", "FILE, line 1: the row has another number of columns"),
+    ],
+)
+def test_wrong_columns_of_a_log_without_header(refused, columns, message):
+    """Columns that are missing, too many or not named at all are told, and without any the option is."""
+    said = refused(HEADLESS, columns=columns)
+    assert said.startswith(message)
+    assert columns is not None or "--columns JobID,Submit,..." in said
