@@ -15,6 +15,7 @@ from pipistrelle.server.errors import SetupError
 from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.traces.batsim.profiles import Composed, communicates
 from pipistrelle.traces.clean import NO_REQUEST, REQUEST_HINT, clean, lacks_requests
+from pipistrelle.traces.logs.haizea import RESERVED
 from pipistrelle.traces.logs.labels import named_column
 from pipistrelle.traces.resilience import NONE, Resilience
 from pipistrelle.traces.workload import Workload
@@ -97,6 +98,7 @@ class Setup:
                     expected="field 9 (SWF), walltime (JSON)",
                     hint=f"{REQUEST_HINT}.",
                 )
+            _refuse_exact_starts(workload)
             size = None if batsim is not None else platform.units
             # A workload of Batsim's follows Batsim's rules, under either dialect.
             own = workload.job_json is not None
@@ -215,3 +217,15 @@ def _as_batsim(workload: Workload) -> Workload:
     """Return the workload with Batsim's rule for delays: one that takes exactly the walltime has reached it."""
     exact = workload.runtime == workload.walltime
     return replace(workload, runtime=np.where(exact, np.nextafter(workload.runtime, np.inf), workload.runtime))
+
+
+def _refuse_exact_starts(workload: Workload) -> None:
+    """Raise SetupError if a job must start at an exact time: a scheduler would start it when it suits."""
+    for row in np.flatnonzero(workload.measures.get("exact_wait", np.empty(0)) >= 0).tolist():
+        start = float(workload.submit[row] + workload.measures["exact_wait"][row])
+        raise SetupError(
+            f"job {workload.ids[row]} must start at {start:,.6g} s exactly, and no scheduler is told of that",
+            where=workload.source,
+            expected="jobs that may start at any time",
+            hint=f"--transform 'filter --queue {RESERVED} --invert' leaves such jobs out.",
+        )

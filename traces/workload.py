@@ -89,7 +89,8 @@ class Workload:
         altogether is absent.
     measures
         the same for fields that may be fractional: ``wait`` (s), ``cpu_time`` (s), ``memory`` (KB),
-        ``requested_memory`` (KB), ``think_time`` (s).
+        ``requested_memory`` (KB), ``think_time`` (s), ``exact_wait`` (s, from its submission to the time at which a
+        job must start).
     labels
         what the log has in words, length n each, by name; empty texts where it does not say: ``name``, ``user``,
         ``group``, ``account``, ``queue``, ``qos``, ``partition``, ``dependency`` (such as ``afterok:17``), ``state``.

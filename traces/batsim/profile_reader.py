@@ -34,6 +34,8 @@ _Work = Annotated[float, msgspec.Meta(ge=0, le=MOST_WORK)]
 #: negative codes are Batsim's own signs: -1 for a walltime reached, -2 for a kill
 _Code = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 
+_Times = Annotated[int, msgspec.Meta(ge=1, le=MOST_PARTS)]
+
 
 class _Typed(msgspec.Struct):
     type: str
@@ -65,7 +67,8 @@ class _Parallel(_Spec, tag="parallel", kw_only=True):
 
 class _Composed(_Spec, tag="composed", kw_only=True):
     seq: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
-    repeat: Annotated[int, msgspec.Meta(ge=1, le=MOST_PARTS)] = 1
+    repeat: _Times | None = None
+    nb: _Times | None = None  # what Batsim 2 called it
 
 
 class _Usage(_Spec, tag="usage_trace", kw_only=True):
@@ -79,6 +82,7 @@ _DECODER = msgspec.json.Decoder(_Any)
 PROFILE_TYPES: Final = tuple(str(struct.__struct_config__.tag) for struct in get_args(_Any))
 
 _STORAGE = "It moves data to or from storage, which is not modelled."
+_AT_ONCE = "Its parts run at the same time, which is not modelled."
 _TALKS = "It talks with the scheduler while it runs, which is not modelled."
 #: What is said of the types that Batsim has, or once had, and that are not run.
 _NOT_RUN: Final = {
@@ -92,6 +96,15 @@ _NOT_RUN: Final = {
     "msg_par_hg_tot": "Batsim 3 and 4 call it parallel_homogeneous_total.",
     "msg_par_hg_pfs": _STORAGE,
     "msg_par_hg_pfs0": _STORAGE,
+    "ptask": "Batsim 3 and 4 call it parallel.",
+    "ptask_homogeneous": "Batsim 3 and 4 call it parallel_homogeneous, or where amounts are spread over the hosts, "
+    "parallel_homogeneous_total.",
+    "sequential_composition": "Batsim 3 and 4 call it composed.",
+    "forkjoin_composition": _AT_ONCE,
+    "ptask_merge_composition": _AT_ONCE,
+    "ptask_on_storage_homogeneous": _STORAGE,
+    "ptask_data_staging_between_storages": _STORAGE,
+    "trace_replay": "Batsim 3 and 4 call the replay of usage usage_trace; messages over a network are not modelled.",
     "DelayProfile": "Batsim 3 and 4 call it delay.",
     "ParallelTaskProfile": "Batsim 3 and 4 call it parallel.",
     "ParallelTaskHomogeneousProfile": "Batsim 3 and 4 call it parallel_homogeneous.",
@@ -229,7 +242,16 @@ def _parse(
     if isinstance(spec, _Usage):
         return UsageTrace(name=name, phases=_phases(spec, where, folder), ret=spec.ret)
     parts = tuple(part(wanted, f"{where}.seq[{place}]") for place, wanted in enumerate(spec.seq))
-    return _composed(Composed(name=name, repeat=spec.repeat, seq=parts, names=spec.seq, ret=spec.ret), where)
+    if spec.repeat is not None and spec.nb not in (None, spec.repeat):
+        raise TraceError(
+            "the profile says twice how often it is repeated",
+            where=where,
+            expected="'repeat', or 'nb' as in Batsim 2",
+            found=f"repeat {spec.repeat} and nb {spec.nb}",
+            hint="Leave one of the two out.",
+        )
+    repeat = spec.repeat or spec.nb or 1
+    return _composed(Composed(name=name, repeat=repeat, seq=parts, names=spec.seq, ret=spec.ret), where)
 
 
 def _refuse_type(raw: bytes | msgspec.Raw, where: str) -> None:

@@ -16,6 +16,9 @@ from pipistrelle.traces.logs.job_table import JobLog, Record
 from pipistrelle.traces.workload import is_number
 
 _TIME: Final = re.compile(r"(?:(\d{1,9}):)?(\d{1,9}):(\d{1,9}):(\d{1,9}(?:\.\d{1,9})?)")
+#: the queue of leases that must start at an exact time
+RESERVED: Final = "advance-reservation"
+
 _DEEPEST: Final = 100
 _MOST_DIGITS: Final = 9
 
@@ -31,9 +34,11 @@ class HaizeaLog(JobLog):
 
     A lease's size is the number of its nodes; its requested time is ``duration``, its run time ``realduration``, which
     is the same where it is absent. Leases without an id are numbered in the file's order. The machine's size is the
-    number of the site's nodes. A lease that must start at an exact time is a job that may start at once: how long it
-    would wait for that time is kept as the log's wait. Times are those since the trace's begin: ``HH:MM:SS`` with or
-    without days before and a fraction after. A share of a node's CPU is no number of processors: these are refused.
+    number of the site's nodes. The measure ``exact_wait`` says how long after its arrival a lease must start that has
+    an exact time, which is also its wait in the log; its queue is `RESERVED`. What a lease wants of the nodes'
+    reliability (1 is the most, 10 the least), its highest if sets of nodes differ, is its QOS: ``reliability-5``.
+    Times are those since the trace's begin: ``HH:MM:SS`` with or without days before and a fraction after. A share of
+    a node's CPU is no number of processors: these are refused.
     """
 
     format = "Haizea leases"
@@ -111,10 +116,16 @@ class _Reader(XmlReader):
                 self.site += int(count)
         elif name == "lease-request":
             self._lease, self._nodes = {"arrival": attributes.get("arrival", "")}, 0
+            self._reliability: list[int] = []
             self._line = self.line()
             self._lines = {"arrival": self._line}
         elif "lease-request" in self._open:
-            if name == "lease":
+            if name == "res" and attributes.get("type", "").lower() == "reliability":
+                amount = attributes.get("amount", "")
+                if not is_number(amount, _MOST_DIGITS):
+                    self._fail("a reliability is not a whole number", "1, the highest, to 10", amount)
+                self._reliability.append(int(amount))
+            elif name == "lease":
                 self._lease["id"] = attributes.get("id", "")
                 self._lease["user"] = attributes.get("user", "")
             elif name in ("duration", "realduration", "exact"):
@@ -134,7 +145,12 @@ class _Reader(XmlReader):
             self._fail("the lease asks for no nodes", "<node-set numnodes='...'>", line=self._line)
         job = self._lease.get("id") or self._free_id()
         self._used.add(job)
-        labels = {"user": self._names(self._lease["user"])} if self._lease.get("user") else {}
+        wait = -1.0 if start is None else max(start - arrival, 0.0)
+        labels = {
+            "user": self._names(self._lease.get("user", "")),
+            "queue": "" if start is None else RESERVED,
+            "qos": self._names(f"reliability-{min(self._reliability)}") if self._reliability else "",
+        }
         self.records.append(
             Record(
                 place=f"{self.where}, line {self._line}",
@@ -143,7 +159,8 @@ class _Reader(XmlReader):
                 size=self._nodes,
                 walltime=duration,
                 runtime=self._seconds("realduration") if "realduration" in self._lease else duration,
-                wait=max(start - arrival, 0.0) if start is not None else -1.0,
+                wait=wait,
+                exact_wait=wait,
                 labels=labels,
             )
         )

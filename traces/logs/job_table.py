@@ -97,6 +97,8 @@ class Record:
         requested time, s, ``inf`` for no limit.
     runtime, wait
         s, -1 if not known.
+    exact_wait
+        s from its submission to the time at which it must start, -1 if it may at any time.
     allocated
         units that it got, -1 if not known.
     status
@@ -112,6 +114,7 @@ class Record:
     walltime: float
     runtime: float
     wait: float = -1.0
+    exact_wait: float = -1.0
     allocated: int = -1
     status: Status = Status.UNKNOWN
     labels: dict[str, str] = field(default_factory=dict)
@@ -196,7 +199,7 @@ class JobLog(ABC):
             walltime=_column(records, "walltime", np.float64),
             runtime=_column(records, "runtime", np.float64),
             columns=_known(records, ("allocated", "status"), np.int64),
-            measures=_known(records, ("wait",), np.float64),
+            measures=_known(records, ("wait", "exact_wait"), np.float64),
             labels=_labels(records),
             machine_size=self.machine_size,
             epoch=epoch,

@@ -54,6 +54,7 @@ _JOB, _SUBMIT, _RUNTIME, _ALLOCATED, _REQUESTED, _WALLTIME = 0, 1, 3, 4, 7, 8
 _NOT_NEGATIVE = (_JOB, _SUBMIT)
 _WHOLE = np.array([field.whole for field in FIELDS])
 
+_OLD_HAIZEA = 10  # columns of its traces before it had XML
 _BLOCK = 4096  # lines converted at once: large enough for numpy, small enough to keep the text out of memory
 _DIRECTIVE = re.compile(r";\s*([A-Z][A-Za-z]*)\s*:(.*)")
 _CONTINUED = re.compile(r";(\t|\s{2})")
@@ -106,7 +107,7 @@ class _Reader:
                 continue
             if len(fields) != len(FIELDS):
                 self._block(flat, numbers, suspect)  # a fault in an earlier line is reported first
-                raise self._wrong_count(fields, number)
+                raise self._wrong_count(fields, number, first=not self.line_parts)
             suspect = suspect or b"_" in line  # float() takes 1_000, SWF does not
             self._directive = None
             flat += fields
@@ -173,10 +174,17 @@ class _Reader:
         hint = "Mend the line, or put ';' before it to leave it out."
         return _not_text(where, text) or line_fault(where, what, expected, _readable(text), hint)
 
-    def _wrong_count(self, fields: list[bytes], number: int) -> TraceError:
+    def _wrong_count(self, fields: list[bytes], number: int, *, first: bool) -> TraceError:
         what = "too few fields" if len(fields) < len(FIELDS) else "too many fields"
         where = f"{self.where}, line {number}"
         line = b" ".join(fields)
+        if first and len(fields) == _OLD_HAIZEA:
+            return _not_text(where, line) or TraceError(
+                "this is no SWF: ten columns are Haizea's old text of leases, which is not read",
+                where=where,
+                expected=f"{len(FIELDS)} numbers, or Haizea's XML of leases",
+                hint="Write the leases as XML; docs/workloads.md shows a trace.",
+            )
         sacct = (
             "Slurm's accounting is read as 'sacct --parsable2' writes it, with its header, JobID among the columns; "
             "without a header, name the columns: --columns JobID,Submit,..."

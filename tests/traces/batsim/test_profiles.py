@@ -63,6 +63,12 @@ def test_every_type():
     assert len(PROFILE_TYPES) == 6
 
 
+def test_repetitions_as_batsim_2_calls_them():
+    """Batsim 2's ``nb`` repeats as ``repeat`` does; both may be there if they agree."""
+    for members in ({"nb": 4}, {"nb": 4, "repeat": 4}, {"repeat": 4}):
+        assert runtime_of(parse(others={"d10": D10}, type="composed", seq=["d10"], **members)) == 40
+
+
 @pytest.mark.parametrize(
     ("members", "message"),
     [
@@ -86,6 +92,8 @@ def test_every_type():
         ),
         ({"type": "composed", "seq": []}, f"PLACE.seq: Expected 'array' of length >= 1. {FORMAT}"),
         ({"type": "composed", "seq": ["d10"], "repeat": 0}, f"PLACE.repeat: Expected 'int' >= 1. {FORMAT}"),
+        ({"type": "composed", "seq": ["d10"], "nb": 0}, f"PLACE.nb: Expected 'int' >= 1. {FORMAT}"),
+        ({"type": "composed", "seq": ["d10"], "nb": 2, "repeat": 3}, "PLACE: the profile says twice how often"),
         (
             {"type": "composed", "seq": ["d11"]},
             "PLACE.seq[0]: profile 'd11' does not exist: expected the name of another profile. Did you mean 'd10'?",
@@ -115,6 +123,15 @@ def test_what_is_wrong_is_named(members, message):
         ("recv", "It talks with the scheduler while it runs, which is not modelled."),
         ("msg_par_hg", "Batsim 3 and 4 call it parallel_homogeneous."),
         ("DelayProfile", "Batsim 3 and 4 call it delay."),
+        ("ptask", "Batsim 3 and 4 call it parallel."),
+        ("ptask_homogeneous", "parallel_homogeneous_total."),
+        ("sequential_composition", "Batsim 3 and 4 call it composed."),
+        ("forkjoin_composition", "Its parts run at the same time, which is not modelled."),
+        ("ptask_data_staging_between_storages", "It moves data to or from storage, which is not modelled."),
+        (
+            "trace_replay",
+            "Batsim 3 and 4 call the replay of usage usage_trace; messages over a network are not modelled.",
+        ),
         ("paralel", "Did you mean 'parallel'?"),
     ],
 )

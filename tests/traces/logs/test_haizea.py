@@ -2,6 +2,10 @@
 
 import pytest
 
+from pipistrelle.platforms.description import homogeneous
+from pipistrelle.server.errors import SetupError
+from pipistrelle.server.setup import Setup
+from pipistrelle.studies.workloads.steps import Filter
 from pipistrelle.traces.load import load
 from pipistrelle.traces.logs.haizea import is_lease_trace
 
@@ -61,9 +65,37 @@ def test_several_sets_of_nodes(read):
 
 
 def test_a_lease_at_an_exact_time(read):
-    """A lease that must start at a time has its wait until then."""
-    log = read(trace(lease("00:00:00", "1", "00:10:00", start='<exact time="00:30:00.00"/>')))
-    assert log.measures["wait"].tolist() == [1800.0]
+    """A lease that must start at a time has its wait until then, and a queue of its own; a run refuses it."""
+    exact = lease("00:10:00", "1", "00:10:00", start='<exact time="00:30:00.00"/>')
+    log = read(trace(lease("00:00:00", "2", "00:10:00"), exact))
+    assert log.measures["wait"].tolist() == [-1.0, 1200.0]
+    assert log.measures["exact_wait"].tolist() == [-1.0, 1200.0]
+    assert log.labels["queue"] == ["", "advance-reservation"]
+    with pytest.raises(SetupError, match=r"job 2 must start at 1,800 s exactly.*filter --queue advance-reservation"):
+        Setup.of(homogeneous(40, "m"), log)
+    assert Setup.of(homogeneous(40, "m"), Filter(queue=("advance-reservation",), invert=True).apply(log)).jobs == 1
+
+
+def test_reliability(read):
+    """What a lease wants of the nodes' reliability is its QOS: the highest of its sets of nodes."""
+    want = '<res type="Reliability" amount="{}"/>'
+    one = lease("00:00:00", "1", "00:10:00").replace("</node-set>", want.format(5) + "</node-set>")
+    two = lease("00:00:01", "1", "00:10:00").replace(
+        "</nodes>", f'<node-set numnodes="2">{want.format(7)}{want.format(3)}</node-set></nodes>'
+    )
+    site = trace(one, two, lease("00:00:02", "1", "00:10:00")).replace(
+        '<node-set numnodes="10"/>', f'<node-set numnodes="10">{want.format(1)}</node-set>'
+    )
+    assert read(site).labels["qos"] == ["reliability-5", "reliability-3", ""]
+
+
+def test_old_text_of_ten_columns(refused):
+    """The text that Haizea read before it had XML is called by its name; a cut line of SWF is not."""
+    assert refused("0 100 -1 600 4 100 1024 0 1 foobar.img\n").startswith(
+        "FILE, line 1: this is no SWF: ten columns are Haizea's old text of leases, which is not read: expected 18"
+    )
+    swf = "1 0 -1 100 2 -1 -1 2 200 -1 1 1 1 -1 -1 -1 -1 -1\n"
+    assert refused(swf + " ".join(swf.split()[:10])).startswith("FILE, line 2: too few fields")
 
 
 def test_ids(read):
@@ -85,6 +117,13 @@ GOOD = trace(lease("00:00:00", "1", "00:10:00"))
         (GOOD.replace('arrival="00:00:00"', ""), "FILE, line 6: the lease's arrival is no time"),
         (GOOD.replace('numnodes="1"', 'numnodes="x"'), "FILE, line 8: numnodes is not a whole number"),
         (GOOD.replace('numnodes="1"', 'numnodes="0"'), "FILE, line 6: the lease asks for no nodes"),
+        (
+            GOOD.replace(
+                'type="CPU" amount="100"/></node-set></nodes>\n<start>',
+                'type="Reliability"/></node-set></nodes>\n<start>',
+            ),
+            "FILE, line 8: a reliability is not a whole number: expected 1, the highest, to 10",
+        ),
         ("<platform/>", "FILE, line 1: this is no trace of leases: expected <lease-workload>, found '<platform>'"),
         ("<lease-workload/>", "FILE: has no jobs"),
         ("<lease-workload>&x;</lease-workload>", "FILE, line 1, column 17: this is not XML"),
