@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext, suppress
 from functools import partial
 from itertools import chain
 from typing import Final, NoReturn, TypeVar
@@ -96,7 +97,7 @@ class _Element:
         return f"<{self.name}>" if identity is None else f"{self.name} {shown(identity)}"
 
 
-def read_elements(text: str, where: str) -> Contents:
+def read_elements(text: str, where: str, *, energy: bool = True) -> Contents:
     """Return the hosts that a platform file describes, and what else it has.
 
     Nothing outside the text is looked at: the document type is named in such files, but never fetched.
@@ -107,6 +108,8 @@ def read_elements(text: str, where: str) -> Contents:
         the whole file.
     where
         what the text is called in messages, usually the file's name.
+    energy
+        whether watts count: else those that cannot be read, or do not suit the pstates, are not there.
 
     Raises
     ------
@@ -118,7 +121,7 @@ def read_elements(text: str, where: str) -> Contents:
         text.encode()
     except UnicodeEncodeError:
         raise PlatformError("the text is not Unicode", where=where, hint="Save the file as UTF-8.") from None
-    return _Reader(where).read(text)
+    return _Reader(where, energy=energy).read(text)
 
 
 class _Reader(XmlReader):
@@ -126,8 +129,9 @@ class _Reader(XmlReader):
     subject = "a platform"
     hint = "A platform begins with <platform version='4.1'>; each element is closed, each value quoted."
 
-    def __init__(self, where: str) -> None:
+    def __init__(self, where: str, *, energy: bool) -> None:
         super().__init__(where)
+        self._energy = energy
         self._open: list[_Element] = []
         self._hosts: dict[str, tuple[HostKind, int]] = {}
         self._kinds: dict[tuple[object, ...], HostKind] = {}
@@ -309,7 +313,11 @@ class _Reader(XmlReader):
         for name, one_core in (("wattage_per_state", False), ("watt_per_state", True)):
             if name in properties and not watts:
                 parse = partial(parse_watts, pstates=len(speeds), cores=cores, one_core=one_core)
-                watts = self._parsed(element, parse, properties[name])
+                with nullcontext() if self._energy else suppress(PlatformError):
+                    watts = self._parsed(element, parse, properties[name])
+        watt_off = 0.0
+        with nullcontext() if self._energy else suppress(PlatformError):
+            watt_off = self._parsed(element, parse_watt, properties.get("wattage_off", properties.get("watt_off", "0")))
         sleep = properties.get("sleep_pstates")
         return HostKind(
             speeds=speeds,
@@ -318,7 +326,7 @@ class _Reader(XmlReader):
             properties=properties,
             zone_properties=zone_properties,
             watts=watts,
-            watt_off=self._parsed(element, parse_watt, properties.get("wattage_off", properties.get("watt_off", "0"))),
+            watt_off=watt_off,
             sleep_pstates=(
                 self._parsed(element, partial(parse_sleep_pstates, speeds=speeds), sleep) if sleep is not None else ()
             ),

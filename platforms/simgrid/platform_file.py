@@ -1,7 +1,7 @@
 """SimGrid's platform files as Batsim reads them: which hosts compute, how they are numbered, what they are like."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import groupby
 from typing import Final, Literal
 
@@ -19,6 +19,7 @@ Role = Literal["compute_node", "storage", "master"]
 
 _ROLES: Final[tuple[Role, ...]] = ("compute_node", "storage", "master")
 _LONGEST_TITLE: Final = 300
+_MASTER: Final = re.compile("master_host[0-9]*")
 
 
 class Host(HostKind, frozen=True, kw_only=True, gc=False):
@@ -107,7 +108,12 @@ class SimGridPlatform(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_simgrid(
-    text: str, where: str, *, master: str = "master_host", roles: Mapping[str, str] | None = None
+    text: str,
+    where: str,
+    *,
+    master: str | None = None,
+    roles: Mapping[str, str] | None = None,
+    energy: bool = True,
 ) -> SimGridPlatform:
     """Return the hosts that the SimGrid platform XML `text`, version 4 or 4.1, describes.
 
@@ -118,9 +124,12 @@ def parse_simgrid(
     where
         what the text is called in messages, usually the file's name; the platform is named after its last part.
     master
-        the host that is the master if the platform has it and `roles` gives it no other role.
+        the host that is the master if the platform has it and `roles` gives it no other role; None: ``master_host``,
+        or the only host that is called so with a number behind, as in some of Batsim's own files.
     roles
         {name of a host: a role added to it}, as Batsim's option ``--add-role-to-hosts`` has it.
+    energy
+        whether watts count: else those that cannot be read, or do not suit the pstates, are not there.
 
     Raises
     ------
@@ -128,12 +137,14 @@ def parse_simgrid(
         if the text is no such XML, a value in it is wrong, a role is unknown, two are given to one host, the master's
         to two hosts, or that of computing to none.
     """
-    contents = read_elements(text, where)
+    contents = read_elements(text, where, energy=energy)
     added = dict(roles or {})
     for name in added:
         if name not in contents.hosts:
             hint = did_you_mean(name, list(contents.hosts))
             raise PlatformError(f"a role is added to {shown(name)}, which is no host", where=where, hint=hint)
+    if master is None:
+        master = _likely_master(contents.hosts)
     if master in contents.hosts:
         added.setdefault(master, "master")
     places: dict[Role, list[tuple[str, HostKind, dict[str, str]]]] = {role: [] for role in _ROLES}
@@ -167,6 +178,11 @@ def parse_simgrid(
         master=masters[0] if masters else None,
         unused=tuple(contents.unused.items()),
     )
+
+
+def _likely_master(hosts: Iterable[str]) -> str:
+    named = [name for name in hosts if _MASTER.fullmatch(name)]
+    return named[0] if len(named) == 1 else "master_host"
 
 
 def _in_role(name: str, kind: HostKind, added: str | None, where: str) -> tuple[Role, dict[str, str]]:

@@ -72,14 +72,16 @@ def load_machine(name: str) -> "Platform | SimGridPlatform":
     return read_platform(name)
 
 
-def load_hosts(name: str, *, master: str = "master_host", roles: Mapping[str, str] | None = None) -> "SimGridPlatform":
+def load_hosts(
+    name: str, *, master: str = "master_host", roles: Mapping[str, str] | None = None, energy: bool = True
+) -> "SimGridPlatform":
     """Return the hosts of a platform file in SimGrid's XML, as `pipistrelle batsim` needs them.
 
     Parameters
     ----------
     name
         the file's path.
-    master, roles
+    master, roles, energy
         as with `pipistrelle.platforms.simgrid.platform_file.parse_simgrid`.
 
     Raises
@@ -92,7 +94,7 @@ def load_hosts(name: str, *, master: str = "master_host", roles: Mapping[str, st
     from pipistrelle.platforms.simgrid.platform_file import parse_simgrid
 
     require_text(name)
-    return parse_simgrid(read_text(Path(name)), name, master=master, roles=roles)
+    return parse_simgrid(read_text(Path(name)), name, master=master, roles=roles, energy=energy)
 
 
 def read_platform(name: str) -> "Platform | SimGridPlatform":
@@ -107,7 +109,7 @@ def read_platform(name: str) -> "Platform | SimGridPlatform":
     if is_xml(text) or name.endswith(".xml"):
         from pipistrelle.platforms.simgrid.platform_file import parse_simgrid  # most machines are no single hosts
 
-        return parse_simgrid(text, name)
+        return parse_simgrid(text, name, energy=False)
     return parse_platform(text, name)
 
 

@@ -51,7 +51,8 @@ def load_batsim_setup(spec: RunSpec, way: BatsimSpec, workloads: Sequence[Worklo
     """
     _check(spec, way)
     assert spec.platform is not None, "just checked"
-    machine = load_hosts(spec.platform, master=way.master_host, roles=parse_roles(way.add_role_to_hosts))
+    roles = parse_roles(way.add_role_to_hosts)
+    machine = load_hosts(spec.platform, master=way.master_host, roles=roles, energy=way.energy)
     most = _most_machines(way, workloads)
     if most is not None:
         machine = machine.limited(most)

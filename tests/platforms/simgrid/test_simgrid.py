@@ -9,9 +9,9 @@ from pipistrelle.platforms.describe import describe_simgrid
 from pipistrelle.platforms.description import Pool
 from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.platforms.read import parse_platform, to_toml
-from pipistrelle.platforms.simgrid.platform_file import parse_simgrid
+from pipistrelle.platforms.simgrid.platform_file import SimGridPlatform, parse_simgrid
 from pipistrelle.platforms.simgrid.quantities import SleepPstate, Watts
-from pipistrelle.studies.inputs.named import is_platform, load_platform
+from pipistrelle.studies.inputs.named import is_platform, load_hosts, load_platform, read_platform
 
 HEAD = """<?xml version='1.0'?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
@@ -344,6 +344,39 @@ def as_batsim_says(host):
     """Return what a Batsim says of a host when a simulation begins."""
     told = {"id": host.id, "name": host.name, "state": "idle"}
     return {**told, "properties": host.properties, "zone_properties": host.zone_properties}
+
+
+SEVEN = '<prop id="watt_per_state" value="100:200, 93:170, 10:10"/><prop id="watt_off" value="10 W"/>'
+
+
+def test_watts_that_do_not_count_are_left_out():
+    """Watts for fewer pstates than there are stop who meters energy alone; all else of the host is read."""
+    hosts = zone(f'<host id="venus" speed="1Gf, 50Mf, 1f, 1f">{SEVEN}<prop id="sleep_pstates" value="1:2:3"/></host>')
+    assert refused(hosts, energy=True).startswith("p.xml, line 5: host 'venus': the watts do not suit the pstates")
+    (venus,) = parse_simgrid(hosts, "p.xml", energy=False).hosts
+    assert (venus.watts, venus.watt_off, venus.sleep_pstates) == ((), 0.0, (SleepPstate(1, 2, 3),))
+    assert venus.properties["watt_off"] == "10 W"
+
+
+@pytest.mark.parametrize(
+    ("hosts", "master", "computing"),
+    [
+        (["master_host", "a"], "master_host", 1),
+        (["master_host0", "a", "b"], "master_host0", 2),
+        (["master_host0", "master_host", "a"], "master_host", 2),
+        (["master_host0", "master_host1", "a"], None, 3),
+        (["master_hosts", "a"], None, 2),
+    ],
+)
+def test_the_master_of_a_native_run(tmp_path, hosts, master, computing):
+    """Batsim's files call their master in several ways; Batsim itself is told by option, and so is our command."""
+    path = tmp_path / "p.xml"
+    path.write_text(zone(*(f'<host id="{name}" speed="1f"/>' for name in hosts)))
+    machine = read_platform(str(path))
+    assert isinstance(machine, SimGridPlatform)
+    assert (None if machine.master is None else machine.master.name) == master
+    assert load_platform(str(path)).units == computing
+    assert load_hosts(str(path)).to_platform().units == len(hosts) - ("master_host" in hosts)
 
 
 def test_a_real_batsim_tells_the_same_of_its_platform(batsim4_dir):
