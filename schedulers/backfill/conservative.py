@@ -1,83 +1,128 @@
 """Conservative backfilling: every waiting job has a reservation, on units of its own."""
 
+from collections.abc import Mapping
 from math import inf
 from typing import Any
 
-from pipistrelle.protocol.base.state import Kept
+from pipistrelle.protocol.base.state import message_of, plain
+from pipistrelle.schedulers.backfill.easy import start_in_order
+from pipistrelle.schedulers.placement.lowest import LowestIds
 from pipistrelle.schedulers.plan.plan import Plan
+from pipistrelle.schedulers.plan.reservations import Reservations
 from pipistrelle.schedulers.plan.slices import Place
 from pipistrelle.schedulers.policy.interfaces import Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View
 
 
-class Conservative(Kept):
+class Conservative:
     """Every waiting job has a reservation, and none ever passes it.
 
     A job that arrives is placed behind all reservations there are. When a job has ended, each waiting job, in the order
     of the queue, leaves its place and is placed anew, while all others keep theirs: it finds its own place free, so
     that its reservation only ever moves forward (Mu'alem and Feitelson, 2001). docs/scheduling.md has the rule in full.
+
+    Without windows, on the lowest units, only those are placed anew whom a change can move.
     """
 
-    _kept = ("_places",)
-
     def __init__(self) -> None:
-        self._plan: Plan | None = None
-        #: by the job's number
-        self._places: dict[int, Place] = {}
+        self._plan: _InSlices | Reservations | None = None
 
     def reservation(self, job: SchedulerJob) -> float:
         """Return by when (s) a waiting job will start, inf if no one can tell."""
-        place = self._places.get(job.number)
-        return inf if place is None else place.begin
+        return inf if self._plan is None else self._plan.begin(job.number)
 
     def state(self) -> Any:
-        """Return the plan, and the places of those that wait."""
-        return None if self._plan is None else {**super().state(), "plan": self._plan.state()}
+        """Return the plan, and the places of those that wait; nothing if nobody waits for certain."""
+        plan = self._plan
+        return None if plan is None else {"swift": type(plan) is Reservations, **plan.state()}
 
     def restore(self, state: Any, view: View, placement: Placement) -> None:
         """Go on from a state, in a view that is as it was then."""
         if state is not None:
-            super().restore(state)
-            plan = self._plan = Plan(view, placement)
-            plan.restore(state["plan"])
-            for place in self._places.values():
-                plan.slices.take(place.units, place.begin, place.end)
+            places = message_of(state["places"])
+            plan = self._plan = Reservations(view, places) if state["swift"] else _InSlices(view, placement, {})
+            plan.restore(state)
 
     def schedule(self, view: View, placement: Placement) -> None:
         """Start every job whose place begins now."""
         plan = self._plan
-        if plan is None or not plan.holds_for(view) or self._missed(view.now):
-            plan = self._plan = Plan(view, placement)
-            self._places = {}
-            jobs = list(view.waiting)
+        if plan is not None and not plan.holds_for(view):
+            plan = None
+        swift = type(placement) is LowestIds and not view.windows and not (type(plan) is _InSlices and plan.cuts_short)
+        if plan is None and swift:  # what is free now stays so
+            start_in_order(view, placement)
+            if not view.waiting:
+                self._plan = None
+                return
+        if plan is None or swift != (type(plan) is Reservations):
+            places = {} if plan is None else plan.places()
+            plan = Reservations(view, places) if swift else _InSlices(view, placement, places)
+            plan.schedule(anew=True)
         else:
-            plan.follow()
-            anew = view.released or plan.windows_changed
-            jobs = list(view.waiting) if anew else view.waiting.in_order(view.arrivals)
-            if anew:
-                # A place that jobs ran into, beyond their expected ends, is in nobody's way any more.
-                for number in [number for number, place in self._places.items() if place.begin < view.now]:
-                    plan.clear(self._places.pop(number))
+            plan.schedule(anew=view.released)
+        self._plan = plan if plan.needed else None
+
+
+class _InSlices(Plan):
+    """The places of all waiting jobs, by any placement, around windows."""
+
+    needed = True
+
+    def __init__(self, view: View, placement: Placement, places: Mapping[int, Place]) -> None:
+        super().__init__(view, placement)
+        #: by the job's number
+        self._places: dict[int, Place] = {}
+        self._claim(places)
+
+    def _claim(self, places: Mapping[int, Place]) -> None:
+        self._places = dict(places)
+        for place in places.values():
+            self.slices.take(place.units, place.begin, place.end)
+
+    def begin(self, number: int) -> float:
+        """Return when (s) a waiting job's place begins, inf if it has none."""
+        place = self._places.get(number)
+        return inf if place is None else place.begin
+
+    def places(self) -> dict[int, Place]:
+        """Return the places of the waiting jobs, by number."""
+        return self._places
+
+    def state(self) -> dict[str, Any]:
+        """Return the plan, and the places of those that wait."""
+        return {**super().state(), "places": plain(self._places)}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state."""
+        super().restore(state)
+        self._claim(message_of(state["places"]))
+
+    def holds_for(self, view: View) -> bool:
+        """Tell whether the plan can be followed up, and no place has begun without its job, as nobody asked then."""
+        return super().holds_for(view) and not any(place.begin < view.now for place in self._places.values())
+
+    def schedule(self, *, anew: bool) -> None:
+        """Give those who have just come a place, in the order of the queue; all anew if units were freed."""
+        view = self._view
+        self.follow()
+        jobs = list(view.waiting) if anew or self.windows_changed else view.waiting.in_order(view.arrivals)
         for job in jobs:
-            self._place(view, plan, job)
-        plan.look_ahead()
+            self._place(job)
+        self.look_ahead()
 
-    def _missed(self, now: float) -> bool:
-        """Tell whether a place has begun without its job, since nobody asked then: a policy that polls."""
-        return any(place.begin < now for place in self._places.values())
-
-    def _place(self, view: View, plan: Plan, job: SchedulerJob) -> None:
+    def _place(self, job: SchedulerJob) -> None:
         old = self._places.get(job.number)
-        if old is not None and (old.begin < view.now or old.is_closed(plan.closures(job))):  # a window has come
-            plan.clear(self._places.pop(job.number))
+        if old is not None and old.is_closed(self.closures(job)):  # a window has come
+            self.clear(self._places.pop(job.number))
             old = None
-        fit = plan.fit(job, old)
-        if fit is None or (fit.begin > view.now and old is not None and (old.begin, old.units) == fit):
+        fit = self.fit(job, old)
+        now = self._view.now
+        if fit is None or (fit.begin > now and old is not None and (old.begin, old.units) == fit):
             return
         if old is not None:
-            plan.clear(self._places.pop(job.number))
-        if fit.begin > view.now:
-            self._places[job.number] = plan.take(job, fit.begin, fit.units)
+            self.clear(self._places.pop(job.number))
+        if fit.begin > now:
+            self._places[job.number] = self.take(job, fit.begin, fit.units)
         else:
-            plan.start(job, fit.units)
+            self.start(job, fit.units)

@@ -74,6 +74,11 @@ class Plan(Kept):
             and (not self._killed or all(id_ not in view.running or t > view.now for id_, t in self._killed.items()))
         )
 
+    @property
+    def cuts_short(self) -> bool:
+        """Whether a running job is planned to end before its time, by maintenance."""
+        return bool(self._killed)
+
     def follow(self) -> None:
         """Go on to the view's time, without the jobs that have ended since."""
         view = self._view

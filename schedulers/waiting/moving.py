@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.order import DynamicOrder, Floats, Order, is_dynamic
-from pipistrelle.schedulers.waiting.ranked import GONE, SHALLOW, WaitingQueue
+from pipistrelle.schedulers.waiting.ranked import GONE, SHALLOW, Rank, WaitingQueue
 
 #: looked for one by one rather than by sorting
 _FEW: Final = 32
@@ -101,6 +101,11 @@ class MovingQueue(WaitingQueue):
             return jobs
         ranks = self._ranked()
         return sorted(jobs, key=lambda job: ranks[self._rows[job.number]])
+
+    def ranks_of(self, jobs: list[SchedulerJob]) -> list[Rank]:
+        """Return what the order of these waiting jobs in the queue follows from, as it is now."""
+        ranks = self._ranked()
+        return [(float(ranks[self._rows[job.number]]), job.number) for job in jobs]
 
     def add(self, job: SchedulerJob) -> None:
         """Let a job join."""

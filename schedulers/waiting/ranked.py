@@ -105,6 +105,10 @@ class WaitingQueue:
             return jobs
         return sorted(jobs, key=lambda job: (self._rank(job), job.number))
 
+    def ranks_of(self, jobs: list[SchedulerJob]) -> list[Rank]:
+        """Return what the order of these waiting jobs in the queue follows from."""
+        return [(self._rank(job), job.number) for job in jobs]
+
     def add(self, job: SchedulerJob) -> None:
         """Let a job join at its rank."""
         jobs, ranks = self._jobs, self._ranks

@@ -1,0 +1,216 @@
+"""Conservative backfilling against its rule, carried out to the letter: whoever waits is placed anew, one by one."""
+
+from collections.abc import Iterator
+from math import inf
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipistrelle.platforms.description import Platform, Pool
+from pipistrelle.platforms.failures.outage import Outage, Outages
+from pipistrelle.platforms.maintenance import Maintenance
+from pipistrelle.protocol.base.state import from_json, to_json
+from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
+from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.schedulers.backfill.conservative import Conservative
+from pipistrelle.schedulers.catalogue.parts import make_order, make_placement
+from pipistrelle.schedulers.plan.plan import Plan
+from pipistrelle.schedulers.plan.slices import Place
+from pipistrelle.schedulers.policy.compose import ComposedPolicy
+from pipistrelle.schedulers.policy.interfaces import Placement
+from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.policy.runtime import Runtime
+from pipistrelle.schedulers.policy.state import Stateless
+from pipistrelle.schedulers.policy.view import View
+from pipistrelle.server.outages.reliability import Reliability
+from pipistrelle.server.setup import Setup
+from pipistrelle.server.simulation import simulate
+from pipistrelle.server.transport.in_process import InProcessTransport
+from pipistrelle.studies.runs.pause import check_invariants
+from pipistrelle.traces.workload import Workload
+
+#: (submit, size, runtime, walltime)
+Row = tuple[float, int, float, float]
+#: announced, begin, length (s), nodes
+Down = tuple[float, float, float, frozenset[int]]
+NODES = 9
+
+rows: st.SearchStrategy[list[Row]] = st.lists(
+    st.tuples(
+        st.integers(0, 25).map(float),
+        st.integers(1, NODES),
+        st.sampled_from([0.0, 1.0, 2.0, 3.0, 5.5, 9.0, 14.0]),
+        st.sampled_from([1.0, 2.0, 4.0, 6.0, 9.0, 12.5, 20.0, 31.0]) | st.just(inf),
+    ),
+    min_size=1,
+    max_size=45,
+).map(sorted)
+downs: st.SearchStrategy[list[Down]] = st.lists(
+    st.tuples(
+        st.integers(0, 20).map(float),
+        st.integers(1, 40).map(float),
+        st.sampled_from([1.0, 2.5, 6.0]),
+        st.sets(st.integers(0, NODES - 1), min_size=1).map(frozenset),
+    ),
+    max_size=2,
+)
+failures = st.dictionaries(st.integers(0, NODES - 1), st.integers(0, 40).map(float), max_size=3)
+
+
+class ToTheLetter(Stateless):
+    """The rule of docs/scheduling.md, on slices of time, with all jobs at every release."""
+
+    def __init__(self) -> None:
+        self._plan: Plan | None = None
+        self._places: dict[int, Place] = {}
+
+    def schedule(self, view: View, placement: Placement) -> None:
+        """Start every job whose place begins now."""
+        plan = self._plan
+        missed = any(place.begin < view.now for place in self._places.values())
+        if plan is None or not plan.holds_for(view) or missed:
+            plan = self._plan = Plan(view, placement)
+            self._places = {}
+            jobs = list(view.waiting)
+        else:
+            plan.follow()
+            jobs = list(view.waiting) if view.released or plan.windows_changed else view.waiting.in_order(view.arrivals)
+        for job in jobs:
+            self._place(view, plan, job)
+        plan.look_ahead()
+
+    def _place(self, view: View, plan: Plan, job: SchedulerJob) -> None:
+        old = self._places.get(job.number)
+        if old is not None and old.is_closed(plan.closures(job)):
+            plan.clear(self._places.pop(job.number))
+            old = None
+        fit = plan.fit(job, old)
+        if fit is None:
+            return
+        if old is not None:
+            plan.clear(self._places.pop(job.number))
+        if fit.begin > view.now:
+            self._places[job.number] = plan.take(job, fit.begin, fit.units)
+        else:
+            plan.start(job, fit.units)
+
+
+class Answers:
+    """Answers with a policy under this rule, whose state goes through JSON before the notices of these numbers."""
+
+    def __init__(self, rule: Any, order: str, placement: str, handovers: frozenset[int] = frozenset()) -> None:
+        self._made = (rule, order, placement)
+        self._handovers = handovers
+        self.runtime = self._runtime()
+        self.replies: list[Reply] = []
+
+    def _runtime(self) -> Runtime:
+        rule, order, placement = self._made
+        return Runtime(ComposedPolicy("rule", make_order(order), rule(), make_placement(placement)))
+
+    def hello(self) -> HelloData:
+        """Return who the scheduler is."""
+        return self.runtime.hello()
+
+    def welcome(self, data: WelcomeData) -> None:
+        """Take note of what was agreed."""
+        self.runtime.welcome(data)
+
+    def answer(self, notice: Notice) -> Reply:
+        """Return the decisions for a notice."""
+        if len(self.replies) in self._handovers:
+            text = to_json(self.runtime.state())
+            self.runtime = self._runtime()
+            self.runtime.restore(from_json(text))
+        reply = self.runtime.answer(notice)
+        self.replies.append(reply)
+        return reply
+
+
+class Planned:
+    """Maintenance as a list."""
+
+    def __init__(self, planned: list[Down]) -> None:
+        self._every = [
+            Maintenance(f"m{number}", min(announced, begin), begin, begin + length, NodeSet.of(nodes), "test")
+            for number, (announced, begin, length, nodes) in enumerate(planned)
+        ]
+
+    def occurrences(self) -> Iterator[Maintenance]:
+        """Return what is planned, by the time of its announcement."""
+        return iter(sorted(self._every, key=lambda plan: plan.announced))
+
+
+def decisions(
+    answers: Answers, nodes: int, jobs: list[Row], planned: list[Down], broken: dict[int, float]
+) -> list[Reply]:
+    """Return all that is decided."""
+    submit, size, runtime, walltime = zip(*jobs, strict=True)
+    trace = Workload(
+        name="t",
+        source="t",
+        ids=[str(number) for number in range(len(jobs))],
+        submit=np.array(submit),
+        size=np.array(size, dtype=np.int64),
+        walltime=np.array(walltime),
+        runtime=np.array(runtime),
+    )
+    outages = Outages.of([Outage(node, down, down + 2.5) for node, down in sorted(broken.items())])
+    reliability = Reliability(maintenance=Planned(planned), outages=outages)  # type: ignore[arg-type]
+    platform = Platform(name="m", pools=(Pool(name="all", nodes=nodes),))
+    result = simulate(
+        Setup.of(platform, trace, strict=True, reliability=reliability),
+        InProcessTransport(answers),
+        clock=lambda: 0.0,
+        between=lambda simulation: check_invariants(simulation.engine, answers.runtime.view),
+    )
+    if result.failure is not None:
+        raise result.failure
+    return answers.replies
+
+
+@pytest.mark.parametrize("placement", ["lowest", "contiguous"])
+@pytest.mark.parametrize("order", ["fcfs", "sjf", "pbs"])
+@settings(max_examples=60)
+@given(
+    jobs=rows,
+    planned=downs | st.just([]),
+    broken=failures | st.just({}),
+    handovers=st.sets(st.integers(1, 40)).map(frozenset),
+)
+def test_it_decides_as_if_all_were_placed_anew(
+    order: str,
+    placement: str,
+    jobs: list[Row],
+    planned: list[Down],
+    broken: dict[int, float],
+    handovers: frozenset[int],
+) -> None:
+    """Early ends, failures, closures and changes of hands: starts, units and reasons are those of the rule."""
+    told = (NODES, jobs, planned, broken)
+    found = decisions(Answers(Conservative, order, placement, handovers), *told)
+
+    assert found == decisions(Answers(ToTheLetter, order, placement), *told)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_deep_queue_is_no_exception(seed: int) -> None:
+    """Hundreds of jobs that wait for each other, of sizes and lengths of many kinds."""
+    chance = Random(seed)  # noqa: S311 - a test's dice
+    jobs = []
+    for _ in range(250):
+        walltime = chance.choice([10.0, 60.0, 61.5, 300.0, 3600.0, chance.uniform(1.0, 4000.0)])
+        runtime = walltime * chance.choice([1.0, 1.0, 0.5, chance.random()])
+        jobs.append(
+            (chance.choice([0.0, chance.uniform(0.0, 9000.0)]), chance.choice([1, 2, 3, 7, 16, 40]), runtime, walltime)
+        )
+    told = (64, sorted(jobs), [], {})
+    order = ["fcfs", "sjf"][seed % 2]
+
+    assert decisions(Answers(Conservative, order, "lowest"), *told) == decisions(
+        Answers(ToTheLetter, order, "lowest"), *told
+    )
