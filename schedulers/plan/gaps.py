@@ -62,9 +62,9 @@ class Gaps:
         self._empty.append(row)
 
     def earliest(self, size: int, length: float, now: float, before: float) -> float:
-        """Return from when (s), from ``now`` on, ``size`` units are free for ``length`` (s); inf if not before ``before``."""
+        """Return from when (s), not before now, so many units are free so long (s); inf: not before ``before``."""
         begins, counts = self.openings(length, now, before)
-        fits = np.flatnonzero(counts >= size)
+        fits = (counts >= size).nonzero()[0]
         return float(begins[fits[0]]) if len(fits) else inf
 
     def openings(self, length: float, now: float, before: float) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
@@ -75,7 +75,7 @@ class Gaps:
         count = self._count
         begins = np.maximum(self._from[:count], now)
         until = self._until[:count]
-        rows = np.flatnonzero((begins + length <= until) & (begins < until) & (begins < before))
+        rows = ((begins + length <= until) & (begins < until) & (begins < before)).nonzero()[0]
         begins, until = begins[rows], until[rows]
         units = self._high[rows] - self._low[rows] + 1
         order = begins.argsort()
@@ -93,7 +93,7 @@ class Gaps:
         Return them, and how many of them are free just before ``begin``, too.
         """
         count = self._count
-        rows = np.flatnonzero((self._from[:count] <= begin) & (self._until[:count] >= end))
+        rows = ((self._from[:count] <= begin) & (self._until[:count] >= end)).nonzero()[0]
         low = self._low[rows]
         order = low.argsort()
         rows = rows[order]
@@ -103,14 +103,7 @@ class Gaps:
         beyond = int(total[last]) - size
         runs: list[tuple[int, int]] = []
         early = 0
-        for row, opens, closes, lo, high in zip(
-            rows.tolist(),
-            self._from[rows].tolist(),
-            self._until[rows].tolist(),
-            self._low[rows].tolist(),
-            self._high[rows].tolist(),
-            strict=True,
-        ):
+        for row, (opens, closes, lo, high) in zip(rows.tolist(), self._gaps(rows), strict=True):
             fresh = row in self._fresh
             self._fresh.discard(row)
             self._drop(row)
@@ -192,15 +185,14 @@ class Gaps:
     def _bordering(self, column: NDArray[np.float64], time: float, runs: Runs) -> list[Gap]:
         """Take out the parts on these units of the gaps that begin or end at a time (s), and return them."""
         count = self._count
-        rows = np.flatnonzero(column[:count] == time)
+        rows = (column[:count] == time).nonzero()[0]
         if not len(rows) or time == inf:
             return []
         rows = rows[(self._low[rows] <= runs[-1][1]) & (self._high[rows] >= runs[0][0])]
+        rows = rows[self._low[rows].argsort()]
         found: list[Gap] = []
         at = 0
-        for row in rows[self._low[rows].argsort()].tolist():
-            since, until = float(self._from[row]), float(self._until[row])
-            low, high = int(self._low[row]), int(self._high[row])
+        for row, (since, until, low, high) in zip(rows.tolist(), self._gaps(rows), strict=True):
             fresh, whole, unit = row in self._fresh, True, low
             while at < len(runs) and runs[at][1] < low:
                 at += 1
@@ -221,10 +213,13 @@ class Gaps:
 
     def fresh(self, begin: float, end: float) -> list[Gap]:
         """Return the gaps with units that have become free since the last call, as far as they meet that time (s)."""
-        rows = [row for row in self._fresh if self._from[row] < end and self._until[row] > begin]
+        found = [gap for gap in self._gaps(list(self._fresh)) if gap[0] < end and gap[1] > begin]
         self._fresh.clear()
-        columns = (self._from, self._until, self._low, self._high)
-        return list(zip(*(column[rows].tolist() for column in columns), strict=True))
+        return found
+
+    def _gaps(self, rows: NDArray[np.intp] | list[int]) -> list[Gap]:
+        columns = (self._from[rows], self._until[rows], self._low[rows], self._high[rows])
+        return list(zip(*(column.tolist() for column in columns), strict=True))
 
     def tidy(self, now: float) -> None:
         """Join what borders on each other, and forget what is past, if there is much of it."""

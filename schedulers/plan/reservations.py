@@ -71,7 +71,7 @@ class Reservations:
             place = places.get(job.number)
             row = self._join(job)
             if place is not None:
-                self._runs[row] = units_of(place.units).intervals
+                self._runs[row] = list(units_of(place.units).intervals)
                 self._gaps.claim(place.begin, place.end, self._runs[row])
                 self._hold(row, place.begin, place.end, job.size)
             self._marked.add(row)
@@ -116,6 +116,8 @@ class Reservations:
         view, now = self._view, self._view.now
         self._gaps.tidy(now)
         fresh = [job for job in view.waiting.in_order(view.arrivals) if job.waits and job.number not in self._rows]
+        if len(self._rows) + len(fresh) > len(view.waiting):
+            self._forget({job.number for job in view.waiting.each()})
         if not anew:
             for job in fresh:
                 self._place(self._join(job))
@@ -155,7 +157,9 @@ class Reservations:
             return set()
         last = end_of(first, length)
         self._runs[row], early = gaps.take(first, last, size, now)
-        fresh = gaps.fresh(begin, end) if (first, self._runs[row]) != (begin, runs) else gaps.fresh(inf, inf)
+        fresh = gaps.fresh(begin, end)
+        if (first, self._runs[row]) == (begin, runs):
+            fresh = []
         if first > now:
             self._hold(row, first, last, early)
         else:
@@ -170,6 +174,20 @@ class Reservations:
         self._running[job.id] = (end, alloc.intervals)
         view.free.remove(alloc)
         view.start(job, alloc, None if first is None or first is job else f"backfilled before {first.id}")
+        self._leave(row)
+
+    def _forget(self, waiting: set[int]) -> None:
+        """Give back the places of jobs that have left the queue without a start."""
+        for row in [row for number, row in self._rows.items() if number not in waiting]:
+            if self._begin[row] < inf:
+                self._gaps.give_back(float(self._begin[row]), float(self._end[row]), self._runs[row], self._view.now)
+            self._marked.discard(row)
+            self._leave(row)
+        self._mark(self._gaps.fresh(self._view.now, inf))
+
+    def _leave(self, row: int) -> None:
+        job = self._jobs[row]
+        assert job is not None
         del self._rows[job.number]
         self._free_rows.append(row)
         self._jobs[row], self._runs[row] = None, ()
@@ -217,7 +235,7 @@ class Reservations:
             sure |= (begin >= since) & (end <= until) & (high > lo)
         marked = set(np.flatnonzero(sure).tolist())
         rows: NDArray[np.intp] = np.flatnonzero(maybe & ~sure)
-        if self._marked:
+        if self._marked and len(rows):
             rows = rows[[row not in self._marked for row in rows.tolist()]]
         since, until = min(since for since, _ in joined), max(until for _, until in joined)
         while len(rows):  # the shortest show which of the others need not be looked at

@@ -197,6 +197,31 @@ def test_it_decides_as_if_all_were_placed_anew(
     assert found == decisions(Answers(ToTheLetter, order, placement), *told)
 
 
+class Fickle(ComposedPolicy):
+    """Changes its mind about a job that has a place."""
+
+    def decide(self, view: View) -> None:
+        """Reject job 1 at 5 s."""
+        if view.now == 5.0:
+            view.reject(next(job for job in view.waiting if job.id == "w0!1"))
+        super().decide(view)
+
+
+def test_a_job_that_leaves_the_queue_gives_its_place_back() -> None:
+    """Job 3, which comes just then, gets the place of job 1; job 2 moves forward at the next release."""
+    answers = Answers(Conservative, "fcfs", "lowest")
+    answers.runtime = Runtime(Fickle("fickle", make_order("fcfs"), Conservative(), make_placement("lowest")))
+    jobs = [(0.0, 2, 10.0, 10.0), (1.0, 2, 10.0, 10.0), (2.0, 2, 10.0, 10.0), (5.0, 1, 1.0, 1.0)]
+    told = [event for reply in decisions(answers, 2, jobs, [], {}) for event in reply.events]
+
+    assert [(event.timestamp, type(event).__name__, event.data.job_id) for event in told] == [  # type: ignore[union-attr]
+        (0.0, "ExecuteJob", "w0!0"),
+        (5.0, "RejectJob", "w0!1"),
+        (10.0, "ExecuteJob", "w0!3"),
+        (11.0, "ExecuteJob", "w0!2"),
+    ]
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_a_deep_queue_is_no_exception(seed: int) -> None:
     """Hundreds of jobs that wait for each other, of sizes and lengths of many kinds."""
