@@ -67,7 +67,12 @@ def _load_setup(spec: RunSpec) -> Setup:
     happens = load_reliability(spec, machine, trace)
     setup = Setup.of(machine, trace, strict=spec.strict, batsim=batsim, reliability=happens)
     other_units = units_remark(trace, setup.platform, spec.units)
-    for remark in [*([] if other_units is None else [other_units]), *setup.remarks]:
+    remarks = [*([] if other_units is None else [other_units]), *setup.remarks]
+    if spec.config is not None:
+        from pipistrelle.studies.runs.maui import maui_remarks  # most runs start without it
+
+        remarks += maui_remarks(spec, setup.platform, trace)
+    for remark in remarks:
         logger().warning("{}", remark)
     if not setup.jobs:
         logger().warning("no job of {} can run on {}", trace.name, setup.platform.name)

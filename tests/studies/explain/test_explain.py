@@ -385,7 +385,7 @@ def test_a_run_that_was_killed_is_read_as_far_as_it_came(case):
         ("USERCFG[DEFAULT] MAXJOB=1", "USERCFG[DEFAULT] MAXJOB=1 (user ann), in use: 1"),
         (
             "FSPOLICY DEDICATEDPS\nFSDEPTH 1\nFSINTERVAL 1000\nUSERCFG[DEFAULT] FSTARGET=900^",
-            "USERCFG[DEFAULT] FSTARGET=900^ (user ann) leaves 892 unit x s, the job needs 895",
+            "USERCFG[DEFAULT] FSTARGET=900^ (user ann) leaves 100 unit x s, the job needs 895",
         ),
     ],
 )
