@@ -91,6 +91,10 @@ class MauiPolicy:
         place = None if self._scheduler is None else self._scheduler.reserved.get(job.number)
         return None if place is None else place.begin
 
+    def reservations(self) -> list[str]:
+        """Return the standing reservations that keep units now or soon, in words."""
+        return [] if self._scheduler is None else self._scheduler.reservations()
+
     def held_back_by(self, job: SchedulerJob) -> str | None:
         """Return the limit that keeps a waiting job back now, None if none does."""
         scheduler = self._scheduler

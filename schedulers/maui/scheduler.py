@@ -137,6 +137,10 @@ class MauiScheduler(Kept):
         """Return why a waiting job has its priority now; KeyError if it does not wait."""
         return self.priorities.breakdown(self.queue, self.queue.row_of[job.number], self.view.now)
 
+    def reservations(self) -> list[str]:
+        """Return the standing reservations that are in force or to come, in words."""
+        return self._standing.described(self.view.now)
+
     def held_back_by(self, job: SchedulerJob) -> str | None:
         """Return the hard limit that keeps a waiting job back now, None if none does."""
         row = self.queue.row_of[job.number]

@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from math import floor, inf
 
 from pipistrelle.platforms.topology.machine import Machine
-from pipistrelle.protocol.units.masks import lowest, mask_of
+from pipistrelle.protocol.units.masks import lowest, mask_of, units_of
 from pipistrelle.schedulers.maui.config.settings import DAY, KINDS, PERIODS, MauiSettings, Names, Standing
 from pipistrelle.schedulers.maui.hosts import units_of_hosts
 from pipistrelle.schedulers.plan.slices import Closure
+from pipistrelle.schedulers.plan.windows import span
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 
 
@@ -65,6 +66,14 @@ class StandingReservations:
             0 <= walltime <= standing.time_limit or any(who[kind] in listed for kind, listed in standing.access.items())
             for standing in self._all
         )
+
+    def described(self, now: float) -> list[str]:
+        """Return each reservation that is in force or the next, as the file calls it, with units and times (s)."""
+        found = dict(reversed(self.closed(now)))
+        return [
+            f"SRCFG[{self._all[number].name}] (units {units_of(units)}, {span(begin, end)})"
+            for number, (begin, end, units) in sorted(found.items())
+        ]
 
     def closed(self, now: float) -> list[tuple[int, Closure]]:
         """Return what is kept, with its number, now and in as many periods ahead as each reservation's DEPTH says."""

@@ -37,6 +37,11 @@ class Window(Struct, frozen=True, eq=False, dict=True):
         return self.admits is None or not self.admits(job)
 
 
+def span(begin: float, end: float) -> str:
+    """Return a time in words."""
+    return f"from {begin:.15g} s " + ("for ever" if end == inf else f"to {end:.15g} s")
+
+
 class Windows:
     """The windows in force or to come, by (begin, end, id)."""
 

@@ -1,5 +1,6 @@
 """A scheduler that looks at the cluster at fixed steps only, as those of many centres do."""
 
+from collections.abc import Sequence
 from math import floor, inf
 from typing import Any, Final, cast
 
@@ -65,6 +66,10 @@ class Polling(Kept):
     def order(self) -> Order:
         """The policy's."""
         return self._policy.order
+
+    def reservations(self) -> Sequence[str]:
+        """Return what the policy keeps units for, in words; nothing if it has none."""
+        return getattr(self._policy, "reservations", tuple)()
 
     def decide(self, view: View) -> None:
         """Let the policy decide if it is time; else take note, and ask to be woken."""

@@ -30,7 +30,7 @@ from pipistrelle.protocol.events import (
 )
 from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.schedulers.plan.windows import Window
+from pipistrelle.schedulers.plan.windows import Window, span
 from pipistrelle.schedulers.policy.errors import PolicyFailed
 from pipistrelle.schedulers.policy.interfaces import Policy
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
@@ -171,10 +171,23 @@ class Runtime(Kept):
             self._view = View(event.data, self._policy.order)
         elif isinstance(event, SimulationEnds):
             self.ended = event.data
+            if event.data.reason == "stalled" and self._view is not None:
+                self._say_what_is_kept(self._view)
         else:
             raise RemoteProtocolError(
                 "SIMULATION_BEGINS must be the first event, and only that", found=str(event.__struct_config__.tag)
             )
+
+    def _say_what_is_kept(self, view: View) -> None:
+        """Name what keeps units from the jobs that wait for ever: maintenance, and reservations of the policy's own."""
+        kept = [
+            f"'{window.id}' (units {window.units}, {span(window.begin, window.end)})"
+            for window in view.windows
+            if window.admits is None
+        ]
+        kept += getattr(self._policy, "reservations", tuple)()
+        if kept:
+            logger().warning("the run stalled while units were kept by {}", ", ".join(kept))
 
     def _job_submitted(self, view: View, event: JobSubmitted) -> None:
         description = event.data.job

@@ -28,3 +28,14 @@ def test_a_run_that_stalls_ends_and_says_why(shell, way, fragments):
     assert "ended early: stalled" in outcome.out
     assert (["1", "2", "3"] if way == "one-left" else []) == [job[0] for job in shell.ended_jobs()]
     assert b'"stalled"' in shell.files("out")["out_summary.json"]
+
+
+@pytest.mark.parametrize("more", [["--in-process"], [], ["--in-process", "--poll", "1h"]])
+def test_a_stall_under_standing_reservations_names_them(shell, more):
+    """With units and times, of a scheduler in this process, in another, and one that polls."""
+    shell.write("maui.cfg", "SRCFG[keep] PERIOD=INFINITY\nSRCFG[noon] HOSTLIST=0-1 STARTTIME=43200 CLASSLIST=a")
+    outcome = shell.run("run", "-w", "seven-jobs", "--scheduler", "maui", "--config", "maui.cfg", "-o", "out", *more)
+
+    outcome.failed(5, "the run stalled")
+    assert "the run stalled while units were kept by SRCFG[keep] (units 0-3, from 0 s for ever)" in outcome.err
+    assert "SRCFG[noon] (units 0-1, from" in outcome.err
