@@ -27,13 +27,15 @@ _MODELS: Final = options_of(
     },
     names={"platform": "-p"},
 )
-_MODELS[0].required = True
 #: what chooses a part of a log; a command has it as keywords for `_part`
 _part_options: Final = together(
     click.option("--class", "only", metavar="NAME", help="Take one class of nodes: a system of LANL's, ..."),
     click.option("--numbers", metavar="SET", help="Take the nodes with these numbers, as '0-255 300'."),
     click.option("--begin", metavar="TIME", help="Take what begins from then on: a date, or a time after time 0."),
     click.option("--end", metavar="TIME", help="Take what begins before then; nodes were watched until then."),
+)
+_nodes_option: Final = click.option(
+    "--nodes", type=click.IntRange(min=1), help="Nodes watched in all, if some never had an outage."
 )
 
 
@@ -57,23 +59,41 @@ def generate_command(
     reliability_factor: float,
     output: Path,
 ) -> None:
-    """Write the outages of failure models as CSV: node, down, up, cause; times in seconds."""
+    """Write the outages of failure models as CSV: node, down, up, cause; times in seconds.
+
+    The models are those of --failures, else the platform's own.
+    """
     if (platform is None) == (nodes is None):
         raise click.UsageError("give the machine: either --platform or --nodes.")
+    if not failures and platform is None:
+        raise click.UsageError("give the model of failures, --failures, or a platform that has [[failures]].")
     import_numpy()
     # Here and below, not above: help needs none of these.
     from pipistrelle.platforms.description import homogeneous
     from pipistrelle.platforms.failures.outage import csv_chunks
     from pipistrelle.platforms.failures.text import parse_durations
     from pipistrelle.protocol.base.lengths import parse_seconds
-    from pipistrelle.studies.inputs.named import load_platform
+    from pipistrelle.studies.inputs.named import InputError, load_platform
     from pipistrelle.studies.inputs.outages import failure_plan
+    from pipistrelle.studies.runs.reliability import platform_failures
     from pipistrelle.traces.files import write_trace
 
     refuse_overwriting([platform, *(text.partition(",")[0] for text in failures)], [output])
     machine = load_platform(platform) if platform is not None else homogeneous(nodes or 1, "nodes")
     seconds = parse_seconds(horizon, "horizon")
-    plan = failure_plan(failures, machine, parse_durations(repair) if repair is not None else None, reliability_factor)
+    own = parse_durations(repair) if repair is not None else None
+    plan = (
+        failure_plan(failures, machine, own, reliability_factor)
+        if failures
+        else platform_failures(machine, own, reliability_factor)
+    )
+    if plan is None:
+        raise InputError(
+            "the platform says nothing of failures",
+            where=machine.name,
+            expected="[[failures]] in its file",
+            hint="Name a model with --failures.",
+        )
     outages = plan.outages(seed, seconds)
     write_trace(output, csv_chunks(outages))
     click.echo(f"{len(outages):,} outages of {machine.nodes:,} nodes written to {output}")
@@ -82,7 +102,8 @@ def generate_command(
 @command.command("show")
 @click.argument("file", metavar="FILE", type=FilledPath())
 @_part_options
-def show_command(file: str, **part: str | None) -> None:
+@_nodes_option
+def show_command(file: str, nodes: int | None, **part: str | None) -> None:
     """Describe the outages in FILE: rates, hazard, clustering, repairs, and a picture.
 
     Formats: node,down,up,cause CSV, LANL's LA-UR-05-7318, Titan's GPU lives, Batsim's events, 'sacctmgr show event',
@@ -92,13 +113,13 @@ def show_command(file: str, **part: str | None) -> None:
     from pipistrelle.studies.failures.outage_summary import summarise
     from pipistrelle.traces.outages.load import load_outage_log
 
-    print_facts(summarise(_part(load_outage_log(file), **part)))
+    print_facts(summarise(_part(load_outage_log(file), nodes, **part)))
 
 
 @command.command("fit")
 @click.argument("file", metavar="FILE", type=FilledPath())
 @_part_options
-@click.option("--nodes", type=click.IntRange(min=1), help="Nodes watched in all, if some never had an outage.")
+@_nodes_option
 @click.option(
     "--model",
     default="auto",
@@ -138,9 +159,7 @@ def fit_command(
     from pipistrelle.traces.outages.load import load_outage_log
 
     refuse_overwriting([file], [output])
-    log = _part(load_outage_log(file), **part)
-    if nodes is not None:
-        log = log.with_silent(nodes)
+    log = _part(load_outage_log(file), nodes, **part)
     with said_of("--age"):
         up_for = 0.0 if age is None else parse_seconds(age, "node's age")
     fitted = fit_log(
@@ -164,7 +183,9 @@ def fit_command(
     )
 
 
-def _part(log: "OutageLog", only: str | None, numbers: str | None, begin: str | None, end: str | None) -> "OutageLog":
+def _part(
+    log: "OutageLog", nodes: int | None, only: str | None, numbers: str | None, begin: str | None, end: str | None
+) -> "OutageLog":
     from pipistrelle.protocol.units.nodesets import NodeSet
     from pipistrelle.studies.inputs.named import InputError, said_of
     from pipistrelle.studies.inputs.outages import clock_time
@@ -175,15 +196,15 @@ def _part(log: "OutageLog", only: str | None, numbers: str | None, begin: str | 
         with said_of("--numbers"):
             wanted = NodeSet.parse(numbers)
         log = log.numbered(wanted)
-    if begin is None and end is None:
-        return log
     with said_of("--begin"):
         first = None if begin is None else clock_time(log, begin)
     with said_of("--end"):
         last = None if end is None else clock_time(log, end)
     if first is not None and last is not None and last <= first:
         raise InputError("the end is not after the begin", where="--end", expected=f"after {begin}", found=end)
-    return log.within(first, last)
+    if first is not None or last is not None:
+        log = log.within(first, last)
+    return log if nodes is None else log.with_silent(nodes)
 
 
 def _source(log: "OutageLog", only: str | None, numbers: str | None) -> str:

@@ -66,7 +66,8 @@ def command(
     """Tell the yield of a long-lasting application: its useful share of its nodes' time, with the wait for them.
 
     A failure costs it a node, and the work since its last dump; after some of them it gives its allocation up and waits
-    for another. It keeps spares (rigid), or works on all nodes that are up (moldable), or on a grid of them.
+    for another. It keeps spares (rigid), or works on all nodes that are up (moldable), or on a grid of them. An
+    allocation lasts so long on average.
     """
     if seed is not None and simulate is None:
         raise click.UsageError("--seed without --simulate: nothing is drawn.")
@@ -92,7 +93,15 @@ def _print(allocation: Allocation, exact: bool, rows: list[YieldRow], bounds: li
         f"{allocation.nodes:,} nodes, a failure in {_hours(allocation.mtbf_of_all)}; "
         f"dump {allocation.dump:g} s, read {allocation.read:g} s, every {allocation.interval:.0f} s of work"
     )
-    head = ["wait", "application", "spares", "% of nodes", "yield %", *(["simulated %"] if rows[0].simulated else [])]
+    head = [
+        "wait",
+        "application",
+        "spares",
+        "% of nodes",
+        "lasts",
+        "yield %",
+        *(["simulated %"] if rows[0].simulated else []),
+    ]
     lines = []
     for row in rows:
         line = [
@@ -100,6 +109,7 @@ def _print(allocation: Allocation, exact: bool, rows: list[YieldRow], bounds: li
             row.shape or "no spares",
             f"{row.failures:,}",
             f"{100 * row.failures / allocation.nodes:.2f}",
+            _hours(row.length),
             f"{100 * row.share:.2f}",
         ]
         lines.append(line + ([_around(row.simulated)] if row.simulated else []))
@@ -131,6 +141,7 @@ def _document(allocation: Allocation, form: str, rows: list[YieldRow], bounds: l
                 "wait": row.wait,
                 "application": row.shape or "no spares",
                 "spares": row.failures,
+                "length": row.length,
                 "yield": row.share,
                 "simulated": row.simulated and row.simulated._asdict(),
             }

@@ -227,5 +227,5 @@ def _refuse_exact_starts(workload: Workload) -> None:
             f"job {workload.ids[row]} must start at {start:,.6g} s exactly, and no scheduler is told of that",
             where=workload.source,
             expected="jobs that may start at any time",
-            hint=f"--transform 'filter --queue {RESERVED} --invert' leaves such jobs out.",
+            hint=f"--transform 'filter --queue {RESERVED} --invert', or 'workload filter' before, leaves them out.",
         )

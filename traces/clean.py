@@ -58,7 +58,9 @@ def clean(
 
 #: what is said of a workload in which no job has a requested time, and what helps
 NO_REQUEST = "no job has a requested time"
-REQUEST_HINT = "--transform 'scale --walltime 100%' takes run times as requests, 'scale --walltime 24h' a day for all"
+REQUEST_HINT = (
+    "--transform 'scale --walltime 100%', or 'pipistrelle workload scale' with that option before, takes the run times"
+)
 
 
 def faults_text(workload: Workload) -> str | None:

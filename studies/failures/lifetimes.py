@@ -78,11 +78,15 @@ class Lifetimes:
 
 
 class YieldRow(NamedTuple):
-    """A yield for a wait (s) with F, and what was simulated; ``shape`` None: each allocation ends with one failure."""
+    """A yield for a wait (s) with F, and what was simulated; ``shape`` None: each allocation ends with one failure.
+
+    ``length`` is how long an allocation lives on average, in seconds.
+    """
 
     wait: float
     shape: Shape | None
     failures: int
+    length: float
     share: float
     simulated: Estimate | None
 
@@ -148,7 +152,8 @@ def yield_rows(
                     ),
                 )
             simulated = lived[key].yield_after(wait) if lifetimes else None
-            rows.append(YieldRow(wait, shape, chosen, float(model.yields(wait)[chosen]), simulated))
+            length, share = float(model.life[chosen]), float(model.yields(wait)[chosen])
+            rows.append(YieldRow(wait, shape, chosen, length, share, simulated))
     return rows
 
 

@@ -36,7 +36,7 @@ def summarise(log: OutageLog) -> Facts:
         ("name", log.name),
         ("format", log.format),
         ("outages", f"{len(log):,} of {np.unique(log.node).size:,} nodes; {int((~failures).sum()):,} announced"),
-        ("nodes", f"{len(log.nodes):,}" if log.watch_known else f"{len(log.nodes):,} named; there may be more"),
+        ("nodes", f"{len(log.nodes):,}{'' if log.watch_known or log.complete else ' named; there may be more'}"),
         ("watched", _span(log)),
         ("overlapping", f"{log.overlaps():,}"),
         *(("note", note) for note in log.notes),

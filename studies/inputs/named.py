@@ -6,13 +6,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from msgspec import UNSET
+
 from pipistrelle.platforms import catalogue as platforms
-from pipistrelle.platforms.description import MOST_UNITS, Platform, homogeneous
+from pipistrelle.platforms.description import MOST_UNITS, Platform, Pool, homogeneous
 from pipistrelle.platforms.read import parse_platform
 from pipistrelle.platforms.simgrid.grammar import is_xml
 from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean
 from pipistrelle.traces import catalogue as workloads
 from pipistrelle.traces.load import load
+from pipistrelle.traces.logs.haizea import NODES, HaizeaLog
 from pipistrelle.traces.logs.kinds import Units
 from pipistrelle.traces.logs.sacct import SacctLog
 from pipistrelle.traces.workload import Workload
@@ -22,7 +25,6 @@ if TYPE_CHECKING:
 
 #: formats that are not a centre's own: their sizes and times mean what they say
 _NO_LOGS: Final = ("", "SWF", "Batsim JSON")
-_HAIZEA: Final = "Haizea leases"
 
 
 class InputError(PipistrelleError):
@@ -197,7 +199,7 @@ def units_remark(workload: Workload, platform: Platform, units: Units) -> str | 
     if units == "processors" and unit == "node":
         advice = "leave out --units processors, or describe the machine by its cores"
     elif units == "nodes" and unit != "node":
-        can = unit == "core" and workload.format != _HAIZEA
+        can = unit == "core" and workload.format != HaizeaLog.format
         advice = "count processors with --units processors" if can else "name a machine of nodes"
     else:
         return None
@@ -234,18 +236,27 @@ def platform_for(workload: Workload, name: str = "") -> Platform:
             found=", ".join(said) or (None if size is None else f"{size:,}"),
             hint=_platform_hint(workload),
         )
-    return homogeneous(size, f"{workload.name}-machine")
+    machine = homogeneous(size, f"{workload.name}-machine")
+    if workload.format != HaizeaLog.format or NODES not in workload.header:
+        return machine
+    sets = [line.split() for line in workload.header[NODES].split("\n")]
+    pools = [
+        Pool(name=f"nodes-{number}", nodes=int(count), node_class=kind[0] if kind else UNSET)
+        for number, (count, *kind) in enumerate(sets, start=1)
+        if int(count)
+    ]
+    return Platform(name=machine.name, description=machine.description, pools=tuple(pools))
 
 
 def _size_text(workload: Workload) -> str | None:
     """Return where a workload says how large its machine was; None for logs that never do."""
     if not is_log(workload):
         return f"MaxProcs or MaxNodes in its header (SWF), nb_res (JSON), 1 to {MOST_UNITS:,}"
-    return f"a site of 1 to {MOST_UNITS:,} nodes" if workload.format == _HAIZEA else None
+    return f"a site of 1 to {MOST_UNITS:,} nodes" if workload.format == HaizeaLog.format else None
 
 
 def _platform_hint(workload: Workload) -> str:
-    if not is_log(workload) or workload.format == _HAIZEA:
+    if not is_log(workload) or workload.format == HaizeaLog.format:
         return "Name a platform with --platform."
     return (
         f"{workload.format} never says it: name a platform with --platform, whose units are what sizes count: nodes, "

@@ -43,6 +43,31 @@ def test_a_model_of_the_library_on_a_platform(shell):
     assert "cabinet 1: failure" in (shell.folder / "2.csv").read_text()
 
 
+def test_the_failures_of_a_platform(shell):
+    """Without ``--failures`` the platform's own count, with what is said of repairs and rates; they are needed."""
+    machine = '[[pools]]\nname = "p"\nnodes = 20\n'
+    shell.write("m.toml", f'name = "m"\n{machine}[[failures]]\nmodel = "exponential,mtbf=5d"\nrepair = "1h"\n')
+    shell.write("calm.toml", f'name = "calm"\n{machine}')
+    rest = ("--horizon", "90d", "--seed", "3")
+    shell.run("outages", "generate", "-p", "m.toml", *rest, "-o", "own.csv").ok()
+    same = ("--failures", "exponential,mtbf=5d", "--repair", "1h")
+    shell.run("outages", "generate", "-p", "m.toml", *same, *rest, "-o", "said.csv").ok()
+    assert (shell.folder / "own.csv").read_bytes() == (shell.folder / "said.csv").read_bytes()
+    done = shell.run("outages", "generate", "-p", "m.toml", "--reliability-factor", "9", *rest, "-o", "more.csv").ok()
+    assert int(done.out.split()[0].replace(",", "")) > 1500
+    for words in (("-p", "calm.toml"), ("--nodes", "4")):
+        shell.run("outages", "generate", *words, *rest, "-o", "x.csv").failed(2, "[[failures]]", "--failures")
+
+
+def test_nodes_without_outages_count(shell):
+    """``show`` takes the number of nodes that were watched in all, as ``fit`` does."""
+    shell.write("few.csv", "node,down,up\n1,10,20\n2,30,40\n")
+    assert "2 of 2 nodes" in shell.run("outages", "show", "few.csv").ok().out
+    shown = shell.run("outages", "show", "few.csv", "--nodes", "500", "--end", "9d").ok().out.splitlines()
+    assert "nodes        500" in shown
+    shell.run("outages", "show", "few.csv", "--nodes", "1").failed(2, "number of nodes does not suit")
+
+
 @pytest.mark.parametrize(
     ("words", "fragments"),
     [

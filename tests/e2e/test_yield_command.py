@@ -17,8 +17,8 @@ def test_a_table_of_yields(shell):
     rows = [line.split() for line in out.splitlines()]
 
     assert out.startswith("22,500 nodes, a failure in 7.792 h; dump 120 s, read 120 s, every 2595 s of work\n")
-    assert ["24", "h", "rigid", "259", "1.15", "88.66"] in rows
-    assert ["24", "h", "no", "spares", "0", "0.00", "22.24"] in rows
+    assert ["24", "h", "rigid", "259", "1.15", "2038", "h", "88.66"] in rows
+    assert ["24", "h", "no", "spares", "0", "0.00", "7.792", "h", "22.24"] in rows
     assert ["89", "%", "moldable", "433", "33.54", "h"] in rows
     assert ["99", "%", "grid", "-", "none"] in rows
 
@@ -31,6 +31,8 @@ def test_json_with_simulations(shell):
 
     assert shell.run(*words, "--seed", "4").ok().out == first
     assert [row["spares"] for row in document["yields"]] == [0, 225, 225, 225]
+    lengths = [sum(document["mtbf"] / (22500 - down) for down in range(failures + 1)) for failures in (0, 225)]
+    assert [row["length"] for row in document["yields"]] == pytest.approx([lengths[0], *[lengths[1]] * 3])
     exact = json.loads(shell.run(*words, "--exact", "--checkpoint", "daly", "--read", "0s").ok().out)
     assert (exact["form"], exact["read"], exact["checkpoint"]) == ("exact", 0.0, "daly")
     assert exact["interval"] < document["interval"]
@@ -61,7 +63,7 @@ def test_what_is_refused(shell, words, fragments):
         ((*PAPER, "--waits", "1h,,2h"), ["a time of --waits cannot be read"]),
         ((*PAPER, "--waits", "0q"), ["a time of --waits has an unknown unit"]),
         ((*PAPER, "--waits", "1e13"), ["a wait is out of range"]),
-        ((*PAPER, "--dump", "-1"), ["a time of --dump is not above zero"]),
+        ((*PAPER, "--dump", "-1"), ["a time of --dump is below zero"]),
         ((*PAPER, "--target", "150%"), ["a target is no yield: expected a number between 0 and 1, found 1.5"]),
         ((*PAPER, "--target", "high"), ["--target: a yield cannot be read", "found 'high'"]),
         ((*PAPER, "--target", "100%"), ["a target is no yield"]),
@@ -86,4 +88,6 @@ def test_what_is_said_of_wrong_values(words, fragments):
 def test_no_wait_in_any_unit(shell):
     """A wait of 0 costs nothing, so that no spares are best."""
     out = shell.run(*PAPER, "--waits", "0,0h,0.0min").ok().out
-    assert [line.split()[3:] for line in out.splitlines() if "rigid" in line] == 3 * [["0", "0.00", "90.75"]]
+    assert [line.split()[3:] for line in out.splitlines() if "rigid" in line] == 3 * [
+        ["0", "0.00", "7.792", "h", "90.75"]
+    ]

@@ -18,6 +18,8 @@ from pipistrelle.traces.workload import is_number
 _TIME: Final = re.compile(r"(?:(\d{1,9}):)?(\d{1,9}):(\d{1,9}):(\d{1,9}(?:\.\d{1,9})?)")
 #: the queue of leases that must start at an exact time
 RESERVED: Final = "advance-reservation"
+#: the directive of the header with the site's sets of nodes, one a line: how many, and of which class
+NODES: Final = "Nodes"
 
 _DEEPEST: Final = 100
 _MOST_DIGITS: Final = 9
@@ -34,11 +36,12 @@ class HaizeaLog(JobLog):
 
     A lease's size is the number of its nodes; its requested time is ``duration``, its run time ``realduration``, which
     is the same where it is absent. Leases without an id are numbered in the file's order. The machine's size is the
-    number of the site's nodes. The measure ``exact_wait`` says how long after its arrival a lease must start that has
-    an exact time, which is also its wait in the log; its queue is `RESERVED`. What a lease wants of the nodes'
-    reliability (1 is the most, 10 the least), its highest if sets of nodes differ, is its QOS: ``reliability-5``.
-    Times are those since the trace's begin: ``HH:MM:SS`` with or without days before and a fraction after. A share of
-    a node's CPU is no number of processors: these are refused.
+    number of the site's nodes; the header's `NODES` has its sets of nodes, if their reliability is told. The measure
+    ``exact_wait`` says how long after its arrival a lease must start that has an exact time, which is also its wait in
+    the log; its queue is `RESERVED`. What a lease wants of the nodes' reliability (1 is the most, 10 the least), its
+    highest if sets of nodes differ, is its QOS: ``reliability-5``. Times are those since the trace's begin:
+    ``HH:MM:SS`` with or without days before and a fraction after. A share of a node's CPU is no number of processors:
+    these are refused.
     """
 
     format = "Haizea leases"
@@ -63,7 +66,9 @@ class HaizeaLog(JobLog):
             raise TraceError("is not UTF-8 text", where=place, hint="Save it as UTF-8.") from None
         self._reader = _Reader(where, self.names)
         self._reader.parse(text)
-        self.machine_size = self._reader.site or None
+        self.machine_size = sum(count for count, _ in self._reader.site) or None
+        if any(kind for _, kind in self._reader.site):
+            self.header[NODES] = "\n".join(f"{count} {kind}".strip() for count, kind in self._reader.site)
 
     def records(self) -> list[Record]:
         """Return the leases."""
@@ -80,7 +85,8 @@ class _Reader(XmlReader):
     def __init__(self, where: str, names: Callable[[str], str]) -> None:
         super().__init__(where)
         self.records: list[Record] = []
-        self.site = 0
+        #: (how many nodes, their class or ""), set by set
+        self.site: list[tuple[int, str]] = []
         self._names = names
         self._open: list[str] = []
         self._lease: dict[str, str] = {}
@@ -113,19 +119,22 @@ class _Reader(XmlReader):
             if "lease-request" in self._open:
                 self._nodes += int(count)
             elif "site" in self._open:
-                self.site += int(count)
+                self.site.append((int(count), ""))
         elif name == "lease-request":
             self._lease, self._nodes = {"arrival": attributes.get("arrival", "")}, 0
             self._reliability: list[int] = []
             self._line = self.line()
             self._lines = {"arrival": self._line}
-        elif "lease-request" in self._open:
-            if name == "res" and attributes.get("type", "").lower() == "reliability":
-                amount = attributes.get("amount", "")
-                if not is_number(amount, _MOST_DIGITS):
-                    self._fail("a reliability is not a whole number", "1, the highest, to 10", amount)
+        elif name == "res" and attributes.get("type", "").lower() == "reliability":
+            amount = attributes.get("amount", "")
+            if not is_number(amount, _MOST_DIGITS):
+                self._fail("a reliability is not a whole number", "1, the highest, to 10", amount)
+            if "lease-request" in self._open:
                 self._reliability.append(int(amount))
-            elif name == "lease":
+            elif self.site:
+                self.site[-1] = (self.site[-1][0], f"reliability-{int(amount)}")
+        elif "lease-request" in self._open:
+            if name == "lease":
                 self._lease["id"] = attributes.get("id", "")
                 self._lease["user"] = attributes.get("user", "")
             elif name in ("duration", "realduration", "exact"):

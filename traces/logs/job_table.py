@@ -149,6 +149,8 @@ class JobLog(ABC):
     def __init__(self, options: LogOptions | None = None) -> None:
         self.options = options or LogOptions()
         self.zone = self.options.zone()
+        #: what the log says of its machine, as SWF's header does
+        self.header: dict[str, str] = {}
         #: makes labels of texts; equal ones are one object
         self.names = cache(as_label)
         self._faults: list[TraceError] = []
@@ -204,6 +206,7 @@ class JobLog(ABC):
             machine_size=self.machine_size,
             epoch=epoch,
             timezone=self.options.timezone,
+            header=self.header,
             format=self.format,
             left_out={BAD_RECORD: len(self._faults)} if self._faults else {},
             faults=tuple(map(str, self._faults)),

@@ -93,6 +93,8 @@ class OutageLog:
         whether the clock shows Unix time, with local times taken as UTC; otherwise it shows seconds after time 0.
     watch_known
         whether the log itself says from when to when nodes were watched.
+    complete
+        whether all nodes are known of, also those without outages, where the log itself does not say so.
     lives
         what was watched, if the log itself says so; None: it follows from the outages.
     notes
@@ -116,6 +118,7 @@ class OutageLog:
     line: Ints
     absolute: bool
     watch_known: bool = False
+    complete: bool = False
     lives: Lives | None = None
     notes: tuple[str, ...] = ()
 
@@ -229,6 +232,7 @@ class OutageLog:
             )
         return replace(
             self,
+            complete=True,
             nodes=(*self.nodes, *(f"silent {number}" for number in range(1, more + 1))),
             node_group=np.concatenate((self.node_group, np.zeros(more, dtype=np.int64))),
             begin=np.concatenate((self.begin, np.full(more, self.begin.min(initial=np.inf)))),

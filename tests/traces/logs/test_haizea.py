@@ -1,10 +1,12 @@
 """Haizea's traces of leases."""
 
 import pytest
+from msgspec import UNSET
 
 from pipistrelle.platforms.description import homogeneous
 from pipistrelle.server.errors import SetupError
 from pipistrelle.server.setup import Setup
+from pipistrelle.studies.inputs.named import platform_for
 from pipistrelle.studies.workloads.steps import Filter
 from pipistrelle.traces.load import load
 from pipistrelle.traces.logs.haizea import is_lease_trace
@@ -86,7 +88,11 @@ def test_reliability(read):
     site = trace(one, two, lease("00:00:02", "1", "00:10:00")).replace(
         '<node-set numnodes="10"/>', f'<node-set numnodes="10">{want.format(1)}</node-set>'
     )
-    assert read(site).labels["qos"] == ["reliability-5", "reliability-3", ""]
+    log = read(site)
+    assert log.labels["qos"] == ["reliability-5", "reliability-3", ""]
+    assert (log.header, log.machine_size) == ({"Nodes": "30\n10 reliability-1"}, 40)
+    pools = platform_for(log).pools
+    assert [(pool.nodes, pool.node_class) for pool in pools] == [(30, UNSET), (10, "reliability-1")]
 
 
 def test_old_text_of_ten_columns(refused):
