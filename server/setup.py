@@ -53,6 +53,8 @@ class Setup:
         what a user should be told of before the run.
     until
         the horizon in seconds: nothing happens then or later.
+    queue_lengths
+        whether the queue's length over time is among the outputs.
     """
 
     platform: Platform
@@ -66,6 +68,7 @@ class Setup:
     resiliences: dict[str, Resilience] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
     until: float = inf
+    queue_lengths: bool = False
 
     @classmethod
     def of(

@@ -65,7 +65,9 @@ class Simulation(Kept):
         shared = setup.batsim is not None and setup.batsim.compute_sharing
         self._nodes, self._reliability = nodes, reliability
         self.metrics = Metrics(setup.dropped, shared=shared, reliability=reliability)
-        self.outputs = FolderOutputs(out, nodes, asked) if outputs is None and out is not None else outputs
+        if outputs is None and out is not None:
+            outputs = FolderOutputs(out, nodes, asked, workloads=setup.workloads, queue_lengths=setup.queue_lengths)
+        self.outputs = outputs
         writing = () if self.outputs is None else self.outputs.observers()
         books = [book for book in (nodes, reliability) if book is not None]
         watching = [*books, self.metrics, *observers, *writing]

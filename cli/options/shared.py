@@ -51,6 +51,7 @@ def timeout_option(what: str, whom: str) -> Callable[[_C], _C]:
 _SAID: Final = {
     "transform": "STEP\tChange the workload first, as 'pipistrelle workload' does: 'scale --load 0.9'; repeatable.",
     "until": "TIME\tEnd the run then, whatever still runs or waits: '30d' after time 0 or a date; default: at its end.",
+    "queue_lengths": "Write out_queue.csv, too: the queue's length over time.",
     "strict": "End the run, with exit code 3, at the first illegal decision; refuse a log with records that cannot be "
     "read.",
 }

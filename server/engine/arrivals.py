@@ -11,7 +11,7 @@ from pipistrelle.protocol.events import NoMoreJobs
 from pipistrelle.server.engine.agenda import REQUEUE, SUBMISSION, Handlers
 from pipistrelle.server.engine.clockwork import Clockwork
 from pipistrelle.server.engine.dependencies import Dependencies
-from pipistrelle.server.engine.jobs import Job, Labels
+from pipistrelle.server.engine.jobs import LABEL_NAMES, Job, Labels
 from pipistrelle.server.engine.lives import JobLives
 from pipistrelle.traces.batsim.profiles import Composed, Profile
 from pipistrelle.traces.logs.labels import named_column
@@ -189,7 +189,7 @@ def labels_of(workload: Workload) -> list[Labels]:
     """Return of each job the names of its user, group, account, queue and QOS."""
     unknown: list[str | None] = [None] * len(workload)
     columns = []
-    for name in ("user", "group", "account", "queue", "qos"):
+    for name in LABEL_NAMES:
         texts = named_column(workload, name)
         columns.append(unknown if texts is None else [text or None for text in texts])
     return list(zip(*columns, strict=True))

@@ -55,7 +55,9 @@ def next_state(state: State, step: Step, job_id: str) -> State:
 _QUEUE: Final = 3
 _UNNAMED: Final = (None, None, None, None, None)
 
-#: names of user, group, account, queue and QOS; None where the workload does not tell
+#: what a workload can tell of whose a job is
+LABEL_NAMES: Final = ("user", "group", "account", "queue", "qos")
+#: their names; None where the workload does not tell
 Labels = tuple[str | None, str | None, str | None, str | None, str | None]
 #: returns what is done for a job, given its id and the name of its profile
 WorkOf = Callable[[str, str], Profile]

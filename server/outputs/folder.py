@@ -10,8 +10,10 @@ from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.outputs.attempt_recorder import AttemptRecorder
 from pipistrelle.server.outputs.metrics import Summary
 from pipistrelle.server.outputs.node_book import NodeBook
-from pipistrelle.server.outputs.once import schedule_csv, to_json, write_output
+from pipistrelle.server.outputs.once import labels_csv, schedule_csv, to_json, write_output
+from pipistrelle.server.outputs.queue_recorder import QueueRecorder
 from pipistrelle.server.outputs.recorder import Recorder
+from pipistrelle.traces.workload import Workload
 
 if TYPE_CHECKING:
     from pipistrelle.server.hosts.hosts import Hosts
@@ -20,11 +22,12 @@ if TYPE_CHECKING:
 OUTPUT_PREFIX: Final = "out_"
 #: how a run was called, beside the outputs: it is no part of the result
 COMMAND_FILE: Final = f"{OUTPUT_PREFIX}command.json"
-#: names of all that may be written; before the command's are three of runs in which nodes can fail
+#: names of all that may be written: three of them of runs in which nodes can fail, and the queue's if it is wanted
 OUTPUT_FILES: Final = tuple(
     f"{OUTPUT_PREFIX}{name}"
     for name in (
         "config.json",
+        "labels.csv",
         "jobs.csv",
         "machine_states.csv",
         "decisions.csv",
@@ -33,9 +36,14 @@ OUTPUT_FILES: Final = tuple(
         "attempts.csv",
         "nodes.csv",
         "outages.csv",
+        "queue.csv",
         "command.json",
     )
 )
+
+
+#: what writes while a run goes on
+Writing = Recorder | AttemptRecorder | QueueRecorder
 
 
 class Outputs(Protocol):
@@ -77,17 +85,32 @@ class FolderOutputs(Kept):
         where nodes can fail, what keeps account of them, and is told of everything before these outputs are.
     asked
         how the run was called, JSON values, for a file of its own; None: without that file.
+    workloads
+        whose jobs' labels are written.
+    queue_lengths
+        whether the queue's length is written.
     """
 
     _kept = ("_recorders",)
 
-    def __init__(self, folder: Path, nodes: NodeBook | None = None, asked: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        nodes: NodeBook | None = None,
+        asked: Mapping[str, Any] | None = None,
+        *,
+        workloads: Mapping[str, Workload] | None = None,
+        queue_lengths: bool = False,
+    ) -> None:
         self._folder = folder
         self._asked = asked
+        self._workloads = workloads or {}
         prefix = str(folder / OUTPUT_PREFIX)
-        self._recorders: tuple[Recorder | AttemptRecorder, ...] = (Recorder(prefix, fails=nodes is not None),)
+        self._recorders: tuple[Writing, ...] = (Recorder(prefix, fails=nodes is not None),)
         if nodes is not None:
             self._recorders += (AttemptRecorder(prefix, nodes),)
+        if queue_lengths:
+            self._recorders += (QueueRecorder(prefix),)
 
     def observers(self) -> Sequence[Observer]:
         """Return the recorders."""
@@ -98,8 +121,9 @@ class FolderOutputs(Kept):
         return None
 
     def before(self, config: dict[str, Any]) -> None:
-        """Write the configuration, and how the run was called."""
+        """Write the configuration, whose jobs are which, and how the run was called."""
         write_output(self._folder / f"{OUTPUT_PREFIX}config.json", to_json(config))
+        write_output(self._folder / f"{OUTPUT_PREFIX}labels.csv", labels_csv(self._workloads))
         if self._asked is not None:
             write_output(self._folder / COMMAND_FILE, to_json(self._asked))
 

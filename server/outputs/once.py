@@ -1,15 +1,21 @@
 """The files that are written once, when a run is over or begins: configuration, aggregates, summary."""
 
+from collections.abc import Mapping, Sequence
+from itertools import repeat
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET
 
+from pipistrelle.server.engine.jobs import LABEL_NAMES
 from pipistrelle.server.errors import OutputFailed
-from pipistrelle.server.outputs.csv_file import unwritable
+from pipistrelle.server.outputs.csv_file import csv_text, special, unwritable
 from pipistrelle.server.outputs.metrics import Summary
+from pipistrelle.traces.logs.labels import named_column
+from pipistrelle.traces.workload import Workload
 
+LABEL_COLUMNS: Final = ",".join(("job_id", "workload_name", *LABEL_NAMES))
 #: Batsim's columns; `scheduling_time` and `simulation_time` are wall-clock times there and stay empty here, so that
 #: equal runs give equal bytes.
 SCHEDULE_COLUMNS: Final = (
@@ -18,6 +24,22 @@ SCHEDULE_COLUMNS: Final = (
     "nb_jobs_killed,nb_jobs_rejected,nb_jobs_success,nb_machine_switches,scheduling_time,simulation_time,success_rate,"
     "time_computing,time_idle,time_sleeping,time_switching_off,time_switching_on,time_unavailable"
 )
+
+
+def labels_csv(workloads: Mapping[str, Workload]) -> str:
+    """Return the file of what workloads tell of whose jobs are: a line for each job, if its workload tells anything."""
+    lines = [LABEL_COLUMNS]
+    for prefix, workload in workloads.items():
+        columns = [named_column(workload, name) for name in LABEL_NAMES]
+        if any(column is not None for column in columns):
+            texts = [_fields(column or [""] * len(workload)) for column in columns]
+            lines += map(",".join, zip(_fields(workload.ids), repeat(prefix), *texts))
+    return "\n".join(lines) + "\n"
+
+
+def _fields(texts: Sequence[str]) -> Sequence[str]:
+    """Return texts as CSV fields: as they are, if one look at all of them finds nothing to quote."""
+    return texts if special("".join(texts)) is None else list(map(csv_text, texts))
 
 
 def schedule_csv(summary: Summary, version: str) -> str:

@@ -28,7 +28,8 @@ def load_setup(spec: RunSpec) -> Setup:
         when an input is wrong, or they do not go together.
     """
     setup = _load_setup(spec)
-    return setup if spec.until is None else replace(setup, until=_horizon(spec.until, setup))
+    until = setup.until if spec.until is None else _horizon(spec.until, setup)
+    return replace(setup, until=until, queue_lengths=spec.queue_lengths)
 
 
 def _horizon(text: str, setup: Setup) -> float:

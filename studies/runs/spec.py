@@ -58,6 +58,8 @@ class RunSpec(PolicySpec, frozen=True, kw_only=True, forbid_unknown_fields=True,
         read.
     until
         when the run ends, whatever still runs or waits: a length of time after time 0, or a date; None: at its end.
+    queue_lengths
+        whether the outputs tell the queue's length over time.
     dialect
         which protocol scheduler and server speak.
     failures, repair, seed, reliability_factor
@@ -85,6 +87,7 @@ class RunSpec(PolicySpec, frozen=True, kw_only=True, forbid_unknown_fields=True,
     transform: tuple[AnyStep, ...] = ()
     strict: bool = False
     until: str | None = None
+    queue_lengths: bool = False
     dialect: Literal["native", "batsim"] = "native"
     failures: tuple[str, ...] = ()
     repair: str | None = None

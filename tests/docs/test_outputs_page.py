@@ -15,7 +15,9 @@ from pipistrelle.server.outputs import attempt_recorder, node_book, recorder
 from pipistrelle.server.outputs import once as outputs
 from pipistrelle.server.outputs.metrics import Summary
 from pipistrelle.studies.inputs.named import load_platform
+from pipistrelle.studies.runs.run import run as run_spec
 from pipistrelle.studies.runs.run import run_in_process
+from pipistrelle.studies.runs.spec import RunSpec
 
 PAGE = "docs/outputs.md"
 
@@ -54,6 +56,7 @@ def names(section, table):
         ("out_schedule.csv", outputs.SCHEDULE_COLUMNS),
         ("out_machine_states.csv", recorder.MACHINE_COLUMNS),
         ("out_decisions.csv", recorder.DECISION_COLUMNS),
+        ("out_labels.csv", outputs.LABEL_COLUMNS),
     ],
 )
 def test_every_column_is_documented(heading, columns, names, run):
@@ -62,6 +65,13 @@ def test_every_column_is_documented(heading, columns, names, run):
 
     assert names(heading) == columns.split(",")
     assert (folder / heading).read_text(encoding="utf-8").partition("\n")[0] == columns
+
+
+def test_every_column_of_the_queue_is_documented(names, tmp_path):
+    """Those of the file that `--queue-lengths` asks for."""
+    run_spec(RunSpec(workload=("seven-jobs",), queue_lengths=True), out=tmp_path)
+
+    assert names("out_queue.csv") == (tmp_path / "out_queue.csv").read_text().partition("\n")[0].split(",")
 
 
 @pytest.mark.parametrize(
@@ -99,10 +109,11 @@ def test_every_key_is_documented(names, run):
 
 
 def test_every_file_is_documented(section, table, run, failing):
-    """The table of files names exactly what a run writes, two files only where nodes can fail."""
+    """The table of files names exactly what a run writes, three files only where nodes can fail."""
     folder, _ = run
     named = {re.sub(r"\[(.*)\]\(.*\)", r"\1", row[0]) for row in table(section(PAGE, "Outputs"))}
 
+    named.remove("out_queue.csv")  # which is written if it is asked for
     assert named == {path.name for path in failing.iterdir()}
     assert named - {path.name for path in folder.iterdir()} == {"out_attempts.csv", "out_nodes.csv", "out_outages.csv"}
 

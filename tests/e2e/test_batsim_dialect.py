@@ -44,7 +44,7 @@ def test_both_dialects_give_the_same_bytes(shell, policy):
     for dialect, out in (("native", "n"), ("batsim", "b")):
         shell.run("run", "-w", "generated.swf", "--scheduler", policy, "--dialect", dialect, "--out", out).ok()
         files[dialect] = shell.files(out)
-        assert len(files[dialect]) == 6
+        assert len(files[dialect]) == 7
     native, batsim = (files[dialect].pop("out_config.json") for dialect in ("native", "batsim"))
 
     assert files["native"] == files["batsim"]

@@ -232,4 +232,4 @@ def test_the_bundled_example_runs_as_the_readme_has_it(shell):
     assert "5,000" in outcome.out
     assert "round trips" in outcome.out
     assert "outputs in pipistrelle-out/demo-easy-1" in outcome.out
-    assert len(shell.files("pipistrelle-out/demo-easy-1")) == 6
+    assert len(shell.files("pipistrelle-out/demo-easy-1")) == 7

@@ -30,7 +30,7 @@ def check_outputs(shell, text):
     assert 0 < len(names) < JOBS
     files = shell.files("out")
     assert sorted(files) == [f"out_{name}" for name in (
-        "config.json", "decisions.csv", "jobs.csv", "machine_states.csv", "schedule.csv", "summary.json"
+        "config.json", "decisions.csv", "jobs.csv", "labels.csv", "machine_states.csv", "schedule.csv", "summary.json"
     )]  # fmt: skip
     assert f'"completed": {len(names)}'.encode() in files["out_summary.json"]
 

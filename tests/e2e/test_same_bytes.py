@@ -9,7 +9,7 @@ def outputs(shell, name, *arguments, policy="easy"):
     """Run the generated workload and return the bytes of all outputs, with how it was called."""
     shell.run("run", "-w", "generated.swf", "--scheduler", policy, *arguments, "--out", name).ok()
     files = shell.files(name)
-    assert len(files) == 6
+    assert len(files) == 7
     return files | {"command": command(shell, name)}
 
 

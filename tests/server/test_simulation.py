@@ -23,6 +23,7 @@ FILES = [
     "out_config.json",
     "out_decisions.csv",
     "out_jobs.csv",
+    "out_labels.csv",
     "out_machine_states.csv",
     "out_schedule.csv",
     "out_summary.json",

@@ -64,7 +64,7 @@ def test_a_cap_is_named_as_what_keeps_a_job_back(ask, play, maui) -> None:
 
     assert played.start[0] >= 0.0
     assert played.start[2] == 3600.0
-    assert "FSTARGET leaves 1000 unit x s, the job needs 3000" in seen
+    assert "USERCFG[a] FSTARGET=5000^ leaves 1000 unit x s, the job needs 3000" in seen
 
 
 @pytest.mark.parametrize("step", [7.0, 60.0])

@@ -78,7 +78,7 @@ class Framed:
 def digests(folder: Path) -> dict[str, str]:
     """Return {file name: digest of its bytes}."""
     found = {path.name: sha256(path.read_bytes()).hexdigest() for path in sorted(folder.iterdir())}
-    assert len(found) == 6
+    assert len(found) == 7
     return found
 
 

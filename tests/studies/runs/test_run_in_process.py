@@ -24,6 +24,7 @@ FILES = [
     "out_config.json",
     "out_decisions.csv",
     "out_jobs.csv",
+    "out_labels.csv",
     "out_machine_states.csv",
     "out_schedule.csv",
     "out_summary.json",
@@ -141,7 +142,7 @@ def misplace(view: View) -> None:
 def test_a_policy_that_fails_keeps_the_outputs_so_far(
     tmp_path: Path, small_workload: Make, act: Callable[[View], None]
 ) -> None:
-    """As with a scheduler in another process that dies: the error is raised, the six files are there and complete."""
+    """As with a scheduler in another process that dies: the error is raised, the seven files are there and complete."""
     with pytest.raises(PipistrelleError) as caught:
         run_in_process(small_workload(), Own(act), out=tmp_path)
 

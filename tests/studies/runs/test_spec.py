@@ -48,6 +48,7 @@ SPECS = st.builds(
     transform=st.lists(STEPS, max_size=3).map(tuple),
     strict=st.booleans(),
     until=st.none() | WORDS,
+    queue_lengths=st.booleans(),
     failures=NAMES,
     seed=st.integers(0, 2**53),
     reliability_factor=st.floats(1e-9, 1e9),

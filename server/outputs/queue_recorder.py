@@ -1,0 +1,72 @@
+"""The file of the queue's length over time."""
+
+from typing import Final
+
+from pipistrelle.protocol.fields import EndReason
+from pipistrelle.server.engine.jobs import Job
+from pipistrelle.server.engine.observers import Observer
+from pipistrelle.server.outputs.csv_file import CsvFile, Written
+
+QUEUE_COLUMNS: Final = "time,waiting_jobs,waiting_units,running_jobs"
+
+
+class QueueRecorder(Written, Observer):
+    """Writes ``queue.csv`` behind a prefix: a line for each instant that leaves the queue, or what runs, another one.
+
+    A job that its scheduler declares to run on none of the machine's units waits until its end.
+
+    Raises
+    ------
+    OutputFailed
+        from any hook, when the file cannot be written; what was written before stays.
+    """
+
+    _kept = ("_file", "_time", "_waiting", "_units", "_running", "_last")
+
+    def __init__(self, prefix: str) -> None:
+        self._file = CsvFile(f"{prefix}queue.csv", QUEUE_COLUMNS)
+        #: the present instant in seconds, and what there is then
+        self._time = 0.0
+        self._waiting = self._units = self._running = 0
+        #: what was written last
+        self._last = (0, 0, 0)
+
+    def begins(self, now: float, units: int) -> None:
+        """Open the file and write its header."""
+        self.open()
+
+    def submitted(self, now: float, job: Job) -> None:
+        """Count a job that waits."""
+        self._change(now, job, 1, 0)
+
+    def started(self, now: float, job: Job) -> None:
+        """Count a job that waits no more, but runs."""
+        self._change(now, job, -1, 1)
+
+    def ended(self, now: float, job: Job) -> None:
+        """Count a job that runs no more, or that was rejected."""
+        if job.alloc:
+            self._change(now, job, 0, -1)
+        else:
+            self._change(now, job, -1, 0)
+
+    def ends(self, now: float, reason: EndReason, message: str) -> None:
+        """Write what is left and close the file."""
+        try:
+            self._close_instant()
+        finally:
+            self.close()
+
+    def _change(self, now: float, job: Job, waiting: int, running: int) -> None:
+        if now != self._time:
+            self._close_instant()
+            self._time = now
+        self._waiting += waiting
+        self._units += waiting * job.size
+        self._running += running
+
+    def _close_instant(self) -> None:
+        present = (self._waiting, self._units, self._running)
+        if present != self._last:
+            self._last = present
+            self._file.write(f"{self._time!r},{self._waiting},{self._units},{self._running}\n")
