@@ -137,7 +137,7 @@ POLICIES: dict[str, Callable[[], Policy]] = {
     "maui-none": maui(busy_maui("NONE", "NEVER", "ALWAYS", depth=0)),
     "maui-contiguous": maui("BACKFILLPOLICY FIRSTFIT\nQUEUETIMEWEIGHT 1", "contiguous"),
     "maui-deferred": maui(
-        "BACKFILLPOLICY BESTFIT\nRESERVATIONPOLICY HIGHEST\nDEFERTIME 7\nDEFERCOUNT 2\n"
+        "BACKFILLPOLICY BESTFIT\nRESERVATIONPOLICY HIGHEST\nDEFERTIME 7\n"
         "SRCFG[s] HOSTLIST=0-3 STARTTIME=0:00:10 ENDTIME=0:00:30 USERLIST=a\nUSERCFG[b] MAXNODE=2"
     ),
 }
