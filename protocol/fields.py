@@ -74,6 +74,9 @@ EndReason = Literal[
     "error",
 ]
 
+#: why a scheduler leaves before the simulation is over
+LeaveReason = Literal["interrupted", "error"]
+
 RejectionCode = Literal[
     "malformed",
     "unknown_type",

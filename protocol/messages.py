@@ -11,6 +11,7 @@ from pipistrelle.protocol.fields import (
     PROTOCOL_VERSION,
     Feature,
     Instant,
+    LeaveReason,
     Message,
     RefusalCode,
     Sequence,
@@ -75,7 +76,8 @@ class Reply(Struct, frozen=True, omit_defaults=True):
     """A scheduler's decisions, as the engine takes them.
 
     ``now`` is when the scheduler is ready again, in simulated time. ``wake`` lists the event types that shall wake it
-    next; without it, all of them do. Events left out are not lost: they come, in order, with the next notice.
+    next; without it, all of them do. Events left out are not lost: they come, in order, with the next notice. One that
+    ``leaves`` is the scheduler's last: the simulation ends, and none of its decisions is carried out.
     """
 
     reply_to: Sequence
@@ -84,6 +86,7 @@ class Reply(Struct, frozen=True, omit_defaults=True):
     wake: Annotated[tuple[WakeType, ...], Meta(description="event types that shall wake the scheduler next")] | None = (
         None
     )
+    leaves: Annotated[LeaveReason, Meta(description="why the scheduler ends before the simulation does")] | None = None
 
 
 class ReplyFrame(Reply, frozen=True, omit_defaults=True):

@@ -23,14 +23,14 @@ from pipistrelle.protocol.messages import (
 )
 
 State = Literal["IDLE", "GREETED", "SCHEDULER_TURN", "SERVER_TURN", "CLOSED"]
-Kind = Literal["HELLO", "WELCOME", "REFUSED", "REPLY", "NOTICE", "LAST_NOTICE"]
+Kind = Literal["HELLO", "WELCOME", "REFUSED", "REPLY", "LEAVING", "NOTICE", "LAST_NOTICE"]
 
 #: {state: {kind of message: next state}}; what is not in it is illegal.
 TRANSITIONS: Final[dict[State, dict[Kind, State]]] = {
     "IDLE": {"HELLO": "GREETED"},
     "GREETED": {"WELCOME": "SCHEDULER_TURN", "REFUSED": "CLOSED"},
-    "SCHEDULER_TURN": {"REPLY": "SERVER_TURN"},
-    "SERVER_TURN": {"NOTICE": "SCHEDULER_TURN", "LAST_NOTICE": "CLOSED", "REFUSED": "CLOSED"},
+    "SCHEDULER_TURN": {"REPLY": "SERVER_TURN", "LEAVING": "CLOSED"},
+    "SERVER_TURN": {"NOTICE": "SCHEDULER_TURN", "LAST_NOTICE": "CLOSED", "REFUSED": "CLOSED", "LEAVING": "CLOSED"},
     "CLOSED": {},
 }
 
@@ -86,6 +86,8 @@ class _Session:
         return state
 
     def _after_reply(self, reply: Reply, error: type[ProtocolError], what: str) -> State:
+        if reply.leaves is not None:  # whichever notice was the last that it has read
+            return self._after("LEAVING", error)
         state = self._after("REPLY", error)
         if reply.reply_to != self.seq:
             raise error(

@@ -32,7 +32,7 @@ from pipistrelle.protocol.decisions import (
     RejectJob,
     SetJobMetadata,
 )
-from pipistrelle.protocol.fields import Allocation, Instant, JobId, Why
+from pipistrelle.protocol.fields import Allocation, Instant, JobId, LeaveReason, Why
 from pipistrelle.protocol.frames import (
     ABSENT,
     MAX_FRAME_BYTES,
@@ -109,6 +109,7 @@ _Readable = (
 class _Read(Struct, gc=False):
     now: Instant
     events: list[_Readable]
+    leaves: LeaveReason | None = None
 
 
 class _Envelope(Struct):
@@ -163,7 +164,7 @@ def decode_reply(frame: bytes, notice: Notice) -> Reply:
                     events.append(ExecuteJob(now, ExecuteJobData(data.job_id, data.alloc, data.why)))
                     continue
             events.append(_taken(decision, len(events), now))
-    return Reply(notice.seq, ready, events)
+    return Reply(notice.seq, ready, events, None, read.leaves)
 
 
 def _reply_by_decisions(frame: bytes, notice: Notice) -> Reply:

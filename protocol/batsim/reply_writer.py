@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from msgspec import Raw, Struct
+from msgspec import UNSET, Raw, Struct, UnsetType
 
 from pipistrelle.protocol.base.errors import LocalProtocolError
 from pipistrelle.protocol.batsim.messages import (
@@ -29,7 +29,7 @@ from pipistrelle.protocol.decisions import (
     RejectJob,
     SetJobMetadata,
 )
-from pipistrelle.protocol.fields import LATEST
+from pipistrelle.protocol.fields import LATEST, LeaveReason
 from pipistrelle.protocol.frames import MAX_FRAME_BYTES, UNWRITABLE, encode_value, encoder, too_long
 from pipistrelle.protocol.messages import Reply
 
@@ -39,6 +39,7 @@ class _Written(Struct, gc=False):
 
     now: float
     events: Sequence[Decision]
+    leaves: LeaveReason | UnsetType = UNSET
 
 
 def encode_reply(reply: Reply, *, why: bool = False) -> bytes:
@@ -46,7 +47,7 @@ def encode_reply(reply: Reply, *, why: bool = False) -> bytes:
 
     Batsim wants decisions by ascending time and none after the reply's own ``now``: they are put in that order, and
     ``now`` is raised to the last one's time. It takes no field that it does not know, so that names of calls stay
-    behind, and the reasons of decisions, too, unless ``why`` says that the server is one that takes them. A native
+    behind, and what is said of reasons, too, unless ``why`` says that the server is one that takes them. A native
     REGISTER_JOB becomes a job with a delay profile of its own.
 
     Raises
@@ -63,6 +64,8 @@ def encode_reply(reply: Reply, *, why: bool = False) -> bytes:
             now, events = _in_batsims_way(reply, why)
             finite = False
             break
+    if reply.leaves is not None and why:
+        return encoder.encode(_Written(now, [], reply.leaves))
     if reply.wake is not None:
         raise LocalProtocolError("the batsim dialect has no wake filter", where="$.wake", expected="none")
     try:

@@ -11,7 +11,8 @@ from pipistrelle.protocol.base.log import logger
 from pipistrelle.protocol.batsim.session import BatsimSchedulerSession
 from pipistrelle.protocol.frames import socket_event
 from pipistrelle.schedulers.policy.batsim_runtime import BatsimRuntime
-from pipistrelle.schedulers.policy.errors import ServerGone
+from pipistrelle.schedulers.policy.errors import PolicyFailed, ServerGone
+from pipistrelle.schedulers.wire.native import leaving
 from pipistrelle.schedulers.wire.zmtp import AddressError
 
 _raw_send: Final = RawSocket.send
@@ -97,15 +98,30 @@ class _Conversation:
         """Answer every message until the simulation has ended."""
         frame = self._first_frame(hello_timeout)
         report(f"a server has connected to {self._endpoint}")
-        sock, session, runtime = self._sock, self._session, self._runtime
-        while True:
-            reply = session.send_reply(runtime.answer(session.receive_notice(frame)))
-            for part in self._route:
-                _raw_send(sock, part, _SNDMORE)
-            _raw_send(sock, reply)
-            if runtime.ended is not None:
-                return
-            frame = self._next_frame()
+        session, runtime = self._session, self._runtime
+        try:
+            while True:
+                self._send(session.send_reply(runtime.answer(session.receive_notice(frame))))
+                if runtime.ended is not None:
+                    return
+                frame = self._next_frame()
+        except (KeyboardInterrupt, PolicyFailed) as error:
+            self._leave(error)
+            raise
+
+    def _leave(self, error: KeyboardInterrupt | PolicyFailed) -> None:
+        """Tell a server of ours why this ends: in the reply to its next message, if it is its turn."""
+        session = self._session
+        if session.state == "SERVER_TURN" and self._sock.poll(_LINGER_MS):
+            session.receive_notice(self._next_frame())
+        if session.ours and session.state == "SCHEDULER_TURN":
+            self._send(session.send_reply(leaving(session.seq, error)))
+            self._sock.setsockopt(zmq.LINGER, _LINGER_MS)
+
+    def _send(self, frame: bytes) -> None:
+        for part in self._route:
+            _raw_send(self._sock, part, _SNDMORE)
+        _raw_send(self._sock, frame)
 
     def _first_frame(self, timeout: float) -> bytes:
         deadline = time.monotonic() + timeout

@@ -5,13 +5,14 @@ import os
 import re
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from math import inf
 from pathlib import Path
 from typing import Final
 
 from pipistrelle.protocol.messages import Refused, Reply, Welcome
 from pipistrelle.protocol.session import SchedulerSession
-from pipistrelle.schedulers.policy.errors import ServerGone
+from pipistrelle.schedulers.policy.errors import PolicyFailed, ServerGone
 from pipistrelle.schedulers.policy.runtime import Runtime
 from pipistrelle.schedulers.wire.zmtp import AddressError, ConnectionLost, ZmtpConnection
 
@@ -22,6 +23,8 @@ _RETRY_S: Final = 0.05
 _HOST_AND_PORT: Final = re.compile(r"[A-Za-z0-9.-]+:[0-9]+|\[[0-9a-fA-F:]+\]:[0-9]+")
 #: the empty reply to WELCOME, which is message 0
 _FIRST_REPLY: Final = Reply(0, 0.0)
+#: how long the word that it ends may take to leave a scheduler, in seconds
+_LAST_WORD_S: Final = 0.5
 
 
 def resolve_endpoint(connect: str, *, timeout: float) -> str:
@@ -125,6 +128,23 @@ def _converse(
     runtime.welcome(greeting.data)
     report(f"connected to {greeting.data.server or 'the server'} at {endpoint}")
     connection.limit(inf)
+    try:
+        _serve(runtime, connection, session)
+    except (KeyboardInterrupt, PolicyFailed) as error:
+        with suppress(ConnectionLost, TimeoutError):
+            connection.limit(time.monotonic() + _LAST_WORD_S)
+            connection.send(session.send_reply(leaving(session.seq, error)))
+        raise
+
+
+def leaving(seq: int, error: KeyboardInterrupt | PolicyFailed) -> Reply:
+    """Return the last word of a scheduler that ends for this: notice ``seq`` was the last that it has read."""
+    return Reply(seq, 0.0, leaves="interrupted" if isinstance(error, KeyboardInterrupt) else "error")
+
+
+def _serve(runtime: Runtime, connection: ZmtpConnection, session: SchedulerSession) -> None:
+    """Answer notices until the simulation ends."""
+    endpoint = connection.endpoint
     reply = session.send_reply(_FIRST_REPLY)
     while True:
         try:

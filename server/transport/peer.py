@@ -8,6 +8,7 @@ from typing import Final, Generic, Protocol, Required, TypedDict, TypeVar
 import zmq
 
 from pipistrelle.protocol.base.errors import RemoteProtocolError, printable
+from pipistrelle.protocol.fields import EndReason, LeaveReason
 from pipistrelle.protocol.frames import MAX_FRAME_BYTES
 from pipistrelle.protocol.messages import Notice, Reply
 from pipistrelle.server.errors import SchedulerFailed
@@ -18,6 +19,11 @@ TICK_MS: Final = 100
 _LINGER_MS: Final = 2000
 #: how long a run that is over waits for a reply that the scheduler still owes, or for what became of one that has left
 GRACE_S: Final = 1.0
+#: {what a scheduler says: (that in words, the end of the run)}
+_LEFT: Final[dict[LeaveReason, tuple[str, EndReason]]] = {
+    "interrupted": ("was interrupted", "scheduler_interrupted"),
+    "error": ("failed", "scheduler_error"),
+}
 #: the socket takes frames somewhat beyond the protocol's limit, so that their sender gets a text, not a silence
 _SOCKET_MAX_BYTES: Final = 16 * MAX_FRAME_BYTES
 #: characters of a scheduler's name that messages show
@@ -144,12 +150,23 @@ class ZmqPeer(ABC, Generic[_S]):
     def _reply(self) -> Reply:
         frame = self._await_frame()
         try:
-            return self._session.receive_reply(frame)
+            reply = self._session.receive_reply(frame)
         except RemoteProtocolError as error:
             self._broke(error)
             raise SchedulerFailed(
                 f"{self._who} broke the protocol after {self._last_sent()}: {error}", where=self.endpoint
             ) from None
+        if reply.leaves is not None:
+            raise self._left(reply.leaves)
+        return reply
+
+    def _left(self, why: LeaveReason) -> SchedulerFailed:
+        """Return what became of a scheduler that says it ends: how its process did, if that was launched here."""
+        gone = self._fate(GRACE_S)
+        if gone is None:
+            what, reason = _LEFT[why]
+            gone = SchedulerFailed(f"{self._who} {what} after {self._last_sent()}, as it said", reason=reason)
+        return SchedulerFailed(gone.what, reason=gone.reason, where=self.endpoint, found=self._lost())
 
     def _await_frame(self) -> bytes:
         """Return the scheduler's next frame, which it owes."""

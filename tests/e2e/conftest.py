@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -281,3 +282,10 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
             assert list(a_shell.temporary.iterdir()) == []
         finally:
             a_shell.close()
+
+
+@pytest.fixture
+def free_endpoint():
+    """Return an endpoint with a port that nobody listens at."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return f"tcp://127.0.0.1:{probe.getsockname()[1]}"

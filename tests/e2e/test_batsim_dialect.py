@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 
 import pytest
 
@@ -13,13 +12,6 @@ BEGINS = {
     "type": "SIMULATION_BEGINS",
     "data": {"nb_compute_resources": 4, "config": {"redis-enabled": False}, "workloads": {"w0": "t.json"}},
 }
-
-
-@pytest.fixture
-def free_endpoint():
-    """Return an endpoint with a port that nobody listens at."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return f"tcp://127.0.0.1:{probe.getsockname()[1]}"
 
 
 def listen(shell, fault, *options, endpoint="{endpoint}"):

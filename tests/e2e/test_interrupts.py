@@ -50,8 +50,21 @@ def test_interrupting_the_server_ends_both_sides(shell, wait_until, number):
 
 
 @BOTH
+def test_interrupting_a_scheduler_that_listens_ends_both_sides(shell, wait_until, free_endpoint, number):
+    """So it is in the batsim dialect, where it says so to a server of ours alone."""
+    scheduler = shell.start("schedule", "easy", "--dialect", "batsim", "--bind", free_endpoint)
+    server = busy(shell, "serve", "--dialect", "batsim", "--connect", free_endpoint)
+    until_jobs_end(shell, wait_until)
+    scheduler.signal(number)
+
+    scheduler.finish().failed(130, "interrupted")
+    server.finish().failed(4, "was interrupted after the message of time", "as it said")
+    assert shell.end_reason() == "scheduler_interrupted"
+
+
+@BOTH
 def test_interrupting_the_scheduler_ends_both_sides(shell, wait_until, number):
-    """The scheduler ends with 130; for the server that is a scheduler that failed."""
+    """The scheduler ends with 130; it tells the server, which ends with 4."""
     server = busy(shell, "serve")
     server.until("listening")
     scheduler = shell.start("schedule", "easy", "--connect", "out")
@@ -59,8 +72,8 @@ def test_interrupting_the_scheduler_ends_both_sides(shell, wait_until, number):
     scheduler.signal(number)
 
     scheduler.finish().failed(130, "interrupted")
-    server.finish().failed(4, "scheduler 'easy' disconnected after notice")
-    assert shell.end_reason() == "scheduler_left"
+    server.finish().failed(4, "scheduler 'easy' was interrupted after notice", "as it said")
+    assert shell.end_reason() == "scheduler_interrupted"
     assert len(shell.ended_jobs()) > 0
 
 

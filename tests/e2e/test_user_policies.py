@@ -161,3 +161,17 @@ def test_a_policy_that_starts_nothing_stalls(shell, mode):
     shell.write("mine.py", POLICY)
     outcome = shell.run("run", "-p", "tiny", "-w", shell.small(), "--scheduler", "mine.py:Lazy", *mode)
     outcome.failed(5, "the run stalled", "w0!1 (2 units)")
+
+
+@pytest.mark.parametrize("dialect", ["native", "batsim"])
+def test_a_policy_that_fails_in_another_terminal_is_told_of(shell, free_endpoint, dialect):
+    """The server ends with 4, and its outputs tell why; the scheduler's own terminal has the cause."""
+    shell.write("mine.py", POLICY)
+    way = ("--endpoint", free_endpoint) if dialect == "native" else ("--dialect", "batsim", "--connect", free_endpoint)
+    reach = ("--connect", free_endpoint) if dialect == "native" else ("--dialect", "batsim", "--bind", free_endpoint)
+    server = shell.start("serve", "-p", "tiny", "-w", shell.small(), "--out", "out", *way)
+    scheduler = shell.start("schedule", "mine.py:Fails", *reach)
+
+    scheduler.finish().failed(4, "policy 'mine' raised KeyError: 'missing'")
+    server.finish().failed(4, "failed after ", "as it said")
+    assert shell.end_reason() == "scheduler_error"

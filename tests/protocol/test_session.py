@@ -32,7 +32,7 @@ REFUSED = Refused(RefusedData("protocol_error", "no"))
 KINDS: tuple[Kind, ...] = get_args(Kind)
 STATES: tuple[State, ...] = get_args(State)
 #: whose messages they are; REFUSED can also be sent by force, see `ServerSession.refuse`
-FROM_SCHEDULER = {"HELLO", "REPLY"}
+FROM_SCHEDULER = {"HELLO", "REPLY", "LEAVING"}
 
 Session = ServerSession | SchedulerSession
 
@@ -49,6 +49,7 @@ def frame_of(kind: Kind, seq: int) -> bytes:
         "WELCOME": WELCOME,
         "REFUSED": REFUSED,
         "REPLY": Reply(seq, 1.0),
+        "LEAVING": Reply(seq, 1.0, leaves="error"),
         "NOTICE": notice(seq + 1),
         "LAST_NOTICE": notice(seq + 1, last=True),
     }
@@ -62,6 +63,7 @@ def server_acts(server: ServerSession, kind: Kind) -> Any:
         "WELCOME": lambda: server.greet(WELCOME),
         "REFUSED": lambda: server.greet(REFUSED),
         "REPLY": lambda: server.receive_reply(frame_of("REPLY", server.seq)),
+        "LEAVING": lambda: server.receive_reply(frame_of("LEAVING", max(server.seq - 1, 0))),
         "NOTICE": lambda: server.send_notice(notice(server.seq + 1)),
         "LAST_NOTICE": lambda: server.send_notice(notice(server.seq + 1, last=True)),
     }
@@ -76,6 +78,7 @@ def scheduler_acts(scheduler: SchedulerSession, kind: Kind) -> Any:
         "WELCOME": lambda: scheduler.receive_greeting(frame_of("WELCOME", 0)),
         "REFUSED": lambda: receive(frame_of("REFUSED", 0)),
         "REPLY": lambda: scheduler.send_reply(Reply(scheduler.seq, 1.0)),
+        "LEAVING": lambda: scheduler.send_reply(Reply(max(scheduler.seq - 1, 0), 0.0, leaves="interrupted")),
         "NOTICE": lambda: scheduler.receive_notice(frame_of("NOTICE", scheduler.seq)),
         "LAST_NOTICE": lambda: scheduler.receive_notice(frame_of("LAST_NOTICE", scheduler.seq)),
     }

@@ -165,7 +165,7 @@ def test_every_field_is_documented(heading: str, number: int, struct: type[msgsp
 def test_the_state_table_is_the_sessions() -> None:
     """The table of states has exactly the session's transitions, each from the side that sends that message."""
     rows = tables(section("The conversation"))[0]
-    senders = dict.fromkeys(("HELLO", "REPLY"), "scheduler")
+    senders = dict.fromkeys(("HELLO", "REPLY", "LEAVING"), "scheduler")
 
     assert rows[0] == ["state", "message", "from", "next state"]
     assert sorted(map(tuple, rows[1:])) == sorted(

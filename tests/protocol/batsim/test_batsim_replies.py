@@ -309,3 +309,11 @@ def test_a_wake_filter_cannot_be_sent() -> None:
     """It would have no effect, and the policy counts on it."""
     with pytest.raises(LocalProtocolError, match="wake filter"):
         codec.encode_reply(Reply(7, 10.0, [], ("JOB_COMPLETED",)))
+
+
+def test_a_last_word_goes_to_servers_of_ours_alone() -> None:
+    """They learn why the scheduler leaves; Batsim, which knows no such field, gets an empty reply."""
+    leaving = Reply(7, 0.0, leaves="interrupted")
+
+    assert json.loads(codec.encode_reply(leaving)) == {"now": 0.0, "events": []}
+    assert codec.decode_reply(codec.encode_reply(leaving, why=True), NOTICE) == leaving
