@@ -69,7 +69,7 @@ simulation_options: Final = together(
         metavar="NAME|FILE",
         multiple=True,
         callback=_the_only,
-        help="Machine: a bundled one ('list platforms') or a TOML file or SimGrid's XML; "
+        help="Machine: a bundled one ('list platforms') or a TOML file, SimGrid's XML or Maui's resource trace; "
         "default: a bundled workload's own, else as its header says.",
     ),
     click.option(

@@ -14,9 +14,11 @@ from pipistrelle.platforms.read import parse_platform
 from pipistrelle.platforms.simgrid.grammar import is_xml
 from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean
 from pipistrelle.traces import catalogue as workloads
+from pipistrelle.traces.files import trace_name
 from pipistrelle.traces.load import load
 from pipistrelle.traces.logs.haizea import NODES, HaizeaLog
 from pipistrelle.traces.logs.kinds import Units
+from pipistrelle.traces.logs.maui_nodes import is_resource_trace, read_maui_resources
 from pipistrelle.traces.logs.sacct import SacctLog
 from pipistrelle.traces.workload import Workload
 
@@ -41,7 +43,9 @@ def said_of(option: str) -> Iterator[None]:
 
 
 def load_platform(name: str) -> Platform:
-    """Return the bundled platform of this name, or the one that a file describes (TOML or SimGrid's XML).
+    """Return the bundled platform of this name, or the one that a file describes.
+
+    That is in TOML, SimGrid's XML or a Maui resource trace.
 
     Raises
     ------
@@ -52,10 +56,10 @@ def load_platform(name: str) -> Platform:
     return machine if isinstance(machine, Platform) else machine.to_platform()
 
 
-def load_machine(name: str) -> "Platform | SimGridPlatform":
+def load_machine(name: str, *, units: Units = "nodes") -> "Platform | SimGridPlatform":
     """Return what `load_platform` does, but a file in SimGrid's XML as its single hosts.
 
-    Jobs whose hosts decide how long they take can run on those alone.
+    Jobs whose hosts decide how long they take can run on those alone. ``units`` are those of a Maui resource trace.
 
     Raises
     ------
@@ -67,9 +71,13 @@ def load_machine(name: str) -> "Platform | SimGridPlatform":
     if not os.path.isfile(name):  # pathlib's would raise for a name that is too long
         raise InputError(
             f"there is no platform '{name}'",
-            expected="a bundled platform or a TOML file, or one in SimGrid's XML",
+            expected="a bundled platform or a TOML file, one in SimGrid's XML, or a Maui resource trace",
             hint=did_you_mean(name, list(platforms.names())),
         )
+    if is_resource_trace(name):
+        from pipistrelle.studies.inputs.maui_machine import maui_platform  # most machines are none
+
+        return maui_platform(read_maui_resources(name), trace_name(name), units=units)
     require_text(name)
     return read_platform(name)
 

@@ -58,7 +58,7 @@ def _load_setup(spec: RunSpec) -> Setup:
         )
     (name,) = spec.workload
     trace = load_jobs(spec, name)
-    machine = platform_for(trace, name) if spec.platform is None else load_machine(spec.platform)
+    machine = platform_for(trace, name) if spec.platform is None else load_machine(spec.platform, units=spec.units)
     if spec.dialect == "batsim":
         from pipistrelle.server.batsim.setup import BatsimOptions  # most runs speak the other one
 

@@ -11,6 +11,7 @@ import pytest
 from pipistrelle.platforms import catalogue, description
 from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.platforms.read import parse_platform, to_toml
+from pipistrelle.protocol.units.nodesets import NodeSet
 
 SIZES = {
     "curie": (5544, 93_312),
@@ -151,3 +152,13 @@ def test_the_manuals_code_runs(manual):
     for block in blocks:
         done = subprocess.run([sys.executable, "-c", block], capture_output=True, text=True, check=False)
         assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_salomon_is_that_of_its_resource_trace():
+    """Nodes of each class: qlong has all nodes without coprocessors, qmic those with, but for two of qexp alone."""
+    salomon = catalogue.get("salomon")
+    nodes = {one.name: len(NodeSet.parse(one.units)) for one in salomon.info.classes}
+    every = {"qexp": 1008, "SERVICE": 1008, **dict.fromkeys(("qprod", "qmpp", "qfree", "qprace"), 1006)}
+
+    assert nodes == {**every, "qlong": 576, "qmic": 430}
+    assert sum(pool.nodes for pool in salomon.pools if "coprocessors_per_node" in pool.properties) == 432

@@ -1,11 +1,16 @@
 """Platforms made of Maui's resource traces."""
 
+from pathlib import Path
+
 import pytest
 
 from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.platforms.read import parse_platform, to_toml
 from pipistrelle.studies.inputs.maui_machine import maui_platform
-from pipistrelle.traces.logs.maui_nodes import MauiNode
+from pipistrelle.studies.inputs.named import load_machine, load_platform
+from pipistrelle.studies.runs.setup import load_setup
+from pipistrelle.studies.runs.spec import RunSpec
+from pipistrelle.traces.logs.maui_nodes import MauiNode, read_maui_resources
 
 
 def node(name: str, *, features: tuple[str, ...] = (), classes: tuple[str, ...] = ("batch",), **changes) -> MauiNode:
@@ -48,3 +53,25 @@ def test_too_large():
     """A machine that is too large is refused."""
     with pytest.raises(PlatformError):
         maui_platform([node("a", processors=10**12)], "x", units="processors")
+
+
+TRACE = "".join(
+    f"COMPUTENODE AVAILABLE 0 {name} PBS1 0 131072 204800 24 1 1 1 LINUX HSW [{feature}] [qprod:1]"
+    " [NONE] 1 [NONE] [NONE] [NONE]\n"
+    for name, feature in (("r1i0n0", "NONE"), ("r1i0n1", "NONE"), ("r21u01n577", "mic"))
+)
+
+
+@pytest.mark.parametrize(("units", "count"), [("nodes", 3), ("processors", 72)])
+def test_a_run_takes_a_resource_trace_as_it_is(tmp_path, monkeypatch, units, count):
+    """The machine that `validate` tells of and `convert` writes, in the units that are asked for, with its names."""
+    monkeypatch.chdir(tmp_path)
+    Path("Resource.Trace1").write_text(TRACE, encoding="utf-8")
+    machine = load_machine("Resource.Trace1", units=units)
+    setup = load_setup(RunSpec(workload=("seven-jobs",), platform="Resource.Trace1"))
+
+    assert machine == maui_platform(read_maui_resources("Resource.Trace1"), "Resource.Trace1", units=units)
+    assert machine.units == count
+    assert [pool.names for pool in machine.pools] == ["r1i0n[0-1]", "r21u01n577"]
+    assert setup.platform == load_platform("Resource.Trace1")
+    assert (setup.platform == machine) == (units == "nodes")
