@@ -43,7 +43,7 @@ class Gaps:
         empty = room.astype(np.int64)
         self._low, self._high = np.concatenate([low, empty]), np.concatenate([high, empty - 1])
 
-    def _add(self, gap: Gap, fresh: bool = False) -> None:
+    def _add(self, gap: Gap, fresh: bool = False) -> int:
         if self._empty:
             row = self._empty.pop()
         else:
@@ -56,6 +56,7 @@ class Gaps:
         self._from[row], self._until[row], self._low[row], self._high[row] = gap
         if fresh:
             self._fresh.add(row)
+        return row
 
     def _drop(self, row: int) -> None:
         self._from[row], self._until[row] = inf, -inf
@@ -87,6 +88,12 @@ class Gaps:
         needed = np.maximum(begins + length, np.nextafter(begins, inf))
         return begins, opened - closed[until[order].searchsorted(needed)]
 
+    def lowest(self, begin: float, end: float) -> float:
+        """Return the lowest unit that is free from begin to end (s), inf if none is."""
+        count = self._count
+        low = self._low[:count][(self._from[:count] <= begin) & (self._until[:count] >= end)]
+        return float(low.min()) if len(low) else inf
+
     def take(self, begin: float, end: float, size: int, now: float) -> tuple[list[tuple[int, int]], int]:
         """Take the lowest ``size`` units that are free from begin to end (s), which are there.
 
@@ -100,27 +107,40 @@ class Gaps:
         total = (self._high[rows] - low[order] + 1).cumsum()
         last = int(total.searchsorted(size))
         rows = rows[: last + 1]
+        gaps = self._gaps(rows)
         beyond = int(total[last]) - size
+        if beyond:
+            opens, closes, lo, hi = gaps[-1]
+            gaps[-1] = (opens, closes, lo, hi - beyond)
+            self._add((opens, closes, hi - beyond + 1, hi), int(rows[-1]) in self._fresh)
         runs: list[tuple[int, int]] = []
         early = 0
-        for row, (opens, closes, lo, high) in zip(rows.tolist(), self._gaps(rows), strict=True):
+        sooner, later = -1, -1  # the row of the gap before and after that was made last
+        for row, (opens, closes, lo, hi) in zip(rows.tolist(), gaps, strict=True):
             fresh = row in self._fresh
             self._fresh.discard(row)
             self._drop(row)
-            hi = high
-            if beyond and row == rows[-1]:
-                hi -= beyond
-                self._add((opens, closes, hi + 1, high), fresh)
+            borders = bool(runs) and runs[-1][1] == lo - 1
             if opens < begin and begin > now:
                 early += hi - lo + 1
-                self._add((opens, begin, lo, hi), fresh)
-            if end < closes:
-                self._add((end, closes, lo, hi), fresh)
-            if runs and runs[-1][1] == lo - 1:
+                sooner = self._put((opens, begin, lo, hi), fresh, sooner if borders else -1)
+            else:
+                sooner = -1
+            later = self._put((end, closes, lo, hi), fresh, later if borders else -1) if end < closes else -1
+            if borders:
                 runs[-1] = (runs[-1][0], hi)
             else:
                 runs.append((lo, hi))
         return runs, early
+
+    def _put(self, gap: Gap, fresh: bool, row: int) -> int:
+        """Add a gap, to that of a row that borders on it if it has the same times; return its row."""
+        if row >= 0 and self._from[row] == gap[0] and self._until[row] == gap[1]:
+            self._high[row] = gap[3]
+            if fresh:
+                self._fresh.add(row)
+            return row
+        return self._add(gap, fresh)
 
     def claim(self, begin: float, end: float, runs: Runs) -> None:
         """Take these units from begin to end (s); all of them are free then."""

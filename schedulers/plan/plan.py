@@ -95,8 +95,8 @@ class Plan(Kept):
 
     def look_ahead(self) -> None:
         """Take note of when the next window ends; to be called when all is decided."""
-        if self._view.windows:
-            self._next_end = self._view.windows.next_end(self._view.now)
+        windows = self._view.windows
+        self._next_end = windows.next_end(self._view.now) if windows else inf
 
     def _killed_at(self, job: SchedulerJob) -> float:
         """Return when (s) maintenance will end a running job, inf if it will not."""

@@ -150,9 +150,17 @@ class Reservations:
         begin, end, runs = float(self._begin[row]), float(self._end[row]), self._runs[row]
         self._marked.discard(row)
         if runs:
+            others = size - int(self._early[row])
+            if not (
+                others <= 0
+                or gaps.earliest(others, length, now, begin) < begin
+                or gaps.lowest(begin, end) < self._high[row]
+            ):
+                if begin == now:
+                    self._start(row, end)
+                return set()
             gaps.give_back(begin, end, runs, now)
-        earlier = gaps.earliest(size, length, now, begin)
-        first = min(earlier, begin)
+        first = min(gaps.earliest(size, length, now, begin), begin)
         if first == inf:
             return set()
         last = end_of(first, length)
@@ -223,28 +231,34 @@ class Reservations:
         now, count = self._view.now, len(self._jobs)
         begin, end, length = self._begin[:count], self._end[:count], self._length[:count]
         low, high = self._low[:count], self._high[:count]
-        joined: dict[tuple[float, float], tuple[int, int]] = {}
+        #: {(from, until): (lowest and highest unit, how many)}
+        joined: dict[tuple[float, float], tuple[int, int, int]] = {}
         for since, until, lo, hi in fresh:
-            least, most = joined.get((max(since, now), until), (lo, hi))
-            joined[max(since, now), until] = (min(lo, least), max(hi, most))
+            least, most, units = joined.get((max(since, now), until), (lo, hi, 0))
+            joined[max(since, now), until] = (min(lo, least), max(hi, most), units + hi - lo + 1)
         sure: NDArray[np.bool_] = np.zeros(count, dtype=np.bool_)
         maybe: NDArray[np.bool_] = np.zeros(count, dtype=np.bool_)
-        for (since, until), (lo, hi) in joined.items():
+        for (since, until), (lo, hi, units) in joined.items():
             maybe |= (begin > since) & (since + length <= until)
-            sure |= (begin == until) & (low <= hi) & (high >= lo)
             sure |= (begin >= since) & (end <= until) & (high > lo)
-        marked = set(np.flatnonzero(sure).tolist())
-        rows: NDArray[np.intp] = np.flatnonzero(maybe & ~sure)
+            before = ((begin == until) & (low <= hi) & (high >= lo)).nonzero()[0]
+            if len(before):
+                self._early[before] = np.minimum(self._early[before] + units, self._size[before])
+                maybe[before] = True
+        marked = set(sure.nonzero()[0].tolist())
+        rows: NDArray[np.intp] = (maybe & ~sure).nonzero()[0]
         if self._marked and len(rows):
             rows = rows[[row not in self._marked for row in rows.tolist()]]
         since, until = min(since for since, _ in joined), max(until for _, until in joined)
         while len(rows):  # the shortest show which of the others need not be looked at
             shortest = self._length[rows].min()
             times, counts = self._gaps.openings(shortest, since, min(until, float(self._begin[rows].max())))
-            at = np.maximum.accumulate(counts).searchsorted(self._size[rows] - self._early[rows])
-            rows = rows[np.append(times, inf)[at] < self._begin[rows]]
+            needed = self._size[rows] - self._early[rows]
+            at = np.maximum.accumulate(counts).searchsorted(needed)
+            rows = rows[(np.append(times, inf)[at] < self._begin[rows]) | (needed <= 0)]
             longer = self._length[rows] > shortest
             marked.update(rows[~longer].tolist())
             rows = rows[longer]
+        marked -= self._marked
         self._marked |= marked
         return marked
