@@ -14,7 +14,7 @@ Runs = Sequence[tuple[int, int]]
 _ROOM: Final = 256
 
 
-class Gaps:
+class GapTable:
     """Free units over time as gaps: a run of units that are all taken before, free in between and taken again after.
 
     A job fits on the units of the gaps that last from its begin to its end, so that a search is a few array operations

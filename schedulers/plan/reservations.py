@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pipistrelle.protocol.base.state import plain
 from pipistrelle.protocol.units.masks import mask_of, units_of
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.schedulers.plan.gaps import Gap, Gaps, Runs
+from pipistrelle.schedulers.plan.gaps import Gap, GapTable, Runs
 from pipistrelle.schedulers.plan.slices import Place, end_of
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View
@@ -52,7 +52,7 @@ class Reservations:
             self._running[job.id] = (end, runs)
             if end < inf:
                 gaps += [(end, inf, lo, hi) for lo, hi in runs]
-        self._gaps = Gaps(gaps)
+        self._gaps = GapTable(gaps)
         self._rows: dict[int, int] = {}
         self._free_rows: list[int] = []
         self._jobs: list[SchedulerJob | None] = []
