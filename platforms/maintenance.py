@@ -8,7 +8,7 @@ A rule is one line of words between blanks (docs/failures.md has the same with e
     time       = "@" LENGTH | date                       @3600, @2d: so long after time 0
     date       = YYYY-MM-DD [("T" | blank) HH:MM[:SS[.ffffff]] ["Z" | "+HH:MM" | "-HH:MM"]]
     nodes      = node {node}                             all; 0-3 8; gpu
-    node       = "all" | NUMBER | FIRST "-" LAST | POOL | "pool" POOL
+    node       = "all" | NUMBER | FIRST "-" LAST | POOL | "pool" POOL | NAMES
     clause     = recurrence | "announced" (LENGTH ["ahead"] | time) | "named" NAME | "cause" TEXT
     recurrence = period ["until" time | NUMBER "times"]
     period     = "daily" | "weekly" | "every" [NUMBER] ("day" | "days" | "week" | "weeks")
@@ -16,13 +16,14 @@ A rule is one line of words between blanks (docs/failures.md has the same with e
 Lengths are those of `pipistrelle.protocol.base.lengths.parse_seconds`. A date without an offset is one of the given
 zone. Occurrences that recur from a date keep their time of the day, also where the zone sets its clock; from ``@`` on,
 a day has 86400 s. A date alone is its midnight; behind ``until`` it is its last moment. Clauses come in any order, each
-once; ``cause`` takes the rest of the line. A pool whose name is a word or number of this language needs "pool" before.
+once; ``cause`` takes the rest of the line. A pool whose name is a word or number of this language needs "pool" before;
+a node that is called as one of these, or as a pool, goes by its number.
 """
 
 import heapq
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from itertools import count, islice, pairwise
@@ -31,6 +32,8 @@ from zoneinfo import ZoneInfo
 
 from pipistrelle.platforms.description import Platform
 from pipistrelle.platforms.errors import PlatformError
+from pipistrelle.platforms.topology.node_names import NodeNames
+from pipistrelle.platforms.topology.nodes import numbers_by_name
 from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, shown
 from pipistrelle.protocol.base.lengths import parse_seconds
 from pipistrelle.protocol.fields import LONGEST
@@ -183,6 +186,8 @@ _UNITS: Final = ("day", "days", "week", "weeks")
 _DAYS: Final = {"daily": 1, "weekly": 7} | dict(zip(_UNITS, (1, 1, 7, 7), strict=True))
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _NUMBERS: Final = re.compile("[0-9]+(?:-[0-9]+)?")
+#: no name of a node, though perhaps no numbers either
+_PLAIN_NUMBERS: Final = re.compile("[0-9,+-]+")
 _COUNT: Final = re.compile(r"[1-9][0-9]{0,5}")
 
 
@@ -301,7 +306,13 @@ class MaintenancePlan:
 
 
 def parse_maintenance(
-    text: str, platform: Platform, *, where: str, epoch: float | None, timezone: str | None
+    text: str,
+    platform: Platform,
+    *,
+    where: str,
+    epoch: float | None,
+    timezone: str | None,
+    names: Mapping[str, int] | None = None,
 ) -> MaintenanceRule:
     """Return the rule that a line says.
 
@@ -317,6 +328,8 @@ def parse_maintenance(
         when time 0 is, in seconds of Unix time; None: not known, so that there can be no dates.
     timezone
         the name of the zone of dates without an offset, as ``Europe/Stockholm``; None: UTC.
+    names
+        {name: number} of the nodes; None: by the names of the platform's pools.
 
     Raises
     ------
@@ -325,22 +338,21 @@ def parse_maintenance(
         an announcement after the begin, occurrences that overlap.
     """
     try:
-        return _Reader(text, platform, epoch, timezone).rule()
+        return _Reader(text, platform, numbers_by_name(platform) if names is None else names, epoch, timezone).rule()
     except PipistrelleError as error:
         raise MaintenanceError(
             error.what, where=where, expected=error.expected, found=error.found, hint=error.hint or _MANUAL
         ) from None
 
 
-def parse_maintenance_lines(
-    lines: Iterable[str], platform: Platform, *, where: str, epoch: float | None, timezone: str | None
-) -> list[MaintenanceRule]:
+def rules_of_lines(lines: Iterable[str], read: Callable[..., MaintenanceRule], where: str) -> list[MaintenanceRule]:
     """Return the rules of a file's lines, without those that are blank or begin with ``#``.
 
-    `where` is the file's name; messages have a line's number, from 1, beside it. Else it is as `parse_maintenance`.
+    `read` is `parse_maintenance` with all but the line and `where`, the file's name; messages have a line's number,
+    from 1, beside it.
     """
     return [
-        parse_maintenance(line, platform, where=f"{where}, line {number}", epoch=epoch, timezone=timezone)
+        read(line, where=f"{where}, line {number}")
         for number, line in enumerate(lines, start=1)
         if line.strip() and not line.lstrip().startswith("#")
     ]
@@ -349,12 +361,15 @@ def parse_maintenance_lines(
 class _Reader:
     """Reads one line, word by word."""
 
-    def __init__(self, text: str, platform: Platform, epoch: float | None, timezone: str | None) -> None:
+    def __init__(
+        self, text: str, platform: Platform, names: Mapping[str, int], epoch: float | None, timezone: str | None
+    ) -> None:
         self._text = text.strip()
         self._words = text.split()
         self._at = 0
         self._everything = NodeSet.interval(0, platform.nodes - 1)
         self._pools = {pool.name: NodeSet.parse(pool.nodes) for pool in platform.info.pools}
+        self._names = names
         self._clock = Calendar(epoch, timezone)
         #: when it is announced, if that was said as a time
         self._known: Moment | None = None
@@ -417,13 +432,16 @@ class _Reader:
                 nodes = self._everything
             elif word == "pool":
                 nodes |= self._pool(self._take())
-            elif not word[0].isdecimal() or (word in self._pools and not _NUMBERS.fullmatch(word)):
+            elif word in self._pools and not _NUMBERS.fullmatch(word):
                 nodes |= self._pool(word)
+            elif self._names and not _PLAIN_NUMBERS.fullmatch(word):
+                nodes |= self._called(word)
             else:
                 numbers.append(word)
         try:
             named = NodeSet.parse(" ".join(numbers))
         except NodeSetError as error:
+            self._unknown(next((word for word in numbers if not word[0].isdecimal()), None))
             _refuse(f"nodes cannot be read: {error.what}", error.expected or "as '0-3 8'", " ".join(numbers))
         strange = named - self._everything
         if strange:
@@ -434,11 +452,30 @@ class _Reader:
 
     def _pool(self, name: str) -> NodeSet:
         if name not in self._pools:
-            if name in ("until", "times"):
-                _refuse(f"'{name}' comes after a recurrence", "as 'weekly until 2017-12-31', 'daily 12 times'", name)
-            hint = did_you_mean(name, list(dict.fromkeys([*self._pools, "all", *_CLAUSES])))
-            _refuse("there is no such pool", "a pool, 'all', or numbers of nodes as '0-3 8'", name, hint)
+            self._unknown(name)
         return self._pools[name]
+
+    def _called(self, rule: str) -> NodeSet:
+        """Return the nodes with these names: a name, or several by a rule."""
+        numbers: list[int] = []
+        names = NodeNames.read(rule)
+        if names is None:
+            _refuse("names of nodes are not valid", "as n007, or n[001-016],n020", rule)
+        for name in names:
+            if name not in self._names:
+                self._unknown(name)
+            numbers.append(self._names[name])
+        return NodeSet.of(numbers)
+
+    def _unknown(self, name: str | None) -> None:
+        """Refuse what is no pool and no node's name."""
+        if name is None:
+            return
+        if name in ("until", "times"):
+            _refuse(f"'{name}' comes after a recurrence", "as 'weekly until 2017-12-31', 'daily 12 times'", name)
+        hint = did_you_mean(name, list(dict.fromkeys([*self._pools, "all", *_CLAUSES, *self._names])))
+        expected = "a pool, 'all', or numbers of nodes as '0-3 8'" + (", or nodes' names" if self._names else "")
+        _refuse("there is no such pool" + (" or node" if self._names else ""), expected, name, hint)
 
     def _recurs(self, rule: MaintenanceRule, word: str) -> MaintenanceRule:
         number = 1

@@ -56,17 +56,22 @@ class NodeNames(Struct, frozen=True):
     @classmethod
     def parse(cls, rule: str, count: int, where: str) -> "NodeNames":
         """Return the names that a rule gives to `count` nodes; PlatformError, about `where`, if it does not."""
-        runs = [_Run.parse(part) for part in rule.split(",")]
-        known = [run for run in runs if run is not None]
-        if len(known) < len(runs) or sum(run.many for run in known) != count:
-            several = len(known) == len(runs)
+        found = cls.read(rule)
+        if found is None or sum(run.many for run in found.runs) != count:
             raise PlatformError(
-                "the names of a pool's nodes are not as many as these" if several else "names of nodes are not valid",
+                "the names of a pool's nodes are not as many as these" if found else "names of nodes are not valid",
                 where=where,
                 expected=f"{count} names of ASCII letters, digits, '.', '_', '-', as n[1-{count}]",
                 found=shown(rule),
             )
-        return cls(tuple(known))
+        return found
+
+    @classmethod
+    def read(cls, rule: str) -> "NodeNames | None":
+        """Return the names of a rule, however many; None if it is none."""
+        runs = [_Run.parse(part) for part in rule.split(",")]
+        known = tuple(run for run in runs if run is not None)
+        return cls(known) if len(known) == len(runs) else None
 
     @classmethod
     def of(cls, names: Sequence[str]) -> "NodeNames | None":

@@ -7,6 +7,7 @@ from math import nan
 import numpy as np
 from numpy.typing import NDArray
 
+from pipistrelle.platforms.description import Platform
 from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.platforms.topology.node_names import NodeNames
 from pipistrelle.platforms.topology.numbering import NodeUnits
@@ -78,3 +79,10 @@ class NodeTable:
                 f"there is no node {shown(name)}", where=where, hint=did_you_mean(name, list(self._numbers))
             )
         return number
+
+
+def numbers_by_name(platform: Platform) -> dict[str, int]:
+    """Return {name: number} of a machine's nodes, empty if no pool says how its nodes are called."""
+    if not any(pool.names for pool in platform.pools):
+        return {}
+    return {name: number for number, name in enumerate(NodeTable(platform.info.pools).names)}

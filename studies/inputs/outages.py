@@ -17,6 +17,7 @@ from pipistrelle.platforms.failures.models import draw_lengths
 from pipistrelle.platforms.failures.outage import Outage, Outages, merge
 from pipistrelle.platforms.failures.plan import FailurePlan
 from pipistrelle.platforms.failures.text import FailureSpec, parse_failures
+from pipistrelle.platforms.topology.nodes import numbers_by_name
 from pipistrelle.protocol.base.errors import did_you_mean, shown
 from pipistrelle.protocol.base.lengths import parse_seconds
 from pipistrelle.studies.inputs.named import read_text
@@ -25,6 +26,10 @@ from pipistrelle.traces.outages.rows import iso_time
 
 #: logs kept by programs or by hand, in which outages of a node overlap now and then; our own CSV is exact
 _MERGED = ("LANL", "Titan", "Slurm")
+#: tables of one machine, whose names stand for its nodes in their order
+_OWN_NAMES = ("LANL", "Titan")
+_LARGER = "Take a larger machine, or one class of the log's nodes."
+_NAMELESS = 'Its nodes have no names: give its pools some, as names = "n[001-096]"; docs/platforms.md has the form.'
 
 
 def failure_plan(
@@ -80,13 +85,14 @@ def on_machine(
     start: float | None = None,
     repair: Durations | None = None,
     seed: int = 0,
-    hosts: Sequence[str] | None = None,
+    hosts: Sequence[str] = (),
 ) -> Outages:
     """Return a log's outages as those of a machine, in seconds after time 0.
 
-    Nodes whose names are numbers are those nodes; of one system of LANL's table, the number after the slash counts.
-    With `hosts`, names are looked up there. All others are numbered in the natural order of the names that the log
-    has. What ends before time 0 is left out, and what then goes on begins at time 0.
+    A name is that of the machine's node of this name; a number is that node. LANL's and Titan's tables have names of
+    their own, which stand for the machine's nodes in natural order, unless it has some of these names; of one system of
+    LANL's, the number after the slash counts. What ends before time 0 is left out, and what then goes on begins at
+    time 0.
 
     Parameters
     ----------
@@ -96,12 +102,13 @@ def on_machine(
     repair
         how long those outages last of which the log does not say; drawn with `seed`, in the log's order.
     hosts
-        the names of the machine's nodes, in order.
+        the names of the machine's nodes, in order, in place of those of the platform's pools.
 
     Raises
     ------
     OutageError
-        if a node is unknown, an end is unknown without `repair`, or outages overlap in a format where they must not.
+        if a node is unknown, or has a name although the machine's have none; if an end is unknown without `repair`, or
+        outages overlap in a format where they must not.
     """
     numbers = _numbers(log, platform, hosts)
     zero = start
@@ -165,30 +172,33 @@ def _refuse_overlaps(rows: list[tuple[Outage, int]], log: OutageLog) -> None:
             )
 
 
-def _numbers(log: OutageLog, platform: Platform, hosts: Sequence[str] | None) -> list[int]:
+def _numbers(log: OutageLog, platform: Platform, hosts: Sequence[str]) -> list[int]:
     """Return the number on the machine of each of the log's nodes; names without outages may be beyond it."""
     names = log.nodes
-    used = {int(index): int(line) for index, line in zip(log.node[::-1], log.line[::-1], strict=True)}
-    if hosts is not None:
-        places = {name: number for number, name in enumerate(hosts)}
-        numbers = [places.get(name, platform.nodes) for name in names]
-    else:
+    known = {name: number for number, name in enumerate(hosts)} or numbers_by_name(platform)
+    if log.format in _OWN_NAMES and not any(name in known for name in names):
         texts = [name.partition("/")[2] for name in names] if log.format == "LANL" and len(log.classes) == 1 else names
-        plain = all(text.isascii() and text.isdigit() and len(text) <= 15 for text in texts)
-        numbers = [int(text) for text in texts] if plain else list(range(len(names)))
+        numbers = [int(text) for text in texts] if all(map(_is_number, texts)) else list(range(len(names)))
+    else:
+        beyond = platform.nodes
+        numbers = [known.get(name, int(name) if _is_number(name) else beyond) for name in names]
+    used = {int(index): int(line) for index, line in zip(log.node[::-1], log.line[::-1], strict=True)}
     for index, line in sorted(used.items(), key=lambda item: item[1]):
         if numbers[index] >= platform.nodes:
             others = sum(numbers[other] >= platform.nodes for other in used) - 1
+            nameless = log.format in _OWN_NAMES or _is_number(names[index])
             raise OutageError(
                 "an outage names an unknown node",
                 where=f"{log.source}, line {line}",
                 expected=f"a node of '{platform.name}', which has {platform.nodes:,}",
                 found=f"'{names[index]}'" + (f", and {others:,} more that it has not" if others else ""),
-                hint=did_you_mean(names[index], list(hosts))
-                if hosts
-                else "Take a larger machine, or one class of the log's nodes.",
+                hint=did_you_mean(names[index], list(known)) if known else _LARGER if nameless else _NAMELESS,
             )
     return numbers
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= 15
 
 
 def clock_time(log: OutageLog, text: str) -> float:

@@ -4,6 +4,7 @@ import hashlib
 import math
 import os
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -57,7 +58,7 @@ def load_reliability(spec: RunSpec, machine: "Platform | SimGridPlatform", workl
     hosts = [] if isinstance(machine, Platform) else [host.name for host in machine.hosts]
     plan, said = _plan(spec, platform, repair)
     outages, log, drawn = _outages(spec, platform, hosts, repair)
-    maintenance, rules = _maintenance(spec, platform, workload)
+    maintenance, rules = _maintenance(spec, platform, hosts, workload)
     interrupts = not (plan is None and outages is None and maintenance is None)
     own, models = have_own_ways(workload), plan is not None
     _refuse_idle_options(
@@ -129,15 +130,7 @@ def _outages(
     if spec.outages_class is not None:
         log = log.only(spec.outages_class)
     start = None if spec.outages_start is None else _start(log, spec.outages_start)
-    names = hosts or _node_names(platform, log)
-    outages = on_machine(
-        log,
-        platform,
-        start=start,
-        repair=repair,
-        seed=spec.seed,
-        hosts=names if _names_hosts(log, names) else None,
-    )
+    outages = on_machine(log, platform, start=start, repair=repair, seed=spec.seed, hosts=hosts)
     outages.check_nodes(platform.nodes)
     if start is not None and len(log) and not len(outages):
         raise InputError(
@@ -151,21 +144,25 @@ def _outages(
     return outages, said, bool(np.isnan(log.up).any())
 
 
-def _maintenance(spec: RunSpec, platform: Platform, workload: Workload) -> "tuple[MaintenancePlan | None, list[str]]":
+def _maintenance(
+    spec: RunSpec, platform: Platform, hosts: Sequence[str], workload: Workload
+) -> "tuple[MaintenancePlan | None, list[str]]":
     if not spec.maintenance:
         return None, []
-    from pipistrelle.platforms.maintenance import (
-        MaintenancePlan,
-        parse_maintenance,
-        parse_maintenance_lines,
-    )
+    from pipistrelle.platforms.maintenance import MaintenancePlan, parse_maintenance, rules_of_lines
+    from pipistrelle.platforms.topology.nodes import numbers_by_name
 
     rules: list[MaintenanceRule] = []
-    epoch, zone = workload.epoch, workload.timezone
+    read = partial(
+        parse_maintenance,
+        platform=platform,
+        epoch=workload.epoch,
+        timezone=workload.timezone,
+        names={name: number for number, name in enumerate(hosts)} or numbers_by_name(platform),
+    )
     for text in spec.maintenance:
         if os.path.isfile(text):
-            lines = read_text(Path(text)).splitlines()
-            found = parse_maintenance_lines(lines, platform, where=text, epoch=epoch, timezone=zone)
+            found = rules_of_lines(read_text(Path(text)).splitlines(), read, where=text)
             if not found:
                 raise InputError("there is no maintenance in the file", where=text, expected="a rule a line")
             rules += found
@@ -178,7 +175,7 @@ def _maintenance(spec: RunSpec, platform: Platform, workload: Workload) -> "tupl
                 hint="docs/failures.md has the language.",
             )
         else:
-            rules.append(parse_maintenance(text, platform, where="--maintenance", epoch=epoch, timezone=zone))
+            rules.append(read(text, where="--maintenance"))
     return MaintenancePlan(tuple(rules)), [rule.text for rule in rules]
 
 
@@ -248,24 +245,6 @@ def _digest(text: str) -> dict[str, str]:
     if not name.endswith(".toml"):
         return {}
     return {"sha256": hashlib.sha256(read_text(Path(name)).encode()).hexdigest()}
-
-
-def _node_names(platform: Platform, log: "OutageLog") -> Sequence[str]:
-    """Return the names of a platform's nodes; none if it has no names, or if the log goes by numbers."""
-    if all(name.isdecimal() for name in log.nodes) or not any(pool.names for pool in platform.pools):
-        return ()
-    from pipistrelle.platforms.topology.nodes import NodeTable
-
-    return NodeTable(platform.info.pools).names
-
-
-def _names_hosts(log: "OutageLog", hosts: Sequence[str]) -> bool:
-    """Return whether a log's nodes are these hosts: some of its names are, or it is a list for people with names."""
-    if not hosts:
-        return False
-    known = set(hosts)
-    by_hand = log.format == "CSV" and not all(name.isdecimal() for name in log.nodes)
-    return by_hand or any(name in known for name in log.nodes)
 
 
 def _start(log: "OutageLog", text: str) -> float:

@@ -1,5 +1,6 @@
 """``pipistrelle convert`` and ``validate`` on centres' logs."""
 
+import csv
 import json
 
 import pytest
@@ -76,6 +77,15 @@ def test_a_machine(shell):
     )
     assert "6 nodes" in shell.run("validate", "machine.toml").ok().out
     assert "6 nodes" in shell.run("validate", "resources").ok().out
+    shell.write("down.csv", "node,down,up\nn9,10,20\nn0,30,40\nn1,30,40\n")
+    faults = ("--outages", "down.csv", "--maintenance", "@50 +10 n2 n4 named pumps")
+    run = shell.run("run", "--scheduler", "fcfs", "-w", "seven-jobs", "-p", "machine.toml", "-o", "out", *faults)
+    assert run.code == 0, run
+    nodes = {
+        row["node"]: row for row in csv.DictReader((shell.folder / "out" / "out_nodes.csv").read_text().splitlines())
+    }
+    assert [number for number, row in nodes.items() if row["failures"] == "1"] == ["0", "1", "5"]
+    assert [number for number, row in nodes.items() if row["maintenances"] == "1"] == ["2", "4"]
     assert shell.run("convert", "resources", "machine.toml", "--sort").code == 2
     assert "name a .toml file" in shell.run("convert", "resources", "out.swf").err
 

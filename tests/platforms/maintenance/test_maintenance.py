@@ -1,6 +1,7 @@
 """The language of --maintenance, files of it, and what occurs when."""
 
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import islice, pairwise
 from zoneinfo import ZoneInfo
 
@@ -14,7 +15,7 @@ from pipistrelle.platforms.maintenance import (
     MaintenanceError,
     MaintenancePlan,
     parse_maintenance,
-    parse_maintenance_lines,
+    rules_of_lines,
 )
 from pipistrelle.protocol.units.nodesets import NodeSet
 
@@ -186,11 +187,58 @@ def test_two_maintenances_have_two_names():
 def test_files():
     """Comments and blank lines are left out; an error names file and line."""
     lines = ["# cooling", "", "  @1 +1h all", "   # later:", "@2d +1h gpu weekly"]
-    rules = parse_maintenance_lines(lines, MACHINE, where="plan.txt", epoch=None, timezone=None)
+    read = partial(parse_maintenance, platform=MACHINE, epoch=None, timezone=None)
+    rules = rules_of_lines(lines, read, "plan.txt")
 
     assert [one.text for one in rules] == ["@1 +1h all", "@2d +1h gpu weekly"]
     with pytest.raises(MaintenanceError, match=r"^plan\.txt, line 6: there is no such pool: .* found 'gpus'"):
-        parse_maintenance_lines([*lines, "@1 +1h gpus"], MACHINE, where="plan.txt", epoch=None, timezone=None)
+        rules_of_lines([*lines, "@1 +1h gpus"], read, "plan.txt")
+
+
+NAMED = Platform(
+    name="m", pools=(Pool(name="a", nodes=4, names="n[08-10],login"), Pool(name="b", nodes=3, names="gpu1,gpu3,2016x"))
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "nodes"),
+    [
+        ("n09", "1"),
+        ("n[09-10] gpu3 0", "0-2 5"),
+        ("login b", "3-6"),
+        ("gpu1,gpu3", "4-5"),
+        ("2016x 1-2", "1-2 6"),
+        ("all", "0-6"),
+    ],
+)
+def test_nodes_by_name(text, nodes):
+    """Names of nodes stand beside numbers and pools, one by one or by the rules that platforms have."""
+    assert str(parse_maintenance(f"@1 +1h {text} daily", NAMED, where="x", epoch=None, timezone=None).nodes) == nodes
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("n11", "there is no such pool or node.*found 'n11'. Did you mean 'n1"),
+        ("n[08-11]", "there is no such pool or node.*found 'n11'"),
+        ("n[1-999999999]", "there is no such pool or node.*found 'n1'"),
+        ("n[9", "names of nodes are not valid"),
+        ("nobody 3", "found 'nobody'"),
+        ("7", "there are no such nodes.*0 to 6.*'7'"),
+    ],
+)
+def test_nodes_that_a_machine_has_not(text, says):
+    """A name that no node has is refused, with those that are close, never taken for another node."""
+    with pytest.raises(MaintenanceError, match=says):
+        parse_maintenance(f"@1 +1h {text}", NAMED, where="x", epoch=None, timezone=None)
+
+
+def test_names_that_are_given():
+    """A machine whose nodes are called otherwise, as in SimGrid's XML, brings its names."""
+    read = partial(parse_maintenance, platform=MACHINE, where="x", epoch=None, timezone=None)
+
+    assert str(read("@1 +1h host.3", names={"host.3": 3}).nodes) == "3"
+    assert str(read("@1 +1h 7", names={"host.3": 3}).nodes) == "7"
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipistrelle.platforms.description import homogeneous
+from pipistrelle.platforms.description import Platform, Pool, homogeneous
 from pipistrelle.platforms.failures.durations import Fixed
 from pipistrelle.platforms.failures.outage import Outage, OutageError, Outages, csv_chunks
 from pipistrelle.studies.failures.outage_summary import summarise
@@ -93,11 +93,17 @@ def test_what_does_not_suit_the_machine_is_refused(saved, text, message):
 
 
 def test_names_are_numbered(saved):
-    """Names that are no numbers count in natural order, or by the machine's own names if these are given."""
+    """They are the machine's own, or those that are given; a machine without names has none of them."""
     path = saved("node,down,up\nn10,1,2\nn2,1,2\n")
 
-    assert on_machine(load_outage_log(path), MACHINE).node.tolist() == [0, 1]
+    with pytest.raises(OutageError, match=r"'n10', and 1 more that it has not\. Its nodes have no names: give"):
+        on_machine(load_outage_log(path), MACHINE)
+    named = Platform(name="m", pools=(Pool(name="a", nodes=3, names="n[9-11]"), Pool(name="b", nodes=1, names="n2")))
+    assert on_machine(load_outage_log(path), named).node.tolist() == [1, 3]
     assert on_machine(load_outage_log(path), MACHINE, hosts=["n2", "n3", "n10"]).node.tolist() == [0, 2]
+    mixed = saved("node,down,up\n3,1,2\nn9,1,2\n")
+    assert on_machine(load_outage_log(mixed), named).node.tolist() == [0, 3]
+    path = saved("node,down,up\nn10,1,2\nn2,1,2\n")
     with pytest.raises(OutageError, match=r"'n10'.*Did you mean 'n1'"):
         on_machine(load_outage_log(path), MACHINE, hosts=["n2", "n1"])
 
