@@ -10,8 +10,9 @@
 - ``tap SEEN LISTEN PEER`` stands between a scheduler and a server, and keeps their frames in the file SEEN. Who asks
   connects to LISTEN; the answers are those of PEER, an endpoint, or those that are in a recording of Batsim's.
 
-All files that a run leaves in its folder are compared, without the versions in them; `out_command.json`, which is no
-part of a result, is not. The folders of logs are those of the tests: PIPISTRELLE_TRACES, PIPISTRELLE_BATSIM4.
+All files that a run leaves in its folder are compared, without the versions in them; `out_command.json` and
+`out_explain.index`, which are no part of a result, are not. The folders of logs are those of the tests:
+PIPISTRELLE_TRACES, PIPISTRELLE_BATSIM4.
 
 Only the command line is used, so that with ``--python`` another version of the package is compared. Digests hold for
 one version of numpy and one C library: where these differ, ``--update`` with the old version of the package comes
@@ -141,7 +142,7 @@ def left(folder: Path) -> Iterator[str]:
     for parent, _, names in os.walk(folder):
         for name in names:
             path = Path(parent) / name
-            if name != "out_command.json" and not name.startswith(".") and path.is_file():
+            if name not in ("out_command.json", "out_explain.index") and not name.startswith(".") and path.is_file():
                 yield path.relative_to(folder).as_posix()
 
 

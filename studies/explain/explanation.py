@@ -10,11 +10,22 @@ from msgspec.structs import asdict, replace
 
 from pipistrelle.studies.explain.files import JobLine, RunFiles
 from pipistrelle.studies.explain.limits import Stretch, timeline_of
-from pipistrelle.studies.explain.passing import Passing, Promise, known, passed_by, promises_of
-from pipistrelle.studies.explain.replay import Happening, Limit, Look, Seen
+from pipistrelle.studies.explain.looks import Happening, Limit, Look, Seen
+from pipistrelle.studies.explain.passing import (
+    Holder,
+    Passed,
+    Passing,
+    Promise,
+    holders_of,
+    known,
+    passed_by,
+    passed_of,
+    promises_of,
+)
 from pipistrelle.studies.explain.words import answer, remarks
 
 _MOST_SAMPLES: Final = 100
+_MOST_HOLDERS: Final = 100
 
 
 class Sample(Struct):
@@ -37,7 +48,12 @@ class Explanation(Struct):
     state: str
     waited: float
     scheduler: str
+    #: Unix time (s) of time 0 and the name of the zone of dates, None where the workload does not tell
+    epoch: float | None
+    timezone: str | None
     answer: str
+    #: what the scheduler gave as its reason for starting or rejecting it, "" if nothing
+    why: str
     #: why the run was not repeated; None if it was
     not_replayed: str | None
     #: {what limited it: for how long (s)}
@@ -46,6 +62,10 @@ class Explanation(Struct):
     reservations: list[Promise]
     priorities: list[Sample]
     passed_by: list[Passing]
+    #: who came earlier and still waited when it started
+    passed: list[Passed]
+    #: who held units while it lacked some, the most first, as many as are of use
+    holders: list[Holder]
     meanwhile: list[Happening]
     remarks: list[str]
 
@@ -92,16 +112,25 @@ def explain(
         line.state,
         end - begin,
         files.scheduler,
+        files.of_workload("epoch"),
+        files.of_workload("timezone"),
         answer(files, line, end - begin, limits, passing),
+        files.whys.get(line.id, ""),
         not_replayed,
         limits,
         timeline,
         promises,
         _samples(looks),
         passing,
+        passed_of(files, line, seen),
+        holders_of(files, line, seen, _lacking(timeline))[:_MOST_HOLDERS],
         [] if seen is None else [one for one in seen.happenings if begin <= one.time <= end],
         remarks(files, line),
     )
+
+
+def _lacking(timeline: Sequence[Stretch]) -> list[tuple[float, float]]:
+    return [(one.begin, one.end) for one in timeline if one.limit in ("units", "down")]
 
 
 def look_at(seen: Seen, time: float) -> Look | None:

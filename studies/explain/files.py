@@ -25,7 +25,7 @@ class ExplainError(PipistrelleError):
     """A run or a job that cannot be explained."""
 
 
-class JobLine(Struct):
+class JobLine(Struct, array_like=True):
     """A job as the outputs tell of it; times in seconds, None where there is none.
 
     ``queued`` is the submit time that counts in the queue: of the first attempt, where a job that comes back has its
@@ -78,6 +78,11 @@ class RunFiles(Struct):
         if line.state == "REJECTED":
             return max(self.rejections.get(line.id, line.submit), line.submit)
         return self.until
+
+    def of_workload(self, key: str) -> Any:
+        """Return what the first workload has under a key of the configuration: ``epoch``, ``timezone``."""
+        first = next(iter(self.config["workloads"].values()), None)
+        return first.get(key) if isinstance(first, dict) else None
 
     @property
     def left_out(self) -> str | None:

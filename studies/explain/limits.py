@@ -4,8 +4,8 @@ import numpy as np
 from msgspec import Struct
 
 from pipistrelle.studies.explain.files import JobLine, RunFiles
+from pipistrelle.studies.explain.looks import Limit, Seen
 from pipistrelle.studies.explain.passing import known
-from pipistrelle.studies.explain.replay import Limit, Seen
 
 
 class Stretch(Struct):

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from pipistrelle.studies.explain.files import Floats, JobLine, RunFiles
-from pipistrelle.studies.explain.replay import Look, Seen
+from pipistrelle.studies.explain.looks import Look, Seen
 
 #: {what stands in the text of a limit: the label, by its place in `Labels`, that jobs share which count together}
 _COUNTED_TOGETHER: Final = {
@@ -42,6 +42,31 @@ class Passing(Struct):
     why: str
     reservation: float | None
     may_delay: bool
+
+
+class Passed(Struct):
+    """A job that was submitted earlier and still waited when the explained one started; times in seconds."""
+
+    job: str
+    size: int
+    submitted: float
+    started: float | None
+
+
+class Holder(Struct):
+    """A job that held units while the explained one lacked some; times in seconds.
+
+    ``held`` are the unit-seconds that it held in that time, ``share`` their part of all that jobs held then; ``user``
+    is None where nothing tells.
+    """
+
+    job: str
+    user: str | None
+    size: int
+    started: float
+    ended: float | None
+    held: float
+    share: float
 
 
 class Promise(Struct):
@@ -111,6 +136,52 @@ def passed_by(
     return found
 
 
+def passed_of(files: RunFiles, line: JobLine, seen: Seen | None) -> list[Passed]:
+    """Return whom a job passed, in the order in which they had come: who came earlier, and waited when it started."""
+    if line.start is None:
+        return []
+    order = {} if seen is None else {name: number for number, name in enumerate(seen.submitted)}
+    mine = (line.queued, order.get(line.id, -inf))
+    found = []
+    for other in _others(files, seen, waiting=True):
+        theirs = (other.queued, order.get(other.id, inf))
+        if theirs < mine and other.state != "REJECTED" and (other.start is None or other.start > line.start):
+            found.append((theirs, Passed(other.id, other.size, other.submit, other.start)))
+    return [passed for _, passed in sorted(found, key=lambda one: one[0])]
+
+
+def holders_of(
+    files: RunFiles, line: JobLine, seen: Seen | None, lacking: Sequence[tuple[float, float]]
+) -> list[Holder]:
+    """Return who held units at the times (begin, end; s, ascending) at which a job lacked some, the most first."""
+    others = [other for other in _others(files, seen) if other.id != line.id and other.start is not None]
+    if not lacking or not others:
+        return []
+    edges = np.array(lacking, dtype=np.float64).ravel()
+    lengths = np.cumsum(np.diff(edges, prepend=edges[0]) * (np.arange(edges.size) % 2))
+    starts = np.array([other.start for other in others], dtype=np.float64)
+    ends = np.array([inf if other.end is None else other.end for other in others])
+    held = np.interp(ends, edges, lengths) - np.interp(starts, edges, lengths)
+    held *= np.array([other.size for other in others], dtype=np.float64)
+    rows = np.flatnonzero(held > 0)
+    rows = rows[np.argsort(-held[rows], kind="stable")]
+    whole = float(held[rows].sum())
+    users = {} if seen is None else {name: job.labels[0] for name, job in seen.submitted.items() if job.labels}
+    return [
+        Holder(
+            other.id,
+            users.get(other.id),
+            other.size,
+            float(starts[row]),
+            other.end,
+            float(held[row]),
+            float(held[row]) / whole,
+        )
+        for row in rows.tolist()
+        for other in (others[row],)
+    ]
+
+
 def _ask_of_the_first(time: float, line: JobLine, seen: Seen, passing: Sequence[Passing]) -> None:
     """Correct what is said of jobs that started when (``time``, s) the job got its first reservation.
 
@@ -123,16 +194,14 @@ def _ask_of_the_first(time: float, line: JobLine, seen: Seen, passing: Sequence[
             one.may_delay = True
 
 
-def _others(files: RunFiles, seen: Seen | None) -> list[JobLine]:
-    """Return all jobs that started, as far as is known when they were submitted."""
-    found = [other for other in files.jobs.values() if other.start is not None]
+def _others(files: RunFiles, seen: Seen | None, *, waiting: bool = False) -> list[JobLine]:
+    """Return all jobs that started, as far as is known when they were submitted; those, too, that never did."""
+    found = [other for other in files.jobs.values() if waiting or other.start is not None]
     if seen is not None:
-        unfinished = {name: start for name, start in files.starts.items() if name not in files.jobs}
-        found += [
-            replace(job, state="RUNNING", start=unfinished[name])
-            for name, job in seen.submitted.items()
-            if name in unfinished
-        ]
+        for name, job in seen.submitted.items():
+            start = files.starts.get(name)
+            if name not in files.jobs and (waiting or start is not None):
+                found.append(replace(job, state="SUBMITTED" if start is None else "RUNNING", start=start))
     return found
 
 

@@ -1,13 +1,11 @@
-"""The same run once more, with a witness beside its policy that looks what becomes of one job."""
+"""The same run once more, with a witness beside its policy that looks what becomes of the jobs that wait."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import inf
-from typing import Any, Final, Literal
-
-from msgspec import Struct
+from typing import Any, Final
 
 from pipistrelle.protocol.base.errors import printable
-from pipistrelle.protocol.decisions import Decision, ExecuteJob, RejectJob
+from pipistrelle.protocol.decisions import Decision, ExecuteJob
 from pipistrelle.protocol.events import DecisionRejectedData
 from pipistrelle.protocol.fields import package_version
 from pipistrelle.protocol.units.nodesets import NodeSet
@@ -17,80 +15,53 @@ from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.order import Order
 from pipistrelle.schedulers.policy.polling import Polling
 from pipistrelle.schedulers.policy.view import View
+from pipistrelle.server.engine.arrivals import labels_of
 from pipistrelle.server.engine.jobs import Job, Labels
 from pipistrelle.server.engine.observers import Observer, Reasons
 from pipistrelle.server.errors import Interrupted
 from pipistrelle.server.setup import Setup
 from pipistrelle.studies.explain.files import ExplainError, JobLine, RunFiles
+from pipistrelle.studies.explain.looks import Happening, Limit, Look, Replayed, TooMuch, Wanted, packed
 from pipistrelle.studies.runs.connection import InProcess
 from pipistrelle.studies.runs.run import run
 from pipistrelle.studies.runs.spec import RunSpec
 
-Limit = Literal["dependency", "class", "limit", "units", "down", "window", "order", "poll", "other", "unknown"]
+#: at a job's wait at an instant: more fill the memory, and take hours
+MOST_LOOKS: Final = 20_000_000
 _NAMELESS: Final[Labels] = (None, None, None, None, None)
 _DONE: Final = "what was to be explained is known"
 
 
-class Look(Struct, frozen=True):
-    """What a witness saw of a waiting job once the scheduler had decided.
-
-    ``limit`` is what limited it, ``detail`` which one. ``free`` are the units that were free and open to its class;
-    ``place`` its place in the queue, from 1, of ``waiting`` jobs, and ``first`` who is first, None where nothing was
-    free and nobody looked at the queue. ``reservation`` is by when it will start (s; inf: no one can tell), None where
-    the scheduler does not tell; ``terms`` what its place depends on.
-    """
-
-    time: float
-    limit: Limit
-    detail: str
-    free: int
-    place: int | None = None
-    waiting: int | None = None
-    first: str | None = None
-    reservation: float | None = None
-    terms: Mapping[str, float] | None = None
-
-
-class Happening(Struct, frozen=True):
-    """Nodes that went down or came up, at ``time`` (s), and how many units they have."""
-
-    time: float
-    what: Literal["failed", "maintenance", "repaired"]
-    nodes: str
-    units: int
-
-
-class Seen(Struct):
-    """What came out of a replay.
-
-    ``queued`` is when the job joined the queue (s), later than its submission where it waited for others before; None:
-    it never did. ``rejected`` is when it was rejected (s), None if it was not. ``submitted`` are all jobs that joined
-    the queue until the replay ended, by id.
-    """
-
-    looks: list[Look]
-    queued: float | None
-    rejected: float | None
-    happenings: list[Happening]
-    submitted: dict[str, JobLine]
-
-
 class Witness:
-    """A policy that decides as another does, and looks after each decision what becomes of one waiting job.
+    """A policy that decides as another does, and looks after each decision what becomes of the jobs that wait.
 
     It asks the policy, where it has them, for ``reservation(job)``, ``held_back_by(job)``, ``ahead(job)`` and
     ``breakdown(job)`` (docs/explain.md), and the policy's order for ``terms(job, now)``. Where nothing was free it asks
     for no terms and no place: the policy has not looked at the queue either, and what looks brings a fairshare's
     account to the present, which must not happen at other instants than in the run itself.
+
+    Parameters
+    ----------
+    only
+        tells by their ids which jobs count; None: all do, and after `MOST_LOOKS` it is too much.
+    until
+        when the simulation ends (s).
     """
 
-    def __init__(self, policy: Policy, job_id: str, until: float = inf) -> None:
+    def __init__(self, policy: Policy, only: Callable[[str], bool] | None = None, until: float = inf) -> None:
         self._policy = policy
-        self._job_id = job_id
+        self._only = only
         self._until = until
+        self._left = MOST_LOOKS
+        self.too_much = False
         self.features: tuple[str, ...] = tuple(getattr(policy, "features", ()))
-        self._job: SchedulerJob | None = None
-        self.looks: list[Look] = []
+        #: numbers of the jobs that it has met
+        self._met: set[int] = set()
+        #: {number: (a job that waits, what was seen of it)}
+        self._waiting: dict[int, tuple[SchedulerJob, list[Look]]] = {}
+        self._packed: dict[str, bytes] = {}
+        #: {number: place in the queue now}, None before it is asked for
+        self._places: dict[int, int] | None = None
 
     @property
     def name(self) -> str:
@@ -103,28 +74,46 @@ class Witness:
         return self._policy.order
 
     def decide(self, view: View) -> None:
-        """Let the policy decide, then look; end the simulation once the job runs, or after ``until`` (s)."""
+        """Let the policy decide, then look; end the simulation after ``until`` (s)."""
         if view.now > self._until:
             view.stop(_DONE)
             return
         had_free = view.free.count > 0
-        if self._job is None:
-            self._job = self._find(view)
+        self._meet(view)
         self._policy.decide(view)
-        job = self._job or self._find(view)
-        if job is None:
-            return
-        self._job = job
-        if job.waits:
-            self.looks.append(self._look(view, job, had_free))
-        else:
+        self._meet(view)
+        self._places = None
+        free = view.free.snapshot()
+        for number, (job, looks) in list(self._waiting.items()):
+            if job.waits:
+                looks.append(self._look(view, job, free, had_free))
+                self._left -= 1
+            else:
+                self._keep(self._waiting.pop(number))
+        if self._left < 0 and self._only is None:
+            self.too_much = True
             view.stop(_DONE)
 
-    def _find(self, view: View) -> SchedulerJob | None:
-        return next((job for job in (*view.arrivals, *view.set_aside) if job.id == self._job_id), None)
+    def kept(self) -> dict[str, bytes]:
+        """Return what was seen of each job, packed, now that all is over."""
+        while self._waiting:
+            self._keep(self._waiting.popitem()[1])
+        return self._packed
 
-    def _look(self, view: View, job: SchedulerJob, had_free: bool) -> Look:
-        limit, detail, free = _limit(view, job, self._ask("held_back_by", job))
+    def _keep(self, seen: tuple[SchedulerJob, list[Look]]) -> None:
+        job, looks = seen
+        if looks:
+            self._packed[job.id] = packed(looks)
+
+    def _meet(self, view: View) -> None:
+        for job in (*view.arrivals, *view.set_aside):
+            if job.number not in self._met:
+                self._met.add(job.number)
+                if self._only is None or self._only(job.id):
+                    self._waiting[job.number] = job, []
+
+    def _look(self, view: View, job: SchedulerJob, free: NodeSet, had_free: bool) -> Look:
+        limit, detail, count = _limit(view, job, free, self._ask("held_back_by", job))
         place = waiting = first = terms = None
         if had_free and view.held_back_by(job) is None:
             place, first = self._place(view, job)
@@ -135,7 +124,7 @@ class Witness:
         reservation = self._ask("reservation", job)
         if limit == "other" and reservation is not None:
             detail = self._reserved_before(view, job, reservation)
-        return Look(view.now, limit, detail, free, place, waiting, first, reservation, terms)
+        return Look(view.now, limit, detail, count, place, waiting, first, reservation, terms)
 
     def _reserved_before(self, view: View, job: SchedulerJob, begin: float) -> str:
         """Return who of those behind a job has the first of all reservations before ``begin`` (s), in words."""
@@ -154,9 +143,10 @@ class Witness:
         ahead = self._ask("ahead", job)
         if ahead is not None:
             return ahead[0] + 1, ahead[1].id
+        if self._places is None:
+            self._places = {one.number: place for place, one in enumerate(view.waiting, 1)}
         first = view.waiting.first
-        place = next((number for number, one in enumerate(view.waiting, 1) if one is job), None)
-        return place, None if first is None else first.id
+        return self._places.get(job.number), None if first is None else first.id
 
     def _terms(self, view: View, job: SchedulerJob) -> Mapping[str, float] | None:
         breakdown = self._ask("breakdown", job)
@@ -168,11 +158,10 @@ class Witness:
         return terms
 
 
-def _limit(view: View, job: SchedulerJob, held_back: str | None) -> tuple[Limit, str, int]:
-    """Return what limits a waiting job now, which one, and how many free units are open to its class."""
+def _limit(view: View, job: SchedulerJob, free: NodeSet, held_back: str | None) -> tuple[Limit, str, int]:
+    """Return what limits a waiting job now, which one, and how many of the free units are open to its class."""
     now = view.now
     windows = list(view.windows.against(job, now, end_of(now, job.occupies)))
-    free = view.free.snapshot()
     for window in windows:
         if window.admits is not None:
             free -= window.units
@@ -196,11 +185,16 @@ def _limit(view: View, job: SchedulerJob, held_back: str | None) -> tuple[Limit,
 class _Book(Observer):
     """Notes what the scheduler is not told, and compares the starts with those of the run."""
 
-    def __init__(self, job_id: str, starts: Mapping[str, float]) -> None:
-        self._job_id = job_id
+    def __init__(self, setup: Setup, starts: Mapping[str, float]) -> None:
+        # A scheduler need not have asked for labels, and then the jobs of a run have none.
+        self._labels = {
+            f"{prefix}!{one}": labels
+            for prefix, workload in setup.workloads.items()
+            for one, labels in zip(workload.ids, labels_of(workload), strict=True)
+        }
         self._expected = iter(starts.items())
-        self.queued: float | None = None
-        self.rejected: float | None = None
+        self.queued: dict[str, float] = {}
+        self.rejected: dict[str, float] = {}
         self.jobs: dict[str, JobLine] = {}
         self.happenings: list[Happening] = []
         #: the first start that the run did not have
@@ -209,16 +203,16 @@ class _Book(Observer):
     def submitted(self, now: float, job: Job) -> None:
         """Note it."""
         walltime = None if job.walltime == inf else job.walltime
+        labels = job.labels or self._labels.get(job.id.partition("#")[0], _NAMELESS)
         self.jobs[job.id] = JobLine(
-            job.id, job.size, job.submit, job.submit, walltime, "SUBMITTED", None, None, labels=job.labels or _NAMELESS
+            job.id, job.size, job.submit, job.submit, walltime, "SUBMITTED", None, None, labels=labels
         )
-        if job.id == self._job_id:
-            self.queued = now
+        self.queued[job.id] = now
 
     def ended(self, now: float, job: Job) -> None:
         """Note a rejection, be it the scheduler's or the server's."""
-        if job.id == self._job_id and job.state == "REJECTED":
-            self.rejected = now
+        if job.state == "REJECTED":
+            self.rejected[job.id] = now
 
     def decided(self, now: float, decision: Decision, rejected: DecisionRejectedData | None) -> None:
         """Compare a start."""
@@ -227,10 +221,6 @@ class _Book(Observer):
             expected = next(self._expected, found)
             if found != expected:
                 self.astray = f"{found[0]} at {found[1]:.10g} s, in the run {expected[0]} at {expected[1]:.10g} s"
-            elif found[0] == self._job_id:
-                self._expected = iter(())  # what comes after is not repeated
-        elif type(decision) is RejectJob and rejected is None and decision.data.job_id == self._job_id:
-            self._expected = iter(())
 
     def miss(self) -> None:
         """Note a start that the run had, and this one has not, now that it is over."""
@@ -247,27 +237,41 @@ class _Book(Observer):
         self.happenings.append(Happening(now, "repaired", str(nodes), len(units)))
 
 
-def replay(setup: Setup, policy: Policy, files: RunFiles, job_id: str, *, poll: float | None, until: float) -> Seen:
-    """Run a simulation again until a job starts, at most until ``until`` (s), and return what was seen of the job.
+def replay(
+    setup: Setup,
+    policy: Policy,
+    files: RunFiles,
+    *,
+    poll: float | None,
+    until: float,
+    only: Wanted | None = None,
+) -> Replayed:
+    """Run a simulation again, at most until ``until`` (s), and return what was seen of its jobs.
 
     Parameters
     ----------
     policy
         as it was in the run, but without polling: ``poll`` is the step (s), None without.
+    only
+        tells by id and labels which jobs count; None: all.
 
     Raises
     ------
     ExplainError
         when it does not start the same jobs at the same times as the run did.
+    TooMuch
+        when too much would be kept of all jobs.
     KeyboardInterrupt
         when the user interrupts.
     """
-    witness = Witness(policy, job_id, until)
-    book = _Book(job_id, files.starts)
+    book = _Book(setup, files.starts)
+    witness = Witness(policy, only and (lambda job_id: only(job_id, book.jobs[job_id].labels)), until)
     deciding = witness if poll is None else Polling(witness, poll)
     result = run(RunSpec(), setup=setup, connection=InProcess(deciding), observers=[book], check=False)
     if isinstance(result.failure, Interrupted):
         raise KeyboardInterrupt from result.failure
+    if witness.too_much:
+        raise TooMuch
     book.miss()
     if book.astray is not None:
         made = files.config.get("versions")
@@ -279,4 +283,4 @@ def replay(setup: Setup, policy: Policy, files: RunFiles, job_id: str, *, poll: 
             hint=f"The run was made by pipistrelle {printable(str(version))}, this is {package_version()}; --no-replay "
             "explains what the outputs alone tell.",
         )
-    return Seen(witness.looks, book.queued, book.rejected, book.happenings, book.jobs)
+    return Replayed(witness.kept(), book.queued, book.rejected, book.happenings, book.jobs)

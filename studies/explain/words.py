@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from pipistrelle.studies.explain.files import JobLine, RunFiles
+from pipistrelle.studies.explain.looks import Limit
 from pipistrelle.studies.explain.passing import Passing
-from pipistrelle.studies.explain.replay import Limit
 
 #: {what limits a job: in words, after "for 2 h"}
 WORDS: Final[Mapping[Limit, str]] = {

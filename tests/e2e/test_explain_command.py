@@ -100,22 +100,27 @@ def test_an_account_on_a_narrow_page(ran):
         "came later, which did not delay it.\n"
         "4 units, walltime 50 s, submitted 1 s, started 100 s, scheduler easy\n"
         "What limited it\n"
-        "  from, s         for  limited by          free  place  to start by, s\n"
-        "        1  1 min 39 s  fewer units free  0 to 1      1             100\n"
+        "  from, s         for    free  place  to start by, s  limited by\n"
+        "        1  1 min 39 s  0 to 1      1             100  fewer units free\n"
         "Reservation\n"
         "  at 1 s: to start by 100 s\n"
         "  started at 100 s, as reserved\n"
+        "Who held the units\n"
+        "  job   user  units  started, s  ended, s  share\n"
+        "  w0!1     1      3           0       100  83.2%\n"
+        "  w0!3     1      1           2        62  16.8%\n"
         "Passed by\n"
-        "  job   units    walltime  submitted, s  started, s  ended, s  delay  why\n"
-        "  w0!3      1  1 min 30 s             2           2        62     no  backfilled before w0!2\n"
+        "  job   units    walltime  started, s  ended, s  delay  why\n"
+        "  w0!3      1  1 min 30 s           2        62     no  backfilled before w0!2\n"
     )
+    assert max(map(len, out.splitlines()[2:])) <= 80
 
 
 def test_an_account_on_a_narrow_terminal(ran):
     """There only the text at a line's end is cut, to fit."""
     master, slave = pty.openpty()
     words = [*ran.command, "explain", "out", "2"]
-    environment = ran.environment | {"COLUMNS": "84", "TERM": "xterm"}
+    environment = ran.environment | {"COLUMNS": "70", "TERM": "xterm"}
     with os.fdopen(slave, "wb") as terminal:
         done = subprocess.run(words, cwd=ran.folder, env=environment, stdout=terminal, check=False)
     assert done.returncode == 0
@@ -123,9 +128,92 @@ def test_an_account_on_a_narrow_terminal(ran):
     os.close(master)
 
     last = re.sub(r"\x1b\[[0-9;]*m", "", out).splitlines()[-1]
-    assert last.startswith("  w0!3      1  1 min 30 s             2           2        62     no  backfilled")
+    assert last.startswith("  w0!3      1  1 min 30 s           2        62     no  backfilled")
     assert last.endswith("\N{HORIZONTAL ELLIPSIS}")
-    assert len(last) == 84
+    assert len(last) == 70
+
+
+def test_dates_stand_beside_seconds(ran):
+    """Where the log tells when time 0 is, in its zone; the summary of a run has them, too."""
+    rows = (ran.folder / "w.swf").read_text()
+    ran.write("dated.swf", f"; UnixStartTime: 1485648000\n; TimeZoneString: Europe/Stockholm\n{rows}")
+    summary = ran.run("run", "-p", "tiny", "-w", "dated.swf", "--in-process", "--out", "dated").ok().out
+    out, moment, shares = explained(ran, ["dated", "2"], ["dated", "4", "--at", "70"], ["dated", "--user", "1"])
+
+    assert "time 0 is 2017-01-29 01:00, the end 2017-01-29 01:04\n" in summary
+    assert "submitted 1 s (2017-01-29 01:00), started 100 s (2017-01-29 01:01)" in out
+    assert "  from, s              date         for    free  place  to start by, s  limited by\n" in out
+    assert "        1  2017-01-29 01:00  1 min 39 s  0 to 1      1             100  fewer units free\n" in out
+    assert "  at 1 s (2017-01-29 01:00): to start by 100 s (2017-01-29 01:01)\n" in out
+    assert "At 70 s (2017-01-29 01:01), as the scheduler left it at 62 s (2017-01-29 01:01):\n" in moment
+    assert "  w0!4      1             3  2017-01-29 01:00  2 min 27 s  fewer units free\n" in shares
+
+
+def test_whom_a_job_passed(ran):
+    """It is said of the job itself, too, and why its scheduler let it."""
+    (out,) = explained(ran, ["out", "3"])
+
+    assert out.splitlines()[-1] == (
+        "It was itself started before 1 job that came earlier: w0!2; the scheduler says: backfilled before w0!2"
+    )
+
+
+def test_the_index(ran):
+    """The run is repeated once: later answers are the same without its inputs, until its outputs are others."""
+    calls = (["out", "2"], ["out", "4", "--json"], ["out", "4", "--at", "70"], ["out", "--user", "1"])
+    first = explained(ran, *calls)
+    (ran.folder / "w.swf").rename(ran.folder / "away.swf")
+    index = ran.folder / "out" / "out_explain.index"
+
+    assert explained(ran, *calls) == first
+    index.write_bytes(index.read_bytes()[:-100])
+    refused(ran, [(["out", "2"], "w.swf")])
+    (ran.folder / "away.swf").rename(ran.folder / "w.swf")
+    assert explained(ran, *calls) == first
+    decisions = ran.folder / "out" / "out_decisions.csv"
+    decisions.write_text(decisions.read_text().replace("EXECUTE_JOB,w0!3", "EXECUTE_JOB,w0!4"))
+    refused(ran, [(["out", "2"], "decides otherwise now")])
+
+
+def test_an_index_that_cannot_be_kept(ran):
+    """Then all is made again each time, and nothing is left behind."""
+    (ran.folder / "out" / "out_explain.index").mkdir()
+    before = sorted(path.name for path in (ran.folder / "out").iterdir())
+
+    assert len(set(explained(ran, ["out", "2"], ["out", "2"]))) == 1
+    assert sorted(path.name for path in (ran.folder / "out").iterdir()) == before
+
+
+def test_the_jobs_of_a_user(ran):
+    """Shares of their waits by reason, and who waited longest, also for programs."""
+    out, text = explained(ran, ["out", "--user", "1"], ["out", "--user", "1", "--json"])
+
+    assert out == (
+        "4 jobs of user 1, 2 of which waited\n"
+        "4 min 6 s in all, 1 min 2 s on average, median 49.5 s\n"
+        "What limited them\n"
+        "  limited by                  share         for  jobs\n"
+        "  fewer units free            84.6%  3 min 28 s     2\n"
+        "  free units kept for others  15.4%        38 s     1\n"
+        "Who waited longest\n"
+        "  job   units  submitted, s      waited  mostly\n"
+        "  w0!4      1             3  2 min 27 s  fewer units free\n"
+        "  w0!2      4             1  1 min 39 s  fewer units free\n"
+    )
+    found = json.loads(text)
+    assert (found["of"], found["waited"], found["total"]) == ({"user": "1"}, 2, 246.0)
+    assert found["limits"][1] == {"limit": "order", "seconds": 38.0, "share": 38 / 246, "jobs": 1}
+    refused(
+        ran,
+        [
+            (["out", "--user", "7"], "no job of this run has the user '7'", "Known: 1."),
+            (["out", "--queue", "x"], "no job of this run has the queue 'x'"),
+            (["out", "--user", "1", "--no-replay"], "do not tell whose jobs these are"),
+            (["out", "1", "--user", "1"], "either a JOB, or whose jobs"),
+            (["out"], "either a JOB, or whose jobs"),
+            (["out", "--user", "1", "--at", "5"], "one moment of one JOB"),
+        ],
+    )
 
 
 def test_one_moment(ran):
@@ -249,6 +337,8 @@ def test_priorities_under_a_maui_cfg(shell):
     assert "for 29 s nothing kept it back, but the scheduler looks only now and then" in out
 
     shell.write("maui.cfg", "USERWEIGHT 20\n")
+    assert explained(shell, ["out", "2"]) == [out]
+    (shell.folder / "out" / "out_explain.index").unlink()
     refused(shell, [(["out", "2"], "maui.cfg", "an input has changed since")])
 
 

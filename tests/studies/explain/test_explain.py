@@ -17,7 +17,8 @@ from pipistrelle.schedulers.policy.interfaces import Policy
 from pipistrelle.server.setup import Setup
 from pipistrelle.studies.explain.explanation import Explanation, explain, look_at
 from pipistrelle.studies.explain.files import ExplainError, find_job, read_run
-from pipistrelle.studies.explain.replay import Seen, replay
+from pipistrelle.studies.explain.looks import Seen, TooMuch
+from pipistrelle.studies.explain.replay import replay
 from pipistrelle.studies.inputs.named import load_workload
 from pipistrelle.studies.runs.run import run_in_process
 from pipistrelle.traces.workload import Workload
@@ -48,7 +49,7 @@ class Case:
 
     def seen(self, number: int) -> Seen:
         """Return what a replay shows of a job."""
-        return replay(self.setup, self.make(), read_run(self.folder), f"w0!{number}", poll=None, until=inf)
+        return replay(self.setup, self.make(), read_run(self.folder), poll=None, until=inf).of(f"w0!{number}")
 
     def explained(self, number: int, *, alone: bool = False) -> Explanation:
         """Return why a job waited, by the outputs ``alone`` or with a replay."""
@@ -110,6 +111,35 @@ def test_a_job_that_waits_for_nodes(case):
         "w0!2 waited 1 min 39 s: for 1 min 39 s fewer units were free than the 4 it needs; it was passed by 1 job that "
         "came later, which did not delay it."
     )
+
+
+def test_who_held_the_units_and_who_was_passed(case):
+    """The unit-seconds while units were lacking; whoever came earlier and still waited."""
+    run = case(BACKFILLED)
+
+    assert [(one.job, one.held) for one in run.explained(2).holders] == [("w0!1", 297.0), ("w0!3", 60.0)]
+    # Until 62 all were held by 1 and 3, from 100 to 150 by 2; in between one was free and kept.
+    held = [(one.job, one.held) for one in run.explained(4).holders]
+    assert held == [("w0!2", 200.0), ("w0!1", 177.0), ("w0!3", 59.0)]
+    for alone in (False, True):
+        assert [(one.job, one.started) for one in run.explained(3, alone=alone).passed] == [("w0!2", 100.0)]
+        assert run.explained(4, alone=alone).passed == []
+
+
+def test_an_index_of_too_many_jobs(case, monkeypatch, tmp_path):
+    """Where too much would be kept, the answer is the same, of the job alone, and nothing is kept."""
+    folder = case(BACKFILLED).folder
+    files = read_run(folder)
+    monkeypatch.setattr("pipistrelle.studies.explain.replay.MOST_LOOKS", 3)
+    run = case(BACKFILLED)
+    with pytest.raises(TooMuch):
+        replay(run.setup, run.make(), files, poll=None, until=inf)
+    only = replay(run.setup, run.make(), files, poll=None, until=inf, only=lambda one, _: one == "w0!4")
+
+    assert list(only.looks) == ["w0!4"]
+    monkeypatch.undo()
+    whole = replay(run.setup, run.make(), files, poll=None, until=inf)
+    assert only.of("w0!4") == whole.of("w0!4")
 
 
 def test_a_job_for_which_units_are_free_but_kept(case):
@@ -252,6 +282,24 @@ def test_the_terms_of_a_priority_under_pbs(case):
         assert dict(one.terms) == {"priority": 2 * (one.time - 1) + 4000, "eligible_time": one.time - 1, "ncpus": 4.0}
 
 
+@pytest.mark.parametrize(
+    ("text", "detail"),
+    [
+        ("USERCFG[DEFAULT] MAXJOB=1", "USERCFG[DEFAULT] MAXJOB=1 (user ann), in use: 1"),
+        (
+            "FSPOLICY DEDICATEDPS\nFSDEPTH 1\nFSINTERVAL 1000\nUSERCFG[DEFAULT] FSTARGET=900^",
+            "USERCFG[DEFAULT] FSTARGET=900^ (user ann) leaves 100 unit x s, the job needs 895",
+        ),
+    ],
+)
+def test_the_parameter_that_holds_is_named(case, text, detail):
+    """That of DEFAULT is, with whose limit it is, not one that stands nowhere in the file."""
+    jobs = (job(0, 8, 100, user="ann"), job(1, 5, 179, user="ann"))
+    found = case(jobs, lambda: MauiPolicy(parse_maui_config(text)[0]), nodes(16)).explained(2)
+
+    assert found.timeline[0].detail == detail
+
+
 def test_a_dependency(case):
     """The server keeps a job until another has ended; then it waits for nodes, as others do."""
     jobs = (job(0, 2, 50), job(1, 1, 10, dependency="afterany:1"), job(20, 4, 100))
@@ -323,9 +371,9 @@ def test_a_scheduler_that_decides_otherwise_is_found_out(case):
     files = read_run(run.folder)
 
     with pytest.raises(ExplainError, match=r"decides otherwise now.*w0!2 at 100 s, in the run w0!3 at 2 s"):
-        replay(run.setup, make_policy("fcfs"), files, "w0!4", poll=None, until=inf)
+        replay(run.setup, make_policy("fcfs"), files, poll=None, until=inf)
     with pytest.raises(ExplainError, match="no start of w0!2, in the run at 100 s"):
-        replay(run.setup, make_policy("easy"), files, "w0!4", poll=None, until=50.0)
+        replay(run.setup, make_policy("easy"), files, poll=None, until=50.0)
 
 
 def test_which_job_is_meant():
@@ -377,21 +425,3 @@ def test_a_run_that_was_killed_is_read_as_far_as_it_came(case):
     assert list(files.starts) == ["w0!1", "w0!3", "w0!2"]
     assert files.summary is None
     assert "incomplete" in run.explained(2).remarks[-1]
-
-
-@pytest.mark.parametrize(
-    ("text", "detail"),
-    [
-        ("USERCFG[DEFAULT] MAXJOB=1", "USERCFG[DEFAULT] MAXJOB=1 (user ann), in use: 1"),
-        (
-            "FSPOLICY DEDICATEDPS\nFSDEPTH 1\nFSINTERVAL 1000\nUSERCFG[DEFAULT] FSTARGET=900^",
-            "USERCFG[DEFAULT] FSTARGET=900^ (user ann) leaves 100 unit x s, the job needs 895",
-        ),
-    ],
-)
-def test_the_parameter_that_holds_is_named(case, text, detail):
-    """That of DEFAULT is, with whose limit it is, not one that stands nowhere in the file."""
-    jobs = (job(0, 8, 100, user="ann"), job(1, 5, 179, user="ann"))
-    found = case(jobs, lambda: MauiPolicy(parse_maui_config(text)[0]), nodes(16)).explained(2)
-
-    assert found.timeline[0].detail == detail
