@@ -34,6 +34,7 @@ COMMANDS: Final = {
     "explain": Command("explain", "Explain why a job of a run waited."),
     "batsim": Command("batsim", "Simulate as Batsim 4 does, from its command line."),
     "outages": Command("outages", "Make, describe and fit streams of failures."),
+    "new": Command("new", "Write a scheduler to begin with, in a language of your choice."),
     "yield": Command("yields", "Tell the yield of a long-lasting application."),
 }
 #: an output cannot be written, as `OutputFailed` has it

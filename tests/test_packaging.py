@@ -57,6 +57,7 @@ def test_the_wheel_holds_all_modules_and_data(wheel: zipfile.ZipFile, pyproject:
     wanted |= {_marker(folder) for folder in folders}
     wanted |= {*(ROOT / "platforms").rglob("library/*.toml"), *(ROOT / "traces" / "library").glob("*.swf.gz")}
     wanted |= {*(ROOT / "schedulers" / "library").glob("*.toml")}
+    wanted |= {*(ROOT / "cli" / "skeletons").iterdir()}
     wanted |= {ROOT / "protocol" / "SPEC.md", ROOT / "protocol" / "schema.json"}
 
     assert {f"pipistrelle/{path.relative_to(ROOT).as_posix()}" for path in wanted} <= set(wheel.namelist())

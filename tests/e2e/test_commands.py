@@ -16,7 +16,7 @@ from pipistrelle.cli.main import cli
 from pipistrelle.traces.generator import generate
 from pipistrelle.traces.load import save
 
-COMMANDS = [*PLACES]
+COMMANDS = [*PLACES, "new scheduler"]
 COMMANDS += [f"workload {name}" for name in ("generate", "describe", "filter", "scale", "merge", "shuffle", "copy")]
 
 

@@ -1,0 +1,45 @@
+"""`pipistrelle new scheduler`: each skeleton decides as `fcfs` does, where the machine has its language."""
+
+import shlex
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+ROWS = ((1, 0, 100, 3, 100), (2, 1, 50, 4, 50), (3, 2, 60, 1, 90), (4, 3, 100, 1, 200), (5, 4, 30, 2, 60))
+TOOLS = {"python": None, "js": "node", "go": "go", "rust": "rustc", "cpp": "g++"}
+
+
+@pytest.mark.parametrize("language", TOOLS)
+@pytest.mark.parametrize("listening", [(), ("--endpoint", "tcp://127.0.0.1:*")], ids=["ipc", "tcp"])
+def test_a_skeleton_decides_as_fcfs_does(shell, language, listening):
+    """It is built and run as the command says, and takes the very same decisions."""
+    tool = TOOLS[language]
+    if tool is not None and shutil.which(tool) is None:
+        pytest.skip(f"no {tool} on this machine")
+    shell.swf("w.swf", ROWS)
+    written, *lines = shell.run("new", "scheduler", "--language", language).ok().out.splitlines()
+    assert written.startswith("written to scheduler.")
+    *builds, run = (shlex.split(line) for line in lines)
+    for words in builds:
+        subprocess.run(words, cwd=shell.folder, env=shell.environment | {"GOCACHE": str(shell.folder)}, check=True)
+    assert run[:2] == ["pipistrelle", "run"]
+    words = [sys.executable if word == "python" else word for word in run[2:]]
+    common = ("-p", "tiny", "-w", "w.swf")
+    shell.run("run", *common, "--out", "out", *listening, *words).ok()
+    shell.run("run", *common, "--out", "ours", "--scheduler", "fcfs", "--in-process").ok()
+
+    for name in ("out_jobs.csv", "out_machine_states.csv"):
+        assert (shell.folder / "out" / name).read_bytes() == (shell.folder / "ours" / name).read_bytes()
+
+
+def test_nothing_is_written_over(shell):
+    """A file that is there stays as it is."""
+    shell.write("scheduler.py", "mine")
+    refused = shell.run("new", "scheduler")
+
+    assert (refused.code, refused.out) == (2, "")
+    assert refused.err == "pipistrelle: scheduler.py: the file is there already. Name another with --output.\n"
+    assert "node other.js" in shell.run("new", "scheduler", "--language", "js", "-o", "other.js").ok().out
+    assert (shell.folder / "scheduler.py").read_text() == "mine"
