@@ -1,11 +1,10 @@
 """Dates beside simulated times, as the terminal shows them."""
 
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta, tzinfo
-from typing import Final
+from datetime import UTC, tzinfo
 from zoneinfo import ZoneInfo
 
-_UNIX: Final = datetime(1970, 1, 1, tzinfo=UTC)
+from pipistrelle.protocol.base.lengths import date_text
 
 
 class Dates:
@@ -28,13 +27,7 @@ class Dates:
 
     def at(self, time: float) -> str:
         """Return the date at a time (s), "" if there is none."""
-        if self._epoch is None:
-            return ""
-        try:
-            date = _UNIX + timedelta(seconds=self._epoch + time)
-            return date.astimezone(self._zone).strftime("%Y-%m-%d %H:%M")
-        except (OverflowError, ValueError):
-            return ""
+        return "" if self._epoch is None else date_text(self._epoch + time, self._zone) or ""
 
     def beside(self, time: float) -> str:
         """Return a time in seconds, with its date in brackets if there is one."""

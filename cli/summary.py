@@ -8,7 +8,9 @@ from rich.console import Console
 from rich.table import Table
 
 from pipistrelle.cli.console import show
+from pipistrelle.cli.dates import Dates
 from pipistrelle.server.errors import OutputFailed
+from pipistrelle.server.outputs.metrics import Summary
 from pipistrelle.server.outputs.once import to_json, write_output
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.simulation import Result
@@ -89,6 +91,14 @@ def print_summary(result: Result, setup: Setup, out: Path | None, console: Conso
     row("wall time", times.total, ".2f", " s")
     row("  of it waiting for the scheduler", 100 * times.scheduler / times.total if times.total else None, ".0f", " %")
     console.print(table)
+    _print_end(summary, setup, out, console)
+
+
+def _print_end(summary: Summary, setup: Setup, out: Path | None, console: Console) -> None:
+    """Print the dates of the run, if there are any, why it ended if not by itself, and where its outputs are."""
+    dates = Dates(setup.epoch, setup.timezone)
+    if summary.makespan is not None and dates.at(summary.makespan):
+        show(console, f"time 0 is {dates.at(0.0)}, the end {dates.at(summary.makespan)}")
     if summary.reason != "completed":
         # A failure's message follows as an error; that of a STOP or horizon is no error.
         message = f" ({summary.message})" if summary.reason in ("stopped", "horizon") else ""

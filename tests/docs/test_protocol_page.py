@@ -9,7 +9,7 @@ import msgspec
 from pipistrelle.platforms.description import homogeneous
 from pipistrelle.protocol import codec
 from pipistrelle.protocol.decisions import AnyDecision
-from pipistrelle.protocol.events import AnyEvent, SimulationBeginsData
+from pipistrelle.protocol.events import AnyEvent, JobDescription, SimulationBeginsData
 from pipistrelle.protocol.fields import WakeType
 from pipistrelle.protocol.messages import Hello
 from pipistrelle.protocol.session import negotiate
@@ -56,3 +56,13 @@ def test_every_event_and_decision_is_named(section, table):
 
     assert sorted(named) == sorted(tags(AnyEvent) + tags(AnyDecision))
     assert all(f"`{name}`" in section(PAGE, "The wake filter") for name in get_args(WakeType))
+
+
+def test_every_field_of_a_job_is_named(section, table):
+    """The table of a job's fields has all of them, in their order, and says which are always there."""
+    rows = table(section(PAGE, "A job"))
+    named = [(name, row[1]) for row in rows for name in re.findall(r"`(\w+)`", row[0])]
+
+    assert [name for name, _ in named] == list(JobDescription.__struct_fields__)
+    needed = msgspec.structs.fields(JobDescription)
+    assert [name for name, absent in named if absent == "always there"] == [one.name for one in needed if one.required]

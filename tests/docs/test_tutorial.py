@@ -34,3 +34,20 @@ def test_it_finishes_every_job(tmp_path: Path) -> None:
     assert summaries[0]["unfinished"] == summaries[0]["rejected"] == 0
     assert summaries[0]["completed"] + summaries[0]["killed_at_walltime"] == summaries[0]["jobs"] == 5000
     assert summaries[0] == summaries[1]
+
+
+def test_the_class_decides_as_easy_does(tmp_path: Path) -> None:
+    """The policy of the page, which is written by hand, decides as `easy` does; maintenance ends none of its jobs."""
+    example = f"{ROOT / 'docs' / 'examples' / 'considerate.py'}:Considerate"
+    maintained = ("--maintenance", "@5d +12h all weekly announced 3d")
+    for name, scheduler, more in (("page", example, ()), ("easy", "easy", ()), ("maintained", example, maintained)):
+        words = ["pipistrelle.cli", "run", "--in-process", "--strict", "--out", str(tmp_path / name), *more]
+        command = [sys.executable, "-m", *words, "--scheduler", scheduler]
+        run = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert (run.returncode, run.stderr) == (0, "")
+    jobs = [(tmp_path / name / "out_jobs.csv").read_bytes() for name in ("page", "easy")]
+    summary = msgspec.json.decode((tmp_path / "maintained" / "out_summary.json").read_bytes())
+
+    assert jobs[0] == jobs[1]
+    assert summary["reliability"]["interrupted_attempts"] == 0
+    assert summary["jobs"] == summary["completed"] + summary["killed_at_walltime"] == 5000

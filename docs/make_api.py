@@ -1,0 +1,119 @@
+"""Writes docs/api.md from the docstrings: python docs/make_api.py > docs/api.md"""
+
+import inspect
+import sys
+from importlib import import_module
+from typing import Any
+
+#: {heading: (what it is for, {module: names})}
+SECTIONS: dict[str, tuple[str, dict[str, list[str]]]] = {
+    "Run": (
+        "A run from what it shall be, or from a workload and a policy; and its explanation.",
+        {
+            "pipistrelle.studies.runs.spec": ["RunSpec"],
+            "pipistrelle.studies.runs.run": ["run", "run_in_process"],
+            "pipistrelle.studies.runs.pause": ["Pause"],
+            "pipistrelle.studies.explain.index": ["open_index"],
+            "pipistrelle.studies.explain.account": ["account"],
+            "pipistrelle.studies.explain.shares": ["shares"],
+        },
+    ),
+    "Schedulers": (
+        "What a policy sees and is made of; [Write your scheduler](write-your-scheduler.md) shows each at work.",
+        {
+            "pipistrelle.schedulers.catalogue.registry": ["make_policy"],
+            "pipistrelle.schedulers.policy.compose": ["compose", "ComposedPolicy"],
+            "pipistrelle.schedulers.policy.view": ["View"],
+            "pipistrelle.schedulers.policy.jobs": ["SchedulerJob"],
+            "pipistrelle.schedulers.policy.state": ["Stateless"],
+            "pipistrelle.schedulers.orders.fixed": ["Fcfs", "Sjf"],
+            "pipistrelle.schedulers.backfill.easy": ["Easy"],
+            "pipistrelle.schedulers.placement.lowest": ["LowestIds"],
+            "pipistrelle.schedulers.plan.windows": ["Window"],
+            "pipistrelle.schedulers.maui.policy": ["load_maui"],
+        },
+    ),
+    "Machines": (
+        "Descriptions of machines, and the table of their nodes; [Platforms](platforms.md).",
+        {
+            "pipistrelle.platforms.description": ["Platform", "Pool", "homogeneous"],
+            "pipistrelle.platforms.read": ["parse_platform", "to_toml"],
+            "pipistrelle.platforms.catalogue": ["names", "get"],
+            "pipistrelle.platforms.describe": ["describe"],
+            "pipistrelle.platforms.topology.machine": ["Machine"],
+            "pipistrelle.platforms.topology.nodes": ["NodeTable", "numbers_by_name"],
+            "pipistrelle.platforms.topology.numbering": ["NodeUnits"],
+            "pipistrelle.platforms.errors": ["PlatformError"],
+        },
+    ),
+    "Failures": (
+        "Outages as data, their models, planned maintenance; [Outages](outages.md), [Failures](failures.md).",
+        {
+            "pipistrelle.platforms.failures.outage": ["Outage", "Outages", "merge", "csv_chunks"],
+            "pipistrelle.platforms.failures.text": ["parse_failures", "parse_durations"],
+            "pipistrelle.platforms.failures.catalogue": ["names", "get", "specs"],
+            "pipistrelle.platforms.maintenance": ["MaintenancePlan", "parse_maintenance"],
+            "pipistrelle.studies.inputs.outages": ["failure_plan", "load_outages"],
+            "pipistrelle.traces.resilience": ["parse_resilience"],
+            "pipistrelle.server.attempts.progress": ["AttemptProgress"],
+        },
+    ),
+    "Workloads": (
+        "Logs read, made, changed and written; [Workloads](workloads.md), [Workload tools](workload-tools.md).",
+        {
+            "pipistrelle.traces.load": ["load", "save"],
+            "pipistrelle.traces.workload": ["Workload"],
+            "pipistrelle.traces.catalogue": ["load_bundled"],
+            "pipistrelle.traces.generator": ["generate"],
+            "pipistrelle.traces.clean": ["clean"],
+            "pipistrelle.traces.describe": ["describe", "offered_load"],
+            "pipistrelle.traces.transforms.cut": ["keep"],
+            "pipistrelle.traces.transforms.scale": ["scale_to_load"],
+            "pipistrelle.traces.transforms.join": ["copies"],
+            "pipistrelle.traces.transforms.arrivals": ["shuffle_submits"],
+            "pipistrelle.traces.batsim.profile_reader": ["parse_profile"],
+            "pipistrelle.traces.batsim.profiles": ["runtime_of"],
+            "pipistrelle.traces.errors": ["TraceError"],
+        },
+    ),
+    "Protocol": (
+        "Messages and their frames, sets of units, errors; [Protocol](protocol.md).",
+        {
+            "pipistrelle.protocol.codec": ["encode", "decode_notice", "decode_reply"],
+            "pipistrelle.protocol.session": ["SchedulerSession", "ServerSession"],
+            "pipistrelle.protocol.units.nodesets": ["NodeSet"],
+            "pipistrelle.protocol.units.names": ["NodeNames"],
+            "pipistrelle.protocol.base.state": ["Kept", "to_json", "from_json"],
+            "pipistrelle.protocol.base.errors": ["PipistrelleError"],
+        },
+    ),
+}
+HEAD = """# Python API
+
+What to import from where. Names that are not here may change without a word in the changelog.
+Each line is the beginning of the docstring, which has parameters, units and errors: `help(run)` in Python shows it.
+
+<!-- written by docs/make_api.py -->
+"""
+
+
+def first_paragraph(thing: Any) -> str:
+    """Return the first paragraph of a docstring on one line, fit for a cell of a table."""
+    text = inspect.getdoc(thing) or ""
+    return " ".join(text.partition("\n\n")[0].split()).replace("|", "\\|")
+
+
+def page() -> str:
+    """Return the whole page."""
+    parts = [HEAD]
+    for heading, (purpose, modules) in SECTIONS.items():
+        parts.append(f"\n## {heading}\n\n{purpose}\n\n| from | import | what it is |\n|---|---|---|\n")
+        for module, names in modules.items():
+            for number, name in enumerate(names):
+                told = first_paragraph(getattr(import_module(module), name))
+                parts.append(f"| {'' if number else f'`{module}`'} | `{name}` | {told} |\n")
+    return "".join(parts)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())
