@@ -17,6 +17,8 @@ from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View
 
 _ROOM: Final = 256
+#: so many are looked at rather than told apart
+_FEW: Final = 3
 _EMPTY: Final = {"_begin": -inf, "_end": -inf, "_length": inf, "_size": 0, "_early": 0, "_low": 0, "_high": -1}
 
 
@@ -149,18 +151,17 @@ class Reservations:
         size, length = int(self._size[row]), float(self._length[row])
         begin, end, runs = float(self._begin[row]), float(self._end[row]), self._runs[row]
         self._marked.discard(row)
+        # With the units that are free just before its begin, too, a job needs so many others to move forward.
+        others = size - int(self._early[row])
+        first = min(gaps.earliest(others, length, now, begin), begin) if others > 0 else -inf
         if runs:
-            others = size - int(self._early[row])
-            if not (
-                others <= 0
-                or gaps.earliest(others, length, now, begin) < begin
-                or gaps.lowest(begin, end) < self._high[row]
-            ):
+            if first == begin and gaps.lowest(begin, end) > self._high[row]:
                 if begin == now:
                     self._start(row, end)
                 return set()
             gaps.give_back(begin, end, runs, now)
-        first = min(gaps.earliest(size, length, now, begin), begin)
+            if others < size and first < begin:
+                first = min(gaps.earliest(size, length, now, begin), begin)
         if first == inf:
             return set()
         last = end_of(first, length)
@@ -250,6 +251,9 @@ class Reservations:
         if self._marked and len(rows):
             rows = rows[[row not in self._marked for row in rows.tolist()]]
         since, until = min(since for since, _ in joined), max(until for _, until in joined)
+        if len(rows) <= _FEW:
+            marked.update(rows.tolist())
+            rows = rows[:0]
         while len(rows):  # the shortest show which of the others need not be looked at
             shortest = self._length[rows].min()
             times, counts = self._gaps.openings(shortest, since, min(until, float(self._begin[rows].max())))
