@@ -7,7 +7,8 @@ from typing import Final, Literal
 import msgspec
 from msgspec import Struct
 
-from pipistrelle.studies.explain.files import JobLine, Labels, RunFiles
+from pipistrelle.server.engine.jobs import Labels
+from pipistrelle.studies.explain.files import JobLine, RunFiles
 
 #: names of the labels
 LABELS: Final = ("user", "group", "account", "queue", "qos")

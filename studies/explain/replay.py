@@ -265,7 +265,7 @@ def replay(
         when the user interrupts.
     """
     book = _Book(setup, files.starts)
-    witness = Witness(policy, only and (lambda job_id: only(job_id, book.jobs[job_id].labels)), until)
+    witness = Witness(policy, only and (lambda job_id: only(job_id, book.jobs[job_id].labels or _NAMELESS)), until)
     deciding = witness if poll is None else Polling(witness, poll)
     result = run(RunSpec(), setup=setup, connection=InProcess(deciding), observers=[book], check=False)
     if isinstance(result.failure, Interrupted):

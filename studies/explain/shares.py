@@ -7,10 +7,11 @@ import numpy as np
 from msgspec import Struct
 
 from pipistrelle.protocol.base.errors import did_you_mean, printable
+from pipistrelle.server.engine.jobs import Labels
 from pipistrelle.studies.explain.account import unfinished
 from pipistrelle.studies.explain.files import ExplainError, JobLine
 from pipistrelle.studies.explain.limits import timeline_of
-from pipistrelle.studies.explain.looks import LABELS, Labels, Limit, RunIndex
+from pipistrelle.studies.explain.looks import LABELS, Limit, RunIndex
 
 _MOST_LONGEST: Final = 10
 
