@@ -5,11 +5,32 @@ from heapq import heapify, heappop, heappush
 from math import inf
 from typing import Final
 
+from msgspec import structs
+
+from pipistrelle.platforms.topology.node_names import NodeNames
 from pipistrelle.protocol.base.errors import RemoteProtocolError
 from pipistrelle.protocol.base.log import logger
-from pipistrelle.protocol.batsim.messages import Answer, AnswerServer, Notify, NotifyServer, Query, ResourceStateChanged
+from pipistrelle.protocol.batsim.messages import (
+    Answer,
+    AnswerServer,
+    BatsimBeginsData,
+    Notify,
+    NotifyServer,
+    Query,
+    ResourceStateChanged,
+)
 from pipistrelle.protocol.decisions import CallMeLater, CancelCall, Decision, RegisterJob
-from pipistrelle.protocol.events import JobSubmitted, JobSubmittedData, NoMoreJobs, RequestedCall, SimulationBegins
+from pipistrelle.protocol.events import (
+    Event,
+    JobSubmitted,
+    JobSubmittedData,
+    NoMoreJobs,
+    PlatformInfo,
+    PoolInfo,
+    RequestedCall,
+    SimulationBegins,
+    SimulationBeginsData,
+)
 from pipistrelle.protocol.fields import LONGEST
 from pipistrelle.protocol.messages import HelloData, Notice, Reply
 from pipistrelle.protocol.units.nodesets import NodeSet
@@ -73,6 +94,11 @@ class BatsimRuntime(Runtime):
         if self._registering and self._nothing_to_come(view):
             reply = Reply(reply.reply_to, reply.now, [*reply.events, self._registration_finished(view.now)])
         return reply
+
+    def _begin_or_end(self, event: Event) -> None:
+        if isinstance(event, SimulationBegins):
+            event = SimulationBegins(event.timestamp, _with_names(event.data))
+        super()._begin_or_end(event)
 
     # -- dynamic jobs -----------------------------------------------------------------------------------------------
 
@@ -225,3 +251,14 @@ def estimated_wait(view: View, size: int) -> float:
         free -= wanted
         heappush(ends, (time + walltime, wanted))
     return time - view.now
+
+
+def _with_names(data: SimulationBeginsData) -> SimulationBeginsData:
+    """Return a machine whose nodes are called as its hosts, if these are told and nodes can be called so."""
+    hosts = sorted(data.compute_resources, key=lambda host: host["id"]) if isinstance(data, BatsimBeginsData) else []
+    names = [str(host.get("name", "")) for host in hosts]
+    called = NodeNames.of(names) if len(set(names)) == data.nb_resources else None
+    if called is None or data.platform is not None:
+        return data
+    every = str(NodeSet.interval(0, data.nb_resources - 1))
+    return structs.replace(data, platform=PlatformInfo("hosts", (PoolInfo("hosts", every, every, names=str(called)),)))

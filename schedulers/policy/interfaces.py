@@ -32,7 +32,11 @@ class Backfill(Protocol):
 
 
 class Policy(Protocol):
-    """Decides; write one of your own by deriving from nothing and having these."""
+    """Decides; write one of your own by deriving from nothing and having these.
+
+    A policy that keeps units from jobs may have `reservations`, which returns for each of its reservations a text:
+    when a run stalls, they are named.
+    """
 
     @property
     def name(self) -> str:

@@ -6,9 +6,13 @@ from pipistrelle.platforms.description import Platform, Pool
 from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.platforms.simgrid.platform_file import parse_simgrid
 from pipistrelle.platforms.topology.machine import Machine
+from pipistrelle.protocol.batsim.messages import BatsimBeginsData
+from pipistrelle.protocol.events import SimulationBegins
+from pipistrelle.protocol.messages import Notice
 from pipistrelle.schedulers.maui.config.read import parse_maui_config
 from pipistrelle.schedulers.maui.hosts import units_of_hosts
 from pipistrelle.schedulers.maui.policy import MauiPolicy
+from pipistrelle.schedulers.policy.batsim_runtime import BatsimRuntime
 from pipistrelle.schedulers.policy.runtime import Runtime
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.simulation import simulate
@@ -116,3 +120,17 @@ def test_a_run_keeps_the_named_units_and_refuses_an_unknown_name() -> None:
 
     assert failure("SRCFG[keep] PERIOD=INFINITY HOSTLIST=n[5-8]") == "None"
     assert "maui.cfg:2, SRCFG[keep] HOSTLIST: no node is called so" in failure("\nSRCFG[keep] HOSTLIST=node5")
+
+
+@pytest.mark.parametrize(("names", "known"), [(("b", "a1"), ("a1", "b")), (("b", "b"), None), (("b", "no name"), None)])
+def test_hosts_that_batsim_tells_of_are_nodes(names: tuple[str, str], known: tuple[str, str] | None) -> None:
+    """In the order of their numbers, unless nodes cannot be called so."""
+    hosts = [{"id": 1 - place, "name": name} for place, name in enumerate(names)]
+    begins = SimulationBegins(0.0, BatsimBeginsData(nb_resources=2, nb_compute_resources=2, compute_resources=hosts))
+    runtime = BatsimRuntime(MauiPolicy())
+    runtime.answer(Notice(0, 0.0, [begins]))
+    assert runtime.view is not None
+    machine = runtime.view.machine
+
+    assert machine.named == (known is not None)
+    assert known is None or machine.nodes.names == known
