@@ -205,6 +205,8 @@ class Limits:
 
     def _count(self, job: SchedulerJob, code: int, sign: int) -> list[int]:
         """Count a job once more (1) or less (-1); return the numbers of its counters."""
+        if not self._counters[code]:
+            return []
         usages = {counter: self._usage[counter] for counter in self._counters[code]}
         nodes = self._nodes(job.size)
         for counter, usage in usages.items():
@@ -240,6 +242,8 @@ class Limits:
     def never(self, code: int, size: int, walltime: float) -> str | None:
         """Return why a job may never start, even on an empty machine, None if it may."""
         self._extend()
+        if not self._ceilings[code]:
+            return None
         needs = self._needs(size, walltime)
         return next(
             (f"{text} {needs[metric]:g}" for metric, most, text in self._ceilings[code] if needs[metric] > most), None
