@@ -195,8 +195,8 @@ def _check(ctx: click.Context, options: dict[str, Any]) -> None:
 def _run(verbosity: str, options: dict[str, Any]) -> None:
     import_numpy()
     # Here, not above: help, and what tools ask for with --dump-execution-context, need none of these.
-    from pipistrelle.server.batsim.outputs import BatsimOutputs
-    from pipistrelle.studies.runs.batsim import output_paths, prepare_prefix
+    from pipistrelle.server.batsim.outputs import BatsimOutputs, output_paths
+    from pipistrelle.server.outputs.lock import sole_writer
     from pipistrelle.studies.runs.connection import Connecting
     from pipistrelle.studies.runs.run import run
     from pipistrelle.studies.runs.setup import load_setup
@@ -215,20 +215,20 @@ def _run(verbosity: str, options: dict[str, Any]) -> None:
     )
     refuse_overwriting(spec.inputs, output_paths(prefix))
     setup = load_setup(spec)
-    prepare_prefix(prefix)
-    result = run(
-        spec,
-        setup=setup,
-        connection=Connecting(
-            endpoint=options["socket_endpoint"],
-            hello_timeout=options["hello_timeout"],
-            decision_timeout=options["decision_timeout"],
-            logged=logs_messages,
-        ),
-        outputs=BatsimOutputs(prefix, machine_states=not options["disable_machine_state_tracing"]),
-        observers=progress_observers(setup, None if verbosity == "information" else False),
-        check=False,
-    )
+    with sole_writer(prefix, "--export"):
+        result = run(
+            spec,
+            setup=setup,
+            connection=Connecting(
+                endpoint=options["socket_endpoint"],
+                hello_timeout=options["hello_timeout"],
+                decision_timeout=options["decision_timeout"],
+                logged=logs_messages,
+            ),
+            outputs=BatsimOutputs(prefix, machine_states=not options["disable_machine_state_tracing"]),
+            observers=progress_observers(setup, None if verbosity == "information" else False),
+            check=False,
+        )
     if verbosity in ("information", "debug"):
         from pipistrelle.cli.summary import report  # not needed before there is something to show
 

@@ -26,7 +26,7 @@ def output_files(out: Path) -> list[Path]:
     return [out / name for name in (*OUTPUT_FILES, "connection.json")]
 
 
-def refuse_overwriting(inputs: Iterable[str | None], outputs: Iterable[Path | None]) -> None:
+def refuse_overwriting(inputs: Iterable[str | None], outputs: Iterable[str | Path | None]) -> None:
     """Raise a usage error if an output is one of the inputs, or two outputs are one file."""
     taken = {os.path.realpath(name): "read" for name in inputs if name is not None and os.path.isfile(name)}
     for output in outputs:

@@ -93,7 +93,6 @@ def command(
     # Here, not above: help needs none of these.
     from msgspec.structs import replace
 
-    from pipistrelle.server.outputs.once import prepare_folder
     from pipistrelle.studies.runs.connection import Connection, InProcess, WithChild, check_scheduler
 
     if words is not None and not any(PLACEHOLDER in word for word in words):
@@ -111,7 +110,7 @@ def command(
         raise click.UsageError("--allow-remote goes with --endpoint: a private socket is never remote.")
     spec, setup = read_inputs(spec, spec_file, [*(output_files(out) if out is not None else ()), timings])
     name = short_name(spec.scheduler if policy is not None else spec.program or "none")
-    folder = prepare_folder(out) if out is not None else _new_folder(setup, name)
+    folder = out or _new_folder(setup, name)
     connection: Connection
     if in_process or alone:
         connection = InProcess(policy)
@@ -147,18 +146,16 @@ def _unknown(scheduler: str) -> click.UsageError:
 
 def _new_folder(setup: "Setup", scheduler: str) -> Path:
     """Make a new folder named after the run; numbers, not times, tell runs apart."""
-    from pipistrelle.server.outputs.csv_file import unwritable
-    from pipistrelle.server.outputs.once import prepare_folder
+    from pipistrelle.server.outputs.lock import unwritable_folder
 
     name = f"{setup.name[:_NAME_PART]}-{Path(scheduler).name[:_NAME_PART]}".replace(":", "-")
-    prepare_folder(Path(_OUTPUTS))
     for number in count(1):
         folder = Path(_OUTPUTS) / f"{name}-{number}"
         try:
-            folder.mkdir()
+            folder.mkdir(parents=True)
         except FileExistsError:
             continue
         except OSError as error:
-            raise unwritable(folder, error) from None
+            raise unwritable_folder(Path(_OUTPUTS), error) from None
         return folder
     raise AssertionError("unreachable")

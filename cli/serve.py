@@ -1,7 +1,5 @@
 """``pipistrelle serve``: the server in a terminal of its own."""
 
-import json
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -58,7 +56,6 @@ def command(
     """
     import_numpy()
     # Here, not above: help needs none of these.
-    from pipistrelle.server.outputs.once import prepare_folder
     from pipistrelle.studies.runs.connection import Connecting, Connection, Listening
 
     spec = described(ctx, spec_file, options, decides=False)
@@ -75,8 +72,6 @@ def command(
     elif allow_remote and endpoint is None:
         raise click.UsageError("--allow-remote goes with --endpoint: a private socket is never remote.")
     spec, setup = read_inputs(spec, spec_file, [*output_files(out), timings])
-    prepare_folder(out)
-    _refuse_living(out / "connection.json")
 
     @contextmanager
     def announce(address: str) -> Iterator[None]:
@@ -100,42 +95,12 @@ def command(
 def _connection_file(out: Path, endpoint: str) -> Iterator[None]:
     """Write where to connect, as long as there is something to connect to."""
     from pipistrelle.protocol.fields import PROTOCOL_VERSION
-    from pipistrelle.server.outputs.csv_file import unwritable
     from pipistrelle.server.outputs.once import to_json, write_output
 
     path = out / "connection.json"
-    text = to_json({"endpoint": endpoint, "protocol": PROTOCOL_VERSION})
-    part = out / ".connection.json.part"
-    write_output(part, text)
-    try:
-        part.replace(path)  # whole at once: a scheduler may be waiting for it
-    except OSError as error:
-        part.unlink()
-        raise unwritable(path, error) from None
+    write_output(path, to_json({"endpoint": endpoint, "protocol": PROTOCOL_VERSION}))
     try:
         yield
     finally:
         with suppress(OSError):
-            if path.read_text(encoding="utf-8") == text:  # another server may serve from this folder by now
-                path.unlink()
-
-
-def _refuse_living(path: Path) -> None:
-    """Raise EndpointError if the server that left this file still listens: two would write the same outputs."""
-    from pipistrelle.server.errors import EndpointError
-
-    try:
-        endpoint = str(json.loads(path.read_bytes())["endpoint"])
-        kind, _, address = endpoint.partition("://")
-        with socket.socket(socket.AF_UNIX if kind == "ipc" else socket.AF_INET) as probe:
-            probe.settimeout(1.0)
-            host, _, port = address.rpartition(":")
-            probe.connect(address if kind == "ipc" else (host, int(port)))
-    except (OSError, ValueError, LookupError, TypeError):  # no file, none of ours, or of a server that was killed
-        return
-    raise EndpointError(
-        "another server serves from this folder",
-        where=str(path),
-        found=endpoint,
-        hint="End it, or choose another folder with --out.",
-    )
+            path.unlink()

@@ -65,6 +65,8 @@ WORLDLY = {
     "protocol/base/log.py": {"loguru"},  # all layers say something now and then
     "protocol/schema.py": {"sys"},  # run as a program it writes the schema to standard output
     "server/outputs/folder.py": {"pathlib"},
+    # who writes, told by the kernel
+    "server/outputs/lock.py": {"fcntl", "os", "pathlib", "shlex", "socket", "sys"},
     "server/outputs/once.py": {"pathlib"},
     "server/outputs/csv_file.py": {"pathlib", "open"},
     "server/simulation.py": {"pathlib", "platform"},  # where outputs go; Python's version for out_config.json

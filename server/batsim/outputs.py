@@ -16,7 +16,7 @@ from pipistrelle.server.engine.observers import SWITCHING_OFF, SWITCHING_ON, Obs
 from pipistrelle.server.outputs.csv_file import CsvFile, Written
 from pipistrelle.server.outputs.machine_book import STATES, UNAVAILABLE, MachineBook
 from pipistrelle.server.outputs.metrics import Summary
-from pipistrelle.server.outputs.once import SCHEDULE_COLUMNS, write_output
+from pipistrelle.server.outputs.once import SCHEDULE_COLUMNS, remove_outputs, write_output
 from pipistrelle.server.outputs.recorder import JOBS_COLUMNS, MACHINE_COLUMNS, job_line
 
 PSTATE_COLUMNS: Final = "time,machine_id,new_pstate"
@@ -24,6 +24,19 @@ ENERGY_COLUMNS: Final = "time,energy,event_type,wattmin,epower"
 #: seconds that Batsim says a job took that took none
 _SHORTEST: Final = 1e-5
 _OPTION: Final = "--export"
+#: what may be written: each name follows the prefix
+OUTPUT_NAMES: Final = (
+    "_jobs.csv",
+    "_schedule.csv",
+    "_machine_states.csv",
+    "_consumed_energy.csv",
+    "_pstate_changes.csv",
+)
+
+
+def output_paths(prefix: str) -> list[str]:
+    """Return the files that a run with this prefix may write."""
+    return [prefix + name for name in OUTPUT_NAMES]
 
 
 class Meter(Protocol):
@@ -70,7 +83,8 @@ class BatsimOutputs(Kept):
         return self._energy
 
     def before(self, config: dict[str, Any]) -> None:
-        """Do nothing: Batsim has no file of the configuration."""
+        """Remove an earlier run's outputs; Batsim has no file of the configuration."""
+        remove_outputs(output_paths(self._prefix))
 
     def after(self, summary: Summary) -> None:
         """Write ``PREFIX_schedule.csv``; its means and sums follow Batsim's rules, not those of ``summary``."""

@@ -1,16 +1,21 @@
 """The files of a run in its output folder: which there are, what is written when."""
 
+import hashlib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+import msgspec
+
+from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.fields import package_version
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.outputs.attempt_recorder import AttemptRecorder
 from pipistrelle.server.outputs.metrics import Summary
 from pipistrelle.server.outputs.node_book import NodeBook
-from pipistrelle.server.outputs.once import labels_csv, schedule_csv, to_json, write_output
+from pipistrelle.server.outputs.once import labels_csv, remove_outputs, schedule_csv, to_json, write_output
 from pipistrelle.server.outputs.queue_recorder import QueueRecorder
 from pipistrelle.server.outputs.recorder import Recorder
 from pipistrelle.traces.workload import Workload
@@ -22,6 +27,8 @@ if TYPE_CHECKING:
 OUTPUT_PREFIX: Final = "out_"
 #: how a run was called, beside the outputs: it is no part of the result
 COMMAND_FILE: Final = f"{OUTPUT_PREFIX}command.json"
+CONFIG_FILE: Final = f"{OUTPUT_PREFIX}config.json"
+SUMMARY_FILE: Final = f"{OUTPUT_PREFIX}summary.json"
 #: names of all that may be written: three of them of runs in which nodes can fail, and the queue's if it is wanted
 OUTPUT_FILES: Final = tuple(
     f"{OUTPUT_PREFIX}{name}"
@@ -40,6 +47,16 @@ OUTPUT_FILES: Final = tuple(
         "command.json",
     )
 )
+#: those that have a digest in the summary; of the others one has a version in it, one differs with the input's name
+_CHECKED: Final = tuple(
+    name for name in OUTPUT_FILES if name not in (f"{OUTPUT_PREFIX}schedule.csv", SUMMARY_FILE, COMMAND_FILE)
+)
+#: keys of the configuration that may differ where all outputs are the same
+_IDLE: Final = ("versions", "until", "run_id")
+
+
+class MixedOutputs(PipistrelleError):
+    """The outputs in a folder are not those of one run."""
 
 
 #: what writes while a run goes on
@@ -121,13 +138,54 @@ class FolderOutputs(Kept):
         return None
 
     def before(self, config: dict[str, Any]) -> None:
-        """Write the configuration, whose jobs are which, and how the run was called."""
-        write_output(self._folder / f"{OUTPUT_PREFIX}config.json", to_json(config))
+        """Remove an earlier run's outputs; write the configuration, the jobs' labels, and how the run was called."""
+        remove_outputs(self._folder / name for name in OUTPUT_FILES)
+        write_output(self._folder / CONFIG_FILE, to_json(config))
         write_output(self._folder / f"{OUTPUT_PREFIX}labels.csv", labels_csv(self._workloads))
         if self._asked is not None:
             write_output(self._folder / COMMAND_FILE, to_json(self._asked))
 
     def after(self, summary: Summary) -> None:
-        """Write aggregates and summary."""
+        """Write aggregates, and at last the summary, with the digests of the others: what has it is whole."""
         write_output(self._folder / f"{OUTPUT_PREFIX}schedule.csv", schedule_csv(summary, package_version()))
-        write_output(self._folder / f"{OUTPUT_PREFIX}summary.json", to_json(summary))
+        told = {**msgspec.to_builtins(summary), "sha256": _digests(self._folder)}
+        write_output(self._folder / SUMMARY_FILE, to_json(told))
+
+
+def check_outputs(folder: Path) -> None:
+    """Raise MixedOutputs if the outputs in a folder are not all of the run whose summary it has.
+
+    Without a summary, as where a run goes on or was killed, nothing can be said, nor for a file that is not there.
+    """
+    try:
+        summary = msgspec.json.decode((folder / SUMMARY_FILE).read_bytes())
+    except (OSError, ValueError):
+        return
+    told = summary.get("sha256") if isinstance(summary, dict) else None
+    if not isinstance(told, dict):  # of an older version
+        return
+    others = [name for name, digest in _digests(folder).items() if told.get(name) != digest]
+    if others:
+        raise MixedOutputs(
+            "the outputs in this folder are not those of one run",
+            where=str(folder),
+            found=f"another {' and '.join(others)} than {SUMMARY_FILE} was written with",
+            hint="They were changed or copied since; run it once more, into a folder of its own.",
+        )
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    """Return {name: SHA-256} of the outputs that are there; of the configuration without versions and horizon."""
+    found = {}
+    for name in _CHECKED:
+        path = folder / name
+        if not path.is_file():
+            continue
+        with suppress(OSError, ValueError, LookupError, AttributeError, TypeError), path.open("rb") as file:
+            if name == CONFIG_FILE:
+                config = {key: value for key, value in msgspec.json.decode(file.read()).items() if key not in _IDLE}
+                config["scheduler"] = config["scheduler"]["name"]
+                found[name] = hashlib.sha256(msgspec.json.encode(config)).hexdigest()
+            else:
+                found[name] = hashlib.file_digest(file, "sha256").hexdigest()
+    return found

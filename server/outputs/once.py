@@ -1,6 +1,7 @@
 """The files that are written once, when a run is over or begins: configuration, aggregates, summary."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from itertools import repeat
 from pathlib import Path
 from typing import Any, Final
@@ -9,7 +10,6 @@ import msgspec
 from msgspec import UNSET
 
 from pipistrelle.server.engine.jobs import LABEL_NAMES
-from pipistrelle.server.errors import OutputFailed
 from pipistrelle.server.outputs.csv_file import csv_text, special, unwritable
 from pipistrelle.server.outputs.metrics import Summary
 from pipistrelle.traces.logs.labels import named_column
@@ -87,30 +87,36 @@ def to_json(value: Any) -> str:
 
 
 def write_output(path: str | Path, text: str, option: str = "--out") -> None:
-    """Write a whole file; OutputFailed if that cannot be done. ``option`` chooses where it is."""
+    """Write a whole file, which is there when it is whole and not before; OutputFailed if that cannot be done.
+
+    ``option`` is the command line's that chooses the place. What is no file of its own, such as a pipe or another
+    name for one, is written as it stands.
+    """
+    path = part = Path(path)
     try:
-        Path(path).write_text(text, encoding="utf-8", newline="")
+        if not path.is_symlink() and (path.is_file() or not path.exists()):
+            part = path.with_name(f".{path.name}.part")
+        part.write_text(text, encoding="utf-8", newline="")
+        if part is not path:
+            part.replace(path)
     except OSError as error:
+        if part is not path:
+            with suppress(OSError):
+                part.unlink()
         raise unwritable(path, error, option) from None
 
 
-def prepare_folder(path: Path) -> Path:
-    """Create the outputs' folder if it is not there, and try whether it can be written to.
+def remove_outputs(paths: Iterable[str | Path]) -> None:
+    """Remove outputs of an earlier run, so that nobody takes them for those of the one that begins.
 
     Raises
     ------
     OutputFailed
-        when it cannot: before anything is computed.
+        when one cannot be removed.
     """
-    probe = path / ".pipistrelle-probe"
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        raise OutputFailed(
-            f"cannot write to the outputs' folder ({error.strerror or error})",
-            where=str(path),
-            hint="Choose another with --out.",
-        ) from None
-    return path
+    for path in map(Path, paths):
+        if path.is_file() and not path.is_symlink():
+            try:
+                path.unlink()
+            except OSError as error:
+                raise unwritable(path, error) from None

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, printable
 from pipistrelle.server.engine.jobs import Labels
-from pipistrelle.server.outputs.folder import COMMAND_FILE, OUTPUT_PREFIX
+from pipistrelle.server.outputs.folder import COMMAND_FILE, OUTPUT_PREFIX, check_outputs
 
 Floats = NDArray[np.float64]
 #: ids among which the closest is looked for
@@ -131,8 +131,8 @@ def read_run(folder: Path) -> RunFiles:
 
     Raises
     ------
-    ExplainError
-        when they are not there, or are none.
+    PipistrelleError
+        when they are not there, are none, or not those of one run.
     """
     if not folder.is_dir():
         raise ExplainError("there is no such folder", where=str(folder), expected="the outputs of 'pipistrelle run'")
@@ -143,6 +143,7 @@ def read_run(folder: Path) -> RunFiles:
             where=str(folder),
             expected="the outputs of 'pipistrelle run'",
         )
+    check_outputs(folder)
     if not isinstance(config.get("scheduler"), dict) or not isinstance(config.get("workloads"), dict):
         raise ExplainError("this is no configuration of a run", where=str(folder / f"{OUTPUT_PREFIX}config.json"))
     summary = _json(folder / f"{OUTPUT_PREFIX}summary.json")

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from pipistrelle.server.outputs.folder import OUTPUT_PREFIX
+from pipistrelle.server.outputs.lock import is_written
 from pipistrelle.studies.explain.files import JobLine, RunFiles
 from pipistrelle.studies.explain.looks import Limit
 from pipistrelle.studies.explain.passing import Passing
@@ -90,5 +92,6 @@ def remarks(files: RunFiles, line: JobLine) -> list[str]:
     if line.queued != line.submit:
         found.append(f"It queued as of {line.queued:.10g} s, when its first attempt was submitted.")
     if files.summary is None:
-        found.append("The run has no out_summary.json: it was killed, or still goes on; its outputs are incomplete.")
+        how = "still goes on" if is_written(str(files.folder / OUTPUT_PREFIX).removesuffix("_")) else "was killed"
+        found.append(f"The run has no out_summary.json: it {how}; its outputs are incomplete.")
     return found

@@ -1,12 +1,10 @@
 """What a run in Batsim's way has of its own: hosts, events, names of outputs, what stands in for a scheduler."""
 
 import dataclasses
-import os
 from collections.abc import Sequence
 from contextlib import suppress
 from operator import attrgetter
 from pathlib import Path
-from typing import Final
 
 import numpy as np
 
@@ -20,23 +18,12 @@ from pipistrelle.protocol.fields import package_version
 from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.server.batsim.setup import BatsimOptions
-from pipistrelle.server.errors import OutputFailed
-from pipistrelle.server.outputs.once import prepare_folder
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.transport.in_process import Transport
 from pipistrelle.studies.inputs.named import InputError, load_hosts, read_text, require_text
 from pipistrelle.studies.runs.spec import RELIABILITY_FIELDS, BatsimSpec, RunSpec
 from pipistrelle.traces.batsim.events import ExternalEvent, read_events
 from pipistrelle.traces.workload import Workload
-
-#: what may be written: each name follows the prefix
-OUTPUT_NAMES: Final = (
-    "_jobs.csv",
-    "_schedule.csv",
-    "_machine_states.csv",
-    "_consumed_energy.csv",
-    "_pstate_changes.csv",
-)
 
 
 def load_batsim_setup(spec: RunSpec, way: BatsimSpec, workloads: Sequence[Workload]) -> Setup:
@@ -178,26 +165,6 @@ def _at_once(workload: Workload, prefix: str, machine: SimGridPlatform) -> Workl
             hint="Take the job out, or run with a scheduler.",
         )
     return dataclasses.replace(workload, submit=np.zeros(len(workload)))
-
-
-def prepare_prefix(prefix: str) -> list[Path]:
-    """Make the folder that the outputs' prefix leads to, and return the files that a run may write.
-
-    Raises
-    ------
-    OutputFailed
-        when nothing can be written there.
-    """
-    try:
-        prepare_folder(Path(os.path.dirname(prefix) or "."))
-    except OutputFailed as error:
-        raise OutputFailed(error.what, where=error.where, hint="Choose another prefix with --export.") from None
-    return output_paths(prefix)
-
-
-def output_paths(prefix: str) -> list[Path]:
-    """Return the files that a run with this prefix may write."""
-    return [Path(prefix + name) for name in OUTPUT_NAMES]
 
 
 class StartAtOnce:

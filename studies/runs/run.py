@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,8 @@ from pipistrelle.schedulers.policy.interfaces import Policy
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.errors import Interrupted
 from pipistrelle.server.outages.reliability import Reliability
-from pipistrelle.server.outputs.folder import Outputs
-from pipistrelle.server.outputs.once import prepare_folder
+from pipistrelle.server.outputs.folder import OUTPUT_PREFIX, Outputs
+from pipistrelle.server.outputs.lock import sole_writer
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.simulation import Result, simulate
 from pipistrelle.studies.inputs.named import load_platform, load_workload, platform_for
@@ -143,9 +144,9 @@ def _carry_out(
     **ways: Any,
 ) -> Result:
     """Simulate; ``ways`` are those of `simulate` itself."""
-    if ways["out"] is not None:
-        prepare_folder(ways["out"])
+    out = ways["out"]
     with (
+        nullcontext() if out is None else sole_writer(str(out / OUTPUT_PREFIX).removesuffix("_")),
         seldom_collected(),
         deferred_interrupts() as interrupted,
         connection.open(spec, setup, interrupted) as transport,

@@ -5,17 +5,21 @@ from pathlib import Path
 import pytest
 
 from pipistrelle.server.errors import OutputFailed
+from pipistrelle.server.outputs.lock import is_written, sole_writer
 from pipistrelle.server.outputs.metrics import Metrics
-from pipistrelle.server.outputs.once import prepare_folder, to_json, write_output
+from pipistrelle.server.outputs.once import to_json, write_output
 
 
 def test_a_folder_is_made_with_its_parents_and_left_empty(tmp_path: Path) -> None:
     """The trial of whether it can be written to leaves no trace; an existing folder keeps its files."""
     folder = tmp_path / "a" / "b"
-    assert prepare_folder(folder) == folder
+    with sole_writer(str(folder / "out")):
+        assert [path.name for path in folder.iterdir()] == [".out.lock"]
     assert list(folder.iterdir()) == []
     (folder / "mine").write_text("kept")
-    prepare_folder(folder)
+    with sole_writer(str(folder / "out")):
+        assert is_written(str(folder / "out"))
+    assert not is_written(str(folder / "out"))
 
     assert [path.name for path in folder.iterdir()] == ["mine"]
 
@@ -25,7 +29,7 @@ def test_a_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for path in (tmp_path / "file", tmp_path / "file" / "below"):
         with pytest.raises(OutputFailed, match=r"cannot write to the outputs' folder.*Choose another with --out") as e:
-            prepare_folder(path)
+            sole_writer(str(path / "out")).__enter__()
         assert e.value.where == str(path)
         assert e.value.exit_code == 6
 
@@ -33,16 +37,21 @@ def test_a_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:
 def test_a_folder_with_an_impossible_name_is_refused(tmp_path: Path) -> None:
     """A name that is too long for the file system is an output that cannot be written."""
     with pytest.raises(OutputFailed, match="name too long"):
-        prepare_folder(tmp_path / ("x" * 300))
+        sole_writer(str(tmp_path / ("x" * 300) / "out")).__enter__()
 
 
 def test_a_file_is_written_as_it_is(tmp_path: Path) -> None:
-    """UTF-8, line ends untouched, an older one replaced."""
+    """UTF-8, line ends untouched, an older one replaced, nothing left beside it; a link stays one."""
     path = tmp_path / "out"
+    (tmp_path / "link").symlink_to(path)
     write_output(path, "a much longer text than the next")
     write_output(path, "ü\n\r\n")
 
     assert path.read_bytes() == b"\xc3\xbc\n\r\n"
+    write_output(tmp_path / "link", "new")
+    assert path.read_text() == "new"
+    assert (tmp_path / "link").is_symlink()
+    assert len(list(tmp_path.iterdir())) == 2
 
 
 def test_a_file_that_cannot_be_written_is_an_output_failure(tmp_path: Path) -> None:
