@@ -9,7 +9,8 @@ from click.core import ParameterSource
 
 from pipistrelle.cli.console import configure_log, import_numpy, progress_observers
 from pipistrelle.cli.guard import FilledPath, refuse_overwriting
-from pipistrelle.cli.options.fields import added, options_of
+from pipistrelle.cli.options.fields import Choice, added, options_of
+from pipistrelle.cli.options.sections import CONNECTION, INPUTS, MACHINE, OUTPUTS, SCHEDULER, Command, in_section
 from pipistrelle.cli.options.shared import timeout_option
 from pipistrelle.studies.runs.spec import BatsimSpec, RunSpec
 
@@ -51,7 +52,7 @@ _FOR_A_SCHEDULER: Final = (
 )
 
 
-class BatsimCommand(click.Command):
+class BatsimCommand(Command):
     """A command that takes the beginnings of long options, as Batsim does, and says why it refuses one."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -109,50 +110,74 @@ _TEXTS: Final = {
 
 
 def _own(*names: str) -> Callable[[_C], _C]:
-    """Return what adds the options of these fields: they stand among others as in Batsim's help."""
+    """Return what adds the options of these fields."""
     short = {"master_host": "-m", "add_role_to_hosts": "-r", "energy": "-E"}
     return added(options_of(BatsimSpec, {name: _TEXTS[name] for name in names}, names=short))
 
 
 @click.command(cls=BatsimCommand)
-@click.option("-p", "--platform", metavar="FILE", required=True, help="The hosts, in SimGrid's XML.")
-@click.option(
-    "-w", "--workload", metavar="FILE", multiple=True, help="Jobs, in Batsim's JSON; several make w0, w1 and so on."
+@in_section(
+    INPUTS,
+    click.option(
+        "-w", "--workload", metavar="FILE", multiple=True, help="Jobs, in Batsim's JSON; several make w0, w1 and so on."
+    ),
+    _own("events"),
 )
-@_own("events", "master_host", "add_role_to_hosts", "energy")
-@click.option(
-    "-s",
-    "--socket-endpoint",
-    metavar="ADDRESS",
-    default="tcp://localhost:28000",
-    show_default=True,
-    help="Where the scheduler listens.",
+@in_section(
+    MACHINE,
+    click.option("-p", "--platform", metavar="FILE", required=True, help="The hosts, in SimGrid's XML."),
+    _own("master_host", "add_role_to_hosts", "energy", "mmax", "mmax_workload", "enable_compute_sharing", "bandwidth"),
 )
-@click.option(
-    "-e",
-    "--export",
-    metavar="PREFIX",
-    type=FilledPath(),
-    default="out",
-    show_default=True,
-    help="What the outputs' paths begin with.",
+@in_section(
+    SCHEDULER,
+    _own(
+        "forward_profiles_on_submission",
+        "enable_dynamic_jobs",
+        "acknowledge_dynamic_jobs",
+        "enable_profile_reuse",
+        "forward_unknown_events",
+        "no_sched",
+        "sched_cfg",
+        "sched_cfg_file",
+    ),
 )
-@click.option("--disable-schedule-tracing", is_flag=True, help="Write no Pajé trace; none is written in any case.")
-@click.option("--disable-machine-state-tracing", is_flag=True, help="Write no PREFIX_machine_states.csv.")
-@_own(*list(_TEXTS)[4:-1])
-@click.option(
-    "-v",
-    "--verbosity",
-    type=click.Choice(_VERBOSITIES),
-    default="information",
-    show_default=True,
-    help="What to say: only errors; each message, too; a summary; all of these and more.",
+@in_section(
+    CONNECTION,
+    click.option(
+        "-s",
+        "--socket-endpoint",
+        metavar="ADDRESS",
+        default="tcp://localhost:28000",
+        show_default=True,
+        help="Where the scheduler listens.",
+    ),
+    timeout_option("hello", "the scheduler (not of Batsim's)"),
+    timeout_option("decision", "each reply (not of Batsim's)"),
 )
-@click.option("-q", "--quiet", is_flag=True, help="The same as --verbosity quiet.")
+@in_section(
+    OUTPUTS,
+    click.option(
+        "-e",
+        "--export",
+        metavar="PREFIX",
+        type=FilledPath(),
+        default="out",
+        show_default=True,
+        help="What the outputs' paths begin with.",
+    ),
+    click.option("--disable-schedule-tracing", is_flag=True, help="Write no Pajé trace; none is written in any case."),
+    click.option("--disable-machine-state-tracing", is_flag=True, help="Write no PREFIX_machine_states.csv."),
+    click.option(
+        "-v",
+        "--verbosity",
+        type=Choice(_VERBOSITIES),
+        default="information",
+        show_default=True,
+        help="What to say: only errors; each message, too; a summary; all of these and more.",
+    ),
+    click.option("-q", "--quiet", is_flag=True, help="The same as --verbosity quiet."),
+)
 @click.option("--dump-execution-context", is_flag=True, help="Print a JSON object of socket and prefix, run nothing.")
-@_own("bandwidth")
-@timeout_option("hello", "the scheduler (not of Batsim's)")
-@timeout_option("decision", "each reply (not of Batsim's)")
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version.")
 @click.pass_context
 def command(ctx: click.Context, /, dump_execution_context: bool, quiet: bool, **options: Any) -> None:

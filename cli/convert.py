@@ -9,13 +9,14 @@ import click
 from pipistrelle.cli.console import import_numpy
 from pipistrelle.cli.guard import FilledPath, refuse_overwriting
 from pipistrelle.cli.options.files import reading_options, strict_option
+from pipistrelle.cli.options.sections import Command
 from pipistrelle.traces.logs.kinds import Units
 
 if TYPE_CHECKING:
     from pipistrelle.traces.workload import Workload
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("sources", metavar="IN...", nargs=-1, required=True)
 @click.argument("target", metavar="OUT", type=FilledPath(path_type=Path, dir_okay=False))
 @reading_options

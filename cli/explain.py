@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from pipistrelle.cli.guard import FilledPath
+from pipistrelle.cli.options.sections import Command
 from pipistrelle.protocol.base.lengths import seconds_of
 
 
@@ -18,7 +19,7 @@ def _moment(ctx: click.Context, param: click.Parameter, text: str | None) -> flo
         raise click.BadParameter(f"'{text}' is no time: {error}.", ctx, param) from None
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("run", type=FilledPath(path_type=Path))
 @click.argument("job", required=False)
 @click.option("--user", metavar="NAME", help="Shares of the waits of this user's jobs by reason.")

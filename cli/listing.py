@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 import click
 
 from pipistrelle.cli.console import print_facts
+from pipistrelle.cli.options.sections import Command
 from pipistrelle.protocol.base.errors import did_you_mean
 
 
@@ -34,7 +35,7 @@ _KINDS: dict[str, Callable[[], Iterable[tuple[str, str]]]] = {
 }
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("kind", metavar=f"{{{'|'.join(_KINDS)}}}")
 def command(kind: str) -> None:
     """List the schedulers, platforms or workloads that can be named."""

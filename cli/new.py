@@ -6,7 +6,9 @@ from typing import Final, NamedTuple
 
 import click
 
-from pipistrelle.cli.guard import FilledPath
+from pipistrelle.cli.options.fields import Choice
+from pipistrelle.cli.options.files import output_option
+from pipistrelle.cli.options.sections import Group
 from pipistrelle.protocol.base.errors import PipistrelleError
 
 
@@ -31,7 +33,7 @@ class AlreadyThere(PipistrelleError):
     """What is new must not replace what there is."""
 
 
-@click.group()
+@click.group(cls=Group)
 def command() -> None:
     """Write a scheduler to begin with, in a language of your choice."""
 
@@ -39,17 +41,12 @@ def command() -> None:
 @command.command("scheduler")
 @click.option(
     "--language",
-    type=click.Choice(list(_LANGUAGES)),
+    type=Choice(list(_LANGUAGES)),
     default="python",
     show_default=True,
     help="What it is written in; each needs nothing but the language, python also pyzmq.",
 )
-@click.option(
-    "-o",
-    "--output",
-    type=FilledPath(path_type=Path, dir_okay=False),
-    help="File to write; default: scheduler, with the language's suffix.",
-)
+@output_option("File to write; default: scheduler, with the language's suffix.", required=False)
 def scheduler_command(language: str, output: Path | None) -> None:
     """Write a scheduler, first come, first served, that speaks the native protocol, and say how it is run."""
     chosen = _LANGUAGES[language]

@@ -9,6 +9,7 @@ from pipistrelle.cli.console import import_numpy, print_facts
 from pipistrelle.cli.guard import FilledPath, refuse_overwriting
 from pipistrelle.cli.options.fields import added, options_of, together
 from pipistrelle.cli.options.files import output_option
+from pipistrelle.cli.options.sections import Group
 from pipistrelle.studies.failures import MODELS
 from pipistrelle.studies.runs.spec import RunSpec
 
@@ -39,7 +40,7 @@ _nodes_option: Final = click.option(
 )
 
 
-@click.group()
+@click.group(cls=Group)
 def command() -> None:
     """Make, describe and fit streams of failures."""
 

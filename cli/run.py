@@ -1,5 +1,6 @@
 """``pipistrelle run``: server and scheduler from one command."""
 
+import os
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -13,6 +14,7 @@ from pipistrelle.cli.guard import FilledPath, output_files
 from pipistrelle.cli.options.files import SPEC_FILE
 from pipistrelle.cli.options.parts import part_options
 from pipistrelle.cli.options.reliability import reliability_options
+from pipistrelle.cli.options.sections import CONNECTION, OUTPUTS, SCHEDULER, Command, in_section
 from pipistrelle.cli.options.shared import described, simulation_options
 from pipistrelle.cli.simulate import read_inputs, simulate
 from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean
@@ -28,8 +30,11 @@ _OUTPUTS: Final = "pipistrelle-out"
 _NAME_PART: Final = 50
 
 
-class RunCommand(click.Command):
-    """A command whose ``--scheduler`` takes the rest of the line when its value is a program, not a name."""
+class RunCommand(Command):
+    """A command whose ``--scheduler`` takes the rest of the line when its value is a program, not a name.
+
+    A scheduler's name alone will do, too, as with ``schedule``.
+    """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Cut the scheduler's own arguments off before click sees them."""
@@ -42,28 +47,44 @@ class RunCommand(click.Command):
                 whole = PLACEHOLDER in words[0]  # quoted: the command is one word, options may follow
                 ctx.obj = list(split_words(words[0], "--scheduler")) if whole else words
                 args = args[:place] + (words[1:] if whole else [])
-        return super().parse_args(ctx, args)
+        rest = super().parse_args(ctx, args)
+        name = str(ctx.params["spec_file"] or "")
+        if name and not os.path.exists(name) and name in registered():
+            if place is not None:
+                ctx.fail(f"two schedulers: '{name}', and that of --scheduler.")
+            ctx.params |= {"spec_file": None, "scheduler": name}
+            ctx.set_parameter_source("scheduler", ParameterSource.COMMANDLINE)
+        return rest
 
 
 @click.command(cls=RunCommand)
 @SPEC_FILE
 @simulation_options
 @reliability_options
-@click.option(
-    "--scheduler",
-    default="easy",
-    show_default=True,
-    metavar="NAME|CMD...",
-    help=f"A scheduler ('list schedulers'), file.toml, file.py:CLASS, or a program with {PLACEHOLDER} among its "
-    "arguments; a program takes the rest of the line.",
+@in_section(
+    SCHEDULER,
+    click.option(
+        "--scheduler",
+        default="easy",
+        show_default=True,
+        metavar="NAME|CMD...",
+        help=f"A scheduler ('list schedulers'), file.toml, file.py:CLASS, or a program with {PLACEHOLDER} among its "
+        "arguments; a program takes the rest of the line.",
+    ),
 )
 @part_options
-@click.option("--in-process", is_flag=True, help="Run the scheduler inside the server, without a socket.")
-@click.option(
-    "-o",
-    "--out",
-    type=FilledPath(path_type=Path, file_okay=False),
-    help=f"Folder for the outputs; default: a new one under {_OUTPUTS}/.",
+@in_section(
+    CONNECTION,
+    click.option("--in-process", is_flag=True, help="Run the scheduler inside the server, without a socket."),
+)
+@in_section(
+    OUTPUTS,
+    click.option(
+        "-o",
+        "--out",
+        type=FilledPath(path_type=Path, file_okay=False),
+        help=f"Folder for the outputs; default: a new one under {_OUTPUTS}/.",
+    ),
 )
 @click.pass_context
 def command(
@@ -79,7 +100,8 @@ def command(
     """Simulate a workload: server and scheduler as two processes, or one.
 
     Without options: the bundled workload on its bundled machine under EASY backfilling. SPEC describes a run, in TOML
-    or as an earlier run's out_command.json; options beside it replace what it says.
+    or as an earlier run's out_command.json; options beside it replace what it says. The name of a scheduler will do,
+    too: 'run fcfs' is 'run --scheduler fcfs'.
 
     \b
     pipistrelle run -w KTH-SP2-1996-2.1-cln.swf.gz -p kth-sp2

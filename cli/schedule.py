@@ -9,6 +9,7 @@ import click
 from pipistrelle.cli.console import import_numpy
 from pipistrelle.cli.main import INTERRUPTED
 from pipistrelle.cli.options.parts import part_options
+from pipistrelle.cli.options.sections import CONNECTION, Command, in_section
 from pipistrelle.cli.options.shared import dialect_option, timeout_option
 from pipistrelle.schedulers.catalogue.names import is_ours
 from pipistrelle.studies.runs import seldom_collected
@@ -17,23 +18,26 @@ from pipistrelle.studies.runs.policy import PolicySpec
 _ANYWHERE: Final = "tcp://*:"
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("name")
-@dialect_option
-@click.option(
-    "--connect",
-    metavar="ADDRESS|FILE",
-    help="The server's endpoint (tcp://..., ipc://...), its connection.json, or the folder that holds it.",
+@in_section(
+    CONNECTION,
+    dialect_option,
+    click.option(
+        "--connect",
+        metavar="ADDRESS|FILE",
+        help="The server's endpoint (tcp://..., ipc://...), its connection.json, or the folder that holds it.",
+    ),
+    click.option(
+        "--bind",
+        metavar="ADDRESS",
+        help="With --dialect batsim: where to listen for Batsim, such as tcp://*:28000; "
+        "* means this machine alone unless --allow-remote is given.",
+    ),
+    click.option("--allow-remote", is_flag=True, help="Allow a --bind that other machines can reach."),
+    timeout_option("hello", "a server"),
 )
-@click.option(
-    "--bind",
-    metavar="ADDRESS",
-    help="With --dialect batsim: where to listen for Batsim, such as tcp://*:28000; "
-    "* means this machine alone unless --allow-remote is given.",
-)
-@click.option("--allow-remote", is_flag=True, help="Allow a --bind that other machines can reach.")
 @part_options
-@timeout_option("hello", "a server")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing unless something is wrong.")
 @click.pass_context
 def command(
@@ -57,7 +61,8 @@ def command(
     the scheduler 'pbs' has them:
 
     \b
-    pipistrelle schedule pbs --formula 'queue_priority + eligible_time/3600' --connect FOLDER
+    pipistrelle schedule pbs --formula 'queue_priority + eligible_time/3600' \\
+      --connect FOLDER
 
     With --dialect batsim it listens, for a Batsim or for 'pipistrelle serve --dialect batsim':
 

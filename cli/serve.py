@@ -11,27 +11,34 @@ from pipistrelle.cli.console import import_numpy
 from pipistrelle.cli.guard import FilledPath, output_files
 from pipistrelle.cli.options.files import SPEC_FILE
 from pipistrelle.cli.options.reliability import reliability_options
+from pipistrelle.cli.options.sections import CONNECTION, OUTPUTS, Command, in_section
 from pipistrelle.cli.options.shared import described, simulation_options
 from pipistrelle.cli.simulate import read_inputs, simulate
 
 
-@click.command()
+@click.command(cls=Command)
 @SPEC_FILE
 @simulation_options
 @reliability_options
-@click.option(
-    "-o",
-    "--out",
-    type=FilledPath(path_type=Path, file_okay=False),
-    default=Path("pipistrelle-out"),
-    show_default=True,
-    help="Folder for the outputs and, while the server runs, its connection.json; outputs of an earlier run are "
-    "replaced when the new one begins.",
+@in_section(
+    OUTPUTS,
+    click.option(
+        "-o",
+        "--out",
+        type=FilledPath(path_type=Path, file_okay=False),
+        default=Path("pipistrelle-out"),
+        show_default=True,
+        help="Folder for the outputs and, while the server runs, its connection.json; outputs of an earlier run are "
+        "replaced when the new one begins.",
+    ),
 )
-@click.option(
-    "--connect",
-    metavar="ADDRESS",
-    help="With --dialect batsim: where the scheduler listens, such as tcp://localhost:28000.",
+@in_section(
+    CONNECTION,
+    click.option(
+        "--connect",
+        metavar="ADDRESS",
+        help="With --dialect batsim: where the scheduler listens, such as tcp://localhost:28000.",
+    ),
 )
 @click.pass_context
 def command(

@@ -9,6 +9,7 @@ import click
 
 from pipistrelle.cli.console import print_error, print_facts
 from pipistrelle.cli.options.files import reading_options, strict_option
+from pipistrelle.cli.options.sections import Command
 from pipistrelle.platforms import catalogue as platforms
 from pipistrelle.platforms.classes import JobClass
 from pipistrelle.platforms.describe import describe as describe_pools
@@ -32,7 +33,7 @@ from pipistrelle.traces.logs.maui_nodes import is_resource_trace, read_maui_reso
 from pipistrelle.traces.workload import decimal_text
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("files", nargs=-1, required=True, metavar="FILE|NAME...")
 @reading_options
 @strict_option

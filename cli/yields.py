@@ -7,6 +7,8 @@ import click
 from rich.console import Console
 
 from pipistrelle.cli.console import print_table
+from pipistrelle.cli.options.fields import Choice
+from pipistrelle.cli.options.sections import Command
 from pipistrelle.platforms.failures.yield_model import MOST_NODES, Allocation, YieldError
 from pipistrelle.protocol.base.lengths import parse_seconds
 from pipistrelle.studies.failures.lifetimes import Estimate, WaitRow, YieldRow, wait_rows, yield_rows
@@ -17,7 +19,7 @@ from pipistrelle.traces.resilience import parse_resilience
 _HOUR: Final = 3600.0
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option("--nodes", required=True, type=click.IntRange(1, MOST_NODES), help="Nodes of the allocation.")
 @click.option("--mtbf", required=True, metavar="TIME", help="Mean time between failures of one node: '20y'.")
 @click.option("--dump", required=True, metavar="TIME", help="How long a dump takes on all its nodes: '2min'.")
@@ -25,7 +27,7 @@ _HOUR: Final = 3600.0
 @click.option(
     "--checkpoint",
     "optimum",
-    type=click.Choice(["young", "daly"]),
+    type=Choice(["young", "daly"]),
     default="young",
     show_default=True,
     help="Whose formula gives the work between two dumps.",

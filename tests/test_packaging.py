@@ -12,6 +12,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 LEFT_OUT = shutil.ignore_patterns("__pycache__", ".*", "*.egg-info", "build", "dist", "pipistrelle-out", "tests")
+#: the package itself, and the documentation's pages: {package: its folder}
+ODD = {"pipistrelle": "cli/top", "pipistrelle.docs": "docs"}
 
 
 @pytest.fixture(scope="module")
@@ -32,18 +34,21 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
 
 
 def test_packages_are_the_folders(pyproject: dict[str, Any]) -> None:
-    """``packages``, written by hand, names every folder with an ``__init__.py``, mapped to itself."""
+    """``packages``, written by hand, names every folder with an ``__init__.py``, mapped to itself, and `ODD`."""
     setuptools = pyproject["tool"]["setuptools"]
     below = {".".join(path.parent.relative_to(ROOT).parts) for path in ROOT.glob("*/**/__init__.py")}
     folders = {name for name in below if not name.startswith(("tests", "docs", "benchmarks", "build", "."))}
 
-    assert {f"pipistrelle.{folder}" for folder in folders} == set(setuptools["packages"])
-    assert {f"pipistrelle.{folder}": folder for folder in folders if "." not in folder} == setuptools["package-dir"]
+    folders.remove("cli.top")
+    assert {f"pipistrelle.{folder}" for folder in folders} | {*ODD} == set(setuptools["packages"])
+    mapped = {f"pipistrelle.{folder}": folder for folder in folders if "." not in folder}
+    assert mapped | ODD == setuptools["package-dir"]
 
 
 def test_every_package_is_typed(pyproject: dict[str, Any]) -> None:
     """Each package's folder holds the marker that tells type checkers to read its annotations."""
-    assert not [name for name in pyproject["tool"]["setuptools"]["package-dir"].values() if not _marker(name).is_file()]
+    folders = set(pyproject["tool"]["setuptools"]["package-dir"].values()) - {"docs"}
+    assert not [name for name in folders if not _marker(name).is_file()]
 
 
 def _marker(folder: str) -> Path:
@@ -52,15 +57,18 @@ def _marker(folder: str) -> Path:
 
 def test_the_wheel_holds_all_modules_and_data(wheel: zipfile.ZipFile, pyproject: dict[str, Any]) -> None:
     """Modules, markers, bundled platforms, workloads and schedulers, the protocol and its schema are in the wheel."""
-    folders = pyproject["tool"]["setuptools"]["package-dir"].values()
+    folders = set(pyproject["tool"]["setuptools"]["package-dir"].values()) - {*ODD.values()}
     wanted = {path for folder in folders for path in (ROOT / folder).rglob("*.py")}
+    wanted = {path for path in wanted if path.parent.name != "top"} | set((ROOT / "docs").glob("*.md"))
     wanted |= {_marker(folder) for folder in folders}
     wanted |= {*(ROOT / "platforms").rglob("library/*.toml"), *(ROOT / "traces" / "library").glob("*.swf.gz")}
     wanted |= {*(ROOT / "schedulers" / "library").glob("*.toml")}
     wanted |= {*(ROOT / "cli" / "skeletons").iterdir()}
     wanted |= {ROOT / "protocol" / "SPEC.md", ROOT / "protocol" / "schema.json"}
 
-    assert {f"pipistrelle/{path.relative_to(ROOT).as_posix()}" for path in wanted} <= set(wheel.namelist())
+    names = {f"pipistrelle/{path.relative_to(ROOT).as_posix()}" for path in wanted}
+    names |= {"pipistrelle/__init__.py", "pipistrelle/__main__.py", "pipistrelle/py.typed"}
+    assert names <= set(wheel.namelist())
 
 
 def test_the_wheel_takes_no_other_name(wheel: zipfile.ZipFile) -> None:

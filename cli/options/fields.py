@@ -3,13 +3,19 @@
 import math
 from collections.abc import Callable, Mapping
 from types import NoneType
-from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import click
 from msgspec import Meta, Struct
 from msgspec.structs import FieldInfo, fields
 
+from pipistrelle.protocol.base.errors import did_you_mean
+
 _C = TypeVar("_C", bound=Callable[..., Any])
+if TYPE_CHECKING:
+    _Choice = click.Choice[str]
+else:
+    _Choice = click.Choice  # before click 8.2 it takes no type
 
 
 class PositiveNumber(click.FloatRange):
@@ -26,6 +32,19 @@ class PositiveNumber(click.FloatRange):
         if not math.isfinite(number):
             self.fail(f"{value} is not a finite number.", param, ctx)
         return number
+
+
+class Choice(_Choice):
+    """One of some words; of a misspelt one the closest is named."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the word, or fail."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter as error:
+            hint = did_you_mean(str(value), list(self.choices))
+            near = f" {hint}" if hint.startswith("Did") else ""  # all of them stand there already
+            raise click.BadParameter(f"{error.message}{near}", ctx, param) from None
 
 
 def options_of(
@@ -100,7 +119,7 @@ def _option(field: FieldInfo, hint: Any, text: str, kind: Any, other: str | None
         least = _taken_apart(get_args(plain)[1])[2]
         settings["callback"] = _named_numbers(-math.inf if least is None else float(least.ge or 0))
     elif get_origin(plain) is Literal:
-        settings["type"] = click.Choice(get_args(plain))
+        settings["type"] = Choice(get_args(plain))
     elif plain is float and limits is not None:
         settings["type"] = PositiveNumber() if limits.gt is not None else click.FloatRange(limits.ge, limits.le)
     elif plain is int:

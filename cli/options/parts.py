@@ -7,6 +7,7 @@ import click
 
 from pipistrelle.cli.guard import FilledPath
 from pipistrelle.cli.options.fields import added, options_of
+from pipistrelle.cli.options.sections import SCHEDULER, in_section
 from pipistrelle.schedulers.catalogue.names import PARTS
 from pipistrelle.studies.runs.policy import OPPOSITES, PolicySpec, SchedulerChoice, span_of, step_of
 
@@ -49,15 +50,18 @@ _TEXTS: Final = {
     "leniently that is a warning.",
     "poll": "TIME\tDecide only at the multiples of this, as 5s; default: whenever something happens.",
 }
-part_options: Final = added(
-    options_of(
-        PolicySpec,
-        _TEXTS,
-        {
-            "fairshare_decay_time": _readable(span_of),
-            "config": FilledPath(dir_okay=False),
-            "poll": _readable(step_of),
-        },
-        OPPOSITES,
-    )
+part_options: Final = in_section(
+    SCHEDULER,
+    added(
+        options_of(
+            PolicySpec,
+            _TEXTS,
+            {
+                "fairshare_decay_time": _readable(span_of),
+                "config": FilledPath(dir_okay=False),
+                "poll": _readable(step_of),
+            },
+            OPPOSITES,
+        )
+    ),
 )

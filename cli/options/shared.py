@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from pipistrelle.cli.guard import FilledPath
 from pipistrelle.cli.options.fields import PositiveNumber, added, options_of, together
 from pipistrelle.cli.options.files import reading_options
+from pipistrelle.cli.options.sections import CONNECTION, INPUTS, MACHINE, OUTPUTS, SCHEDULER, in_section
 from pipistrelle.studies.runs import DECISION_TIMEOUT, HELLO_TIMEOUT
 from pipistrelle.studies.runs.spec import RunSpec
 
@@ -51,10 +52,12 @@ def timeout_option(what: str, whom: str) -> Callable[[_C], _C]:
 _SAID: Final = {
     "transform": "STEP\tChange the workload first, as 'pipistrelle workload' does: 'scale --load 0.9'; repeatable.",
     "until": "TIME\tEnd the run then, whatever still runs or waits: '30d' after time 0 or a date; default: at its end.",
-    "queue_lengths": "Write out_queue.csv, too: the queue's length over time.",
-    "strict": "End the run, with exit code 3, at the first illegal decision; refuse a log with records that cannot be "
-    "read.",
 }
+_STRICT: Final = {
+    "strict": "End the run, with exit code 3, at the first illegal decision; refuse a log with records that cannot be "
+    "read."
+}
+_QUEUE: Final = {"queue_lengths": "Write out_queue.csv, too: the queue's length over time."}
 _DIALECT: Final = {
     "dialect": "Which protocol to speak: ours, or that of Batsim 3 and 4, where it is the scheduler that listens."
 }
@@ -63,44 +66,60 @@ dialect_option: Final = added(options_of(RunSpec, _DIALECT))
 
 #: what says which simulation to run
 simulation_options: Final = together(
-    click.option(
-        "-p",
-        "--platform",
-        metavar="NAME|FILE",
-        multiple=True,
-        callback=_the_only,
-        help="Machine: a bundled one ('list platforms') or a TOML file, SimGrid's XML or Maui's resource trace; "
-        "default: a bundled workload's own, else as its header says.",
+    in_section(
+        INPUTS,
+        click.option(
+            "-w",
+            "--workload",
+            metavar="NAME|FILE",
+            multiple=True,
+            callback=_the_only,
+            default=["demo"],
+            show_default=True,
+            help="Jobs: a bundled workload ('list workloads') or a file, also packed: SWF, Batsim's JSON, a log.",
+        ),
+        reading_options,
+        added(options_of(RunSpec, _SAID, {"transform": _steps})),
     ),
-    click.option(
-        "-w",
-        "--workload",
-        metavar="NAME|FILE",
-        multiple=True,
-        callback=_the_only,
-        default=["demo"],
-        show_default=True,
-        help="Jobs: a bundled workload ('list workloads') or a file: SWF, Batsim's JSON, a centre's log; also packed.",
+    in_section(
+        MACHINE,
+        click.option(
+            "-p",
+            "--platform",
+            metavar="NAME|FILE",
+            multiple=True,
+            callback=_the_only,
+            help="Machine: a bundled one ('list platforms') or a TOML file, SimGrid's XML or Maui's resource trace; "
+            "default: a bundled workload's own, else as its header says.",
+        ),
     ),
-    reading_options,
-    added(options_of(RunSpec, _SAID, {"transform": _steps})),
-    dialect_option,
-    click.option(
-        "--endpoint",
-        metavar="ADDRESS",
-        help="Where to listen: tcp://127.0.0.1:28000, tcp://127.0.0.1:* (any free port) or ipc://PATH; "
-        "default: a private Unix socket.",
+    in_section(SCHEDULER, added(options_of(RunSpec, _STRICT))),
+    in_section(
+        CONNECTION,
+        dialect_option,
+        click.option(
+            "--endpoint",
+            metavar="ADDRESS",
+            help="Where to listen: tcp://127.0.0.1:28000, tcp://127.0.0.1:* (any free port) or ipc://PATH; "
+            "default: a private Unix socket.",
+        ),
+        click.option("--allow-remote", is_flag=True, help="Allow an endpoint that other machines can reach."),
+        timeout_option("hello", "a scheduler"),
+        timeout_option("decision", "each reply"),
     ),
-    click.option("--allow-remote", is_flag=True, help="Allow an endpoint that other machines can reach."),
-    timeout_option("hello", "a scheduler"),
-    timeout_option("decision", "each reply"),
-    click.option(
-        "--timings",
-        type=FilledPath(path_type=Path, dir_okay=False),
-        help="Write the wall-clock figures to this JSON file; they are in no other output.",
-    ),
-    click.option(
-        "--progress/--no-progress", default=None, help="Show a progress bar; default: if standard error is a terminal."
+    in_section(
+        OUTPUTS,
+        added(options_of(RunSpec, _QUEUE)),
+        click.option(
+            "--timings",
+            type=FilledPath(path_type=Path, dir_okay=False),
+            help="Write the wall-clock figures to this JSON file; they are in no other output.",
+        ),
+        click.option(
+            "--progress/--no-progress",
+            default=None,
+            help="Show a progress bar; default: if standard error is a terminal.",
+        ),
     ),
 )
 

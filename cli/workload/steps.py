@@ -9,6 +9,7 @@ import click
 from pipistrelle.cli.guard import refuse_overwriting
 from pipistrelle.cli.options.fields import options_of
 from pipistrelle.cli.options.files import output_option, sort_option
+from pipistrelle.cli.options.sections import Command, Group
 from pipistrelle.protocol.base.errors import did_you_mean, printable
 from pipistrelle.studies.inputs.named import load_workload
 from pipistrelle.studies.workloads.steps import AnyStep, Merge
@@ -27,7 +28,7 @@ _PLACES: Final = ("sources", "output", "sort")
 _ALIGNED: Final = {"date": "equal dates", "zero": "their times 0", "first": "their first jobs"}
 
 
-class StepGroup(click.Group):
+class StepGroup(Group):
     """A group whose commands may be followed by others of its kind, after the word `THEN`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -39,7 +40,7 @@ class StepGroup(click.Group):
         return super().parse_args(ctx, first)
 
 
-class StepCommand(click.Command):
+class StepCommand(Command):
     """A command for one kind of step, with an option for each of its fields; it reads, carries out and writes."""
 
     def __init__(self, form: type[AnyStep], text: str, texts: Mapping[str, str], **names: str) -> None:

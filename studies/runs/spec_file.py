@@ -11,9 +11,10 @@ import msgspec
 from msgspec.structs import fields, replace
 
 from pipistrelle.platforms import catalogue as platforms
-from pipistrelle.protocol.base.errors import PipistrelleError, printable
+from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, printable
 from pipistrelle.protocol.base.shapes import misfit
 from pipistrelle.protocol.base.toml import read_toml, toml_value
+from pipistrelle.schedulers.catalogue.names import registered
 from pipistrelle.studies.inputs.named import read_text
 from pipistrelle.studies.runs.spec import RunSpec
 from pipistrelle.traces import catalogue as workloads
@@ -44,7 +45,8 @@ def read_spec(path: str | Path) -> RunSpec:
         raise SpecError(
             f"there is no description of a run '{where}'",
             expected="a file in TOML, or a run's out_command.json",
-            hint="A scheduler is named with --scheduler, a workload with --workload.",
+            hint=f"{did_you_mean(where, registered())} 'pipistrelle run' takes a scheduler's name, too; a workload is "
+            "named with --workload.",
         )
     raw = read_raw(read_text(Path(path)), where)
     return convert_spec(raw, where)

@@ -7,7 +7,7 @@ import pytest
 
 from pipistrelle.cli.batsim import REFUSED, command
 from pipistrelle.protocol.batsim.codec import DECISION_TYPES
-from pipistrelle.studies.runs.batsim import OUTPUT_NAMES
+from pipistrelle.server.batsim.outputs import OUTPUT_NAMES
 from pipistrelle.traces.batsim.profile_reader import PROFILE_TYPES
 
 PAGE = "docs/batsim.md"

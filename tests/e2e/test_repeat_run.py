@@ -149,7 +149,7 @@ def test_what_is_wrong_with_a_file(inputs):
     inputs.write("bad.toml", "shceduler = 'fcfs'\n")
     (inputs.folder / "elsewhere").mkdir()
     shutil.copy(inputs.folder / "first" / "out_command.json", inputs.folder / "elsewhere")
-    inputs.run("run", "easy").failed(2, "no description of a run 'easy'", "--scheduler")
+    inputs.run("run", "esy").failed(2, "no description of a run 'esy'", "Did you mean 'easy'?")
     inputs.run("run", "bad.toml", "--out", "x").failed(2, "bad.toml: unknown key 'shceduler'", "'scheduler'")
     inputs.run("validate", "bad.toml").failed(2, "unknown key 'shceduler'")
     inputs.run("run", "first/out_command.json", "--out", "first").failed(2, "read by this very command")

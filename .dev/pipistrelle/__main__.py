@@ -1,0 +1,1 @@
+../../cli/top/__main__.py
