@@ -9,6 +9,7 @@ import click
 from pipistrelle.cli.console import import_numpy
 from pipistrelle.cli.guard import FilledPath, refuse_overwriting
 from pipistrelle.cli.options.files import reading_options, strict_option
+from pipistrelle.cli.options.names import completed
 from pipistrelle.cli.options.sections import Command
 from pipistrelle.traces.logs.kinds import Units
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Command)
-@click.argument("sources", metavar="IN...", nargs=-1, required=True)
+@click.argument("sources", metavar="IN...", nargs=-1, required=True, shell_complete=completed("workload", or_file=True))
 @click.argument("target", metavar="OUT", type=FilledPath(path_type=Path, dir_okay=False))
 @reading_options
 @click.option("--clean", "cleaned", is_flag=True, help="Leave out the jobs that cannot run, and say how many and why.")

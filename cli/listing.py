@@ -28,17 +28,32 @@ def _workloads() -> Iterable[tuple[str, str]]:
     return [(name, catalogue.describe(name)) for name in catalogue.names()]
 
 
+def _failures() -> Iterable[tuple[str, str]]:
+    from pipistrelle.platforms.failures import catalogue
+
+    return [(name, catalogue.describe(name)) for name in catalogue.names()]
+
+
 _KINDS: dict[str, Callable[[], Iterable[tuple[str, str]]]] = {
     "schedulers": _schedulers,
     "platforms": _platforms,
     "workloads": _workloads,
+    "failures": _failures,
 }
 
 
+def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    return [kind for kind in _KINDS if kind.startswith(incomplete)]
+
+
 @click.command(cls=Command)
-@click.argument("kind", metavar=f"{{{'|'.join(_KINDS)}}}")
+@click.argument(
+    "kind",
+    shell_complete=lambda ctx, param, begin: [one for one in _KINDS if one.startswith(begin)],
+    metavar=f"{{{'|'.join(_KINDS)}}}",
+)
 def command(kind: str) -> None:
-    """List the schedulers, platforms or workloads that can be named."""
+    """List the schedulers, platforms, workloads or failure models that can be named."""
     if kind not in _KINDS:
         raise click.UsageError(f"there is no list of '{kind}'. {did_you_mean(kind, list(_KINDS))}")
     print_facts(list(_KINDS[kind]()))

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, NoReturn
 import click
 
 
-class Command(NamedTuple):
+class CommandPlace(NamedTuple):
     """The module that defines a command as `command`, and what `pipistrelle --help` says of the command."""
 
     module: str
@@ -24,18 +24,20 @@ class Command(NamedTuple):
 
 #: {command: its place}; a module is imported when its command is used, to start fast
 COMMANDS: Final = {
-    "run": Command("run", "Simulate a workload: server and scheduler as two processes."),
-    "serve": Command("serve", "Serve one simulation to one scheduler."),
-    "schedule": Command("schedule", "Take the decisions for one simulation."),
-    "list": Command("listing", "List the schedulers, platforms or workloads there are."),
-    "validate": Command("validate", "Say what a file is, what is in it, what is wrong with it."),
-    "workload": Command("workload.group", "Make workloads, describe them, change them."),
-    "convert": Command("convert", "Convert a workload or a centre's log to another format."),
-    "explain": Command("explain", "Explain why a job of a run waited."),
-    "batsim": Command("batsim", "Simulate as Batsim 4 does, from its command line."),
-    "outages": Command("outages", "Make, describe and fit streams of failures."),
-    "new": Command("new", "Write a scheduler to begin with, in a language of your choice."),
-    "yield": Command("yields", "Tell the yield of a long-lasting application."),
+    "run": CommandPlace("run", "Simulate a workload: server and scheduler as two processes."),
+    "serve": CommandPlace("serve", "Serve one simulation to one scheduler."),
+    "schedule": CommandPlace("schedule", "Take the decisions for one simulation."),
+    "list": CommandPlace("listing", "List the schedulers, platforms, workloads there are."),
+    "show": CommandPlace("show", "Print a bundled platform, scheduler or workload."),
+    "help": CommandPlace("manual", "Print a page of the documentation, or the help of a command."),
+    "validate": CommandPlace("validate", "Say what a file is, what is in it, what is wrong with it."),
+    "workload": CommandPlace("workload.group", "Make workloads, describe them, change them."),
+    "convert": CommandPlace("convert", "Convert a workload or a centre's log to another format."),
+    "explain": CommandPlace("explain", "Explain why a job of a run waited."),
+    "batsim": CommandPlace("batsim", "Simulate as Batsim 4 does, from its command line."),
+    "outages": CommandPlace("outages", "Make, describe and fit streams of failures."),
+    "new": CommandPlace("new", "Write a scheduler to begin with, in a language of your choice."),
+    "yield": CommandPlace("yields", "Tell the yield of a long-lasting application."),
 }
 #: an output cannot be written, as `OutputFailed` has it
 _NOT_WRITTEN: Final = 6

@@ -11,11 +11,11 @@ from click.core import ParameterSource
 
 from pipistrelle.cli.console import import_numpy
 from pipistrelle.cli.guard import FilledPath, output_files
-from pipistrelle.cli.options.files import SPEC_FILE
+from pipistrelle.cli.options.names import completed
 from pipistrelle.cli.options.parts import part_options
 from pipistrelle.cli.options.reliability import reliability_options
 from pipistrelle.cli.options.sections import CONNECTION, OUTPUTS, SCHEDULER, Command, in_section
-from pipistrelle.cli.options.shared import described, simulation_options
+from pipistrelle.cli.options.shared import described, simulation_options, spec_file
 from pipistrelle.cli.simulate import read_inputs, simulate
 from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean
 from pipistrelle.schedulers.catalogue.names import is_ours, is_policy_name, registered
@@ -58,7 +58,7 @@ class RunCommand(Command):
 
 
 @click.command(cls=RunCommand)
-@SPEC_FILE
+@spec_file("scheduler")
 @simulation_options
 @reliability_options
 @in_section(
@@ -68,6 +68,7 @@ class RunCommand(Command):
         default="easy",
         show_default=True,
         metavar="NAME|CMD...",
+        shell_complete=completed("scheduler", or_file=True),
         help=f"A scheduler ('list schedulers'), file.toml, file.py:CLASS, or a program with {PLACEHOLDER} among its "
         "arguments; a program takes the rest of the line.",
     ),

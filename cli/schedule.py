@@ -8,6 +8,7 @@ import click
 
 from pipistrelle.cli.console import import_numpy
 from pipistrelle.cli.main import INTERRUPTED
+from pipistrelle.cli.options.names import completed
 from pipistrelle.cli.options.parts import part_options
 from pipistrelle.cli.options.sections import CONNECTION, Command, in_section
 from pipistrelle.cli.options.shared import dialect_option, timeout_option
@@ -19,7 +20,7 @@ _ANYWHERE: Final = "tcp://*:"
 
 
 @click.command(cls=Command)
-@click.argument("name")
+@click.argument("name", shell_complete=completed("scheduler", or_file=True))
 @in_section(
     CONNECTION,
     dialect_option,

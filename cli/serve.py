@@ -9,15 +9,14 @@ import click
 
 from pipistrelle.cli.console import import_numpy
 from pipistrelle.cli.guard import FilledPath, output_files
-from pipistrelle.cli.options.files import SPEC_FILE
 from pipistrelle.cli.options.reliability import reliability_options
 from pipistrelle.cli.options.sections import CONNECTION, OUTPUTS, Command, in_section
-from pipistrelle.cli.options.shared import described, simulation_options
+from pipistrelle.cli.options.shared import described, simulation_options, spec_file
 from pipistrelle.cli.simulate import read_inputs, simulate
 
 
 @click.command(cls=Command)
-@SPEC_FILE
+@spec_file()
 @simulation_options
 @reliability_options
 @in_section(

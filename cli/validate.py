@@ -9,6 +9,7 @@ import click
 
 from pipistrelle.cli.console import print_error, print_facts
 from pipistrelle.cli.options.files import reading_options, strict_option
+from pipistrelle.cli.options.names import completed
 from pipistrelle.cli.options.sections import Command
 from pipistrelle.platforms import catalogue as platforms
 from pipistrelle.platforms.classes import JobClass
@@ -34,7 +35,13 @@ from pipistrelle.traces.workload import decimal_text
 
 
 @click.command(cls=Command)
-@click.argument("files", nargs=-1, required=True, metavar="FILE|NAME...")
+@click.argument(
+    "files",
+    nargs=-1,
+    required=True,
+    metavar="FILE|NAME...",
+    shell_complete=completed("platform", "workload", or_file=True),
+)
 @reading_options
 @strict_option
 def command(files: Sequence[str], sort: bool, **reading: Any) -> int:

@@ -176,7 +176,7 @@ def _refuse(what: str, expected: str, found: str, hint: str | None = None) -> No
 
 #: the cause of maintenance whose rule does not tell one
 MAINTENANCE: Final = "maintenance"
-_MANUAL: Final = "docs/failures.md has the language."
+_MANUAL: Final = "'pipistrelle help failures' has the language."
 _LONGEST_CAUSE: Final = 200
 #: occurrences that are looked through for overlaps: enough for each setting of a clock to meet each kind of day
 _LOOKED_AT: Final = 1500

@@ -9,7 +9,7 @@ from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.protocol.base.shapes import misfit
 from pipistrelle.protocol.base.toml import read_toml, toml_value
 
-_MANUAL: Final = "docs/platforms.md lists every key."
+_MANUAL: Final = "'pipistrelle help platforms' lists every key."
 
 
 def parse_platform(text: str, where: str) -> Platform:

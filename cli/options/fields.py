@@ -13,6 +13,8 @@ from pipistrelle.protocol.base.errors import did_you_mean
 
 _C = TypeVar("_C", bound=Callable[..., Any])
 if TYPE_CHECKING:
+    from pipistrelle.cli.options.names import Complete
+
     _Choice = click.Choice[str]
 else:
     _Choice = click.Choice  # before click 8.2 it takes no type
@@ -52,6 +54,7 @@ def options_of(
     texts: Mapping[str, str],
     kinds: Mapping[str, Any] | None = None,
     names: Mapping[str, str] | None = None,
+    completions: "Mapping[str, Complete] | None" = None,
 ) -> list[click.Option]:
     """Return an option for each of some fields.
 
@@ -65,11 +68,20 @@ def options_of(
         {field: what click converts its text with, or a callback}, where the field's type does not say it.
     names
         further names of options, by field; of a field that is true by default, the option that makes it false.
+    completions
+        {field: what completes its text in a shell}.
     """
     hints = get_type_hints(form, include_extras=True)
     known = {one.name: one for one in fields(form)}
     return [
-        _option(known[name], hints[name], text, (kinds or {}).get(name), (names or {}).get(name))
+        _option(
+            known[name],
+            hints[name],
+            text,
+            (kinds or {}).get(name),
+            (names or {}).get(name),
+            shell_complete=(completions or {}).get(name),
+        )
         for name, text in texts.items()
     ]
 
@@ -99,9 +111,9 @@ def together(*adders: Callable[[Any], Any]) -> Callable[[_C], _C]:
     return add
 
 
-def _option(field: FieldInfo, hint: Any, text: str, kind: Any, other: str | None) -> click.Option:
+def _option(field: FieldInfo, hint: Any, text: str, kind: Any, other: str | None, **settings: Any) -> click.Option:
     metavar, tab, help_text = text.rpartition("\t")
-    settings: dict[str, Any] = {"help": help_text, "metavar": metavar if tab else None, "required": field.required}
+    settings |= {"help": help_text, "metavar": metavar if tab else None, "required": field.required}
     declared = sorted(filter(None, [f"--{field.encode_name}", other]), key=lambda name: name.startswith("--"))
     optional, plain, limits = _taken_apart(hint)
     if plain is bool:

@@ -12,7 +12,6 @@ from pipistrelle.studies.runs.spec import RunSpec
 
 _C = TypeVar("_C", bound=Callable[..., Any])
 
-SPEC_FILE = click.argument("spec_file", metavar="[SPEC]", required=False, type=FilledPath(path_type=Path))
 _READING: Final = {
     "sort": "Accept an SWF log whose submit times are not ascending, and sort it.",
     "units": "What sizes count in a log of PBS, Slurm or Maui.",

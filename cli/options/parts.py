@@ -7,6 +7,7 @@ import click
 
 from pipistrelle.cli.guard import FilledPath
 from pipistrelle.cli.options.fields import added, options_of
+from pipistrelle.cli.options.names import completed
 from pipistrelle.cli.options.sections import SCHEDULER, in_section
 from pipistrelle.schedulers.catalogue.names import PARTS
 from pipistrelle.studies.runs.policy import OPPOSITES, PolicySpec, SchedulerChoice, span_of, step_of
@@ -33,7 +34,7 @@ _TEXTS: Final = {
     "backfill": f"NAME\tReplace the backfilling rule: {', '.join(PARTS['backfill'])}.",
     "placement": f"NAME[,KEY=VALUE...]\tReplace how units are picked: {', '.join(PARTS['placement'])}; as "
     "contiguous,fit=best.",
-    "formula": "TEXT\tOrder pbs: sort the queue by this, highest first (docs/pbs.md).",
+    "formula": "TEXT\tOrder pbs: sort the queue by this, highest first ('pipistrelle help pbs').",
     "queue_priority": "QUEUE=NUMBER\tOrder pbs: the queue's priority, else 0; may be repeated.",
     "fairshare_entity": "Order pbs: whom usage is charged to.",
     "fairshare_shares": "ENTITY=SHARES\tOrder pbs: the entity's shares; may be repeated.",
@@ -45,7 +46,7 @@ _TEXTS: Final = {
     "passes.",
     "strict_ordering": "Backfilling rule depth: without it, all that fits starts in the order of the queue, no "
     "reservations.",
-    "config": "FILE\tScheduler or order maui: a maui.cfg (docs/maui.md); default: Maui's defaults.",
+    "config": "FILE\tScheduler or order maui: a maui.cfg ('pipistrelle help maui'); default: Maui's defaults.",
     "strict_config": "Refuse a --config with anything that is unknown, or would change decisions if it were supported; "
     "leniently that is a warning.",
     "poll": "TIME\tDecide only at the multiples of this, as 5s; default: whenever something happens.",
@@ -62,6 +63,7 @@ part_options: Final = in_section(
                 "poll": _readable(step_of),
             },
             OPPOSITES,
+            completions={axis: completed(axis) for axis in PARTS},
         )
     ),
 )

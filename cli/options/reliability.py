@@ -4,6 +4,7 @@ from typing import Final
 
 from pipistrelle.cli.guard import FilledPath
 from pipistrelle.cli.options.fields import added, options_of
+from pipistrelle.cli.options.names import completed
 from pipistrelle.cli.options.sections import FAILURES, in_section
 from pipistrelle.studies.runs.spec import RunSpec
 
@@ -30,4 +31,7 @@ _TEXTS: Final = {
     "restart_walltime": "The walltime of a new attempt: the whole, or the rest after the work that is saved.",
     "checkpoint_walltime": "Let dumps and reads take of the walltime asked for, or extend it.",
 }
-reliability_options: Final = in_section(FAILURES, added(options_of(RunSpec, _TEXTS, {"outages": FilledPath()})))
+_COMPLETIONS: Final = {"failures": completed("failures", or_file=True)}
+reliability_options: Final = in_section(
+    FAILURES, added(options_of(RunSpec, _TEXTS, {"outages": FilledPath()}, completions=_COMPLETIONS))
+)

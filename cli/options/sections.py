@@ -37,6 +37,18 @@ def in_section(title: str, *adders: Callable[[Any], Any]) -> Callable[[_C], _C]:
     return add
 
 
+def sections(command: click.Command, ctx: click.Context) -> dict[str, list[tuple[str, str]]]:
+    """Return {title: options, each as its names and its text}, in the order of the help."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for param in command.get_params(ctx):
+        record = None if isinstance(param, click.Argument) else param.get_help_record(ctx)
+        if record is not None:
+            found.setdefault(vars(param).get(_SECTION, _REST), []).append(record)
+    if found.keys() == {_REST}:
+        return {"Options": found[_REST]}
+    return {title: found[title] for title in (*_ORDER, _REST) if title in found}
+
+
 class Command(click.Command):
     """A command whose help has its options in sections, if any of them is in one."""
 
@@ -48,15 +60,9 @@ class Command(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options, section by section."""
-        found: dict[str, list[tuple[str, str]]] = {}
-        for param in self.get_params(ctx):
-            record = None if isinstance(param, click.Argument) else param.get_help_record(ctx)
-            if record is not None:
-                found.setdefault(vars(param).get(_SECTION, _REST), []).append(record)
-        for title in (*_ORDER, _REST):
-            if title in found:
-                with formatter.section("Options" if found.keys() == {_REST} else title):
-                    formatter.write_dl(found[title])
+        for title, records in sections(self, ctx).items():
+            with formatter.section(title):
+                formatter.write_dl(records)
 
 
 class Group(click.Group):

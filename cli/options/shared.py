@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from pipistrelle.cli.guard import FilledPath
 from pipistrelle.cli.options.fields import PositiveNumber, added, options_of, together
 from pipistrelle.cli.options.files import reading_options
+from pipistrelle.cli.options.names import completed
 from pipistrelle.cli.options.sections import CONNECTION, INPUTS, MACHINE, OUTPUTS, SCHEDULER, in_section
 from pipistrelle.studies.runs import DECISION_TIMEOUT, HELLO_TIMEOUT
 from pipistrelle.studies.runs.spec import RunSpec
@@ -49,6 +50,17 @@ def timeout_option(what: str, whom: str) -> Callable[[_C], _C]:
     )
 
 
+def spec_file(*kinds: str) -> Callable[[_C], _C]:
+    """Return the argument that names the description of a run; what of these kinds has a name can be completed."""
+    return click.argument(
+        "spec_file",
+        metavar="[SPEC]",
+        required=False,
+        type=FilledPath(path_type=Path),
+        shell_complete=completed(*kinds, or_file=True),
+    )
+
+
 _SAID: Final = {
     "transform": "STEP\tChange the workload first, as 'pipistrelle workload' does: 'scale --load 0.9'; repeatable.",
     "until": "TIME\tEnd the run then, whatever still runs or waits: '30d' after time 0 or a date; default: at its end.",
@@ -75,6 +87,7 @@ simulation_options: Final = together(
             multiple=True,
             callback=_the_only,
             default=["demo"],
+            shell_complete=completed("workload", or_file=True),
             show_default=True,
             help="Jobs: a bundled workload ('list workloads') or a file, also packed: SWF, Batsim's JSON, a log.",
         ),
@@ -89,6 +102,7 @@ simulation_options: Final = together(
             metavar="NAME|FILE",
             multiple=True,
             callback=_the_only,
+            shell_complete=completed("platform", or_file=True),
             help="Machine: a bundled one ('list platforms') or a TOML file, SimGrid's XML or Maui's resource trace; "
             "default: a bundled workload's own, else as its header says.",
         ),

@@ -11,6 +11,7 @@ import click
 from pipistrelle.cli.console import print_facts, print_table, show
 from pipistrelle.cli.guard import FilledPath, refuse_overwriting
 from pipistrelle.cli.options.files import sort_option
+from pipistrelle.cli.options.names import completed
 from pipistrelle.cli.options.sections import Command
 
 # The steps of `pipistrelle workload`, and help, need none of these.
@@ -31,7 +32,7 @@ _SPREAD = (
 
 
 @click.command("describe", cls=Command)
-@click.argument("source", metavar="IN")
+@click.argument("source", metavar="IN", shell_complete=completed("workload", or_file=True))
 @sort_option
 @click.option("--units", type=click.IntRange(1, 2**31), help="The machine's size; default: what the workload says.")
 @click.option("--timezone", metavar="ZONE", help="Zone of hours and weekdays; default: the trace's, else UTC.")

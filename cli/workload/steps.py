@@ -9,6 +9,7 @@ import click
 from pipistrelle.cli.guard import refuse_overwriting
 from pipistrelle.cli.options.fields import options_of
 from pipistrelle.cli.options.files import output_option, sort_option
+from pipistrelle.cli.options.names import completed
 from pipistrelle.cli.options.sections import Command, Group
 from pipistrelle.protocol.base.errors import did_you_mean, printable
 from pipistrelle.studies.inputs.named import load_workload
@@ -47,7 +48,11 @@ class StepCommand(Command):
         name = form.__name__.lower()
         several = form is Merge
         sources = click.Argument(
-            ["sources"], metavar="IN..." if several else "IN", nargs=-1 if several else 1, required=False
+            ["sources"],
+            metavar="IN..." if several else "IN",
+            nargs=-1 if several else 1,
+            required=False,
+            shell_complete=completed("workload", or_file=True),
         )
         super().__init__(name, params=[sources, *options_of(form, texts, names=names)], help=text)
         sort_option(self)

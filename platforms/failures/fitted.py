@@ -11,7 +11,7 @@ from pipistrelle.protocol.base.errors import shown
 from pipistrelle.protocol.base.toml import read_toml, toml_value
 
 Interval = tuple[float, float]
-_MANUAL: Final = "docs/outages.md lists every key."
+_MANUAL: Final = "'pipistrelle help outages' lists every key."
 _NEEDED: Final = {"exponential": ("mean",), "weibull": ("scale", "shape"), "lognormal": ("median", "sigma")}
 
 

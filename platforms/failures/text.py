@@ -15,7 +15,7 @@ from pipistrelle.platforms.failures.plan import Source
 from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, shown
 from pipistrelle.protocol.base.lengths import QUANTITY, parse_seconds
 
-_MANUAL: Final = "docs/outages.md has the language."
+_MANUAL: Final = "'pipistrelle help outages' has the language."
 _PARAMETERS: Final = {
     "fixed": ("mean",),
     "exponential": ("mean",),

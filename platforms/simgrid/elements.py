@@ -29,7 +29,7 @@ from pipistrelle.protocol.base.markup import XmlReader
 
 _T = TypeVar("_T")
 
-_MANUAL: Final = "docs/platforms.md lists what is read."
+_MANUAL: Final = "'pipistrelle help platforms' lists what is read."
 _DEEPEST: Final = 100  # zones in zones: real files have some ten
 
 

@@ -15,7 +15,7 @@ from pipistrelle.schedulers.catalogue.names import SUFFIX, library_names
 from pipistrelle.schedulers.catalogue.parts import make_backfill, make_order, make_placement
 from pipistrelle.schedulers.policy.errors import PolicyError
 
-_MANUAL: Final = "docs/scheduling.md lists every key."
+_MANUAL: Final = "'pipistrelle help scheduling' lists every key."
 
 
 class Preset(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):

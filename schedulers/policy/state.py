@@ -29,6 +29,6 @@ def state_of(part: object, kind: str) -> Any:
         raise PolicyError(
             f"the state of the {kind} {name} cannot be had",
             expected="the methods state and restore",
-            hint="docs/write-your-scheduler.md says what they do; what keeps no state derives from Stateless.",
+            hint="'pipistrelle help write-your-scheduler' tells them; what keeps no state derives from Stateless.",
         )
     return take()

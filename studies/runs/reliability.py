@@ -172,7 +172,7 @@ def _maintenance(
                 where="--maintenance",
                 expected="as '2017-01-29 08:00 +8h all', or a file's name",
                 found=f"'{text}', " + ("a folder" if os.path.isdir(text) else "and there is no such file"),
-                hint="docs/failures.md has the language.",
+                hint="'pipistrelle help failures' has the language.",
             )
         else:
             rules.append(read(text, where="--maintenance"))

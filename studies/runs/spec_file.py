@@ -19,7 +19,7 @@ from pipistrelle.studies.inputs.named import read_text
 from pipistrelle.studies.runs.spec import RunSpec
 from pipistrelle.traces import catalogue as workloads
 
-_MANUAL: Final = "docs/cli.md lists every key: they are the options' names."
+_MANUAL: Final = "'pipistrelle help cli' lists every key: they are the options' names."
 #: keys of which one text may stand for a list of one
 _LISTS: Final = ("workload", "failures", "maintenance")
 

@@ -1,5 +1,6 @@
 """What the command line tells of itself: sections, kinds of values, near misses, and the package's own name."""
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ import pytest
 
 import pipistrelle
 from pipistrelle.cli.main import cli
+from pipistrelle.cli.options.names import pages
 from pipistrelle.protocol.fields import package_version
 
 ALL = ["Inputs", "Machine", "Failures and maintenance", "Scheduler and its parts", "Connection", "Outputs"]
@@ -103,3 +105,78 @@ def test_the_package_runs_and_has_a_version():
     assert told.startswith(f"pipistrelle {pipistrelle.__version__} ")
     with pytest.raises(AttributeError, match="has no attribute 'versoin'"):
         pipistrelle.versoin  # noqa: B018 - it is looked up
+
+
+def test_what_is_bundled_can_be_shown(shell):
+    """Each as the file that it is: what is printed reads as what was named."""
+    for kind, name, suffix in (("platform", "theta", ".toml"), ("workload", "seven-jobs", ".swf")):
+        shell.write(f"mine{suffix}", shell.run("show", kind, name).ok().out)
+        shell.run("validate", f"mine{suffix}").ok()
+    shell.write("mine.toml", shell.run("show", "scheduler", "titan-bins").ok().out)
+    shell.run("run", "-w", "seven-jobs", "--scheduler", "mine.toml", "--in-process", "-o", "a").ok()
+    shell.write("own.toml", shell.run("show", "failures", "lanl-20").ok().out)
+    shell.run("outages", "generate", "--failures", "own.toml", "--nodes", "3", "--horizon", "1y", "-o", "o.csv").ok()
+
+    shell.run("show", "platform", "thetta").failed(2, "no bundled platform 'thetta'. Did you mean 'theta'?")
+    shell.run("show", "scheduler", "maui").failed(2, "the scheduler 'maui' is a program")
+    shell.run("show", "platfrom", "theta").failed(2, "Did you mean 'platform'?")
+
+
+def test_pages_come_with_the_package(shell):
+    """By their names; of a command, its help; of neither, what is near."""
+    listed = shell.run("help").ok().out
+    for name, path in pages().items():
+        assert f"\n{name} " in listed
+        assert shell.run("help", name).ok().out.startswith(path.read_text(encoding="utf-8")[:200])
+    assert shell.run("help", "workload", "scale").ok().out == shell.run("workload", "scale", "--help").ok().out
+
+    shell.run("help", "mauy").failed(2, "neither a page nor a command 'mauy'. Did you mean 'maui'?")
+    shell.run("help", "workload", "scael").failed(2, "'workload scael'")
+
+
+def test_messages_lead_to_pages_that_there_are(project_root):
+    """Every page that a message names comes with the package."""
+    layers = ("protocol", "platforms", "traces", "server", "schedulers", "studies", "cli")
+    texts = [path.read_text(encoding="utf-8") for layer in layers for path in (project_root / layer).rglob("*.py")]
+    named = {name for text in texts for name in re.findall(r"pipistrelle help ([a-z][a-z-]*)", text)}
+
+    assert len(named) > 6
+    assert named - {"workload"} <= pages().keys()
+
+
+def test_the_man_page_has_every_command_and_option(shell):
+    """It is made of the help; no line of it is an unknown request."""
+    text = shell.run("help", "--man").ok().out
+    for name, command in commands():
+        assert f".B {name}\n".replace("-", "\\-") in text
+        for option in command.params:
+            assert all(long.replace("-", "\\-") in text for long in option.opts if long.startswith("--"))
+    requests = {line.split()[0] for line in text.splitlines() if line.startswith(".")}
+    assert requests == {".TH", ".SH", ".SS", ".B", ".PP", ".TP", ".nf", ".fi"}
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("run -p th", "plain,theta"),
+        ("run -w sev", "plain,seven-jobs"),
+        ("run eas", "plain,easy-sjbf"),
+        ("run --backfill cons", "plain,conservative"),
+        ("run --failures lanl-2", "plain,lanl-20"),
+        ("schedule fil", "plain,filler"),
+        ("show platform k", "plain,kth-sp2"),
+        ("list pl", "plain,platforms"),
+        ("help ma", "plain,maui"),
+        ("workload sc", "plain,scale"),
+        ("validate mine", "file,mine"),
+    ],
+)
+def test_a_shell_completes_names(shell, words, expected):
+    """Of what can be named, and of files where these will do."""
+    shell.environment |= {
+        "_PIPISTRELLE_COMPLETE": "bash_complete",
+        "COMP_WORDS": f"pipistrelle {words}",
+        "COMP_CWORD": str(len(words.split())),
+    }
+
+    assert expected in shell.run().ok().out.splitlines()

@@ -79,10 +79,10 @@ def test_a_gpu_a_node_is_a_unit_of_its_own_kind():
         ("name = zeus\n", "m.toml, line 1, column 8: this is not TOML: invalid value."),
         ("name = ", "m.toml, end of the text: this is not TOML: invalid value."),
         ('name = "m"\nname = "n"\n', "m.toml, line 2, column 11: this is not TOML: cannot overwrite a value."),
-        (f"nodes = {'9' * 5000}", "m.toml: a number is too long. docs/platforms.md lists every key."),
+        (f"nodes = {'9' * 5000}", "m.toml: a number is too long. 'pipistrelle help platforms' lists every key."),
         (f"nodes = {'[' * 5000}", "m.toml: arrays or tables are nested too deep."),
         ("name = '\ud800'", "m.toml: the text is not Unicode. Save the file as UTF-8."),
-        ("", "m.toml: the key 'name' is missing: expected name, pools. docs/platforms.md lists every key."),
+        ("", "m.toml: the key 'name' is missing: expected name, pools. 'pipistrelle help platforms' lists every key."),
         ('name = "m"\n', "m.toml: the key 'pools' is missing: expected name, pools"),
         (
             'name = "m"\n[[pools]]\nname = "a"\n',
@@ -90,7 +90,7 @@ def test_a_gpu_a_node_is_a_unit_of_its_own_kind():
         ),
         (
             'nam = "m"\n',
-            "m.toml: unknown key 'nam'. Did you mean 'name'? docs/platforms.md lists every key.",
+            "m.toml: unknown key 'nam'. Did you mean 'name'? 'pipistrelle help platforms' lists every key.",
         ),
         (f"{HEAD}nods = 2\n", "m.toml: pools[0]: unknown key 'nods'. Did you mean 'nodes'?"),
         (

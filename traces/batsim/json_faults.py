@@ -65,7 +65,7 @@ def shape_fault(error: msgspec.ValidationError, where: str) -> TraceError:
     return TraceError(
         _PATH.sub("", text).replace("`", "'"),
         where=where + match[1][1:] if match else where,
-        hint="docs/workloads.md shows the format.",
+        hint="'pipistrelle help workloads' shows the format.",
     )
 
 

@@ -102,7 +102,7 @@ class _Reader(XmlReader):
             where=f"{self.where}, line {line or self.line()}",
             expected=expected,
             found=None if found is None else quoted(found),
-            hint="docs/workloads.md shows a trace of leases.",
+            hint="'pipistrelle help workloads' shows a trace of leases.",
         )
 
     def begin(self, name: str, attributes: dict[str, str]) -> None:

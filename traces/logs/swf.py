@@ -183,7 +183,7 @@ class _Reader:
                 "this is no SWF: ten columns are Haizea's old text of leases, which is not read",
                 where=where,
                 expected=f"{len(FIELDS)} numbers, or Haizea's XML of leases",
-                hint="Write the leases as XML; docs/workloads.md shows a trace.",
+                hint="Write the leases as XML; 'pipistrelle help workloads' shows a trace.",
             )
         sacct = (
             "Slurm's accounting is read as 'sacct --parsable2' writes it, with its header, JobID among the columns; "

@@ -134,5 +134,5 @@ def clean_cause(text: str) -> str:
 
 def malformed(source: str, line: int, what: str, expected: str, found: object) -> TraceError:
     """Return the error of a row that cannot be read."""
-    hint = "Mend or remove the line; docs/outages.md has the formats."
+    hint = "Mend or remove the line; 'pipistrelle help outages' has the formats."
     return line_fault(f"{source}, line {line}", what, expected, found, hint)

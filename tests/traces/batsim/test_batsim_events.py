@@ -56,7 +56,7 @@ def test_unknown_types_can_be_refused(path):
     )
 
 
-FORMAT = "docs/workloads.md shows the format."
+FORMAT = "'pipistrelle help workloads' shows the format."
 
 
 @pytest.mark.parametrize(

@@ -98,9 +98,9 @@ def test_jobs_registered_while_it_runs():
         ),
         (
             b'{"id":"1","subtime":0,"res":"1"}',
-            "REGISTER_JOB.res: Expected 'int', got 'str'. docs/workloads.md shows the format.",
+            "REGISTER_JOB.res: Expected 'int', got 'str'. 'pipistrelle help workloads' shows the format.",
         ),
-        (b"7", "REGISTER_JOB: Expected 'object', got 'int'. docs/workloads.md shows the format."),
+        (b"7", "REGISTER_JOB: Expected 'object', got 'int'. 'pipistrelle help workloads' shows the format."),
         (
             b"{",
             "REGISTER_JOB, line 1, column 2: is not valid JSON: found Input data was truncated. "
@@ -116,7 +116,7 @@ def test_registered_jobs_that_are_wrong(raw, message):
 
 
 MOST = "9007199254740992"
-FORMAT = "docs/workloads.md shows the format."
+FORMAT = "'pipistrelle help workloads' shows the format."
 ERRORS = [
     (
         "{",

@@ -24,7 +24,7 @@ from pipistrelle.traces.batsim.profiles import (
 from pipistrelle.traces.batsim.workload import parse_batsim
 from pipistrelle.traces.errors import TraceError
 
-FORMAT = "docs/workloads.md shows the format."
+FORMAT = "'pipistrelle help workloads' shows the format."
 D10 = Delay(name="d10", delay=10)
 D2 = Delay(name="d2", delay=2.5)
 FAILS = Delay(name="fails", delay=4, ret=7)

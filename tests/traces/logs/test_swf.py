@@ -172,7 +172,7 @@ SHAPES = [
     (
         "<html>\n",
         "FILE, line 1: this is no trace of leases: expected <lease-workload>, found '<html>'. "
-        "docs/workloads.md shows a trace of leases.",
+        "'pipistrelle help workloads' shows a trace of leases.",
     ),
     (
         "; only a header\n",

@@ -1,0 +1,115 @@
+"""``pipistrelle help``: the documentation's pages, which come with the package, and a man page made of the help."""
+
+from pathlib import Path
+
+import click
+
+from pipistrelle.cli.console import print_facts
+from pipistrelle.cli.options.names import completed, pages
+from pipistrelle.cli.options.sections import Command, sections
+from pipistrelle.protocol.base.errors import did_you_mean
+
+
+@click.command(cls=Command)
+@click.argument("topic", nargs=-1, shell_complete=completed("page"))
+@click.option(
+    "--man", is_flag=True, help="Print the help of all commands as a man page: 'pipistrelle help --man | man -l -'."
+)
+@click.pass_context
+def command(ctx: click.Context, topic: tuple[str, ...], man: bool) -> None:
+    """Print a page of the documentation, or the help of a command; without TOPIC, what there is.
+
+    \b
+    pipistrelle help maui
+    pipistrelle help workload scale
+    """
+    root = ctx.find_root()
+    if man:
+        if topic:
+            raise click.UsageError("--man is of all commands: leave TOPIC out.")
+        click.echo(man_page(root), nl=False)
+        return
+    if not topic:
+        click.echo("Pages, for 'pipistrelle help NAME'; of a command, 'pipistrelle help COMMAND' prints the options.\n")
+        print_facts(
+            [(name, path.read_text(encoding="utf-8").partition("\n")[0].lstrip("# ")) for name, path in pages().items()]
+        )
+        return
+    found = pages().get(" ".join(topic))
+    if found is not None:
+        click.echo_via_pager(_page(found))
+        return
+    context, asked = root, root.command
+    for word in topic:
+        inner = asked.get_command(context, word) if isinstance(asked, click.Group) else None
+        if inner is None:
+            known = [*pages(), *(root.command.list_commands(root) if isinstance(root.command, click.Group) else ())]
+            raise click.UsageError(
+                f"there is neither a page nor a command '{' '.join(topic)}'. {did_you_mean(word, known)}"
+            )
+        context, asked = click.Context(inner, context, word), inner
+    click.echo(asked.get_help(context))
+
+
+def _page(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def man_page(root: click.Context) -> str:
+    """Return a man page of a program with commands, in the language of ``man``."""
+    group = root.command
+    assert isinstance(group, click.Group)
+    lines = [f'.TH PIPISTRELLE 1 "" "{_escaped(_version())}" "User Commands"', ".SH NAME"]
+    lines += [f"pipistrelle \\- {_escaped(group.get_short_help_str(200)).rstrip('.')}", ".SH SYNOPSIS"]
+    lines += [".B pipistrelle", "COMMAND [OPTIONS]", ".SH DESCRIPTION", *_text(group)]
+    lines += _options(root)
+    for name in group.list_commands(root):
+        lines += _command(group, root, name)
+    return "\n".join(lines) + "\n"
+
+
+def _command(group: click.Group, parent: click.Context, name: str) -> list[str]:
+    """Return the part on a command, and those on the commands of a group."""
+    command = group.get_command(parent, name)
+    assert command is not None
+    context = click.Context(command, parent, name)
+    pieces = " ".join(command.collect_usage_pieces(context))
+    lines = [f".SH {_escaped(context.command_path.upper())}", f".B {_escaped(context.command_path)}", _escaped(pieces)]
+    lines += [".PP", *_text(command), *_options(context)]
+    if isinstance(command, click.Group):
+        for inner in command.list_commands(context):
+            lines += _command(command, context, inner)
+    return lines
+
+
+def _options(context: click.Context) -> list[str]:
+    lines = []
+    for title, records in sections(context.command, context).items():
+        lines += [f".SS {_escaped(title)}"]
+        for names, text in records:
+            lines += [".TP", f".B {_escaped(names)}", _escaped(text)]
+    return lines
+
+
+def _text(command: click.Command) -> list[str]:
+    """Return the paragraphs of a command's help; those of examples keep their lines."""
+    lines: list[str] = []
+    for paragraph in (command.help or "").split("\n\n"):
+        words = paragraph.strip()
+        if words.startswith("\b"):
+            lines += [".PP", ".nf", *map(_escaped, words.removeprefix("\b").strip("\n").split("\n")), ".fi"]
+        else:
+            lines += [".PP", _escaped(" ".join(words.split()))]
+    return lines
+
+
+def _escaped(text: str) -> str:
+    """Return text that ``man`` takes as it stands."""
+    plain = text.replace("\\", "\\e").replace("-", "\\-")
+    return f"\\&{plain}" if plain.startswith((".", "'")) else plain
+
+
+def _version() -> str:
+    from pipistrelle.protocol.fields import package_version
+
+    return f"pipistrelle {package_version()}"

@@ -1,0 +1,54 @@
+"""What can be named, for completion in a shell and for ``pipistrelle show``."""
+
+from collections.abc import Callable
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Final
+
+import click
+from click.shell_completion import CompletionItem
+
+from pipistrelle.schedulers.catalogue.names import PARTS, registered
+
+#: {kind: (package whose library has what is called so, suffix of its files)}
+_LIBRARIES: Final = {
+    "platform": ("pipistrelle.platforms", ".toml"),
+    "scheduler": ("pipistrelle.schedulers", ".toml"),
+    "workload": ("pipistrelle.traces", ".swf.gz"),
+    "failures": ("pipistrelle.platforms.failures", ".toml"),
+}
+KINDS: Final = tuple(_LIBRARIES)
+Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
+
+
+def library(kind: str) -> dict[str, Traversable]:
+    """Return {name: file} of what of a kind comes with the package, sorted."""
+    package, suffix = _LIBRARIES[kind]
+    entries = [entry for entry in (files(package) / "library").iterdir() if entry.name.endswith(suffix)]
+    return {entry.name.removesuffix(suffix): entry for entry in sorted(entries, key=lambda entry: entry.name)}
+
+
+def pages() -> dict[str, Path]:
+    """Return {name: file} of the documentation's pages, sorted: they come with the package."""
+    folder = Path(__file__).resolve().parents[2] / "docs"
+    return {path.stem: path for path in sorted(folder.glob("*.md"))}
+
+
+def names(kind: str) -> list[str]:
+    """Return what can be named: of a kind of `KINDS`, of an axis of a policy, or ``page``."""
+    if kind in PARTS:
+        return list(PARTS[kind])
+    if kind == "page":
+        return list(pages())
+    return registered() if kind == "scheduler" else list(library(kind))
+
+
+def completed(*kinds: str, or_file: bool = False) -> Complete:
+    """Return what completes names of these kinds, and names of files."""
+
+    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        found = [CompletionItem(name) for kind in kinds for name in names(kind) if name.startswith(incomplete)]
+        return [*found, CompletionItem(incomplete, type="file")] if or_file else found
+
+    return complete
