@@ -79,15 +79,14 @@ def print_bug(error: Exception) -> None:
 
 
 def progress_observers(setup: "Setup", wanted: bool | None) -> "list[Observer]":
-    """Return the progress bar, if it is wanted (None: if standard error is a terminal)."""
-    if wanted is False or (wanted is None and not sys.stderr.isatty()):
+    """Return the progress bar if standard error is a terminal, unless it is not ``wanted``; None: nobody said so."""
+    if wanted is False or not sys.stderr.isatty():
         return []
     from rich.console import Console
 
     from pipistrelle.cli.progress import ProgressBar
 
-    console = Console(stderr=True, force_terminal=wanted)  # asked for, it is drawn wherever standard error leads
-    return [ProgressBar(setup.jobs, setup.epoch, console)]
+    return [ProgressBar(setup.jobs, setup.epoch, Console(stderr=True))]
 
 
 def print_facts(facts: Sequence[tuple[str, str]], indent: str = "") -> None:

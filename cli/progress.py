@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Column
 
-from pipistrelle.protocol.base.lengths import date_text
+from pipistrelle.cli.heartbeat import clock_text
 from pipistrelle.protocol.fields import EndReason
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
@@ -15,7 +15,6 @@ from pipistrelle.server.engine.observers import Observer
 #: instants between two looks at the clock; a look costs more than counting
 _INSTANTS: Final = 64
 _REFRESH_S: Final = 0.1
-_DAY_S: Final = 86400
 
 
 class ProgressBar(Observer):
@@ -90,11 +89,3 @@ class ProgressBar(Observer):
         date = clock_text(now, self._epoch)
         self._progress.update(self._task, completed=self._done, date=date, queue=self._queue, rate=rate)
         self._progress.refresh()
-
-
-def clock_text(now: float, epoch: float | None) -> str:
-    """Return simulated time as a UTC date if time 0 has one, else as days and hours."""
-    if epoch is not None and (date := date_text(epoch + now)) is not None:
-        return date
-    days, rest = divmod(int(now), _DAY_S)
-    return f"day {days:,} {rest // 3600:02d}:{rest % 3600 // 60:02d}"

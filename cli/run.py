@@ -1,6 +1,7 @@
 """``pipistrelle run``: server and scheduler from one command."""
 
 import os
+import re
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -16,7 +17,7 @@ from pipistrelle.cli.options.parts import part_options
 from pipistrelle.cli.options.reliability import reliability_options
 from pipistrelle.cli.options.sections import CONNECTION, OUTPUTS, SCHEDULER, Command, in_section
 from pipistrelle.cli.options.shared import described, simulation_options, spec_file
-from pipistrelle.cli.simulate import read_inputs, simulate
+from pipistrelle.cli.simulate import form_of, read_inputs, simulate
 from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean
 from pipistrelle.schedulers.catalogue.names import is_ours, is_policy_name, registered
 from pipistrelle.studies.runs.policy import PLACEHOLDER, short_name, split_words
@@ -26,8 +27,10 @@ if TYPE_CHECKING:
     from pipistrelle.studies.runs.spec import RunSpec
 
 _OUTPUTS: Final = "pipistrelle-out"
-#: characters of a name that go into a folder's name
+#: characters of a name that go into a folder's name, and of that without its number
 _NAME_PART: Final = 50
+_NAME: Final = 200
+_ODD: Final = re.compile(r"[:/\s\0]+")
 
 
 class RunCommand(Command):
@@ -96,6 +99,8 @@ def command(
     out: Path | None,
     progress: bool | None,
     timings: Path | None,
+    as_json: bool,
+    quiet: bool,
     **options: Any,
 ) -> None:
     """Simulate a workload: server and scheduler as two processes, or one.
@@ -110,6 +115,7 @@ def command(
     pipistrelle run pipistrelle-out/demo-easy-1/out_command.json
     """
     words: list[str] | None = ctx.obj
+    form = form_of(as_json=as_json, quiet=quiet)
     own = words is None and not (spec_file is None and is_ours(options["scheduler"]))
     if not (in_process and own):  # a policy of the user's own may want threads
         import_numpy()
@@ -133,7 +139,7 @@ def command(
         raise click.UsageError("--allow-remote goes with --endpoint: a private socket is never remote.")
     spec, setup = read_inputs(spec, spec_file, [*(output_files(out) if out is not None else ()), timings])
     name = short_name(spec.scheduler if policy is not None else spec.program or "none")
-    folder = out or _new_folder(setup, name)
+    folder = out or _new_folder(spec, setup, name)
     connection: Connection
     if in_process or alone:
         connection = InProcess(policy)
@@ -141,7 +147,7 @@ def command(
         verbose = ctx.find_root().params["verbose"]
         connection = WithChild(**options, verbose=verbose, name=name if policy is None else policy.name)
     try:
-        simulate(spec, setup, connection, folder, progress=progress, timings=timings)
+        simulate(spec, setup, connection, folder, progress=progress, timings=timings, form=form)
     except (PipistrelleError, KeyboardInterrupt):
         if out is None:  # of no use if the scheduler never came: then nothing is in it
             with suppress(OSError):
@@ -167,11 +173,15 @@ def _unknown(scheduler: str) -> click.UsageError:
     )
 
 
-def _new_folder(setup: "Setup", scheduler: str) -> Path:
-    """Make a new folder named after the run; numbers, not times, tell runs apart."""
+def _new_folder(spec: "RunSpec", setup: "Setup", scheduler: str) -> Path:
+    """Make a new folder named after the run and its variant; numbers, not times, tell equal runs apart."""
     from pipistrelle.server.outputs.lock import unwritable_folder
 
-    name = f"{setup.name[:_NAME_PART]}-{Path(scheduler).name[:_NAME_PART]}".replace(":", "-")
+    words = [setup.name, Path(scheduler).name, spec.order, spec.backfill, spec.placement, Path(spec.config or "").stem]
+    words += [Path(text.partition(",")[0]).stem for text in (*spec.failures, spec.outages or "")]
+    if setup.reliability is not None and setup.reliability.failures is not None:
+        words.append(f"seed{spec.seed}")
+    name = "-".join(_ODD.sub("-", word[:_NAME_PART]) for word in words if word)[:_NAME]
     for number in count(1):
         folder = Path(_OUTPUTS) / f"{name}-{number}"
         try:

@@ -96,6 +96,7 @@ def command(
     elif connect is not None:
         from pipistrelle.schedulers.wire.native import resolve_endpoint, serve_simulation
 
+        report(f"waiting for a server at {connect}")
         endpoint = resolve_endpoint(connect, timeout=hello_timeout)
         runtime = Runtime(policy, package_version())
         serve = partial(serve_simulation, runtime, endpoint, hello_timeout=hello_timeout, report=report)

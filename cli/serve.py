@@ -12,7 +12,7 @@ from pipistrelle.cli.guard import FilledPath, output_files
 from pipistrelle.cli.options.reliability import reliability_options
 from pipistrelle.cli.options.sections import CONNECTION, OUTPUTS, Command, in_section
 from pipistrelle.cli.options.shared import described, simulation_options, spec_file
-from pipistrelle.cli.simulate import read_inputs, simulate
+from pipistrelle.cli.simulate import form_of, read_inputs, simulate
 
 
 @click.command(cls=Command)
@@ -48,6 +48,8 @@ def command(
     connect: str | None,
     progress: bool | None,
     timings: Path | None,
+    as_json: bool,
+    quiet: bool,
     **options: Any,
 ) -> None:
     """Serve one simulation to one scheduler.
@@ -60,6 +62,7 @@ def command(
     SPEC describes a run, in TOML or as an earlier run's out_command.json; options beside it replace what it says, and
     its scheduler is left out. With --dialect batsim it is the scheduler that listens, and the server that connects.
     """
+    form = form_of(as_json=as_json, quiet=quiet)
     import_numpy()
     # Here, not above: help needs none of these.
     from pipistrelle.studies.runs.connection import Connecting, Connection, Listening
@@ -79,14 +82,18 @@ def command(
         raise click.UsageError("--allow-remote goes with --endpoint: a private socket is never remote.")
     spec, setup = read_inputs(spec, spec_file, [*output_files(out), timings])
 
+    def told(text: str) -> None:
+        if not quiet:
+            click.echo(text, err=as_json)
+
     @contextmanager
     def announce(address: str) -> Iterator[None]:
         if connect is not None:
-            click.echo(f"connecting to {address}; waiting for a scheduler")
+            told(f"connecting to {address}; waiting for a scheduler")
             yield
             return
         with _connection_file(out, address):
-            click.echo(f"listening at {address}; waiting for a scheduler")
+            told(f"listening at {address}; waiting for a scheduler")
             yield
 
     connection: Connection
@@ -94,7 +101,7 @@ def command(
         connection = Connecting(endpoint=connect, announce=announce, **options)
     else:
         connection = Listening(endpoint=endpoint, allow_remote=allow_remote, announce=announce, **options)
-    simulate(spec, setup, connection, out, progress=progress, timings=timings)
+    simulate(spec, setup, connection, out, progress=progress, timings=timings, form=form)
 
 
 @contextmanager

@@ -4,11 +4,14 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
+
 from pipistrelle.cli.console import progress_observers
 from pipistrelle.cli.guard import refuse_overwriting
 
 # Help needs none of these.
 if TYPE_CHECKING:
+    from pipistrelle.cli.summary import Form
     from pipistrelle.server.setup import Setup
     from pipistrelle.studies.runs.connection import Connection
     from pipistrelle.studies.runs.spec import RunSpec
@@ -40,12 +43,25 @@ def simulate(
     *,
     progress: bool | None,
     timings: Path | None,
+    form: "Form",
 ) -> None:
     """Carry out a run, print its figures and write the wall-clock ones; raise what ended it early, if anything did."""
+    from pipistrelle.cli.heartbeat import heartbeat_of
     from pipistrelle.studies.runs.run import run
 
-    observers = progress_observers(setup, progress)
-    result = run(spec, connection=connection, out=out, observers=observers, setup=setup, check=False)
+    wanted = False if form == "quiet" and progress is None else progress
+    beat = heartbeat_of(setup, wanted)
+    observers = progress_observers(setup, wanted)
+    result = run(spec, connection=connection, out=out, observers=observers, setup=setup, check=False, beat=beat)
+    if beat is not None:
+        beat.ends()
     from pipistrelle.cli.summary import report  # not needed before there is something to show
 
-    report(result, setup, out, timings)
+    report(result, setup, out, timings, form)
+
+
+def form_of(*, as_json: bool, quiet: bool) -> "Form":
+    """Return how the figures of a run are told."""
+    if as_json and quiet:
+        raise click.UsageError("--json prints the figures, --quiet nothing: leave one of the two out.")
+    return "json" if as_json else "quiet" if quiet else "table"

@@ -1,9 +1,10 @@
 """The table at the end of a run."""
 
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
-from msgspec import UNSET
+import click
+from msgspec import UNSET, to_builtins
 from rich.console import Console
 from rich.table import Table
 
@@ -15,6 +16,8 @@ from pipistrelle.server.outputs.once import to_json, write_output
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.simulation import Result
 
+#: how the figures of a run are told
+Form = Literal["table", "json", "quiet"]
 _SHOWN_NAME: Final = 60
 #: {what jobs' units spend their time on: how the table calls it}
 _SPENT: Final = {
@@ -30,9 +33,13 @@ _SPENT: Final = {
 }
 
 
-def report(result: Result, setup: Setup, out: Path | None, timings_file: Path | None) -> None:
-    """Print the summary and write the timings; raise what ended the run early, if anything did."""
-    print_summary(result, setup, out, Console())
+def report(result: Result, setup: Setup, out: Path, timings_file: Path | None, form: Form = "table") -> None:
+    """Tell the summary and write the timings; raise what ended the run early, if anything did."""
+    if form == "table":
+        print_summary(result, setup, out, Console())
+    elif form == "json":
+        told = {"out": str(out), "scheduler": result.scheduler.name, **to_builtins(result.summary)}
+        click.echo(to_json({**told, "timings": timings(result)}), nl=False)
     if timings_file is not None:
         try:
             write_output(timings_file, to_json(timings(result)))

@@ -77,6 +77,12 @@ class Simulation(Kept):
         metered = None if self.outputs is None else self.outputs.metered
         self.engine = make_engine(setup, welcome.features, [deferred] if apart else watching, metered)
 
+    def keep(self) -> None:
+        """Let all rows that there are so far reach the disk; OutputFailed if that cannot be done."""
+        self.flush()
+        if self.outputs is not None:
+            self.outputs.flush()
+
     def state(self) -> dict[str, Any]:
         """Return how it goes on and how far its outputs are, as plain values, between a reply and the next notice.
 
@@ -130,6 +136,7 @@ def simulate(
     asked: Mapping[str, Any] | None = None,
     resume: Callable[[Simulation], None] | None = None,
     between: Callable[[Simulation], None] | None = None,
+    begun: Callable[[Simulation], None] | None = None,
 ) -> Result:
     """Run a simulation to its end, whatever the end is, and write its outputs.
 
@@ -149,6 +156,8 @@ def simulate(
         restores the state of simulation and scheduler, so that the run goes on instead of beginning.
     between
         called when a reply was carried out, before time goes on.
+    begun
+        called once, when all is ready to begin.
 
     Raises
     ------
@@ -173,6 +182,8 @@ def simulate(
     engine, outputs = simulation.engine, simulation.outputs
     if resume is not None:
         resume(simulation)
+    if begun is not None:
+        begun(simulation)
     times = LoopTimes()
     failure: RunError | None = None
     try:

@@ -132,8 +132,11 @@ simulation_options: Final = together(
         click.option(
             "--progress/--no-progress",
             default=None,
-            help="Show a progress bar; default: if standard error is a terminal.",
+            help="Tell how far the run is: a bar on a terminal, elsewhere a line every 10 s; default: there one a "
+            "minute.",
         ),
+        click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON instead of a table."),
+        click.option("-q", "--quiet", is_flag=True, help="Print nothing unless something is wrong."),
     ),
 )
 

@@ -94,6 +94,12 @@ class BatsimOutputs(Kept):
         line = ",".join(figures.get(column, "") for column in columns)
         write_output(f"{self._prefix}_schedule.csv", f"{SCHEDULE_COLUMNS}\n{line}\n", _OPTION)
 
+    def flush(self) -> None:
+        """Let the rows so far reach the disk."""
+        self._trace.flush()
+        if self._energy is not None:
+            self._energy.flush()
+
 
 class _Trace(Written, Observer):
     """Writes the jobs' and the machine states' files, and gathers the schedule's figures."""

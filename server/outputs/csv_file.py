@@ -48,6 +48,14 @@ class CsvFile:
         except OSError as error:
             raise unwritable(self._path, error, self._option) from None
 
+    def flush(self) -> None:
+        """Let the lines so far reach the disk, if the file is open."""
+        if self._file is not None:
+            try:
+                self._file.flush()
+            except OSError as error:
+                raise unwritable(self._path, error, self._option) from None
+
     def state(self) -> int:
         """Write what is left and return the file's size in bytes."""
         assert self._file is not None
@@ -104,6 +112,11 @@ class Written(Kept):
         except OutputFailed:
             self.close()
             raise
+
+    def flush(self) -> None:
+        """Let the lines so far reach the disk."""
+        for file in self._files():
+            file.flush()
 
     def close(self) -> None:
         """Write what is left and close the files; one full disk must not keep the others from being closed."""

@@ -84,6 +84,9 @@ class Outputs(Protocol):
     def after(self, summary: Summary) -> None:
         """Write what is known at the end, whatever the end was; OutputFailed as above."""
 
+    def flush(self) -> None:
+        """Let the rows so far reach the disk; OutputFailed as above."""
+
     def state(self) -> Any:
         """Return how far the files are, as plain values; OutputFailed as above."""
 
@@ -144,6 +147,11 @@ class FolderOutputs(Kept):
         write_output(self._folder / f"{OUTPUT_PREFIX}labels.csv", labels_csv(self._workloads))
         if self._asked is not None:
             write_output(self._folder / COMMAND_FILE, to_json(self._asked))
+
+    def flush(self) -> None:
+        """Let the rows so far reach the disk."""
+        for recorder in self._recorders:
+            recorder.flush()
 
     def after(self, summary: Summary) -> None:
         """Write aggregates, and at last the summary, with the digests of the others: what has it is whole."""

@@ -1,10 +1,11 @@
 """A run from one call: its description in, figures and files out."""
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -17,7 +18,7 @@ from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.server.outputs.folder import OUTPUT_PREFIX, Outputs
 from pipistrelle.server.outputs.lock import sole_writer
 from pipistrelle.server.setup import Setup
-from pipistrelle.server.simulation import Result, simulate
+from pipistrelle.server.simulation import Result, Simulation, simulate
 from pipistrelle.studies.inputs.named import load_platform, load_workload, platform_for
 from pipistrelle.studies.runs import seldom_collected
 from pipistrelle.studies.runs.connection import Connection, InProcess, deferred_interrupts
@@ -27,6 +28,9 @@ from pipistrelle.studies.runs.setup import load_setup
 from pipistrelle.studies.runs.spec import RunSpec
 from pipistrelle.studies.runs.spec_file import checked, with_digests
 from pipistrelle.traces.workload import Workload
+
+#: rows reach the disk so often at least, in seconds of the wall clock
+FLUSH_S: Final = 10.0
 
 
 def run(
@@ -40,6 +44,7 @@ def run(
     check: bool = True,
     between: Callable[[Pause], None] | None = None,
     resume: dict[str, Any] | None = None,
+    beat: Callable[[Simulation], None] | None = None,
 ) -> Result:
     """Carry out a run.
 
@@ -63,6 +68,8 @@ def run(
         called with each pause between two notices, where the run's state can be taken.
     resume
         such a state of the same run: it goes on from there, and writes on to the outputs so far.
+    beat
+        called at the begin, and then every 10 s of the wall clock or somewhat later.
 
     Raises
     ------
@@ -85,6 +92,7 @@ def run(
         check=check,
         between=between,
         resume=resume,
+        beat=beat,
     )
 
 
@@ -141,15 +149,17 @@ def _carry_out(
     between: Callable[[Pause], None] | None,
     resume: dict[str, Any] | None,
     check: bool = True,
+    beat: Callable[[Simulation], None] | None = None,
     **ways: Any,
 ) -> Result:
     """Simulate; ``ways`` are those of `simulate` itself."""
     out = ways["out"]
+    regularly = _Regularly(beat)
     with (
         nullcontext() if out is None else sole_writer(str(out / OUTPUT_PREFIX).removesuffix("_")),
         seldom_collected(),
         deferred_interrupts() as interrupted,
-        connection.open(spec, setup, interrupted) as transport,
+        connection.open(spec, setup, lambda: regularly() or interrupted()) as transport,
     ):
         result = simulate(
             setup,
@@ -157,6 +167,7 @@ def _carry_out(
             clock=time.perf_counter,
             resume=None if resume is None else lambda simulation: Pause(spec, simulation, transport).restore(resume),
             between=None if between is None else lambda simulation: between(Pause(spec, simulation, transport)),
+            begun=regularly.begin,
             **ways,
         )
     if check and isinstance(result.failure, Interrupted):  # who goes on after a failed run must not after this
@@ -164,3 +175,29 @@ def _carry_out(
     if check and result.failure is not None:
         raise result.failure
     return result
+
+
+class _Regularly:
+    """Lets the rows of a run reach the disk now and then, also while its scheduler takes long, and calls ``beat``.
+
+    It is called whenever a transport looks for interrupts: between two messages, and several times a second where
+    it waits for another process. The wall clock decides when rows are written, never which.
+    """
+
+    def __init__(self, beat: Callable[[Simulation], None] | None) -> None:
+        self._beat = beat or (lambda simulation: None)
+        self._simulation: Simulation | None = None
+        self._due = math.inf
+
+    def begin(self, simulation: Simulation) -> None:
+        """Begin to count the time."""
+        self._simulation, self._due = simulation, time.monotonic() + FLUSH_S
+        self._beat(simulation)
+
+    def __call__(self) -> bool:
+        """Write if it is time; return False."""
+        if time.monotonic() >= self._due and self._simulation is not None:
+            self._due = time.monotonic() + FLUSH_S
+            self._simulation.keep()
+            self._beat(self._simulation)
+        return False

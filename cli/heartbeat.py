@@ -1,0 +1,75 @@
+"""How far a run is, in plain lines, for a standard error that is no terminal: a file, a batch system, CI."""
+
+import sys
+import time
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from pipistrelle.protocol.base.lengths import date_text
+
+if TYPE_CHECKING:
+    from pipistrelle.server.setup import Setup
+    from pipistrelle.server.simulation import Simulation
+
+_DAY_S: Final = 86400
+#: seconds of the wall clock between two lines: where they are asked for, and where they only tell that a run lives
+_SHORT_S: Final = 10.0
+_LONG_S: Final = 60.0
+
+
+class Heartbeat:
+    """Says now and then how far a run is; called with it at any time.
+
+    Parameters
+    ----------
+    setup
+        of the run.
+    asked
+        whether the user asks for it: there are more lines then, and one at the end.
+    """
+
+    def __init__(self, setup: "Setup", *, asked: bool) -> None:
+        self._setup = setup
+        self._asked = asked
+        self._every = _SHORT_S if asked else _LONG_S
+        self._began = time.monotonic()
+        self._due = self._began + self._every
+        self._simulation: Simulation | None = None
+
+    def __call__(self, simulation: "Simulation") -> None:
+        """Say it, if it is time."""
+        self._simulation = simulation
+        if time.monotonic() >= self._due:
+            self._due = time.monotonic() + self._every
+            self._say()
+
+    def ends(self) -> None:
+        """Say how far the run has come, if that was asked for."""
+        if self._asked:
+            self._say()
+
+    def _say(self) -> None:
+        if self._simulation is None:
+            return
+        engine = self._simulation.engine
+        waiting, running = len(engine.cluster.waiting), len(engine.cluster.running)
+        done = self._simulation.metrics.submitted_jobs - waiting - running
+        click.echo(
+            f"{clock_text(engine.now, self._setup.epoch)}: {done:,}/{self._setup.jobs:,} jobs, {running:,} running, "
+            f"queue {waiting:,}, {time.monotonic() - self._began:,.0f} s so far",
+            err=True,
+        )
+
+
+def heartbeat_of(setup: "Setup", wanted: bool | None) -> Heartbeat | None:
+    """Return what says how far a run is where standard error is no terminal; None if it is one, or nobody wants it."""
+    return None if wanted is False or sys.stderr.isatty() else Heartbeat(setup, asked=wanted is True)
+
+
+def clock_text(now: float, epoch: float | None) -> str:
+    """Return simulated time as a UTC date if time 0 has one, else as days and hours."""
+    if epoch is not None and (date := date_text(epoch + now)) is not None:
+        return date
+    days, rest = divmod(int(now), _DAY_S)
+    return f"day {days:,} {rest // 3600:02d}:{rest % 3600 // 60:02d}"
