@@ -85,7 +85,9 @@ class RunCommand(Command):
     OUTPUTS,
     click.option(
         "-o",
+        "--output",
         "--out",
+        "out",
         type=FilledPath(path_type=Path, file_okay=False),
         help=f"Folder for the outputs; default: a new one under {_OUTPUTS}/.",
     ),

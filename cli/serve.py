@@ -23,7 +23,9 @@ from pipistrelle.cli.simulate import form_of, read_inputs, simulate
     OUTPUTS,
     click.option(
         "-o",
+        "--output",
         "--out",
+        "out",
         type=FilledPath(path_type=Path, file_okay=False),
         default=Path("pipistrelle-out"),
         show_default=True,

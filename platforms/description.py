@@ -164,6 +164,23 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
                 hint="Schedule whole nodes (leave out units_per_node) if jobs do not share nodes.",
             )
 
+    def scaled(self, factor: float) -> "Platform":
+        """Return a machine like this one, with so many times the nodes in each pool, rounded, at least one.
+
+        Its nodes have no names; limits of classes, and all that is said of a node or of the whole machine, stay.
+        ``factor`` is above 0.
+
+        Raises
+        ------
+        PlatformError
+            if it would be too large.
+        """
+        pools = tuple(
+            msgspec.structs.replace(pool, nodes=max(1, math.floor(pool.nodes * factor + 0.5)), names=UNSET)
+            for pool in self.pools
+        )
+        return msgspec.structs.replace(self, name=f"{self.name} x {factor:g}", pools=pools)
+
     @cached_property
     def nodes(self) -> int:
         """The number of nodes."""

@@ -26,4 +26,4 @@ sort_option: Final = added(options_of(RunSpec, {"sort": _READING["sort"]}))
 def output_option(text: str, *, required: bool = True) -> Callable[[_C], _C]:
     """Return the option that names the file to write."""
     kind = FilledPath(path_type=Path, dir_okay=False)
-    return click.option("-o", "--output", type=kind, required=required, help=text)
+    return click.option("-o", "--output", "--out", "output", type=kind, required=required, help=text)

@@ -106,6 +106,7 @@ simulation_options: Final = together(
             help="Machine: a bundled one ('list platforms') or a TOML file, SimGrid's XML or Maui's resource trace; "
             "default: a bundled workload's own, else as its header says.",
         ),
+        added(options_of(RunSpec, {"scale_platform": "FACTOR\tMultiply the nodes of each pool, as by 120% or 0.5."})),
     ),
     in_section(SCHEDULER, added(options_of(RunSpec, _STRICT))),
     in_section(

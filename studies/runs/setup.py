@@ -1,7 +1,9 @@
 """What a run's description leads to: its inputs read, its setup made."""
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
+from pipistrelle.platforms.description import Platform
 from pipistrelle.protocol.base.lengths import parse_seconds
 from pipistrelle.protocol.base.log import logger
 from pipistrelle.server.setup import Setup
@@ -17,6 +19,9 @@ from pipistrelle.studies.runs.reliability import load_reliability
 from pipistrelle.studies.runs.spec import RunSpec
 from pipistrelle.traces.clean import faults_text
 from pipistrelle.traces.workload import Workload
+
+if TYPE_CHECKING:
+    from pipistrelle.platforms.simgrid.platform_file import SimGridPlatform
 
 
 def load_setup(spec: RunSpec) -> Setup:
@@ -47,6 +52,19 @@ def _horizon(text: str, setup: Setup) -> float:
     return moment.seconds
 
 
+def _scaled(machine: "Platform | SimGridPlatform", text: str) -> Platform:
+    """Return a machine with more nodes, or fewer; some of its nodes can have no names then, which is warned of."""
+    from pipistrelle.studies.workloads.options import parse_factor  # most runs take the machine as it is
+
+    with said_of("--scale-platform"):
+        factor = parse_factor(text)
+        if not isinstance(machine, Platform):
+            raise InputError("single hosts cannot be multiplied", found="a platform in SimGrid's XML")
+        if any(pool.names for pool in machine.pools):
+            logger().warning("the nodes of {} x {:g} have no names", machine.name, factor)
+        return machine.scaled(factor)
+
+
 def _load_setup(spec: RunSpec) -> Setup:
     if spec.batsim is not None:
         from pipistrelle.studies.runs.batsim import load_batsim_setup  # most runs start without it
@@ -59,6 +77,8 @@ def _load_setup(spec: RunSpec) -> Setup:
     (name,) = spec.workload
     trace = load_jobs(spec, name)
     machine = platform_for(trace, name) if spec.platform is None else load_machine(spec.platform, units=spec.units)
+    if spec.scale_platform is not None:
+        machine = _scaled(machine, spec.scale_platform)
     if spec.dialect == "batsim":
         from pipistrelle.server.batsim.setup import BatsimOptions  # most runs speak the other one
 

@@ -45,8 +45,8 @@ class RunSpec(PolicySpec, frozen=True, kw_only=True, forbid_unknown_fields=True,
 
     Parameters
     ----------
-    platform
-        a bundled machine or a file; None: the workload's own.
+    platform, scale_platform
+        a bundled machine or a file, None: the workload's own; and by what its nodes are multiplied, as ``120%``.
     workload
         the jobs, bundled or a file; several in Batsim's way alone.
     sort, units, timezone, columns
@@ -79,6 +79,7 @@ class RunSpec(PolicySpec, frozen=True, kw_only=True, forbid_unknown_fields=True,
     """
 
     platform: str | None = None
+    scale_platform: str | None = None
     workload: tuple[str, ...] = ("demo",)
     sort: bool = False
     units: Units = "nodes"

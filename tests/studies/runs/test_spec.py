@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.studies.runs.connection import InProcess, WithChild, check_scheduler
 from pipistrelle.studies.runs.run import run
+from pipistrelle.studies.runs.setup import load_setup
 from pipistrelle.studies.runs.spec import BatsimSpec, RunSpec
 from pipistrelle.studies.runs.spec_file import (
     InputChanged,
@@ -22,6 +23,7 @@ from pipistrelle.studies.runs.spec_file import (
     to_toml,
     with_digests,
 )
+from pipistrelle.studies.workloads.options import parse_factor
 from pipistrelle.studies.workloads.steps import Copy, Filter, Merge, Scale, Shuffle
 
 WORDS = st.text(st.characters(codec="utf-8"), max_size=8)
@@ -188,3 +190,20 @@ def test_json_that_is_no_object_is_called_so(tmp_path: Path, text: str) -> None:
 
     with pytest.raises(PipistrelleError, match=r"no description of a run.*JSON object"):
         read_spec(path)
+
+
+@pytest.mark.parametrize(("factor", "nodes"), [("120%", 307), ("0.5", 128), ("x2", 512), ("0.001", 1)])
+def test_a_machine_of_another_size(factor: str, nodes: int) -> None:
+    """Its pools have so many times the nodes, rounded, at least one; the workload's own machine is meant, too."""
+    for platform in (None, "demo"):
+        setup = load_setup(RunSpec(platform=platform, scale_platform=factor))
+        assert setup.platform.nodes == nodes
+        assert setup.platform.name == f"demo x {parse_factor(factor):g}"
+
+
+def test_a_machine_of_no_other_size() -> None:
+    """What is no factor is said of the option; hosts of Batsim's are taken as they are."""
+    with pytest.raises(PipistrelleError, match=r"--scale-platform: a factor cannot be read.*found 'much'"):
+        load_setup(RunSpec(scale_platform="much"))
+    with pytest.raises(PipistrelleError, match="takes its hosts as they are"):
+        load_setup(RunSpec(platform="p.xml", dialect="batsim", batsim=BatsimSpec(), scale_platform="2"))
