@@ -21,6 +21,7 @@ _READING: Final = {
 reading_options: Final = added(options_of(RunSpec, _READING))
 strict_option: Final = added(options_of(RunSpec, {"strict": "Refuse a log of PBS with a record that cannot be read."}))
 sort_option: Final = added(options_of(RunSpec, {"sort": _READING["sort"]}))
+units_option: Final = added(options_of(RunSpec, {"units": _READING["units"]}))
 
 
 def output_option(text: str, *, required: bool = True) -> Callable[[_C], _C]:

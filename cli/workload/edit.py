@@ -47,7 +47,7 @@ scale_step = StepCommand(
         "none.",
         "arrivals": "FACTOR\tMultiply the times since the first submission: 50% is twice as fast.",
         "load": "Scale arrivals so that this load is offered, as 0.9.",
-        "units": "For --load: the machine's size; default: the trace's.",
+        "machine_size": "For --load: the machine's size in units; default: the trace's.",
         "seed": _SEED,
     },
     walltime="--wallclock-limit",

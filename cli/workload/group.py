@@ -26,7 +26,7 @@ for _command in (describe_command, filter_step, scale_step, merge_step, shuffle_
 @command.command("generate")
 @click.option("--jobs", type=click.IntRange(min=1), default=5000, show_default=True, help="Number of jobs.")
 @click.option(
-    "--units",
+    "--machine-size",
     type=click.IntRange(min=1),
     default=256,
     show_default=True,
@@ -41,11 +41,11 @@ for _command in (describe_command, filter_step, scale_step, merge_step, shuffle_
     help="Offered load: unit-seconds of the jobs over those of the machine.",
 )
 @output_option("File to write: .swf or .json, also with .gz or .xz.")
-def generate_command(jobs: int, units: int, seed: int, load: float, output: Path) -> None:
+def generate_command(jobs: int, machine_size: int, seed: int, load: float, output: Path) -> None:
     """Generate a workload with daily and weekly cycles, and write it."""
     from pipistrelle.traces.errors import counted
     from pipistrelle.traces.generator import generate
     from pipistrelle.traces.load import save
 
-    save(generate(jobs=jobs, units=units, seed=seed, load=load), output)
+    save(generate(jobs=jobs, units=machine_size, seed=seed, load=load), output)
     click.echo(f"{counted(jobs, 'job')} written to {output}")

@@ -154,7 +154,7 @@ class Scale(Step, frozen=True, kw_only=True):
     walltime: str | None = None
     arrivals: str | None = None
     load: Annotated[float, Meta(gt=0)] | None = None
-    units: Units | None = None
+    machine_size: Units | None = None
     seed: Seed = 1
 
     def apply(self, workload: "Workload") -> "Workload":
@@ -164,8 +164,8 @@ class Scale(Step, frozen=True, kw_only=True):
 
         if self.arrivals is not None and self.load is not None:
             raise _refused("give either --arrivals or --load")
-        if self.units is not None and self.load is None:
-            raise _refused("--units goes with --load")
+        if self.machine_size is not None and self.load is None:
+            raise _refused("--machine-size goes with --load")
         what = (self.machine, self.sizes, self.runtimes, self.walltime, self.arrivals, self.load)
         if all(one is None for one in what):
             raise _refused("say what to scale")
@@ -179,7 +179,7 @@ class Scale(Step, frozen=True, kw_only=True):
             workload = set_walltimes(workload, self.walltime, _rng(self.seed))
         if self.arrivals is not None:
             workload = scale.scale_arrivals(workload, parse_factor(self.arrivals))
-        return workload if self.load is None else scale.scale_to_load(workload, self.load, self.units)
+        return workload if self.load is None else scale.scale_to_load(workload, self.load, self.machine_size)
 
 
 class Merge(Step, frozen=True, kw_only=True):

@@ -31,10 +31,10 @@ def apart_from_names(config):
 @pytest.mark.parametrize("policy", POLICIES)
 def test_both_dialects_give_the_same_bytes(shell, policy):
     """Every output of `run --dialect batsim` is that of `run`, but for what the configuration says of the dialect."""
-    shell.run("workload", "generate", "--jobs", "400", "--units", "32", "--seed", "7", "-o", "generated.swf").ok()
+    shell.run("workload", "generate", "--jobs", "400", "--machine-size", "32", "--seed", "7", "-o", "made.swf").ok()
     files = {}
     for dialect, out in (("native", "n"), ("batsim", "b")):
-        shell.run("run", "-w", "generated.swf", "--scheduler", policy, "--dialect", dialect, "--out", out).ok()
+        shell.run("run", "-w", "made.swf", "--scheduler", policy, "--dialect", dialect, "--out", out).ok()
         files[dialect] = shell.files(out)
         assert len(files[dialect]) == 7
     native, batsim = (files[dialect].pop("out_config.json") for dialect in ("native", "batsim"))
@@ -46,8 +46,8 @@ def test_both_dialects_give_the_same_bytes(shell, policy):
 
 def test_tcp_gives_the_same_bytes_and_takes_any_free_port(shell):
     """`--endpoint` says where the scheduler listens; the port may be any free one."""
-    shell.run("workload", "generate", "--jobs", "200", "--units", "32", "--seed", "7", "-o", "generated.swf").ok()
-    command = ("run", "-w", "generated.swf", "--dialect", "batsim")
+    shell.run("workload", "generate", "--jobs", "200", "--machine-size", "32", "--seed", "7", "-o", "made.swf").ok()
+    command = ("run", "-w", "made.swf", "--dialect", "batsim")
     shell.run(*command, "--out", "ipc").ok()
     shell.run(*command, "--out", "tcp", "--endpoint", "tcp://127.0.0.1:*").ok()
 

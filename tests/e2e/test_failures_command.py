@@ -136,7 +136,7 @@ class Centre:
         self.folder = folder
         for name, text in FILES.items():
             (folder / name).write_text(text, encoding="utf-8")
-        size = ("--jobs", "200", "--units", "8", "--load", "0.6")
+        size = ("--jobs", "200", "--machine-size", "8", "--load", "0.6")
         lines = [
             ("workload", "generate", *size, "--seed", "1", "-o", "w.swf"),
             ("outages", "generate", *FAILING, "-p", "m.toml", "--horizon", "2y", "-o", "f.csv"),
@@ -180,7 +180,7 @@ def centre(tmp_path_factory):
 def outside(shell):
     """Return a shell with the same machine and workload for runs with processes of their own."""
     shell.write("m.toml", MACHINE)
-    size = ("--jobs", "200", "--units", "8", "--load", "0.6")
+    size = ("--jobs", "200", "--machine-size", "8", "--load", "0.6")
     shell.run("workload", "generate", *size, "--seed", "1", "-o", "w.swf").ok()
     return shell
 

@@ -7,7 +7,7 @@ import pytest
 
 def outputs(shell, name, *arguments, policy="easy"):
     """Run the generated workload and return the bytes of all outputs, with how it was called."""
-    shell.run("run", "-w", "generated.swf", "--scheduler", policy, *arguments, "--out", name).ok()
+    shell.run("run", "-w", "made.swf", "--scheduler", policy, *arguments, "--out", name).ok()
     files = shell.files(name)
     assert len(files) == 7
     return files | {"command": command(shell, name)}
@@ -21,7 +21,7 @@ def command(shell, name):
 @pytest.mark.parametrize("policy", ["fcfs", "easy", "easy-sjbf", "filler"])
 def test_every_transport_gives_the_same_bytes(shell, policy):
     """ipc, tcp and in process: every file of the outputs' folder is the same."""
-    shell.run("workload", "generate", "--jobs", "400", "--units", "32", "--seed", "7", "-o", "generated.swf").ok()
+    shell.run("workload", "generate", "--jobs", "400", "--machine-size", "32", "--seed", "7", "-o", "made.swf").ok()
     in_process = outputs(shell, "o1", "--in-process", policy=policy)
 
     assert outputs(shell, "o2", policy=policy) == in_process
@@ -30,8 +30,8 @@ def test_every_transport_gives_the_same_bytes(shell, policy):
 
 def test_two_terminals_give_the_same_bytes(shell):
     """`serve` and `schedule` write what `run` writes; only how it was called is another thing."""
-    shell.run("workload", "generate", "--jobs", "400", "--units", "32", "--seed", "7", "-o", "generated.swf").ok()
-    server = shell.start("serve", "-w", "generated.swf", "--out", "served")
+    shell.run("workload", "generate", "--jobs", "400", "--machine-size", "32", "--seed", "7", "-o", "made.swf").ok()
+    server = shell.start("serve", "-w", "made.swf", "--out", "served")
     shell.run("schedule", "easy", "--connect", "served").ok()
     server.finish().ok()
 
@@ -43,7 +43,7 @@ def test_two_terminals_give_the_same_bytes(shell):
 
 def test_repetitions_give_the_same_bytes(shell):
     """Whatever hash seed, locale, time zone and working folder they run with."""
-    shell.run("workload", "generate", "--jobs", "400", "--units", "32", "--seed", "7", "-o", "generated.swf").ok()
+    shell.run("workload", "generate", "--jobs", "400", "--machine-size", "32", "--seed", "7", "-o", "made.swf").ok()
     first = outputs(shell, "o0")
     for number, environment in enumerate(
         ({"PYTHONHASHSEED": "1"}, {"PYTHONHASHSEED": "2", "TZ": "Asia/Tokyo"}, {"LC_ALL": "C", "PYTHONUTF8": "0"}), 1
@@ -65,7 +65,7 @@ def test_generated_workloads_have_the_same_bytes(shell):
 
 def test_a_convert_there_and_back_changes_no_result(shell):
     """SWF to JSON to SWF: the same jobs run at the same times, and end alike but for Batsim's rule in its format."""
-    shell.run("workload", "generate", "--jobs", "400", "--units", "32", "--seed", "7", "-o", "one.swf").ok()
+    shell.run("workload", "generate", "--jobs", "400", "--machine-size", "32", "--seed", "7", "-o", "one.swf").ok()
     shell.run("convert", "one.swf", "two.json.xz").ok()
     shell.run("convert", "two.json.xz", "three.swf.gz").ok()
     rows = {}

@@ -207,7 +207,7 @@ def test_a_workload_is_described(shell, log):
     assert figures["arrivals"]["counts"][6][9:12] == [1, 1, 1]  # a Sunday
     utc = json.loads(shell.run("workload", "describe", log, "--json", "--timezone", "UTC").ok().out)
     assert utc["arrivals"]["counts"][6][7:10] == [1, 1, 1]
-    small = json.loads(shell.run("workload", "describe", log, "--json", "--units", "4").ok().out)
+    small = json.loads(shell.run("workload", "describe", log, "--json", "--machine-size", "4").ok().out)
     assert small["dropped"] == {"run time zero or missing": 1, "larger than the machine": 2}
 
 
@@ -295,7 +295,10 @@ def test_a_workload_without_jobs_that_can_run_is_described(shell):
         (["scale", "log.swf", "-o", "x.swf"], ["say what to scale"]),
         (["scale", "log.swf", "-o", "x.swf", "--arrivals", "0"], ["a factor cannot be read"]),
         (["scale", "log.swf", "-o", "x.swf", "--arrivals", "2", "--load", "1"], ["either --arrivals or --load"]),
-        (["scale", "log.swf", "-o", "x.swf", "--units", "4", "--sizes", "1"], ["--units goes with --load"]),
+        (
+            ["scale", "log.swf", "-o", "x.swf", "--machine-size", "4", "--sizes", "1"],
+            ["--machine-size goes with --load"],
+        ),
         (["scale", "log.swf", "-o", "x.swf", "--load", "nan"], ["not a finite number"]),
         (["scale", "log.swf", "-o", "x.swf", "--walltime", "50%:3"], ["the requested time cannot be read"]),
         (["scale", "log.swf", "-o", "x.swf", "--walltime", "3:2"], ["the range is empty"]),

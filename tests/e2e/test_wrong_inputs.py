@@ -165,7 +165,7 @@ COMMANDS = [
     (["workload", "generate"], 2, ["--output"]),
     (["workload", "generate", "--load", "nan", "-o", "x.swf"], 2, ["--load", "nan"]),
     (["workload", "generate", "--jobs", "0", "-o", "x.swf"], 2, ["--jobs"]),
-    (["workload", "generate", "--units", "9" * 30, "-o", "x.swf"], 2, ["units", "10,000,000"]),
+    (["workload", "generate", "--machine-size", "9" * 30, "-o", "x.swf"], 2, ["units", "10,000,000"]),
     (["workload", "generate", "--jobs", "9" * 30, "-o", "x.swf"], 2, ["jobs", "10,000,000"]),
     (["workload", "generate", "--jobs", "9", "-o", "x.csv"], 2, ["x.csv", ".swf"]),
     (["convert", "demo", "x.parquet"], 2, ["x.parquet", ".swf"]),

@@ -47,7 +47,9 @@ def scale_to_load(workload: Workload, load: float, units: int | None = None) -> 
     units = workload.machine_size if units is None else units
     if units is None:
         raise TraceError(
-            "the machine's size is not known, so neither is the load", where=workload.name, hint="Say it with --units."
+            "the machine's size is not known, so neither is the load",
+            where=workload.name,
+            hint="Say it with --machine-size.",
         )
     now = offered_load(clean(workload, units)[0], units)
     if not now > 0:

@@ -306,7 +306,7 @@ def test_all_jobs_can_come_at_once():
         (lambda w: scale_walltimes(w, 1e15), "a requested time would be too large"),
         (lambda w: scale_sizes(w, 9e15), "a size would be too large"),
         (lambda w: scale_machine(changed(w, machine_size=None), 4), "size is not known"),
-        (lambda w: scale_to_load(changed(w, machine_size=None), 1), "--units"),
+        (lambda w: scale_to_load(changed(w, machine_size=None), 1), "--machine-size"),
         (lambda w: scale_to_load(keep(w, np.array([True, False])), 1), "no load"),
         (lambda w: fix_walltimes(w, 0), "out of range"),
         (lambda w: draw_walltimes(w, 0, 3, rng()), "the range is empty"),
