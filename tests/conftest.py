@@ -27,9 +27,6 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, lambda *_: None)
 signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
-# Each of those processes imports numpy, and would start threads for linear algebra that nothing here uses.
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
 #: marks the processes that tests start, however indirectly
 MARK = "TESTS_OF_PIPISTRELLE"
 os.environ[MARK] = uuid.uuid4().hex
