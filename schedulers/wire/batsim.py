@@ -12,6 +12,7 @@ from pipistrelle.protocol.batsim.session import BatsimSchedulerSession
 from pipistrelle.protocol.frames import socket_event
 from pipistrelle.schedulers.policy.batsim_runtime import BatsimRuntime
 from pipistrelle.schedulers.policy.errors import PolicyFailed, ServerGone
+from pipistrelle.schedulers.wire.interrupts import Interrupts
 from pipistrelle.schedulers.wire.native import leaving
 from pipistrelle.schedulers.wire.zmtp import AddressError
 
@@ -99,21 +100,27 @@ class _Conversation:
         frame = self._first_frame(hello_timeout)
         report(f"a server has connected to {self._endpoint}")
         session, runtime = self._session, self._runtime
-        try:
-            while True:
-                self._send(session.send_reply(runtime.answer(session.receive_notice(frame))))
-                if runtime.ended is not None:
-                    return
-                frame = self._next_frame()
-        except (KeyboardInterrupt, PolicyFailed) as error:
-            self._leave(error)
-            raise
+        with Interrupts() as interrupts:
+            try:
+                while True:
+                    notice = session.receive_notice(frame)
+                    interrupts.let_strike()  # whatever it thinks about, the server waits for a whole message
+                    reply = runtime.answer(notice)
+                    interrupts.held = True
+                    self._send(session.send_reply(reply))
+                    if runtime.ended is not None:
+                        return
+                    frame = self._next_frame(interrupts)
+            except (KeyboardInterrupt, PolicyFailed) as error:
+                interrupts.held = True
+                self._leave(error, interrupts)
+                raise
 
-    def _leave(self, error: KeyboardInterrupt | PolicyFailed) -> None:
+    def _leave(self, error: KeyboardInterrupt | PolicyFailed, interrupts: Interrupts) -> None:
         """Tell a server of ours why this ends: in the reply to its next message, if it is its turn."""
         session = self._session
         if session.state == "SERVER_TURN" and self._sock.poll(_LINGER_MS):
-            session.receive_notice(self._next_frame())
+            session.receive_notice(self._next_frame(interrupts))
         if session.ours and session.state == "SCHEDULER_TURN":
             self._send(session.send_reply(leaving(session.seq, error)))
             self._sock.setsockopt(zmq.LINGER, _LINGER_MS)
@@ -144,16 +151,19 @@ class _Conversation:
             self._server_left = self._peer in self._closed
             return last.bytes
 
-    def _next_frame(self) -> bytes:
+    def _next_frame(self, interrupts: Interrupts) -> bytes:
         """Return the server's next message; others that come meanwhile are turned away.
 
-        The server's messages have the parts of its first, so that none is asked whether more follow.
+        The server's messages have the parts of its first, so that none is asked whether more follow. KeyboardInterrupt
+        if there is none and an interrupt has struck.
         """
         receive, route = self._sock.recv, self._route
         while True:
             try:
                 part = receive()
             except zmq.Again:
+                interrupts.let_strike()
+                interrupts.held = True
                 self._require_connection()
                 continue
             if part == route[0]:

@@ -1,14 +1,11 @@
 """How server and scheduler of a run come together: in one process, with a child, or with one that is elsewhere."""
 
 import os
-import signal
 import socket
 import tempfile
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
-from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pipistrelle.protocol.fields import package_version
@@ -212,35 +209,6 @@ def check_scheduler(spec: RunSpec) -> None:
         check_command(spec.program)
         if spec.options:
             raise InputError(f"{spec.options[0]} goes with a scheduler of ours, not with a program")
-
-
-@contextmanager
-def deferred_interrupts() -> Iterator[Interrupted]:
-    """Keep the first Ctrl-C from striking in the middle of something.
-
-    Inside, an interrupt or a request to terminate only makes the yielded function return True, for a transport to
-    look at between messages; a second one raises KeyboardInterrupt at once. Signals that are ignored or end the
-    process stay as they are, and so does everything outside the main thread, where Python takes no handlers.
-    """
-    caught: list[int] = []
-
-    def note(number: int, frame: FrameType | None) -> None:
-        caught.append(number)
-        if len(caught) > 1:
-            raise KeyboardInterrupt
-
-    before = {}
-    if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            handler = signal.getsignal(number)
-            if callable(handler):
-                before[number] = handler
-                signal.signal(number, note)
-    try:
-        yield lambda: bool(caught)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 @contextmanager

@@ -12,6 +12,7 @@ import msgspec
 from pipistrelle.platforms.description import Platform
 from pipistrelle.schedulers.catalogue.registry import make_policy
 from pipistrelle.schedulers.policy.interfaces import Policy
+from pipistrelle.schedulers.wire.interrupts import Interrupts
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.errors import Interrupted
 from pipistrelle.server.outages.reliability import Reliability
@@ -21,7 +22,7 @@ from pipistrelle.server.setup import Setup
 from pipistrelle.server.simulation import Result, Simulation, simulate
 from pipistrelle.studies.inputs.named import load_platform, load_workload, platform_for
 from pipistrelle.studies.runs import seldom_collected
-from pipistrelle.studies.runs.connection import Connection, InProcess, deferred_interrupts
+from pipistrelle.studies.runs.connection import Connection, InProcess
 from pipistrelle.studies.runs.pause import Pause
 from pipistrelle.studies.runs.reliability import load_reliability
 from pipistrelle.studies.runs.setup import load_setup
@@ -158,8 +159,8 @@ def _carry_out(
     with (
         nullcontext() if out is None else sole_writer(str(out / OUTPUT_PREFIX).removesuffix("_")),
         seldom_collected(),
-        deferred_interrupts() as interrupted,
-        connection.open(spec, setup, lambda: regularly() or interrupted()) as transport,
+        Interrupts() as interrupts,
+        connection.open(spec, setup, lambda: regularly() or interrupts.struck) as transport,
     ):
         result = simulate(
             setup,
