@@ -51,8 +51,8 @@ OUTPUT_FILES: Final = tuple(
 _CHECKED: Final = tuple(
     name for name in OUTPUT_FILES if name not in (f"{OUTPUT_PREFIX}schedule.csv", SUMMARY_FILE, COMMAND_FILE)
 )
-#: keys of the configuration that may differ where all outputs are the same
-_IDLE: Final = ("versions", "until", "run_id")
+#: what of the configuration counts: machine and jobs; the rest may differ where all outputs are the same
+_DECISIVE: Final = ("platform", "hosts_sha256", "dropped")
 
 
 class MixedOutputs(PipistrelleError):
@@ -183,7 +183,7 @@ def check_outputs(folder: Path) -> None:
 
 
 def _digests(folder: Path) -> dict[str, str]:
-    """Return {name: SHA-256} of the outputs that are there; of the configuration without versions and horizon."""
+    """Return {name: SHA-256} of the outputs that are there; of the configuration's machine and jobs."""
     found = {}
     for name in _CHECKED:
         path = folder / name
@@ -191,9 +191,10 @@ def _digests(folder: Path) -> dict[str, str]:
             continue
         with suppress(OSError, ValueError, LookupError, AttributeError, TypeError), path.open("rb") as file:
             if name == CONFIG_FILE:
-                config = {key: value for key, value in msgspec.json.decode(file.read()).items() if key not in _IDLE}
-                config["scheduler"] = config["scheduler"]["name"]
-                found[name] = hashlib.sha256(msgspec.json.encode(config)).hexdigest()
+                config = msgspec.json.decode(file.read())
+                jobs = [(prefix, workload["sha256"]) for prefix, workload in config["workloads"].items()]
+                decisive = [jobs, *(config[key] for key in _DECISIVE)]
+                found[name] = hashlib.sha256(msgspec.json.encode(decisive)).hexdigest()
             else:
                 found[name] = hashlib.file_digest(file, "sha256").hexdigest()
     return found

@@ -172,6 +172,8 @@ def test_the_index(ran):
     assert explained(ran, *calls) == first
     decisions = ran.folder / "out" / "out_decisions.csv"
     decisions.write_text(decisions.read_text().replace("EXECUTE_JOB,w0!3", "EXECUTE_JOB,w0!4"))
+    refused(ran, [(["out", "2"], "another out_decisions.csv than out_summary.json was written with")])
+    (ran.folder / "out" / "out_summary.json").unlink()
     refused(ran, [(["out", "2"], "decides otherwise now")])
 
 

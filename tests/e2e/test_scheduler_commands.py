@@ -106,7 +106,7 @@ def test_a_scheduler_may_be_a_toml_file(shell, way):
     assert len(shell.ended_jobs()) == 7
     assert b'"mine"' in shell.files("out")["out_config.json"]
     outcome = shell.run("run", "-w", "seven-jobs", "--scheduler", "mine.toml", "--backfill", "easy-slices", *way)
-    assert "outputs in pipistrelle-out/seven-jobs-mine.toml-1" in outcome.ok().out
+    assert "outputs in pipistrelle-out/seven-jobs-mine.toml-easy-slices-1" in outcome.ok().out
 
 
 def test_a_toml_file_in_a_terminal_of_its_own(shell):
