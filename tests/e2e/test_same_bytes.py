@@ -86,10 +86,10 @@ def test_a_convert_there_and_back_changes_no_result(shell):
 
 @pytest.mark.slow
 def test_ten_repetitions_of_the_bundled_workload_give_the_same_bytes(shell):
-    """Over ipc and tcp in turn, all like the run in one process."""
-    shell.run("run", "--in-process", "--out", "in-process").ok()
+    """Over ipc and tcp in turn, all like the run in one process; of its 37 days, the first ten."""
+    shell.run("run", "--until", "10d", "--in-process", "--out", "in-process").ok()
     for number in range(10):
         endpoint = ["--endpoint", "tcp://127.0.0.1:*"] if number % 2 else []
-        shell.run("run", *endpoint, "--out", f"o{number}").ok()
+        shell.run("run", "--until", "10d", *endpoint, "--out", f"o{number}").ok()
         assert shell.files(f"o{number}") == shell.files("in-process")
         assert command(shell, f"o{number}") == command(shell, "in-process")
