@@ -51,7 +51,7 @@ OUTPUT_FILES: Final = tuple(
 _CHECKED: Final = tuple(
     name for name in OUTPUT_FILES if name not in (f"{OUTPUT_PREFIX}schedule.csv", SUMMARY_FILE, COMMAND_FILE)
 )
-#: what of the configuration counts: machine and jobs; the rest may differ where all outputs are the same
+#: what of the configuration counts, beside the jobs; the rest may differ where all outputs are the same
 _DECISIVE: Final = ("platform", "hosts_sha256", "dropped")
 
 

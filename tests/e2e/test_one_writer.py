@@ -101,8 +101,8 @@ def test_a_half_finished_folder_has_nothing_of_an_earlier_run(tmp_path):
 @pytest.mark.parametrize("name", ["out_jobs.csv", "out_config.json", "out_decisions.csv", "out_summary.json"])
 def test_parts_of_two_runs_are_refused(shell, name):
     """`explain` says which file is of another run; the summary, too, can be the stranger."""
-    for scheduler in ("fcfs", "easy-sjbf"):
-        words = ("run", "-w", "demo", "--transform", "filter --first 300", "--in-process")
+    for scheduler, jobs in (("fcfs", 301), ("easy-sjbf", 300)):
+        words = ("run", "-w", "demo", "--transform", f"filter --first {jobs}", "--in-process")
         shell.run(*words, "--scheduler", scheduler, "--out", scheduler).ok()
     shutil.copy(shell.folder / "fcfs" / name, shell.folder / "easy-sjbf" / name)
 
