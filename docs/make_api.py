@@ -44,6 +44,8 @@ SECTIONS: dict[str, tuple[str, dict[str, list[str]]]] = {
             "pipistrelle.platforms.topology.machine": ["Machine"],
             "pipistrelle.platforms.topology.nodes": ["NodeTable", "numbers_by_name"],
             "pipistrelle.platforms.topology.numbering": ["NodeUnits"],
+            "pipistrelle.platforms.topology.topology": ["Topology"],
+            "pipistrelle.platforms.topology.orders": ["node_order"],
             "pipistrelle.platforms.errors": ["PlatformError"],
         },
     ),

@@ -16,6 +16,7 @@ from msgspec import UNSET, UnsetType
 from pipistrelle.platforms.classes import JobClass, check_classes, check_overheads
 from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.platforms.topology.node_names import NodeNames
+from pipistrelle.platforms.topology.rule import TopologyRule, check_topology
 from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, shown
 from pipistrelle.protocol.base.lengths import parse_seconds
 from pipistrelle.protocol.events import ClassInfo, PlatformInfo, PoolInfo
@@ -115,6 +116,8 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         how they fail, unless a run says otherwise; several add up.
     classes
         what the jobs of its queues may have.
+    topology
+        where its nodes are; without it all hang on one switch.
 
     Raises
     ------
@@ -129,6 +132,7 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     pools: tuple[Pool, ...]
     failures: tuple[Failing, ...] = ()
     classes: tuple[JobClass, ...] = ()
+    topology: TopologyRule | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         if not self.name.strip() or len(self.name) > _LONGEST_TITLE or not self.name.isprintable():
@@ -163,12 +167,14 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
                 found=f"{shown(self.units)} in {len(self.pools)} pool(s)",
                 hint="Schedule whole nodes (leave out units_per_node) if jobs do not share nodes.",
             )
+        if self.topology is not UNSET:
+            check_topology(self.topology.told, self.nodes)
 
     def scaled(self, factor: float) -> "Platform":
         """Return a machine like this one, with so many times the nodes in each pool, rounded, at least one.
 
-        Its nodes have no names; limits of classes, and all that is said of a node or of the whole machine, stay.
-        ``factor`` is above 0.
+        Its nodes have neither names nor places; limits of classes, and all that is said of a node or of the whole
+        machine, stay. ``factor`` is above 0.
 
         Raises
         ------
@@ -179,7 +185,7 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             msgspec.structs.replace(pool, nodes=max(1, math.floor(pool.nodes * factor + 0.5)), names=UNSET)
             for pool in self.pools
         )
-        return msgspec.structs.replace(self, name=f"{self.name} x {factor:g}", pools=pools)
+        return msgspec.structs.replace(self, name=f"{self.name} x {factor:g}", pools=pools, topology=UNSET)
 
     @cached_property
     def nodes(self) -> int:
@@ -194,7 +200,9 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     @cached_property
     def info(self) -> PlatformInfo:
         """The machine as schedulers are told of it: by reference to ranges of numbers, whatever its size."""
-        return PlatformInfo(self.name, self._told_pools, tuple(self._class(one) for one in self.classes))
+        classes = tuple(self._class(one) for one in self.classes)
+        topology = None if self.topology is UNSET else self.topology.told
+        return PlatformInfo(self.name, self._told_pools, classes, topology)
 
     @cached_property
     def _told_pools(self) -> tuple[PoolInfo, ...]:
@@ -308,7 +316,7 @@ def _check_names(pools: tuple[Pool, ...]) -> None:
         first += pool.nodes
         if pool.names is not UNSET:
             found = NodeNames.parse(pool.names, pool.nodes, where)
-            names = found if len(pools) > 1 or len(found.runs) > 1 else ()  # those of one stretch differ
+            names = found if len(pools) > 1 or found.may_repeat else ()
         for name in names:
             if name in seen:
                 other = f"pools[{seen[name]}]"

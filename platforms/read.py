@@ -6,6 +6,7 @@ import msgspec
 
 from pipistrelle.platforms.description import Platform
 from pipistrelle.platforms.errors import PlatformError
+from pipistrelle.platforms.topology.rule import TopologyRule
 from pipistrelle.protocol.base.shapes import misfit
 from pipistrelle.protocol.base.toml import read_toml, toml_value
 
@@ -56,6 +57,11 @@ def to_toml(platform: Platform) -> str:
         if pool.properties:
             lines += ["", "[pools.properties]"]
             lines += [f"{toml_value(key)} = {toml_value(value)}" for key, value in pool.properties.items()]
+    if platform.topology is not msgspec.UNSET:
+        rule = msgspec.structs.asdict(platform.topology)
+        default = msgspec.structs.asdict(TopologyRule(platform.topology.kind))
+        lines += ["", "[topology]", f"kind = {toml_value(platform.topology.kind)}"]
+        lines += [f"{key} = {toml_value(value)}" for key, value in rule.items() if value != default[key]]
     for failing in platform.failures:
         lines += ["", "[[failures]]", f"model = {toml_value(failing.model)}"]
         if failing.repair is not None:

@@ -4,13 +4,14 @@ Events inside a notice stand in the order in which they happened; at one instant
 calls, and then what decisions brought about (SPEC.md, "Order"). Constructors do not validate: only the codec decodes.
 """
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
 
 from pipistrelle.protocol.fields import (
     Allocation,
     Attempt,
+    BytesPerSecond,
     CallId,
     Cause,
     EndReason,
@@ -95,12 +96,56 @@ class ClassInfo(Struct, frozen=True, omit_defaults=True):
     epilogue: Seconds = 0.0
 
 
+class TopologyInfo(Struct, frozen=True, omit_defaults=True):
+    """Where the nodes are, by rule: places are numbered from 0, and node n is at the n-th place that is not absent.
+
+    A router has ``nodes_per_router`` places in a row and a coordinate in each dimension of ``shape``: place p is at
+    router p // nodes_per_router, whose number is written in the digits of ``numbering``.
+    """
+
+    kind: Annotated[
+        Literal["torus", "mesh", "groups", "flat"],
+        Meta(description="a grid of routers with or without links around its ends, groups within groups, or nothing"),
+    ]
+    shape: Annotated[
+        tuple[Annotated[int, Meta(ge=1)], ...],
+        Meta(description="how many routers each dimension has; of 'groups', the outermost first; of 'flat', none"),
+    ] = ()
+    nodes_per_router: Nodes = 1
+    numbering: Annotated[
+        tuple[tuple[Annotated[int, Meta(ge=0)], Annotated[int, Meta(ge=1)]], ...],
+        Meta(
+            description="digits of a router's number, the slowest first: [dimension it belongs to, how many values]; of"
+            " several digits of a dimension the first weighs most; absent: one digit a dimension, in order"
+        ),
+    ] = ()
+    absent: Annotated[str, Meta(description="the places without a node, written like units: '0-3 8-11'")] = ""
+    hops: Annotated[
+        tuple[Annotated[int, Meta(ge=1)], ...],
+        Meta(
+            description="of 'groups': hops between routers of one innermost group, then of one group around it, and so"
+            " on, one a dimension; absent: 2, 4, ..."
+        ),
+    ] = ()
+    bandwidth: Annotated[
+        tuple[BytesPerSecond | Annotated[tuple[BytesPerSecond, ...], Meta(min_length=1)], ...],
+        Meta(
+            description="one a dimension, in bytes/s each way: of each link, or in turn of the links from coordinate 0"
+            " to 1, from 1 to 2, ...; absent: not known"
+        ),
+    ] = ()
+    names: Annotated[
+        str, Meta(description="names of all places, by a rule like that of a pool's nodes; empty: they have none")
+    ] = ""
+
+
 class PlatformInfo(Struct, frozen=True, omit_defaults=True):
     """The machine, described by groups rather than node by node."""
 
     name: Annotated[str, Meta(description="the machine's name")]
     pools: Annotated[tuple[PoolInfo, ...], Meta(description="its pools, by ascending unit numbers")]
     classes: Annotated[tuple[ClassInfo, ...], Meta(description="its queues whose jobs have limits")] = ()
+    topology: TopologyInfo | None = None
 
 
 class SimulationBeginsData(Struct, frozen=True, omit_defaults=True):

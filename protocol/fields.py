@@ -24,6 +24,7 @@ Sequence = Annotated[
 ]
 Units = Annotated[int, Meta(ge=1, description="a number of schedulable units (nodes, cores or GPUs)")]
 Nodes = Annotated[int, Meta(ge=1, description="a number of nodes")]
+BytesPerSecond = Annotated[float, Meta(gt=0, le=LONGEST, description="bytes/s, finite, above zero")]
 JobId = Annotated[str, Meta(min_length=1, description="WORKLOAD!NAME, for example 'w0!17'")]
 Allocation = Annotated[
     str,

@@ -4,6 +4,7 @@ from functools import cached_property
 
 from pipistrelle.platforms.topology.nodes import NodeTable
 from pipistrelle.platforms.topology.numbering import NodeUnits
+from pipistrelle.platforms.topology.topology import Topology
 from pipistrelle.protocol.events import PlatformInfo, PoolInfo
 from pipistrelle.protocol.units.nodesets import NodeSet
 
@@ -23,13 +24,14 @@ class Machine:
         self.units = units
         everything = str(self.all_units)
         self._pools = () if platform is None else platform.pools
+        self._topology = None if platform is None else platform.topology
         if not self._pools:
             self._pools = (PoolInfo("all", everything, everything),)
 
     @property
     def named(self) -> bool:
         """Whether nodes of it have names, not numbers alone."""
-        return any(pool.names for pool in self._pools)
+        return self.nodes.named
 
     @cached_property
     def all_units(self) -> NodeSet:
@@ -44,4 +46,9 @@ class Machine:
     @cached_property
     def nodes(self) -> NodeTable:
         """The table of nodes."""
-        return NodeTable(self._pools)
+        return NodeTable(self._pools, self._topology)
+
+    @property
+    def topology(self) -> Topology:
+        """Where the nodes are, and how far from each other: flat, where nothing is told of it."""
+        return self.nodes.topology

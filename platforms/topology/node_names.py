@@ -1,8 +1,13 @@
-"""The names of a pool's nodes, by a rule: ``n[001-096]``, or several, as ``login,n[001-096]``."""
+"""The names of a pool's nodes, by a rule: ``n[001-096]``, or several, as ``login,n[001-096]``.
+
+A rule with several ranges has all combinations, the last range fastest: ``c[0-1]s[0-7]`` are c0s0 to c0s7, and then
+c1s0 to c1s7.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import chain
+from itertools import chain, product
+from math import prod
 from typing import Final, NamedTuple
 
 from msgspec import Struct
@@ -10,42 +15,61 @@ from msgspec import Struct
 from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.protocol.base.errors import shown
 
-_RULE: Final = re.compile(r"([A-Za-z0-9._-]*)\[([0-9]{1,9})-([0-9]{1,9})\]([A-Za-z0-9._-]*)")
+_RANGE: Final = r"\[([0-9]{1,9})-([0-9]{1,9})\]"
+_RULE: Final = re.compile(rf"[A-Za-z0-9._-]*(?:{_RANGE}[A-Za-z0-9._-]*)+")
 _PLAIN: Final = re.compile(r"[A-Za-z0-9._-]+")
 _NUMBERED: Final = re.compile(r"([A-Za-z0-9._-]*?)([0-9]{1,9})([A-Za-z._-]*)")
 
 
-class _Run(NamedTuple):
-    """``before``, a number from ``first`` on that is filled up with zeros to ``width`` digits, and ``after``.
+class _Numbers(NamedTuple):
+    """Numbers from ``first`` on that are filled up with zeros to ``width`` digits, and the text behind them."""
 
-    One node alone may have a name without a number: ``width`` is 0 then.
-    """
+    first: int
+    many: int
+    width: int
+    after: str
+
+    def text(self, place: int) -> str:
+        return f"{self.first + place:0{self.width}}{self.after}"
+
+    def __str__(self) -> str:
+        if self.many == 1:
+            return self.text(0)
+        return f"[{self.first:0{self.width}}-{self.first + self.many - 1:0{self.width}}]{self.after}"
+
+
+class _Run(NamedTuple):
+    """``before``, and numbers, of which the last count fastest; a name without a number has none of them."""
 
     before: str
-    first: int = 0
-    many: int = 1
-    width: int = 0
-    after: str = ""
+    numbers: tuple[_Numbers, ...] = ()
 
     @classmethod
     def parse(cls, rule: str) -> "_Run | None":
         if _PLAIN.fullmatch(rule):
             return cls(rule)
-        found = _RULE.fullmatch(rule)
-        if found is None:
+        if _RULE.fullmatch(rule) is None:
             return None
-        before, first, last, after = found.groups()
-        many = int(last) - int(first) + 1
-        return cls(before, int(first), many, len(first), after) if many > 0 else None
+        before, *parts = re.split(_RANGE, rule)
+        numbers = tuple(
+            _Numbers(int(first), int(last) - int(first) + 1, len(first), after)
+            for first, last, after in zip(parts[::3], parts[1::3], parts[2::3], strict=True)
+        )
+        return cls(before, numbers) if min(one.many for one in numbers) > 0 else None
 
-    def name(self, place: int) -> str:
-        return f"{self.before}{self.first + place:0{self.width}}{self.after}" if self.width else self.before
+    @property
+    def many(self) -> int:
+        """How many names these are."""
+        return prod(one.many for one in self.numbers)
+
+    @property
+    def names(self) -> Iterator[str]:
+        """All the names."""
+        texts = ([one.text(place) for place in range(one.many)] for one in self.numbers)
+        return (f"{self.before}{''.join(parts)}" for parts in product(*texts))
 
     def __str__(self) -> str:
-        if self.many == 1:
-            return self.name(0)
-        last = self.first + self.many - 1
-        return f"{self.before}[{self.first:0{self.width}}-{last:0{self.width}}]{self.after}"
+        return f"{self.before}{''.join(map(str, self.numbers))}"
 
 
 class NodeNames(Struct, frozen=True):
@@ -80,16 +104,23 @@ class NodeNames(Struct, frozen=True):
         for name in names:
             if not _PLAIN.fullmatch(name):
                 return None
-            if runs and runs[-1].width and runs[-1].name(runs[-1].many) == name:
-                runs[-1] = runs[-1]._replace(many=runs[-1].many + 1)
+            last = runs[-1].numbers[0] if runs and runs[-1].numbers else None
+            if last is not None and runs[-1].before + last.text(last.many) == name:
+                runs[-1] = runs[-1]._replace(numbers=(last._replace(many=last.many + 1),))
                 continue
             found = _NUMBERED.fullmatch(name)
-            runs.append(_Run(name) if found is None else _Run(found[1], int(found[2]), 1, len(found[2]), found[3]))
+            parts = () if found is None else (_Numbers(int(found[2]), 1, len(found[2]), found[3]),)
+            runs.append(_Run(name if found is None else found[1], parts))
         return cls(tuple(runs))
+
+    @property
+    def may_repeat(self) -> bool:
+        """Whether two of them can be the same; numbers that follow each other never are."""
+        return len(self.runs) > 1 or len(self.runs[0].numbers) > 1
 
     def __str__(self) -> str:
         return ",".join(map(str, self.runs))
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the names, in the order of the nodes."""
-        return chain.from_iterable(map(run.name, range(run.many)) for run in self.runs)
+        return chain.from_iterable(run.names for run in self.runs)

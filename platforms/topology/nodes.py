@@ -11,8 +11,9 @@ from pipistrelle.platforms.description import Platform
 from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.platforms.topology.node_names import NodeNames
 from pipistrelle.platforms.topology.numbering import NodeUnits
+from pipistrelle.platforms.topology.topology import Topology, topology_of
 from pipistrelle.protocol.base.errors import did_you_mean, shown
-from pipistrelle.protocol.events import PoolInfo
+from pipistrelle.protocol.events import PoolInfo, TopologyInfo
 
 
 class NodeTable:
@@ -20,16 +21,17 @@ class NodeTable:
 
     Parameters
     ----------
-    pools
-        of the machine, as the server tells of them.
+    pools, topology
+        of the machine, as the server tells of them; topology None: a flat one.
 
     Raises
     ------
     PlatformError
-        if a pool's nodes and units do not go together, or its names are not as many as its nodes.
+        if a pool's nodes and units do not go together, its names are not as many as its nodes, or the topology does not
+        match the nodes.
     """
 
-    def __init__(self, pools: Sequence[PoolInfo]) -> None:
+    def __init__(self, pools: Sequence[PoolInfo], topology: TopologyInfo | None = None) -> None:
         self._pools = pools
         counts = np.array([count for _, count, _, _ in NodeUnits.told(pools).pools], dtype=np.intp)
         #: names of the pools
@@ -45,8 +47,13 @@ class NodeTable:
         self.age: NDArray[np.float64] = self._column([pool.age for pool in pools], counts)
         #: mean time to failure (s) of each node, NaN if nobody knows, shape (nodes,)
         self.mttf: NDArray[np.float64] = self._column([pool.mttf for pool in pools], counts)
-        #: coordinates of each node, shape (nodes, dimensions): in a row, without a topology
-        self.place: NDArray[np.intp] = np.arange(len(self.pool), dtype=np.intp).reshape(-1, 1)
+        #: where they are
+        self.topology: Topology = topology_of(topology, len(self.pool))
+
+    @property
+    def place(self) -> NDArray[np.intp]:
+        """Coordinates of each node's router, shape (nodes, dimensions): of a flat topology, the nodes in a row."""
+        return self.topology.place
 
     @staticmethod
     def _column(values: list[float | None], counts: NDArray[np.intp]) -> NDArray[np.float64]:
@@ -56,13 +63,21 @@ class NodeTable:
     def __len__(self) -> int:
         return len(self.pool)
 
+    @property
+    def named(self) -> bool:
+        """Whether nodes have names, not numbers alone."""
+        return bool(self.topology.info.names) or any(pool.names for pool in self._pools)
+
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Each node's name: by its pool's rule, its number where there is none."""
+        """Each node's name: by its pool's rule, or that of its place, or its number where there is none."""
         found: list[str] = []
+        places = self.topology.names
         for pool, count in zip(self._pools, np.bincount(self.pool, minlength=len(self.pools)).tolist(), strict=True):
             if pool.names:
                 found += NodeNames.parse(pool.names, count, f"pool {pool.name}")
+            elif places:
+                found += places[len(found) : len(found) + count]
             else:
                 found += map(str, range(len(found), len(found) + count))
         return tuple(found)
@@ -82,7 +97,6 @@ class NodeTable:
 
 
 def numbers_by_name(platform: Platform) -> dict[str, int]:
-    """Return {name: number} of a machine's nodes, empty if no pool says how its nodes are called."""
-    if not any(pool.names for pool in platform.pools):
-        return {}
-    return {name: number for number, name in enumerate(NodeTable(platform.info.pools).names)}
+    """Return {name: number} of a machine's nodes, empty if nothing says how they are called."""
+    nodes = NodeTable(platform.info.pools, platform.info.topology)
+    return {name: number for number, name in enumerate(nodes.names)} if nodes.named else {}

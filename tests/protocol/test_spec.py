@@ -13,7 +13,15 @@ import pytest
 from pipistrelle.platforms.description import homogeneous
 from pipistrelle.protocol import codec
 from pipistrelle.protocol.decisions import AnyDecision, Malformed
-from pipistrelle.protocol.events import AnyEvent, ClassInfo, JobDescription, PlatformInfo, PoolInfo, SimulationBegins
+from pipistrelle.protocol.events import (
+    AnyEvent,
+    ClassInfo,
+    JobDescription,
+    PlatformInfo,
+    PoolInfo,
+    SimulationBegins,
+    TopologyInfo,
+)
 from pipistrelle.protocol.fields import (
     FEATURES,
     PROTOCOL_OLDEST,
@@ -71,6 +79,8 @@ def check_example(kind: str, text: str) -> None:
         assert isinstance(codec.decode_notice(frame), Notice)
     elif kind == "event":
         assert isinstance(codec.decode_notice(in_notice(text)), Notice)
+    elif kind == "topology":
+        msgspec.json.decode(frame, type=TopologyInfo)
     elif kind in ("reply", "decision"):
         assert not malformed_places(frame if kind == "reply" else in_reply(text))
     elif kind.startswith("malformed-"):
@@ -138,6 +148,7 @@ def documented() -> Iterator[Any]:
     yield pytest.param("The platform object", 0, PlatformInfo, id="platform")
     yield pytest.param("The pool object", 0, PoolInfo, id="pool")
     yield pytest.param("The class object", 0, ClassInfo, id="class")
+    yield pytest.param("The topology object", 0, TopologyInfo, id="topology")
     for name, struct in (EVENTS | DECISIONS).items():
         data = next(field for field in msgspec.structs.fields(struct) if field.name == "data")
         yield pytest.param(name, 0, data.type, id=name)

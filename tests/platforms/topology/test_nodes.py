@@ -89,6 +89,8 @@ def test_rules_of_names() -> None:
     assert [*NodeNames.parse("n[8-10]", 3, "here")] == ["n8", "n9", "n10"]
     assert [*NodeNames.parse("n[098-101]-x", 4, "here")] == ["n098-x", "n099-x", "n100-x", "n101-x"]
     assert [*NodeNames.parse("login1", 1, "here")] == ["login1"]
-    for rule in ("", "n[1]", "n[2-1]", "n[1-2][1-2]", "é[1-2]"):
+    assert [*NodeNames.parse("a[1-2]b[09-10]c,x", 5, "here")] == ["a1b09c", "a1b10c", "a2b09c", "a2b10c", "x"]
+    assert str(NodeNames.parse("a[1-2]b[09-10]c,x[4-4]", 5, "here")) == "a[1-2]b[09-10]c,x4"
+    for rule in ("", "n[1]", "n[2-1]", "n[1-2][2-1]", "é[1-2]"):
         with pytest.raises(PlatformError, match="here: names of nodes are not valid"):
             NodeNames.parse(rule, 1, "here")

@@ -1,0 +1,180 @@
+"""The network's shape: where each node is, and how many hops lie between nodes.
+
+Hops are those between routers, so that two nodes of one router are none apart.
+"""
+
+from collections.abc import Callable
+from functools import cached_property
+from math import comb, prod
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipistrelle.platforms.topology.node_names import NodeNames
+from pipistrelle.platforms.topology.rule import check_topology
+from pipistrelle.protocol.events import TopologyInfo
+from pipistrelle.protocol.units.nodesets import NodeSet
+
+Ints = NDArray[np.intp]
+
+
+class Topology:
+    """A network without shape: all nodes hang on one switch, no hop apart. Others derive from it.
+
+    Parameters
+    ----------
+    info
+        the rule.
+    nodes
+        how many nodes there are.
+
+    Raises
+    ------
+    PlatformError
+        if the rule contradicts itself, or has places for more or for fewer nodes.
+    """
+
+    def __init__(self, info: TopologyInfo, nodes: int) -> None:
+        self.info = info
+        self.kind = info.kind
+        #: routers in each dimension; of a network without shape, the nodes in a row
+        self.shape: tuple[int, ...] = info.shape or (nodes,)
+        self.nodes_per_router = info.nodes_per_router
+        #: the place of each node, shape (nodes,)
+        self.places: Ints = _places(info, nodes)
+        self._along: Ints = self._coordinates(self.places)
+
+    @property
+    def place(self) -> Ints:
+        """Coordinates of each node's router, shape (nodes, dimensions)."""
+        return self._along.T
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Each node's place by its name; empty if places have none."""
+        if not self.info.names:
+            return ()
+        names = [*NodeNames.parse(self.info.names, prod(self.shape) * self.nodes_per_router, "topology.names")]
+        return tuple(names[place] for place in self.places.tolist())
+
+    def _coordinates(self, places: Ints) -> Ints:
+        """Return the coordinates of some places, shape (dimensions, places)."""
+        rest = places // self.nodes_per_router
+        found = np.zeros((len(self.shape), len(places)), dtype=np.intp)
+        weight = [1] * len(self.shape)
+        for dimension, count in reversed(self.info.numbering or tuple(enumerate(self.shape))):
+            rest, digit = np.divmod(rest, count)
+            found[dimension] += digit * weight[dimension]
+            weight[dimension] *= count
+        return found
+
+    def distance(self, nodes_a: Ints, nodes_b: Ints) -> Ints:
+        """Return the hops between nodes, by their numbers; arrays of shapes that can be broadcast together."""
+        return np.zeros(np.broadcast_shapes(np.shape(nodes_a), np.shape(nodes_b)), dtype=np.intp)
+
+    def total_hops(self, nodes: Ints) -> int:
+        """Return the sum of hops over all unordered pairs of some nodes, which are given once each."""
+        return 0
+
+    def mean_hops(self, nodes: Ints) -> float:
+        """Return the mean of hops over all unordered pairs of some nodes, exactly; 0.0 for fewer than two."""
+        pairs = comb(len(nodes), 2)
+        return self.total_hops(nodes) / pairs if pairs else 0.0
+
+
+class RouterGrid(Topology):
+    """A torus, or a mesh, which has no links around its ends, of any dimension."""
+
+    def distance(self, nodes_a: Ints, nodes_b: Ints) -> Ints:
+        """Return the hops between nodes: the sum over dimensions of the shorter way."""
+        apart = np.abs(self.place[nodes_a] - self.place[nodes_b])
+        if self.kind == "torus":
+            apart = np.minimum(apart, np.array(self.shape, dtype=np.intp) - apart)
+        found: Ints = apart.sum(axis=-1, dtype=np.intp)
+        return found
+
+    def total_hops(self, nodes: Ints) -> int:
+        """Return the sum of hops over all unordered pairs: of each dimension, from how many nodes have a coordinate."""
+        along = _around_ring if self.kind == "torus" else _along_line
+        return sum(
+            along(np.bincount(coordinates[nodes], minlength=size))
+            for coordinates, size in zip(self._along, self.shape, strict=True)
+        )
+
+
+class NestedGroups(Topology):
+    """Groups within groups, as a fat tree's or a dragonfly's: only the smallest group that holds both nodes counts."""
+
+    @property
+    def hops(self) -> tuple[int, ...]:
+        """Hops between routers that first differ in each coordinate, the outermost first."""
+        return tuple(reversed(self.info.hops)) or tuple(range(2 * len(self.shape), 0, -2))
+
+    def distance(self, nodes_a: Ints, nodes_b: Ints) -> Ints:
+        """Return the hops between nodes: those of the outermost coordinate in which they differ."""
+        differ = self.place[nodes_a] != self.place[nodes_b]
+        first = np.where(differ.any(axis=-1), differ.argmax(axis=-1), len(self.shape))
+        return np.array([*self.hops, 0], dtype=np.intp)[first]
+
+    def total_hops(self, nodes: Ints) -> int:
+        """Return the sum of hops over all unordered pairs: of each level, from how many nodes its groups have."""
+        total, within = 0, comb(len(nodes), 2)
+        group = np.zeros(len(nodes), dtype=np.intp)
+        for coordinates, size, hops in zip(self._along, self.shape, self.hops, strict=True):
+            group = np.unique(group * size + coordinates[nodes], return_inverse=True)[1]
+            counts = np.bincount(group)
+            together = int((counts * (counts - 1)).sum()) // 2
+            total += (within - together) * hops
+            within = together
+        return total
+
+
+def _along_line(counts: Ints) -> int:
+    """Return the sum of distances over pairs on a line: each cut between neighbours is crossed by those around it."""
+    below = np.cumsum(counts)
+    return int((below * (below[-1] - below)).sum())
+
+
+def _around_ring(counts: Ints) -> int:
+    """Return the sum of distances over pairs on a ring.
+
+    On a ring of 2 m positions a distance is the number of cuts into two opposite halves, out of m, that separate the
+    two. A ring of odd size is one of twice the size, in twice the distances, whose odd positions are empty.
+    """
+    size = len(counts)
+    if size % 2:
+        doubled = np.zeros(2 * size, dtype=counts.dtype)
+        doubled[::2] = counts
+        counts = doubled
+    half = len(counts) // 2
+    below = np.concatenate(([0], np.cumsum(counts)))
+    inside = below[half:-1] - below[:half]
+    total = int((inside * (below[-1] - inside)).sum())
+    return total // 2 if size % 2 else total
+
+
+_KINDS: Final[dict[str, Callable[[TopologyInfo, int], Topology]]] = {
+    "torus": RouterGrid,
+    "mesh": RouterGrid,
+    "groups": NestedGroups,
+    "flat": Topology,
+}
+
+
+def topology_of(info: TopologyInfo | None, nodes: int) -> Topology:
+    """Return the network of so many nodes; None: a flat one. PlatformError as `Topology` raises it."""
+    if info is None:
+        info = TopologyInfo("flat")
+    return _KINDS[info.kind](info, nodes)
+
+
+def _places(info: TopologyInfo, nodes: int) -> Ints:
+    """Return each node's place."""
+    check_topology(info, nodes)
+    if not info.absent:
+        return np.arange(nodes, dtype=np.intp)
+    present = np.ones(prod(info.shape) * info.nodes_per_router, dtype=bool)
+    for low, high in NodeSet.parse(info.absent).intervals:
+        present[low : high + 1] = False
+    return np.flatnonzero(present)
