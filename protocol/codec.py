@@ -30,6 +30,7 @@ class _Envelope(msgspec.Struct):
     events: list[msgspec.Raw] = []
     wake: msgspec.Raw = msgspec.Raw(b"null")
     leaves: msgspec.Raw = msgspec.Raw(b"null")
+    keeps: msgspec.Raw = msgspec.Raw(b"[]")
 
 
 # Of one struct alone msgspec does not demand the `type` field; of a union it does.
@@ -108,13 +109,12 @@ def decode_reply(frame: bytes) -> Reply:
         try:
             frame.decode("utf-8")  # a frame in another encoding is no frame, wherever in it that shows
             envelope = _envelope.decode(frame)
-            whole = _reply.decode(
-                encoder.encode({name: getattr(envelope, name) for name in ("reply_to", "now", "wake", "leaves")})
-            )
+            others = ("reply_to", "now", "wake", "leaves", "keeps")
+            whole = _reply.decode(encoder.encode({name: getattr(envelope, name) for name in others}))
         except UNREADABLE as error:
             refuse_frame(frame, "a reply", error)
         events = [_one_decision(raw, index, whole.now) for index, raw in enumerate(envelope.events)]
-        return Reply(whole.reply_to, whole.now, events, whole.wake, whole.leaves)
+        return Reply(whole.reply_to, whole.now, events, whole.wake, whole.leaves, whole.keeps)
 
 
 def _one_decision(raw: msgspec.Raw, index: int, now: float) -> Decision:

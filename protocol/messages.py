@@ -77,7 +77,8 @@ class Reply(Struct, frozen=True, omit_defaults=True):
 
     ``now`` is when the scheduler is ready again, in simulated time. ``wake`` lists the event types that shall wake it
     next; without it, all of them do. Events left out are not lost: they come, in order, with the next notice. One that
-    ``leaves`` is the scheduler's last: the simulation ends, and none of its decisions is carried out.
+    ``leaves`` is the scheduler's last: the simulation ends, and none of its decisions is carried out. ``keeps`` is for
+    people: should the run stall, its message names what keeps units from the jobs that wait.
     """
 
     reply_to: Sequence
@@ -87,6 +88,7 @@ class Reply(Struct, frozen=True, omit_defaults=True):
         None
     )
     leaves: Annotated[LeaveReason, Meta(description="why the scheduler ends before the simulation does")] | None = None
+    keeps: Annotated[tuple[str, ...], Meta(description="what keeps units from the jobs that wait, in words")] = ()
 
 
 class ReplyFrame(Reply, frozen=True, omit_defaults=True):

@@ -110,6 +110,7 @@ class _Read(Struct, gc=False):
     now: Instant
     events: list[_Readable]
     leaves: LeaveReason | None = None
+    keeps: tuple[str, ...] = ()
 
 
 class _Envelope(Struct):
@@ -164,7 +165,7 @@ def decode_reply(frame: bytes, notice: Notice) -> Reply:
                     events.append(ExecuteJob(now, ExecuteJobData(data.job_id, data.alloc, data.why)))
                     continue
             events.append(_taken(decision, len(events), now))
-    return Reply(notice.seq, ready, events, None, read.leaves)
+    return Reply(notice.seq, ready, events, None, read.leaves, read.keeps)
 
 
 def _reply_by_decisions(frame: bytes, notice: Notice) -> Reply:

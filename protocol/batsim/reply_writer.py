@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import Raw, Struct
 
 from pipistrelle.protocol.base.errors import LocalProtocolError
 from pipistrelle.protocol.batsim.messages import (
@@ -34,12 +34,13 @@ from pipistrelle.protocol.frames import MAX_FRAME_BYTES, UNWRITABLE, encode_valu
 from pipistrelle.protocol.messages import Reply
 
 
-class _Written(Struct, gc=False):
+class _Written(Struct, gc=False, omit_defaults=True):
     """A reply as it stands on the wire."""
 
     now: float
     events: Sequence[Decision]
-    leaves: LeaveReason | UnsetType = UNSET
+    leaves: LeaveReason | None = None
+    keeps: tuple[str, ...] = ()
 
 
 def encode_reply(reply: Reply, *, why: bool = False) -> bytes:
@@ -47,8 +48,8 @@ def encode_reply(reply: Reply, *, why: bool = False) -> bytes:
 
     Batsim wants decisions by ascending time and none after the reply's own ``now``: they are put in that order, and
     ``now`` is raised to the last one's time. It takes no field that it does not know, so that names of calls stay
-    behind, and what is said of reasons, too, unless ``why`` says that the server is one that takes them. A native
-    REGISTER_JOB becomes a job with a delay profile of its own.
+    behind, and what is said of reasons and of units that are kept, too, unless ``why`` says that the server is one that
+    takes them. A native REGISTER_JOB becomes a job with a delay profile of its own.
 
     Raises
     ------
@@ -68,17 +69,18 @@ def encode_reply(reply: Reply, *, why: bool = False) -> bytes:
         return encoder.encode(_Written(now, [], reply.leaves))
     if reply.wake is not None:
         raise LocalProtocolError("the batsim dialect has no wake filter", where="$.wake", expected="none")
+    written = _Written(now, events, None, reply.keeps if why else ())
     try:
-        frame = encoder.encode(_Written(now, events)) if finite else _checked(now, events)
+        frame = encoder.encode(written) if finite else _checked(written)
     except UNWRITABLE:
-        frame = _checked(now, events)  # it says what is wrong
+        frame = _checked(written)  # it says what is wrong
     if len(frame) > MAX_FRAME_BYTES:
         too_long(frame, LocalProtocolError)
     return frame
 
 
-def _checked(now: float, events: Sequence[Decision]) -> bytes:
-    return encode_value(_Written(now, events), "a reply of the batsim dialect")
+def _checked(written: _Written) -> bytes:
+    return encode_value(written, "a reply of the batsim dialect")
 
 
 def _in_batsims_way(reply: Reply, why: bool) -> tuple[float, list[Decision]]:

@@ -88,11 +88,11 @@ class BatsimRuntime(Runtime):
         if view is None or self.ended is not None:
             return reply
         if begins:
-            return Reply(reply.reply_to, reply.now, self._beginning(notice))
+            return structs.replace(reply, events=self._beginning(notice))
         if view.decisions and not _SPECIAL.isdisjoint(map(type, view.decisions)):
-            reply = Reply(reply.reply_to, reply.now, self._translated(view))
+            reply = structs.replace(reply, events=self._translated(view))
         if self._registering and self._nothing_to_come(view):
-            reply = Reply(reply.reply_to, reply.now, [*reply.events, self._registration_finished(view.now)])
+            reply = structs.replace(reply, events=[*reply.events, self._registration_finished(view.now)])
         return reply
 
     def _begin_or_end(self, event: Event) -> None:

@@ -35,7 +35,7 @@ class Policy(Protocol):
     """Decides; write one of your own by deriving from nothing and having these.
 
     A policy that keeps units from jobs may have `reservations`, which returns for each of its reservations a text:
-    when a run stalls, they are named.
+    when a run stalls, its message names them.
     """
 
     @property

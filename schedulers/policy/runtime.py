@@ -3,7 +3,7 @@
 import traceback
 from collections.abc import Callable
 from math import inf
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Final, cast
 
 from msgspec import convert, to_builtins
 
@@ -36,6 +36,9 @@ from pipistrelle.schedulers.policy.interfaces import Policy
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.state import state_of
 from pipistrelle.schedulers.policy.view import View
+
+#: so many maintenances and reservations are named by a reply
+_NAMED: Final = 8
 
 
 class Runtime(Kept):
@@ -151,7 +154,8 @@ class Runtime(Kept):
         if view is None:
             raise RemoteProtocolError("the first notice is empty", expected="SIMULATION_BEGINS")
         self._decide(view)
-        return Reply(notice.seq, notice.now, view.decisions, view.wake if self._filter else None)
+        keeps = self._keeps(view) if view.waiting and not view.running else ()
+        return Reply(notice.seq, notice.now, view.decisions, view.wake if self._filter else None, keeps=keeps)
 
     def _decide(self, view: View) -> None:
         """Ask the policy; what is new to the view is not any more then."""
@@ -171,23 +175,24 @@ class Runtime(Kept):
             self._view = View(event.data, self._policy.order)
         elif isinstance(event, SimulationEnds):
             self.ended = event.data
-            if event.data.reason == "stalled" and self._view is not None:
-                self._say_what_is_kept(self._view)
         else:
             raise RemoteProtocolError(
                 "SIMULATION_BEGINS must be the first event, and only that", found=str(event.__struct_config__.tag)
             )
 
-    def _say_what_is_kept(self, view: View) -> None:
-        """Name what keeps units from the jobs that wait for ever: maintenance, and reservations of the policy's own."""
+    def _keeps(self, view: View) -> tuple[str, ...]:
+        """Name what keeps units from jobs that wait on an idle machine: maintenance, and the policy's reservations.
+
+        Should the run stall, the server's message names them.
+        """
         kept = [
-            f"'{window.id}' (units {window.units}, {span(window.begin, window.end)})"
+            f"maintenance '{window.id}' (units {window.units}, {span(window.begin, window.end)})"
             for window in view.windows
             if window.admits is None
         ]
         kept += getattr(self._policy, "reservations", tuple)()
-        if kept:
-            logger().warning("the run stalled while units were kept by {}", ", ".join(kept))
+        more = len(kept) - _NAMED
+        return (*kept[:_NAMED], f"{more} more") if more > 0 else tuple(kept)
 
     def _job_submitted(self, view: View, event: JobSubmitted) -> None:
         description = event.data.job

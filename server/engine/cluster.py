@@ -48,6 +48,8 @@ class Cluster:
         self.finished: set[str] = set()
         #: number of steps taken by any job so far; it tells whether anything happened in between.
         self.steps = 0
+        #: what the scheduler, by its last reply, keeps units for while jobs wait, in words
+        self.keeps: tuple[str, ...] = ()
 
     def watch(self, observers: Sequence[Observer]) -> None:
         """Tell these, too, after those that there are, of every step from now on."""
@@ -112,6 +114,7 @@ class Cluster:
             **{name: [job.as_plain() for job in jobs.values()] for name, jobs in queues.items()},
             "finished": sorted(self.finished),
             "steps": self.steps,
+            "keeps": list(self.keeps),
             "ledger": self.ledger.state(),
         }
 
@@ -123,6 +126,7 @@ class Cluster:
             jobs.update((job.id, job) for job in made)
         self.finished = set(state["finished"])
         self.steps = state["steps"]
+        self.keeps = tuple(state["keeps"])
         self.ledger.restore(state["ledger"])
 
     def check_invariants(self) -> None:

@@ -200,6 +200,7 @@ class Engine(Kept):
             )
         unfiltered = reply.wake is None or "wake_filter" not in clockwork.features
         clockwork.wake_on(None if unfiltered else tuple(reply.wake or ()))
+        self.cluster.keeps = reply.keeps
         now, busy_until = clockwork.now, reply.now
         for index, decision in enumerate(reply.events):
             if decision.timestamp <= now:

@@ -3,6 +3,7 @@
 from itertools import islice
 from typing import Final
 
+from pipistrelle.protocol.base.errors import printable
 from pipistrelle.protocol.base.state import Kept
 from pipistrelle.server.engine.cluster import Cluster
 from pipistrelle.server.errors import Stalled
@@ -10,6 +11,8 @@ from pipistrelle.server.errors import Stalled
 #: so many notices at one instant, or without any job moving on an idle machine, are a loop that will not end
 MAX_FRUITLESS: Final = 10_000
 _NAMED: Final = 3
+#: characters of what a scheduler says that it keeps units for
+_SHOWN: Final = 1000
 
 
 class StallDetector(Kept):
@@ -86,10 +89,13 @@ class StallDetector(Kept):
 
 
 def describe_waiting(cluster: Cluster) -> str:
-    """Return how many jobs wait and run, and the first of those that wait with their sizes."""
+    """Return how many jobs wait and run, the first of those that wait with their sizes, and what units are kept for."""
     names = [f"{job.id} ({job.size} units)" for job in islice(cluster.waiting.values(), _NAMED)]
     more = len(cluster.waiting) - len(names)
     text = f"{len(cluster.waiting)} waiting, {len(cluster.running)} running, {cluster.ledger.idle} units free"
     if names:
         text += f"; first {', '.join(names)}{f' and {more} more' if more > 0 else ''}"
+    if cluster.keeps:
+        kept = printable(", ".join(cluster.keeps))
+        text += f"; units are kept by {kept if len(kept) <= _SHOWN else f'{kept[:_SHOWN]}...'}"
     return text
