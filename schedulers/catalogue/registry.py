@@ -110,6 +110,20 @@ def make_policy(
     return policy
 
 
+def order_of(name: str, order: str | None = None) -> tuple[str, dict[str, Any]] | None:
+    """Return a preset's order, or what replaces it, and the options that the preset gives it; None for what is none.
+
+    Raises
+    ------
+    PolicyError
+        when the preset's file cannot be read.
+    """
+    preset = _preset(name)
+    if preset is None:
+        return None
+    return (preset.order, preset.order_options) if order is None else (order, {})
+
+
 def _options(own: Mapping[str, Any], given: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return a preset's options with others in their place; tables within are merged."""
     merged = dict(own)

@@ -1,4 +1,4 @@
-"""What a maui.cfg says of users, groups, accounts, classes, QOS and hosts, beside what a run really has of these."""
+"""What the maui.cfg of a run, or of its preset, says of credentials and hosts, beside what the run has of these."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,6 +6,7 @@ from typing import Final
 
 from pipistrelle.platforms.description import Platform
 from pipistrelle.platforms.topology.machine import Machine
+from pipistrelle.schedulers.catalogue.registry import order_of
 from pipistrelle.schedulers.maui.config.read import read_maui_config
 from pipistrelle.schedulers.maui.config.settings import DEFAULT, Credential, MauiSettings
 from pipistrelle.schedulers.maui.standing import StandingReservations
@@ -19,22 +20,32 @@ _NAMED: Final = 5
 
 
 def maui_remarks(spec: RunSpec, platform: Platform, workload: Workload) -> list[str]:
-    """Return what is to be said of the maui.cfg of a run, if it has one, before the run.
+    """Return what is to be said, before the run, of the maui.cfg that its scheduler reads, if it reads one.
+
+    Of one that a preset names the warnings are among that: nobody else reads it for them.
 
     Raises
     ------
     PipistrelleError
         when the file cannot be read, or the machine has not the hosts of a standing reservation.
     """
-    if spec.config is None or MAUI not in (spec.scheduler, spec.order):
+    name = spec.scheduler
+    if not isinstance(name, str) or spec.program is not None:
         return []
-    settings = read_maui_config(Path(spec.config), strict=spec.strict_config)[0]
-    whole = spec.scheduler == MAUI  # not its order of jobs alone
+    config, strict, ordered = spec.config, spec.strict_config, None if name == MAUI else order_of(name, spec.order)
+    if ordered is not None:
+        own = ordered[1] if config is None else {}
+        config, strict = own.get("config", config), own.get("strict-config", strict)
+    if config is None or MAUI not in (name, ordered and ordered[0]):
+        return []
+    settings, warnings = read_maui_config(Path(config), strict=strict)
+    said = [str(warning) for warning in warnings] if spec.config is None else []
+    whole = name == MAUI  # not its order of jobs alone
     if whole:
         StandingReservations(settings, Machine(platform.units, platform.info))
     present = {kind: set(label_column(workload, label) or ()) - {""} for kind, label in _LABELS.items()}
     present["QOS"] |= {found.default_qos for found in _each(settings) if found.default_qos is not None}
-    return [f"{spec.config}: {remark}" for remark in _remarks(settings, present, workload.name, whole=whole)]
+    return [*said, *(f"{config}: {remark}" for remark in _remarks(settings, present, workload.name, whole=whole))]
 
 
 def _each(settings: MauiSettings) -> Iterator[Credential]:

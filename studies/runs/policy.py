@@ -151,13 +151,17 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
     def _read_config(self, name: str, *, warn: bool) -> None:
         """Read the maui.cfg once, for its warnings; raise PolicyError if nobody else would."""
+        from pipistrelle.schedulers.catalogue.registry import order_of
         from pipistrelle.schedulers.policy.errors import PolicyError
 
         if self.config is None:
             raise PolicyError(f"{OPPOSITES['strict_config']} goes with --config FILE")
-        if MAUI not in (name, self.order):
+        ordered = None if name == MAUI else order_of(name, self.order)
+        if MAUI not in (name, ordered and ordered[0]):
             raise PolicyError(
-                f"'{printable(name)}' reads no maui.cfg", where="--config", expected="the scheduler or the order maui"
+                f"'{printable(name)}' reads no maui.cfg",
+                where="--config",
+                expected="the scheduler maui, or the order maui",
             )
         from pipistrelle.schedulers.maui.config.read import read_maui_config
 

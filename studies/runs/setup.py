@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from pipistrelle.platforms.description import Platform
 from pipistrelle.protocol.base.lengths import parse_seconds
 from pipistrelle.protocol.base.log import logger
+from pipistrelle.schedulers.catalogue.names import SUFFIX
 from pipistrelle.server.setup import Setup
 from pipistrelle.studies.inputs.named import (
     InputError,
@@ -89,7 +90,7 @@ def _load_setup(spec: RunSpec) -> Setup:
     setup = Setup.of(machine, trace, strict=spec.strict, batsim=batsim, reliability=happens)
     other_units = units_remark(trace, setup.platform, spec.units)
     remarks = [*([] if other_units is None else [other_units]), *setup.remarks]
-    if spec.config is not None:
+    if spec.config is not None or str(spec.scheduler).endswith(SUFFIX):
         from pipistrelle.studies.runs.maui import maui_remarks  # most runs start without it
 
         remarks += maui_remarks(spec, setup.platform, trace)

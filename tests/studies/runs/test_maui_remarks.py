@@ -35,7 +35,7 @@ def said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     jobs = with_labels(user=["ann", "bob", "ann", ""], queue=["fast"] * 4)
 
-    def remarks(text: str, platform: Platform | None = None, **more: str) -> list[str]:
+    def remarks(text: str, platform: Platform | None = None, **more: str | None) -> list[str]:
         Path("m.cfg").write_text(text, encoding="utf-8")
         spec = RunSpec(**({"scheduler": "maui", "config": "m.cfg"} | more))
         return maui_remarks(spec, platform or homogeneous(4, "m"), jobs)
@@ -71,6 +71,22 @@ def test_of_the_order_alone_no_limits_are_said(said) -> None:
 
     assert said(text, scheduler="easy", order="maui") == []
     assert said("", scheduler="easy") == []
+
+
+def test_the_file_of_a_preset_is_looked_at_too(said) -> None:
+    """With its warnings, which nobody else says; one that the command line names takes its place."""
+    Path("own.cfg").write_text("RMPOLLINTERVAL 30\nUSERCFG[eve] PRIORITY=3", encoding="utf-8")
+    Path("p.toml").write_text('order = "maui"\n[order-options]\nconfig = "own.cfg"', encoding="utf-8")
+    preset = {"scheduler": "p.toml", "config": None}
+
+    assert [remark.partition(": parameter RMPOLL")[0] for remark in said("", **preset)] == [
+        "own.cfg:1",
+        "own.cfg: no job of log has the user of USERCFG[eve]",
+    ]
+    assert said("", **(preset | {"order": "fcfs"})) == []
+    named = said("USERCFG[tom] PRIORITY=3", **(preset | {"config": "m.cfg"}))
+    assert named == ["m.cfg: no job of log has the user of USERCFG[tom]"]
+    assert PolicySpec(scheduler="p.toml", config="m.cfg").make_policy(warn=False).name == "p"
 
 
 def test_hosts_that_are_not_there_are_an_error_before_the_run(said) -> None:
