@@ -68,9 +68,9 @@ def print_explanation(explanation: Explanation, at: float | None, look: Look | N
     if explanation.priorities:
         _print_priorities(explanation.priorities, console)
     if explanation.holders:
-        _print_holders(explanation.holders, console)
+        _print_holders(explanation.holders, dates, console)
     if explanation.passed_by:
-        _print_passed_by(explanation.passed_by, console)
+        _print_passed_by(explanation.passed_by, dates, console)
     for one in _ends(explanation.meanwhile, _MOST_ROWS):
         what = {"failed": "failed", "maintenance": "went into maintenance", "repaired": "came back"}
         if one is None:
@@ -193,22 +193,23 @@ def _passed(explanation: Explanation) -> str:
     return f"It was itself started before {jobs} that came earlier: {named}{why}"
 
 
-def _print_holders(holders: Sequence[Holder], console: Console) -> None:
+def _print_holders(holders: Sequence[Holder], dates: Dates, console: Console) -> None:
     """Print who held units while the job lacked some."""
     columns: dict[str, Callable[[Holder], str]] = {
         "job": lambda one: one.job,
         "user": lambda one: one.user or "",
         "units": lambda one: f"{one.size:,}",
         "started, s": lambda one: f"{one.started:.10g}",
+        "date": lambda one: dates.at(one.started),
         "ended, s": lambda one: "" if one.ended is None else f"{one.ended:.10g}",
         "share": lambda one: f"{one.share:.1%}",
     }
-    _print_table("Who held the units", columns, holders[:_MOST_HOLDERS], console)
+    _print_table("Who held the units", columns, holders[:_MOST_HOLDERS], console, ("date",))
     if len(holders) > _MOST_HOLDERS:
         show(console, f"  ... {len(holders) - _MOST_HOLDERS:,} more (--json)")
 
 
-def _print_passed_by(passed_by: Sequence[Passing], console: Console) -> None:
+def _print_passed_by(passed_by: Sequence[Passing], dates: Dates, console: Console) -> None:
     """Print who passed the job, first those that may have delayed it."""
     columns: dict[str, Callable[[Passing], str]] = {
         "job": lambda one: one.job,
@@ -216,6 +217,7 @@ def _print_passed_by(passed_by: Sequence[Passing], console: Console) -> None:
         "walltime": lambda one: "none" if one.requested is None else duration(one.requested),
         "submitted, s": lambda one: f"{one.submitted:.10g}",
         "started, s": lambda one: f"{one.started:.10g}",
+        "date": lambda one: dates.at(one.started),
         "ended, s": lambda one: "" if one.ended is None else f"{one.ended:.10g}",
         "delay": lambda one: "maybe" if one.may_delay else "no",
         "why": lambda one: one.why,
@@ -224,7 +226,7 @@ def _print_passed_by(passed_by: Sequence[Passing], console: Console) -> None:
 
 
 #: what those that passed need not have on a narrow terminal
-_SPARE: Final = ("submitted, s", "walltime", "units")
+_SPARE: Final = ("submitted, s", "walltime", "ended, s", "units", "date")
 
 
 def _print_table(

@@ -144,6 +144,8 @@ def test_dates_stand_beside_seconds(ran):
     assert "submitted 1 s (2017-01-29 01:00), started 100 s (2017-01-29 01:01)" in out
     assert "  from, s              date         for    free  place  to start by, s  limited by\n" in out
     assert "        1  2017-01-29 01:00  1 min 39 s  0 to 1      1             100  fewer units free\n" in out
+    assert "  w0!1     1      3           0  2017-01-29 01:00       100  83.2%\n" in out
+    assert "           2  2017-01-29 01:00        62     no  backfilled before w0!2\n" in out
     assert "  at 1 s (2017-01-29 01:00): to start by 100 s (2017-01-29 01:01)\n" in out
     assert "At 70 s (2017-01-29 01:01), as the scheduler left it at 62 s (2017-01-29 01:01):\n" in moment
     assert "  w0!4      1             3  2017-01-29 01:00  2 min 27 s  fewer units free\n" in shares

@@ -15,6 +15,7 @@ from pipistrelle.traces.outages.log import Lives, OutageLog
 
 _NUMBER: Final = re.compile(r"[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?")
 _LATEST: Final = 1e18
+_RANGE: Final = re.compile("([0-9]{1,15})(?:-([0-9]{1,15}))?")
 
 
 def iso_time(text: str) -> float | None:
@@ -124,6 +125,39 @@ def natural(text: str) -> tuple[tuple[int, int, str], ...]:
         for part in re.split("([0-9]+)", text)
         if part
     )
+
+
+def names_of(text: str, most: int) -> list[str] | None:
+    """Return the names of a rule such as "n[001-016,20],login"; None if it is none, or of more than ``most`` names.
+
+    Where a name has several ranges the last goes fastest.
+    """
+    names: list[str] = []
+    for part in re.split(r",(?![^\[]*\])", text):
+        begun = [""]
+        for place, piece in enumerate(re.split(r"\[([^\[\]]*)\]", part)):
+            ends = _numbered(piece, most) if place % 2 else [piece]
+            if not ends or len(begun) * len(ends) + len(names) > most or ("[" in piece or "]" in piece):
+                return None
+            begun = [first + then for first in begun for then in ends]
+        if not begun[0].strip():
+            return None
+        names += [name.strip() for name in begun]
+    return names
+
+
+def _numbered(text: str, most: int) -> list[str]:
+    """Return the numbers of "001-016,20" with their zeros, nothing if that is not what it is, or more than ``most``."""
+    numbers: list[str] = []
+    for part in text.split(","):
+        found = _RANGE.fullmatch(part.strip())
+        if found is None:
+            return []
+        first, last = int(found[1]), int(found[2] or found[1])
+        if last < first or last - first >= most:
+            return []
+        numbers += [f"{number:0{len(found[1])}}" for number in range(first, last + 1)]
+    return numbers
 
 
 def clean_cause(text: str) -> str:

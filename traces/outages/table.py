@@ -11,7 +11,7 @@ from pipistrelle.protocol.units.text import NodeSetError
 from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.files import PathText, trace_name
 from pipistrelle.traces.outages.log import OutageLog
-from pipistrelle.traces.outages.rows import Row, assemble, iso_time, malformed, seconds
+from pipistrelle.traces.outages.rows import Row, assemble, iso_time, malformed, names_of, seconds
 
 COLUMNS: Final = ("node", "down", "up", "cause", "announced")
 #: what a run's own file of outages has beside them
@@ -24,8 +24,9 @@ _NEVER: Final = ("", "inf", "never")
 def parse_outage_csv(stream: io.BufferedReader, path: PathText) -> OutageLog:
     """Return the outages of a CSV file with a header; `path` serves for messages.
 
-    A node is a number, a set of numbers such as ``0-3 8``, which counts as an outage of each, or a name. Times are
-    seconds after time 0, or all of them dates such as ``2017-01-29 08:00``. An empty `up` is never.
+    A node is a number or a name; a set of numbers such as ``0-3 8``, or names by a rule, ``n[001-016],login``, count as
+    an outage of each. Times are seconds after time 0, or all of them dates such as ``2017-01-29 08:00``. An empty `up`
+    is never.
 
     Raises
     ------
@@ -160,9 +161,15 @@ class _Reader:
 def _nodes(cells: Cells) -> list[str]:
     text = cells["node"]
     if not text:
-        raise cells.fault("the row has no node", "a number, numbers as 0-3 8, or a name", "node")
+        raise cells.fault("the row has no node", "a number or a name, or several as 0-3 8 or n[001-016]", "node")
     if not text.isprintable():
         raise cells.fault("the node's name is not printable", "a number or a name", "node")
+    if "[" in text or "," in text:
+        names = names_of(text, _MOST_NODES)
+        if names is None:
+            expected = f"as n[001-016],login, each range from low to high, at most {_MOST_NODES:,} nodes"
+            raise cells.fault("the names of nodes cannot be read", expected, "node")
+        return names
     if not all(c.isdigit() or c in "- " for c in text):
         return [text]
     try:

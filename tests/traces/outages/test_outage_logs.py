@@ -94,6 +94,14 @@ def test_csv_with_dates_and_names(read):
     assert rows(log) == [("n10", 0, 3630, "failure"), ("n2", 1800, 3600, "failure")]
 
 
+def test_csv_with_names_by_a_rule(read):
+    """Each of its names has the outage; ranges keep their zeros, and several in one name have all combinations."""
+    log = read('node,down,up\nn[009-010],1,2\n"login, c[0-1]s[4,6-7]",3,4\n')
+
+    assert log.nodes == ("c0s4", "c0s6", "c0s7", "c1s4", "c1s6", "c1s7", "login", "n009", "n010")
+    assert [row[1:3] for row in rows(log)] == [(0, 1)] * 2 + [(2, 3)] * 7
+
+
 def test_lanl(read):
     """Nodes are SYSTEM/NUMBER, those without failures are known of, the watch lasts from production to the end."""
     log = read(LANL_HEAD + LANL_ROW + LANL_ROW.replace("1/6/2002 11:00", "1/6/2002 10:54").replace(",1,1,", ",3,2,"))
@@ -167,6 +175,12 @@ def test_batsim(read):
         ("node,down,up\n,1,2\n", "line 2: the row has no node"),
         ("node,down,up\n3-1,1,2\n", "line 2: the nodes cannot be read"),
         ("node,down,up\n0-99999999,1,2\n", "line 2: there are too many nodes"),
+        ("node,down,up\nn[4-1],1,2\n", "line 2: the names of nodes cannot be read: expected as n[001-016],login"),
+        ("node,down,up\nn[1-4,1,2\n", "line 2: the names of nodes cannot be read"),
+        ("node,down,up\nn1]-[4],1,2\n", "line 2: the names of nodes cannot be read"),
+        ("node,down,up\nn[0-99999999],1,2\n", "line 2: the names of nodes cannot be read"),
+        ("node,down,up\nc[0-9999]s[0-9999],1,2\n", "line 2: the names of nodes cannot be read"),
+        ('node,down,up\n"n1,",1,2\n', "line 2: the names of nodes cannot be read"),
         ("node,down,up,announced\n1,1,2,1.5\n", "line 2: the outage is announced after it begins"),
         ("node,down,up,cuase\n", "line 1: there is no column 'cuase'. Did you mean 'cause'?"),
         ("node,down,cause\n", "line 1: the column 'up' is missing"),
