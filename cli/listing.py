@@ -34,11 +34,18 @@ def _failures() -> Iterable[tuple[str, str]]:
     return [(name, catalogue.describe(name)) for name in catalogue.names()]
 
 
+def _classes() -> Iterable[tuple[str, str]]:
+    from pipistrelle.studies.workloads import classes
+
+    return [(name, classes.describe(name)) for name in classes.names()]
+
+
 _KINDS: dict[str, Callable[[], Iterable[tuple[str, str]]]] = {
     "schedulers": _schedulers,
     "platforms": _platforms,
     "workloads": _workloads,
     "failures": _failures,
+    "classes": _classes,
 }
 
 
@@ -53,7 +60,7 @@ def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
     metavar=f"{{{'|'.join(_KINDS)}}}",
 )
 def command(kind: str) -> None:
-    """List the schedulers, platforms, workloads or failure models that can be named."""
+    """List the schedulers, platforms, workloads, failure models or classes of jobs that can be named."""
     if kind not in _KINDS:
         raise click.UsageError(f"there is no list of '{kind}'. {did_you_mean(kind, list(_KINDS))}")
     print_facts(list(_KINDS[kind]()))

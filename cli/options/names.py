@@ -17,6 +17,7 @@ _LIBRARIES: Final = {
     "scheduler": ("pipistrelle.schedulers", ".toml"),
     "workload": ("pipistrelle.traces", ".swf.gz"),
     "failures": ("pipistrelle.platforms.failures", ".toml"),
+    "classes": ("pipistrelle.studies.workloads", ".toml"),
 }
 KINDS: Final = tuple(_LIBRARIES)
 Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]

@@ -105,10 +105,10 @@ class FailureSpec:
         return Source(model, nodes, domains)
 
 
-def parse_durations(text: str, where: str = "--repair") -> Durations:
+def parse_durations(text: str, where: str = "--repair", what: str = "repair time") -> Durations:
     """Return the distribution that a text such as ``5d`` or ``lognormal,median=1h,sigma=1.2`` names.
 
-    `where` is what the text is called in messages.
+    `where` is what the text is called in messages, `what` that which it is about.
 
     Raises
     ------
@@ -117,8 +117,8 @@ def parse_durations(text: str, where: str = "--repair") -> Durations:
     """
     try:
         if QUANTITY.fullmatch(text.strip()):
-            return Fixed(parse_seconds(text, "repair time"))
-        name, parameters = _split(text, list(_PARAMETERS), "repair time")
+            return Fixed(parse_seconds(text, what))
+        name, parameters = _split(text, list(_PARAMETERS), what)
         _check_keys(parameters, [*_PARAMETERS[name], "mttr"], name)
         return _distribution(name, parameters, "mttr")
     except PipistrelleError as error:
