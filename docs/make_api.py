@@ -43,6 +43,8 @@ SECTIONS: dict[str, tuple[str, dict[str, list[str]]]] = {
             "pipistrelle.platforms.describe": ["describe"],
             "pipistrelle.platforms.topology.machine": ["Machine"],
             "pipistrelle.platforms.topology.nodes": ["NodeTable", "numbers_by_name"],
+            "pipistrelle.platforms.node_rows": ["NodeRow", "with_node_rows"],
+            "pipistrelle.studies.inputs.node_table": ["load_node_rows"],
             "pipistrelle.platforms.topology.numbering": ["NodeUnits"],
             "pipistrelle.platforms.topology.topology": ["Topology"],
             "pipistrelle.platforms.topology.orders": ["node_order"],

@@ -1,7 +1,11 @@
 """What there is to say of a machine, for people."""
 
+import numpy as np
+
 from pipistrelle.platforms.description import Platform
 from pipistrelle.platforms.simgrid.platform_file import SimGridPlatform
+from pipistrelle.platforms.topology.nodes import NodeTable
+from pipistrelle.protocol.units.nodesets import NodeSet
 
 
 def describe(platform: Platform) -> list[tuple[str, str]]:
@@ -15,6 +19,7 @@ def describe(platform: Platform) -> list[tuple[str, str]]:
         ("nodes", f"{platform.nodes:,}"),
         ("schedulable units", " + ".join(_counted(count, unit) for unit, count in kinds.items())),
     ]
+    facts += [*_topology(platform), *_groups(platform)]
     for pool, group in zip(platform.pools, platform.info.pools, strict=True):
         text = _counted(pool.nodes, "node")
         if pool.unit != "node":
@@ -29,6 +34,36 @@ def describe(platform: Platform) -> list[tuple[str, str]]:
         text += "".join(f", {key} = {_plain(value)}" for key, value in pool.properties.items())
         facts.append((f"pool {pool.name}", text))
     return facts
+
+
+def _topology(platform: Platform) -> list[tuple[str, str]]:
+    info = platform.info.topology
+    if info is None:
+        return []
+    text = f"{info.kind} of {' x '.join(map(str, info.shape))}" if info.shape else info.kind
+    text += f", {info.nodes_per_router} nodes a router" if info.nodes_per_router > 1 else ""
+    absent = NodeSet.parse(info.absent)
+    text += f", {len(absent):,} places without a node" if absent else ""
+    text += f", names {info.names}" if info.names else ""
+    return [("topology", text)]
+
+
+def _groups(platform: Platform) -> list[tuple[str, str]]:
+    """Return what groups make of the table: how many nodes each class has, and the extremes of MTTF and age."""
+    if not platform.groups:
+        return []
+    nodes = NodeTable.of(platform.info)
+    counts = np.bincount(nodes.node_class, minlength=len(nodes.classes)).tolist()
+    said = [
+        f"class {name or 'not known'}: {_counted(count, 'node')}"
+        for name, count in zip(nodes.classes, counts, strict=True)
+        if count and len(counts) > 1
+    ]
+    for what, column in (("MTTF", nodes.mttf), ("age", nodes.age)):
+        known = column[~np.isnan(column)] / 3600
+        if known.size:
+            said.append(f"{what} of {_counted(known.size, 'node')}: {known.min():g} to {known.max():g} h")
+    return [("nodes by group", "; ".join(said))]
 
 
 def describe_simgrid(machine: SimGridPlatform) -> list[tuple[str, str]]:

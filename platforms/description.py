@@ -15,11 +15,11 @@ from msgspec import UNSET, UnsetType
 
 from pipistrelle.platforms.classes import JobClass, check_classes, check_overheads
 from pipistrelle.platforms.errors import PlatformError
-from pipistrelle.platforms.topology.node_names import NodeNames
-from pipistrelle.platforms.topology.rule import TopologyRule, check_topology
+from pipistrelle.platforms.topology.node_names import NodeNames, names_in_order, numbers_called
+from pipistrelle.platforms.topology.rule import TopologyRule, check_topology, place_names
 from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, shown
 from pipistrelle.protocol.base.lengths import parse_seconds
-from pipistrelle.protocol.events import ClassInfo, PlatformInfo, PoolInfo
+from pipistrelle.protocol.events import ClassInfo, NodeGroupInfo, PlatformInfo, PoolInfo
 from pipistrelle.protocol.fields import LONGEST
 from pipistrelle.protocol.units.nodesets import NodeSet
 
@@ -84,6 +84,26 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         return self.nodes * self.units_per_node
 
 
+class NodeGroup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Nodes that differ from others of their pools: what is said here replaces what was said before, key by key.
+
+    A group alone is not checked; the `Platform` it is put into checks it.
+
+    Parameters
+    ----------
+    nodes
+        which ones: numbers, as "0-3 8", or names by a rule, as "n[001-003],n008".
+    node_class, mttf, age, properties
+        as those of a pool.
+    """
+
+    nodes: str
+    node_class: str | UnsetType = UNSET
+    mttf: float | str | UnsetType = UNSET
+    age: float | str | UnsetType = UNSET
+    properties: dict[str, Property] = {}
+
+
 class Failing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How nodes of the machine fail, as text; docs/outages.md has its grammar.
 
@@ -118,6 +138,8 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         what the jobs of its queues may have.
     topology
         where its nodes are; without it all hang on one switch.
+    groups
+        nodes that differ from others of their pools; a later group replaces what an earlier one says.
 
     Raises
     ------
@@ -133,6 +155,7 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     failures: tuple[Failing, ...] = ()
     classes: tuple[JobClass, ...] = ()
     topology: TopologyRule | UnsetType = UNSET
+    groups: tuple[NodeGroup, ...] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         if not self.name.strip() or len(self.name) > _LONGEST_TITLE or not self.name.isprintable():
@@ -169,12 +192,16 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             )
         if self.topology is not UNSET:
             check_topology(self.topology.told, self.nodes)
+        for index, group in enumerate(self.groups or ()):
+            check_node_facts(group, f"groups[{index}]")
+        if self.groups is not UNSET:
+            _ = self._told_groups
 
     def scaled(self, factor: float) -> "Platform":
         """Return a machine like this one, with so many times the nodes in each pool, rounded, at least one.
 
-        Its nodes have neither names nor places; limits of classes, and all that is said of a node or of the whole
-        machine, stay. ``factor`` is above 0.
+        Its nodes have neither names nor places, and none differ from others of their pools; limits of classes, and all
+        that is said of a pool's node or of the whole machine, stay. ``factor`` is above 0.
 
         Raises
         ------
@@ -185,7 +212,8 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             msgspec.structs.replace(pool, nodes=max(1, math.floor(pool.nodes * factor + 0.5)), names=UNSET)
             for pool in self.pools
         )
-        return msgspec.structs.replace(self, name=f"{self.name} x {factor:g}", pools=pools, topology=UNSET)
+        name = f"{self.name} x {factor:g}"
+        return msgspec.structs.replace(self, name=name, pools=pools, topology=UNSET, groups=UNSET)
 
     @cached_property
     def nodes(self) -> int:
@@ -202,7 +230,7 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         """The machine as schedulers are told of it: by reference to ranges of numbers, whatever its size."""
         classes = tuple(self._class(one) for one in self.classes)
         topology = None if self.topology is UNSET else self.topology.told
-        return PlatformInfo(self.name, self._told_pools, classes, topology)
+        return PlatformInfo(self.name, self._told_pools, classes, topology, self._told_groups)
 
     @cached_property
     def _told_pools(self) -> tuple[PoolInfo, ...]:
@@ -217,6 +245,39 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             node += pool.nodes
             unit += pool.units
         return tuple(told)
+
+    @cached_property
+    def _told_groups(self) -> tuple[NodeGroupInfo, ...]:
+        told = []
+        for index, group in enumerate(self.groups or ()):
+            known = {key: value for key, value in msgspec.structs.asdict(group).items() if value is not UNSET}
+            known["nodes"] = str(self._named_nodes(group.nodes, f"groups[{index}].nodes"))
+            known |= {key: _seconds(known[key]) for key in ("mttf", "age") if key in known}
+            told.append(NodeGroupInfo(**known))
+        return tuple(told)
+
+    def _named_nodes(self, text: str, where: str) -> NodeSet:
+        """Return nodes by their numbers or names."""
+        if any(character.isalpha() for character in text):
+            return numbers_called(text, self._node_numbers, where)
+        try:
+            nodes = NodeSet.parse(" ".join(text.split()))
+        except PipistrelleError as error:
+            raise error.at(where, PlatformError) from None
+        if not nodes or nodes.last >= self.nodes:
+            raise PlatformError(
+                "a group has nodes that there are not",
+                where=where,
+                expected=f"nodes from 0 to {self.nodes - 1}",
+                found=shown(text),
+            )
+        return nodes
+
+    @cached_property
+    def _node_numbers(self) -> dict[str, int]:
+        places = () if self.topology is UNSET else place_names(self.topology.told)
+        pools = [(pool.name, pool.names or "", pool.nodes) for pool in self.pools]
+        return {name: number for number, name in enumerate(names_in_order(pools, places))}
 
     def _class(self, one: JobClass) -> ClassInfo:
         units = NodeSet.EMPTY
@@ -273,12 +334,17 @@ def _check_pool(pool: Pool, where: str) -> None:
             found="'node'",
             hint="Name the unit, or leave units_per_node out to hand out whole nodes.",
         )
-    if pool.node_class is not UNSET:
-        _check_name(pool.node_class, "a class's name", f"{where}.node_class")
-    for field, time, least in (("mttf", pool.mttf, "above 0"), ("age", pool.age, "0 or more")):
+    check_node_facts(pool, where)
+
+
+def check_node_facts(facts: Pool | NodeGroup, where: str) -> None:
+    """Check what is said of nodes, of a pool or of others; PlatformError, about a key under `where`."""
+    if facts.node_class is not UNSET:
+        _check_name(facts.node_class, "a class's name", f"{where}.node_class")
+    for field, time, least in (("mttf", facts.mttf, "above 0"), ("age", facts.age, "0 or more")):
         if time is not UNSET:
             _check_time(time, least, f"{where}.{field}")
-    for key, value in pool.properties.items():
+    for key, value in facts.properties.items():
         _check_name(key, "a property's name", f"{where}.properties")
         if isinstance(value, float) and not math.isfinite(value):
             what, rule = "a property is not finite", "text, a finite number, true or false"

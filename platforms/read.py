@@ -1,19 +1,24 @@
 """The text form of a machine: TOML in, TOML out. Files are the caller's business."""
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import msgspec
 
-from pipistrelle.platforms.description import Platform
+from pipistrelle.platforms.description import Platform, Property
 from pipistrelle.platforms.errors import PlatformError
+from pipistrelle.platforms.node_rows import NodeRow, with_node_rows
 from pipistrelle.platforms.topology.rule import TopologyRule
+from pipistrelle.protocol.base.errors import shown
 from pipistrelle.protocol.base.shapes import misfit
 from pipistrelle.protocol.base.toml import read_toml, toml_value
 
+#: reads a table of nodes, by what the platform's file says of it
+ReadTable = Callable[[str], Sequence[NodeRow]]
 _MANUAL: Final = "'pipistrelle help platforms' lists every key."
 
 
-def parse_platform(text: str, where: str) -> Platform:
+def parse_platform(text: str, where: str, read_table: ReadTable | None = None) -> Platform:
     """Return the machine that the TOML `text` describes.
 
     Parameters
@@ -22,6 +27,8 @@ def parse_platform(text: str, where: str) -> Platform:
         the whole file; docs/platforms.md has the format.
     where
         what the text is called in messages, usually the file's name.
+    read_table
+        reads the table of nodes that the key ``node_table`` names; None: nobody can.
 
     Raises
     ------
@@ -30,8 +37,17 @@ def parse_platform(text: str, where: str) -> Platform:
         key, a value of the wrong type or out of range, or describes no valid machine (with the value's path).
     """
     raw = read_toml(text, where, PlatformError, manual=_MANUAL, hint="Text needs quotes; a pool begins with [[pools]].")
+    named = raw.pop("node_table", None)
+    if named is not None and (read_table is None or not isinstance(named, str)):
+        raise PlatformError(
+            "a table of nodes cannot be read here" if read_table is None else "a value of the wrong type",
+            where=f"{where}: node_table",
+            expected="text in quotes: the name of a file",
+            found=shown(named),
+        )
     try:
-        return msgspec.convert(raw, Platform)
+        platform = msgspec.convert(raw, Platform)
+        return platform if named is None or read_table is None else with_node_rows(platform, read_table(named))
     except PlatformError as error:
         raise error.at(f"{where}: {error.where}", PlatformError) from None
     except msgspec.ValidationError as error:
@@ -54,9 +70,12 @@ def to_toml(platform: Platform) -> str:
         lines += [f"{key} = {toml_value(time)}" for key in ("prologue", "epilogue") if (time := getattr(pool, key))]
         told = ((key, getattr(pool, key)) for key in ("names", "node_class", "mttf", "age"))
         lines += [f"{key} = {toml_value(value)}" for key, value in told if value is not msgspec.UNSET]
-        if pool.properties:
-            lines += ["", "[pools.properties]"]
-            lines += [f"{toml_value(key)} = {toml_value(value)}" for key, value in pool.properties.items()]
+        lines += _properties("pools", pool.properties)
+    for group in platform.groups or ():
+        told = ((key, getattr(group, key)) for key in ("nodes", "node_class", "mttf", "age"))
+        lines += ["", "[[groups]]"]
+        lines += [f"{key} = {toml_value(value)}" for key, value in told if value is not msgspec.UNSET]
+        lines += _properties("groups", group.properties)
     if platform.topology is not msgspec.UNSET:
         rule = msgspec.structs.asdict(platform.topology)
         default = msgspec.structs.asdict(TopologyRule(platform.topology.kind))
@@ -73,3 +92,9 @@ def to_toml(platform: Platform) -> str:
             if value != default:
                 lines.append(f"{key} = {toml_value(value)}")
     return "\n".join(lines) + "\n"
+
+
+def _properties(owner: str, properties: Mapping[str, Property]) -> list[str]:
+    if not properties:
+        return []
+    return ["", f"[{owner}.properties]", *(f"{toml_value(key)} = {toml_value(one)}" for key, one in properties.items())]

@@ -78,6 +78,18 @@ class PoolInfo(Struct, frozen=True, omit_defaults=True):
     age: Seconds | None = None
 
 
+class NodeGroupInfo(Struct, frozen=True, omit_defaults=True):
+    """What is known of some nodes: it replaces what their pools say, as a later group replaces an earlier one."""
+
+    nodes: NodeNumbers
+    node_class: Annotated[str, Meta(description="the class of these nodes; empty: as before")] = ""
+    mttf: PositiveSeconds | None = None
+    age: Seconds | None = None
+    properties: Annotated[
+        dict[str, str | int | float | bool], Meta(description="what else is known of these nodes, by name")
+    ] = field(default_factory=dict)
+
+
 class ClassInfo(Struct, frozen=True, omit_defaults=True):
     """What a machine grants to the jobs of one queue; the server does not enforce it, the scheduler does.
 
@@ -146,6 +158,7 @@ class PlatformInfo(Struct, frozen=True, omit_defaults=True):
     pools: Annotated[tuple[PoolInfo, ...], Meta(description="its pools, by ascending unit numbers")]
     classes: Annotated[tuple[ClassInfo, ...], Meta(description="its queues whose jobs have limits")] = ()
     topology: TopologyInfo | None = None
+    groups: Annotated[tuple[NodeGroupInfo, ...], Meta(description="nodes that differ from others of their pools")] = ()
 
 
 class SimulationBeginsData(Struct, frozen=True, omit_defaults=True):

@@ -69,6 +69,11 @@ _STRICT: Final = {
     "strict": "End the run, with exit code 3, at the first illegal decision; refuse a log with records that cannot be "
     "read."
 }
+_MACHINE: Final = {
+    "scale_platform": "FACTOR\tMultiply the nodes of each pool, as by 120% or 0.5.",
+    "node_table": "FILE[,at=DATE]\tWhat is known of each node: class, age, MTTF, properties, in CSV or TOML; or lives "
+    "of GPUs, at a date.",
+}
 _QUEUE: Final = {"queue_lengths": "Write out_queue.csv, too: the queue's length over time."}
 _DIALECT: Final = {
     "dialect": "Which protocol to speak: ours, or that of Batsim 3 and 4, where it is the scheduler that listens."
@@ -106,7 +111,7 @@ simulation_options: Final = together(
             help="Machine: a bundled one ('list platforms') or a TOML file, SimGrid's XML or Maui's resource trace; "
             "default: a bundled workload's own, else as its header says.",
         ),
-        added(options_of(RunSpec, {"scale_platform": "FACTOR\tMultiply the nodes of each pool, as by 120% or 0.5."})),
+        added(options_of(RunSpec, _MACHINE)),
     ),
     in_section(SCHEDULER, added(options_of(RunSpec, _STRICT))),
     in_section(

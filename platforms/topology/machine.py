@@ -23,10 +23,9 @@ class Machine:
     def __init__(self, units: int, platform: PlatformInfo | None = None) -> None:
         self.units = units
         everything = str(self.all_units)
-        self._pools = () if platform is None else platform.pools
-        self._topology = None if platform is None else platform.topology
-        if not self._pools:
-            self._pools = (PoolInfo("all", everything, everything),)
+        if platform is None or not platform.pools:
+            platform = PlatformInfo("", (PoolInfo("all", everything, everything),))
+        self._platform = platform
 
     @property
     def named(self) -> bool:
@@ -41,12 +40,12 @@ class Machine:
     @cached_property
     def numbering(self) -> NodeUnits:
         """Which units belong to which nodes."""
-        return NodeUnits.told(self._pools)
+        return NodeUnits.told(self._platform.pools)
 
     @cached_property
     def nodes(self) -> NodeTable:
         """The table of nodes."""
-        return NodeTable(self._pools, self._topology)
+        return NodeTable.of(self._platform)
 
     @property
     def topology(self) -> Topology:

@@ -5,7 +5,7 @@ c1s0 to c1s7.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, product
 from math import prod
 from typing import Final, NamedTuple
@@ -13,7 +13,8 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from pipistrelle.platforms.errors import PlatformError
-from pipistrelle.protocol.base.errors import shown
+from pipistrelle.protocol.base.errors import did_you_mean, shown
+from pipistrelle.protocol.units.nodesets import NodeSet
 
 _RANGE: Final = r"\[([0-9]{1,9})-([0-9]{1,9})\]"
 _RULE: Final = re.compile(rf"[A-Za-z0-9._-]*(?:{_RANGE}[A-Za-z0-9._-]*)+")
@@ -124,3 +125,42 @@ class NodeNames(Struct, frozen=True):
     def __iter__(self) -> Iterator[str]:
         """Iterate over the names, in the order of the nodes."""
         return chain.from_iterable(run.names for run in self.runs)
+
+
+def names_in_order(pools: Iterable[tuple[str, str, int]], places: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of a machine's nodes: by their pools' rules, or those of their places, or else their numbers.
+
+    Parameters
+    ----------
+    pools
+        of each pool its name, the rule, which is empty if there is none, and how many nodes it has.
+    places
+        the names of the nodes' places; empty if they have none.
+
+    Raises
+    ------
+    PlatformError
+        if a rule is wrong, or its names are not as many as the pool's nodes.
+    """
+    found: list[str] = []
+    for pool, rule, count in pools:
+        first, after = len(found), len(found) + count
+        if rule:
+            found += NodeNames.parse(rule, count, f"pool {pool}")
+        else:
+            found += places[first:after] or map(str, range(first, after))
+    return tuple(found)
+
+
+def numbers_called(text: str, numbers: Mapping[str, int], where: str, what: str = "node") -> NodeSet:
+    """Return what has the names that a text lists, by rules; PlatformError, about `where`, if there is no such."""
+    names = NodeNames.read("".join(text.split()))
+    if names is None:
+        raise PlatformError(f"names of {what}s are not valid", where=where, found=shown(text))
+    found = []
+    for name in names:
+        if name not in numbers:
+            hint = did_you_mean(name, list(numbers))
+            raise PlatformError(f"there is no {what} {shown(name)}", where=where, hint=hint)
+        found.append(numbers[name])
+    return NodeSet.of(found)

@@ -7,13 +7,17 @@ from math import nan
 import numpy as np
 from numpy.typing import NDArray
 
-from pipistrelle.platforms.description import Platform
+from pipistrelle.platforms.description import Platform, Property
 from pipistrelle.platforms.errors import PlatformError
-from pipistrelle.platforms.topology.node_names import NodeNames
+from pipistrelle.platforms.topology.node_names import names_in_order
 from pipistrelle.platforms.topology.numbering import NodeUnits
 from pipistrelle.platforms.topology.topology import Topology, topology_of
-from pipistrelle.protocol.base.errors import did_you_mean, shown
-from pipistrelle.protocol.events import PoolInfo, TopologyInfo
+from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, shown
+from pipistrelle.protocol.events import NodeGroupInfo, PlatformInfo, PoolInfo, TopologyInfo
+from pipistrelle.protocol.units.nodesets import NodeSet
+
+#: classes whose nodes are the stable ones, whatever else is known of them
+_STABLE_CLASSES = ("stable", "new")
 
 
 class NodeTable:
@@ -21,44 +25,63 @@ class NodeTable:
 
     Parameters
     ----------
-    pools, topology
+    pools, topology, groups
         of the machine, as the server tells of them; topology None: a flat one.
 
     Raises
     ------
     PlatformError
-        if a pool's nodes and units do not go together, its names are not as many as its nodes, or the topology does not
-        match the nodes.
+        if a pool's nodes and units do not go together, its names are not as many as its nodes, the topology does not
+        match the nodes, or a group has nodes that there are not.
     """
 
-    def __init__(self, pools: Sequence[PoolInfo], topology: TopologyInfo | None = None) -> None:
+    def __init__(
+        self,
+        pools: Sequence[PoolInfo],
+        topology: TopologyInfo | None = None,
+        groups: Sequence[NodeGroupInfo] = (),
+    ) -> None:
         self._pools = pools
-        counts = np.array([count for _, count, _, _ in NodeUnits.told(pools).pools], dtype=np.intp)
+        numbers = NodeUnits.told(pools).pools
+        ranges = [NodeSet.interval(first, first + count - 1) for first, count, _, _ in numbers]
+        counts = np.array([count for _, count, _, _ in numbers], dtype=np.intp)
+        total = int(counts.sum())
         #: names of the pools
         self.pools: tuple[str, ...] = tuple(pool.name for pool in pools)
         #: each node's pool, as its place in ``pools``, shape (nodes,)
         self.pool: NDArray[np.intp] = np.repeat(np.arange(len(pools), dtype=np.intp), counts)
+        #: pools and groups in the order in which they replace what is said before, each with its nodes
+        self._said: list[tuple[NodeSet, PoolInfo | NodeGroupInfo]] = list(zip(ranges, pools, strict=True))
+        self._said += [(_nodes_of(group, total), group) for group in groups]
         #: names of the classes of nodes, the first of them empty: of nodes without a class
-        self.classes: tuple[str, ...] = tuple(dict.fromkeys(["", *(pool.node_class for pool in pools)]))
-        of_pool = np.array([self.classes.index(pool.node_class) for pool in pools], dtype=np.intp)
+        self.classes: tuple[str, ...] = tuple(dict.fromkeys(["", *(said.node_class for _, said in self._said)]))
         #: each node's class, as its place in ``classes``, shape (nodes,)
-        self.node_class: NDArray[np.intp] = np.repeat(of_pool, counts)
+        self.node_class: NDArray[np.intp] = np.zeros(total, dtype=np.intp)
         #: how long (s) each node had been in service at time 0, NaN if nobody knows, shape (nodes,)
-        self.age: NDArray[np.float64] = self._column([pool.age for pool in pools], counts)
+        self.age: NDArray[np.float64] = np.full(total, nan)
         #: mean time to failure (s) of each node, NaN if nobody knows, shape (nodes,)
-        self.mttf: NDArray[np.float64] = self._column([pool.mttf for pool in pools], counts)
+        self.mttf: NDArray[np.float64] = np.full(total, nan)
+        for nodes, said in self._said:
+            for low, high in nodes.intervals:
+                rows = slice(low, high + 1)
+                if said.node_class:
+                    self.node_class[rows] = self.classes.index(said.node_class)
+                if said.age is not None:
+                    self.age[rows] = said.age
+                if said.mttf is not None:
+                    self.mttf[rows] = said.mttf
         #: where they are
-        self.topology: Topology = topology_of(topology, len(self.pool))
+        self.topology: Topology = topology_of(topology, total)
+
+    @classmethod
+    def of(cls, platform: PlatformInfo) -> "NodeTable":
+        """Return that of a machine as the server tells of it."""
+        return cls(platform.pools, platform.topology, platform.groups)
 
     @property
     def place(self) -> NDArray[np.intp]:
         """Coordinates of each node's router, shape (nodes, dimensions): of a flat topology, the nodes in a row."""
         return self.topology.place
-
-    @staticmethod
-    def _column(values: list[float | None], counts: NDArray[np.intp]) -> NDArray[np.float64]:
-        known = np.array([nan if value is None else value for value in values], dtype=np.float64)
-        return np.repeat(known, counts)
 
     def __len__(self) -> int:
         return len(self.pool)
@@ -71,16 +94,9 @@ class NodeTable:
     @cached_property
     def names(self) -> tuple[str, ...]:
         """Each node's name: by its pool's rule, or that of its place, or its number where there is none."""
-        found: list[str] = []
-        places = self.topology.names
-        for pool, count in zip(self._pools, np.bincount(self.pool, minlength=len(self.pools)).tolist(), strict=True):
-            if pool.names:
-                found += NodeNames.parse(pool.names, count, f"pool {pool.name}")
-            elif places:
-                found += places[len(found) : len(found) + count]
-            else:
-                found += map(str, range(len(found), len(found) + count))
-        return tuple(found)
+        counts = np.bincount(self.pool, minlength=len(self.pools)).tolist()
+        pools = [(pool.name, pool.names, count) for pool, count in zip(self._pools, counts, strict=True)]
+        return names_in_order(pools, self.topology.names)
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
@@ -95,8 +111,51 @@ class NodeTable:
             )
         return number
 
+    def with_property(self, key: str) -> dict[Property, NodeSet]:
+        """Return the nodes that have a property, by its value; nodes without it are in none."""
+        found: dict[Property, NodeSet] = {}
+        for nodes, said in self._said:
+            if key in said.properties:
+                found = {value: others - nodes for value, others in found.items()}
+                value = said.properties[key]
+                found[value] = found.get(value, NodeSet.EMPTY) | nodes
+        return {value: nodes for value, nodes in found.items() if nodes}
+
+    @cached_property
+    def stable(self) -> NDArray[np.bool_] | None:
+        """Which nodes are the stable ones, shape (nodes,); None if nothing tells it.
+
+        They are those of the class ``stable`` or ``new``. Where there is none, they are those that fail less often than
+        the mean of all that one knows: whose rate, 1 / MTTF, is below the mean rate. Where no MTTF is known they are
+        those that are younger than the mean. Nodes of which one knows nothing are not stable.
+        """
+        named = [number for number, name in enumerate(self.classes) if name in _STABLE_CLASSES]
+        if named:
+            return np.isin(self.node_class, named)
+        for badness in (1.0 / self.mttf, self.age):
+            known = ~np.isnan(badness)
+            if known.any():
+                found: NDArray[np.bool_] = known & (badness < badness[known].mean())
+                return found
+        return None
+
+
+def _nodes_of(group: NodeGroupInfo, nodes: int) -> NodeSet:
+    try:
+        found = NodeSet.parse(group.nodes)
+    except PipistrelleError as error:
+        raise error.at("groups", PlatformError) from None
+    if found and found.last >= nodes:
+        raise PlatformError(
+            "a group has nodes that there are not",
+            where="groups",
+            expected=f"nodes from 0 to {nodes - 1}",
+            found=shown(group.nodes),
+        )
+    return found
+
 
 def numbers_by_name(platform: Platform) -> dict[str, int]:
     """Return {name: number} of a machine's nodes, empty if nothing says how they are called."""
-    nodes = NodeTable(platform.info.pools, platform.info.topology)
+    nodes = NodeTable.of(platform.info)
     return {name: number for number, name in enumerate(nodes.names)} if nodes.named else {}

@@ -6,8 +6,8 @@ from typing import Final
 from msgspec.structs import replace
 
 from pipistrelle.platforms.errors import PlatformError
-from pipistrelle.platforms.topology.node_names import NodeNames
-from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, shown
+from pipistrelle.platforms.topology.node_names import NodeNames, numbers_called
+from pipistrelle.protocol.base.errors import PipistrelleError, shown
 from pipistrelle.protocol.events import TopologyInfo
 from pipistrelle.protocol.units.nodesets import NodeSet
 
@@ -25,19 +25,22 @@ class TopologyRule(TopologyInfo, frozen=True, omit_defaults=True, forbid_unknown
     def told(self) -> TopologyInfo:
         """The rule as schedulers are told of it; PlatformError if an absent place has an unknown name."""
         fields = {key: getattr(self, key) for key in TopologyInfo.__struct_fields__}
-        info = TopologyInfo(**fields)
+        info = TopologyInfo(**fields | {"absent": " ".join(self.absent.split())})
         if not any(character.isalpha() for character in self.absent):
             return info
-        places = prod(self.shape) * self.nodes_per_router
-        numbers = {name: place for place, name in enumerate(NodeNames.parse(self.names, places, "topology.names"))}
-        absent = NodeNames.read("".join(self.absent.split()))
-        if absent is None:
-            raise PlatformError("names of places are not valid", where="topology.absent", found=shown(self.absent))
-        for name in absent:
-            if name not in numbers:
-                hint = did_you_mean(name, list(numbers))
-                raise PlatformError(f"there is no place {shown(name)}", where="topology.absent", hint=hint)
-        return replace(info, absent=str(NodeSet.of(numbers[name] for name in absent)))
+        names = NodeNames.parse(self.names, prod(self.shape) * self.nodes_per_router, "topology.names")
+        numbers = {name: place for place, name in enumerate(names)}
+        return replace(info, absent=str(numbers_called(self.absent, numbers, "topology.absent", "place")))
+
+
+def place_names(info: TopologyInfo) -> tuple[str, ...]:
+    """Return the names of all places that are not absent; empty if they have none."""
+    if not info.names:
+        return ()
+    names = [*NodeNames.parse(info.names, prod(info.shape) * info.nodes_per_router, "topology.names")]
+    for low, high in reversed(NodeSet.parse(info.absent).intervals):
+        del names[low : high + 1]
+    return tuple(names)
 
 
 def check_topology(info: TopologyInfo, nodes: int, where: str = "topology") -> None:

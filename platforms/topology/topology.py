@@ -11,8 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from pipistrelle.platforms.topology.node_names import NodeNames
-from pipistrelle.platforms.topology.rule import check_topology
+from pipistrelle.platforms.topology.rule import check_topology, place_names
 from pipistrelle.protocol.events import TopologyInfo
 from pipistrelle.protocol.units.nodesets import NodeSet
 
@@ -53,10 +52,7 @@ class Topology:
     @cached_property
     def names(self) -> tuple[str, ...]:
         """Each node's place by its name; empty if places have none."""
-        if not self.info.names:
-            return ()
-        names = [*NodeNames.parse(self.info.names, prod(self.shape) * self.nodes_per_router, "topology.names")]
-        return tuple(names[place] for place in self.places.tolist())
+        return place_names(self.info)
 
     def _coordinates(self, places: Ints) -> Ints:
         """Return the coordinates of some places, shape (dimensions, places)."""

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -23,6 +24,7 @@ from pipistrelle.traces.logs.sacct import SacctLog
 from pipistrelle.traces.workload import Workload
 
 if TYPE_CHECKING:
+    from pipistrelle.platforms.node_rows import NodeRow
     from pipistrelle.platforms.simgrid.platform_file import SimGridPlatform
 
 #: formats that are not a centre's own: their sizes and times mean what they say
@@ -120,7 +122,14 @@ def read_platform(name: str) -> "Platform | SimGridPlatform":
         from pipistrelle.platforms.simgrid.platform_file import parse_simgrid  # most machines are no single hosts
 
         return parse_simgrid(text, name, energy=False)
-    return parse_platform(text, name)
+    return parse_platform(text, name, partial(_table_beside, name))
+
+
+def _table_beside(platform: str, text: str) -> "list[NodeRow]":
+    """Return the table of nodes that a platform's file names, relative to its own folder."""
+    from pipistrelle.studies.inputs.node_table import load_node_rows  # most machines have none
+
+    return load_node_rows(text, os.path.dirname(platform))
 
 
 def is_platform(name: str) -> bool:

@@ -75,6 +75,8 @@ def _check(spec: RunSpec, way: BatsimSpec) -> None:
         raise InputError("--sched-cfg and --sched-cfg-file exclude each other")
     if way.enable_profile_reuse and not way.enable_dynamic_jobs:
         raise InputError("--enable-profile-reuse goes with --enable-dynamic-jobs")
+    if spec.node_table is not None:
+        raise InputError("a run in Batsim's way takes its hosts as they are", found="node-table")
     if spec.scale_platform is not None:
         raise InputError(
             "a run in Batsim's way takes its hosts as they are", found="scale-platform", hint="See --mmax."

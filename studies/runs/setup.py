@@ -66,6 +66,17 @@ def _scaled(machine: "Platform | SimGridPlatform", text: str) -> Platform:
         return machine.scaled(factor)
 
 
+def _with_table(machine: "Platform | SimGridPlatform", text: str) -> Platform:
+    """Return a machine with what a table says of its nodes."""
+    from pipistrelle.platforms.node_rows import with_node_rows  # most runs have none
+    from pipistrelle.studies.inputs.node_table import load_node_rows
+
+    if not isinstance(machine, Platform):
+        what, found = "single hosts have no table of nodes", "a platform in SimGrid's XML"
+        raise InputError(what, where="--node-table", found=found)
+    return with_node_rows(machine, load_node_rows(text))
+
+
 def _load_setup(spec: RunSpec) -> Setup:
     if spec.batsim is not None:
         from pipistrelle.studies.runs.batsim import load_batsim_setup  # most runs start without it
@@ -80,6 +91,8 @@ def _load_setup(spec: RunSpec) -> Setup:
     machine = platform_for(trace, name) if spec.platform is None else load_machine(spec.platform, units=spec.units)
     if spec.scale_platform is not None:
         machine = _scaled(machine, spec.scale_platform)
+    if spec.node_table is not None:
+        machine = _with_table(machine, spec.node_table)
     if spec.dialect == "batsim":
         from pipistrelle.server.batsim.setup import BatsimOptions  # most runs speak the other one
 

@@ -47,6 +47,8 @@ class RunSpec(PolicySpec, frozen=True, kw_only=True, forbid_unknown_fields=True,
     ----------
     platform, scale_platform
         a bundled machine or a file, None: the workload's own; and by what its nodes are multiplied, as ``120%``.
+    node_table
+        ``FILE`` or ``FILE,at=DATE``: what is known of each node, beside what the platform says.
     workload
         the jobs, bundled or a file; several in Batsim's way alone.
     sort, units, timezone, columns
@@ -80,6 +82,7 @@ class RunSpec(PolicySpec, frozen=True, kw_only=True, forbid_unknown_fields=True,
 
     platform: str | None = None
     scale_platform: str | None = None
+    node_table: str | None = None
     workload: tuple[str, ...] = ("demo",)
     sort: bool = False
     units: Units = "nodes"
@@ -116,6 +119,7 @@ class RunSpec(PolicySpec, frozen=True, kw_only=True, forbid_unknown_fields=True,
         """What may be names of files that are read; bundled names are among them."""
         names = [*self.workload, *self.maintenance, *(text.partition(",")[0] for text in self.failures)]
         names += [name for name in (self.platform, self.outages, self.config) if name is not None]
+        names += [] if self.node_table is None else [self.node_table.rpartition(",at=")[0] or self.node_table]
         for step in self.transform:
             names += step.others if isinstance(step, Merge) else ()
         if isinstance(self.scheduler, str):

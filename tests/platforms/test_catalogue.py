@@ -11,6 +11,7 @@ import pytest
 from pipistrelle.platforms import catalogue, description
 from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.platforms.read import parse_platform, to_toml
+from pipistrelle.platforms.topology.rule import TopologyRule
 from pipistrelle.protocol.units.nodesets import NodeSet
 
 SIZES = {
@@ -18,11 +19,14 @@ SIZES = {
     "demo": (256, 256),
     "grizzly": (1490, 1490),
     "hpc2n": (120, 240),
+    "intrepid": (40_960, 40_960),
     "kth-sp2": (100, 100),
     "salomon": (1008, 1008),
     "seven-jobs": (4, 4),
+    "summit-like": (4608, 27_648),
     "theta": (4360, 4360),
     "tiny": (4, 4),
+    "titan": (18_688, 18_688),
 }
 
 
@@ -121,7 +125,10 @@ def test_the_manual_lists_the_library(manual):
 
 def test_the_manual_lists_every_key(manual):
     """The tables of keys are the fields of a platform and of what it consists of."""
-    assert [row[0] for row in rows_after(manual, "At the top:")] == list(description.Platform.__struct_fields__)
+    keys = [row[0] for row in rows_after(manual, "At the top:")]
+    assert keys == [*description.Platform.__struct_fields__, "node_table"]
+    topology = rows_after(manual, "In the `[topology]` table:")
+    assert [row[0] for row in topology] == list(TopologyRule.__struct_fields__)
     assert [row[0] for row in rows_after(manual, "In each `[[pools]]` table:")] == list(
         description.Pool.__struct_fields__
     )
@@ -148,7 +155,7 @@ def test_the_manuals_machine_is_read(manual):
 def test_the_manuals_code_runs(manual):
     """Each Python block runs on its own."""
     blocks = re.findall(r"```python\n(.*?)```", manual, re.DOTALL)
-    assert len(blocks) == 5
+    assert len(blocks) == 6
     for block in blocks:
         done = subprocess.run([sys.executable, "-c", block], capture_output=True, text=True, check=False)
         assert (done.returncode, done.stderr) == (0, "")

@@ -17,6 +17,7 @@ from pipistrelle.protocol.events import (
     AnyEvent,
     ClassInfo,
     JobDescription,
+    NodeGroupInfo,
     PlatformInfo,
     PoolInfo,
     SimulationBegins,
@@ -148,6 +149,7 @@ def documented() -> Iterator[Any]:
     yield pytest.param("The platform object", 0, PlatformInfo, id="platform")
     yield pytest.param("The pool object", 0, PoolInfo, id="pool")
     yield pytest.param("The class object", 0, ClassInfo, id="class")
+    yield pytest.param("The group object", 0, NodeGroupInfo, id="group")
     yield pytest.param("The topology object", 0, TopologyInfo, id="topology")
     for name, struct in (EVENTS | DECISIONS).items():
         data = next(field for field in msgspec.structs.fields(struct) if field.name == "data")

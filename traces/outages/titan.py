@@ -52,11 +52,7 @@ def parse_titan(stream: io.BufferedReader, path: PathText) -> OutageLog:
         if a column is missing or a row is malformed, by its line.
     """
     where = str(path)
-    found = [_life(cells) for cells in CsvLines(stream, where, _NEEDED, "the columns of TitanGPULife's table of lives")]
-    by_gpu: dict[str, list[_Life]] = defaultdict(list)
-    for life in found:
-        by_gpu[life.serial].append(life)
-    batch = {serial: _batch(lives) for serial, lives in by_gpu.items()}
+    found, by_gpu, batch = _read(stream, where)
     known = [life.insert for life in found if life.insert is not None]
     span = (min(known, default=0.0), max((life.remove for life in found), default=0.0))
     without = sum(life.insert is None for life in found)
@@ -78,6 +74,35 @@ def parse_titan(stream: io.BufferedReader, path: PathText) -> OutageLog:
         lives=_lives(by_gpu, batch),
         notes=(f"{len(found):,} rows; {without:,} of them are further events within another row's life",),
     )
+
+
+def gpus_at(stream: io.BufferedReader, path: PathText, time: float) -> dict[str, tuple[str, float]]:
+    """Return {place: (class, age in seconds)} of the GPUs that were in their places at a time, as Unix time.
+
+    A GPU is there from its `insert` on and no longer at its `remove`. Of two that are said to be in one place the one
+    that came later counts. Classes and ages are those of `parse_titan`; TraceError as there.
+    """
+    _, by_gpu, batch = _read(stream, str(path))
+    there: dict[str, tuple[float, str, float]] = {}
+    for serial, lives in by_gpu.items():
+        age = 0.0
+        for life in sorted(lives, key=lambda one: (one.insert or 0.0, one.line)):
+            if life.insert is None:
+                continue
+            if life.insert <= time < life.remove:
+                found = (life.insert, batch[serial], age + time - life.insert)
+                there[life.place] = max(there.get(life.place, found), found)
+            age += life.length
+    return {place: (group, age) for place, (_, group, age) in there.items()}
+
+
+def _read(stream: io.BufferedReader, where: str) -> tuple[list[_Life], dict[str, list[_Life]], dict[str, str]]:
+    """Return all rows, those of each GPU, and each GPU's class."""
+    found = [_life(cells) for cells in CsvLines(stream, where, _NEEDED, "the columns of TitanGPULife's table of lives")]
+    by_gpu: dict[str, list[_Life]] = defaultdict(list)
+    for life in found:
+        by_gpu[life.serial].append(life)
+    return found, by_gpu, {serial: _batch(lives) for serial, lives in by_gpu.items()}
 
 
 def _life(cells: Cells) -> _Life:
