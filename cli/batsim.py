@@ -11,7 +11,7 @@ from pipistrelle.cli.console import configure_log, import_numpy, progress_observ
 from pipistrelle.cli.guard import FilledPath, refuse_overwriting
 from pipistrelle.cli.options.fields import Choice, added, options_of
 from pipistrelle.cli.options.sections import CONNECTION, INPUTS, MACHINE, OUTPUTS, SCHEDULER, Command, in_section
-from pipistrelle.cli.options.shared import timeout_option
+from pipistrelle.cli.options.shared import timeout_option, transform_option
 from pipistrelle.studies.runs.spec import BatsimSpec, RunSpec
 
 #: {option that cannot be honoured: why}, Batsim 4's first, then those that it has no more
@@ -121,6 +121,7 @@ def _own(*names: str) -> Callable[[_C], _C]:
     click.option(
         "-w", "--workload", metavar="FILE", multiple=True, help="Jobs, in Batsim's JSON; several make w0, w1 and so on."
     ),
+    transform_option,
     _own("events"),
 )
 @in_section(
@@ -220,6 +221,7 @@ def _check(ctx: click.Context, options: dict[str, Any]) -> None:
 def _run(verbosity: str, options: dict[str, Any]) -> None:
     import_numpy()
     # Here, not above: help, and what tools ask for with --dump-execution-context, need none of these.
+    from pipistrelle.cli.heartbeat import heartbeat_of
     from pipistrelle.server.batsim.outputs import BatsimOutputs, output_paths
     from pipistrelle.server.outputs.lock import sole_writer
     from pipistrelle.studies.runs.connection import Connecting
@@ -233,6 +235,7 @@ def _run(verbosity: str, options: dict[str, Any]) -> None:
     spec = RunSpec(
         platform=options["platform"],
         workload=options["workload"],
+        transform=options["transform"],
         scheduler=(),
         dialect="batsim",
         strict=True,
@@ -240,6 +243,7 @@ def _run(verbosity: str, options: dict[str, Any]) -> None:
     )
     refuse_overwriting(spec.inputs, output_paths(prefix))
     setup = load_setup(spec)
+    progress = None if verbosity == "information" else False
     with sole_writer(prefix, "--export"):
         result = run(
             spec,
@@ -251,8 +255,9 @@ def _run(verbosity: str, options: dict[str, Any]) -> None:
                 logged=logs_messages,
             ),
             outputs=BatsimOutputs(prefix, machine_states=not options["disable_machine_state_tracing"]),
-            observers=progress_observers(setup, None if verbosity == "information" else False),
+            observers=progress_observers(setup, progress),
             check=False,
+            beat=heartbeat_of(setup, progress),
         )
     if verbosity in ("information", "debug"):
         from pipistrelle.cli.summary import report  # not needed before there is something to show

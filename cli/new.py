@@ -8,7 +8,7 @@ import click
 
 from pipistrelle.cli.options.fields import Choice
 from pipistrelle.cli.options.files import output_option
-from pipistrelle.cli.options.sections import Group
+from pipistrelle.cli.options.sections import OUTPUTS, SCHEDULER, Group, in_section
 from pipistrelle.protocol.base.errors import PipistrelleError
 
 
@@ -39,14 +39,17 @@ def command() -> None:
 
 
 @command.command("scheduler")
-@click.option(
-    "--language",
-    type=Choice(list(_LANGUAGES)),
-    default="python",
-    show_default=True,
-    help="What it is written in; each needs nothing but the language, python also pyzmq.",
+@in_section(
+    SCHEDULER,
+    click.option(
+        "--language",
+        type=Choice(list(_LANGUAGES)),
+        default="python",
+        show_default=True,
+        help="What it is written in; each needs nothing but the language, python also pyzmq.",
+    ),
 )
-@output_option("File to write; default: scheduler, with the language's suffix.", required=False)
+@in_section(OUTPUTS, output_option("File to write; default: scheduler, with the language's suffix.", required=False))
 def scheduler_command(language: str, output: Path | None) -> None:
     """Write a scheduler, first come, first served, that speaks the native protocol, and say how it is run."""
     chosen = _LANGUAGES[language]

@@ -20,8 +20,10 @@ _READING: Final = {
 }
 reading_options: Final = added(options_of(RunSpec, _READING))
 strict_option: Final = added(options_of(RunSpec, {"strict": "Refuse a log of PBS with a record that cannot be read."}))
-sort_option: Final = added(options_of(RunSpec, {"sort": _READING["sort"]}))
-units_option: Final = added(options_of(RunSpec, {"units": _READING["units"]}))
+#: the same for commands in which a time zone is that of dates, too, and has a text of its own
+reading_but_zone: Final = added(
+    options_of(RunSpec, {name: text for name, text in _READING.items() if name != "timezone"})
+)
 
 
 def output_option(text: str, *, required: bool = True) -> Callable[[_C], _C]:

@@ -61,8 +61,9 @@ def spec_file(*kinds: str) -> Callable[[_C], _C]:
     )
 
 
-_SAID: Final = {
-    "transform": "STEP\tChange the workload first, as 'pipistrelle workload' does: 'scale --load 0.9'; repeatable.",
+_CHANGES: Final = "STEP\tChange the workload first, as 'pipistrelle workload' does: 'scale --load 0.9'; repeatable."
+transform_option: Final = added(options_of(RunSpec, {"transform": _CHANGES}, {"transform": _steps}))
+_UNTIL: Final = {
     "until": "TIME\tEnd the run then, whatever still runs or waits: '30d' after time 0 or a date; default: at its end.",
 }
 _STRICT: Final = {
@@ -97,7 +98,8 @@ simulation_options: Final = together(
             help="Jobs: a bundled workload ('list workloads') or a file, also packed: SWF, Batsim's JSON, a log.",
         ),
         reading_options,
-        added(options_of(RunSpec, _SAID, {"transform": _steps})),
+        transform_option,
+        added(options_of(RunSpec, _UNTIL)),
     ),
     in_section(
         MACHINE,

@@ -10,10 +10,9 @@ import click
 
 from pipistrelle.cli.console import print_facts, print_table, show
 from pipistrelle.cli.guard import FilledPath, refuse_overwriting
-from pipistrelle.cli.options.files import sort_option, units_option
+from pipistrelle.cli.options.files import reading_but_zone, strict_option
 from pipistrelle.cli.options.names import completed
 from pipistrelle.cli.options.sections import Command
-from pipistrelle.traces.logs.kinds import Units
 
 # The steps of `pipistrelle workload`, and help, need none of these.
 if TYPE_CHECKING:
@@ -34,27 +33,30 @@ _SPREAD = (
 
 @click.command("describe", cls=Command)
 @click.argument("source", metavar="IN", shell_complete=completed("workload", or_file=True))
-@sort_option
-@units_option
+@reading_but_zone
+@strict_option
 @click.option(
     "--machine-size",
     type=click.IntRange(1, 2**31),
     help="The machine's size in units; default: what the workload says.",
 )
-@click.option("--timezone", metavar="ZONE", help="Zone of hours and weekdays; default: the trace's, else UTC.")
+@click.option(
+    "--timezone",
+    metavar="ZONE",
+    help="Zone of hours and weekdays, and of the clock of a log of PBS, Slurm or Maui; default: the trace's, else UTC.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 @click.option("--picture", type=FilledPath(path_type=Path, dir_okay=False), help="Draw a picture, too: an .svg file.")
 def describe_command(
     source: str,
-    sort: bool,
-    units: Units,
     machine_size: int | None,
     timezone: str | None,
     as_json: bool,
     picture: Path | None,
+    **reading: Any,
 ) -> None:
     """Describe the workload IN, a bundled name or a file: jobs, sizes, times, load, users, arrivals."""
-    from pipistrelle.studies.inputs.named import load_workload
+    from pipistrelle.studies.inputs.named import clock_zone, load_workload
     from pipistrelle.studies.workloads.options import zone_of
     from pipistrelle.studies.workloads.pictures import svg
     from pipistrelle.studies.workloads.summary import summarise
@@ -65,7 +67,7 @@ def describe_command(
         if picture.suffix != ".svg":
             raise click.UsageError(f"--picture draws SVG: name an .svg file, not '{picture.name}'.")
         refuse_overwriting([source], [picture])
-    workload = load_workload(source, sort=sort, units=units)
+    workload = load_workload(source, timezone=clock_zone(source, timezone, reading["columns"]), **reading)
     if machine_size is not None:
         workload = replace(workload, machine_size=machine_size)
     figures = summarise(workload, zone_of(workload, timezone))

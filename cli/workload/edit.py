@@ -19,7 +19,8 @@ filter_step = StepCommand(
     {
         "begin": "TIME\tOnly jobs submitted from then on: a date, or a time after time 0.",
         "end": "TIME\tOnly jobs submitted before then.",
-        "timezone": "ZONE\tZone of the dates, as Europe/Paris; default: the trace's, else UTC.",
+        "timezone": "ZONE\tZone of the dates, as Europe/Paris, and of the clock of a log of PBS, Slurm or Maui; "
+        "default: the trace's, else UTC.",
         "size": "MIN:MAX\tOnly jobs of so many units; bounds included, either may be left out.",
         "runtime": "MIN:MAX\tOnly jobs that run so long, as 1h:24h.",
         "walltime": "MIN:MAX\tOnly jobs that ask for so much time.",

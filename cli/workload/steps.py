@@ -5,15 +5,16 @@ from dataclasses import replace
 from typing import Any, Final
 
 import click
+from click.core import ParameterSource
 
 from pipistrelle.cli.guard import refuse_overwriting
 from pipistrelle.cli.options.fields import options_of
-from pipistrelle.cli.options.files import output_option, sort_option
+from pipistrelle.cli.options.files import output_option, reading_but_zone, reading_options, strict_option
 from pipistrelle.cli.options.names import completed
 from pipistrelle.cli.options.sections import Command, Group
 from pipistrelle.protocol.base.errors import did_you_mean, printable
-from pipistrelle.studies.inputs.named import load_workload
-from pipistrelle.studies.workloads.steps import AnyStep, Merge
+from pipistrelle.studies.inputs.named import clock_zone, load_workload, reading_for
+from pipistrelle.studies.workloads.steps import AnyStep, Filter, Merge
 from pipistrelle.traces.clean import faults_text
 from pipistrelle.traces.errors import counted
 from pipistrelle.traces.load import not_kept, save
@@ -24,8 +25,8 @@ THEN: Final = "then"
 _LATER: Final = "pipistrelle.workload.later"
 #: {name: command} that may be a step
 STEPS: Final[dict[str, "StepCommand"]] = {}
-#: parameters that say what is read and written, not what is done
-_PLACES: Final = ("sources", "output", "sort")
+#: parameters that say how what is named is read
+_READING: Final = ("sort", "units", "timezone", "columns", "strict")
 _ALIGNED: Final = {"date": "equal dates", "zero": "their times 0", "first": "their first jobs"}
 
 
@@ -55,7 +56,8 @@ class StepCommand(Command):
             shell_complete=completed("workload", or_file=True),
         )
         super().__init__(name, params=[sources, *options_of(form, texts, names=names)], help=text)
-        sort_option(self)
+        (reading_but_zone if form is Filter else reading_options)(self)
+        strict_option(self)
         output_option("File to write: .swf, .json, .sacct or .maui, also with .gz or .xz.", required=False)(self)
         self._form = form
         STEPS[name] = self
@@ -66,16 +68,39 @@ class StepCommand(Command):
 
     def step(self, ctx: click.Context, others: Sequence[str]) -> AnyStep:
         """Return the step that the options say."""
-        options: dict[str, Any] = {name: value for name, value in ctx.params.items() if name not in _PLACES}
+        own = self._form.__struct_fields__
+        options: dict[str, Any] = {name: value for name, value in ctx.params.items() if name in own}
         if self._form is Merge:
-            options |= {"others": tuple(others), "sort": ctx.params["sort"]}
+            options["others"] = tuple(others)
+        if self._form is Filter and self._clock(ctx) is not None and not (options["begin"] or options["end"]):
+            options["timezone"] = None  # it was that of the log's clock alone
         return self._form(**options)
+
+    def _clock(self, ctx: click.Context) -> str | None:
+        """Return the zone of the clock of the log that is read, if one is given."""
+        zone: str | None = ctx.params["timezone"]
+        names = _sources(ctx)
+        if self._form is not Filter or zone is None:
+            return zone
+        return clock_zone(names[0], zone, ctx.params["columns"]) if names else None
+
+    def reading_alone(self, ctx: click.Context) -> list[str]:
+        """Return the options given that say how a workload is read, and nothing of what is done with it."""
+        given = [name for name in _READING if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE]
+        return [f"--{name}" for name in given if name not in self._form.__struct_fields__]
+
+    def read(self, ctx: click.Context) -> Workload:
+        """Return the first workload that is named."""
+        names = _sources(ctx)
+        reading = {name: ctx.params[name] for name in _READING} | {"timezone": self._clock(ctx)}
+        return load_workload(names[0], **reading_for(names[0], names, reading))
 
     def invoke(self, ctx: click.Context) -> None:
         """Read, carry out the steps, write."""
         contexts = [ctx, *(_later(ctx, words) for words in ctx.meta[_LATER])]
         for context in contexts[1:]:
-            if context.params["sort"] or (context.params["sources"] and context.info_name != "merge"):
+            command = STEPS[str(context.info_name)]
+            if command.reading_alone(context) or (context.params["sources"] and context.info_name != "merge"):
                 context.fail(f"a step after '{THEN}' takes no other workload than the one before it made.")
         outputs = [context.params["output"] for context in contexts if context.params["output"] is not None]
         if not ctx.params["sources"]:
@@ -83,8 +108,8 @@ class StepCommand(Command):
         if len(outputs) != 1:
             ctx.fail("Missing option '-o' / '--output'." if not outputs else "the output is named twice.")
         refuse_overwriting([name for context in contexts for name in _sources(context)], outputs)
-        first, *others = _sources(ctx)
-        workload = load_workload(first, sort=ctx.params["sort"])
+        others = _sources(ctx)[1:]
+        workload = self.read(ctx)
         for reason, count in workload.left_out.items():
             click.echo(f"{counted(count, 'job')} left out: {reason}")
         if (said := faults_text(workload)) is not None:
@@ -94,7 +119,7 @@ class StepCommand(Command):
             before = len(workload)
             command = STEPS[str(context.info_name)]
             step = command.step(context, others if context is ctx else _sources(context))
-            workload = _carry_out(workload, step)
+            workload = _carry_out(workload, step, _sources(context))
             words.append(step.words)
             if len(workload) != before:
                 click.echo(f"{context.info_name}: {counted(before, 'job')} become {len(workload):,}")
@@ -125,9 +150,10 @@ def parse_transform(texts: Sequence[str], parent: click.Context) -> tuple[AnySte
                 context.fail("a step of a run writes no file.")
             if sources and context.info_name != "merge":
                 context.fail(f"it takes no workload: '{sources[0]}'; the run's own is meant.")
-            if context.params["sort"] and context.info_name != "merge":
-                context.fail("--sort goes with the run.")
-            found.append(STEPS[str(context.info_name)].step(context, sources))
+            command = STEPS[str(context.info_name)]
+            if idle := command.reading_alone(context):
+                context.fail(f"{idle[0]} goes with the run.")
+            found.append(command.step(context, sources))
     return tuple(found)
 
 
@@ -164,10 +190,11 @@ def _sources(ctx: click.Context) -> list[str]:
     return [named] if isinstance(named, str) else list(named)
 
 
-def _carry_out(workload: Workload, step: AnyStep) -> Workload:
+def _carry_out(workload: Workload, step: AnyStep, names: Sequence[str]) -> Workload:
+    """Return the workload after a step whose command names these workloads."""
     if not isinstance(step, Merge):
         return step.apply(workload)
-    everything = [workload, *step.load_others()]
+    everything = [workload, *step.load_others(names)]
     click.echo(f"merge: {_ALIGNED[step.alignment(everything)]} are at the same time")
     return step.join(everything)
 

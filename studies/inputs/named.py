@@ -1,11 +1,11 @@
 """Platforms and workloads as a user names them: bundled ones by name, own ones by path."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET
 
@@ -15,10 +15,10 @@ from pipistrelle.platforms.read import parse_platform
 from pipistrelle.platforms.simgrid.grammar import is_xml
 from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean
 from pipistrelle.traces import catalogue as workloads
-from pipistrelle.traces.files import trace_name
+from pipistrelle.traces.files import beginning, trace_name
 from pipistrelle.traces.load import load
 from pipistrelle.traces.logs.haizea import NODES, HaizeaLog
-from pipistrelle.traces.logs.kinds import Units
+from pipistrelle.traces.logs.kinds import Units, kind_of
 from pipistrelle.traces.logs.maui_nodes import is_resource_trace, read_maui_resources
 from pipistrelle.traces.logs.sacct import SacctLog
 from pipistrelle.traces.workload import Workload
@@ -177,6 +177,28 @@ def load_workload(
         )
     _refuse_idle_options(workload, units, timezone, columns)
     return workload
+
+
+def reading_for(name: str, names: Sequence[str], reading: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what `load_workload` is told of one of several workloads: of those that are no logs not how logs are read.
+
+    Where none is a log, nothing is left out: it is refused there.
+    """
+    columns = reading["columns"]
+    if _begins_as_log(name, columns) or not any(_begins_as_log(other, columns) for other in names):
+        return dict(reading)
+    return {option: value for option, value in reading.items() if option in ("sort", "strict")}
+
+
+def clock_zone(name: str, timezone: str | None, columns: str | None) -> str | None:
+    """Return a zone that is given for dates if it is also that of a log's clock: the workload is such a log."""
+    return timezone if _begins_as_log(name, columns) else None
+
+
+def _begins_as_log(name: str, columns: str | None) -> bool:
+    if name in workloads.names() or not os.path.exists(name):
+        return False
+    return kind_of(beginning(name), columns=columns is not None) not in ("swf", "batsim")
 
 
 def is_log(workload: Workload) -> bool:

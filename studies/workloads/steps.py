@@ -1,12 +1,13 @@
 """What can be done with a workload, one step after another: on the command line, and in the description of a run."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 
 from msgspec import Meta, Struct
 from msgspec.structs import fields
 
 from pipistrelle.studies.workloads import FIELDS
+from pipistrelle.traces.logs.kinds import Units as LogUnits
 
 # Most runs take their workload as it is: what changes it is imported when that is wanted.
 if TYPE_CHECKING:
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 Seed = Annotated[int, Meta(ge=0)]
 Count = Annotated[int, Meta(ge=1)]
 Units = Annotated[int, Meta(ge=1, le=2**31)]
-#: fields that say what is read, not what is done
-_PLACES: Final = ("others", "sort")
 
 
 class Step(
@@ -34,6 +33,9 @@ class Step(
     omit_defaults=True,
 ):
     """A step; each field is what the option of that name of ``pipistrelle workload`` says (docs/workload-tools.md)."""
+
+    #: fields that say what is read, not what is done
+    _places: ClassVar[tuple[str, ...]] = ()
 
     def apply(self, workload: "Workload") -> "Workload":
         """Return the workload after the step.
@@ -51,7 +53,7 @@ class Step(
         found = [type(self).__name__.lower()]
         for one in fields(self):
             value, name = getattr(self, one.name), f"--{one.encode_name}"
-            if value == one.default or value is None or one.name in _PLACES:
+            if value == one.default or value is None or one.name in self._places:
                 continue
             found += [name] if value is True else [f"{name} {v}" for v in (value if type(value) is tuple else (value,))]
         return " ".join(found)
@@ -183,12 +185,18 @@ class Scale(Step, frozen=True, kw_only=True):
 
 
 class Merge(Step, frozen=True, kw_only=True):
-    """The jobs of several workloads as one."""
+    """The jobs of several workloads as one; how the others are read is said as of a run."""
+
+    _places = ("others", "sort", "units", "timezone", "columns", "strict")
 
     others: tuple[str, ...] = ()
     align: Literal["auto", "date", "zero", "first"] = "auto"
     apart: bool = False
     sort: bool = False
+    units: LogUnits = "nodes"
+    timezone: str | None = None
+    columns: str | None = None
+    strict: bool = False
 
     def apply(self, workload: "Workload") -> "Workload":
         """Return all jobs; they are numbered anew if an id occurs twice."""
@@ -206,13 +214,17 @@ class Merge(Step, frozen=True, kw_only=True):
             return self.align
         return "date" if all(one.epoch is not None for one in workloads) else "zero"
 
-    def load_others(self) -> "list[Workload]":
-        """Return the other workloads; PipistrelleError if there is none, or one cannot be had."""
-        from pipistrelle.studies.inputs.named import load_workload
+    def load_others(self, beside: Sequence[str] = ()) -> "list[Workload]":
+        """Return the other workloads; PipistrelleError if there is none, or one cannot be had.
+
+        How logs are read is refused if none of them is one, and none of the workloads ``beside`` them either.
+        """
+        from pipistrelle.studies.inputs.named import load_workload, reading_for
 
         if not self.others:
             raise _refused("name the workloads to merge")
-        return [load_workload(name, sort=self.sort) for name in self.others]
+        reading = {name: getattr(self, name) for name in self._places if name != "others"}
+        return [load_workload(name, **reading_for(name, (*self.others, *beside), reading)) for name in self.others]
 
 
 class Shuffle(Step, frozen=True, kw_only=True):

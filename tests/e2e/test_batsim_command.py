@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from pipistrelle.cli import batsim
+
 CLUSTER = """<?xml version='1.0'?>
 <platform version="4.1"><zone id="z" routing="None">
 <host id="master_host" speed="1Gf"/><host id="h0" speed="1Gf"/><host id="h1" speed="1Gf"/>
@@ -278,6 +280,25 @@ def test_without_a_scheduler_all_jobs_start_at_once(shell, files):
         "60.000000",
         "60.000000",
     ]
+
+
+def test_the_workload_may_be_changed_first(shell, files):
+    """By the steps of `run`; each of several workloads is."""
+    write_jobs(shell, "more.json")
+    options = (*files, "-w", "more.json", "--no-sched")
+    shell.run("batsim", *options, "--transform", "filter --size 2: then filter --first 1").ok()
+
+    assert list(rows_of(shell)) == ["w0!2", "w1!2"]
+    shell.run("batsim", *options, "--transform", "filter -o x.json").failed(2, "a step of a run writes no file")
+
+
+def test_a_sign_of_life_where_no_terminal_is(shell, files, monkeypatch, capsys):
+    """As of `run`; not if only errors are to be said."""
+    monkeypatch.chdir(shell.folder)
+    monkeypatch.setattr("pipistrelle.cli.heartbeat._LONG_S", 0.0)
+    for words, lines in (([], ["day 0 00:00: 0/4 jobs, 0 running, queue 0, 0 s so far"]), (["-q"], [])):
+        batsim.command.main([*files, "--no-sched", *words], standalone_mode=False)
+        assert capsys.readouterr().err.splitlines() == lines
 
 
 def test_without_a_scheduler_a_job_must_fit(shell, files):

@@ -56,6 +56,7 @@ def test_help_speaks_of_numbers_and_fits(name: str, command: click.Command) -> N
         ("batsim", ["Inputs", "Machine", "Scheduler and its parts", "Connection", "Outputs"]),
         ("schedule", ["Scheduler and its parts", "Connection"]),
         ("convert", []),
+        ("new scheduler", ["Scheduler and its parts", "Outputs"]),
     ],
 )
 def test_help_has_sections(name: str, expected: list[str]) -> None:

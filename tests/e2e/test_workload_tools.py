@@ -321,6 +321,10 @@ def test_a_workload_without_jobs_that_can_run_is_described(shell):
         (["generate", "-o", "x.swf", "then", "shuffle"], ["only", "generate"]),
         (["describe", "log.swf", "--picture", "p.png"], ["draws SVG", "p.png"]),
         (["describe", "log.swf", "--timezone", "../x"], ["the time zone is not known"]),
+        (["shuffle", "log.swf", "--units", "processors", "-o", "x.swf"], ["--units says how to read a centre's log"]),
+        (["merge", "log.swf", "demo", "--columns", "JobID", "-o", "x.swf"], ["--columns says how to read"]),
+        (["copy", "log.swf", "--times", "2", "then", "shuffle", "--strict", "-o", "x.swf"], ["no other workload"]),
+        (["filter", "log.swf", "--user", "3", "--timezone", "UTC", "-o", "x.swf"], ["--timezone goes with --begin"]),
         (["describe", "logg.swf"], ["there is no workload 'logg.swf'"]),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
@@ -334,3 +338,51 @@ def test_what_is_wrong_is_said(shell, log, words, fragments):
 
     assert {path.name for path in shell.folder.iterdir() if path.name[0] != "."} == {n for n in before if n[0] != "."}
     assert (shell.folder / "log.swf").read_bytes() == before["log.swf"]
+
+
+SACCT = """JobID|Submit|Start|End|State|Timelimit|NNodes|NCPUS|User
+1|2017-03-01T08:00:00|2017-03-01T08:00:00|2017-03-01T09:00:00|COMPLETED|02:00:00|2|8|ann
+2|2017-03-01T08:10:00|2017-03-01T08:10:00|2017-03-01T09:00:00|COMPLETED|02:00:00|1|4|bob
+"""
+
+
+@pytest.mark.parametrize(
+    "step", [["filter", "--size", "0:"], ["scale", "--runtimes", "1"], ["shuffle"], ["copy", "--times", "1"], ["merge"]]
+)
+def test_every_step_reads_logs_as_a_run_does(shell, log, step):
+    """Units, the zone of the clock and columns are said alike; of others beside a log they are not."""
+    header, _, rows = SACCT.partition("\n")
+    shell.write("jobs", rows)
+    reading = ("--units", "processors", "--timezone", "Europe/Prague", "--columns", header.replace("|", ","))
+    shell.run("workload", *step, "jobs", *([log] if step == ["merge"] else []), *reading, "-o", "x.swf").ok()
+
+    made = load(shell.folder / "x.swf")
+    assert made.epoch is not None
+    begun = {made.epoch + time for time in made.submit[made.size == 8].tolist()}
+    assert begun & {1488351600.0, 1488352200.0}  # 08:00 in Prague; shuffled, perhaps 08:10
+
+
+def test_the_zone_of_a_logs_clock_is_that_of_its_dates(shell):
+    """Of a log that has a clock without a zone; what is described has its hours by it, too."""
+    shell.write("jobs.sacct", SACCT)
+    zone = ("--timezone", "Europe/Prague", "--units", "processors")
+    told = shell.run("workload", "filter", "jobs.sacct", *zone, "--begin", "2017-03-01 08:05", "-o", "x.swf").ok()
+    figures = json.loads(shell.run("workload", "describe", "jobs.sacct", *zone, "--json").ok().out)
+
+    assert "filter: 2 jobs become 1" in told.out
+    assert (figures["zone"], figures["size"]["greatest"]) == ("Europe/Prague", 8.0)
+    assert figures["span"]["first_date"] == "2017-03-01 08:00"
+
+
+def test_another_log_is_read_by_its_own_step(shell):
+    """In a later step and in a run the options beside `merge` say how its workloads are read."""
+    shell.write("jobs.sacct", SACCT)
+    merge = ["merge", "jobs.sacct", "--units", "processors"]
+    shell.run("workload", "filter", "demo", "--first", "1", "then", *merge, "--align", "zero", "-o", "x.swf").ok()
+    words = " ".join([*merge, "--align", "zero"])
+    shell.run("run", "--in-process", "--transform", f"filter --first 1 then {words}", "-o", "out").ok()
+
+    assert sorted(load(shell.folder / "x.swf").size.tolist())[-1] >= 8
+    command = json.loads((shell.folder / "out" / "out_command.json").read_text())
+    assert command["transform"][1]["units"] == "processors"
+    shell.run("run", "--transform", "filter --units processors").failed(2, "--units goes with the run")
