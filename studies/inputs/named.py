@@ -185,17 +185,18 @@ def reading_for(name: str, names: Sequence[str], reading: Mapping[str, Any]) -> 
     Where none is a log, nothing is left out: it is refused there.
     """
     columns = reading["columns"]
-    if _begins_as_log(name, columns) or not any(_begins_as_log(other, columns) for other in names):
+    if begins_as_log(name, columns) or not any(begins_as_log(other, columns) for other in names):
         return dict(reading)
     return {option: value for option, value in reading.items() if option in ("sort", "strict")}
 
 
 def clock_zone(name: str, timezone: str | None, columns: str | None) -> str | None:
     """Return a zone that is given for dates if it is also that of a log's clock: the workload is such a log."""
-    return timezone if _begins_as_log(name, columns) else None
+    return timezone if begins_as_log(name, columns) else None
 
 
-def _begins_as_log(name: str, columns: str | None) -> bool:
+def begins_as_log(name: str, columns: str | None) -> bool:
+    """Tell whether a workload is in a centre's log, before it is read; ``columns`` are those of sacct's, if given."""
     if name in workloads.names() or not os.path.exists(name):
         return False
     return kind_of(beginning(name), columns=columns is not None) not in ("swf", "batsim")

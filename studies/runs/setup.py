@@ -10,6 +10,7 @@ from pipistrelle.schedulers.catalogue.names import SUFFIX
 from pipistrelle.server.setup import Setup
 from pipistrelle.studies.inputs.named import (
     InputError,
+    begins_as_log,
     load_machine,
     load_workload,
     platform_for,
@@ -19,6 +20,7 @@ from pipistrelle.studies.inputs.named import (
 from pipistrelle.studies.runs.reliability import load_reliability
 from pipistrelle.studies.runs.spec import RunSpec
 from pipistrelle.traces.clean import faults_text
+from pipistrelle.traces.logs.maui_nodes import is_resource_trace
 from pipistrelle.traces.workload import Workload
 
 if TYPE_CHECKING:
@@ -116,8 +118,11 @@ def _load_setup(spec: RunSpec) -> Setup:
 
 def load_jobs(spec: RunSpec, name: str) -> Workload:
     """Return a workload as a run has it; PipistrelleError if it cannot be had, or a step makes no sense for it."""
+    units = spec.units
+    if spec.platform is not None and is_resource_trace(spec.platform) and not begins_as_log(name, spec.columns):
+        units = "nodes"  # it is the machine alone of which the description says what is counted
     trace = load_workload(
-        name, sort=spec.sort, units=spec.units, timezone=spec.timezone, columns=spec.columns, strict=spec.strict
+        name, sort=spec.sort, units=units, timezone=spec.timezone, columns=spec.columns, strict=spec.strict
     )
     if (said := faults_text(trace)) is not None:
         logger().warning("{}", said)

@@ -69,7 +69,9 @@ def test_a_run_takes_a_resource_trace_as_it_is(tmp_path, monkeypatch, units, cou
     Path("Resource.Trace1").write_text(TRACE, encoding="utf-8")
     machine = load_machine("Resource.Trace1", units=units)
     setup = load_setup(RunSpec(workload=("seven-jobs",), platform="Resource.Trace1"))
+    counted = load_setup(RunSpec(workload=("seven-jobs",), platform="Resource.Trace1", units=units))
 
+    assert counted.platform == machine  # what the machine hands out can be said beside jobs of any kind
     assert machine == maui_platform(read_maui_resources("Resource.Trace1"), "Resource.Trace1", units=units)
     assert machine.units == count
     assert [pool.names for pool in machine.pools] == ["r1i0n[0-1]", "r21u01n577"]
