@@ -11,12 +11,12 @@ import click
 from click.core import ParameterSource
 
 from pipistrelle.cli.console import import_numpy
-from pipistrelle.cli.guard import FilledPath, output_files
+from pipistrelle.cli.guard import output_files
 from pipistrelle.cli.options.names import completed
 from pipistrelle.cli.options.parts import part_options
 from pipistrelle.cli.options.reliability import reliability_options
-from pipistrelle.cli.options.sections import CONNECTION, OUTPUTS, SCHEDULER, Command, in_section
-from pipistrelle.cli.options.shared import described, simulation_options, spec_file
+from pipistrelle.cli.options.sections import CONNECTION, SCHEDULER, Command, in_section
+from pipistrelle.cli.options.shared import described, folder_option, simulation_options, spec_file
 from pipistrelle.cli.simulate import form_of, read_inputs, simulate
 from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean
 from pipistrelle.schedulers.catalogue.names import is_ours, is_policy_name, registered
@@ -81,17 +81,7 @@ class RunCommand(Command):
     CONNECTION,
     click.option("--in-process", is_flag=True, help="Run the scheduler inside the server, without a socket."),
 )
-@in_section(
-    OUTPUTS,
-    click.option(
-        "-o",
-        "--output",
-        "--out",
-        "out",
-        type=FilledPath(path_type=Path, file_okay=False),
-        help=f"Folder for the outputs; default: a new one under {_OUTPUTS}/.",
-    ),
-)
+@folder_option(f"Folder for the outputs; default: a new one under {_OUTPUTS}/.")
 @click.pass_context
 def command(
     ctx: click.Context,

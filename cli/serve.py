@@ -8,10 +8,10 @@ from typing import Any
 import click
 
 from pipistrelle.cli.console import import_numpy
-from pipistrelle.cli.guard import FilledPath, output_files
+from pipistrelle.cli.guard import output_files
 from pipistrelle.cli.options.reliability import reliability_options
-from pipistrelle.cli.options.sections import CONNECTION, OUTPUTS, Command, in_section
-from pipistrelle.cli.options.shared import described, simulation_options, spec_file
+from pipistrelle.cli.options.sections import CONNECTION, Command, in_section
+from pipistrelle.cli.options.shared import described, folder_option, simulation_options, spec_file
 from pipistrelle.cli.simulate import form_of, read_inputs, simulate
 
 
@@ -19,19 +19,11 @@ from pipistrelle.cli.simulate import form_of, read_inputs, simulate
 @spec_file()
 @simulation_options
 @reliability_options
-@in_section(
-    OUTPUTS,
-    click.option(
-        "-o",
-        "--output",
-        "--out",
-        "out",
-        type=FilledPath(path_type=Path, file_okay=False),
-        default=Path("pipistrelle-out"),
-        show_default=True,
-        help="Folder for the outputs and, while the server runs, its connection.json; outputs of an earlier run are "
-        "replaced when the new one begins.",
-    ),
+@folder_option(
+    "Folder for the outputs and, while the server runs, its connection.json; outputs of an earlier run are replaced "
+    "when the new one begins.",
+    default=Path("pipistrelle-out"),
+    show_default=True,
 )
 @in_section(
     CONNECTION,

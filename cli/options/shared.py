@@ -149,6 +149,12 @@ simulation_options: Final = together(
 )
 
 
+def folder_option(text: str, **settings: Any) -> Callable[[_C], _C]:
+    """Return the option that names the folder for a run's outputs."""
+    kind = FilledPath(path_type=Path, file_okay=False)
+    return in_section(OUTPUTS, click.option("-o", "--output", "--out", "out", type=kind, help=text, **settings))
+
+
 def described(context: click.Context, base: Path | None, options: dict[str, Any], *, decides: bool = True) -> RunSpec:
     """Return a run with what the command line says of it in the place of what the file ``base`` says, if there is one.
 

@@ -1,8 +1,10 @@
 """The description of a run as a file, in TOML or JSON: read with clear errors, written, and its inputs compared."""
 
 import hashlib
+import json
 import os
 from collections.abc import Iterator
+from functools import partial
 from math import isfinite
 from pathlib import Path
 from typing import Any, Final
@@ -11,7 +13,7 @@ import msgspec
 from msgspec.structs import fields, replace
 
 from pipistrelle.platforms import catalogue as platforms
-from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, printable
+from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, printable, quoted
 from pipistrelle.protocol.base.shapes import misfit
 from pipistrelle.protocol.base.toml import read_toml, toml_value
 from pipistrelle.schedulers.catalogue.names import registered
@@ -38,7 +40,7 @@ def read_spec(path: str | Path) -> RunSpec:
     Raises
     ------
     PipistrelleError
-        if the file cannot be read, is neither, has an unknown key or a value of the wrong type.
+        if the file cannot be read, is neither, has an unknown key, one twice or none, or a value of the wrong type.
     """
     where = printable(str(path))
     if not os.path.exists(path):
@@ -49,6 +51,13 @@ def read_spec(path: str | Path) -> RunSpec:
             "named with --workload.",
         )
     raw = read_raw(read_text(Path(path)), where)
+    if not raw:
+        raise SpecError(
+            "the description says nothing",
+            where=where,
+            expected='at least one key, as workload = "demo"',
+            hint="'pipistrelle run' without a description is the default run.",
+        )
     return convert_spec(raw, where)
 
 
@@ -58,6 +67,7 @@ def read_raw(text: str, where: str) -> Any:
         return read_toml(text, where, SpecError, manual=_MANUAL, hint='Texts need quotes, as in scheduler = "fcfs".')
     try:
         raw = msgspec.json.decode(text)
+        json.loads(text, object_pairs_hook=partial(_once, where))
     except RecursionError:
         raise SpecError("arrays or objects are nested too deep", where=where, hint=_MANUAL) from None
     except ValueError as error:
@@ -65,6 +75,15 @@ def read_raw(text: str, where: str) -> Any:
     if not isinstance(raw, dict):
         raise SpecError("this is no description of a run", where=where, expected="a JSON object", hint=_MANUAL)
     return raw
+
+
+def _once(where: str, pairs: list[tuple[str, Any]]) -> None:
+    """Raise SpecError if a key of an object is there twice: the decoder takes the last."""
+    seen: set[str] = set()
+    for key, _ in pairs:
+        if key in seen:
+            raise SpecError(f"the key {quoted(key)} is there twice", where=where, hint="Leave one of the two out.")
+        seen.add(key)
 
 
 def find_spec(path: Path) -> RunSpec | None:

@@ -1,6 +1,7 @@
 """The state of plans, rules and orders, put through JSON at any decision into new ones: they go on as the old would."""
 
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -38,33 +39,13 @@ from pipistrelle.studies.runs.pause import check_invariants
 from pipistrelle.traces.workload import Workload
 
 UNITS = 6
-MAUI = """
-BACKFILLPOLICY        {fill}
-BACKFILLDEPTH         3
-RESERVATIONPOLICY     {keep}
-RESERVATIONDEPTH      2
-NODEALLOCATIONPOLICY  LASTAVAILABLE
-JOBPRIOACCRUALPOLICY  {accrual}
-QUEUETIMEWEIGHT       1
-XFACTORWEIGHT         10
-FSPOLICY              DEDICATEDPS
-FSINTERVAL            00:00:10
-FSDEPTH               4
-FSDECAY               0.7
-FSWEIGHT              10
-FSUSERWEIGHT          10
-BYPASSWEIGHT          3
-USERCFG[DEFAULT]      MAXPROC=3,5 MAXIJOB=2,3 FSTARGET=20
-USERCFG[a]            MAXPS=60,90 FSTARGET=40
-USERCFG[b]            FSTARGET=10-
-SYSCFG                MAXJOB=5
-SRCFG[keep]           HOSTLIST=0-1 STARTTIME=00:00:00 ENDTIME=00:00:20 PERIOD=DAY USERLIST=a
-"""
+#: a configuration with something of everything
+MAUI = (Path(__file__).parents[1] / "maui" / "everything.cfg").read_text(encoding="utf-8")
 
 
 def maui(fill: str, keep: str, accrual: str) -> Callable[[], Any]:
     """Return what makes the policy of a configuration in which nothing is without effect."""
-    settings, warnings = parse_maui_config(MAUI.format(fill=fill, keep=keep, accrual=accrual))
+    settings, warnings = parse_maui_config(MAUI.format(fill=fill, keep=keep, accrual=accrual, depth=3))
     assert not warnings
     return lambda: MauiPolicy(settings)
 
@@ -87,7 +68,7 @@ def loose() -> Depth:
 
 def maui_order() -> MauiOrder:
     """Return Maui's priorities alone."""
-    return MauiOrder(parse_maui_config(MAUI.format(fill="NONE", keep="NEVER", accrual="ALWAYS"))[0])
+    return MauiOrder(parse_maui_config(MAUI.format(fill="NONE", keep="NEVER", accrual="ALWAYS", depth=3))[0])
 
 
 POLICIES: dict[str, Callable[[], Any]] = {

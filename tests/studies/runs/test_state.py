@@ -57,28 +57,8 @@ SHARES = {
     "decay-factor": 0.7,
     "queue-priorities": {"x": 3.0},
 }
-MAUI = """
-BACKFILLPOLICY        {fill}
-BACKFILLDEPTH         {depth}
-RESERVATIONPOLICY     {keep}
-RESERVATIONDEPTH      2
-NODEALLOCATIONPOLICY  LASTAVAILABLE
-JOBPRIOACCRUALPOLICY  {accrual}
-QUEUETIMEWEIGHT       1
-XFACTORWEIGHT         10
-FSPOLICY              DEDICATEDPS
-FSINTERVAL            00:00:10
-FSDEPTH               4
-FSDECAY               0.7
-FSWEIGHT              10
-FSUSERWEIGHT          10
-BYPASSWEIGHT          3
-USERCFG[DEFAULT]      MAXPROC=3,5 MAXIJOB=2,3 FSTARGET=20
-USERCFG[a]            MAXPS=60,90 FSTARGET=40
-USERCFG[b]            FSTARGET=10-
-SYSCFG                MAXJOB=5
-SRCFG[keep]           HOSTLIST=0-1 STARTTIME=00:00:00 ENDTIME=00:00:20 PERIOD=DAY USERLIST=a
-"""
+#: a configuration with something of everything
+MAUI = (Path(__file__).parents[2] / "schedulers" / "maui" / "everything.cfg").read_text(encoding="utf-8")
 
 
 def maui(text: str = "", placement: str | None = None) -> Callable[[], Policy]:
