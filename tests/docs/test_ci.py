@@ -43,6 +43,16 @@ def test_the_linters_run_as_contributors_are_told(script: str) -> None:
         assert command in script.splitlines()
 
 
+def test_every_language_of_a_skeleton_is_installed_where_that_can_be(script: str) -> None:
+    """Each is looked for, and has a package; where all are there, nothing is done."""
+    text = (ROOT / ".ci" / "languages").read_text(encoding="utf-8")
+    suffixes = {path.suffix for path in (ROOT / "cli" / "skeletons").iterdir()}
+
+    assert suffixes == {".python", ".go", ".cpp", ".js", ".rs"}
+    assert re.search(r"^for pair in go:golang-go g\+\+:g\+\+ node:nodejs rustc:rustc; do$", text, flags=re.MULTILINE)
+    assert "\n.ci/languages || " in script
+
+
 def test_the_script_is_sound(script: str) -> None:
     """It is executable, is Bash, stops at the first failure, and names no host."""
     assert os.access(RUN, os.X_OK)
