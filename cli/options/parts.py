@@ -29,11 +29,28 @@ def _readable(read: Callable[[str], float]) -> Callable[..., str | None]:
     return look
 
 
+def _conditions(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
+    """Let conditions on jobs pass that can be read."""
+    if texts:
+        from pipistrelle.schedulers.placement.selections import Selection  # help needs it not
+
+        Selection(texts, param.opts[0])
+    return texts
+
+
 _TEXTS: Final = {
     "order": f"NAME\tReplace the queue's order: {', '.join(PARTS['order'])}.",
     "backfill": f"NAME\tReplace the backfilling rule: {', '.join(PARTS['backfill'])}.",
     "placement": f"NAME[,KEY=VALUE...]\tReplace how units are picked: {', '.join(PARTS['placement'])}; as "
     "contiguous,fit=best.",
+    "node_order": "Any placement: how the nodes stand in a line whose first free ones go first ('pipistrelle help "
+    "placing').",
+    "age_aware": "Any placement: stable nodes stand first, the order kept within each kind.",
+    "dual_ended": "CONDITION\tAny placement: jobs that get nodes from the line's other end, as 'nodes<=16 or "
+    "accounts=a,b'; may be repeated.",
+    "base_order": "CONDITION\tAny placement: jobs for which --age-aware changes nothing; may be repeated.",
+    "reliability_target": "CHANCE\tAny placement: a job gets no nodes on which its chance of finishing, by their "
+    "MTTF, is below this.",
     "formula": "TEXT\tOrder pbs: sort the queue by this, highest first ('pipistrelle help pbs').",
     "queue_priority": "QUEUE=NUMBER\tOrder pbs: the queue's priority, else 0; may be repeated.",
     "fairshare_entity": "Order pbs: whom usage is charged to.",
@@ -59,6 +76,9 @@ part_options: Final = in_section(
             _TEXTS,
             {
                 "fairshare_decay_time": _readable(span_of),
+                "dual_ended": _conditions,
+                "base_order": _conditions,
+                "reliability_target": click.FloatRange(0, 1, min_open=True, max_open=True),
                 "config": FilledPath(dir_okay=False),
                 "poll": _readable(step_of),
             },

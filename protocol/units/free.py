@@ -79,18 +79,17 @@ class FreeUnits:
         """
         starts, ends = self._starts, self._ends
         intervals = units.intervals
-        at = 0
+        places = []
         for lo, hi in intervals:
             at = bisect_right(starts, lo) - 1
             if at < 0 or ends[at] < hi:
                 raise ValueError(f"units not in the set: {self.missing(units)}")
+            places.append(at)
         self.count -= len(units)
-        several = len(intervals) > 1
-        if several and len(starts) > _LONG and self._rebuilt(units, NodeSet.__sub__):
+        if len(intervals) > 1 and len(starts) > _LONG and self._rebuilt(units, NodeSet.__sub__):
             return
-        for lo, hi in intervals:
-            if several:
-                at = bisect_right(starts, lo) - 1
+        # From the last on, so that the places of those before stay.
+        for (lo, hi), at in zip(reversed(intervals), reversed(places), strict=True):
             if starts[at] == lo:
                 if ends[at] == hi:
                     del starts[at], ends[at]
@@ -112,18 +111,16 @@ class FreeUnits:
         """
         starts, ends = self._starts, self._ends
         intervals = units.intervals
-        at = 0
+        places = []
         for lo, hi in intervals:
             at = bisect_right(starts, hi)
             if at and ends[at - 1] >= lo:
                 raise ValueError(f"units in the set already: {units & self.snapshot()}")
+            places.append(at)
         self.count += len(units)
-        several = len(intervals) > 1
-        if several and len(starts) > _LONG and self._rebuilt(units, NodeSet.__or__):
+        if len(intervals) > 1 and len(starts) > _LONG and self._rebuilt(units, NodeSet.__or__):
             return
-        for lo, hi in intervals:
-            if several:
-                at = bisect_right(starts, lo)
+        for (lo, hi), at in zip(reversed(intervals), reversed(places), strict=True):
             after = at < len(starts) and starts[at] == hi + 1
             if at and ends[at - 1] == lo - 1:
                 if after:

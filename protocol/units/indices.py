@@ -1,4 +1,4 @@
-"""Sets of units as indices of arrays: a few slices, or one array of numbers where a set is in many pieces."""
+"""Sets of units as arrays: a few slices or one array of numbers as indices, or one truth value for each unit."""
 
 from itertools import chain
 from typing import Final
@@ -31,3 +31,51 @@ def numbers(units: NodeSet) -> NDArray[np.intp]:
     ahead = bounds[:, 0] - (np.cumsum(sizes) - sizes)
     found: NDArray[np.intp] = np.arange(len(units), dtype=np.intp) + np.repeat(ahead, sizes)
     return found
+
+
+def flags(units: NodeSet, count: int) -> NDArray[np.bool_]:
+    """Return for each of the units 0 to ``count`` - 1 whether it is in the set, shape (count,)."""
+    intervals = units.intervals
+    if len(intervals) <= _MANY:
+        found = np.zeros(count, dtype=np.bool_)
+        for low, high in intervals:
+            found[low : high + 1] = True
+        return found
+    bounds = np.empty(2 * len(intervals) + 2, dtype=np.intp)
+    bounds[0], bounds[-1] = 0, count
+    bounds[1:-1] = np.fromiter(chain.from_iterable(intervals), np.intp, 2 * len(intervals))
+    bounds[2:-1:2] += 1
+    turns = np.zeros(len(bounds) - 1, dtype=np.bool_)
+    turns[1::2] = True
+    return np.repeat(turns, bounds[1:] - bounds[:-1])
+
+
+def flagged(found: NDArray[np.bool_]) -> NodeSet:
+    """Return the set of the units whose flags are true; ``found`` has shape (units,)."""
+    edges = np.zeros(len(found) + 2, dtype=np.bool_)
+    edges[1:-1] = found
+    bounds = (edges[1:] != edges[:-1]).nonzero()[0]
+    highs = bounds[1::2] - 1
+    return NodeSet._make(tuple(zip(bounds[::2].tolist(), highs.tolist(), strict=True)), int(np.count_nonzero(found)))
+
+
+def set_of(numbers: NDArray[np.intp]) -> NodeSet:
+    """Return the set of some units, each given once, in any order; shape (units,)."""
+    count = len(numbers)
+    if not count:
+        return NodeSet.EMPTY
+    ordered = np.sort(numbers)
+    (last,) = (ordered[1:] - ordered[:-1] != 1).nonzero()
+    lows = [int(ordered[0]), *ordered[last + 1].tolist()]
+    highs = [*ordered[last].tolist(), int(ordered[-1])]
+    return NodeSet._make(tuple(zip(lows, highs, strict=True)), count)
+
+
+def packed(units: NodeSet) -> bytes:
+    """Return a bit for each unit, the lowest bit of the first byte for unit 0: set for those in the set, not empty."""
+    return np.packbits(flags(units, units.last + 1), bitorder="little").tobytes()
+
+
+def unpacked(data: bytes) -> NodeSet:
+    """Return the set that has been `packed`."""
+    return flagged(np.unpackbits(np.frombuffer(data, dtype=np.uint8), bitorder="little").view(np.bool_))

@@ -1,28 +1,43 @@
 """Sets of units as whole numbers, bit by bit: what is free over many intervals is then one `&` each."""
 
+from typing import Final
+
+from pipistrelle.protocol.units.indices import packed, unpacked
 from pipistrelle.protocol.units.nodesets import NodeSet
+
+#: intervals that are looked for one by one; where there are more it is faster to look at all units at once
+_FEW: Final = 8
+#: with more intervals than this, in a longer mask than this, one by one is slower the other way, too
+_MANY: Final = 64
+_LONG: Final = 16384
 
 
 def mask_of(units: NodeSet) -> int:
     """Return the number whose bit u is set for each unit u."""
+    intervals = units.intervals
+    if len(intervals) > _MANY and units.last > _LONG:
+        return int.from_bytes(packed(units), "little")
     mask = 0
-    for lo, hi in units.intervals:
+    for lo, hi in intervals:
         mask |= ((1 << (hi - lo + 1)) - 1) << lo
     return mask
 
 
 def units_of(mask: int) -> NodeSet:
     """Return the units whose bits are set."""
-    intervals = []
-    at = 0
-    while mask:
+    intervals: list[tuple[int, int]] = []
+    at, count = 0, mask.bit_count()
+    while mask and len(intervals) < _FEW:
         gap = (mask & -mask).bit_length() - 1
         mask >>= gap
         run = (~mask & (mask + 1)).bit_length() - 1
         mask >>= run
         at += gap + run
         intervals.append((at - run, at - 1))
-    return NodeSet(intervals)
+    if mask:
+        rest = unpacked(mask.to_bytes((mask.bit_length() + 7) // 8, "little"))
+        intervals += [(low + at, high + at) for low, high in rest.intervals]
+    return NodeSet._make(tuple(intervals), count)
 
 
 def lowest(mask: int, count: int) -> int:

@@ -28,8 +28,11 @@ PARTS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
         "fill": ("backfill.fills", "Fill", "FillOptions"),
     },
     "placement": {
-        "lowest": ("placement.lowest", "LowestIds"),
+        "lowest": ("placement.ordered", "lowest", "LineOptions"),
         "contiguous": ("placement.contiguous", "Contiguous", "ContiguousOptions"),
+        "best-fit": ("placement.contiguous", "BestFit", "LineOptions"),
+        "random": ("placement.scattered", "Random", "RandomOptions"),
+        "compact": ("placement.compact", "Compact", "CompactOptions"),
     },
 }
 #: of a preset's file

@@ -108,5 +108,5 @@ def _make(axis: str, name: str, options: Mapping[str, Any] | None, where: str | 
         raise misfit(error, given, shape, prefix, PolicyError) from None
     except OverflowError:
         raise PolicyError("a number is too large", where=prefix.removesuffix(".")) from None
-    except FormulaError as error:
-        raise error.at(f"{prefix}{error.where}", FormulaError) from None
+    except (FormulaError, PolicyError) as error:
+        raise error.at(f"{prefix}{error.where}" if error.where else where, type(error)) from None

@@ -13,7 +13,7 @@ from pipistrelle.schedulers.catalogue.parts import make_placement
 from pipistrelle.schedulers.catalogue.presets import Preset, library_preset, read_preset
 from pipistrelle.schedulers.policy.compose import compose
 from pipistrelle.schedulers.policy.errors import PolicyError
-from pipistrelle.schedulers.policy.interfaces import Policy
+from pipistrelle.schedulers.policy.interfaces import Placement, Policy
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -47,7 +47,8 @@ def make_policy(
     ``name`` is a registered scheduler, ``path/to/file.toml`` with a preset (docs/scheduling.md), or
     ``package.module:OBJECT`` or ``path/to/file.py:OBJECT``, where the object is a class or function that returns a
     policy when called without arguments. Only presets have parts that can be replaced, and options; those that are
-    given are added to the preset's own, and those of a part that is replaced do not count; ``maui`` takes a placement.
+    given are added to the preset's own, and those of a part that is replaced do not count; ``maui`` takes a placement
+    and its options.
     ``placement`` may have its options beside its name, as ``contiguous,fit=best``.
 
     Raises
@@ -72,7 +73,7 @@ def make_policy(
             where=None if parts or order_options or backfill_options or placement_options else name,
             **(preset.parts | parts),
         )
-    if order_options or backfill_options or placement_options:
+    if order_options or backfill_options or (placement_options and name not in OWN):
         named = ", ".join([*(order_options or {}), *(backfill_options or {}), *(placement_options or {})])
         raise PolicyError(
             f"'{printable(name)}' has no options",
@@ -82,7 +83,7 @@ def make_policy(
     if name in OWN and not parts.keys() - {"placement"}:
         from pipistrelle.schedulers.maui.policy import MauiPolicy  # most runs start without it
 
-        return MauiPolicy(placement=None if placement is None else make_placement(placement))
+        return MauiPolicy(placement=own_placement(placement, placement_options))
     if parts:
         raise PolicyError(
             f"'{name}' has no parts that could be replaced by --{' --'.join(parts)}",
@@ -122,6 +123,14 @@ def order_of(name: str, order: str | None = None) -> tuple[str, dict[str, Any]] 
     if preset is None:
         return None
     return (preset.order, preset.order_options) if order is None else (order, {})
+
+
+def own_placement(placement: str | None, options: Mapping[str, Any] | None) -> Placement | None:
+    """Return the placement of a scheduler that has its own rules for units unless it is given one, or its options.
+
+    Options alone are those of ``lowest``. PolicyError as `make_placement` raises it.
+    """
+    return make_placement(placement or "lowest", options) if placement is not None or options else None
 
 
 def _options(own: Mapping[str, Any], given: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -8,10 +8,12 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
+from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.schedulers.maui.config.settings import MauiSettings
 from pipistrelle.schedulers.maui.priority.priority import Breakdown
 from pipistrelle.schedulers.maui.scheduler import MauiScheduler
 from pipistrelle.schedulers.orders.fixed import Fcfs
+from pipistrelle.schedulers.placement.pickers import learn
 from pipistrelle.schedulers.policy.interfaces import Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.order import Order
@@ -49,6 +51,10 @@ class MauiPolicy:
         self._settings = settings or MauiSettings()
         self._midnight = midnight
         self._scheduler: MauiScheduler | None = None
+
+    def learn(self, machine: Machine) -> None:
+        """Take note of the machine before a run begins; PipistrelleError if it has not what the placement asks for."""
+        learn(self._placement, machine)
 
     def decide(self, view: View) -> None:
         """Start what may start now."""

@@ -1,15 +1,18 @@
-"""The placement that gives each job consecutive units."""
+"""Placements that look at runs of open units which stand together in a line: one run for a job, or few."""
 
 from typing import Literal
 
-from msgspec import Struct
+import numpy as np
+from numpy.typing import NDArray
 
 from pipistrelle.platforms.topology.machine import Machine
-from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.schedulers.placement.chance import Chances
+from pipistrelle.schedulers.placement.lines import Line
+from pipistrelle.schedulers.placement.ordered import InLine, LineOptions, Positions
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 
 
-class ContiguousOptions(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+class ContiguousOptions(LineOptions, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """What there is to set of the placement ``contiguous``: which of the runs of open units that are long enough.
 
     ``first`` is the one with the lowest numbers, ``best`` the shortest, of equals the one with the lowest numbers.
@@ -18,20 +21,69 @@ class ContiguousOptions(Struct, frozen=True, forbid_unknown_fields=True, rename=
     fit: Literal["first", "best"] = "first"
 
 
-class Contiguous:
-    """The lowest units of a run of open ones with consecutive numbers; a job waits until a run is long enough."""
+class Contiguous(InLine):
+    """The first units of a run of open ones that stand together in the line; a job waits until a run is long enough."""
 
-    fits_by_count = False
+    _by_count = False
 
     def __init__(self, options: ContiguousOptions | None = None) -> None:
-        self._shortest = options is not None and options.fit == "best"
+        options = options or ContiguousOptions()
+        super().__init__(options)
+        self._shortest = options.fit == "best"
 
-    def pick(self, job: SchedulerJob, open_units: NodeSet, machine: Machine) -> NodeSet | None:
-        """Return the beginning of a run, None if none is long enough."""
+    def _choose(self, job: SchedulerJob, open_at: NDArray[np.bool_], line: Line, machine: Machine) -> Positions | None:
+        begins, lengths = _runs(open_at)
+        (enough,) = np.nonzero(lengths >= job.size)
+        if not len(enough):
+            return None
+        which = enough[lengths[enough].argmin()] if self._shortest else enough[0]
+        return np.arange(begins[which], begins[which] + job.size)
+
+    def _choose_reliable(
+        self, job: SchedulerJob, open_at: NDArray[np.bool_], line: Line, machine: Machine, chances: Chances
+    ) -> Positions | None:
         size = job.size
-        if self._shortest:
-            runs = ((hi - lo + 1, lo) for lo, hi in open_units.intervals if hi - lo + 1 >= size)
-            lowest = min(runs, default=(0, -1))[1]
-        else:
-            lowest = next((lo for lo, hi in open_units.intervals if hi - lo + 1 >= size), -1)
-        return None if lowest < 0 else NodeSet.interval(lowest, lowest + size - 1)
+        begins, lengths = _runs(open_at)
+        if not len(begins) or lengths.max() < size:
+            return None
+        rates = chances.rates(line)
+        # A node counts at its first position, and at the beginning of what a job gets.
+        again = np.concatenate(([False], line.nodes[1:] == line.nodes[:-1]))
+        sums = np.concatenate(([0.0], np.cumsum(np.where(again, 0.0, rates))))
+        windows = sums[size:] - sums[:-size] + np.where(again, rates, 0.0)[: len(rates) - size + 1]
+        run_of = np.repeat(np.arange(len(begins)), np.maximum(lengths - size + 1, 0))
+        first_of = np.cumsum(np.maximum(lengths - size + 1, 0)) - np.maximum(lengths - size + 1, 0)
+        starts = begins[run_of] + np.arange(len(run_of)) - first_of[run_of]
+        (good,) = np.nonzero(windows[starts] <= chances.most(job))
+        if not len(good):
+            return None
+        which = good[lengths[run_of[good]].argmin()] if self._shortest else good[0]
+        return np.arange(starts[which], starts[which] + size)
+
+
+class BestFit(InLine):
+    """The shortest run of open units that is long enough; without one the longest ones whole, then the shortest."""
+
+    def _choose(self, job: SchedulerJob, open_at: NDArray[np.bool_], line: Line, machine: Machine) -> Positions | None:
+        begins, lengths = _runs(open_at)
+        missing, found = job.size, []
+        longest = np.argsort(-lengths, kind="stable")
+        sizes = lengths[longest]
+        whole = 0
+        while sizes[whole] < missing:
+            found.append(longest[whole])
+            missing -= int(sizes[whole])
+            whole += 1
+        # The last of those that are long enough is the shortest; of equal ones the first stands first in the line.
+        shortest = sizes[np.searchsorted(-sizes, -missing, side="right") - 1]
+        last = longest[max(whole, int(np.searchsorted(-sizes, -shortest)))]
+        parts = [np.arange(begins[run], begins[run] + lengths[run]) for run in found]
+        return np.concatenate([*parts, np.arange(begins[last], begins[last] + missing)])
+
+
+def _runs(open_at: NDArray[np.bool_]) -> tuple[Positions, Positions]:
+    """Return where runs of open positions begin, in their order, and how long they are, shapes (runs,)."""
+    edges = np.zeros(len(open_at) + 2, dtype=np.bool_)
+    edges[1:-1] = open_at
+    bounds = np.flatnonzero(edges[1:] != edges[:-1])
+    return bounds[::2], bounds[1::2] - bounds[::2]

@@ -14,6 +14,13 @@ from pipistrelle.schedulers.policy.jobs import SchedulerJob
 Picker = Callable[[SchedulerJob, Sequence[FreeStep], int], int]
 
 
+def learn(part: object, machine: Machine) -> None:
+    """Tell a placement or policy, if it wants to know, of the machine; PipistrelleError if that does not suit it."""
+    tell = getattr(part, "learn", None)
+    if tell is not None:
+        tell(machine)
+
+
 def pick(placement: Placement, units: int, job: SchedulerJob, machine: Machine) -> int:
     """Return the units that a placement picks for a job among ``units``, 0 if it refuses; both are masks."""
     if type(placement) is LowestIds:  # the same without the detour; a derived one may pick others

@@ -4,7 +4,9 @@ from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Any, cast
 
+from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.schedulers.catalogue.parts import make_backfill, make_order, make_placement
+from pipistrelle.schedulers.placement.pickers import learn
 from pipistrelle.schedulers.policy.interfaces import Backfill, Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.order import ChoosyOrder, Order, UsageOrder, is_dynamic
@@ -18,8 +20,10 @@ class ComposedPolicy:
     def __init__(self, name: str, order: Order, backfill: Backfill, placement: Placement) -> None:
         self.name = name
         self.order = order
-        #: what the order wants of the protocol, such as whose a job is
-        self.features: tuple[str, ...] = tuple(getattr(order, "features", ()))
+        #: what order and placement want of the protocol, such as whose a job is
+        self.features = tuple(
+            dict.fromkeys(name for part in (order, placement) for name in getattr(part, "features", ()))
+        )
         self._backfill = backfill
         self._placement = placement
         self._choosy = order if isinstance(order, ChoosyOrder) else None
@@ -85,6 +89,10 @@ class ComposedPolicy:
         if self._placement.pick(job, units, view.machine) is not None:
             return None
         return f"the placement finds no {job.size} units for it even if all are free"
+
+    def learn(self, machine: Machine) -> None:
+        """Take note of the machine before a run begins; PipistrelleError if it has not what the placement asks for."""
+        learn(self._placement, machine)
 
     def _tell_ends(self, view: View, usage: UsageOrder) -> None:
         if view is not self._view:

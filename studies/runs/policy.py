@@ -33,6 +33,11 @@ _KEYS: Final = {
     "fairshare_decay_factor": ("order", "decay-factor"),
     "backfill_depth": ("backfill", "depth"),
     "strict_ordering": ("backfill", "strict-ordering"),
+    "node_order": ("placement", "node-order"),
+    "age_aware": ("placement", "age-aware"),
+    "dual_ended": ("placement", "dual-ended"),
+    "base_order": ("placement", "base-order"),
+    "reliability_target": ("placement", "reliability-target"),
 }
 
 
@@ -56,6 +61,8 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         how usage fades.
     backfill_depth, strict_ordering
         of the rule ``depth``.
+    node_order, age_aware, dual_ended, base_order, reliability_target
+        of every placement (docs/placing.md); ``dual_ended`` and ``base_order`` are conditions on jobs.
     config
         a maui.cfg; with ``strict_config`` it is refused if anything in it is unknown or would, if it were supported,
         change decisions; else that is a warning, too.
@@ -76,6 +83,11 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     fairshare_decay_factor: Annotated[float, Meta(ge=0, le=1)] | None = None
     backfill_depth: Annotated[int, Meta(ge=0)] | None = None
     strict_ordering: bool | None = None
+    node_order: Literal["id", "snake", "hilbert", "alps"] | None = None
+    age_aware: bool | None = None
+    dual_ended: tuple[str, ...] = ()
+    base_order: tuple[str, ...] = ()
+    reliability_target: Annotated[float, Meta(gt=0, lt=1)] | None = None
     config: str | None = None
     strict_config: bool = True
     poll: str | None = None
@@ -95,12 +107,19 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
             value, option = getattr(self, one.name), f"--{one.encode_name}"
             if isinstance(value, dict):
                 words += [word for name, number in value.items() for word in (option, f"{name}={number!r}")]
+            elif isinstance(value, tuple):
+                words += [word for text in value for word in (option, text)]
             elif isinstance(value, bool):
                 no = OPPOSITES.get(one.name, f"--no-{one.encode_name}")
                 words += [option if value else no] if value != one.default else []
             elif value is not None:
                 words += [option, str(value)]
         return words
+
+    @property
+    def asks_of_nodes(self) -> bool:
+        """Whether not every machine will do for the placement."""
+        return self.node_order not in (None, "id") or bool(self.age_aware) or self.reliability_target is not None
 
     def make_policy(self, *, warn: bool = True, polls: bool = True) -> "Policy":
         """Return the policy of a scheduler that is no program.
@@ -113,15 +132,15 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         PipistrelleError
             if there is none of this name, it cannot be loaded, or parts and options do not suit it.
         """
-        from pipistrelle.schedulers.catalogue.registry import make_policy  # help needs none of these modules
+        from pipistrelle.schedulers.catalogue.registry import make_policy, own_placement  # help needs none of these
 
         name = self.scheduler
         assert isinstance(name, str), "a program"
         step = None if self.poll is None else step_of(self.poll)
         parts = {axis: part for axis in _AXES if (part := getattr(self, axis)) is not None}
-        tables: dict[str, dict[str, Any]] = {"order": {}, "backfill": {}}
+        tables: dict[str, dict[str, Any]] = {axis: {} for axis in _AXES}
         for option, (axis, key) in _KEYS.items():
-            if (value := getattr(self, option)) not in (None, {}):
+            if (value := getattr(self, option)) not in (None, {}, ()):
                 tables[axis][key] = value
         if self.formula is not None:
             from pipistrelle.schedulers.orders.pbs import UNKNOWN, VARIABLES
@@ -133,16 +152,21 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
             if name != MAUI:
                 tables["order"] |= {"config": self.config, "strict-config": self.strict_config}
         if name == MAUI and self.config is not None and not parts.keys() - {"placement"} and not tables["order"]:
-            from pipistrelle.schedulers.catalogue.parts import make_placement
             from pipistrelle.schedulers.maui.config.read import read_maui_config  # most runs start without it
             from pipistrelle.schedulers.maui.policy import MauiPolicy
 
-            placed = None if self.placement is None else make_placement(self.placement)
             policy: Policy = MauiPolicy(
-                read_maui_config(Path(self.config), strict=self.strict_config)[0], placement=placed
+                read_maui_config(Path(self.config), strict=self.strict_config)[0],
+                placement=own_placement(self.placement, tables["placement"]),
             )
         else:
-            policy = make_policy(name, **parts, order_options=tables["order"], backfill_options=tables["backfill"])
+            policy = make_policy(
+                name,
+                **parts,
+                order_options=tables["order"],
+                backfill_options=tables["backfill"],
+                placement_options=tables["placement"],
+            )
         if step is None or not polls:
             return policy
         from pipistrelle.schedulers.policy.polling import Polling

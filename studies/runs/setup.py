@@ -4,9 +4,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pipistrelle.platforms.description import Platform
+from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.protocol.base.lengths import parse_seconds
 from pipistrelle.protocol.base.log import logger
 from pipistrelle.schedulers.catalogue.names import SUFFIX
+from pipistrelle.schedulers.placement.pickers import learn
 from pipistrelle.server.setup import Setup
 from pipistrelle.studies.inputs.named import (
     InputError,
@@ -103,6 +105,8 @@ def _load_setup(spec: RunSpec) -> Setup:
         batsim = None
     happens = load_reliability(spec, machine, trace)
     setup = Setup.of(machine, trace, strict=spec.strict, batsim=batsim, reliability=happens)
+    if spec.asks_of_nodes:
+        learn(spec.make_policy(warn=False, polls=False), Machine(setup.platform.units, setup.platform.info))
     other_units = units_remark(trace, setup.platform, spec.units)
     remarks = [*([] if other_units is None else [other_units]), *setup.remarks]
     if spec.config is not None or str(spec.scheduler).endswith(SUFFIX):

@@ -110,9 +110,10 @@ def _jobs(classes: WorkloadClasses, one: ServiceClass, submit: Floats, seed: int
     if one.walltime is None:
         return jobs
     try:
-        return set_walltimes(jobs, one.walltime, _rng(seed, index, _WALLTIMES))
+        asked = set_walltimes(jobs, one.walltime, _rng(seed, index, _WALLTIMES))
     except PipistrelleError as error:
         raise error.at(f"class {one.label}: walltime", ClassesError) from None
+    return replace(asked, walltime=np.minimum(asked.walltime, jobs.walltime))  # nobody asks for what nobody gets
 
 
 def _joined(classes: WorkloadClasses, parts: list[Workload], note: list[str]) -> Workload:

@@ -12,7 +12,7 @@ import pytest
 import zmq
 from loguru import logger
 
-from pipistrelle.platforms.description import homogeneous
+from pipistrelle.platforms.description import Platform, homogeneous
 from pipistrelle.protocol.messages import HelloData
 from pipistrelle.schedulers.policy.interfaces import Policy
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
@@ -72,7 +72,7 @@ def _quiet_log() -> None:
 
 @pytest.fixture(scope="session")
 def run_policy() -> Callable[..., Run]:
-    """Return a function that runs a policy: run_policy(policy, units, rows, filtered=True, reliability=None)."""
+    """Return a function that runs a policy: run_policy(policy, units, rows, filtered=True, ...)."""
 
     def run(
         policy: Policy,
@@ -81,6 +81,7 @@ def run_policy() -> Callable[..., Run]:
         *,
         filtered: bool = True,
         reliability: Reliability | None = None,
+        platform: Platform | None = None,
     ) -> Run:
         columns = [np.array(column, dtype=float) for column in zip(*rows, strict=True)] or [np.zeros(0)] * 4
         submit, size, runtime, walltime = columns
@@ -96,7 +97,7 @@ def run_policy() -> Callable[..., Run]:
         watch = Starts()
         runtime_class = Runtime if filtered else Unfiltered
         result = simulate(
-            Setup.of(homogeneous(units, "m"), trace, strict=True, reliability=reliability),
+            Setup.of(platform or homogeneous(units, "m"), trace, strict=True, reliability=reliability),
             InProcessTransport(runtime := runtime_class(policy)),
             clock=lambda: 0.0,
             observers=[watch],

@@ -213,7 +213,7 @@ def test_which_run_of_units(waiting_job: MakeJob) -> None:
         ("contiguous,fit=first,fit=best", "an option that cannot be read"),
         ("contiguous,fit=worst", "expected 'first' or 'best'"),
         ("contiguous,fot=best", "unknown key 'fot'. Did you mean 'fit'?"),
-        ("lowest,fit=best", "the placement 'lowest' has no options"),
+        ("lowest,fit=best", "placement-options: unknown key 'fit'. Known: node-order"),
     ],
 )
 def test_a_placement_that_cannot_be_made(text: str, says: str) -> None:

@@ -1,0 +1,78 @@
+"""Units in a line, the first taken first: in an order of the nodes, the stable ones first, or from the other end."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipistrelle.platforms.topology.machine import Machine
+from pipistrelle.platforms.topology.orders import node_order
+from pipistrelle.schedulers.policy.errors import PolicyError
+
+
+class Line(NamedTuple):
+    """All units of a machine in the order in which they are given to jobs.
+
+    Parameters
+    ----------
+    units
+        the unit at each position, shape (units,).
+    nodes
+        the node at each position, shape (units,).
+    first_kind
+        so many positions, from the beginning, are of nodes that are to be given away before all others.
+    """
+
+    units: NDArray[np.intp]
+    nodes: NDArray[np.intp]
+    first_kind: int
+
+    @classmethod
+    def of(cls, machine: Machine, order: str) -> "Line":
+        """Return the units by their nodes in an order of `node_order`; the units of a node stay together."""
+        nodes: list[NDArray[np.intp]] = []
+        for first, count, _, each in machine.numbering.pools:
+            nodes.append(np.repeat(np.arange(first, first + count, dtype=np.intp), each))
+        node_of = np.concatenate(nodes)  # pools are told by ascending unit numbers
+        rank = np.empty(len(machine.nodes), dtype=np.intp)
+        rank[node_order(order, machine)] = np.arange(len(rank))
+        units = np.argsort(rank[node_of], kind="stable")
+        return cls(units, node_of[units], len(units))
+
+    def by_age(self, stable: NDArray[np.bool_]) -> "Line":
+        """Return the stable nodes first, ``stable`` has shape (nodes,); the order is kept within each kind."""
+        first = stable[self.nodes]
+        at = np.concatenate((np.flatnonzero(first), np.flatnonzero(~first)))
+        return Line(self.units[at], self.nodes[at], int(first.sum()))
+
+    def turned(self) -> "Line":
+        """Return the same from the other end."""
+        count = len(self.units)
+        rest = count - self.first_kind
+        return Line(self.units[::-1].copy(), self.nodes[::-1].copy(), rest or count)
+
+
+def stable_nodes(machine: Machine) -> NDArray[np.bool_]:
+    """Return which nodes are the stable ones, shape (nodes,).
+
+    They are those that fail less often than the mean of all that one knows: whose rate, 1 / MTTF, is below the mean
+    rate. Where no MTTF is known they are those that are younger than the mean. Nodes of which one knows nothing are
+    not stable.
+
+    Raises
+    ------
+    PolicyError
+        if neither is known of any node.
+    """
+    table = machine.nodes
+    for badness in (1.0 / table.mttf, table.age):
+        known = ~np.isnan(badness)
+        if known.any():
+            found: NDArray[np.bool_] = known & (badness < badness[known].mean())
+            return found
+    raise PolicyError(
+        "nothing tells which nodes of the machine are stable",
+        where="--age-aware",
+        expected="the MTTF or the age of its pools' nodes",
+        hint="The platform's file says it: 'pipistrelle help platforms'.",
+    )

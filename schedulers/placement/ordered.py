@@ -1,0 +1,157 @@
+"""Placements along a line of the machine's units: what all of them have in common, and the first in the line."""
+
+from typing import Annotated, Literal
+
+import numpy as np
+from msgspec import Meta, Struct
+from numpy.typing import NDArray
+
+from pipistrelle.platforms.topology.machine import Machine
+from pipistrelle.protocol.units.indices import flags, set_of
+from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.schedulers.placement.chance import Chances
+from pipistrelle.schedulers.placement.lines import Line, stable_nodes
+from pipistrelle.schedulers.placement.lowest import LowestIds
+from pipistrelle.schedulers.placement.selections import Selection
+from pipistrelle.schedulers.policy.interfaces import Placement
+from pipistrelle.schedulers.policy.jobs import SchedulerJob
+
+#: positions in a line
+Positions = NDArray[np.intp]
+_Conditions = str | tuple[str, ...]
+
+
+class LineOptions(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """What there is to set of every placement; docs/placing.md has the rules.
+
+    Parameters
+    ----------
+    node_order
+        how the nodes stand in a line: its beginning is given away first.
+    age_aware
+        whether stable nodes stand before all others.
+    dual_ended, base_order
+        conditions on jobs (`Selection`): those that get nodes from the line's other end, and those for which stable
+        nodes do not go first.
+    reliability_target
+        the least chance with which a job must finish on its nodes.
+    """
+
+    node_order: Literal["id", "snake", "hilbert", "alps"] = "id"
+    age_aware: bool = False
+    dual_ended: _Conditions = ()
+    base_order: _Conditions = ()
+    reliability_target: Annotated[float, Meta(gt=0, lt=1)] | None = None
+
+
+class InLine:
+    """A placement that sees the open units as positions in a line; derived ones say which positions a job gets.
+
+    Parameters
+    ----------
+    options
+        which line it is, for which job.
+    """
+
+    #: whether positions are found whenever enough are open
+    _by_count = True
+
+    def __init__(self, options: LineOptions) -> None:
+        self._options = options
+        self._from_end = Selection(_texts(options.dual_ended), "dual-ended")
+        self._in_base = Selection(_texts(options.base_order), "base-order")
+        self.fits_by_count = self._by_count and options.reliability_target is None
+        #: what it wants of the protocol: whose a job is
+        self.features = ("labels",) if self._from_end.asks_labels or self._in_base.asks_labels else ()
+        self._machine: Machine | None = None
+        #: {whether it is a line of the base order, and whether it is turned: the line}, of the machine
+        self._lines: dict[tuple[bool, bool], Line] = {}
+        self._chances: Chances | None = None
+
+    def pick(self, job: SchedulerJob, open_units: NodeSet, machine: Machine) -> NodeSet | None:
+        """Return units of the open ones, None if they are too few, or none of them will do."""
+        if job.size > len(open_units):
+            return None
+        self.learn(machine)
+        base = not self._options.age_aware or self._in_base.has(job, machine)
+        line = self._lines[base, self._from_end.has(job, machine)]
+        open_at = flags(open_units, machine.units)[line.units]
+        if self._chances is None:
+            at = self._choose(job, open_at, line, machine)
+        else:
+            at = self._choose_reliable(job, open_at, line, machine, self._chances)
+        return None if at is None else set_of(line.units[at])
+
+    def learn(self, machine: Machine) -> None:
+        """Take note of the machine.
+
+        Raises
+        ------
+        PlatformError, PolicyError
+            if it has not what the options ask for.
+        """
+        if machine is self._machine:
+            return
+        base = Line.of(machine, self._options.node_order)
+        lines = {True: base, False: base}
+        if self._options.age_aware:
+            lines[False] = base.by_age(stable_nodes(machine))
+        target = self._options.reliability_target
+        self._chances = None if target is None else Chances(machine, target)
+        self._lines = {}
+        for which, line in lines.items():
+            self._lines[which, False] = line
+            self._lines[which, True] = line.turned()
+        self._machine = machine
+
+    def _choose(self, job: SchedulerJob, open_at: NDArray[np.bool_], line: Line, machine: Machine) -> Positions | None:
+        """Return positions that are open, as many as the job needs; ``open_at`` has shape (units,)."""
+        raise NotImplementedError
+
+    def _choose_reliable(
+        self, job: SchedulerJob, open_at: NDArray[np.bool_], line: Line, machine: Machine, chances: Chances
+    ) -> Positions | None:
+        """Return positions on which the job's chance is high enough, None if even the best have not that.
+
+        Of those that the placement would choose without the nodes that fail the most, at first none of these, the first
+        whose chance suffices are taken; at last the most reliable ones.
+        """
+        at = self._choose(job, open_at, line, machine)
+        most = chances.most(job)
+        if at is None or chances.of_nodes(line.nodes[at]) <= most:
+            return at
+        rates = chances.rates(line)
+        levels = np.unique(rates[open_at])
+        best = None
+        low, high = 0, len(levels) - 1  # with all up to the last the chance is too low
+        while low < high:
+            middle = (low + high) // 2
+            among = open_at & (rates <= levels[middle])
+            at = self._choose(job, among, line, machine) if among.sum() >= job.size else None
+            if at is None:
+                low = middle + 1
+            elif chances.of_nodes(line.nodes[at]) <= most:
+                best, low = at, middle + 1
+            else:
+                high = middle
+        if best is None:
+            where = np.flatnonzero(open_at)
+            at = where[np.argsort(rates[where], kind="stable")[: job.size]]
+            best = at if chances.of_nodes(line.nodes[at]) <= most else None
+        return best
+
+
+class FirstInLine(InLine):
+    """The open units that stand first in the line."""
+
+    def _choose(self, job: SchedulerJob, open_at: NDArray[np.bool_], line: Line, machine: Machine) -> Positions | None:
+        return np.flatnonzero(open_at)[: job.size]
+
+
+def lowest(options: LineOptions) -> Placement:
+    """Return the placement ``lowest``: by number, unless there is another order to keep to."""
+    return LowestIds() if options == LineOptions() else FirstInLine(options)
+
+
+def _texts(conditions: _Conditions) -> tuple[str, ...]:
+    return (conditions,) if isinstance(conditions, str) else conditions

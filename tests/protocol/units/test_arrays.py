@@ -1,0 +1,43 @@
+"""Sets of units as arrays and as masks: there and back, however many pieces they are in."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipistrelle.protocol.units.indices import flagged, flags, numbers, set_of
+from pipistrelle.protocol.units.masks import lowest, mask_of, units_of
+from pipistrelle.protocol.units.nodesets import NodeSet
+
+#: few units, or many pieces far apart
+UNITS = st.one_of(
+    st.frozensets(st.integers(0, 60)),
+    st.builds(
+        lambda seed, share, scale: frozenset((scale * np.flatnonzero(_draw(seed) < share)).tolist()),
+        st.integers(0, 99),
+        st.sampled_from([0.01, 0.5, 0.99]),
+        st.sampled_from([1, 40]),
+    ),
+)
+
+
+def _draw(seed):
+    return np.random.Generator(np.random.PCG64(seed)).random(1000)
+
+
+@given(units=UNITS, more=st.integers(1, 70))
+def test_there_and_back(units, more):
+    """Flags, numbers and masks name the same units as the set does."""
+    expected = NodeSet.of(units)
+    count = max(units, default=0) + more
+
+    found = flags(expected, count)
+
+    assert found.shape == (count,)
+    assert frozenset(np.flatnonzero(found).tolist()) == units
+    assert flagged(found) == expected
+    assert len(flagged(found)) == len(units)
+    assert set_of(np.random.Generator(np.random.PCG64(1)).permutation(numbers(expected))) == expected
+    assert mask_of(expected) == sum(1 << unit for unit in units)
+    assert units_of(mask_of(expected)) == expected
+    assert len(units_of(mask_of(expected))) == len(units)
+    assert list(units_of(lowest(mask_of(expected), len(units) // 2))) == sorted(units)[: len(units) // 2]
