@@ -14,6 +14,7 @@ from pipistrelle.protocol.fields import (
     BytesPerSecond,
     CallId,
     Cause,
+    Constraint,
     EndReason,
     Index,
     Instant,
@@ -31,6 +32,8 @@ from pipistrelle.protocol.fields import (
     Sequence,
     Share,
     Units,
+    UnitsPerNode,
+    WholeNodes,
 )
 
 
@@ -39,7 +42,8 @@ class JobDescription(Struct, frozen=True, omit_defaults=True, gc=False):
 
     ``walltime`` absent means that the job may run without limit. ``profile`` is used by the batsim dialect. ``user`` to
     ``qos`` are absent where the workload does not tell. A job that lost its nodes comes back as a new job, ``attempt``
-    1, 2, ...: ``remaining`` is the share of its work that is left to do.
+    1, 2, ...: ``remaining`` is the share of its work that is left to do. ``constraint``, ``units_per_node`` and
+    ``whole_nodes`` are what it asks of its nodes; a job without them may have any units.
     """
 
     id: JobId
@@ -54,6 +58,9 @@ class JobDescription(Struct, frozen=True, omit_defaults=True, gc=False):
     qos: Label | None = None
     attempt: Attempt = 0
     remaining: Share = 1.0
+    constraint: Constraint | None = None
+    units_per_node: UnitsPerNode | None = None
+    whole_nodes: WholeNodes = False
 
 
 class PoolInfo(Struct, frozen=True, omit_defaults=True):

@@ -38,6 +38,11 @@ Share = Annotated[float, Meta(ge=0, le=1, description="the done share of a job's
 Index = Annotated[int, Meta(ge=0, description="place of a decision in its reply, counted from 0")]
 Profile = Annotated[str, Meta(description="name of a job's profile; batsim dialect only")]
 Label = Annotated[str, Meta(min_length=1, description="a name as the job's submitter gave it")]
+Constraint = Annotated[
+    str, Meta(min_length=1, description="which nodes the job may have, as Slurm's: 'gpu_model=a100&nvlink|pool=big'")
+]
+UnitsPerNode = Annotated[int, Meta(ge=1, description="so many units on each of its nodes, the rest on one more")]
+WholeNodes = Annotated[bool, Meta(description="whether it shares no node: 'units_per_node' are all that a node has")]
 Attempt = Annotated[int, Meta(ge=0, description="how often the job has lost its nodes and was submitted anew")]
 NodeNumbers = Annotated[str, Meta(description="a set of nodes, written like units: '0-3 8'")]
 Cause = Annotated[str, Meta(description="why nodes are down, as the failure model or the log says")]
@@ -87,6 +92,7 @@ RejectionCode = Literal[
     "unknown_unit",
     "busy_unit",
     "wrong_size",
+    "wrong_units",
     "past_time",
     "unknown_call",
     "duplicate_call",

@@ -5,6 +5,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from pipistrelle.platforms.description import Platform
+from pipistrelle.platforms.requests.requests import RequestBook
 from pipistrelle.protocol.events import SimulationBeginsData
 from pipistrelle.protocol.fields import Feature
 from pipistrelle.server.begin import begins_of
@@ -110,7 +111,7 @@ def native_engine(
     conditions
         {job id: what it waits for}.
     """
-    cluster = Cluster(begins.nb_resources)
+    cluster = Cluster(begins.nb_resources, requests=RequestBook(platform.info.pools))
     clockwork = Clockwork(cluster, NATIVE, features)
     dependencies = Dependencies(clockwork, conditions or {})
     cluster.watch([dependencies, *observers])

@@ -13,6 +13,7 @@ from pipistrelle.server.attempts.resilience_plan import check_resilience, resili
 from pipistrelle.server.engine.dependencies import Condition, conditions_of, dependency_remarks, first_of
 from pipistrelle.server.errors import SetupError
 from pipistrelle.server.outages.reliability import Reliability
+from pipistrelle.server.requests import UNMET, settle_requests
 from pipistrelle.traces.batsim.profiles import Composed, communicates
 from pipistrelle.traces.clean import NO_REQUEST, REQUEST_HINT, clean, lacks_requests
 from pipistrelle.traces.logs.haizea import RESERVED
@@ -93,6 +94,7 @@ class Setup:
         platform = machine if isinstance(machine, Platform) else machine.to_platform()
         kept: dict[str, Workload] = {}
         dropped: dict[str, int] = {}
+        remarks: list[str] = []
         for number, workload in enumerate(workloads):
             if lacks_requests(workload):
                 raise SetupError(
@@ -106,13 +108,17 @@ class Setup:
             # A workload of Batsim's follows Batsim's rules, under either dialect.
             own = workload.job_json is not None
             cleaned, left_out = clean(workload, size, ids_as_text=own)
+            cleaned, unmet, said = settle_requests(cleaned, platform)
+            if unmet:
+                left_out[UNMET] = unmet
+            remarks += said
             kept[f"w{number}"] = _as_batsim(cleaned) if own else cleaned
             for reason, count in left_out.items():
                 dropped[reason] = dropped.get(reason, 0) + count
         resiliences = resiliences_of(kept)
         if resiliences and reliability is None:
             reliability = Reliability()
-        remarks = [*([] if batsim is not None else _class_remarks(platform, kept)), *dependency_remarks(kept)]
+        remarks += [*([] if batsim is not None else _class_remarks(platform, kept)), *dependency_remarks(kept)]
         if reliability is not None:
             remarks += check_resilience(reliability, resiliences, platform, kept)
         setup = cls(

@@ -17,7 +17,7 @@ from pipistrelle.traces.logs.labels import written_labels
 from pipistrelle.traces.logs.pbs import PbsLog
 from pipistrelle.traces.logs.sacct import SacctLog, sacct_chunks
 from pipistrelle.traces.logs.swf import parse_swf, swf_chunks
-from pipistrelle.traces.workload import LABELS, Workload
+from pipistrelle.traces.workload import LABELS, PER_NODE, WHOLE, Workload
 
 #: {kind of log: what reads it}
 _LOGS: Final[dict[str, type[JobLog]]] = {"haizea": HaizeaLog, "maui": maui.MauiLog, "pbs": PbsLog, "sacct": SacctLog}
@@ -47,9 +47,9 @@ SUFFIXES = tuple(_WRITERS)
 #: {suffix of a format: the labels, and other things of `Workload.columns` and `measures`, that it has a place for}
 _KEPT = {
     ".swf": {"user", "group", "queue", "partition", "dependency", "state"},
-    ".json": set(LABELS),
+    ".json": set(LABELS) | {PER_NODE, WHOLE},
     ".sacct": set(LABELS) - {"partition"} | {"wait"},
-    ".maui": set(LABELS) - {"partition", "dependency"} | {"wait"},
+    ".maui": set(LABELS) - {"partition", "dependency", "constraint"} | {"wait"},
 }
 #: {column of numbers: the label that stands for it where there are words}
 _STANDS_FOR = {"preceding": "dependency", "status": "state"}
@@ -181,6 +181,7 @@ def not_kept(workload: Workload, path: PathText) -> list[str]:
             lost.append("dependency (but for the end of one job)")
         if swf_numbers.loses_states(workload):
             lost.append("state (but for success, failure and cancellation)")
+        lost += [name for name in (PER_NODE, WHOLE) if name in workload.columns]
         return lost
     if ending == ".maui" and maui.loses_states(workload):
         lost.append("state (but for removed jobs and those that never ran)")

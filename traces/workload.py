@@ -16,7 +16,11 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 #: the names that labels of a workload have, in the order in which they are shown
-LABELS: Final = ("name", "user", "group", "account", "queue", "qos", "partition", "dependency", "state")
+LABELS: Final = ("name", "user", "group", "account", "queue", "qos", "partition", "dependency", "state", "constraint")
+#: the label and the two columns that say what a job asks of its nodes
+CONSTRAINT: Final = "constraint"
+PER_NODE: Final = "units_per_node"
+WHOLE: Final = "whole_nodes"
 
 #: No time (s), size or count of a job may be larger: above it neighbouring integers share one double.
 LARGEST = float(2**53)
@@ -85,15 +89,17 @@ class Workload:
         `pipistrelle.traces.batsim.text.job_text` makes what schedulers get of it.
     columns
         whole-number fields as the log has them (-1: missing), shape (n,) each, by name: ``allocated``, ``status``,
-        ``user``, ``group``, ``application``, ``queue``, ``partition``, ``preceding``. A field that the log lacks
-        altogether is absent.
+        ``user``, ``group``, ``application``, ``queue``, ``partition``, ``preceding``; also ``units_per_node``, how many
+        units a job asks for on each of its nodes, and ``whole_nodes``, 1 if it shares no node. A field that the log
+        lacks altogether is absent.
     measures
         the same for fields that may be fractional: ``wait`` (s), ``cpu_time`` (s), ``memory`` (KB),
         ``requested_memory`` (KB), ``think_time`` (s), ``exact_wait`` (s, from its submission to the time at which a
         job must start).
     labels
         what the log has in words, length n each, by name; empty texts where it does not say: ``name``, ``user``,
-        ``group``, ``account``, ``queue``, ``qos``, ``partition``, ``dependency`` (such as ``afterok:17``), ``state``.
+        ``group``, ``account``, ``queue``, ``qos``, ``partition``, ``dependency`` (such as ``afterok:17``), ``state``,
+        ``constraint`` (which nodes a job may have, as Slurm's: ``gpu_model=a100&nvlink``).
     machine_size
         schedulable units of the machine the trace comes from, or None if the file does not say.
     epoch
@@ -224,6 +230,19 @@ def label_column(workload: Workload, name: str) -> list[str] | None:
     if column is None:
         return texts
     return either(texts, ["" if number == -1 else str(number) for number in column.tolist()])
+
+
+def request_of(workload: Workload, row: int) -> dict[str, str | int | bool]:
+    """Return what a job asks of its nodes as members of its JSON object, by name; absent ones ask nothing."""
+    found: dict[str, str | int | bool] = {}
+    texts = workload.labels.get(CONSTRAINT)
+    if texts is not None and texts[row]:
+        found[CONSTRAINT] = texts[row]
+    for name in (PER_NODE, WHOLE):
+        column = workload.columns.get(name)
+        if column is not None and column[row] > 0:
+            found[name] = name == WHOLE or int(column[row])
+    return found
 
 
 def either(texts: list[str] | None, others: list[str]) -> list[str]:

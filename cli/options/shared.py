@@ -66,6 +66,11 @@ transform_option: Final = added(options_of(RunSpec, {"transform": _CHANGES}, {"t
 _UNTIL: Final = {
     "until": "TIME\tEnd the run then, whatever still runs or waits: '30d' after time 0 or a date; default: at its end.",
 }
+_POOLS: Final = {
+    "partition_pools": "PARTITION=POOL\tBind jobs of a partition to a pool: '2=gpu', or '2=gpu|old' for either; "
+    "repeatable.",
+    "ignore_constraints": "Let jobs have any nodes, whatever they ask for.",
+}
 _STRICT: Final = {
     "strict": "End the run, with exit code 3, at the first illegal decision; refuse a log with records that cannot be "
     "read."
@@ -114,6 +119,7 @@ simulation_options: Final = together(
             "default: a bundled workload's own, else as its header says.",
         ),
         added(options_of(RunSpec, _MACHINE)),
+        added(options_of(RunSpec, _POOLS)),
     ),
     in_section(SCHEDULER, added(options_of(RunSpec, _STRICT))),
     in_section(

@@ -2,6 +2,9 @@
 
 from functools import cached_property
 
+from msgspec import structs
+
+from pipistrelle.platforms.requests.requests import RequestBook
 from pipistrelle.platforms.topology.nodes import NodeTable
 from pipistrelle.platforms.topology.numbering import NodeUnits
 from pipistrelle.platforms.topology.topology import Topology
@@ -41,6 +44,19 @@ class Machine:
     def numbering(self) -> NodeUnits:
         """Which units belong to which nodes."""
         return NodeUnits.told(self._platform.pools)
+
+    @cached_property
+    def requests(self) -> RequestBook:
+        """What jobs can ask of its nodes."""
+        return RequestBook(self._platform.pools)
+
+    @cached_property
+    def of_nodes(self) -> "Machine":
+        """The same machine if each node were one unit, for those who pick nodes."""
+        alike = [
+            structs.replace(pool, units=pool.nodes, units_per_node=1, unit="node") for pool in self._platform.pools
+        ]
+        return Machine(len(self.nodes), structs.replace(self._platform, pools=tuple(alike), classes=()))
 
     @cached_property
     def nodes(self) -> NodeTable:

@@ -43,7 +43,7 @@ from pipistrelle.protocol.events import (
     SimulationBegins,
     SimulationEnds,
 )
-from pipistrelle.protocol.fields import LATEST, LONGEST, Instant, JobId, Units
+from pipistrelle.protocol.fields import LATEST, LONGEST, Constraint, Instant, JobId, Units, UnitsPerNode
 from pipistrelle.protocol.frames import (
     ABSENT,
     UNREADABLE,
@@ -221,6 +221,9 @@ class _Job(Struct):
     walltime: Annotated[float, Meta(le=LONGEST)] | None = None
     subtime: Instant | None = None
     profile: str | None = None
+    constraint: Constraint | None = None
+    units_per_node: UnitsPerNode | None = None
+    whole_nodes: bool = False
 
 
 class _ReadSubmittedData(Struct):
@@ -324,6 +327,9 @@ def _read_submission(raw: Raw) -> Event:
     if walltime is not None and walltime <= 0:
         raise msgspec.ValidationError("Expected a walltime above 0, or -1 for none - at `$.data.job.walltime`")
     description = JobDescription(job.id, job.res, walltime, job.subtime, job.profile)
+    if job.constraint is not None or job.units_per_node is not None:
+        asks = {"constraint": job.constraint, "units_per_node": job.units_per_node, "whole_nodes": job.whole_nodes}
+        description = msgspec.structs.replace(description, **asks)
     if data.profile is ABSENT:
         return JobSubmitted(event.timestamp, JobSubmittedData(data.job_id, description))
     return JobSubmitted(event.timestamp, BatsimSubmittedData(data.job_id, description, data.profile))

@@ -29,6 +29,8 @@ PARTS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
     },
     "placement": {
         "lowest": ("placement.ordered", "lowest", "LineOptions"),
+        "pack": ("placement.within_nodes", "Pack"),
+        "spread": ("placement.within_nodes", "Spread"),
         "contiguous": ("placement.contiguous", "Contiguous", "ContiguousOptions"),
         "best-fit": ("placement.contiguous", "BestFit", "LineOptions"),
         "random": ("placement.scattered", "Random", "RandomOptions"),

@@ -24,7 +24,7 @@ from pipistrelle.schedulers.maui.priority.priority import Breakdown, Priorities
 from pipistrelle.schedulers.maui.standing import StandingReservations
 from pipistrelle.schedulers.maui.waiting import Bools, Floats, GrowingInts, Ints, MauiQueue
 from pipistrelle.schedulers.placement.lowest import by_number
-from pipistrelle.schedulers.placement.pickers import Picker, last_available, placed_by
+from pipistrelle.schedulers.placement.pickers import Picker, last_available, picked, placed_by, with_nodes
 from pipistrelle.schedulers.plan.access import Accesses, AccessPlan, Restriction
 from pipistrelle.schedulers.plan.slices import Place, end_of
 from pipistrelle.schedulers.policy.interfaces import Placement
@@ -65,6 +65,7 @@ class MauiScheduler(Kept):
         self._accesses = Accesses(view)
         # On equal nodes all policies but one take units by their numbers.
         picker: Picker = last_available if settings.text("NODEALLOCATIONPOLICY") == "LASTAVAILABLE" else by_number
+        picker = with_nodes(picker, view.machine)
         self._placement = placement
         if placement is not None:
             picker = placed_by(placement, view.machine)
@@ -177,7 +178,8 @@ class MauiScheduler(Kept):
         walltime = self._settings.walltime(job)
         never = self.limits.never(code, job.size, walltime)
         machine, placement = self.view.machine, self._placement
-        if never is None and placement is not None and placement.pick(job, machine.all_units, machine) is None:
+        open_units = machine.all_units - self.view.closed_pools(job)
+        if never is None and placement is not None and picked(placement, job, open_units, machine) is None:
             never = f"the placement finds no {job.size} units for it on the whole machine"
         if never is not None:
             self.view.reject(job, never)

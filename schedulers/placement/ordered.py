@@ -19,6 +19,8 @@ from pipistrelle.schedulers.policy.jobs import SchedulerJob
 #: positions in a line
 Positions = NDArray[np.intp]
 _Conditions = str | tuple[str, ...]
+#: {whether it is a line of the base order, and whether it is turned: the line}
+_Lines = dict[tuple[bool, bool], Line]
 
 
 class LineOptions(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -63,23 +65,22 @@ class InLine:
         self.fits_by_count = self._by_count and options.reliability_target is None
         #: what it wants of the protocol: whose a job is
         self.features = ("labels",) if self._from_end.asks_labels or self._in_base.asks_labels else ()
-        self._machine: Machine | None = None
-        #: {whether it is a line of the base order, and whether it is turned: the line}, of the machine
-        self._lines: dict[tuple[bool, bool], Line] = {}
-        self._chances: Chances | None = None
+        #: what was learnt of each machine: whoever picks nodes has one whose nodes are units
+        self._known: dict[Machine, tuple[_Lines, Chances | None]] = {}
 
     def pick(self, job: SchedulerJob, open_units: NodeSet, machine: Machine) -> NodeSet | None:
         """Return units of the open ones, None if they are too few, or none of them will do."""
         if job.size > len(open_units):
             return None
         self.learn(machine)
+        lines, chances = self._known[machine]
         base = not self._options.age_aware or self._in_base.has(job, machine)
-        line = self._lines[base, self._from_end.has(job, machine)]
+        line = lines[base, self._from_end.has(job, machine)]
         open_at = flags(open_units, machine.units)[line.units]
-        if self._chances is None:
+        if chances is None:
             at = self._choose(job, open_at, line, machine)
         else:
-            at = self._choose_reliable(job, open_at, line, machine, self._chances)
+            at = self._choose_reliable(job, open_at, line, machine, chances)
         return None if at is None else set_of(line.units[at])
 
     def learn(self, machine: Machine) -> None:
@@ -90,19 +91,16 @@ class InLine:
         PlatformError, PolicyError
             if it has not what the options ask for.
         """
-        if machine is self._machine:
+        if machine in self._known:
             return
         base = Line.of(machine, self._options.node_order)
-        lines = {True: base, False: base}
-        if self._options.age_aware:
-            lines[False] = base.by_age(stable_nodes(machine))
+        by_age = base.by_age(stable_nodes(machine)) if self._options.age_aware else base
         target = self._options.reliability_target
-        self._chances = None if target is None else Chances(machine, target)
-        self._lines = {}
-        for which, line in lines.items():
-            self._lines[which, False] = line
-            self._lines[which, True] = line.turned()
-        self._machine = machine
+        lines: _Lines = {}
+        for which, line in ((True, base), (False, by_age)):
+            lines[which, False] = line
+            lines[which, True] = line.turned()
+        self._known[machine] = (lines, None if target is None else Chances(machine, target))
 
     def _choose(self, job: SchedulerJob, open_at: NDArray[np.bool_], line: Line, machine: Machine) -> Positions | None:
         """Return positions that are open, as many as the job needs; ``open_at`` has shape (units,)."""

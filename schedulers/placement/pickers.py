@@ -1,9 +1,15 @@
 """How plans ask for units: sets of units as masks, with a placement or by rules of their own."""
 
 from collections.abc import Callable, Sequence
+from typing import Protocol, runtime_checkable
 
+from msgspec import structs
+
+from pipistrelle.platforms.requests.node_counts import ChooseNodes, Ints, set_of
 from pipistrelle.platforms.topology.machine import Machine
+from pipistrelle.protocol.units.indices import numbers
 from pipistrelle.protocol.units.masks import lowest, mask_of, units_of
+from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.placement.lowest import LowestIds
 from pipistrelle.schedulers.plan.slices import FreeStep
 from pipistrelle.schedulers.policy.interfaces import Placement
@@ -21,17 +27,57 @@ def learn(part: object, machine: Machine) -> None:
         tell(machine)
 
 
+@runtime_checkable
+class NodePlacement(Protocol):
+    """A placement that picks nodes by what is free on them."""
+
+    def pick_nodes(self, count: int, able: Ints, free: Ints) -> Ints:
+        """Return ``count`` of the nodes ``able``, at least as many; ``free`` is how many open units each node has."""
+
+
+def picked(placement: Placement, job: SchedulerJob, open_units: NodeSet, machine: Machine) -> NodeSet | None:
+    """Return the units that a placement picks for a job among some that the job may have, None if it refuses.
+
+    Where the job asks for a number of units on each node, the placement picks nodes that have so many, as it would
+    pick units on a machine of such, and then the node of the rest; of each the job gets the lowest units.
+    """
+    request = job.request
+    if request is None or request.units_per_node is None:
+        return placement.pick(job, open_units, machine)
+    choose: ChooseNodes
+    if isinstance(placement, NodePlacement):
+        choose = placement.pick_nodes
+    else:
+
+        def choose(count: int, able: Ints, free: Ints) -> Ints | None:
+            alike = structs.replace(job, size=count, request=None)
+            nodes = placement.pick(alike, set_of(able), machine.of_nodes)
+            return None if nodes is None else numbers(nodes)
+
+    return machine.requests.counts.fill(open_units, request.units_per_node, job.size, choose)
+
+
 def pick(placement: Placement, units: int, job: SchedulerJob, machine: Machine) -> int:
     """Return the units that a placement picks for a job among ``units``, 0 if it refuses; both are masks."""
-    if type(placement) is LowestIds:  # the same without the detour; a derived one may pick others
+    if type(placement) is LowestIds and not job.by_nodes:  # the same without the detour; a derived one may pick others
         return lowest(units, job.size)
-    picked = placement.pick(job, units_of(units), machine)
-    return 0 if picked is None else mask_of(picked)
+    found = picked(placement, job, units_of(units), machine)
+    return 0 if found is None else mask_of(found)
 
 
 def placed_by(placement: Placement, machine: Machine) -> Picker:
     """Return what picks the units that a placement picks among those that last."""
     return lambda job, steps, first: pick(placement, steps[0].units, job, machine)
+
+
+def with_nodes(picker: Picker, machine: Machine) -> Picker:
+    """Return what picks as another does, but the lowest nodes for jobs that ask for units on each node."""
+    lowest_ids = LowestIds()
+
+    def picks(job: SchedulerJob, steps: Sequence[FreeStep], first: int) -> int:
+        return pick(lowest_ids, steps[0].units, job, machine) if job.by_nodes else picker(job, steps, first)
+
+    return picks
 
 
 def last_available(job: SchedulerJob, steps: Sequence[FreeStep], first: int) -> int:

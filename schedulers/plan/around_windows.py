@@ -6,7 +6,7 @@ from typing import NamedTuple
 from pipistrelle.protocol.units.free import FreeUnits
 from pipistrelle.protocol.units.masks import units_of
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.schedulers.placement.pickers import pick
+from pipistrelle.schedulers.placement.pickers import pick, picked
 from pipistrelle.schedulers.plan.plan import Plan
 from pipistrelle.schedulers.plan.slices import end_of
 from pipistrelle.schedulers.policy.interfaces import Placement
@@ -48,7 +48,7 @@ class OpenUnits:
 
     def pick(self, job: SchedulerJob, units: NodeSet) -> NodeSet | None:
         """Return the units that the placement picks for a job among ``units``, None if there are none for it."""
-        return self._placement.pick(job, units, self._view.machine) if job.size <= len(units) else None
+        return picked(self._placement, job, units, self._view.machine) if job.size <= len(units) else None
 
     def start(self, job: SchedulerJob, alloc: NodeSet, why: str | None = None) -> None:
         """Start a job now on free units."""
@@ -98,7 +98,7 @@ class OpenUnits:
             late = view.now + job.occupies > shadow
             if not late:
                 alloc = self.pick(job, units)
-            elif not self._placement.fits_by_count:
+            elif not self._placement.fits_by_count or job.by_nodes or first.by_nodes:
                 alloc = self._beside(job, units, first, reserved)
             else:
                 # Most do not pass: find out without looking at single units again and again.
@@ -145,7 +145,7 @@ def reserve(view: View, job: SchedulerJob, placement: Placement) -> UnitReservat
     """
 
     all_end_later = view.running.next_end > view.now and not view.lost
-    if placement.fits_by_count and job.size > view.free.count and all_end_later:
+    if placement.fits_by_count and not job.by_nodes and job.size > view.free.count and all_end_later:
         early = _before_windows(view, job)
         if early is not None:
             return early

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.schedulers.catalogue.parts import make_backfill, make_order, make_placement
-from pipistrelle.schedulers.placement.pickers import learn
+from pipistrelle.schedulers.placement.pickers import learn, picked
 from pipistrelle.schedulers.policy.interfaces import Backfill, Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.order import ChoosyOrder, Order, UsageOrder, is_dynamic
@@ -37,8 +37,9 @@ class ComposedPolicy:
         """Refuse whom the order does not take, rank the others; let the backfilling rule start what may start."""
         if self._choosy is not None:
             self._refuse(view, self._choosy.refusal)
-        if not self._placement.fits_by_count:
-            self._refuse(view, lambda job: self._never_placed(view, job))
+        counts = self._placement.fits_by_count
+        if not counts or any(job.by_nodes for job in view.arrivals):
+            self._refuse(view, lambda job: self._never_placed(view, job) if job.by_nodes or not counts else None)
         if self._usage is not None:
             self._tell_ends(view, self._usage)
         if self._moves:
@@ -83,10 +84,7 @@ class ComposedPolicy:
 
     def _never_placed(self, view: View, job: SchedulerJob) -> str | None:
         """Return why a job would wait for ever, as the placement refuses it on an empty machine; None if not."""
-        units = view.machine.all_units
-        if view.limits is not None:
-            units -= view.limits.closed(job)
-        if self._placement.pick(job, units, view.machine) is not None:
+        if picked(self._placement, job, view.machine.all_units - view.closed_pools(job), view.machine) is not None:
             return None
         return f"the placement finds no {job.size} units for it even if all are free"
 

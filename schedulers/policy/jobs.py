@@ -6,6 +6,7 @@ from typing import Any
 
 from msgspec import Struct, convert, structs, to_builtins
 
+from pipistrelle.platforms.requests.requests import NodeRequest
 from pipistrelle.protocol.events import JobDescription
 from pipistrelle.protocol.units.nodesets import NodeSet
 
@@ -31,11 +32,18 @@ class SchedulerJob(Struct, eq=False):
     description: JobDescription | None = None
     #: walltime, prologue and epilogue
     occupies: float = nan
+    #: what it asks of its nodes; None: nothing
+    request: NodeRequest | None = None
 
     def __post_init__(self) -> None:
         """Without prologue and epilogue a job holds its units as long as its walltime allows."""
         if isnan(self.occupies):
             self.occupies = self.walltime
+
+    @property
+    def by_nodes(self) -> bool:
+        """Whether it asks for a number of units on each of its nodes: then not any units will do that are enough."""
+        return self.request is not None and self.request.units_per_node is not None
 
     @property
     def waits(self) -> bool:
@@ -45,14 +53,17 @@ class SchedulerJob(Struct, eq=False):
     def state(self) -> dict[str, Any]:
         """Return all of the job as plain values."""
         description = None if self.description is None else to_builtins(self.description)
-        return {**structs.asdict(self), "alloc": str(self.alloc), "description": description}
+        known = {**structs.asdict(self), "alloc": str(self.alloc), "description": description}
+        del known["request"]  # the description says it
+        return known
 
     @classmethod
     def restored(cls, state: Mapping[str, Any]) -> "SchedulerJob":
         """Return the job of a state."""
         description = state["description"]
         told = None if description is None else convert(description, JobDescription)
-        return cls(**{**state, "alloc": NodeSet.parse(state["alloc"]), "description": told})
+        request = None if told is None else NodeRequest.of(told)
+        return cls(**{**state, "alloc": NodeSet.parse(state["alloc"]), "description": told, "request": request})
 
     @classmethod
     def submitted(cls, description: JobDescription, number: int, now: float, beside: float = 0.0) -> "SchedulerJob":
@@ -67,4 +78,5 @@ class SchedulerJob(Struct, eq=False):
             submit,
             description=description,
             occupies=walltime + beside,
+            request=NodeRequest.of(description),
         )

@@ -3,8 +3,10 @@
 from math import inf
 from typing import Any
 
+from pipistrelle.platforms.requests.node_counts import lowest_nodes
+from pipistrelle.platforms.requests.requests import NodeRequest
 from pipistrelle.platforms.topology.machine import Machine
-from pipistrelle.protocol.base.state import Kept
+from pipistrelle.protocol.base.state import Kept, message_of, plain
 from pipistrelle.protocol.decisions import (
     CallMeLater,
     CallMeLaterData,
@@ -30,7 +32,7 @@ from pipistrelle.protocol.units.free import FreeUnits
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.plan.out_of_service import OutOfService
 from pipistrelle.schedulers.plan.running import HeldTimes, RunningJobs
-from pipistrelle.schedulers.plan.windows import Windows
+from pipistrelle.schedulers.plan.windows import Window, Windows
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.order import ClassOrder, Order
 from pipistrelle.schedulers.waiting.class_limits import ClassLimits
@@ -76,8 +78,12 @@ class View(Kept):
         if self.limits is not None:
             for window in self.limits.windows():
                 self.windows.add(window)
-        #: how many windows there are as classes have pools of their own
+        #: how many windows there are as classes have pools of their own, and as jobs ask for some nodes
         self._pool_windows = len(self.windows)
+        #: {what jobs have asked of their nodes so far: the units that these may not have}
+        self._unasked: dict[NodeRequest, NodeSet] = {}
+        #: those of them for which there is a window
+        self._request_windows: list[NodeSet] = []
         self.held_times = HeldTimes(begins)
         self.running = RunningJobs()
         #: jobs submitted since the policy was last asked, in order of submission, that still wait
@@ -94,8 +100,10 @@ class View(Kept):
     def state(self) -> dict[str, Any]:
         """Return the cluster's state between two decisions; jobs by id, each of them once in full."""
         aside = () if self.limits is None else self.limits.each()
+        asked = {"requests": [plain(request) for request in self._unasked]} if self._unasked else {}
         return {
             **super().state(),
+            **asked,
             "jobs": [job.state() for job in (*self.waiting.each(), *aside, *self.running)],
             "arrivals": [job.id for job in self.arrivals],
         }
@@ -103,6 +111,8 @@ class View(Kept):
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state of a view of the same machine and an order made alike, whose own state comes later."""
         jobs = {job["id"]: SchedulerJob.restored(job) for job in state["jobs"]}
+        for request in state.get("requests", ()):
+            self._learn(message_of(request))
         super().restore(state, jobs)
         self.arrivals = [jobs[job_id] for job_id in state["arrivals"]]
 
@@ -110,15 +120,15 @@ class View(Kept):
         """Start a waiting job.
 
         ``alloc`` are units that were taken from ``free`` for it; without them it gets the lowest free ones that its
-        class may have.
+        class may have and that are as it asks.
 
         Raises
         ------
         ValueError
-            when these are too few, or ``alloc`` has units that its class may not have, or the job is set aside.
+            when these are too few, or ``alloc`` has units that the job may not have, or the job is set aside.
         """
-        if self.limits is not None:
-            alloc = self._granted(job, self.limits, alloc)
+        if self.limits is not None or job.request is not None:
+            alloc = self._granted(job, alloc)
         elif alloc is None:
             alloc = self.free.take_lowest(job.size)
         self.waiting.remove(job)
@@ -128,19 +138,30 @@ class View(Kept):
         self.running.add(job)
         self.decisions.append(ExecuteJob(self.now, ExecuteJobData(job.id, str(alloc), why)))
 
-    def _granted(self, job: SchedulerJob, limits: ClassLimits, alloc: NodeSet | None) -> NodeSet:
-        """Return the units that a job starts on; ValueError if its class does not grant them."""
-        if job in limits:
-            raise ValueError(f"{job.id} is set aside: {limits.held_back_by(job)}")
-        closed = limits.closed(job)
+    def _granted(self, job: SchedulerJob, alloc: NodeSet | None) -> NodeSet:
+        """Return the units that a job starts on; ValueError if its class does not grant them, or it asks for others."""
+        if self.limits is not None and job in self.limits:
+            raise ValueError(f"{job.id} is set aside: {self.limits.held_back_by(job)}")
+        closed = self.closed_pools(job)
         if alloc is None:
-            if not closed:
+            if not closed and not job.by_nodes:
                 return self.free.take_lowest(job.size)
-            alloc = FreeUnits(self.free.snapshot() - closed).take_lowest(job.size)
+            alloc = self._lowest(job, self.free.snapshot() - closed)
             self.free.remove(alloc)
         elif not alloc.isdisjoint(closed):
-            raise ValueError(f"{job.id} cannot have units {alloc & closed}: they are not of its class's pools")
+            which = "they are not of its class's pools, or not as it asks"
+            raise ValueError(f"{job.id} cannot have units {alloc & closed}: {which}")
         return alloc
+
+    def _lowest(self, job: SchedulerJob, units: NodeSet) -> NodeSet:
+        """Return the lowest of ``units`` that are as a job asks; ValueError if there are too few."""
+        request = job.request
+        if request is None or request.units_per_node is None:
+            return FreeUnits(units).take_lowest(job.size)
+        found = self.machine.requests.counts.fill(units, request.units_per_node, job.size, lowest_nodes)
+        if found is None:
+            raise ValueError(f"cannot take {job.size} units for {job.id} as it asks: {request}")
+        return found
 
     def submit(self, job: SchedulerJob, now: float) -> None:
         """Let a job that was just submitted wait: in the queue, or set aside; or reject it if it can never run.
@@ -151,15 +172,56 @@ class View(Kept):
         why = None
         if job.size > self.units:
             why = f"needs {job.size} units, the machine has {self.units}"
-        elif limits is not None:
-            why = limits.refusal(job)
-            if why is None and limits.set_aside(job, now):
+        else:
+            if limits is not None:
+                why = limits.refusal(job)
+            if why is None and job.request is not None:
+                why = self._unmet(job, job.request)
+            if why is None and limits is not None and limits.set_aside(job, now):
                 return
         self.waiting.add(job)
         if why is not None:
             self.reject(job, why)
         else:
             self.arrivals.append(job)
+
+    def _unmet(self, job: SchedulerJob, request: NodeRequest) -> str | None:
+        """Return why a job can never have what it asks; None if it can: all else is closed to it then."""
+        book = self.machine.requests
+        why = book.refusal(request, job.size)
+        if why is not None:
+            return why
+        self._learn(request)
+        units = book.allowed(request) - (NodeSet.EMPTY if self.limits is None else self.limits.closed(job))
+        nodes = request.nodes(job.size)
+        if nodes is None:
+            enough = len(units) >= job.size
+        else:
+            enough = int((book.counts.of(units) >= (request.units_per_node or 1)).sum()) >= nodes
+        return None if enough else f"its class's pools have too few such nodes: it asks for {job.size} units, {request}"
+
+    def _learn(self, request: NodeRequest) -> None:
+        """Keep jobs that ask so from all units that will not do, for ever."""
+        if request in self._unasked:
+            return
+        closed = self.machine.all_units - self.machine.requests.allowed(request)
+        known = next((units for units in self._request_windows if units == closed), None)
+        self._unasked[request] = closed if known is None else known
+        # Also if nothing is closed to jobs by nodes: the window shows that not any units will do.
+        if known is None and (closed or request.units_per_node is not None):
+            self._request_windows.append(closed)
+            name = f"nodes that some do not ask for ({closed})"
+            self.windows.add(Window(name, 0.0, inf, closed, lambda job: self._kept_from(job) is not closed))
+            self._pool_windows += 1
+
+    def _kept_from(self, job: SchedulerJob) -> NodeSet | None:
+        return None if job.request is None else self._unasked.get(job.request)
+
+    def closed_pools(self, job: SchedulerJob) -> NodeSet:
+        """Return the units that are not of the pools of the job's class, or not as it asks."""
+        closed = NodeSet.EMPTY if self.limits is None else self.limits.closed(job)
+        unasked = self._kept_from(job)
+        return closed | unasked if unasked else closed
 
     def let_in(self) -> None:
         """Let those into the queue who are within the limits of their classes by now."""
@@ -268,8 +330,8 @@ class View(Kept):
         They are those of the windows that do not admit it and that it would run into, if it lasts as long as it may; a
         job without a walltime runs into every later window.
         """
-        if self.limits is not None and len(self.windows) == self._pool_windows:
-            return self.limits.closed(job)  # the same at any time, without a look at each window
+        if len(self.windows) == self._pool_windows:
+            return self.closed_pools(job)  # the same at any time, without a look at each window
         return self.windows.closed(job, self.now if begin is None else begin)
 
     def open_to(self, job: SchedulerJob) -> NodeSet:

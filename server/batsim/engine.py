@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from pipistrelle.platforms.requests.requests import RequestBook
 from pipistrelle.server.batsim.external_events import ExternalEvents
 from pipistrelle.server.batsim.jobs import ForwardedJob, forwarded_jobs
 from pipistrelle.server.batsim.registry import Registry
@@ -42,7 +43,8 @@ def batsim_engine(
     hosts = None if setup.machine is None else Hosts(setup.machine, energy=options.energy)
     begins = begins_of(setup)
     ledger = SharedLedger(begins.nb_resources) if options.compute_sharing else None
-    cluster = Cluster(begins.nb_resources, ledger=ledger, job_type=ForwardedJob)
+    book = RequestBook(setup.platform.info.pools)
+    cluster = Cluster(begins.nb_resources, ledger=ledger, job_type=ForwardedJob, requests=book)
     clockwork = Clockwork(cluster, BATSIM, ("dynamic_jobs",) if options.dynamic_jobs else ())
     registry = Registry(
         clockwork,

@@ -13,6 +13,7 @@ from pipistrelle.server.engine.clockwork import Clockwork
 from pipistrelle.server.engine.dependencies import Dependencies
 from pipistrelle.server.engine.jobs import LABEL_NAMES, Job, Labels
 from pipistrelle.server.engine.lives import JobLives
+from pipistrelle.server.requests import requests_of
 from pipistrelle.traces.batsim.profiles import Composed, Profile
 from pipistrelle.traces.logs.labels import named_column
 from pipistrelle.traces.resilience import Resilience
@@ -135,6 +136,7 @@ class WorkloadJobs:
         self._has_hosts = has_hosts
         self._labels = labels_of(workload) if labelled else None
         self._resiliences = resiliences
+        self._requests = requests_of(workload)
         self._outcomes = {name: outcome(profile) for name, profile in (workload.table or {}).items()}
         self._coming = self._from(0)
 
@@ -178,6 +180,9 @@ class WorkloadJobs:
             if self._resiliences:
                 for job in jobs:
                     job.resilience = self._resiliences.get(job.id)
+            if self._requests is not None:
+                for job, request in zip(jobs, self._requests[block], strict=True):
+                    job.request = request
             self._complete(begin, jobs)
             yield from jobs
 

@@ -3,11 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pipistrelle.platforms.requests.requests import NodeRequest, RequestBook
 from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.protocol.units.text import NodeSetError
 from pipistrelle.server.engine.agenda import Entry
 from pipistrelle.server.engine.jobs import Job, Step, WorkOf, next_state
 from pipistrelle.server.engine.ledger import Ledger
 from pipistrelle.server.engine.observers import Hooks, Observer
+from pipistrelle.server.errors import Illegal
 
 
 class Cluster:
@@ -21,6 +24,8 @@ class Cluster:
         told of every step, in the order given.
     job_type
         what its jobs are.
+    requests
+        what jobs can ask of its nodes; needed where some ask.
     ledger
         who keeps account of the units; None for the usual one, which gives a unit to one job at a time.
     """
@@ -31,11 +36,13 @@ class Cluster:
         observers: Sequence[Observer] = (),
         ledger: Ledger | None = None,
         job_type: type[Job] = Job,
+        requests: RequestBook | None = None,
     ) -> None:
         self.job_type = job_type
         #: what is done for a job that has work; the jobs' lives set it
         self.work_of: WorkOf
         self.ledger = Ledger(units) if ledger is None else ledger
+        self.requests = requests
         self._observers = tuple(observers)
         self.hooks = Hooks(self._observers)
         #: {job id: job}. They will queue at a time that is on the agenda, as they were kept back or lost their nodes.
@@ -65,6 +72,8 @@ class Cluster:
 
     def execute(self, now: float, job: Job, alloc_text: str) -> None:
         """Start a waiting job on the units written in ``alloc_text``; Illegal if that cannot be."""
+        if job.request is not None:
+            self._check_request(job, job.request, alloc_text)
         alloc = self.ledger.take(job, alloc_text)
         job.state = next_state(job.state, "execute", job.id)
         job.alloc = alloc
@@ -74,6 +83,19 @@ class Cluster:
         self.steps += 1
         for hook in self.hooks.started:
             hook(now, job)
+
+    def _check_request(self, job: Job, request: NodeRequest, text: str) -> None:
+        """Raise Illegal if units are not as a job asks; whatever else is wrong with them the ledger will say."""
+        assert self.requests is not None, f"{job.id} asks for {request}, and nobody knows what that means"
+        try:
+            alloc = NodeSet.parse(text)
+        except NodeSetError:
+            return
+        if len(alloc) != job.size or alloc.last >= self.ledger.units:
+            return
+        fault = self.requests.fault(request, job.size, alloc)
+        if fault is not None:
+            raise Illegal("wrong_units", f"'alloc' of {job.id} has {fault}")
 
     def run_elsewhere(self, now: float, job: Job) -> None:
         """Note that a waiting job runs, on none of the machine's units: its scheduler says so."""

@@ -7,6 +7,7 @@ from typing import Any, Final, Literal, Self
 from msgspec import Struct
 from msgspec.structs import replace
 
+from pipistrelle.platforms.requests.requests import ANYTHING, NodeRequest
 from pipistrelle.protocol.base.state import message_of, plain
 from pipistrelle.protocol.events import JobDescription, JobSubmittedData
 from pipistrelle.protocol.fields import JobState
@@ -100,6 +101,8 @@ class Job(Struct, eq=False):
     resilience: Resilience | None = None
     #: where nodes can fail, what is known of this try
     attempt: Attempt | None = None
+    #: what it asks of its nodes; None: nothing
+    request: NodeRequest | None = None
     #: joules that its units consumed while it ran; NaN where they are not metered
     energy: float = nan
 
@@ -111,7 +114,7 @@ class Job(Struct, eq=False):
     def announcement(self) -> JobSubmittedData:
         """Return what a scheduler is told."""
         walltime = None if self.walltime == inf else self.walltime
-        if self.labels is None and self.attempt is None:
+        if self.labels is None and self.attempt is None and self.request is None:
             return JobSubmittedData(self.id, JobDescription(self.id, self.size, walltime))
         user, group, account, queue, qos = self.labels or _UNNAMED
         number, remaining, queued = 0, 1.0, None
@@ -119,8 +122,23 @@ class Job(Struct, eq=False):
             number = self.attempt.number
             remaining = self.attempt.remaining(self.runtime)
             queued = self.attempt.queued
+        asked = self.request or ANYTHING
         job = JobDescription(
-            self.id, self.size, walltime, queued, None, user, group, account, queue, qos, number, remaining
+            self.id,
+            self.size,
+            walltime,
+            queued,
+            None,
+            user,
+            group,
+            account,
+            queue,
+            qos,
+            number,
+            remaining,
+            asked.constraint,
+            asked.units_per_node,
+            asked.whole_nodes,
         )
         return JobSubmittedData(self.id, job)
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from math import inf
 from typing import Any, NoReturn
 
+from pipistrelle.platforms.requests.requests import NodeRequest
 from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.decisions import (
     CallMeLater,
@@ -18,6 +19,7 @@ from pipistrelle.protocol.decisions import (
     Stop,
 )
 from pipistrelle.protocol.events import (
+    JobDescription,
     JobKilled,
     JobKilledData,
     Progress,
@@ -160,9 +162,22 @@ class Verdicts(Kept):
             raise Illegal("duplicate_job", f"a job {data.job_id} exists already")
         if data.job.res > self._cluster.ledger.units:
             raise Illegal("too_large", f"{data.job_id} asks for {data.job.res} of {self._cluster.ledger.units} units")
+        request = self._requested(data.job)
         walltime = float("inf") if data.job.walltime is None else data.job.walltime
         profile = data.job.profile or decimal_text(data.runtime)
-        self._lives.submit(Job(data.job_id, clockwork.now, data.job.res, walltime, data.runtime, profile))
+        self._lives.submit(
+            Job(data.job_id, clockwork.now, data.job.res, walltime, data.runtime, profile, request=request)
+        )
+
+    def _requested(self, job: JobDescription) -> NodeRequest | None:
+        """Return what a registered job asks of its nodes; Illegal if the machine has no such."""
+        if job.whole_nodes and (job.units_per_node is None or job.res % job.units_per_node):
+            raise Illegal("malformed", f"{job.id} asks for whole nodes: 'res' must be a multiple of 'units_per_node'")
+        request, book = NodeRequest.of(job), self._cluster.requests
+        refusal = None if book is None or request is None else book.refusal(request, job.res)
+        if refusal is not None:
+            raise Illegal("too_large", f"{job.id}: {refusal}")
+        return request
 
     def _set_metadata(self, decision: SetJobMetadata) -> None:
         job_id = decision.data.job_id

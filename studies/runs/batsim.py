@@ -81,6 +81,8 @@ def _check(spec: RunSpec, way: BatsimSpec) -> None:
         raise InputError(
             "a run in Batsim's way takes its hosts as they are", found="scale-platform", hint="See --mmax."
         )
+    if spec.partition_pools:
+        raise InputError("a run in Batsim's way has hosts, no pools", found="partition-pools")
     given = next((name for name in RELIABILITY_FIELDS if getattr(spec, name) != getattr(RunSpec(), name)), None)
     if given is not None:
         raise InputError(

@@ -23,6 +23,7 @@ from pipistrelle.studies.runs.reliability import load_reliability
 from pipistrelle.studies.runs.spec import RunSpec
 from pipistrelle.traces.clean import faults_text
 from pipistrelle.traces.logs.maui_nodes import is_resource_trace
+from pipistrelle.traces.requests import with_pools, without_requests
 from pipistrelle.traces.workload import Workload
 
 if TYPE_CHECKING:
@@ -103,6 +104,8 @@ def _load_setup(spec: RunSpec) -> Setup:
         batsim: BatsimOptions | None = BatsimOptions()
     else:
         batsim = None
+    if spec.partition_pools:
+        trace = _bound(trace, machine if isinstance(machine, Platform) else machine.to_platform(), spec.partition_pools)
     happens = load_reliability(spec, machine, trace)
     setup = Setup.of(machine, trace, strict=spec.strict, batsim=batsim, reliability=happens)
     if spec.asks_of_nodes:
@@ -132,4 +135,20 @@ def load_jobs(spec: RunSpec, name: str) -> Workload:
         logger().warning("{}", said)
     for step in spec.transform:
         trace = step.apply(trace)
-    return trace
+    return without_requests(trace) if spec.ignore_constraints else trace
+
+
+def _bound(trace: Workload, platform: Platform, texts: tuple[str, ...]) -> Workload:
+    """Return a workload whose jobs are bound to pools of a machine by their partitions."""
+    bound: dict[str, tuple[str, ...]] = {}
+    with said_of("--partition-pools"):
+        for text in texts:
+            partition, sign, pools = text.partition("=")
+            names = tuple(pools.split("|"))
+            if not (partition and sign) or "" in names or partition in bound:
+                expected = "PARTITION=POOL or PARTITION=POOL|POOL, each partition once"
+                raise InputError("partitions cannot be bound to pools so", expected=expected, found=f"'{text}'")
+            for name in names:
+                platform.pool_units(name)
+            bound[partition] = names
+        return with_pools(trace, bound)

@@ -55,6 +55,9 @@ class RunSpec(PolicySpec, frozen=True, kw_only=True, forbid_unknown_fields=True,
         how a log is to be read.
     transform
         what is done with the workload before it is simulated, step by step.
+    ignore_constraints, partition_pools
+        whether jobs may have any nodes, whatever they ask for; and to which pools jobs are bound by their partition, as
+        ``2=gpu|old``.
     strict
         whether an illegal decision ends the run, in Batsim's way it always does; and a record of a log that cannot be
         read.
@@ -89,6 +92,8 @@ class RunSpec(PolicySpec, frozen=True, kw_only=True, forbid_unknown_fields=True,
     timezone: str | None = None
     columns: str | None = None
     transform: tuple[AnyStep, ...] = ()
+    ignore_constraints: bool = False
+    partition_pools: tuple[str, ...] = ()
     strict: bool = False
     until: str | None = None
     queue_lengths: bool = False

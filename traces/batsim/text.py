@@ -13,7 +13,7 @@ from pipistrelle.traces.batsim.workload import label_text
 from pipistrelle.traces.clean import and_more
 from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.logs.labels import written_labels
-from pipistrelle.traces.workload import LABELS, Workload, decimal_text
+from pipistrelle.traces.workload import LABELS, Workload, decimal_text, request_of
 
 _KNOWN = frozenset({"id", "subtime", "walltime", "res", "profile"})
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -34,12 +34,13 @@ def job_text(workload: Workload, row: int, job_id: str) -> bytes:
     limit = "" if walltime == inf else f',"walltime":{decimal_text(walltime)}'
     text = (
         f'{{"id":{_json(job_id)},"subtime":{decimal_text(float(workload.submit[row]))}{limit},'
-        f'"res":{workload.size[row]},"profile":{_json(workload.profile_of(row))}}}'
+        f'"res":{workload.size[row]},"profile":{_json(workload.profile_of(row))}'
+        f"{''.join(f',{_json(name)}:{_json(value)}' for name, value in request_of(workload, row).items())}}}"
     )
     return text.encode()
 
 
-def with_members(raw: bytes, **changes: float | str | list[str]) -> bytes:
+def with_members(raw: bytes, **changes: float | str | bool | list[str]) -> bytes:
     """Return a JSON object with other values where `changes` names members; an infinite one is left out.
 
     The other members are unchanged, and all are in their order; new ones come last.
@@ -49,7 +50,8 @@ def with_members(raw: bytes, **changes: float | str | list[str]) -> bytes:
         if value == inf:
             members.pop(name, None)
         else:
-            text = decimal_text(value).encode() if isinstance(value, float | int) else msgspec.json.encode(value)
+            is_number = isinstance(value, float | int) and not isinstance(value, bool)
+            text = decimal_text(value).encode() if is_number else msgspec.json.encode(value)  # type: ignore[arg-type]
             members[name] = msgspec.Raw(text)
     return msgspec.json.encode(members)
 
@@ -187,7 +189,8 @@ def _further(workload: Workload, labels: dict[str, list[str]], row: int) -> str:
     """
     wanted = {name: texts[row] for name, texts in labels.items() if texts[row]}
     if workload.job_json is None:
-        return "".join(f', "{name}": {_json(text)}' for name, text in wanted.items())
+        told = {**wanted, **request_of(workload, row)}
+        return "".join(f', "{name}": {_json(value)}' for name, value in told.items())
     members = _MEMBERS.decode(workload.job_json[row])
     if not wanted and members.keys() <= _KNOWN:
         return ""

@@ -15,7 +15,7 @@ from pipistrelle.traces.batsim.profile_reader import ProfileTable, closest
 from pipistrelle.traces.batsim.profiles import ranks_of, require_ranks, runtime_of
 from pipistrelle.traces.errors import TraceError, line_fault, out_of_range
 from pipistrelle.traces.files import PathText, trace_name
-from pipistrelle.traces.workload import LABELS, LARGEST, Workload, decimal_text
+from pipistrelle.traces.workload import LABELS, LARGEST, PER_NODE, WHOLE, Ints, Workload, decimal_text
 
 FORMAT: Final = "Batsim JSON"
 _NOTHING: Final = msgspec.Raw()
@@ -37,6 +37,9 @@ class _Job(msgspec.Struct, gc=False):
     partition: msgspec.Raw = _NOTHING
     dependency: msgspec.Raw = _NOTHING
     state: msgspec.Raw = _NOTHING
+    constraint: msgspec.Raw = _NOTHING
+    units_per_node: int | None = None
+    whole_nodes: bool | None = None
 
 
 class _File(msgspec.Struct):
@@ -137,6 +140,7 @@ def parse_batsim(data: bytes, path: PathText) -> Workload:
         profile_json={name: bytes(raw) for name, raw in file.profiles.items()},
         job_json=list(map(bytes, texts)),
         machine_size=file.nb_res,
+        columns=_requested(jobs),
         labels=_labels(jobs),
         format=FORMAT,
     )
@@ -189,6 +193,9 @@ def _check_job(job: _Job, name: str, where: str) -> None:
         what, key, expected, value = "size", "res", f"a whole number from 1 to {_MOST}", job.res
     elif job.walltime is not None and job.walltime != -1 and not 0 <= job.walltime <= LARGEST:
         what, key, expected, value = "walltime", "walltime", f"seconds from 0 to {_MOST}, or -1 for none", job.walltime
+    elif job.units_per_node is not None and not 0 < job.units_per_node <= LARGEST:
+        what, key, value = "units on each node", PER_NODE, job.units_per_node
+        expected = f"a whole number from 1 to {_MOST}"
     else:
         return
     found = quoted(value if isinstance(value, int) else decimal_text(value))
@@ -208,6 +215,13 @@ def _labels(jobs: list[_Job]) -> dict[str, list[str]]:
     text = cache(label_text)
     columns = {name: [text(bytes(getattr(job, name))) for job in jobs] for name in LABELS}
     return {name: texts for name, texts in columns.items() if any(texts)}
+
+
+def _requested(jobs: list[_Job]) -> dict[str, Ints]:
+    """Return how many units jobs ask for on each node, and which share none, if any job says so."""
+    each = np.array([-1 if job.units_per_node is None else job.units_per_node for job in jobs], dtype=np.int64)
+    whole = np.array([1 if job.whole_nodes else -1 for job in jobs], dtype=np.int64)
+    return {name: numbers for name, numbers in ((PER_NODE, each), (WHOLE, whole)) if np.any(numbers > 0)}
 
 
 def _walltime(job: _Job) -> float:

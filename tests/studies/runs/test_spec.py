@@ -212,3 +212,69 @@ def test_a_machine_of_no_other_size() -> None:
         load_setup(RunSpec(scale_platform="much"))
     with pytest.raises(PipistrelleError, match="takes its hosts as they are"):
         load_setup(RunSpec(platform="p.xml", dialect="batsim", batsim=BatsimSpec(), scale_platform="2"))
+
+
+def partitioned(tmp_path: Path) -> str:
+    """Return the path of an SWF log with jobs of the partitions 1 and 2."""
+    lines = [f"{job} {job} -1 10 2 -1 -1 2 20 -1 1 1 1 -1 -1 {1 + job % 2} -1 -1" for job in range(1, 5)]
+    (tmp_path / "log.swf").write_text("; MaxProcs: 8\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    return str(tmp_path / "log.swf")
+
+
+def pools(tmp_path: Path) -> str:
+    """Return the path of a platform with the pools cpu and gpu."""
+    text = 'name = "m"\n[[pools]]\nname = "cpu"\nnodes = 4\n[[pools]]\nname = "gpu"\nnodes = 4\n'
+    (tmp_path / "m.toml").write_text(text, encoding="utf-8")
+    return str(tmp_path / "m.toml")
+
+
+def starts(spec: RunSpec, out: Path) -> dict[str, str]:
+    """Return {job: its units}."""
+    out.mkdir()
+    run(spec, out=out)
+    rows = [line.split(",") for line in (out / "out_jobs.csv").read_text(encoding="utf-8").splitlines()[1:]]
+    return {row[0]: row[14] for row in rows}
+
+
+def test_partitions_are_bound_to_pools(tmp_path: Path) -> None:
+    """Jobs of partition 2 start on the units of their pool alone, as out_command.json repeats it."""
+    log, bound = (partitioned(tmp_path),), ("2=gpu", "1=cpu|gpu")
+    spec = RunSpec(platform=pools(tmp_path), workload=log, partition_pools=bound, strict=True)
+
+    assert starts(spec, tmp_path / "out") == {"1": "4-5", "2": "0-1", "3": "6-7", "4": "2-3"}
+    assert read_spec(tmp_path / "out" / "out_command.json").partition_pools == bound
+
+
+def test_constraints_can_be_ignored(tmp_path: Path) -> None:
+    """Jobs get any units then, also those whose constraint no pool meets."""
+    jobs = [
+        {"id": name, "subtime": 0, "res": 2, "walltime": 9, "profile": "d", "constraint": constraint}
+        for name, constraint in (("1", "pool=gpu"), ("2", "h100"))
+    ]
+    text = json.dumps({"jobs": jobs, "profiles": {"d": {"type": "delay", "delay": 5}}})
+    (tmp_path / "w.json").write_text(text, encoding="utf-8")
+    found = {
+        ignore: starts(
+            RunSpec(platform=pools(tmp_path), workload=(str(tmp_path / "w.json"),), ignore_constraints=ignore),
+            tmp_path / str(ignore),
+        )
+        for ignore in (False, True)
+    }
+
+    assert found == {False: {"1": "4-5"}, True: {"1": "0-1", "2": "2-3"}}
+
+
+@pytest.mark.parametrize(
+    ("texts", "says"),
+    [
+        (("2=gpus",), "--partition-pools: platform 'm' has no pool .gpus.. Did you mean 'gpu'"),
+        (("2",), "--partition-pools: partitions cannot be bound to pools so.*found '2'"),
+        (("2=gpu|",), "cannot be bound to pools so"),
+        (("2=gpu", "2=cpu"), "each partition once.*found '2=cpu'"),
+        (("7=gpu",), "no job is of partition '7'"),
+    ],
+)
+def test_partitions_that_cannot_be_bound(tmp_path: Path, texts: tuple[str, ...], says: str) -> None:
+    """Unknown pools and partitions are named, and what cannot be read."""
+    with pytest.raises(PipistrelleError, match=says):
+        load_setup(RunSpec(platform=pools(tmp_path), workload=(partitioned(tmp_path),), partition_pools=texts))

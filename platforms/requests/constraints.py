@@ -1,0 +1,174 @@
+"""Constraints: which nodes a job may have, in Slurm's words (``sbatch --constraint``), and which pools meet them."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from msgspec import Struct
+
+from pipistrelle.platforms.errors import PlatformError
+from pipistrelle.protocol.base.errors import did_you_mean, quoted
+from pipistrelle.protocol.events import PoolInfo
+
+_LONGEST: Final = 1000
+_DEEPEST: Final = 50
+_TOKEN: Final = re.compile(r"\s*([&|()]|[^\s&|()=,\[\]{}]+(?:\s*=\s*[^\s&|()=,\[\]{}]+)?)")
+#: {key of a word: the attribute of a pool that it speaks of}
+_ATTRIBUTES: Final = {"pool": "name", "class": "node_class", "unit": "unit"}
+_FEATURES: Final = "features"
+_FORM: Final = "words, KEY=VALUE, '&', '|' and parentheses, as gpu_model=a100&(nvlink|pool=big)"
+
+
+class Word(Struct, frozen=True):
+    """``KEY=VALUE``, or one feature alone, whose key is empty."""
+
+    key: str
+    value: str
+
+    def met_by(self, pool: PoolInfo) -> bool:
+        """Tell whether the nodes of a pool have it."""
+        if not self.key:
+            return self._is_feature_of(pool)
+        attribute = _ATTRIBUTES.get(self.key)
+        if attribute is not None:
+            return bool(getattr(pool, attribute) == self.value)
+        return self.key in pool.properties and _is(pool.properties[self.key], self.value)
+
+    def _is_feature_of(self, pool: PoolInfo) -> bool:
+        listed = pool.properties.get(_FEATURES)
+        return (
+            self.value in (pool.name, pool.node_class)
+            or pool.properties.get(self.value) is True
+            or any(value == self.value for value in pool.properties.values() if isinstance(value, str))
+            or (isinstance(listed, str) and self.value in (feature.strip() for feature in listed.split(",")))
+        )
+
+    def words(self) -> Iterator["Word"]:
+        """Yield itself."""
+        yield self
+
+    def __str__(self) -> str:
+        return f"{self.key}={self.value}" if self.key else self.value
+
+
+class Several(Struct, frozen=True):
+    """Parts of which all must be met, or one at least."""
+
+    parts: "tuple[Word | Several, ...]"
+    every: bool
+
+    def met_by(self, pool: PoolInfo) -> bool:
+        """Tell whether the nodes of a pool have all of it, or one."""
+        return (all if self.every else any)(part.met_by(pool) for part in self.parts)
+
+    def words(self) -> Iterator[Word]:
+        """Yield its words in their order."""
+        for part in self.parts:
+            yield from part.words()
+
+
+Constraint = Word | Several
+
+
+def parse_constraint(text: str) -> Constraint:
+    """Return what a constraint says; ``&`` binds before ``|``.
+
+    Raises
+    ------
+    PlatformError
+        if it cannot be read, such as Slurm's counts of nodes and its brackets, which say more than which nodes will do.
+    """
+    return _Reader(text).read()
+
+
+def why_unmet(constraint: Constraint, text: str, pools: tuple[PoolInfo, ...]) -> str:
+    """Return in words why no pool meets a constraint, naming what none of them has."""
+    unknown = [word for word in dict.fromkeys(constraint.words()) if not any(word.met_by(pool) for pool in pools)]
+    for word in unknown:
+        if word.key == "pool":
+            names = ", ".join(pool.name for pool in pools)
+            near = did_you_mean(word.value, [pool.name for pool in pools])
+            known = f"did you mean {near.partition('mean ')[2]}" if near.startswith("Did") else f"there are {names}"
+            return f"there is no pool {quoted(word.value)} for its constraint {quoted(text)} ({known})"
+    none = f": none has {quoted(unknown[0])}" if unknown and unknown[0] != constraint else ""
+    return f"no pool meets its constraint {quoted(text)}{none}"
+
+
+class _Reader:
+    """Reads one constraint, word by word."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens = list(self._split(text))
+        self._at = 0
+        self._depth = 0
+
+    def read(self) -> Constraint:
+        if not self._tokens:
+            raise self._fault("is empty")
+        found = self._one_of()
+        if self._at < len(self._tokens):
+            raise self._fault(f"goes on after its end with {quoted(self._tokens[self._at])}")
+        return found
+
+    def _split(self, text: str) -> Iterator[str]:
+        if len(text) > _LONGEST:
+            raise self._fault("is too long")
+        at, text = 0, text.rstrip()
+        while at < len(text):
+            found = _TOKEN.match(text, at)
+            if found is None:
+                raise self._fault(f"cannot be read at {quoted(text[at:].lstrip()[:1])}")
+            yield found[1]
+            at = found.end()
+
+    def _one_of(self) -> Constraint:
+        parts = [self._all_of()]
+        while self._next("|"):
+            parts.append(self._all_of())
+        return parts[0] if len(parts) == 1 else Several(tuple(parts), every=False)
+
+    def _all_of(self) -> Constraint:
+        parts = [self._part()]
+        while self._next("&"):
+            parts.append(self._part())
+        return parts[0] if len(parts) == 1 else Several(tuple(parts), every=True)
+
+    def _part(self) -> Constraint:
+        if self._next("("):
+            self._depth += 1
+            if self._depth > _DEEPEST:
+                raise self._fault("has too many parentheses")
+            inner = self._one_of()
+            if not self._next(")"):
+                raise self._fault("has a parenthesis that is not closed")
+            self._depth -= 1
+            return inner
+        if self._at == len(self._tokens) or self._tokens[self._at] in "&|)":
+            raise self._fault("lacks a word")
+        key, equals, value = self._tokens[self._at].partition("=")
+        self._at += 1
+        if "*" in key + value:
+            raise self._fault("counts nodes, which is not supported")
+        return Word(key.strip(), value.strip()) if equals else Word("", key)
+
+    def _next(self, token: str) -> bool:
+        if self._at < len(self._tokens) and self._tokens[self._at] == token:
+            self._at += 1
+            return True
+        return False
+
+    def _fault(self, what: str) -> PlatformError:
+        return PlatformError(f"the constraint {what}", expected=_FORM, found=quoted(self._text))
+
+
+def _is(known: str | int | float | bool, value: str) -> bool:
+    """Tell whether a property has the value of a word."""
+    if isinstance(known, str):
+        return known == value
+    if isinstance(known, bool):
+        return value == ("true" if known else "false")
+    try:
+        return known == (int(value) if isinstance(known, int) and value.lstrip("+-").isdecimal() else float(value))
+    except ValueError:
+        return False

@@ -1,0 +1,147 @@
+"""What a job asks of its nodes, and whether a machine has it: for who submits jobs, starts them and checks that."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Final
+
+from msgspec import Struct
+
+from pipistrelle.platforms.errors import PlatformError
+from pipistrelle.platforms.requests.constraints import parse_constraint, why_unmet
+from pipistrelle.platforms.requests.node_counts import Ints, NodeCounts
+from pipistrelle.protocol.base.errors import quoted
+from pipistrelle.protocol.base.state import register
+from pipistrelle.protocol.events import JobDescription, PoolInfo
+from pipistrelle.protocol.units.nodesets import NodeSet
+
+
+class NodeRequest(Struct, frozen=True):
+    """What a job asks of its nodes, as JOB_SUBMITTED tells it.
+
+    Parameters
+    ----------
+    constraint
+        which nodes it may have; None: any.
+    units_per_node
+        how many units it has on each of its nodes, but for the rest on one; None: any number.
+    whole_nodes
+        whether these are all that the nodes have; ``units_per_node`` is known then.
+    """
+
+    constraint: str | None = None
+    units_per_node: int | None = None
+    whole_nodes: bool = False
+
+    @classmethod
+    def of(cls, job: JobDescription) -> "NodeRequest | None":
+        """Return what a job asks; None if that is nothing."""
+        if job.constraint is None and job.units_per_node is None:
+            return None
+        return cls(job.constraint, job.units_per_node, job.whole_nodes)
+
+    def nodes(self, size: int) -> int | None:
+        """Return on how many nodes so many units are; None if that is left open."""
+        return None if self.units_per_node is None else -(-size // self.units_per_node)
+
+    def __str__(self) -> str:
+        parts = [] if self.constraint is None else [f"constraint {quoted(self.constraint)}"]
+        if self.units_per_node is not None:
+            parts.append(f"{self.units_per_node} units a node" + (", whole nodes" if self.whole_nodes else ""))
+        return ", ".join(parts) or "anything"
+
+
+register(
+    NodeRequest, lambda one: [one.constraint, one.units_per_node, one.whole_nodes], lambda state: NodeRequest(*state)
+)
+ANYTHING: Final = NodeRequest()
+
+
+class RequestBook:
+    """What requests mean on one machine.
+
+    Parameters
+    ----------
+    pools
+        of the machine, as the server tells of them.
+    """
+
+    def __init__(self, pools: Sequence[PoolInfo]) -> None:
+        self._pools = tuple(pools)
+        #: {request: the pools whose nodes will do}
+        self._able: dict[NodeRequest, tuple[PoolInfo, ...]] = {}
+        self._allowed: dict[NodeRequest, NodeSet] = {}
+
+    @cached_property
+    def counts(self) -> NodeCounts:
+        """The machine's nodes and their units as arrays."""
+        return NodeCounts(self._pools)
+
+    def pools(self, request: NodeRequest) -> tuple[PoolInfo, ...]:
+        """Return the pools whose nodes will do; PlatformError if its constraint cannot be read."""
+        found = self._able.get(request)
+        if found is None:
+            each = request.units_per_node or 1
+            found = self._able[request] = tuple(
+                pool
+                for pool in self._meeting(request.constraint)
+                if (pool.units_per_node == each if request.whole_nodes else pool.units_per_node >= each)
+            )
+        return found
+
+    def _meeting(self, text: str | None) -> tuple[PoolInfo, ...]:
+        if text is None:
+            return self._pools
+        constraint = parse_constraint(text)
+        return tuple(pool for pool in self._pools if constraint.met_by(pool))
+
+    def allowed(self, request: NodeRequest) -> NodeSet:
+        """Return the units of the nodes that will do; PlatformError as `pools`."""
+        found = self._allowed.get(request)
+        if found is None:
+            found = NodeSet.EMPTY
+            for pool in self.pools(request):
+                found |= NodeSet.parse(pool.units)
+            self._allowed[request] = found
+        return found
+
+    def refusal(self, request: NodeRequest, size: int) -> str | None:
+        """Return why no job of so many units can have what it asks for, even if all units are free; None if it can."""
+        try:
+            pools = self.pools(request)
+        except PlatformError as error:
+            return f"{error.what}: {error.found}"
+        text = request.constraint
+        if not pools and text is not None and not self._meeting(text):
+            return why_unmet(parse_constraint(text), text, self._pools)
+        which = "the machine" if text is None else f"constraint {quoted(text)}"
+        each = request.units_per_node
+        if not pools:
+            have = sorted({pool.units_per_node for pool in self._meeting(text)})
+            wants = f"whole nodes of {each} units" if request.whole_nodes else f"{each} units a node"
+            return f"it asks for {wants}, the nodes of {which} have {' or '.join(map(str, have))}"
+        nodes = request.nodes(size)
+        if nodes is None:
+            units = sum(len(NodeSet.parse(pool.units)) for pool in pools)
+            return f"it asks for {size} units, {which} has {units}" if size > units else None
+        there = sum(len(NodeSet.parse(pool.nodes)) for pool in pools)
+        return f"it asks for {nodes} nodes with {each} units, {which} has {there}" if nodes > there else None
+
+    def fault(self, request: NodeRequest, size: int, alloc: NodeSet) -> str | None:
+        """Return what is wrong with ``size`` units of the machine for a job that asks so; None if nothing is."""
+        others = alloc - self.allowed(request)
+        if others:
+            return f"units of nodes that will not do, {others}: it asks for {request}"
+        each = request.units_per_node
+        if each is None:
+            return None
+        counts = self.counts.of(alloc)
+        counts = counts[counts > 0]
+        rest = size % each
+        if (counts == each).sum() == size // each and len(counts) == size // each + bool(rest):
+            return None
+        return f"{_spread(counts)} units a node: it asks for {request}"
+
+
+def _spread(counts: Ints) -> str:
+    few = sorted(set(counts.tolist()))
+    return " or ".join(map(str, few[:4])) + (" or more" if len(few) > 4 else "")

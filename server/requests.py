@@ -1,0 +1,96 @@
+"""What the jobs of a workload ask of their nodes, settled before the run: who can be given that, and who cannot."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from msgspec import structs
+
+from pipistrelle.platforms.description import Platform
+from pipistrelle.platforms.errors import PlatformError
+from pipistrelle.platforms.requests.requests import ANYTHING, NodeRequest, RequestBook
+from pipistrelle.protocol.base.errors import quoted
+from pipistrelle.traces.requests import asks, with_requests
+from pipistrelle.traces.workload import CONSTRAINT, PER_NODE, WHOLE, Workload, request_of
+
+#: the reason under which jobs are counted that were left out
+UNMET: Final = "no nodes are as it asks"
+_MOST_SHOWN: Final = 5
+
+
+def requests_of(workload: Workload) -> list[NodeRequest | None] | None:
+    """Return what each job asks of its nodes, None for nothing; None if none asks anything."""
+    if not asks(workload):
+        return None
+    known: dict[NodeRequest, NodeRequest | None] = {ANYTHING: None}
+    asked = (_request(workload, row) for row in range(len(workload)))
+    found = [known.setdefault(request, request) for request in asked]
+    return None if all(request is None for request in found) else found
+
+
+def _request(workload: Workload, row: int) -> NodeRequest:
+    told = request_of(workload, row)
+    return NodeRequest(told.get(CONSTRAINT), told.get(PER_NODE), bool(told.get(WHOLE)))  # type: ignore[arg-type]
+
+
+def settle_requests(workload: Workload, platform: Platform) -> tuple[Workload, int, list[str]]:
+    """Return the jobs that the machine can give what they ask, how many it cannot, and what a user should know.
+
+    Jobs that share no node get as many units as their nodes have: those of the nodes that make the fewest. A number of
+    units on each node that every node has anyhow is left out.
+    """
+    if not asks(workload):
+        return workload, 0, []
+    book = RequestBook(platform.info.pools)
+    size = workload.size.copy()
+    each, whole = (np.full(len(workload), -1, dtype=np.int64) for _ in range(2))
+    refused: dict[str, list[str]] = {}
+    rounded: list[str] = []
+    keep = np.ones(len(workload), dtype=np.bool_)
+    for row in range(len(workload)):
+        asked, units = _request(workload, row), int(size[row])
+        request, granted = _whole(book, asked, units) if asked.whole_nodes else (asked, units)
+        why = book.refusal(request, granted)
+        if why is not None:
+            refused.setdefault(why, []).append(workload.ids[row])
+            keep[row] = False
+            continue
+        size[row] = granted
+        if granted != units:
+            rounded.append(workload.ids[row])
+        if request.units_per_node is not None and any(pool.units_per_node > 1 for pool in book.pools(request)):
+            each[row] = request.units_per_node
+            whole[row] = 1 if request.whole_nodes else -1
+    kept = with_requests(workload, size=size, per_node=each, whole=whole)
+    left_out = [_said(jobs, f"left out, {why}") for why, jobs in refused.items()]
+    if len(left_out) > _MOST_SHOWN:
+        left_out[_MOST_SHOWN:] = [f"jobs are left out for {len(left_out) - _MOST_SHOWN} further such reasons"]
+    if rounded:
+        left_out.append(_said(rounded, "given more units than asked for, as nodes are not shared"))
+    return (kept if keep.all() else kept.select(keep)), int((~keep).sum()), left_out
+
+
+def _whole(book: RequestBook, asked: NodeRequest, size: int) -> tuple[NodeRequest, int]:
+    """Return what a job that shares no node asks, with all units of its nodes, and how many units that makes.
+
+    Where no nodes will do it is something that is refused.
+    """
+    shared = structs.replace(asked, whole_nodes=False)
+    try:
+        pools = book.pools(shared)
+    except PlatformError:  # the refusal will say so
+        return shared, size
+    choices = []
+    for each in sorted({pool.units_per_node for pool in pools}):
+        request = NodeRequest(asked.constraint, each, True)
+        units = (asked.nodes(size) or -(-size // each)) * each
+        choices.append((book.refusal(request, units) is not None, units, request))
+    if not choices:
+        return shared, size
+    _, units, request = min(choices, key=lambda choice: choice[:2])
+    return request, units
+
+
+def _said(jobs: Sequence[str], what: str) -> str:
+    names = ", ".join(map(quoted, jobs[:_MOST_SHOWN])) + (", ..." if len(jobs) > _MOST_SHOWN else "")
+    return f"{len(jobs):,} job{'s are' if len(jobs) > 1 else ' is'} {what}: {names}"

@@ -1,0 +1,107 @@
+"""What the jobs of a workload ask of their nodes: where it stands, and how it is changed."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from pipistrelle.protocol.base.errors import did_you_mean, quoted
+from pipistrelle.traces.batsim.text import with_members
+from pipistrelle.traces.errors import TraceError
+from pipistrelle.traces.logs.labels import named_column
+from pipistrelle.traces.workload import CONSTRAINT, PER_NODE, WHOLE, Ints, Workload, label_column, request_of
+
+
+def asks(workload: Workload) -> bool:
+    """Tell whether some job asks something of its nodes."""
+    return CONSTRAINT in workload.labels or not {PER_NODE, WHOLE}.isdisjoint(workload.columns)
+
+
+def with_requests(
+    workload: Workload,
+    *,
+    constraint: list[str] | None = None,
+    size: Ints | None = None,
+    per_node: Ints | None = None,
+    whole: Ints | None = None,
+) -> Workload:
+    """Return the workload with other requests, and JSON objects of its jobs that say so.
+
+    Parameters
+    ----------
+    constraint
+        of each job, "" for none; None: as they are, and so below.
+    size
+        units of each job, shape (n,).
+    per_node, whole
+        units on each of its nodes, -1 for any number, and 1 where it shares no node, shape (n,).
+    """
+    labels, columns = dict(workload.labels), dict(workload.columns)
+    if constraint is not None:
+        labels[CONSTRAINT] = constraint
+        if not any(constraint):
+            del labels[CONSTRAINT]
+    for name, numbers in ((PER_NODE, per_node), (WHOLE, whole)):
+        if numbers is not None:
+            columns[name] = numbers
+            if not np.any(numbers > 0):
+                del columns[name]
+    sizes = workload.size if size is None else size
+    result = replace(workload, labels=labels, columns=columns, size=sizes)
+    if workload.job_json is None:
+        return result
+    nothing = dict.fromkeys((CONSTRAINT, PER_NODE, WHOLE), np.inf)
+    texts = [
+        with_members(raw, **{**nothing, **request_of(result, row), "res": int(sizes[row])})
+        for row, raw in enumerate(workload.job_json)
+    ]
+    return replace(result, job_json=texts)
+
+
+def without_requests(workload: Workload) -> Workload:
+    """Return the workload as if no job had asked anything of its nodes."""
+    if not asks(workload):
+        return workload
+    nothing = np.full(len(workload), -1, dtype=np.int64)
+    return with_requests(workload, constraint=[""] * len(workload), per_node=nothing, whole=nothing)
+
+
+def both(one: str, other: str) -> str:
+    """Return the constraint that holds where both do; "" is none."""
+    if not one or not other or one == other:
+        return one or other
+    return "&".join(f"({text})" if "|" in text else text for text in (one, other))
+
+
+def with_pools(workload: Workload, pools: Mapping[str, tuple[str, ...]]) -> Workload:
+    """Return the workload with jobs bound to pools by their partition, besides what they ask anyhow.
+
+    Parameters
+    ----------
+    pools
+        {partition: names of pools of which any will do}: a number, as SWF's field 16, or a name where the log has some.
+
+    Raises
+    ------
+    TraceError
+        if the log has no partitions, or no job is of one that is named.
+    """
+    names, numbers = named_column(workload, "partition"), label_column(workload, "partition")
+    if names is None or numbers is None:
+        raise TraceError(
+            "no job has a partition", where=workload.source, expected="field 16 (SWF), partition (JSON)", found="none"
+        )
+    known = {text for text in (*names, *numbers) if text}
+    for partition in pools:
+        if partition not in known:
+            raise TraceError(
+                f"no job is of partition {quoted(partition)}",
+                where=workload.source,
+                hint=did_you_mean(partition, sorted(known)),
+            )
+    bound = {partition: "|".join(f"pool={pool}" for pool in some) for partition, some in pools.items()}
+    olds = workload.labels.get(CONSTRAINT) or [""] * len(workload)
+    rows = zip(olds, names, numbers, strict=True)
+    return with_requests(
+        workload, constraint=[both(old, bound.get(name) or bound.get(number, "")) for old, name, number in rows]
+    )
