@@ -154,7 +154,7 @@ class Runtime(Kept):
         if view is None:
             raise RemoteProtocolError("the first notice is empty", expected="SIMULATION_BEGINS")
         self._decide(view)
-        keeps = self._keeps(view) if view.waiting and not view.running else ()
+        keeps = self._keeps(view) if not view.running and view.waiting else ()
         return Reply(notice.seq, notice.now, view.decisions, view.wake if self._filter else None, keeps=keeps)
 
     def _decide(self, view: View) -> None:

@@ -21,6 +21,9 @@ DECISION_COLUMNS: Final = "time,decision,job_id,alloc,verdict,why,message"
 #: a line of the jobs file, and one whose times are whole seconds
 _LINE: Final = '%s,%s,%s,%.6f,%d,%.6f,%d,%s,%.6f,%.6f,%.6f,%.6f,%.6f,%.6f,%s,%.6f,"%s"\n'
 _WHOLE_LINE: Final = _LINE.replace("%.6f", "%d.000000", 7)
+#: a line of the machine's states, likewise
+_STATE: Final = "%.6f,0,0,0,%d,%d%s\n"
+_WHOLE_STATE: Final = _STATE.replace("%.6f", "%d.000000")
 
 
 class Recorder(Written, Observer):
@@ -61,7 +64,7 @@ class Recorder(Written, Observer):
         """Write the decision's line."""
         if type(decision) is ExecuteJob and rejected is None:
             job_id, why = decision.data.job_id, decision.data.why or ""
-            if special(job_id) is not None or special(why) is not None:
+            if special(job_id + why) is not None:
                 job_id, why = csv_text(job_id), csv_text(why)
             line = f"{now!r},EXECUTE_JOB,{job_id},{decision.data.alloc},carried_out,{why},\n"
         else:
@@ -73,7 +76,8 @@ class Recorder(Written, Observer):
         if (idle, down) != self._last:
             self._last = (idle, down)
             more = f",{down}" if self._fails else ""
-            self._machine.write("%.6f,0,0,0,%d,%d%s\n" % (now, idle, self._units - idle - down, more))  # noqa: UP031
+            line = _WHOLE_STATE if now.is_integer() else _STATE
+            self._machine.write(line % (now, idle, self._units - idle - down, more))
 
     def ends(self, now: float, reason: EndReason, message: str) -> None:
         """Write what is left and close the files."""
@@ -87,7 +91,7 @@ def job_line(job: Job, shortest: float = 0.0) -> str:
     """
     workload, _, name = job.id.partition("!")
     profile, metadata = job.profile, job.metadata
-    if special(job.id) is not None or special(profile) is not None:
+    if special(job.id + profile) is not None:
         name, workload, profile = csv_text(name), csv_text(workload), csv_text(profile)
     if metadata:
         metadata = metadata.replace('"', '""')

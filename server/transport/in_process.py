@@ -104,10 +104,11 @@ class InProcessTransport:
             raise LocalProtocolError("no notice was sent that could be replied to")
         reply = self.scheduler.answer(notice)
         # A socket's codec refuses numbers that are not finite; here nothing else would.
-        if reply.events or not isfinite(reply.now):
-            times = (reply.now, *[decision.timestamp for decision in reply.events])
-            if not all(map(isfinite, times)):
-                raise LocalProtocolError("a decision's time is not a finite number", found=str(times))
+        if not isfinite(reply.now):
+            raise LocalProtocolError("a reply's time is not a finite number", found=str(reply.now))
+        for decision in reply.events:
+            if not isfinite(decision.timestamp):
+                raise LocalProtocolError("a decision's time is not a finite number", found=str(decision.timestamp))
         if self._interrupted():
             raise KeyboardInterrupt
         return reply

@@ -155,12 +155,11 @@ def _carry_out(
 ) -> Result:
     """Simulate; ``ways`` are those of `simulate` itself."""
     out = ways["out"]
-    regularly = _Regularly(beat)
     with (
         nullcontext() if out is None else sole_writer(str(out / OUTPUT_PREFIX).removesuffix("_")),
         seldom_collected(),
         Interrupts() as interrupts,
-        connection.open(spec, setup, lambda: regularly() or interrupts.struck) as transport,
+        connection.open(spec, setup, regularly := _Regularly(interrupts, beat)) as transport,
     ):
         result = simulate(
             setup,
@@ -185,7 +184,8 @@ class _Regularly:
     it waits for another process. The wall clock decides when rows are written, never which.
     """
 
-    def __init__(self, beat: Callable[[Simulation], None] | None) -> None:
+    def __init__(self, interrupts: Interrupts, beat: Callable[[Simulation], None] | None) -> None:
+        self._interrupts = interrupts
         self._beat = beat or (lambda simulation: None)
         self._simulation: Simulation | None = None
         self._due = math.inf
@@ -196,9 +196,9 @@ class _Regularly:
         self._beat(simulation)
 
     def __call__(self) -> bool:
-        """Write if it is time; return False."""
+        """Write if it is time; tell whether an interrupt has struck."""
         if time.monotonic() >= self._due and self._simulation is not None:
             self._due = time.monotonic() + FLUSH_S
             self._simulation.keep()
             self._beat(self._simulation)
-        return False
+        return self._interrupts.struck

@@ -69,6 +69,8 @@ def values_of(info: Any) -> st.SearchStrategy[Any]:
             return st.lists(values_of(info.item_type), max_size=4)
         case inspect.VarTupleType():
             return st.lists(values_of(info.item_type), max_size=4).map(tuple)
+        case inspect.TupleType():
+            return st.tuples(*map(values_of, info.item_types))
         case inspect.DictType():
             return st.dictionaries(values_of(info.key_type), values_of(info.value_type), max_size=3)
         case inspect.StrType():
