@@ -36,7 +36,7 @@ _SPENT: Final = {
 def report(result: Result, setup: Setup, out: Path, timings_file: Path | None, form: Form = "table") -> None:
     """Tell the summary and write the timings; raise what ended the run early, if anything did."""
     if form == "table":
-        print_summary(result, setup, out, Console())
+        print_summary(result, setup, out, Console(emoji=False))
     elif form == "json":
         told = {"out": str(out), "scheduler": result.scheduler.name, **to_builtins(result.summary)}
         click.echo(to_json({**told, "timings": timings(result)}), nl=False)

@@ -86,9 +86,9 @@ def count_overruns(workload: Workload) -> int:
 def _id_ranks(ids: list[str], as_text: bool) -> Ints:
     """Return numbers, shape (n,), that order the ids; distinct ids never tie."""
     if not as_text and all(map(_NUMERIC.fullmatch, ids)):
-        numbers = np.array(list(map(int, ids)), dtype=np.int64)
-        if np.unique(numbers).size == len(ids):
-            return numbers
+        numbers = list(map(int, ids))
+        if len(set(numbers)) == len(ids):
+            return np.array(numbers, dtype=np.int64)
         order = sorted(range(len(ids)), key=lambda row: (numbers[row], ids[row]))  # "7" and "007"
     else:
         order = sorted(range(len(ids)), key=ids.__getitem__)

@@ -261,7 +261,7 @@ class _SystemStream:
         return list(zip(victims.tolist(), times.tolist(), lengths.tolist(), strict=True))
 
 
-def _generator(seed: int, key: tuple[int, ...]) -> np.random.PCG64:
+def _generator(seed: int, key: tuple[int, ...]) -> "np.random.PCG64":  # numpy imports it on use
     if seed < 0:
         raise OutageError("a seed is negative", expected="a whole number of at least 0", found=str(seed))
     return np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key))
