@@ -1,13 +1,18 @@
 """What holds for all tests: how long one may take, how processes start and end; fixtures that many files need."""
 
 import os
+import shlex
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
+import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, Final
 
 import pytest
 from hypothesis import settings
@@ -26,6 +31,23 @@ signal.signal(signal.SIGTERM, signal.SIG_DFL)
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, lambda *_: None)
 signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+#: a file system in memory, where temporary files cost a fifth, and how much room there must be, in bytes
+MEMORY = Path("/dev/shm")  # noqa: S108 - pytest and tempfile make private folders in it
+ROOM = 2 << 30
+
+
+def _fits(folder: Path) -> bool:
+    """Tell whether tests can have their files, some of them programs, in a folder."""
+    if not (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)):
+        return False
+    disk = os.statvfs(folder)
+    return disk.f_bavail * disk.f_frsize >= ROOM and not disk.f_flag & os.ST_NOEXEC
+
+
+if "TMPDIR" not in os.environ and _fits(MEMORY):
+    os.environ["TMPDIR"] = str(MEMORY)
+    tempfile.tempdir = None  # pytest has looked before
 
 #: marks the processes that tests start, however indirectly
 MARK = "TESTS_OF_PIPISTRELLE"
@@ -55,6 +77,120 @@ def _keeper() -> Iterator[None]:
     assert keeper.stdin is not None
     keeper.stdin.close()
     keeper.wait()
+
+
+class Fork:
+    """A process that the server in tests/forks has started; used as one of `subprocess.Popen` is."""
+
+    def __init__(self, request: bytes, streams: Sequence[int], connection: socket.socket) -> None:
+        socket.send_fds(connection, [b"%9d" % len(request)], streams)
+        connection.sendall(request)
+        self._connection = connection
+        self._answers = connection.makefile("rb")
+        self.pid = int(self._answers.readline())
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        """Return how it has ended, None as long as it lives."""
+        if self.returncode is None:
+            self._connection.setblocking(False)
+            try:
+                answer = self._connection.recv(1, socket.MSG_PEEK)
+            except BlockingIOError:
+                return None
+            finally:
+                self._connection.setblocking(True)
+            assert answer, "the server of forks has gone"
+        return self.wait()
+
+    def wait(self) -> int:
+        """Wait for its end and return its exit code, or the negative number of the signal that killed it."""
+        if self.returncode is None:
+            self.returncode = int(self._answers.readline())
+            self._answers.close()
+            self._connection.close()
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        """Send it a signal, if it lives."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+
+class Forks:
+    """Starts processes of this interpreter as forks of one that has imported what they need: in a tenth of the time."""
+
+    SERVER: Final = ROOT / "tests" / "forks" / "server.py"
+    COMMAND: Final = ROOT / "tests" / "forks" / "command.py"
+    #: variables that an interpreter, or a library when it is imported, looks at once for all
+    EARLY: Final = ("PYTHON", "LC_", "LANG", "TZ", "LD_", "LOGURU", "OPENBLAS", "NUMPY", "MALLOC")
+
+    def __init__(self, folder: Path, changes: dict[str, str | None]) -> None:
+        self._path = str(folder / "forks")
+        self._environment = {**os.environ, **{name: value for name, value in changes.items() if value is not None}}
+        for name in [name for name, value in changes.items() if value is None]:
+            self._environment.pop(name, None)
+        room = {"PIPISTRELLE_TEST_MARK": uuid.uuid4().hex}
+        self._server = subprocess.Popen(
+            [sys.executable, self.SERVER, self._path],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=self._environment | room, start_new_session=True,
+        )  # fmt: skip
+
+    def can(self, words: Sequence[str], environment: dict[str, str]) -> bool:
+        """Tell whether a command is for our interpreter, as its environment was when it was started."""
+        ours = words[0] == sys.executable and (words[1:3] == ["-m", "pipistrelle.cli"] or words[1].endswith(".py"))
+        return ours and self._early(environment) == self._early(self._environment)
+
+    def start(
+        self, words: Sequence[str], folder: Path, environment: dict[str, str], out: IO[bytes], err: IO[bytes]
+    ) -> Fork:
+        """Start a command in a session of its own, with nothing to read."""
+        parts = [str(folder), str(len(words) - 1), *words[1:], *(f"{name}={environment[name]}" for name in environment)]
+        with open(os.devnull, "rb") as nothing:
+            request = b"\0".join(map(os.fsencode, parts))
+            return Fork(request, [stream.fileno() for stream in (nothing, out, err)], self._connect())
+
+    def write_command(self, path: Path) -> None:
+        """Write an executable file that is what the environment's ``pipistrelle`` is."""
+        original = Path(sys.executable).with_name("pipistrelle")
+        words = [sys.executable, "-I", "-S", str(self.COMMAND), self._path, str(original)]
+        path.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n', encoding="utf-8")
+        path.chmod(0o755)
+        self._connect().close()
+
+    def close(self) -> None:
+        """End the server."""
+        self._server.kill()
+        self._server.wait()
+
+    def _connect(self) -> socket.socket:
+        connection = socket.socket(socket.AF_UNIX)
+        while True:
+            try:
+                connection.connect(self._path)
+            except OSError:
+                assert self._server.poll() is None, "the server of forks has not started"
+                time.sleep(0.02)
+            else:
+                return connection
+
+    def _early(self, environment: dict[str, str]) -> dict[str, str]:
+        return {name: environment[name] for name in environment if name.startswith(self.EARLY)}
+
+
+@pytest.fixture(scope="session")
+def make_forks() -> Iterator[Callable[..., Forks | None]]:
+    """Return a function that makes a server of forks with changes of our environment, None where there can be none."""
+    with tempfile.TemporaryDirectory(prefix="pp-") as temporary, ExitStack() as stack:
+
+        def make(**changes: str | None) -> Forks | None:
+            if not hasattr(os, "pidfd_open") or not Path("/proc/self/environ").is_file():
+                return None
+            forks = Forks(Path(tempfile.mkdtemp(dir=temporary)), changes)
+            stack.callback(forks.close)
+            return forks
+
+        yield make
 
 
 @pytest.hookimpl(wrapper=True)

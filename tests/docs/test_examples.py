@@ -37,6 +37,8 @@ KINDS = {
     "mermaid",  # drawn from the code: test_design_page.py
 }
 REAL_LOG = re.compile(r"(?:KTH-SP2|HPC2N|CEA-Curie|ALCF-Theta|LANL-Grizzly)[\w.-]*\.swf(?:\.gz)?")
+#: a slow machine's sign of life, once a minute
+_STILL_RUNS = re.compile(r"^.* \d+ s so far\n", re.MULTILINE)
 _FILE = re.compile(r"<!-- file: (\S+) -->")
 
 
@@ -119,11 +121,27 @@ def scratch(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def start(command: str, folder: Path) -> subprocess.Popen[str]:
-    """Start a shell command in the folder, with the environment's own ``python`` and ``pipistrelle`` first."""
-    environment = {name: value for name, value in os.environ.items() if name not in {"FORCE_COLOR", "PYTHONWARNINGS"}}
-    path = f"{Path(sys.executable).parent}{os.pathsep}{environment.get('PATH', os.defpath)}"
-    environment |= {"PATH": path, "COLUMNS": "80", "PYTHONUTF8": "1", "NO_COLOR": "1"}
+#: what a reader's terminal has, and not
+TERMINAL: dict[str, str | None] = {
+    "COLUMNS": "80", "PYTHONUTF8": "1", "NO_COLOR": "1", "FORCE_COLOR": None, "PYTHONWARNINGS": None
+}  # fmt: skip
+Start = Callable[[str, Path], subprocess.Popen[str]]
+
+
+@pytest.fixture(scope="session")
+def start(make_forks: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> Start:
+    """Return what starts a shell command in a folder, with the environment's ``python`` and ``pipistrelle`` first."""
+    commands = tmp_path_factory.mktemp("commands")
+    if (forks := make_forks(**TERMINAL)) is not None:
+        forks.write_command(commands / "pipistrelle")
+    path = os.pathsep.join([str(commands), str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    changed = {**os.environ, "PATH": path, **TERMINAL}
+    environment = {name: value for name, value in changed.items() if value is not None}
+    return lambda command, folder: start_in(command, folder, environment)
+
+
+def start_in(command: str, folder: Path, environment: dict[str, str]) -> subprocess.Popen[str]:
+    """Start a shell command in a folder."""
     return subprocess.Popen(
         ["bash", "-c", command],
         cwd=folder,
@@ -152,10 +170,11 @@ def check(process: subprocess.Popen[str], expected: list[str], block: Block) -> 
         end(process)
         raise
     assert process.returncode == 0, f"{block.where}: exit code {process.returncode}\n{printed}"
+    printed = _STILL_RUNS.sub("", printed)
     assert matches(expected, printed), f"{block.where} printed\n{printed}"
 
 
-def run_console(blocks: list[Block], folder: Path) -> None:
+def run_console(blocks: list[Block], folder: Path, start: Start) -> None:
     """Run the commands of console blocks; neighbours called terminal-1 and terminal-2 run at the same time."""
     waiting: list[tuple[subprocess.Popen[str], list[str], Block]] = []
     try:
@@ -221,7 +240,7 @@ def test_files_are_shown_as_they_are(page: Path) -> None:
 
 
 @every_page
-def test_examples_run_as_shown(page: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_examples_run_as_shown(page: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch, start: Start) -> None:
     """A page's commands and Python, in order in one folder, succeed and print what the page says."""
     monkeypatch.chdir(scratch)
     namespace: dict[str, Any] = {"__name__": "example"}
@@ -231,7 +250,7 @@ def test_examples_run_as_shown(page: Path, scratch: Path, monkeypatch: pytest.Mo
         if block.kind == "console" and not REAL_LOG.search(block.text):
             terminals.append(block)
             if "terminal-1" not in block.words:
-                run_console(terminals, scratch)
+                run_console(terminals, scratch, start)
                 terminals = []
         elif block.kind == "python" and not _FILE.fullmatch(block.mark):
             printed = run_python(block, namespace)
@@ -262,11 +281,11 @@ WITH_LOGS = [block for block in WITH_LOGS if REAL_LOG.search(block.text)]
 
 @pytest.mark.slow
 @pytest.mark.parametrize("block", WITH_LOGS, ids=[block.where for block in WITH_LOGS])
-def test_examples_on_real_logs_run_as_shown(block: Block, scratch: Path, traces_dir: Path) -> None:
+def test_examples_on_real_logs_run_as_shown(block: Block, scratch: Path, traces_dir: Path, start: Start) -> None:
     """Commands on logs that we may not redistribute print what the page says, where the logs are present."""
     for name in set(REAL_LOG.findall(block.text)):
         (scratch / name).symlink_to(traces_dir / name)
-    run_console([block], scratch)
+    run_console([block], scratch, start)
 
 
 @every_page

@@ -17,7 +17,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -62,18 +62,21 @@ class Outcome:
 class Process:
     """A process in the background, with its output in files."""
 
-    def __init__(self, words: Sequence[str], folder: Path, environment: dict[str, str]) -> None:
+    def __init__(self, words: Sequence[str], folder: Path, environment: dict[str, str], forks: Any) -> None:
         self._files = [folder / f".{uuid.uuid4().hex}.{name}" for name in ("out", "err")]
         with self._files[0].open("wb") as out, self._files[1].open("wb") as err:
-            self._popen = subprocess.Popen(
-                words,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=err,
-                cwd=folder,
-                env=environment,
-                start_new_session=True,
-            )
+            if forks is not None and forks.can(words, environment):
+                self._popen = forks.start(words, folder, environment, out, err)
+            else:
+                self._popen = subprocess.Popen(
+                    words,
+                    stdin=subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=err,
+                    cwd=folder,
+                    env=environment,
+                    start_new_session=True,
+                )
         self.pid = self._popen.pid
 
     @property
@@ -128,7 +131,9 @@ class Shell:
     #: the command `pipistrelle` of the interpreter that runs the tests
     command = (sys.executable, "-m", "pipistrelle.cli")
 
-    def __init__(self, folder: Path, temporary: Path) -> None:
+    def __init__(self, folder: Path, temporary: Path, forks: Any) -> None:
+        #: what starts commands of Python fast; None: all start from nothing
+        self.forks = forks
         self.folder = folder
         #: where the processes make their temporary files
         self.temporary = temporary
@@ -143,7 +148,7 @@ class Shell:
 
     def spawn(self, *words: str | Path) -> Process:
         """Start any program in the background."""
-        process = Process([str(word) for word in words], self.folder, self.environment)
+        process = Process([str(word) for word in words], self.folder, self.environment, self.forks)
         self._processes.append(process)
         return process
 
@@ -266,12 +271,18 @@ def wait_until() -> Callable[[Callable[[], bool]], None]:
     return _wait_until
 
 
+@pytest.fixture(scope="session")
+def forks(make_forks: Callable[..., Any]) -> Any:
+    """Return what starts commands fast, or None where only processes from nothing can be."""
+    return make_forks()
+
+
 @pytest.fixture
-def shell(tmp_path: Path) -> Iterator[Shell]:
+def shell(tmp_path: Path, forks: Any) -> Iterator[Shell]:
     """Yield a shell; afterwards no process and no temporary file of the test may be left."""
     # Not below tmp_path: a Unix socket's path has at most 107 bytes.
     with tempfile.TemporaryDirectory(prefix="pp-") as temporary:
-        a_shell = Shell(tmp_path, Path(temporary))
+        a_shell = Shell(tmp_path, Path(temporary), forks)
         try:
             yield a_shell
             for _ in range(_LOOKS):

@@ -227,6 +227,7 @@ def test_on_a_terminal_the_progress_is_shown(shell):
 
 def test_the_bundled_example_runs_as_the_readme_has_it(shell):
     """`pipistrelle run`, without anything else: two processes, a table, a folder that is named."""
+    shell.forks = None  # as a user starts them: from nothing
     outcome = shell.run("run").ok()
 
     assert "5,000" in outcome.out

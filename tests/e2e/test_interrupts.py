@@ -9,6 +9,12 @@ JOBS = 20_000
 BOTH = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
 
 
+@pytest.fixture(autouse=True)
+def _from_nothing(shell):
+    """Let all processes start as a user's do: what they do about signals is theirs from the first instruction on."""
+    shell.forks = None
+
+
 def busy(shell, *arguments):
     """Start a run, or a server, that takes some ten seconds if nothing ends it."""
     return shell.start(*arguments, "-p", "tiny", "-w", shell.many(JOBS), "--out", "out", "--decision-timeout", "600")
