@@ -55,14 +55,14 @@ def encode(message: Hello | Welcome | Refused | Notice | Reply) -> bytes:
     """
     frame = encode_value(message, type(message).__name__)
     if len(frame) > MAX_FRAME_BYTES and isinstance(message, Reply | Hello):
-        too_long(frame, LocalProtocolError)
+        too_long(len(frame), LocalProtocolError)
     return frame
 
 
 def decode_hello(frame: bytes) -> Hello:
     """Return the HELLO in a frame; RemoteProtocolError if it is too long or is not one."""
     if len(frame) > MAX_FRAME_BYTES:
-        too_long(frame, RemoteProtocolError)
+        too_long(len(frame), RemoteProtocolError)
     message = _decode(frame, "HELLO")
     if not isinstance(message, Hello):
         raise _unexpected(message, "HELLO")
@@ -102,7 +102,7 @@ def decode_reply(frame: bytes) -> Reply:
         when the frame is too long, is not JSON, or is not a reply.
     """
     if len(frame) > MAX_FRAME_BYTES:
-        too_long(frame, RemoteProtocolError)
+        too_long(len(frame), RemoteProtocolError)
     try:
         return _reply.decode(frame)
     except UNREADABLE:

@@ -102,12 +102,12 @@ def refuse_frame(frame: bytes, what: str, error: object) -> NoReturn:
     ) from None
 
 
-def too_long(frame: bytes, error: type[LocalProtocolError | RemoteProtocolError]) -> NoReturn:
-    """Raise ``error``: the frame of a scheduler is longer than `MAX_FRAME_BYTES`."""
+def too_long(size: int, error: type[LocalProtocolError | RemoteProtocolError]) -> NoReturn:
+    """Raise ``error``: a frame of a scheduler, of so many bytes, is longer than `MAX_FRAME_BYTES`."""
     raise error(
         "the frame is too long",
         expected=f"at most {MAX_FRAME_BYTES:,} bytes",
-        found=f"{len(frame):,}",
+        found=f"{size:,}",
         hint="Send fewer decisions in one reply.",
     )
 

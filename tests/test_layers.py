@@ -70,15 +70,15 @@ WORLDLY = {
     "server/outputs/once.py": {"pathlib"},
     "server/outputs/csv_file.py": {"pathlib", "open"},
     "server/simulation.py": {"pathlib", "platform"},  # where outputs go; Python's version for out_config.json
-    "server/transport/peer.py": {"zmq", "time"},
+    "server/transport/peer.py": {"time"},
     "server/transport/ipc_path.py": {"socket", "pathlib"},
-    "server/transport/native.py": {"zmq", "time", "errno", "pathlib"},
+    "server/transport/connection.py": {"socket"},
+    "server/transport/listener.py": {"socket", "selectors", "errno", "fcntl", "pathlib"},
+    "server/transport/native.py": {"socket", "time", "pathlib"},
     "server/transport/batsim.py": {"zmq", "time"},
 }
 
 ZMQ_MODULES = {
-    "server/transport/peer.py",
-    "server/transport/native.py",
     "server/transport/batsim.py",
     "schedulers/wire/batsim.py",
 }

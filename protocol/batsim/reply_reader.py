@@ -146,7 +146,7 @@ def decode_reply(frame: bytes, notice: Notice) -> Reply:
         when the frame is too long, is not JSON, or is not a reply.
     """
     if len(frame) > MAX_FRAME_BYTES:
-        too_long(frame, RemoteProtocolError)
+        too_long(len(frame), RemoteProtocolError)
     now = notice.now
     try:
         read = _read.decode(frame)

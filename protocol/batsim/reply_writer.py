@@ -75,7 +75,7 @@ def encode_reply(reply: Reply, *, why: bool = False) -> bytes:
     except UNWRITABLE:
         frame = _checked(written)  # it says what is wrong
     if len(frame) > MAX_FRAME_BYTES:
-        too_long(frame, LocalProtocolError)
+        too_long(len(frame), LocalProtocolError)
     return frame
 
 

@@ -12,17 +12,19 @@ from pipistrelle.protocol.base.errors import ProtocolError, RemoteProtocolError
 from pipistrelle.protocol.batsim.codec import encode_notice
 from pipistrelle.protocol.batsim.session import BatsimServerSession
 from pipistrelle.protocol.fields import PROTOCOL_VERSION
-from pipistrelle.protocol.frames import socket_event
+from pipistrelle.protocol.frames import MAX_FRAME_BYTES, socket_event
 from pipistrelle.protocol.messages import HelloData, Notice, WelcomeData
 from pipistrelle.server.errors import EndpointError, SchedulerFailed
 from pipistrelle.server.transport.endpoint import check_endpoint
-from pipistrelle.server.transport.peer import GRACE_S, TICK_MS, Waits, ZmqPeer, scheduler_named
+from pipistrelle.server.transport.peer import GRACE_S, LINGER_S, TICK_MS, Peer, Waits, scheduler_named
 
 _raw_send: Final = RawSocket.send
 #: what a scheduler is called that nobody has named: this dialect has no HELLO in which it could say it
 UNNAMED: Final = "a Batsim scheduler"
 #: ZeroMQ itself would connect again, to whatever listens there by then: a scheduler that is gone must stay gone
 _NEVER_MS: Final = 24 * 3600 * 1000
+#: the socket takes frames somewhat beyond the protocol's limit, so that what is wrong with them is told
+_SOCKET_MAX_BYTES: Final = 16 * MAX_FRAME_BYTES
 #: how long to wait before the next attempt to connect, and for an attempt to get anywhere
 _RETRY_S: Final = 0.02
 _ATTEMPT_S: Final = 1.0
@@ -30,7 +32,7 @@ _WATCHED: Final = zmq.EVENT_CONNECTED | zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVEN
 _NOWHERE: Final = re.compile(r"tcp://\*:.*|tcp://.*:\*")
 
 
-class BatsimTransport(ZmqPeer[BatsimServerSession]):
+class BatsimTransport(Peer[BatsimServerSession]):
     """Connects to an endpoint and speaks Batsim's protocol with the scheduler that listens there.
 
     Parameters
@@ -40,7 +42,7 @@ class BatsimTransport(ZmqPeer[BatsimServerSession]):
     name
         what to call the scheduler, which cannot say it itself.
     waits
-        as of `ZmqPeer`.
+        as of `Peer`.
 
     Raises
     ------
@@ -57,8 +59,15 @@ class BatsimTransport(ZmqPeer[BatsimServerSession]):
                 expected="the host and the port where the scheduler listens",
                 hint="For example tcp://localhost:28000.",
             )
-        super().__init__(zmq.REQ, _WATCHED, endpoint, BatsimServerSession(), **waits)
+        super().__init__(endpoint, BatsimServerSession(), **waits)
+        self._context = zmq.Context(io_threads=1)
+        self._socket = self._context.socket(zmq.REQ)
+        self._socket.setsockopt(zmq.LINGER, int(1000 * LINGER_S))
+        self._socket.setsockopt(zmq.MAXMSGSIZE, _SOCKET_MAX_BYTES)
+        self._socket.setsockopt(zmq.RCVTIMEO, TICK_MS)
         self._socket.setsockopt(zmq.RECONNECT_IVL, _NEVER_MS)
+        self._socket.setsockopt(zmq.IPV6, int("[" in endpoint))
+        self._monitor = self._socket.get_monitor_socket(_WATCHED)
         self._name = name
         self._told_at: float | None = None
         #: whether there is a scheduler that can still be sent something
@@ -142,13 +151,19 @@ class BatsimTransport(ZmqPeer[BatsimServerSession]):
             ) from None
         self._told_at = notice.now
 
-    def _take_frame(self) -> bytes:
-        return self._socket.recv()
+    def _take_frame(self, now: float) -> bytes | None:
+        try:
+            return self._socket.recv()
+        except zmq.Again:
+            return None
+
+    def _holds_more(self) -> bool:
+        return bool(self._socket.poll(0))
 
     def _last_sent(self) -> str:
         return "connecting" if self._told_at is None else f"the message of time {self._told_at!r}"
 
-    def _note_connections(self) -> None:
+    def _note_connections(self, now: float) -> None:
         """Learn whether the connection was closed; the socket alone would wait for ever."""
         while self._reachable and (event := self._next_event(0)) is not None:
             self._peer_left |= event == zmq.EVENT_DISCONNECTED
@@ -176,3 +191,10 @@ class BatsimTransport(ZmqPeer[BatsimServerSession]):
                 self._await_frame()
             _raw_send(self._socket, encode_notice(Notice(notice.seq, notice.now, notice.events[-1:])))
             self._await_frame()
+
+    def close(self) -> None:
+        """Close the socket; what was sent last still leaves, within two seconds."""
+        self._socket.disable_monitor()
+        self._monitor.close(0)
+        self._socket.close()
+        self._context.term()

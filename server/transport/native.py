@@ -1,34 +1,39 @@
-"""The server's socket: a ROUTER that serves exactly one scheduler and turns every other one away."""
+"""The server's end of the native dialect: it listens, serves exactly one scheduler and turns every other one away.
+
+On the wire it is a ROUTER of ZeroMQ (protocol/zmtp.py), on plain sockets: libzmq would hand every message from one
+thread to another, which is most of what a round trip costs (benchmarks/wire.py).
+"""
 
 import contextlib
-import errno
+import socket
 import time
 from pathlib import Path
 from typing import Final, Unpack
 
-import zmq
-from zmq.backend import Socket as RawSocket
-
 from pipistrelle.protocol.base.errors import ProtocolError, RemoteProtocolError
 from pipistrelle.protocol.base.log import logger
 from pipistrelle.protocol.fields import RefusalCode
-from pipistrelle.protocol.frames import socket_event
-from pipistrelle.protocol.messages import HelloData, Notice, Refused, RefusedData, Welcome, WelcomeData
+from pipistrelle.protocol.frames import too_long
+from pipistrelle.protocol.messages import HelloData, Notice, Refused, RefusedData, WelcomeData
 from pipistrelle.protocol.session import ServerSession, negotiate
-from pipistrelle.server.errors import EndpointError, SchedulerFailed
+from pipistrelle.protocol.zmtp import ZmtpError, ZmtpMessage
+from pipistrelle.server.errors import SchedulerFailed
+from pipistrelle.server.transport.connection import RouterConnection
 from pipistrelle.server.transport.endpoint import check_endpoint
-from pipistrelle.server.transport.ipc_path import free_ipc_path, in_use
-from pipistrelle.server.transport.peer import GRACE_S, Waits, ZmqPeer, scheduler_named, shown
+from pipistrelle.server.transport.listener import Listener
+from pipistrelle.server.transport.peer import GRACE_S, LINGER_S, TICK_MS, Peer, Waits, scheduler_named, shown
 
-_raw_send: Final = RawSocket.send
-_SNDMORE: Final = int(zmq.SNDMORE)
-_WATCHED: Final = zmq.EVENT_ACCEPTED | zmq.EVENT_DISCONNECTED
+_TICK_S: Final = TICK_MS / 1000
+#: how soon strangers are looked at again if there were some, in seconds
+_SOON_S: Final = 0.01
+#: messages of strangers that are answered at one look
+_ANSWERED_AT_ONCE: Final = 64
 #: characters of what a scheduler is refused for that messages show
 _SHOWN_REFUSAL: Final = 500
 
 
-class ZmqTransport(ZmqPeer[ServerSession]):
-    """Binds an endpoint and speaks the native dialect with the first scheduler that says HELLO.
+class NativeTransport(Peer[ServerSession]):
+    """Listens at an endpoint and speaks the native dialect with the first scheduler that says HELLO.
 
     Parameters
     ----------
@@ -37,12 +42,12 @@ class ZmqTransport(ZmqPeer[ServerSession]):
     allow_remote
         whether the endpoint may be reachable from other machines.
     waits
-        as of `ZmqPeer`.
+        as of `Peer`.
 
     Raises
     ------
     EndpointError
-        when the endpoint is malformed, in use, or cannot be bound.
+        when the endpoint is malformed, in use, or cannot be listened at.
     """
 
     def __init__(self, endpoint: str, *, allow_remote: bool = False, **waits: Unpack[Waits]) -> None:
@@ -50,36 +55,18 @@ class ZmqTransport(ZmqPeer[ServerSession]):
         if endpoint.startswith("ipc://"):  # schedulers may be started in other folders
             endpoint = f"ipc://{Path(endpoint.removeprefix('ipc://')).absolute()}"
             check_endpoint(endpoint)
-        super().__init__(zmq.ROUTER, _WATCHED, endpoint, ServerSession(), **waits)
-        #: frames that lead to the scheduler, the first of them its identity; empty while there is none
+        self._listener = Listener(endpoint)
+        super().__init__(self._listener.endpoint, ServerSession(), **waits)
+        #: the scheduler's connection; None before its HELLO, and when nothing is to be said to it any more
+        self._connection: RouterConnection | None = None
+        #: frames that its messages have before the one that counts
         self._route: list[bytes] = []
+        #: whether it has been silent, so that strangers are listened to as well
+        self._idle = False
+        self._next_look = 0.0
         #: how many were refused, and why the last one was
         self._refusals = 0
         self._last_refusal = ""
-        #: file descriptor of the scheduler's connection, and of those that are closed and not taken again
-        self._peer: int | None = None
-        self._closed: set[int] = set()
-        #: socket file to remove at the end; ZeroMQ leaves it behind
-        self._socket_file: Path | None = None
-        try:
-            self._bind(endpoint)
-        except BaseException:
-            self.close()
-            raise
-        # With the real port.
-        self.endpoint = self._socket.getsockopt_string(zmq.LAST_ENDPOINT)
-
-    def _bind(self, endpoint: str) -> None:
-        path = free_ipc_path(endpoint)
-        try:
-            self._socket.bind(endpoint)
-            self._socket_file = path
-        except zmq.ZMQError as error:
-            if error.errno == errno.EADDRINUSE:
-                raise in_use(endpoint) from None
-            raise EndpointError(
-                f"cannot listen here ({error})", where=endpoint, hint="Choose another with --endpoint."
-            ) from None
 
     # -- handshake --------------------------------------------------------------------------------------------------
 
@@ -91,38 +78,52 @@ class ZmqTransport(ZmqPeer[ServerSession]):
         SchedulerFailed
             when none came within ``hello_timeout``, or the launched one died.
         """
-        deadline = time.monotonic() + self._hello_timeout
+        now = time.monotonic()
+        deadline = now + self._hello_timeout
         while True:
-            try:
-                frames = self._socket.recv_multipart(copy=False)
-            except zmq.Again:
-                self._look_around(deadline, self._nobody_came)
-                continue
-            parts = [frame.bytes for frame in frames]
-            self._session = ServerSession()
-            try:
-                hello = self._session.receive_hello(parts[-1]).data
-            except RemoteProtocolError as error:
-                self._turn_away(parts, "malformed", str(error))
-                self._look_around(deadline, self._nobody_came)
-                continue
-            answer = negotiate(hello, run_id=run_id, server=server)
-            self._send(parts[:-1], self._session.greet(answer))
-            if isinstance(answer, Welcome):
-                self._take_on(parts[:-1], frames[-1].get(zmq.SRCFD), hello.name)
-                return hello, answer.data
-            self._refused(answer.data.message)
-            self._look_around(deadline, self._nobody_came)
+            came = self._listener.message()
+            if came is None:
+                self._listener.look(now, _TICK_S)
+                came = self._listener.message()
+            if came is not None:
+                stranger, message = came
+                answer = self._negotiate(stranger, message, run_id, server)
+                if answer is not None:
+                    return answer
+            now = self._look_around(deadline, self._nobody_came)
 
-    def _take_on(self, route: list[bytes], connection: int, name: str) -> None:
-        """Serve this scheduler from now on, and take its empty reply to WELCOME, which asks for the first notice."""
-        self._route = route
-        self._note_connections()
-        self._peer = connection
-        self._peer_left = connection in self._closed
-        self._who = scheduler_named(name)
+    def _negotiate(
+        self, stranger: RouterConnection, message: ZmtpMessage, run_id: str, server: str
+    ) -> tuple[HelloData, WelcomeData] | None:
+        """Serve who says a HELLO that suits; None after another message, which is refused."""
+        *route, frame = message.parts
+        self._session = ServerSession()
+        try:
+            if message.left_out:
+                too_long(message.left_out, RemoteProtocolError)
+            hello = self._session.receive_hello(frame).data
+        except RemoteProtocolError as error:
+            self._turn_away(stranger, message, "malformed", str(error))
+            return None
+        answer = negotiate(hello, run_id=run_id, server=server)
+        greeting = self._session.greet(answer)
+        if isinstance(answer, Refused):
+            self._listener.answer(stranger, route, greeting)
+            self._refused(answer.data.message)
+            return None
+        self._take_on(stranger, route, hello.name)
+        self._transmit(greeting)
         self._owed_reply = True
-        self._reply()
+        self._reply()  # the empty one to WELCOME, which asks for the first notice
+        return hello, answer.data
+
+    def _take_on(self, stranger: RouterConnection, route: list[bytes], name: str) -> None:
+        """Serve this scheduler from now on."""
+        self._listener.release(stranger)
+        stranger.serve(route)
+        self._connection = stranger
+        self._route = route
+        self._who = scheduler_named(name)
 
     def _nobody_came(self) -> SchedulerFailed:
         return SchedulerFailed(
@@ -134,78 +135,123 @@ class ZmqTransport(ZmqPeer[ServerSession]):
         )
 
     def _refused_so_far(self) -> str | None:
-        return f"{self._refusals} refused, the last one because: {self._last_refusal}" if self._refusals else None
+        if self._refusals:
+            return f"{self._refusals} refused, the last one because: {self._last_refusal}"
+        return self._listener.fault or None
 
     # -- the run ----------------------------------------------------------------------------------------------------
 
     def send(self, notice: Notice) -> None:
-        """Send a notice."""
+        """Send a notice.
+
+        Raises
+        ------
+        SchedulerFailed
+            when the scheduler does not take it within ``decision_timeout``.
+        """
         frame = self._session.send_notice(notice)
         self._owed_reply = True
-        self._send(self._route, frame)
+        self._transmit(frame)
+
+    def _transmit(self, frame: bytes) -> None:
+        if self._connection is not None and not self._connection.send_frame(frame):
+            self._flush(self._connection)
+
+    def _flush(self, connection: RouterConnection) -> None:
+        """Wait until everything was sent."""
+        deadline = time.monotonic() + self._decision_timeout
+        while not connection.flush():
+            self._look_around(deadline, self._not_taken)
+
+    def _not_taken(self) -> SchedulerFailed:
+        return SchedulerFailed(
+            f"{self._who} did not take {self._last_sent()} within {self._decision_timeout:g} s",
+            reason="scheduler_timeout",
+            where=self.endpoint,
+            hint="If it needs longer, raise --decision-timeout.",
+        )
+
+    def _take_frame(self, now: float) -> bytes | None:
+        connection = self._connection
+        assert connection is not None  # one is awaited from a scheduler alone
+        try:
+            if self._idle:
+                self._look_at_strangers(now, _TICK_S)  # which ends when the scheduler says something
+                message = connection.frame(socket.MSG_DONTWAIT)
+            else:
+                if now >= self._next_look:
+                    self._look_at_strangers(now, 0.0)
+                message = connection.frame(0)
+        except ZmtpError as error:
+            raise RemoteProtocolError(f"it {error}") from None
+        self._idle = message is None
+        if isinstance(message, ZmtpMessage):
+            return self._frame_of(message)
+        self._peer_left = connection.lost
+        return message
+
+    def _frame_of(self, message: ZmtpMessage) -> bytes:
+        """Return the part that counts: the first one that is not as in the HELLO, or comes after all that are."""
+        if message.left_out:
+            too_long(message.left_out, RemoteProtocolError)
+        parts = message.parts
+        for part, expected in zip(parts, self._route, strict=False):
+            if part != expected:  # without the empty part before the frame that its first message had
+                return part
+        return parts[min(len(self._route), len(parts) - 1)]
 
     def _last_sent(self) -> str:
         return f"notice {self._session.seq}" if self._session.seq else "WELCOME"
 
     def _lost(self) -> str | None:
-        found = None if self._route else self._refused_so_far()
-        self._route = []
-        return found
+        if self._connection is None:
+            return self._refused_so_far()
+        self._leave()
+        return None
+
+    def _leave(self) -> None:
+        """Never send to the scheduler again."""
+        if self._connection is not None:
+            self._listener.unwatch(self._connection)
+            self._connection.close()
+            self._connection = None
 
     def _broke(self, error: RemoteProtocolError) -> None:
-        refused = Refused(RefusedData("protocol_error", str(error)))
-        self._send(self._route, self._session.refuse(refused))
-        self._route = []
+        self._last_words()
+        with contextlib.suppress(SchedulerFailed):
+            self._transmit(self._session.refuse(Refused(RefusedData("protocol_error", str(error)))))
+        self._leave()
 
-    def _note_connections(self) -> None:
-        """Learn which connections were closed; a socket alone would wait for ever for a scheduler that is gone.
+    def _last_words(self) -> None:
+        """Let what is said from now on leave within the time that a message may linger, whatever the user does."""
+        self._interrupted = lambda: False
+        self._decision_timeout = LINGER_S
 
-        Descriptors tell whose connection it was: anything may connect to an endpoint and leave again.
-        """
-        while True:
-            try:
-                event, connection = socket_event(self._monitor.recv_multipart(zmq.NOBLOCK))
-            except zmq.Again:
-                return
-            if event == zmq.EVENT_ACCEPTED:
-                self._closed.discard(connection)
-            else:
-                self._closed.add(connection)
-                self._peer_left |= connection == self._peer
+    def _holds_more(self) -> bool:
+        return self._listener.holds_more() if self._connection is None else self._connection.holds_more()
 
-    def _turn_away(self, parts: list[bytes], code: RefusalCode, message: str) -> None:
-        self._refused(message)
-        frame = ServerSession().refuse(Refused(RefusedData(code, message)))
-        self._send(parts[:-1], frame)
+    # -- strangers --------------------------------------------------------------------------------------------------
 
-    # Part by part, and by the compiled class beneath pyzmq's own: that takes half of the time of send_multipart and
-    # recv_multipart, and these are a good part of what a round trip costs.
+    def _note_connections(self, now: float) -> None:
+        """Look at strangers; that the scheduler's connection was closed shows when it is read from."""
+        if self._connection is not None and now >= self._next_look:
+            self._look_at_strangers(now, 0.0)
 
-    def _send(self, route: list[bytes], frame: bytes) -> None:
-        sock = self._socket
-        for part in route:
-            _raw_send(sock, part, _SNDMORE)
-        _raw_send(sock, frame)
+    def _look_at_strangers(self, now: float, patience: float) -> None:
+        """Turn those away who have come while the scheduler is served."""
+        listener = self._listener
+        anybody = listener.look(now, patience)
+        for _ in range(_ANSWERED_AT_ONCE):
+            came = listener.message()
+            if came is None:
+                break
+            self._turn_away(*came, "busy", f"the server is serving {self._who} already")
+        self._next_look = now + (_SOON_S if anybody else _TICK_S)
 
-    def _take_frame(self) -> bytes | None:
-        """Return a frame of the scheduler that is served; None after a message of another peer, which is refused.
-
-        The scheduler's messages have the parts of its first, so that none is asked whether more follow. zmq.Again if
-        nothing came within a tick.
-        """
-        receive = self._socket.recv
-        part = receive()
-        if part == self._route[0]:
-            for expected in self._route[1:]:
-                part = receive()
-                if part != expected:  # without the empty part before the frame that its first message had
-                    return part
-            return receive()
-        parts = [part]
-        while self._socket.getsockopt(zmq.RCVMORE):
-            parts.append(receive())
-        self._turn_away(parts, "busy", f"the server is serving {self._who} already")
-        return None
+    def _turn_away(self, stranger: RouterConnection, message: ZmtpMessage, code: RefusalCode, why: str) -> None:
+        self._refused(why)
+        frame = ServerSession().refuse(Refused(RefusedData(code, why)))
+        self._listener.answer(stranger, message.parts[:-1], frame)
 
     def _refused(self, message: str) -> None:
         self._refusals += 1
@@ -216,19 +262,18 @@ class ZmqTransport(ZmqPeer[ServerSession]):
 
     def farewell(self, notice: Notice) -> None:
         """Send the last notice, after a short wait for the reply that the scheduler may still owe."""
-        if not self._route:
+        if self._connection is None:
             return
-        self._interrupted = lambda: False  # it has done its work
-        with contextlib.suppress(SchedulerFailed, ProtocolError, zmq.ZMQError):
+        self._last_words()  # the scheduler has done its work
+        with contextlib.suppress(SchedulerFailed, ProtocolError):
+            self._flush(self._connection)  # an interrupt may have struck in the middle of a notice
             if self._owed_reply:
                 self._decision_timeout = GRACE_S
                 self._reply()
-            frame = self._session.send_notice(notice)
-            self._send(self._route, frame)
+            self._decision_timeout = LINGER_S
+            self._transmit(self._session.send_notice(notice))
 
     def close(self) -> None:
-        """Close the socket; what was sent last still leaves, within two seconds."""
-        if self._socket_file is not None:
-            with contextlib.suppress(OSError):
-                self._socket_file.unlink()
-        super().close()
+        """Close all connections; what was sent last has left already."""
+        self._leave()
+        self._listener.close()

@@ -1,22 +1,19 @@
-"""What every transport over ZeroMQ does alike: it waits for one scheduler's frames, and knows when to stop waiting."""
+"""What every transport to another process does alike: it waits for one scheduler's frames, and knows when to stop."""
 
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Final, Generic, Protocol, Required, TypedDict, TypeVar
 
-import zmq
-
 from pipistrelle.protocol.base.errors import RemoteProtocolError, printable
 from pipistrelle.protocol.fields import EndReason, LeaveReason
-from pipistrelle.protocol.frames import MAX_FRAME_BYTES
 from pipistrelle.protocol.messages import Notice, Reply
 from pipistrelle.server.errors import SchedulerFailed
 
 #: how often a waiting server looks at whether the scheduler still lives and whether its time is over
 TICK_MS: Final = 100
-#: how long the last notice may take to leave the socket
-_LINGER_MS: Final = 2000
+#: how long the last notice may take to leave, in seconds
+LINGER_S: Final = 2.0
 #: how long a run that is over waits for a reply that the scheduler still owes, or for what became of one that has left
 GRACE_S: Final = 1.0
 #: {what a scheduler says: (that in words, the end of the run)}
@@ -24,8 +21,6 @@ _LEFT: Final[dict[LeaveReason, tuple[str, EndReason]]] = {
     "interrupted": ("was interrupted", "scheduler_interrupted"),
     "error": ("failed", "scheduler_error"),
 }
-#: the socket takes frames somewhat beyond the protocol's limit, so that their sender gets a text, not a silence
-_SOCKET_MAX_BYTES: Final = 16 * MAX_FRAME_BYTES
 #: characters of a scheduler's name that messages show
 _SHOWN_NAME: Final = 60
 
@@ -41,7 +36,7 @@ class Session(Protocol):
 
 
 class Waits(TypedDict, total=False):
-    """How long to wait for a scheduler, and when not: the arguments by name of `ZmqPeer`."""
+    """How long to wait for a scheduler, and when not: the arguments by name of `Peer`."""
 
     hello_timeout: Required[float]
     decision_timeout: Required[float]
@@ -52,15 +47,11 @@ class Waits(TypedDict, total=False):
 _S = TypeVar("_S", bound=Session)
 
 
-class ZmqPeer(ABC, Generic[_S]):
-    """A socket that leads to one scheduler.
+class Peer(ABC, Generic[_S]):
+    """A conversation with one scheduler; how its bytes go to and fro is a dialect's matter.
 
     Parameters
     ----------
-    kind
-        the ZeroMQ type of the socket.
-    watched
-        the events of its monitor that it looks at.
     endpoint
         what it will listen at or connect to.
     session
@@ -80,8 +71,6 @@ class ZmqPeer(ABC, Generic[_S]):
 
     def __init__(
         self,
-        kind: int,
-        watched: int,
         endpoint: str,
         session: _S,
         *,
@@ -101,23 +90,23 @@ class ZmqPeer(ABC, Generic[_S]):
         self._peer_left = False
         #: whether the last message to the scheduler still waits for its reply
         self._owed_reply = False
-        self._context = zmq.Context(io_threads=1)
-        self._socket = self._context.socket(kind)
-        self._socket.setsockopt(zmq.LINGER, _LINGER_MS)
-        self._socket.setsockopt(zmq.MAXMSGSIZE, _SOCKET_MAX_BYTES)
-        self._socket.setsockopt(zmq.RCVTIMEO, TICK_MS)
-        self._socket.setsockopt(zmq.IPV6, int("[" in endpoint))
-        self._monitor = self._socket.get_monitor_socket(watched)
 
     # -- what a dialect does in its own way -------------------------------------------------------------------------
 
     @abstractmethod
-    def _take_frame(self) -> bytes | None:
-        """Return a frame of the scheduler; None if something else came, `zmq.Again` if nothing did within a tick."""
+    def _take_frame(self, now: float) -> bytes | None:
+        """Return a frame of the scheduler; None if something else came, or nothing within a tick.
+
+        RemoteProtocolError if what came can be no frame. ``now`` is the time of `time.monotonic`.
+        """
 
     @abstractmethod
-    def _note_connections(self) -> None:
+    def _note_connections(self, now: float) -> None:
         """Learn whether the scheduler's connection was closed: `_peer_left`."""
+
+    @abstractmethod
+    def _holds_more(self) -> bool:
+        """Tell whether something has come that was not taken."""
 
     @abstractmethod
     def _lost(self) -> str | None:
@@ -148,9 +137,8 @@ class ZmqPeer(ABC, Generic[_S]):
         return reply
 
     def _reply(self) -> Reply:
-        frame = self._await_frame()
         try:
-            reply = self._session.receive_reply(frame)
+            reply = self._session.receive_reply(self._await_frame())
         except RemoteProtocolError as error:
             self._broke(error)
             raise SchedulerFailed(
@@ -170,18 +158,12 @@ class ZmqPeer(ABC, Generic[_S]):
 
     def _await_frame(self) -> bytes:
         """Return the scheduler's next frame, which it owes."""
-        deadline: float | None = None
-        while True:
-            try:
-                frame = self._take_frame()
-            except zmq.Again:
-                frame = None
-            if frame is not None:  # the common case, without a look at the clock
-                self._owed_reply = False
-                return frame
-            if deadline is None:
-                deadline = time.monotonic() + self._decision_timeout - TICK_MS / 1000
-            self._look_around(deadline, self._silent)
+        now = time.monotonic()
+        deadline = now + self._decision_timeout
+        while (frame := self._take_frame(now)) is None:
+            now = self._look_around(deadline, self._silent)
+        self._owed_reply = False
+        return frame
 
     def _silent(self) -> SchedulerFailed:
         return SchedulerFailed(
@@ -191,25 +173,24 @@ class ZmqPeer(ABC, Generic[_S]):
             hint="If it needs longer, raise --decision-timeout.",
         )
 
-    def _look_around(self, deadline: float, too_late: Callable[[], SchedulerFailed]) -> None:
-        """Raise if there is no reason to wait on: the user or the scheduler is gone, or its time is over."""
+    def _look_around(self, deadline: float, too_late: Callable[[], SchedulerFailed]) -> float:
+        """Return the time; raise if there is no reason to wait on: user or scheduler are gone, or its time is over."""
         if self._interrupted():
             raise KeyboardInterrupt
-        self._note_connections()
+        now = time.monotonic()
+        self._note_connections(now)
         gone = self._fate(GRACE_S if self._peer_left else 0.0)
         if gone is None and self._peer_left:
             gone = SchedulerFailed(f"{self._who} disconnected after {self._last_sent()}", reason="scheduler_left")
-        if gone is not None and not self._socket.poll(0):  # what it sent with its last breath counts
+        if gone is not None and not self._holds_more():  # what it sent with its last breath counts
             raise SchedulerFailed(gone.what, reason=gone.reason, where=self.endpoint, found=self._lost())
-        if time.monotonic() >= deadline:
+        if now >= deadline:
             raise too_late()
+        return now
 
+    @abstractmethod
     def close(self) -> None:
-        """Close the socket; what was sent last still leaves, within two seconds."""
-        self._socket.disable_monitor()
-        self._monitor.close(0)
-        self._socket.close()
-        self._context.term()
+        """Let go of everything; what was sent last still leaves, within two seconds."""
 
 
 def scheduler_named(name: str) -> str:

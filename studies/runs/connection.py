@@ -21,7 +21,7 @@ from pipistrelle.studies.runs.spec import RunSpec
 
 if TYPE_CHECKING:
     from pipistrelle.schedulers.policy.interfaces import Policy
-    from pipistrelle.server.transport.peer import ZmqPeer
+    from pipistrelle.server.transport.peer import Peer
 
 #: the path of a Unix socket has at most 107 bytes; a batch system's folder for temporary files can be longer
 _LONGEST_HOME: Final = 80
@@ -135,16 +135,16 @@ class WithChild(_OverZeroMQ):
 
         limits = {**self.limits(interrupted), "fate": fate}
         with _endpoint_or_private(self.endpoint) as place, ExitStack() as stack:
-            transport: ZmqPeer[Any]
+            transport: Peer[Any]
             if batsim:
                 from pipistrelle.server.transport.batsim import BatsimTransport
 
                 address = _with_port(check_endpoint(place, allow_remote=self.allow_remote))
                 transport = BatsimTransport(address, name=name, **limits)
             else:
-                from pipistrelle.server.transport.native import ZmqTransport  # a run in one process needs no ZeroMQ
+                from pipistrelle.server.transport.native import NativeTransport
 
-                transport = ZmqTransport(place, allow_remote=self.allow_remote, **limits)
+                transport = NativeTransport(place, allow_remote=self.allow_remote, **limits)
             stack.callback(transport.close)
             stack.enter_context(self.announce(transport.endpoint))
             children.append(stack.enter_context(Child(words, transport.endpoint)))
@@ -158,10 +158,10 @@ class Listening(_OverZeroMQ):
     @contextmanager
     def open(self, spec: RunSpec, setup: Setup, interrupted: Interrupted) -> Iterator[Transport]:
         """Listen."""
-        from pipistrelle.server.transport.native import ZmqTransport
+        from pipistrelle.server.transport.native import NativeTransport
 
         with _endpoint_or_private(self.endpoint) as address, ExitStack() as stack:
-            transport = ZmqTransport(address, allow_remote=self.allow_remote, **self.limits(interrupted))
+            transport = NativeTransport(address, allow_remote=self.allow_remote, **self.limits(interrupted))
             stack.callback(transport.close)
             stack.enter_context(self.announce(transport.endpoint))
             yield transport

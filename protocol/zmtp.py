@@ -1,0 +1,286 @@
+"""ZeroMQ's wire protocol without I/O: ZMTP 3.0 with the mechanism NULL, as both sides of the native dialect speak it.
+
+What goes out is made by functions; what comes in goes through a `ZmtpStream`, from its first byte on. What is on the
+wire: https://rfc.zeromq.org/spec/23/; PING and PONG are those of https://rfc.zeromq.org/spec/37/.
+"""
+
+from typing import Final, NamedTuple
+
+#: signature, version 3.0, mechanism NULL, as no server, filler
+GREETING: Final = b"\xff" + bytes(8) + b"\x7f\x03\x00" + b"NULL".ljust(20, b"\0") + bytes(32)
+_MECHANISM: Final = slice(12, 32)
+#: where in the greeting a peer shows that it knows a later version than the first, and which it speaks
+_LATER_AT: Final = 9
+_VERSION_AT: Final = 10
+_MORE: Final = 0x01
+_LONG: Final = 0x02
+_COMMAND: Final = 0x04
+_FLAGS: Final = _MORE | _LONG | _COMMAND
+_SHORTEST_LONG: Final = 256
+#: bytes before the body of a frame
+_SHORT_HEAD: Final = 2
+_LONG_HEAD: Final = 9
+#: a peer's commands are this long at most, in bytes, and its messages have so many parts
+_LONGEST_COMMAND: Final = 65536
+_MOST_PARTS: Final = 64
+#: bytes of a PING before the context that comes back in the PONG, and after that
+_PING_HEAD: Final = 7
+_PING_BYTES: Final = _PING_HEAD + 16
+_STRANGE: Final = "does not speak ZeroMQ's protocol (ZMTP 3, mechanism NULL)"
+#: so much is read at once; nearly every message comes in one piece
+RECEIVED_BYTES: Final = 16384
+_MOST_RECEIVED_BYTES: Final = 1 << 20
+
+
+class ZmtpError(Exception):
+    """A peer cannot be talked to; the text goes on after its name, such as ``refuses the connection``."""
+
+
+class ZmtpMessage(NamedTuple):
+    """A message: its parts, and how many bytes were left out since they were too many; the part they were is empty."""
+
+    parts: list[bytes]
+    left_out: int = 0
+
+
+def framed(body: bytes, flags: int = 0) -> bytes:
+    """Return a frame, by default that of a message's last part."""
+    size = len(body)
+    if size < _SHORTEST_LONG:
+        return b"%c%c%b" % (flags, size, body)
+    return b"%c%b%b" % (flags | _LONG, size.to_bytes(8, "big"), body)
+
+
+def parts_before(parts: list[bytes]) -> bytes:
+    """Return the frames of the parts of a message that come before its last one."""
+    return b"".join(framed(part, _MORE) for part in parts)
+
+
+def sole_frame(data: bytes, before: bytes) -> bytes | None:
+    """Return the last part of a message if ``data`` is that message, and ``before`` what comes before that part.
+
+    None if it is anything else. What comes from a peer nearly always is one whole message: this is the short way.
+    """
+    if data.startswith(before):
+        at = len(before)
+        head = data[at : at + _LONG_HEAD]
+        if len(head) >= _SHORT_HEAD:
+            if head[0] == 0:
+                at += _SHORT_HEAD
+                if len(data) == at + head[1]:
+                    return data[at:]
+            elif head[0] == _LONG and len(data) == at + _LONG_HEAD + int.from_bytes(head[1:], "big"):
+                return data[at + _LONG_HEAD :]
+    return None
+
+
+class ZmtpStream:
+    """What a peer says: its greeting and READY, then messages.
+
+    Bytes are fed in as they come, in pieces of any length. What must be answered to them is collected: our READY, and a
+    PONG for each PING. Nothing that a peer says takes more memory than some times its longest message.
+
+    Parameters
+    ----------
+    kind
+        our own type of socket: ``b"REQ"``, ``b"ROUTER"``.
+    wanted
+        types of sockets that may talk to ours; a peer that does not tell its own may, too.
+    longest
+        bytes of a message, its parts together, that are kept; what is longer is read over.
+    farthest
+        bytes of a frame that are read over at most.
+    """
+
+    __slots__ = (
+        "_answers",
+        "_buffer",
+        "_farthest",
+        "_greeted",
+        "_kind",
+        "_left_out",
+        "_longest",
+        "_parts",
+        "_size",
+        "_skip",
+        "_wanted",
+        "at_rest",
+        "ready",
+    )
+
+    def __init__(self, kind: bytes, wanted: tuple[bytes, ...], *, longest: int, farthest: int) -> None:
+        self._kind = kind
+        self._wanted = wanted
+        self._buffer = bytearray()
+        self._answers = b""
+        self._greeted = False
+        #: whether messages may come
+        self.ready = False
+        #: whether nothing has come of the next message, so that `sole_frame` may be tried
+        self.at_rest = False
+        self._parts: list[bytes] = []
+        #: bytes of these parts, and of what was left out
+        self._size = 0
+        self._left_out = 0
+        #: bytes still to be read over
+        self._skip = 0
+        self.allow(longest, farthest)
+
+    def allow(self, longest: int, farthest: int) -> None:
+        """Set the limits for the messages that come from now on."""
+        self._longest = longest
+        self._farthest = farthest
+
+    def feed(self, data: bytes) -> None:
+        """Take what has come."""
+        self.at_rest = False
+        if self._skip:
+            read_over = min(self._skip, len(data))
+            self._skip -= read_over
+            data = data[read_over:]
+        self._buffer += data
+
+    def answers(self) -> bytes:
+        """Return what is to be sent to the peer for what it has said, each once."""
+        answers, self._answers = self._answers, b""
+        return answers
+
+    @property
+    def convenient(self) -> int:
+        """How many bytes to read next."""
+        missing = self._skip
+        head = self._head()
+        if head is not None:
+            missing += sum(head[1:]) - len(self._buffer)
+        return min(max(missing, RECEIVED_BYTES), _MOST_RECEIVED_BYTES)
+
+    def message(self) -> ZmtpMessage | None:
+        """Return the next message; None if more must be read first.
+
+        Raises
+        ------
+        ZmtpError
+            when what has come is not ZMTP, or too much to be read over.
+        """
+        if not self.ready and not self.shake_hands():
+            return None
+        while (frame := self._frame()) is not None:
+            flags, body = frame
+            if flags & _COMMAND:
+                self._obey(body)
+                continue
+            self._parts.append(body)
+            self._size += len(body)
+            if not flags & _MORE:
+                message = ZmtpMessage(self._parts, self._left_out)
+                self._parts, self._size, self._left_out = [], 0, 0
+                self.at_rest = not self._buffer
+                return message
+            if len(self._parts) == _MOST_PARTS:
+                raise ZmtpError(f"sent a message of more than {_MOST_PARTS} parts")
+        self.at_rest = not (self._buffer or self._parts or self._skip or self._left_out)
+        return None
+
+    def shake_hands(self) -> bool:
+        """Go on with greeting and READY, and return whether both have come.
+
+        Raises
+        ------
+        ZmtpError
+            when the peer is none of ours.
+        """
+        # Byte by byte: what is no peer may say less than a greeting, and then wait.
+        said = self._buffer
+        if not self._greeted:
+            if (
+                (said and said[0] != GREETING[0])
+                or (len(said) > _LATER_AT and not said[_LATER_AT] & 1)
+                or (len(said) > _VERSION_AT and said[_VERSION_AT] < GREETING[_VERSION_AT])
+            ):
+                raise ZmtpError(_STRANGE)
+            if len(said) < len(GREETING):
+                return False
+            if said[_MECHANISM] != GREETING[_MECHANISM]:
+                raise ZmtpError(_STRANGE)
+            del said[: len(GREETING)]
+            self._greeted = True
+            properties = b"\x0bSocket-Type" + _counted(self._kind) + b"\x08Identity" + _counted(b"")
+            self._answers += framed(b"\x05READY" + properties, _COMMAND)
+        frame = self._frame()
+        if frame is None:
+            return False
+        flags, body = frame
+        if not flags & _COMMAND or not body.startswith(b"\x05READY"):
+            raise ZmtpError("refuses the connection")
+        kind = _socket_type(body[6:])
+        if kind and kind not in self._wanted:
+            wanted = " or ".join(name.decode() for name in self._wanted)
+            raise ZmtpError(f"is a socket of type {kind[:20].decode('ascii', 'replace')!r}, not {wanted}")
+        self.ready = True
+        self.at_rest = not said
+        return True
+
+    def _head(self) -> tuple[int, int, int] | None:
+        """Return the next frame's flags, and the lengths of its head and body; None if its head is not there yet."""
+        said = self._buffer
+        if not self._greeted or len(said) < _SHORT_HEAD:
+            return None
+        if not said[0] & _LONG:
+            return said[0], _SHORT_HEAD, said[1]
+        if len(said) < _LONG_HEAD:
+            return None
+        return said[0], _LONG_HEAD, int.from_bytes(said[1:_LONG_HEAD], "big")
+
+    def _frame(self) -> tuple[int, bytes] | None:
+        """Return the flags and body of the next frame; None if it is not there yet."""
+        if self._skip:
+            return None
+        if self._buffer and self._buffer[0] & ~_FLAGS:
+            raise ZmtpError(_STRANGE)
+        head = self._head()
+        if head is None:
+            return None
+        flags, begin, size = head
+        if (flags & _COMMAND and size > _LONGEST_COMMAND) or not (self.ready or flags & _COMMAND):
+            raise ZmtpError(_STRANGE)
+        if size > self._farthest:
+            raise ZmtpError(
+                f"asks too much: a message of {size:,} bytes was announced; {self._farthest:,} are the most"
+            )
+        if not flags & _COMMAND and self._size + size > self._longest:
+            return self._read_over(flags, begin, size)
+        end = begin + size
+        if len(self._buffer) < end:
+            return None
+        with memoryview(self._buffer) as said:
+            body = bytes(said[begin:end])
+        del self._buffer[:end]
+        return flags, body
+
+    def _read_over(self, flags: int, begin: int, size: int) -> tuple[int, bytes] | None:
+        """Leave a body out: its head stays, with the length 0, until the body has gone by."""
+        there = min(len(self._buffer) - begin, size)
+        del self._buffer[: begin + there]
+        self._buffer[:0] = bytes((flags & ~_LONG, 0))
+        self._left_out += size
+        self._skip = size - there
+        return self._frame()
+
+    def _obey(self, command: bytes) -> None:
+        if command.startswith(b"\x04PING"):
+            self._answers += framed(b"\x04PONG" + command[_PING_HEAD:_PING_BYTES], _COMMAND)
+
+
+def _counted(value: bytes) -> bytes:
+    return len(value).to_bytes(4, "big") + value
+
+
+def _socket_type(properties: bytes) -> bytes:
+    """Return the Socket-Type among the properties of a READY; empty if it tells none."""
+    while properties:
+        name, rest = properties[1 : 1 + properties[0]], properties[1 + properties[0] :]
+        size = int.from_bytes(rest[:4], "big")
+        if name.lower() == b"socket-type":
+            return rest[4 : 4 + size]
+        properties = rest[4 + size :]
+    return b""

@@ -1,0 +1,245 @@
+"""A listening socket, and the strangers who come: they are bounded in number, in memory and in time."""
+
+import errno
+import fcntl
+import selectors
+import socket
+import struct
+from collections import deque
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from pipistrelle.protocol.base.log import logger
+from pipistrelle.protocol.zmtp import ZmtpError, ZmtpMessage, framed, parts_before
+from pipistrelle.server.errors import EndpointError
+from pipistrelle.server.transport.connection import RouterConnection
+from pipistrelle.server.transport.ipc_path import free_ipc_path, in_use
+
+#: strangers that are connected at once; with what a message of each may hold they take 32 MiB
+MOST_STRANGERS: Final = 64
+#: connections that wait to be taken, and that are taken at one look
+_BACKLOG: Final = 128
+_TAKEN_AT_ONCE: Final = 64
+#: how long a stranger may take to show that it speaks our protocol, in seconds
+_HANDSHAKE_S: Final = 30.0
+#: how long nobody is taken when there is no descriptor or memory left for it, in seconds
+_PAUSE_S: Final = 0.5
+_EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+#: the request for a network interface's address, and where that stands in the answer (netdevice(7))
+_SIOCGIFADDR: Final = 0x8915
+_INTERFACE: Final = struct.Struct("16s4x4s16x")
+
+
+class Listener:
+    """Takes connections and their messages until it is closed.
+
+    Parameters
+    ----------
+    endpoint
+        ``tcp://HOST:PORT``, with the name of a network interface or ``*`` as the host if wanted and ``*`` as the port
+        for any that is free, or ``ipc://PATH``; it was checked.
+    handshake_timeout
+        how long a stranger may take for its handshake, in seconds.
+
+    Raises
+    ------
+    EndpointError
+        when one cannot listen there.
+    """
+
+    def __init__(self, endpoint: str, handshake_timeout: float = _HANDSHAKE_S) -> None:
+        self._handshake_timeout = handshake_timeout
+        #: socket file to remove at the end
+        self._file = free_ipc_path(endpoint)
+        self._socket = _bound(endpoint, self._file)
+        #: where it listens, with the real port
+        self.endpoint = endpoint if self._file else _told(self._socket)
+        self._selector = selectors.PollSelector()
+        self._selector.register(self._socket, selectors.EVENT_READ)
+        #: {stranger: when its handshake must be over}
+        self._strangers: dict[RouterConnection, float] = {}
+        #: those of whom something was read that was not looked at
+        self._heard: deque[RouterConnection] = deque()
+        self._count = 0
+        #: until when nobody is taken
+        self._paused: float | None = None
+        #: what was wrong with the stranger that was sent away last; empty if none was
+        self.fault = ""
+
+    def __len__(self) -> int:
+        return len(self._strangers)
+
+    # -- strangers --------------------------------------------------------------------------------------------------
+
+    def look(self, now: float, patience: float) -> bool:
+        """Take who comes and read what they say, and return whether there was anybody.
+
+        Parameters
+        ----------
+        now
+            the time of `time.monotonic`.
+        patience
+            how long to wait for something to happen, in seconds.
+        """
+        if self._paused is not None and now >= self._paused:
+            self._paused = None
+            self._selector.register(self._socket, selectors.EVENT_READ)
+        for stranger, limit in list(self._strangers.items()):
+            if now >= limit and not stranger.ready:
+                self._send_away(stranger, "did not say in time what it is")
+        anybody = False
+        for key, _ in self._selector.select(0 if self._heard else patience):
+            who: Any = key.fileobj
+            if who is self._socket:
+                self._take(now)
+                anybody = True
+            elif who in self._strangers:
+                self._read(who)
+                anybody = True
+        return anybody
+
+    def _take(self, now: float) -> None:
+        for _ in range(_TAKEN_AT_ONCE):
+            try:
+                taken, _ = self._socket.accept()
+            except BlockingIOError:
+                return
+            except OSError as error:
+                if error.errno in _EXHAUSTED:  # it would be told again and again
+                    self._pause(now)
+                    return
+                continue  # who was there has gone
+            if len(self._strangers) >= MOST_STRANGERS:
+                self._send_away(self._least_wanted(), "was one of too many")
+            stranger = RouterConnection(taken)
+            self._count += 1
+            stranger.heard = self._count
+            self._strangers[stranger] = now + self._handshake_timeout
+            self._selector.register(stranger, selectors.EVENT_READ)
+
+    def _pause(self, now: float) -> None:
+        self._selector.unregister(self._socket)
+        self._paused = now + _PAUSE_S
+        if self._strangers:  # perhaps they took what is wanting
+            self._send_away(self._least_wanted(), "was one of too many")
+
+    def _least_wanted(self) -> RouterConnection:
+        """Return the stranger that has shown nothing or, if all have, that was silent for longest."""
+        return min(self._strangers, key=lambda stranger: (stranger.ready, stranger.heard))
+
+    def _read(self, stranger: RouterConnection) -> None:
+        stranger.read()
+        if stranger.lost:
+            self._forget(stranger)
+            stranger.close()
+        else:
+            self._heard.append(stranger)
+
+    def message(self) -> tuple[RouterConnection, ZmtpMessage] | None:
+        """Return the next message of those that were read, and whose it is; None if there is none."""
+        while self._heard:
+            stranger = self._heard.popleft()
+            if stranger not in self._strangers:
+                continue
+            try:
+                message = stranger.message()
+            except ZmtpError as error:
+                self._send_away(stranger, str(error))
+                continue
+            if message is not None:
+                self._count += 1
+                stranger.heard = self._count
+                self._heard.append(stranger)  # behind the others; what else it says is not read before
+                return stranger, message
+        return None
+
+    def answer(self, stranger: RouterConnection, route: list[bytes], frame: bytes) -> None:
+        """Send a message; who does not take it at once is sent away."""
+        if stranger in self._strangers and not stranger.send(parts_before(route) + framed(frame)):
+            self._send_away(stranger, "does not read what it is told")
+
+    def holds_more(self) -> bool:
+        """Tell whether somebody has come, or said something."""
+        return bool(self._heard or self._selector.select(0))
+
+    def _send_away(self, stranger: RouterConnection, why: str) -> None:
+        self.fault = f"a peer that {why}"
+        logger().debug("{}", self.fault)
+        self._forget(stranger)
+        stranger.close()
+
+    def _forget(self, stranger: RouterConnection) -> None:
+        del self._strangers[stranger]
+        self._selector.unregister(stranger)
+
+    # -- the scheduler ----------------------------------------------------------------------------------------------
+
+    def release(self, stranger: RouterConnection) -> None:
+        """Leave a stranger to who serves it; `look` still ends its wait when something comes from there."""
+        del self._strangers[stranger]
+
+    def unwatch(self, connection: RouterConnection) -> None:
+        """Do not look any more whether something comes from a connection that was released."""
+        self._selector.unregister(connection)
+
+    def close(self) -> None:
+        """Listen no more, and close the connections of all who were not released."""
+        if self._file is not None:
+            with suppress(OSError):
+                self._file.unlink()
+        self._socket.close()
+        for stranger in self._strangers:
+            stranger.close()
+        self._strangers.clear()
+        self._selector.close()
+
+
+def _bound(endpoint: str, path: Path | None) -> socket.socket:
+    """Return a socket that listens."""
+    sock = None
+    try:
+        if path is not None:
+            sock = socket.socket(socket.AF_UNIX)
+            sock.bind(str(path))
+        else:
+            host, _, port = endpoint.removeprefix("tcp://").rpartition(":")
+            family, address = _resolved(host, 0 if port == "*" else int(port))
+            sock = socket.socket(family)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:  # [::] takes who speaks IPv4, too
+                sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+            sock.bind(address)
+        sock.listen(_BACKLOG)
+        sock.setblocking(False)
+    except (OSError, UnicodeError) as error:
+        if sock is not None:
+            sock.close()
+        if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
+            raise in_use(endpoint) from None
+        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        raise EndpointError(
+            f"cannot listen here ({reason})", where=endpoint, hint="Choose another with --endpoint."
+        ) from None
+    return sock
+
+
+def _resolved(host: str, port: int) -> tuple[int, Any]:
+    """Return the family and address of a host or an interface: of IPv6 if the host stands in brackets, else of IPv4."""
+    if host == "*":
+        return socket.AF_INET, ("", port)
+    if host.startswith("["):
+        found = socket.getaddrinfo(host.strip("[]"), port, socket.AF_INET6, socket.SOCK_STREAM)
+    elif host in (name for _, name in socket.if_nameindex()):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+            request = _INTERFACE.pack(host.encode(), b"")
+            _, address = _INTERFACE.unpack(fcntl.ioctl(asking, _SIOCGIFADDR, request))
+        return socket.AF_INET, (socket.inet_ntoa(address), port)
+    else:
+        found = socket.getaddrinfo(host, port, socket.AF_INET, socket.SOCK_STREAM)
+    return found[0][0], found[0][4]
+
+
+def _told(sock: socket.socket) -> str:
+    host, port = sock.getsockname()[:2]
+    return f"tcp://[{host}]:{port}" if ":" in host else f"tcp://{host}:{port}"

@@ -1,0 +1,267 @@
+"""Strangers at the server's socket: none is waited for, and what they take is bounded."""
+
+import os
+import resource
+import socket
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
+
+import pytest
+import zmq
+
+from pipistrelle.protocol.zmtp import GREETING, framed
+from pipistrelle.server.errors import EndpointError
+from pipistrelle.server.transport.connection import LONGEST_HELLO
+from pipistrelle.server.transport.listener import MOST_STRANGERS, Listener
+
+READY = b"\x04\x19\x05READY\x0bSocket-Type\x00\x00\x00\x03REQ"
+#: a time that is never over; the tests say themselves what time it is
+NOW = 0.0
+
+
+@pytest.fixture(params=["tcp", "ipc"])
+def listener(request, tmp_path) -> Iterator[Listener]:
+    """Return a listener at an address of each kind."""
+    listener = Listener("tcp://127.0.0.1:*" if request.param == "tcp" else f"ipc://{tmp_path}/s")
+    yield listener
+    listener.close()
+
+
+@pytest.fixture
+def knock(listener) -> Iterator[Callable[..., socket.socket]]:
+    """Return a function that connects, and says something."""
+    with ExitStack() as opened:
+
+        def connect(said: bytes = b"") -> socket.socket:
+            client = opened.enter_context(connected(listener.endpoint))
+            client.sendall(said)
+            return client
+
+        yield connect
+
+
+def connected(endpoint: str) -> socket.socket:
+    """Return a plain socket that is connected."""
+    if endpoint.startswith("ipc://"):
+        client = socket.socket(socket.AF_UNIX)
+        client.connect(endpoint.removeprefix("ipc://"))
+        return client
+    host, _, port = endpoint.removeprefix("tcp://").rpartition(":")
+    return socket.create_connection((host.strip("[]"), int(port)))
+
+
+def wait_for(listener: Listener, condition: Callable[[], bool]) -> None:
+    """Let the listener look until a condition holds."""
+    while not condition():
+        listener.look(NOW, 0.1)
+        assert listener.message() is None
+
+
+def is_over(client: socket.socket) -> bool:
+    """Tell whether the other end has closed a connection."""
+    with suppress(BlockingIOError):
+        try:
+            while client.recv(1000, socket.MSG_DONTWAIT):
+                pass
+        except ConnectionError:
+            pass
+        return True
+    return False
+
+
+def is_greeted(client: socket.socket) -> bool:
+    """Tell whether the other end has said both that it speaks our protocol and that this one does."""
+    with suppress(BlockingIOError):
+        return len(client.recv(100, socket.MSG_PEEK | socket.MSG_DONTWAIT)) > len(GREETING)
+    return False
+
+
+@pytest.mark.parametrize(
+    ("said", "fault"),
+    [
+        (b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "does not speak ZeroMQ's protocol"),
+        (b"\x01\x00\x06\x00hello", "does not speak ZeroMQ's protocol"),
+        (b"\xff\x00\x00\x00\x00\x00\x00\x00\x01\x7f\x01\x05\x00\x00", "does not speak ZeroMQ's protocol"),
+        (GREETING[:12] + b"PLAIN" + GREETING[17:], "does not speak ZeroMQ's protocol"),
+        (GREETING + READY.replace(b"\x19", b"\x1a").replace(b"\x03REQ", b"\x04PUSH"), "is a socket of type 'PUSH'"),
+        (GREETING + READY + b"\x02" + b"\xff" * 8, "asks too much: a message of 18,446,744,073,709,551,615 bytes"),
+        (GREETING + READY + b"\x01\x00" * 1000, "sent a message of more than 64 parts"),
+    ],
+    ids=["http", "zmtp 1", "zmtp 2", "plain", "push", "endless", "parts"],
+)
+def test_who_is_no_peer_is_sent_away(listener, knock, said, fault):
+    """The connection is closed as soon as that shows, and the listener knows why."""
+    client = knock(said)
+    wait_for(listener, lambda: is_over(client))
+    assert fault in listener.fault
+    assert len(listener) == 0
+
+
+@pytest.mark.parametrize("said", [b"", b"\xff", GREETING[:40], GREETING, GREETING + READY[:9]], ids=len)
+def test_half_a_handshake_has_its_time(tmp_path, said):
+    """Who says no more is sent away when the time is over; until then it is only there."""
+    listener = Listener(f"ipc://{tmp_path}/s", handshake_timeout=30.0)
+    with connected(listener.endpoint) as half, connected(listener.endpoint) as whole:
+        half.sendall(said)
+        whole.sendall(GREETING + READY)
+        wait_for(listener, lambda: len(listener) == 2)
+        whole.sendall(framed(b"hello"))
+        while listener.message() is None:  # what came before was read as well
+            listener.look(NOW, 0.1)
+        listener.look(NOW + 29, 0.0)
+        assert not is_over(half)
+        listener.look(NOW + 31, 0.0)
+        assert is_over(half)
+        assert not is_over(whole)
+    listener.close()
+
+
+def test_libzmq_sockets_of_the_right_kinds_are_heard(listener):
+    """REQ puts its empty part before the text, DEALER what it likes; both get the answer."""
+    with zmq.Context() as context:
+        for kind, parts in ((zmq.REQ, [b"hello"]), (zmq.DEALER, [b"a", b"", b"hello"]), (zmq.DEALER, [b""])):
+            with context.socket(kind) as client:
+                client.connect(listener.endpoint)
+                client.send_multipart(parts)
+                while (came := listener.message()) is None:
+                    listener.look(NOW, 0.1)
+                stranger, message = came
+                assert message.parts == ([b"", *parts] if kind == zmq.REQ else parts)
+                listener.answer(stranger, message.parts[:-1], b"answer")
+                assert client.recv_multipart() == [*parts[:-1], b"answer"]
+
+
+def test_old_and_foreign_sockets_of_libzmq(listener):
+    """A socket of a kind that talks to no ROUTER tries again and again, and takes no room."""
+    with zmq.Context() as context, context.socket(zmq.PUSH) as client:
+        client.setsockopt(zmq.LINGER, 0)
+        client.connect(listener.endpoint)
+        wait_for(listener, lambda: "is a socket of type 'PUSH'" in listener.fault)
+
+
+def test_the_silent_make_room_first(listener, knock):
+    """Of too many the oldest goes that has not shown what it is; one that has stays."""
+    whole = [knock(GREETING + READY) for _ in range(3)]
+    wait_for(listener, lambda: all(map(is_greeted, whole)))
+    silent = []
+    for _ in range(MOST_STRANGERS + 40):
+        silent.append(knock())
+        listener.look(NOW, 0.1)
+    wait_for(listener, lambda: is_over(silent[42]))
+    assert len(listener) == MOST_STRANGERS
+    assert [is_over(client) for client in silent] == [True] * 43 + [False] * (MOST_STRANGERS - 3)
+    assert not any(map(is_over, whole))
+
+
+def test_all_who_came_may_be_known(listener, knock):
+    """If all have shown what they are, the one goes that was silent for longest."""
+    clients = []
+    for _ in range(MOST_STRANGERS):
+        clients.append(knock(GREETING + READY))
+        listener.look(NOW, 0.1)
+    wait_for(listener, lambda: all(map(is_greeted, clients)))
+    clients[0].sendall(framed(b"still here"))
+    while listener.message() is None:
+        listener.look(NOW, 0.1)
+    knock(GREETING + READY)
+    wait_for(listener, lambda: is_over(clients[1]))
+    assert [is_over(client) for client in clients].count(True) == 1
+
+
+@pytest.mark.parametrize("announced", [LONGEST_HELLO, LONGEST_HELLO + 1, 500_000_000])
+def test_messages_that_never_end_share_a_bound(listener, knock, announced):
+    """As many as there may be take less than 64 MiB together, whatever they announce."""
+    clients = [knock() for _ in range(MOST_STRANGERS)]
+    wait_for(listener, lambda: len(listener) == MOST_STRANGERS)
+    tracemalloc.start()
+    piece = b"x" * 30_000
+    for client in clients:
+        client.setblocking(False)
+        client.sendall(GREETING + READY + b"\x02" + announced.to_bytes(8, "big"))
+    for _ in range(LONGEST_HELLO // len(piece)):
+        for client in clients:
+            client.sendall(piece)
+        while listener.look(NOW, 0.0):
+            assert listener.message() is None
+    assert tracemalloc.get_traced_memory()[1] < 64 << 20
+    tracemalloc.stop()
+    assert len(listener) == MOST_STRANGERS
+
+
+def test_who_reads_no_answers_is_sent_away(listener, knock):
+    """What cannot be sent at once is not kept for a stranger."""
+    client = knock(GREETING + READY)
+    message = framed(b"again")
+    client.setblocking(False)
+    while len(listener) or not listener.fault:
+        with suppress(OSError):
+            client.send(message)
+        listener.look(NOW, 0.0)
+        if (came := listener.message()) is not None:
+            listener.answer(*came[:1], [], b"no " * 10_000)
+    assert "does not read what it is told" in listener.fault
+
+
+def test_thousands_come_and_go(listener):
+    """A port scanner leaves nothing behind, and nobody waits for another."""
+    before = len(os.listdir("/proc/self/fd"))
+    for turn in range(3000):
+        with connected(listener.endpoint) as client:
+            if turn % 3:
+                client.sendall(b"\xff" if turn % 3 == 1 else b"SSH-2.0-scan\r\n")
+        listener.look(NOW, 0.0)
+        assert listener.message() is None
+    wait_for(listener, lambda: len(listener) == 0)
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_without_descriptors_nobody_is_taken_and_nothing_spins(listener, knock):
+    """Who waits is taken when there are some again; meanwhile the listener does not hear of it over and over."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 60, limits[1]))
+    taken = []
+    try:
+        clients = [knock(GREETING + READY), knock(GREETING + READY)]
+        with suppress(OSError):
+            while True:
+                taken.append(os.dup(0))
+        assert listener.look(NOW, 0.0)
+        assert not listener.look(NOW + 0.1, 0.0)
+        assert len(listener) == 0
+    finally:
+        for descriptor in taken:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    while not all(map(is_greeted, clients)):
+        listener.look(NOW + 10, 0.1)
+        assert listener.message() is None
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "told"),
+    [
+        ("tcp://127.0.0.1:*", "tcp://127.0.0.1:"),
+        ("tcp://localhost:*", "tcp://127.0.0.1:"),
+        ("tcp://lo:*", "tcp://127.0.0.1:"),
+        ("tcp://*:*", "tcp://0.0.0.0:"),
+        ("tcp://[::1]:*", "tcp://[::1]:"),
+        ("tcp://[::]:*", "tcp://[::]:"),
+    ],
+)
+def test_where_it_listens_is_told(endpoint, told):
+    """The endpoint has the address and the port in figures, and somebody who connects there is taken."""
+    if "[" in endpoint:
+        try:
+            socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+        except OSError:
+            pytest.skip("this machine has no IPv6 loopback")
+    listener = Listener(endpoint)
+    assert listener.endpoint.startswith(told)
+    assert listener.endpoint.removeprefix(told).isdecimal()
+    with connected(listener.endpoint):
+        wait_for(listener, lambda: len(listener) == 1)
+    with pytest.raises(EndpointError, match="the endpoint is in use"):
+        Listener(listener.endpoint)
+    listener.close()
+    Listener(listener.endpoint).close()  # at once, although a connection was there
