@@ -73,7 +73,7 @@ WORLDLY = {
     "server/transport/peer.py": {"time"},
     "server/transport/ipc_path.py": {"socket", "pathlib"},
     "server/transport/connection.py": {"socket"},
-    "server/transport/listener.py": {"socket", "selectors", "errno", "fcntl", "pathlib"},
+    "server/transport/listener.py": {"socket", "selectors", "errno", "fcntl", "resource", "pathlib"},
     "server/transport/native.py": {"socket", "time", "pathlib"},
     "server/transport/batsim.py": {"zmq", "time"},
 }

@@ -2,6 +2,7 @@
 
 import errno
 import fcntl
+import resource
 import selectors
 import socket
 import struct
@@ -10,7 +11,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from pipistrelle.protocol.base.log import logger
 from pipistrelle.protocol.zmtp import ZmtpError, ZmtpMessage, framed, parts_before
 from pipistrelle.server.errors import EndpointError
 from pipistrelle.server.transport.connection import RouterConnection
@@ -23,8 +23,12 @@ _BACKLOG: Final = 128
 _TAKEN_AT_ONCE: Final = 64
 #: how long a stranger may take to show that it speaks our protocol, in seconds
 _HANDSHAKE_S: Final = 30.0
+#: how long a stranger is given before it makes room for the next if there are too many, in seconds
+_STAY_S: Final = 1.0
 #: how long nobody is taken when there is no descriptor or memory left for it, in seconds
 _PAUSE_S: Final = 0.5
+#: strangers have one of so many descriptors that the process may have: it opens files, too
+_SHARE: Final = 4
 _EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 #: the request for a network interface's address, and where that stands in the answer (netdevice(7))
 _SIOCGIFADDR: Final = 0x8915
@@ -50,6 +54,8 @@ class Listener:
 
     def __init__(self, endpoint: str, handshake_timeout: float = _HANDSHAKE_S) -> None:
         self._handshake_timeout = handshake_timeout
+        descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        self._most = MOST_STRANGERS if descriptors < 0 else max(1, min(MOST_STRANGERS, descriptors // _SHARE))
         #: socket file to remove at the end
         self._file = free_ipc_path(endpoint)
         self._socket = _bound(endpoint, self._file)
@@ -57,7 +63,7 @@ class Listener:
         self.endpoint = endpoint if self._file else _told(self._socket)
         self._selector = selectors.PollSelector()
         self._selector.register(self._socket, selectors.EVENT_READ)
-        #: {stranger: when its handshake must be over}
+        #: {stranger: when it came}
         self._strangers: dict[RouterConnection, float] = {}
         #: those of whom something was read that was not looked at
         self._heard: deque[RouterConnection] = deque()
@@ -85,8 +91,8 @@ class Listener:
         if self._paused is not None and now >= self._paused:
             self._paused = None
             self._selector.register(self._socket, selectors.EVENT_READ)
-        for stranger, limit in list(self._strangers.items()):
-            if now >= limit and not stranger.ready:
+        for stranger, came in list(self._strangers.items()):
+            if now >= came + self._handshake_timeout and not stranger.ready:
                 self._send_away(stranger, "did not say in time what it is")
         anybody = False
         for key, _ in self._selector.select(0 if self._heard else patience):
@@ -100,29 +106,39 @@ class Listener:
         return anybody
 
     def _take(self, now: float) -> None:
-        for _ in range(_TAKEN_AT_ONCE):
+        for turn in range(_TAKEN_AT_ONCE):
+            if len(self._strangers) >= self._most and (turn or not self._make_room(now)):
+                return
             try:
                 taken, _ = self._socket.accept()
             except BlockingIOError:
                 return
             except OSError as error:
                 if error.errno in _EXHAUSTED:  # it would be told again and again
-                    self._pause(now)
+                    if self._strangers:  # perhaps they took what is wanting
+                        self._send_away(self._least_wanted(), "was one of too many")
+                    self._pause(now + _PAUSE_S)
                     return
                 continue  # who was there has gone
-            if len(self._strangers) >= MOST_STRANGERS:
-                self._send_away(self._least_wanted(), "was one of too many")
             stranger = RouterConnection(taken)
             self._count += 1
             stranger.heard = self._count
-            self._strangers[stranger] = now + self._handshake_timeout
+            self._strangers[stranger] = now
             self._selector.register(stranger, selectors.EVENT_READ)
 
-    def _pause(self, now: float) -> None:
+    def _make_room(self, now: float) -> bool:
+        """Send one away, but not before he could have said something: others wait in the system's queue until then."""
+        least = self._least_wanted()
+        stays_until = self._strangers[least] + _STAY_S
+        if now < stays_until:
+            self._pause(stays_until)
+            return False
+        self._send_away(least, "was one of too many")
+        return True
+
+    def _pause(self, until: float) -> None:
         self._selector.unregister(self._socket)
-        self._paused = now + _PAUSE_S
-        if self._strangers:  # perhaps they took what is wanting
-            self._send_away(self._least_wanted(), "was one of too many")
+        self._paused = until
 
     def _least_wanted(self) -> RouterConnection:
         """Return the stranger that has shown nothing or, if all have, that was silent for longest."""
@@ -165,19 +181,20 @@ class Listener:
 
     def _send_away(self, stranger: RouterConnection, why: str) -> None:
         self.fault = f"a peer that {why}"
-        logger().debug("{}", self.fault)
         self._forget(stranger)
         stranger.close()
 
     def _forget(self, stranger: RouterConnection) -> None:
-        del self._strangers[stranger]
-        self._selector.unregister(stranger)
+        self.release(stranger)
+        self.unwatch(stranger)
 
     # -- the scheduler ----------------------------------------------------------------------------------------------
 
     def release(self, stranger: RouterConnection) -> None:
         """Leave a stranger to who serves it; `look` still ends its wait when something comes from there."""
         del self._strangers[stranger]
+        if self._paused is not None:  # there is room now
+            self._paused = 0.0
 
     def unwatch(self, connection: RouterConnection) -> None:
         """Do not look any more whether something comes from a connection that was released."""

@@ -51,10 +51,10 @@ def connected(endpoint: str) -> socket.socket:
     return socket.create_connection((host.strip("[]"), int(port)))
 
 
-def wait_for(listener: Listener, condition: Callable[[], bool]) -> None:
+def wait_for(listener: Listener, condition: Callable[[], bool], now: float = NOW) -> None:
     """Let the listener look until a condition holds."""
     while not condition():
-        listener.look(NOW, 0.1)
+        listener.look(now, 0.1)
         assert listener.message() is None
 
 
@@ -141,16 +141,19 @@ def test_old_and_foreign_sockets_of_libzmq(listener):
 
 
 def test_the_silent_make_room_first(listener, knock):
-    """Of too many the oldest goes that has not shown what it is; one that has stays."""
+    """Of too many the oldest goes that has not shown what it is, when it had a while; one that has stays."""
     whole = [knock(GREETING + READY) for _ in range(3)]
     wait_for(listener, lambda: all(map(is_greeted, whole)))
-    silent = []
-    for _ in range(MOST_STRANGERS + 40):
-        silent.append(knock())
-        listener.look(NOW, 0.1)
-    wait_for(listener, lambda: is_over(silent[42]))
+    silent = [knock() for _ in range(MOST_STRANGERS - 3)]
+    wait_for(listener, lambda: len(listener) == MOST_STRANGERS)
+    late = [knock() for _ in range(20)]
+    listener.look(NOW, 0.0)
+    assert not listener.look(NOW + 0.1, 0.0)  # nor is it told again and again that somebody is there
+    assert not any(map(is_over, silent))
+    wait_for(listener, lambda: is_over(silent[19]), NOW + 5)
+    assert [is_over(client) for client in silent] == [True] * 20 + [False] * (MOST_STRANGERS - 23)
     assert len(listener) == MOST_STRANGERS
-    assert [is_over(client) for client in silent] == [True] * 43 + [False] * (MOST_STRANGERS - 3)
+    assert not any(map(is_over, late))
     assert not any(map(is_over, whole))
 
 
@@ -165,7 +168,7 @@ def test_all_who_came_may_be_known(listener, knock):
     while listener.message() is None:
         listener.look(NOW, 0.1)
     knock(GREETING + READY)
-    wait_for(listener, lambda: is_over(clients[1]))
+    wait_for(listener, lambda: is_over(clients[1]), NOW + 5)
     assert [is_over(client) for client in clients].count(True) == 1
 
 

@@ -1,0 +1,117 @@
+"""Whoever connects to a server's endpoint while a run goes on: the run neither hangs nor changes."""
+
+import socket
+import sys
+from contextlib import ExitStack, suppress
+
+import pytest
+
+GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x00NULL" + bytes(48)
+READY = b"\x04\x19\x05READY\x0bSocket-Type\x00\x00\x00\x03REQ"
+#: what strangers say, of whom some stay and some go
+WORDS = (
+    b"",
+    b"\xff",
+    b"GET / HTTP/1.0\r\n\r\n",
+    b"\x01\x00\x00\x05hello",
+    b"\xff" + bytes(8) + b"\x7f\x01\x05\x00\x00",
+    GREETING,
+    GREETING[:50],
+    GREETING + READY + b"\x01\x00\x00\x05hello",
+    GREETING + READY + b"\x02" + b"\xff" * 8,
+    GREETING + READY + b"\x02" + (500_000).to_bytes(8, "big") + b"x" * 1000,
+)
+
+
+def connected(endpoint: str) -> socket.socket:
+    """Return a plain socket that is connected, and waits for nothing."""
+    if endpoint.startswith("ipc://"):
+        visitor = socket.socket(socket.AF_UNIX)
+        try:
+            visitor.connect(endpoint.removeprefix("ipc://"))
+        except OSError:
+            visitor.close()
+            raise
+    else:
+        visitor = socket.create_connection(("127.0.0.1", int(endpoint.rpartition(":")[2])))
+    visitor.setblocking(False)
+    return visitor
+
+
+def listening_at(server) -> str:
+    """Return where a server listens."""
+    return server.until("waiting for a scheduler").out.split()[2].rstrip(";")
+
+
+@pytest.mark.parametrize("scheme", ["tcp", "ipc"])
+def test_connections_that_come_and_go_by_the_thousand(shell, scheme):
+    """A port scanner changes nothing, before the scheduler comes, while it is served and when the run ends."""
+    many = shell.many(1000)
+    shell.run("run", "-p", "tiny", "-w", many, "--out", "alone").ok()
+    address = "tcp://127.0.0.1:*" if scheme == "tcp" else f"ipc://{shell.temporary}/s"
+    server = shell.start("serve", "-p", "tiny", "-w", many, "--out", "out", "--endpoint", address)
+    endpoint = listening_at(server)
+    visits = 0
+
+    def visit(staying: list[socket.socket]) -> bool:
+        nonlocal visits
+        try:
+            visitor = connected(endpoint)
+        except OSError:  # the server has gone
+            return False
+        with suppress(OSError):
+            visitor.sendall(WORDS[visits % len(WORDS)])
+        visits += 1
+        if visits % 3:
+            visitor.close()
+        else:
+            staying.append(visitor)
+        if len(staying) > 100:
+            staying.pop(0).close()
+        return True
+
+    staying: list[socket.socket] = []
+    while visits < 400:
+        assert visit(staying)
+    scheduler = shell.start("schedule", "easy", "--connect", endpoint)
+    while visit(staying):
+        pass
+    for visitor in staying:
+        visitor.close()
+
+    outcome = server.finish()
+    assert outcome.code == 0, outcome
+    assert "Traceback" not in outcome.err
+    assert scheduler.finish().code == 0
+    assert shell.files("alone") == shell.files("out")
+
+
+def test_few_descriptors(shell):
+    """Where there are not enough for all who come, a scheduler gets one all the same, and the run ends well."""
+    limited = "import os, resource, sys; resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40)); "
+    limited += "os.execv(sys.argv[1], sys.argv[1:])"
+    small = shell.small()
+    server = shell.spawn(
+        sys.executable, "-c", limited, *shell.command,
+        "serve", "-p", "tiny", "-w", small, "--out", "out", "--endpoint", "tcp://127.0.0.1:*", "--hello-timeout", "600",
+    )  # fmt: skip
+    endpoint = listening_at(server)
+    with ExitStack() as opened:
+        for _ in range(50):
+            opened.enter_context(connected(endpoint)).sendall(GREETING)
+        scheduler = shell.start("schedule", "easy", "--connect", endpoint)
+        assert server.finish().code == 0
+    assert scheduler.finish().code == 0
+    assert len(shell.ended_jobs()) == 4
+
+
+@pytest.mark.parametrize("version", ["1", "2"])
+def test_a_scheduler_of_old_zeromq_is_named(shell, version):
+    """The server goes on waiting, and tells the user what was there."""
+    server = shell.start(
+        "serve", "-p", "tiny", "-w", shell.small(), "--out", "out", "--endpoint", "tcp://127.0.0.1:*",
+        "--hello-timeout", "2",
+    )  # fmt: skip
+    with connected(listening_at(server)) as old:
+        old.sendall(b"\x01\x00\x01\x00" if version == "1" else WORDS[4])
+        server.finish().failed(4, "within 2 s: found a peer that does not speak ZeroMQ's protocol")
