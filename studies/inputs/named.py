@@ -20,6 +20,7 @@ from pipistrelle.traces.load import load
 from pipistrelle.traces.logs.haizea import NODES, HaizeaLog
 from pipistrelle.traces.logs.kinds import Units, kind_of
 from pipistrelle.traces.logs.maui_nodes import is_resource_trace, read_maui_resources
+from pipistrelle.traces.logs.pbs import PbsLog
 from pipistrelle.traces.logs.sacct import SacctLog
 from pipistrelle.traces.workload import Workload
 
@@ -236,7 +237,12 @@ def units_remark(workload: Workload, platform: Platform, units: Units) -> str | 
     if not is_log(workload) or len(found) > 1:
         return None
     unit = found.pop()
-    if units == "processors" and unit == "node":
+    counts = workload.format in (SacctLog.format, PbsLog.format)
+    if units == "gpus" and unit != "gpu":
+        advice = "leave out --units gpus, or describe the machine by its GPUs"
+    elif units == "nodes" and unit == "gpu" and counts:
+        advice = "count GPUs with --units gpus"
+    elif units == "processors" and unit == "node":
         advice = "leave out --units processors, or describe the machine by its cores"
     elif units == "nodes" and unit != "node":
         can = unit == "core" and workload.format != HaizeaLog.format

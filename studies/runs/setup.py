@@ -9,6 +9,7 @@ from pipistrelle.protocol.base.lengths import parse_seconds
 from pipistrelle.protocol.base.log import logger
 from pipistrelle.schedulers.catalogue.names import SUFFIX
 from pipistrelle.schedulers.placement.pickers import learn
+from pipistrelle.server.requests import UNMET
 from pipistrelle.server.setup import Setup
 from pipistrelle.studies.inputs.named import (
     InputError,
@@ -112,6 +113,8 @@ def _load_setup(spec: RunSpec) -> Setup:
         learn(spec.make_policy(warn=False, polls=False), Machine(setup.platform.units, setup.platform.info))
     other_units = units_remark(trace, setup.platform, spec.units)
     remarks = [*([] if other_units is None else [other_units]), *setup.remarks]
+    if UNMET in setup.dropped:
+        remarks.append("--ignore-constraints lets jobs have any nodes, whatever they ask for")
     if spec.config is not None or str(spec.scheduler).endswith(SUFFIX):
         from pipistrelle.studies.runs.maui import maui_remarks  # most runs start without it
 

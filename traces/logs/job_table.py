@@ -20,7 +20,7 @@ from pipistrelle.traces.clean import BAD_RECORD
 from pipistrelle.traces.errors import TraceError, line_fault, out_of_range
 from pipistrelle.traces.files import PathText, binary_file, trace_name
 from pipistrelle.traces.logs.kinds import Units
-from pipistrelle.traces.workload import LABELS, LARGEST, Workload, decimal_text, is_number
+from pipistrelle.traces.workload import LABELS, LARGEST, PER_NODE, WHOLE, Workload, decimal_text, is_number
 
 #: Slurm's states of jobs that have not ended
 GOING_ON: Final = frozenset(("PENDING", "RUNNING", "SUSPENDED", "REQUEUED", "RESIZING", "REQUEUE_HOLD"))
@@ -103,6 +103,10 @@ class Record:
         units that it got, -1 if not known.
     status
         how it ended.
+    units_per_node
+        units asked for on each node, -1 for any number.
+    whole_nodes
+        1 if it shares no node, -1 if the log does not say so.
     labels
         as in `Workload.labels`; those that are not known may be absent.
     """
@@ -117,6 +121,8 @@ class Record:
     exact_wait: float = -1.0
     allocated: int = -1
     status: Status = Status.UNKNOWN
+    units_per_node: int = -1
+    whole_nodes: int = -1
     labels: dict[str, str] = field(default_factory=dict)
 
 
@@ -142,6 +148,8 @@ class JobLog(ABC):
     in_parts: ClassVar[bool] = False
     #: whether a record that cannot be read costs itself alone, unless the reading is strict
     lenient: ClassVar[bool] = False
+    #: whether it says how many GPUs jobs ask for
+    counts_gpus: ClassVar[bool] = False
 
     #: units of the machine, if the log says so
     machine_size: int | None = None
@@ -149,6 +157,9 @@ class JobLog(ABC):
     def __init__(self, options: LogOptions | None = None) -> None:
         self.options = options or LogOptions()
         self.zone = self.options.zone()
+        if self.options.units == "gpus" and not self.counts_gpus:
+            expected = "what Slurm's sacct printed, or PBS accounting"
+            raise TraceError("the log does not say how many GPUs jobs ask for", expected=expected, found=self.format)
         #: what the log says of its machine, as SWF's header does
         self.header: dict[str, str] = {}
         #: makes labels of texts; equal ones are one object
@@ -200,7 +211,7 @@ class JobLog(ABC):
             size=_column(records, "size", np.int64),
             walltime=_column(records, "walltime", np.float64),
             runtime=_column(records, "runtime", np.float64),
-            columns=_known(records, ("allocated", "status"), np.int64),
+            columns=_known(records, ("allocated", "status", PER_NODE, WHOLE), np.int64),
             measures=_known(records, ("wait", "exact_wait"), np.float64),
             labels=_labels(records),
             machine_size=self.machine_size,

@@ -3,7 +3,7 @@
 import re
 from typing import Final, Literal
 
-Units = Literal["nodes", "processors"]
+Units = Literal["nodes", "processors", "gpus"]
 
 
 Kind = Literal["batsim", "haizea", "maui", "maui resources", "pbs", "sacct", "swf"]

@@ -4,21 +4,97 @@ import io
 import re
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from pipistrelle.protocol.base.errors import quoted
 from pipistrelle.traces.errors import TraceError, line_fault
 from pipistrelle.traces.logs.job_table import JobLog, LogOptions, Record, Status, fault, numbered_lines, whole_number
 from pipistrelle.traces.logs.kinds import Units
 from pipistrelle.traces.logs.times import Clock, length
+from pipistrelle.traces.requests import both
+from pipistrelle.traces.workload import CONSTRAINT
 
 _MOST_CHUNKS: Final = 1_000_000
+_PLACE: Final = "Resource_List.place"
 _NODECT: Final = "Resource_List.nodect"
 _SLOTS: Final = re.compile(r"(\d{1,9})-(\d{1,9})")
 
 
 #: keys that say how much a job asks for
 ASKING: Final = tuple(f"Resource_List.{name}" for name in ("select", "nodes", "nodect", "ncpus", "procs"))
+
+
+#: resources that a chunk takes of its node, or asks of no node at all
+_TAKEN: Final = frozenset(
+    (
+        *("ncpus", "ppn", "ngpus", "gpus", "mem", "vmem", "pmem", "pvmem", "mpiprocs", "ompthreads", "nodect", "host"),
+        *("vnode", "naccelerators", "nmics", "mics", "walltime", "cput", "file"),
+    )
+)
+#: words of Torque on how GPUs are used
+_MODES: Final = frozenset(("exclusive", "exclusive_thread", "exclusive_process", "shared", "default", "reseterr"))
+_AMOUNT: Final = re.compile(r"[0-9.]+([kmgtp]?[bw])?", re.IGNORECASE)
+_WORD: Final = re.compile(r"[^\s&|()=,\[\]{}*^\"']+")
+
+
+class Chunks(NamedTuple):
+    """What the chunks of a job ask for: how many there are, GPUs in all, what each has, and of which nodes.
+
+    ``processors`` and ``gpus`` of each are -1 where they differ; ``constraint`` is which nodes will do, "" for any.
+    """
+
+    chunks: int
+    all_gpus: int
+    processors: int
+    gpus: int
+    constraint: str
+
+
+def asked_of_nodes(values: Mapping[str, str], place: str) -> Chunks:
+    """Return what a job's chunks, of select or nodes, ask of their nodes.
+
+    A property of a node is a text or true or false, as ``gpu_model=a100`` or ``infiniband=True``, or with Torque a bare
+    word; numbers are what the chunk takes. Where chunks ask for different nodes, all may be on any of these.
+
+    Raises
+    ------
+    TraceError
+        if a number cannot be read, by line and field.
+    """
+    key = next((key for key in ("Resource_List.select", "Resource_List.nodes") if values.get(key)), "")
+    count = all_gpus = 0
+    each: set[tuple[int, int]] = set()
+    constraints: list[str] = []
+    for chunk in values[key].split("+") if key else ():
+        first, *parts = chunk.split(":")
+        many = whole_number(first, place, key) if first.isdecimal() else 1
+        numbers = {"processors": 1, "gpus": 0}
+        words: list[str] = []
+        for part in parts:
+            name, is_number, value = part.partition("=")
+            if is_number and name in ("ncpus", "ppn", "ngpus", "gpus"):
+                kind = "processors" if name in ("ncpus", "ppn") else "gpus"
+                numbers[kind] = whole_number(value, place, key)
+            elif word := _property(name, value, bool(is_number)):
+                words.append(word)
+        count += many
+        all_gpus += many * numbers["gpus"]
+        each.add((numbers["processors"], numbers["gpus"]))
+        constraints.append("&".join(words))
+    alike = each.pop() if len(each) == 1 else (-1, -1)
+    constraint = "" if "" in constraints else "|".join(dict.fromkeys(constraints))
+    return Chunks(count, all_gpus, *alike, constraint)
+
+
+def _property(name: str, value: str, has_value: bool) -> str:
+    """Return the word of a constraint for a part of a chunk; "" if it is no property of nodes."""
+    if name in _TAKEN or _WORD.fullmatch(name) is None:
+        return ""
+    if not has_value:
+        return "" if name in _MODES else name
+    if _AMOUNT.fullmatch(value) or _WORD.fullmatch(value) is None:
+        return ""
+    return f"{name}={value.lower() if value.lower() in ('true', 'false') else value}"
 
 
 def requested_units(values: Mapping[str, str], ran: int, units: Units, place: str) -> int:
@@ -112,7 +188,7 @@ _KEYS: Final = frozenset(
         *(key for keys in _LABELS.values() for key in keys),
         *("ctime", "qtime", "start", "end", "exec_host", "Exit_status", "resources_used.walltime"),
         "Resource_List.walltime",
-        *ASKING,
+        *(*ASKING, _PLACE),
     )
 )
 #: a record of an end that has these says all that earlier ones do, but perhaps dependencies and QOS
@@ -154,16 +230,21 @@ class PbsLog(JobLog):
     else qtime, else that of the Q record; the run time is end - start, else resources_used.walltime; a job without
     Resource_List.walltime has no limit.
 
+    Properties of nodes that select or nodes names are the constraint. With ``place=scatter`` a job has the processors
+    of a chunk on each node, with ``excl`` it shares none. GPUs are the chunks' ngpus, each chunk's on a node of its
+    own: such jobs need units that are GPUs (``unit=gpu``), others nodes that are handed out whole (``unit=node``).
+
     Parameters
     ----------
     options
-        units: ``processors`` counts ncpus or ppn in place of nodes. timezone: of the clock that the lines begin with,
-        which counts where a record has no Unix time of its own.
+        units: ``processors`` counts ncpus or ppn in place of nodes, ``gpus`` ngpus. timezone: of the clock
+        that the lines begin with, which counts where a record has no Unix time of its own.
     """
 
     format = "PBS accounting"
     in_parts = True
     lenient = True
+    counts_gpus = True
 
     def __init__(self, options: LogOptions | None = None) -> None:
         super().__init__(options)
@@ -253,6 +334,32 @@ def _values(text: str) -> dict[str, str]:
     return values
 
 
+class _Sizes(NamedTuple):
+    """How many units a job asks for, got, and has on each node, and of which nodes."""
+
+    size: int
+    allocated: int
+    units_per_node: int
+    whole_nodes: int
+    constraint: str
+
+
+def _sizes(values: Mapping[str, str], got: int, units: Units, place: str) -> _Sizes:
+    """Return what a job asks for that ``got`` so many units, or nodes where GPUs count."""
+    asked = asked_of_nodes(values, place)
+    arrangement = values.get(_PLACE, "").split(":")
+    alone = 1 if units != "nodes" and not {"excl", "exclhost"}.isdisjoint(arrangement) else -1
+    if units == "gpus":
+        if not asked.all_gpus:
+            size = requested_units(values, got, "nodes", place)
+            return _Sizes(size, got, -1, -1, both(asked.constraint, "unit=node"))
+        return _Sizes(asked.all_gpus, -1, asked.gpus, alone, both(asked.constraint, "unit=gpu"))
+    size = requested_units(values, got, units, place)
+    scattered = units == "processors" and not {"scatter", "vscatter"}.isdisjoint(arrangement)
+    each = asked.processors if scattered and asked.chunks * asked.processors == size else -1
+    return _Sizes(size, got, each, alone, asked.constraint)
+
+
 class _Maker:
     """Makes records of jobs; what many of them say alike is read once."""
 
@@ -262,7 +369,7 @@ class _Maker:
         self._names = names
         self._seconds = cache(length)
         #: {what is asked for, and how many units it ran on: the size}
-        self._sizes: dict[tuple[object, ...], int] = {}
+        self._sizes: dict[tuple[object, ...], _Sizes] = {}
 
     def record(self, name: str, job: _Job) -> Record:
         """Return what the records of a job say."""
@@ -290,26 +397,34 @@ class _Maker:
         elif ran and "resources_used.walltime" in values:
             runtime = self._length(values, "resources_used.walltime", place)
         limited = bool(values.get("Resource_List.walltime"))
-        got = allocated_units(values.get("exec_host", ""), self._units)
+        labels = self._labels(values)
+        sizes = self._asked(values, place)
+        if sizes.constraint:
+            labels[CONSTRAINT] = self._names(sizes.constraint)
         return Record(
             place=place,
             id=name.partition(".")[0] if self._short else name,
             submit=submit,
-            size=self._size(values, got, place),
+            size=sizes.size,
             walltime=self._length(values, "Resource_List.walltime", place) if limited else float("inf"),
             runtime=runtime,
             wait=max(start - submit, 0.0) if start else -1.0,
-            allocated=got,
+            allocated=sizes.allocated,
             status=_status(job, values),
-            labels=self._labels(values),
+            units_per_node=sizes.units_per_node,
+            whole_nodes=sizes.whole_nodes,
+            labels=labels,
         )
 
-    def _size(self, values: dict[str, str], got: int, place: str) -> int:
-        key = (got, *map(values.get, ASKING))
-        size = self._sizes.get(key)
-        if size is None:
-            size = self._sizes[key] = requested_units(values, got, self._units, place)
-        return size
+    def _asked(self, values: dict[str, str], place: str) -> "_Sizes":
+        units: Units = self._units
+        hosts = values.get("exec_host", "")
+        got = allocated_units(hosts, "nodes" if units == "gpus" else units)
+        key = (got, values.get(_PLACE), *map(values.get, ASKING))
+        sizes = self._sizes.get(key)
+        if sizes is None:
+            sizes = self._sizes[key] = _sizes(values, got, units, place)
+        return sizes
 
     def _length(self, values: dict[str, str], key: str, place: str) -> float:
         seconds = self._seconds(values[key], 1.0)

@@ -25,7 +25,8 @@ from pipistrelle.traces.logs.job_table import (
 from pipistrelle.traces.logs.kinds import IDS, is_sacct_header
 from pipistrelle.traces.logs.labels import written_labels
 from pipistrelle.traces.logs.times import Clock, length
-from pipistrelle.traces.workload import Floats, Workload, decimal_text, decimal_texts
+from pipistrelle.traces.requests import both
+from pipistrelle.traces.workload import CONSTRAINT, Floats, Workload, decimal_text, decimal_texts
 
 #: {label: the column that gives it}
 LABEL_COLUMNS: Final = {
@@ -37,10 +38,14 @@ LABEL_COLUMNS: Final = {
     "qos": "QOS",
     "dependency": "Dependency",
     "state": "State",
+    "constraint": "Constraint",
 }
 #: what was allocated comes first: what was requested may be the least that would do, such as one node for many tasks
 _SIZES: Final = {"nodes": ("AllocNodes", "NNodes", "ReqNodes"), "processors": ("AllocCPUS", "NCPUS", "ReqCPUS")}
 _GOT: Final = {"nodes": ("AllocNodes", "NNodes"), "processors": ("AllocCPUS", "NCPUS")}
+#: where GPUs are counted, what was allocated first
+_TRES: Final = ("AllocTRES", "ReqTRES")
+_GPU: Final = "gres/gpu"
 _NO_TIME: Final = frozenset(("", "Unknown", "None", "N/A", "INVALID"))
 _NO_LIMIT: Final = frozenset(("UNLIMITED", "Partition_Limit", "INVALID"))
 _SCALES: Final = {"K": 1000, "M": 1_000_000}
@@ -60,18 +65,23 @@ class SacctLog(JobLog):
     occurs again, as ``--duplicates`` prints requeued ones, is its latest record, and was submitted with the first. One
     that has not ended has no run time. Timelimit (or TimelimitRaw, in minutes) is the requested time; without it, and
     where it is that of the partition, there is no limit. Partition is the queue. Dependencies are those of the option
-    of sbatch that SubmitLine has, or of a column Dependency, which Pipistrelle writes.
+    of sbatch that SubmitLine has, or of a column Dependency, which Pipistrelle writes. Constraint is the constraint.
+
+    GPUs are those of AllocTRES, else ReqTRES, as many on each node if they are a multiple of its nodes: such jobs need
+    units that are GPUs (``unit=gpu``), and nodes of the model that ReqTRES names. Others have their nodes, handed out
+    whole (``unit=node``).
 
     Parameters
     ----------
     options
         units: AllocNodes, NNodes or ReqNodes; for ``processors`` AllocCPUS, NCPUS or ReqCPUS: the first that is above
-        0. timezone: of times such as ``2024-01-31T08:00:00``; those with an offset, and seconds since 1970
-        (SLURM_TIME_FORMAT=%s), need none.
+        0; for ``gpus`` see above. timezone: of times such as ``2024-01-31T08:00:00``; those with an offset, and seconds
+        since 1970 (SLURM_TIME_FORMAT=%s), need none.
     """
 
     format = "Slurm sacct"
     in_parts = True
+    counts_gpus = True
 
     def __init__(self, options: LogOptions | None = None) -> None:
         super().__init__(options)
@@ -114,7 +124,7 @@ class SacctLog(JobLog):
         """Take the columns' names; return their number, and which one has the job's id."""
         names = [name.strip().partition("%")[0] for name in cells]
         self._at = {name: at for at, name in reversed(list(enumerate(names))) if name}
-        for one_of in (IDS, ("Submit",), _SIZES[self.options.units]):
+        for one_of in (IDS, ("Submit",), _TRES if self.options.units == "gpus" else _SIZES[self.options.units]):
             if not self._at.keys() & set(one_of):
                 raise self._missing(one_of, names, place)
         if not self._at.keys() & {"Elapsed", "ElapsedRaw"} and not self._at.keys() >= {"Start", "End"}:
@@ -172,18 +182,40 @@ class SacctLog(JobLog):
             found = _DEPENDENCY.search(cell("SubmitLine"))
             if found:
                 labels["dependency"] = self.names(found[1])
+        if self.options.units == "gpus":
+            sizes = self._gpus(cell, labels, place, started=start is not None)
+        else:
+            got = self._count(_GOT[self.options.units], cell, place) if start is not None else -1
+            sizes = {"size": self._count(_SIZES[self.options.units], cell, place), "allocated": got}
         return Record(
             place=place,
             id=job,
             submit=submit,
-            size=self._count(_SIZES[self.options.units], cell, place),
+            **sizes,
             walltime=self._limit(cell, place),
             runtime=-1.0 if state in GOING_ON else self._runtime(cell, start, place),
             wait=max(start - submit, 0.0) if start is not None else -1.0,
-            allocated=self._count(_GOT[self.options.units], cell, place) if start is not None else -1,
             status=Status.UNKNOWN if not state or state in GOING_ON else _ENDS.get(state, Status.FAILED),
             labels=labels,
         )
+
+    def _gpus(self, cell: Callable[[str], str], labels: dict[str, str], place: str, *, started: bool) -> dict[str, int]:
+        """Return how many GPUs a job asks for, got, and has on each node; ``labels`` get the constraint for that."""
+        tres = {name: _resources(cell(name)) for name in _TRES}
+        found = [(count, name) for name in _TRES if (count := _gpu_count(tres[name], place, name))]
+        nodes = self._count(_SIZES["nodes"], cell, place)
+        told = next((one["node"] for one in tres.values() if "node" in one), "")
+        if nodes < 0 and told:
+            nodes = whole_number(told, place, "TRES node")
+        models = [name.partition(":")[2] for name in tres["ReqTRES"] if name.startswith(f"{_GPU}:")]
+        words = ["unit=gpu" if found else "unit=node", *(models if found and len(models) == 1 else [])]
+        labels[CONSTRAINT] = self.names(both(labels.get(CONSTRAINT, ""), "&".join(words)))
+        if not found:
+            return {"size": nodes, "allocated": nodes if started else -1}
+        gpus = found[0][0]
+        each = gpus // nodes if nodes > 0 and gpus % nodes == 0 else -1
+        got = gpus if started and found[0][1] == "AllocTRES" else -1
+        return {"size": gpus, "allocated": got, "units_per_node": each}
 
     def _time(self, name: str, text: str, place: str) -> float | None:
         if text in _NO_TIME:
@@ -232,6 +264,18 @@ class SacctLog(JobLog):
             if value > 0:
                 return value
         return -1
+
+
+def _resources(text: str) -> dict[str, str]:
+    """Return {name: number} of TRES such as ``cpu=8,gres/gpu:a100=4,gres/gpu=4,node=1``."""
+    pairs = (part.partition("=") for part in text.split(",") if part)
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def _gpu_count(tres: dict[str, str], place: str, column: str) -> int:
+    """Return the GPUs among some resources: their number in all, or else the sum over models."""
+    texts = [tres[_GPU]] if _GPU in tres else [value for name, value in tres.items() if name.startswith(f"{_GPU}:")]
+    return sum(whole_number(text, place, column) for text in texts)
 
 
 _BLOCK: Final = 4096

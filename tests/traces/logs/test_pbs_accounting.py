@@ -268,3 +268,33 @@ def test_no_such_zone(refused):
     assert "there is no time zone 'Europe/Nowhere'" in refused(S, timezone="Europe/Nowhere")
     assert "there is no time zone '../x'" in refused(S, timezone="../x")
     assert "sizes cannot be counted in 'cores'" in refused(S, units="cores")
+
+
+@pytest.mark.parametrize(
+    ("values", "units", "expected"),
+    [
+        ("Resource_List.select=2:ncpus=8:gpu_model=a100:infiniband=True:mem=4gb", "nodes", (2, -1, -1, "A")),
+        ("Resource_List.select=2:ncpus=8 Resource_List.place=scatter", "processors", (16, 8, -1, "")),
+        ("Resource_List.select=2:ncpus=8 Resource_List.place=free", "processors", (16, -1, -1, "")),
+        ("Resource_List.select=2:ncpus=8+1:ncpus=4 Resource_List.place=scatter", "processors", (20, -1, -1, "")),
+        ("Resource_List.select=2:ncpus=8 Resource_List.place=scatter:excl", "processors", (16, 8, 1, "")),
+        ("Resource_List.select=2:ncpus=8 Resource_List.place=scatter:excl", "nodes", (2, -1, -1, "")),
+        ("Resource_List.select=2:ncpus=8:ngpus=4 Resource_List.place=free:exclhost", "gpus", (8, 4, 1, "unit=gpu")),
+        ("Resource_List.select=2:ngpus=4+1:ngpus=2", "gpus", (10, -1, -1, "unit=gpu")),
+        ("Resource_List.select=1:ngpus=2:x=a+1:ngpus=2:x=b", "gpus", (4, 2, -1, "(x=a|x=b)&unit=gpu")),
+        ("Resource_List.select=1:ngpus=2:x=a+1:ngpus=2", "gpus", (4, 2, -1, "unit=gpu")),
+        ("Resource_List.select=3:ncpus=24", "gpus", (3, -1, -1, "unit=node")),
+        ("Resource_List.nodes=2:ppn=8:bigmem:gpus=2:shared", "gpus", (4, 2, -1, "bigmem&unit=gpu")),
+        ("Resource_List.nodes=2:ppn=8:bigmem", "nodes", (2, -1, -1, "bigmem")),
+        ("Resource_List.select=1:ncpus=1:scratch=10gb:lic=2:a=^b:c=d,e", "nodes", (1, -1, -1, "")),
+    ],
+)
+def test_what_chunks_ask_of_nodes(read, values, units, expected):
+    """Properties are the constraint; GPUs and, scattered, processors are so many on each node; excl shares none."""
+    log = read(f"03/01/2017 08:00:00;S;1.s;ctime=1488355200 {values}\n", units=units)
+
+    each = log.columns.get("units_per_node", np.array([-1])).tolist()
+    whole = log.columns.get("whole_nodes", np.array([-1])).tolist()
+    constraint = log.labels.get("constraint", [""])
+    wanted = expected[3].replace("A", "gpu_model=a100&infiniband=true")
+    assert (log.size.tolist(), each, whole, constraint) == ([expected[0]], [expected[1]], [expected[2]], [wanted])

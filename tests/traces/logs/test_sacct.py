@@ -196,3 +196,45 @@ def test_wrong_columns_of_a_log_without_header(refused, columns, message):
     said = refused(HEADLESS, columns=columns)
     assert said.startswith(message)
     assert columns is not None or "--columns JobID,Submit,..." in said
+
+
+GPUS = """\
+JobID|Submit|Start|ElapsedRaw|NNodes|ReqTRES|AllocTRES|Constraint
+1|0|10|60|2|billing=8,cpu=8,gres/gpu:a100=4,gres/gpu=4,node=2|cpu=8,gres/gpu=8,node=2|nvlink
+2|1|10|60|3|cpu=8,gres/gpu=4,node=3||
+3|2|10|60|2|cpu=64,node=2|cpu=64,node=2|a100
+4|3|Unknown|0|1|gres/gpu:a100=1,gres/gpu:k80=2||
+5|4|Unknown|0||gres/gpu=6,node=3||
+"""
+
+
+def test_gpus(read):
+    """Those of AllocTRES count, else ReqTRES; units are GPUs then, for others nodes; one model is asked for, too."""
+    log = read(GPUS, units="gpus")
+
+    assert log.size.tolist() == [8, 4, 2, 3, 6]
+    assert log.columns["units_per_node"].tolist() == [4, -1, -1, 3, 2]
+    assert log.columns["allocated"].tolist() == [8, -1, 2, -1, -1]
+    assert log.labels["constraint"] == ["nvlink&unit=gpu&a100", "unit=gpu", "a100&unit=node", "unit=gpu", "unit=gpu"]
+
+
+def test_constraints(read):
+    """The column is kept as it stands, whatever sizes count, and written again."""
+    log = read(GPUS)
+
+    assert log.size.tolist() == [2, 3, 2, 1, -1]
+    assert log.labels["constraint"] == ["nvlink", "", "a100", "", ""]
+    assert "units_per_node" not in log.columns
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("JobID|Submit|ElapsedRaw|NNodes\n1|0|5|1\n", "the column AllocTRES is missing"),
+        ("JobID|Submit|ElapsedRaw|ReqTRES\n1|0|5|gres/gpu=x\n", "field ReqTRES: is not a whole number"),
+    ],
+)
+def test_gpus_that_cannot_be_counted(read, text, says):
+    """The columns that say it are needed, and must have numbers."""
+    with pytest.raises(TraceError, match=says):
+        read(text, units="gpus")
