@@ -94,6 +94,9 @@ def print_summary(result: Result, setup: Setup, out: Path | None, console: Conso
         for kind, text in _SPENT.items():
             if kind == "useful" or spent[kind]:
                 row(f"jobs' time: {text}", 100 * spent[kind] / total if total else None, ".3f", " %")
+    if summary.fragmentation is not UNSET:
+        row("idle GPUs that fit no waiting job, mean", summary.fragmentation.mean, ",.2f")
+        row("  of all idle while jobs wait", _percent(summary.fragmentation.share), ".2f", " %")
     row("round trips", times.round_trips, ",")
     row("wall time", times.total, ".2f", " s")
     row("  of it waiting for the scheduler", 100 * times.scheduler / times.total if times.total else None, ".0f", " %")

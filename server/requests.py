@@ -61,7 +61,8 @@ def settle_requests(workload: Workload, platform: Platform) -> tuple[Workload, i
         if request.units_per_node is not None and any(pool.units_per_node > 1 for pool in book.pools(request)):
             each[row] = request.units_per_node
             whole[row] = 1 if request.whole_nodes else -1
-    kept = with_requests(workload, size=size, per_node=each, whole=whole)
+    constraint = workload.labels.get(CONSTRAINT)
+    kept = with_requests(workload, constraint=constraint, size=size, per_node=each, whole=whole)
     left_out = [_said(jobs, f"left out, {why}") for why, jobs in refused.items()]
     if len(left_out) > _MOST_SHOWN:
         left_out[_MOST_SHOWN:] = [f"jobs are left out for {len(left_out) - _MOST_SHOWN} further such reasons"]

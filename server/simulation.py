@@ -20,11 +20,13 @@ from pipistrelle.server.engine.observers import Deferred, Observer
 from pipistrelle.server.errors import Interrupted, OutputFailed, RunError, SetupError
 from pipistrelle.server.loop import LoopTimes, give_up, run
 from pipistrelle.server.outputs.folder import FolderOutputs, Outputs
+from pipistrelle.server.outputs.fragmentation_book import FragmentationBook
 from pipistrelle.server.outputs.metrics import Metrics, Summary
 from pipistrelle.server.outputs.node_book import NodeBook
 from pipistrelle.server.outputs.reliability_book import ReliabilityBook
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.transport.in_process import Transport
+from pipistrelle.traces.requests import asks
 
 
 class Simulation(Kept):
@@ -42,7 +44,7 @@ class Simulation(Kept):
         as of its `Transport`: observers are told later then, by `flush`.
     """
 
-    _kept = ("engine", "_reliability", "metrics")
+    _kept = ("engine", "_reliability", "_fragmentation", "metrics")
 
     def __init__(
         self,
@@ -63,13 +65,15 @@ class Simulation(Kept):
         nodes = None if setup.reliability is None else NodeBook(setup.platform)
         reliability = None if nodes is None else ReliabilityBook(nodes)
         shared = setup.batsim is not None and setup.batsim.compute_sharing
-        self._nodes, self._reliability = nodes, reliability
-        self.metrics = Metrics(setup.dropped, shared=shared, reliability=reliability)
+        shaped = any(map(asks, setup.workloads.values())) and FragmentationBook.suits(setup.platform)
+        fragmentation = FragmentationBook(setup.platform) if shaped and not shared else None
+        self._nodes, self._reliability, self._fragmentation = nodes, reliability, fragmentation
+        self.metrics = Metrics(setup.dropped, shared=shared, reliability=reliability, fragmentation=fragmentation)
         if outputs is None and out is not None:
             outputs = FolderOutputs(out, nodes, asked, workloads=setup.workloads, queue_lengths=setup.queue_lengths)
         self.outputs = outputs
         writing = () if self.outputs is None else self.outputs.observers()
-        books = [book for book in (nodes, reliability) if book is not None]
+        books = [book for book in (nodes, reliability, fragmentation) if book is not None]
         watching = [*books, self.metrics, *observers, *writing]
         deferred = Deferred(watching)
         #: tells the observers what has happened since, if they are not told at once

@@ -11,6 +11,7 @@ from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.fields import EndReason
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
+from pipistrelle.server.outputs.fragmentation_book import Fragmentation, FragmentationBook
 from pipistrelle.server.outputs.reliability_book import ReliabilityBook, ReliabilitySummary
 
 #: threshold of the bounded slowdown in seconds (Feitelson et al., "Theory and practice in parallel job
@@ -60,6 +61,8 @@ class Summary(Struct, frozen=True, kw_only=True):
     horizon: float | UnsetType = UNSET
     running_at_end: int | UnsetType = UNSET
     waiting_at_end: int | UnsetType = UNSET
+    #: of runs whose jobs ask for nodes of a machine with GPUs
+    fragmentation: Fragmentation | UnsetType = UNSET
 
 
 class Metrics(Kept, Observer):
@@ -73,6 +76,8 @@ class Metrics(Kept, Observer):
         whether several jobs may run on a unit; there is no utilisation then.
     reliability
         gathers the figures of failures; None where nothing fails.
+    fragmentation
+        gathers those of idle GPUs; None where they are not asked for.
     """
 
     _kept = (
@@ -93,9 +98,11 @@ class Metrics(Kept, Observer):
         *,
         shared: bool = False,
         reliability: ReliabilityBook | None = None,
+        fragmentation: FragmentationBook | None = None,
     ) -> None:
         self._dropped = dict(dropped or {})
         self._reliability = reliability
+        self._fragmentation = fragmentation
         self._shared = shared
         self._waits = array("d")
         self._runs = array("d")
@@ -197,6 +204,7 @@ class Metrics(Kept, Observer):
             horizon=horizon,
             running_at_end=UNSET if horizon is UNSET else len(cut),
             waiting_at_end=UNSET if horizon is UNSET else unfinished - len(cut),
+            fragmentation=UNSET if self._fragmentation is None else self._fragmentation.summary(),
         )
 
 

@@ -1,0 +1,188 @@
+"""GPU fragmentation: GPUs that are idle on nodes which no waiting job's shape fits."""
+
+from collections import Counter
+from typing import Final
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from pipistrelle.platforms.description import Platform
+from pipistrelle.platforms.requests.node_counts import Ints
+from pipistrelle.platforms.requests.requests import ANYTHING, NodeRequest, RequestBook
+from pipistrelle.protocol.base.state import Kept, register
+from pipistrelle.protocol.fields import EndReason
+from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.server.engine.jobs import Job
+from pipistrelle.server.engine.observers import Observer, Reasons
+
+_GPU: Final = "gpu"
+
+
+class Fragmentation(Struct, frozen=True, kw_only=True):
+    """Figures of GPUs that are idle while jobs wait, and of those among them that are on nodes which fit none of these.
+
+    GPU-seconds are ``idle`` and ``stranded``, the latter also by pool; ``share`` is the one over the other, None if no
+    GPU was idle while a job waited. ``mean`` is how many are stranded on average, over the time in which some job
+    waits, ``most`` how many at most; None and 0 if none ever waits.
+    """
+
+    gpus: int
+    waiting_time: float
+    idle: float
+    stranded: float
+    share: float | None
+    mean: float | None
+    most: int
+    pools: dict[str, float]
+
+
+class _Shape(Struct, frozen=True, order=True):
+    """What one node must have for a job: so many units, all its units if ``alone``, and of which nodes."""
+
+    each: int
+    alone: bool
+    constraint: str
+    queue: str
+
+
+register(_Shape, lambda one: [one.each, one.alone, one.constraint, one.queue], lambda state: _Shape(*state))
+
+
+class FragmentationBook(Kept, Observer):
+    """Adds up, over the time in which jobs wait, the GPUs that are idle, and those that none of these jobs can use.
+
+    A node fits a job if so many of its units are free as the job wants on a node (one, if it does not say), all of them
+    if it shares none, and the node meets its constraint and is of its class's pools. Nodes that are down count not.
+
+    Parameters
+    ----------
+    platform
+        the machine, with GPUs.
+    """
+
+    _kept = ("_free", "_down", "_shapes", "_time", "_waiting_time", "_idle", "_stranded", "_most")
+
+    def __init__(self, platform: Platform) -> None:
+        self._platform = platform
+        self._requests = RequestBook(platform.info.pools)
+        counts = self._requests.counts
+        pools = platform.pools
+        #: {class: the pools that its jobs may have}, of those that may not have all
+        self._granted = {one.name: one.pools for one in platform.classes if one.pools}
+        #: the pool of each node, and whether its units are GPUs, shape (nodes,)
+        self._pool: Ints = np.repeat(np.arange(len(pools), dtype=np.intp), [pool.nodes for pool in pools])
+        self._has_gpus: NDArray[np.bool_] = np.array([pool.unit == _GPU for pool in pools], dtype=np.bool_)[self._pool]
+        #: how many units of each node no job holds
+        self._free: Ints = counts.each.copy()
+        self._down: NDArray[np.bool_] = np.zeros(len(counts.each), dtype=np.bool_)
+        #: {what one node must have: how many jobs wait that ask so}
+        self._shapes: Counter[_Shape] = Counter()
+        self._nodes_for: dict[tuple[str, str], NDArray[np.bool_]] = {}
+        #: the present instant (s)
+        self._time = 0.0
+        self._waiting_time = self._idle = 0.0
+        self._stranded = [0.0] * len(pools)
+        self._most = 0
+
+    @staticmethod
+    def suits(platform: Platform) -> bool:
+        """Tell whether a machine has GPUs that are handed out one by one."""
+        return any(pool.unit == _GPU for pool in platform.pools)
+
+    def submitted(self, now: float, job: Job) -> None:
+        """Count a job that waits."""
+        self._go_on(now)
+        self._shapes[self._shape(job)] += 1
+
+    def started(self, now: float, job: Job) -> None:
+        """Count a job that waits no more, and its units."""
+        self._go_on(now)
+        self._leaves(job)
+        self._free -= self._requests.counts.of(job.alloc)
+
+    def ended(self, now: float, job: Job) -> None:
+        """Count the units of a job that has ended, or a rejected one."""
+        self._go_on(now)
+        if job.alloc:
+            self._free += self._requests.counts.of(job.alloc)
+        else:
+            self._leaves(job)
+
+    def went_down(self, now: float, nodes: NodeSet, units: NodeSet, planned: bool, why: Reasons) -> None:
+        """Count nodes that are down."""
+        self._go_on(now)
+        self._down[list(nodes)] = True
+
+    def came_up(self, now: float, nodes: NodeSet, units: NodeSet) -> None:
+        """Count nodes that are up again."""
+        self._go_on(now)
+        self._down[list(nodes)] = False
+
+    def ends(self, now: float, reason: EndReason, message: str) -> None:
+        """Add what is left."""
+        self._go_on(now)
+
+    def summary(self) -> Fragmentation:
+        """Return the figures so far."""
+        stranded = sum(self._stranded)
+        gpus = [pool for pool in self._platform.pools if pool.unit == _GPU]
+        by_pool = zip(self._platform.pools, self._stranded, strict=True)
+        return Fragmentation(
+            gpus=sum(pool.units for pool in gpus),
+            waiting_time=self._waiting_time,
+            idle=self._idle,
+            stranded=stranded,
+            share=stranded / self._idle if self._idle else None,
+            mean=stranded / self._waiting_time if self._waiting_time else None,
+            most=self._most,
+            pools={pool.name: seconds for pool, seconds in by_pool if pool.unit == _GPU},
+        )
+
+    def _leaves(self, job: Job) -> None:
+        shape = self._shape(job)
+        self._shapes[shape] -= 1
+        if not self._shapes[shape]:
+            del self._shapes[shape]
+
+    def _go_on(self, now: float) -> None:
+        """Add up the time to a later instant; what holds at the end of an instant holds until the next."""
+        span = now - self._time
+        if span > 0:
+            if self._shapes:
+                idle, stranded = self._look()
+                self._waiting_time += span
+                self._idle += idle * span
+                for pool, gpus in enumerate(stranded):
+                    self._stranded[pool] += gpus * span
+                self._most = max(self._most, sum(stranded))
+            self._time = now
+
+    def _look(self) -> tuple[int, list[int]]:
+        """Return how many GPUs are idle, and of each pool how many are on nodes that fit no waiting job."""
+        idle = np.where(self._has_gpus & ~self._down, self._free, 0)
+        fits: NDArray[np.bool_] = np.zeros(len(idle), dtype=np.bool_)
+        for shape in self._shapes:
+            enough = idle == self._requests.counts.each if shape.alone else idle >= shape.each
+            fits |= enough & self._nodes(shape)
+        left = np.where(fits, 0, idle)
+        stranded = np.bincount(self._pool, weights=left, minlength=len(self._stranded))
+        return int(idle.sum()), [int(gpus) for gpus in stranded.tolist()]
+
+    def _shape(self, job: Job) -> _Shape:
+        request = job.request or ANYTHING
+        each = min(request.units_per_node or 1, job.size)
+        queue = job.queue or ""
+        return _Shape(each, request.whole_nodes, request.constraint or "", queue if queue in self._granted else "")
+
+    def _nodes(self, shape: _Shape) -> NDArray[np.bool_]:
+        """Return the nodes that meet its constraint and are of its class's pools, shape (nodes,)."""
+        key = (shape.constraint, shape.queue)
+        found = self._nodes_for.get(key)
+        if found is None:
+            pools = self._requests.pools(NodeRequest(shape.constraint or None))
+            names = {pool.name for pool in pools}
+            names &= set(self._granted.get(shape.queue, names))
+            every = [pool.name in names for pool in self._platform.pools]
+            found = self._nodes_for[key] = np.array(every, dtype=np.bool_)[self._pool]
+        return found
