@@ -36,6 +36,7 @@ COMMANDS: Final = {
     "explain": CommandPlace("explain", "Explain why a job of a run waited."),
     "batsim": CommandPlace("batsim", "Simulate as Batsim 4 does, from its command line."),
     "outages": CommandPlace("outages", "Make, describe and fit streams of failures."),
+    "reliability": CommandPlace("reliability", "Size partitions of nodes by how reliable jobs need them."),
     "new": CommandPlace("new", "Write a scheduler to begin with, in a language of your choice."),
     "yield": CommandPlace("yields", "Tell the yield of a long-lasting application."),
 }

@@ -63,6 +63,11 @@ _TEXTS: Final = {
     "passes.",
     "strict_ordering": "Backfilling rule depth: without it, all that fits starts in the order of the queue, no "
     "reservations.",
+    "reliability": "NAME|FILE|auto\tKeep jobs in partitions of nodes by reliability, for classes of jobs: "
+    "'intrepid-classes', a TOML file, or auto: those of the jobs seen.",
+    "blocking": "CHANCE\tWith --reliability: size partitions for this chance of blocking; default: 0.",
+    "admission": "With --reliability: jobs wait for their partition (type IV), or are refused if they cannot start at "
+    "once (type I); default: queue.",
     "config": "FILE\tScheduler or order maui: a maui.cfg ('pipistrelle help maui'); default: Maui's defaults.",
     "strict_config": "Refuse a --config with anything that is unknown, or would change decisions if it were supported; "
     "leniently that is a warning.",
@@ -83,7 +88,7 @@ part_options: Final = in_section(
                 "poll": _readable(step_of),
             },
             OPPOSITES,
-            completions={axis: completed(axis) for axis in PARTS},
+            completions={axis: completed(axis) for axis in PARTS} | {"reliability": completed("classes", or_file=True)},
         )
     ),
 )

@@ -3,6 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from pipistrelle.platforms.description import Platform
 from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.protocol.events import PoolInfo
@@ -50,6 +53,13 @@ class NodeUnits:
             found.append((nodes.first, len(nodes), units.first, pool.units_per_node))
         same = all(each == 1 and node == unit for node, _, unit, each in found)
         return cls(tuple(found), same)
+
+    def units_per_node(self, nodes: int) -> NDArray[np.int64]:
+        """Return how many units each of the machine's nodes has, shape (nodes,)."""
+        found = np.ones(nodes, dtype=np.int64)
+        for first, count, _, each in self.pools:
+            found[first : first + count] = each
+        return found
 
     def units_of(self, nodes: NodeSet) -> NodeSet:
         """Return the units of some nodes."""

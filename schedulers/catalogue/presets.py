@@ -13,6 +13,7 @@ from pipistrelle.protocol.base.shapes import misfit
 from pipistrelle.protocol.base.toml import read_toml
 from pipistrelle.schedulers.catalogue.names import SUFFIX, library_names
 from pipistrelle.schedulers.catalogue.parts import make_backfill, make_order, make_placement
+from pipistrelle.schedulers.partitions.placement import PartitionOptions
 from pipistrelle.schedulers.policy.errors import PolicyError
 
 _MANUAL: Final = "'pipistrelle help scheduling' lists every key."
@@ -21,7 +22,8 @@ _MANUAL: Final = "'pipistrelle help scheduling' lists every key."
 class Preset(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """What a policy is made of: the keys of its file, none of which must be there.
 
-    The three tables are for the options of an order, a backfilling rule and a placement that have some.
+    The three tables are for the options of an order, a backfilling rule and a placement that have some; a table
+    ``reliability`` has jobs keep to partitions by reliability.
     """
 
     description: str = ""
@@ -31,6 +33,7 @@ class Preset(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     order_options: dict[str, Any] = field(default_factory=dict)
     backfill_options: dict[str, Any] = field(default_factory=dict)
     placement_options: dict[str, Any] = field(default_factory=dict)
+    reliability: PartitionOptions | None = None
 
     @property
     def parts(self) -> dict[str, str]:
@@ -80,7 +83,7 @@ def parse_preset(text: str, where: str) -> Preset:
     ----------
     text
         the whole file: ``description``, ``order``, ``backfill`` and ``placement``, each a text, and the tables
-        ``order-options``, ``backfill-options`` and ``placement-options``, all optional.
+        ``order-options``, ``backfill-options``, ``placement-options`` and ``reliability``, all optional.
     where
         what the text is called in messages, usually the file's name.
 

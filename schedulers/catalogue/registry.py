@@ -4,7 +4,9 @@ import importlib
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
 
 from pipistrelle.protocol.base.errors import did_you_mean, printable
 from pipistrelle.protocol.base.log import logger
@@ -17,6 +19,10 @@ from pipistrelle.schedulers.policy.interfaces import Placement, Policy
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
+
+    from pipistrelle.schedulers.partitions.placement import PartitionOptions
+
+_WITH: Final = "They come with --reliability NAME|FILE|auto, or the table 'reliability' of a preset."
 
 
 def describe(name: str) -> str:
@@ -41,6 +47,8 @@ def make_policy(
     order_options: Mapping[str, Any] | None = None,
     backfill_options: Mapping[str, Any] | None = None,
     placement_options: Mapping[str, Any] | None = None,
+    reliability: "PartitionOptions | None" = None,
+    **partitions: Any,
 ) -> Policy:
     """Return the policy of this name, with other parts or options if they are given.
 
@@ -50,6 +58,9 @@ def make_policy(
     given are added to the preset's own, and those of a part that is replaced do not count; ``maui`` takes a placement
     and its options.
     ``placement`` may have its options beside its name, as ``contiguous,fit=best``.
+
+    ``reliability`` has jobs keep to partitions by reliability, in place of what the preset says of that; ``blocking``
+    and ``admission`` change single options of either.
 
     Raises
     ------
@@ -65,13 +76,29 @@ def make_policy(
     if preset is not None:
         own_name = printable(Path(name).stem) if name.endswith(SUFFIX) else name
         full_name = "+".join([own_name, *(f"{axis}={part}" for axis, part in parts.items())])
-        return compose(
+        composed = compose(
             name=full_name,
             order_options=_options(preset.order_options if order is None else {}, order_options),
             backfill_options=_options(preset.backfill_options if backfill is None else {}, backfill_options),
             placement_options=_options(preset.placement_options if placement is None else {}, placement_options),
             where=None if parts or order_options or backfill_options or placement_options else name,
             **(preset.parts | parts),
+        )
+        options = reliability or preset.reliability
+        if options is None:
+            if partitions:
+                raise PolicyError(
+                    "there are no partitions by reliability", where=f"--{' --'.join(partitions)}", hint=_WITH
+                )
+            return composed
+        from pipistrelle.schedulers.partitions.policy import PartitionedPolicy  # most runs start without it
+
+        return PartitionedPolicy(composed, replace(options, **partitions))
+    if reliability is not None or partitions:
+        raise PolicyError(
+            f"'{printable(name)}' keeps to no partitions by reliability",
+            expected=f"a TOML file or one of {', '.join(library_names())}",
+            found=", ".join(f"--{one}" for one in [*(["reliability"] if reliability else []), *partitions]),
         )
     if order_options or backfill_options or (placement_options and name not in OWN):
         named = ", ".join([*(order_options or {}), *(backfill_options or {}), *(placement_options or {})])

@@ -42,7 +42,7 @@ def picked(placement: Placement, job: SchedulerJob, open_units: NodeSet, machine
     pick units on a machine of such, and then the node of the rest; of each the job gets the lowest units.
     """
     request = job.request
-    if request is None or request.units_per_node is None:
+    if request is None or request.units_per_node is None or getattr(placement, "by_request", False):
         return placement.pick(job, open_units, machine)
     choose: ChooseNodes
     if isinstance(placement, NodePlacement):

@@ -7,6 +7,7 @@ from typing import Any, cast
 from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.schedulers.catalogue.parts import make_backfill, make_order, make_placement
 from pipistrelle.schedulers.placement.pickers import learn, picked
+from pipistrelle.schedulers.policy.errors import PolicyError
 from pipistrelle.schedulers.policy.interfaces import Backfill, Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.order import ChoosyOrder, Order, UsageOrder, is_dynamic
@@ -15,9 +16,19 @@ from pipistrelle.schedulers.policy.view import View
 
 
 class ComposedPolicy:
-    """An order, a backfilling rule and a placement put together."""
+    """An order, a backfilling rule and a placement put together.
 
-    def __init__(self, name: str, order: Order, backfill: Backfill, placement: Placement) -> None:
+    ``anew`` makes another such backfilling rule, for those whose placement changes (`begin_anew`).
+    """
+
+    def __init__(
+        self,
+        name: str,
+        order: Order,
+        backfill: Backfill,
+        placement: Placement,
+        anew: Callable[[], Backfill] | None = None,
+    ) -> None:
         self.name = name
         self.order = order
         #: what order and placement want of the protocol, such as whose a job is
@@ -25,7 +36,9 @@ class ComposedPolicy:
             dict.fromkeys(name for part in (order, placement) for name in getattr(part, "features", ()))
         )
         self._backfill = backfill
-        self._placement = placement
+        #: picks the units of a job
+        self.placement = placement
+        self._anew = anew
         self._choosy = order if isinstance(order, ChoosyOrder) else None
         self._usage = order if isinstance(order, UsageOrder) else None
         self._moves = is_dynamic(order)
@@ -37,16 +50,30 @@ class ComposedPolicy:
         """Refuse whom the order does not take, rank the others; let the backfilling rule start what may start."""
         if self._choosy is not None:
             self._refuse(view, self._choosy.refusal)
-        counts = self._placement.fits_by_count
+        counts = self.placement.fits_by_count
         if not counts or any(job.by_nodes for job in view.arrivals):
             self._refuse(view, lambda job: self._never_placed(view, job) if job.by_nodes or not counts else None)
         if self._usage is not None:
             self._tell_ends(view, self._usage)
         if self._moves:
             view.waiting.rerank(view.now)
-        self._backfill.schedule(view, self._placement)
+        self._backfill.schedule(view, self.placement)
         if self._usage is not None:
             self._tell_starts(view, self._usage)
+
+    def begin_anew(self) -> None:
+        """Forget all reservations: the placement may pick others, or refuse, from now on.
+
+        Raises
+        ------
+        PolicyError
+            if nobody said how another backfilling rule is made.
+        """
+        if self._anew is None:
+            raise PolicyError(
+                "the backfilling rule cannot be made anew", where=self.name, expected="a rule by its name"
+            )
+        self._backfill = self._anew()
 
     def state(self) -> dict[str, Any]:
         """Return the states of order and backfilling rule, and the jobs of which the order knows that they run."""
@@ -61,7 +88,7 @@ class ComposedPolicy:
         """Go on from a state, in a view that is as it was then."""
         order, backfill = cast(Any, self.order), cast(Any, self._backfill)
         order.restore(state["order"])
-        backfill.restore(state["backfill"], view, self._placement)
+        backfill.restore(state["backfill"], view, self.placement)
         runs = {job.id: job for job in view.running}
         jobs = [runs[job] if isinstance(job, str) else SchedulerJob.restored(job) for job in state["running"]]
         self._view, self._running = view, {job.id: job for job in jobs}
@@ -84,13 +111,13 @@ class ComposedPolicy:
 
     def _never_placed(self, view: View, job: SchedulerJob) -> str | None:
         """Return why a job would wait for ever, as the placement refuses it on an empty machine; None if not."""
-        if picked(self._placement, job, view.machine.all_units - view.closed_pools(job), view.machine) is not None:
+        if picked(self.placement, job, view.machine.all_units - view.closed_pools(job), view.machine) is not None:
             return None
         return f"the placement finds no {job.size} units for it even if all are free"
 
     def learn(self, machine: Machine) -> None:
         """Take note of the machine before a run begins; PipistrelleError if it has not what the placement asks for."""
-        learn(self._placement, machine)
+        learn(self.placement, machine)
 
     def _tell_ends(self, view: View, usage: UsageOrder) -> None:
         if view is not self._view:
@@ -134,4 +161,5 @@ def compose(
         make_order(order, order_options, where),
         make_backfill(backfill, backfill_options, where),
         make_placement(placement, placement_options, where),
+        lambda: make_backfill(backfill, backfill_options, where),
     )

@@ -6,6 +6,7 @@ from typing import Any, Final, cast
 
 from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.protocol.base.state import Kept
+from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.policy.interfaces import Policy
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.order import Order
@@ -42,7 +43,7 @@ class Polling(Kept):
         when the step is not a finite number above 0.
     """
 
-    _kept = ("_calls", "_released", "_due")
+    _kept = ("_calls", "_released", "_failed", "_due")
 
     def __init__(self, policy: Policy, step: float) -> None:
         if not 0.0 < step < inf:
@@ -54,6 +55,7 @@ class Polling(Kept):
         self._arrivals: list[SchedulerJob] = []
         self._calls: list[str] = []
         self._released = False
+        self._failed: list[NodeSet] = []
         #: when the call is due that was asked for, -inf if none was
         self._due = -inf
 
@@ -79,8 +81,10 @@ class Polling(Kept):
         self._arrivals += view.arrivals
         self._calls += [call for call in view.calls if call != CALL]
         self._released |= view.released
+        self._failed += view.failed
         if self._is_time(view.now):
             view.arrivals, view.calls, view.released = self._arrivals, self._calls, self._released
+            view.failed = self._failed
             self._forget()
             self._policy.decide(view)
         elif view.waiting or self._calls:
@@ -102,7 +106,7 @@ class Polling(Kept):
         cast(Any, self._policy).restore(state["policy"], view)
 
     def _forget(self) -> None:
-        self._arrivals, self._calls, self._released = [], [], False
+        self._arrivals, self._calls, self._released, self._failed = [], [], False, []
 
     def _is_time(self, now: float) -> bool:
         steps = now / self._step

@@ -162,7 +162,7 @@ class Runtime(Kept):
         if view.limits is not None:
             view.let_in()
         self._policy.decide(view)
-        view.arrivals, view.released, view.calls = [], False, []
+        view.arrivals, view.released, view.calls, view.failed = [], False, [], []
 
     @staticmethod
     def _catch_up(view: View, timestamp: float) -> None:
@@ -218,7 +218,9 @@ class Runtime(Kept):
 
     @staticmethod
     def _nodes_failed(view: View, event: NodesFailed) -> None:
-        view.withdraw(NodeSet.parse(event.data.units))
+        units = NodeSet.parse(event.data.units)
+        view.withdraw(units)
+        view.failed.append(units)
 
     @staticmethod
     def _nodes_repaired(view: View, event: NodesRepaired) -> None:

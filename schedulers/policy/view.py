@@ -91,6 +91,8 @@ class View(Kept):
         #: whether units were freed, left or came back into service, or maintenance was announced, since the policy was
         #: last asked
         self.released = True
+        #: units that failed since the policy was last asked, failure by failure
+        self.failed: list[NodeSet] = []
         #: ids of the calls that are due now
         self.calls: list[str] = []
         #: event types that shall wake the scheduler next; None means all. Reset before the policy is asked.

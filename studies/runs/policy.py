@@ -14,9 +14,12 @@ from pipistrelle.protocol.base.lengths import seconds_of
 from pipistrelle.protocol.base.log import logger
 
 if TYPE_CHECKING:
+    from pipistrelle.schedulers.partitions.sizes import RankedClass
     from pipistrelle.schedulers.policy.interfaces import Policy
 
 MAUI: Final = "maui"
+#: classes of the jobs that the scheduler has seen
+AUTO: Final[Literal["auto"]] = "auto"
 #: stands for the address in a program's words
 PLACEHOLDER: Final = "{endpoint}"
 #: as of the lengths of time in files of failures; far below what a double can tell apart from the next second
@@ -63,6 +66,9 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         of the rule ``depth``.
     node_order, age_aware, dual_ended, base_order, reliability_target
         of every placement (docs/placing.md); ``dual_ended`` and ``base_order`` are conditions on jobs.
+    reliability, blocking, admission
+        partitions by reliability: of which classes (bundled, a file, or ``auto``), for which chance of blocking, and
+        what becomes of a job that cannot start at once.
     config
         a maui.cfg; with ``strict_config`` it is refused if anything in it is unknown or would, if it were supported,
         change decisions; else that is a warning, too.
@@ -88,6 +94,9 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     dual_ended: tuple[str, ...] = ()
     base_order: tuple[str, ...] = ()
     reliability_target: Annotated[float, Meta(gt=0, lt=1)] | None = None
+    reliability: str | None = None
+    blocking: Annotated[float, Meta(ge=0, le=1)] | None = None
+    admission: Literal["queue", "block"] | None = None
     config: str | None = None
     strict_config: bool = True
     poll: str | None = None
@@ -121,6 +130,22 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         """Whether not every machine will do for the placement."""
         return self.node_order not in (None, "id") or bool(self.age_aware) or self.reliability_target is not None
 
+    @property
+    def size_classes(self) -> "tuple[RankedClass, ...] | None":
+        """The classes that partitions are for; None if there are none, or they are those of the jobs seen.
+
+        Raises
+        ------
+        PipistrelleError
+            when there are none of this name, or their file is wrong.
+        """
+        if self.reliability in (None, AUTO):
+            return None
+        from pipistrelle.studies.reliability.resources import described  # most runs have none
+        from pipistrelle.studies.workloads.classes import load_classes
+
+        return tuple(one.sizes for one in described(load_classes(str(self.reliability))).classes)
+
     def make_policy(self, *, warn: bool = True, polls: bool = True) -> "Policy":
         """Return the policy of a scheduler that is no program.
 
@@ -151,7 +176,9 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
             self._read_config(name, warn=warn)
             if name != MAUI:
                 tables["order"] |= {"config": self.config, "strict-config": self.strict_config}
-        if name == MAUI and self.config is not None and not parts.keys() - {"placement"} and not tables["order"]:
+        divided = self._partitions()
+        own = not parts.keys() - {"placement"} and not tables["order"] and not divided
+        if name == MAUI and self.config is not None and own:
             from pipistrelle.schedulers.maui.config.read import read_maui_config  # most runs start without it
             from pipistrelle.schedulers.maui.policy import MauiPolicy
 
@@ -166,12 +193,24 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
                 order_options=tables["order"],
                 backfill_options=tables["backfill"],
                 placement_options=tables["placement"],
+                **divided,
             )
         if step is None or not polls:
             return policy
         from pipistrelle.schedulers.policy.polling import Polling
 
         return Polling(policy, step)
+
+    def _partitions(self) -> dict[str, Any]:
+        """Return what is said of partitions by reliability, as `make_policy` has it."""
+        found: dict[str, Any] = {
+            key: value for key in ("blocking", "admission") if (value := getattr(self, key)) is not None
+        }
+        if self.reliability is None:
+            return found
+        from pipistrelle.schedulers.partitions.placement import PartitionOptions  # most runs have none
+
+        return {"reliability": PartitionOptions(classes=self.size_classes or AUTO), **found}
 
     def _read_config(self, name: str, *, warn: bool) -> None:
         """Read the maui.cfg once, for its warnings; raise PolicyError if nobody else would."""

@@ -6,7 +6,7 @@ from msgspec import Meta, Struct, field
 from msgspec.structs import asdict, replace
 
 from pipistrelle.schedulers.catalogue.names import SUFFIX
-from pipistrelle.studies.runs.policy import PolicySpec
+from pipistrelle.studies.runs.policy import AUTO, PolicySpec
 from pipistrelle.studies.workloads.steps import AnyStep, Merge
 from pipistrelle.traces.logs.kinds import Units
 from pipistrelle.traces.resilience import Requeue, RestartWalltime, Walltime
@@ -123,7 +123,8 @@ class RunSpec(PolicySpec, frozen=True, kw_only=True, forbid_unknown_fields=True,
     def inputs(self) -> list[str]:
         """What may be names of files that are read; bundled names are among them."""
         names = [*self.workload, *self.maintenance, *(text.partition(",")[0] for text in self.failures)]
-        names += [name for name in (self.platform, self.outages, self.config) if name is not None]
+        classes = None if self.reliability == AUTO else self.reliability
+        names += [name for name in (self.platform, self.outages, self.config, classes) if name is not None]
         names += [] if self.node_table is None else [self.node_table.rpartition(",at=")[0] or self.node_table]
         for step in self.transform:
             names += step.others if isinstance(step, Merge) else ()

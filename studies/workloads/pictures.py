@@ -1,6 +1,7 @@
 """Pictures of a workload: arrivals as text, and jobs by size and run time and arrivals as SVG."""
 
 import logging
+from collections.abc import Callable
 from io import StringIO
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,6 +12,7 @@ from pipistrelle.studies.workloads.summary import shares
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _SHADES: Final = " .:-=+*#%@"
 
@@ -42,6 +44,34 @@ def svg(figures: dict[str, Any]) -> str:
     PipistrelleError
         if matplotlib is not installed.
     """
+    tables: list[tuple[Any, list[str], list[str], str]] = []
+    if (grid := figures["by_size_and_runtime"]) is not None:
+        runtimes = [bound if bound == "more" else f"< {bound}" for bound in grid["runtimes_below"]]
+        tables.append((grid["counts"], grid["sizes"], runtimes, "jobs by units and run time"))
+    if (arrivals := figures["arrivals"]) is not None:  # the first day of the week at the top
+        hours = [str(hour) for hour in range(24)]
+        title = f"submissions by weekday and hour ({figures['zone']})"
+        tables.append((arrivals["counts"][::-1], arrivals["weekdays"][::-1], hours, title))
+
+    def draw(figure: "Figure") -> None:
+        name = printable(str(figures["name"]))
+        figure.suptitle(f"{name}: {figures['runnable']:,} jobs", parse_math=False)
+        for number, table in enumerate(tables, 1):
+            _heat(figure.add_subplot(len(tables), 1, number), *table)
+
+    return drawn(draw, 9, 0.8 + 3.6 * len(tables))
+
+
+def drawn(draw: Callable[["Figure"], None], width: float, height: float) -> str:
+    """Return what `draw` puts into a figure of this size (inches) as the text of an SVG file.
+
+    Equal figures give equal bytes, with one version of matplotlib.
+
+    Raises
+    ------
+    PipistrelleError
+        if matplotlib is not installed.
+    """
     try:
         import matplotlib as mpl
         from matplotlib.figure import Figure
@@ -51,23 +81,12 @@ def svg(figures: dict[str, Any]) -> str:
             hint="Install it with: pip install 'pipistrelle[report]'",
         ) from None
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it tells of its cache of fonts
-    tables: list[tuple[Any, list[str], list[str], str]] = []
-    if (grid := figures["by_size_and_runtime"]) is not None:
-        runtimes = [bound if bound == "more" else f"< {bound}" for bound in grid["runtimes_below"]]
-        tables.append((grid["counts"], grid["sizes"], runtimes, "jobs by units and run time"))
-    if (arrivals := figures["arrivals"]) is not None:  # the first day of the week at the top
-        hours = [str(hour) for hour in range(24)]
-        title = f"submissions by weekday and hour ({figures['zone']})"
-        tables.append((arrivals["counts"][::-1], arrivals["weekdays"][::-1], hours, title))
     text = StringIO()
     with mpl.rc_context():
         mpl.rcdefaults()  # not as the user has set it
         mpl.rcParams |= {"svg.hashsalt": "pipistrelle", "svg.fonttype": "none", "font.size": 8}
-        figure = Figure(figsize=(9, 0.8 + 3.6 * len(tables)), layout="constrained")
-        name = printable(str(figures["name"]))
-        figure.suptitle(f"{name}: {figures['runnable']:,} jobs", parse_math=False)
-        for number, table in enumerate(tables, 1):
-            _heat(figure.add_subplot(len(tables), 1, number), *table)
+        figure = Figure(figsize=(width, height), layout="constrained")
+        draw(figure)
         figure.savefig(text, format="svg", metadata={"Date": None})
     return text.getvalue()
 

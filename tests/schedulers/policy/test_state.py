@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from math import inf
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -26,6 +26,10 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.backfill.easy import Easy
 from pipistrelle.schedulers.catalogue.names import PARTS
 from pipistrelle.schedulers.orders.fixed import Fcfs
+from pipistrelle.schedulers.partitions import policy as partitions
+from pipistrelle.schedulers.partitions.placement import PartitionOptions
+from pipistrelle.schedulers.partitions.policy import PartitionedPolicy
+from pipistrelle.schedulers.partitions.sizes import RankedClass
 from pipistrelle.schedulers.placement.lowest import LowestIds
 from pipistrelle.schedulers.policy.batsim_runtime import BatsimRuntime
 from pipistrelle.schedulers.policy.compose import ComposedPolicy, compose
@@ -79,6 +83,8 @@ failures = st.dictionaries(st.integers(0, NODES - 1), st.integers(0, 25).map(flo
 PLAIN = Platform(name="m", pools=(Pool(name="all", nodes=NODES, names="n[1-6]", mttf="1h"),))
 #: queues with limits and pools of their own
 CLASSES = (JobClass(name="x", max_nodes=4, max_nodes_per_user=3), JobClass(name="y", pools=("b",), priority=2.0))
+GOOD_AND_BAD = Platform(name="m", pools=(Pool(name="a", nodes=4, mttf="2h"), Pool(name="b", nodes=2, mttf="1h")))
+SIZE_CLASSES = tuple(RankedClass(size=size, rate=1, service=1, service_95=2) for size in (3, 1))
 WITH_CLASSES = Platform(name="m", pools=(Pool(name="a", nodes=3), Pool(name="b", nodes=3)), classes=CLASSES)
 
 
@@ -193,6 +199,23 @@ def test_a_policy_that_polls_goes_on_as_it_would_have(order: str) -> None:
     same_decisions(
         lambda: Polling(compose(order=order, backfill="easy", order_options=ORDER_OPTIONS.get(order)), 2.5), PLAIN, 100
     )
+
+
+@pytest.mark.parametrize("classes", [SIZE_CLASSES, "auto"], ids=["given", "auto"])
+@pytest.mark.parametrize("backfill", ["none", "easy", "conservative", "fill"])
+def test_partitions_go_on_as_they_would_have(
+    monkeypatch: pytest.MonkeyPatch, backfill: str, classes: tuple[RankedClass, ...] | Literal["auto"]
+) -> None:
+    """Failures and jobs seen, and the classes made of them, are part of the state; also when decisions are polled."""
+    monkeypatch.setattr(partitions, "FIRST_CLASSES", 2)
+    for admission, step in (("queue", None), ("block", 2.5)):
+        options = PartitionOptions(classes=classes, blocking=0.1, admission=admission)
+
+        def make(options: PartitionOptions = options, step: float | None = step) -> Policy:
+            policy = PartitionedPolicy(compose(order="sjf", backfill=backfill), options)
+            return policy if step is None else Polling(policy, step)
+
+        same_decisions(make, GOOD_AND_BAD, 12)
 
 
 def test_what_a_batsim_has_told_is_part_of_the_state() -> None:

@@ -1,0 +1,94 @@
+"""Which nodes are in which partition: by their mean times to failure, which outages change as they come."""
+
+from collections.abc import Sequence
+from math import nan
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipistrelle.platforms.topology.machine import Machine
+from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.schedulers.partitions.sizes import Sized
+
+Floats = NDArray[np.float64]
+
+
+class Partition(NamedTuple):
+    """Nodes for the jobs of a class.
+
+    Parameters
+    ----------
+    owner
+        the class's place among the classes.
+    nodes
+        numbers of the nodes, the most reliable first, shape (nodes,).
+    units
+        their units.
+    mttf
+        mean of the nodes' mean times to failure, s; NaN if nobody knows one.
+    """
+
+    owner: int
+    nodes: NDArray[np.intp]
+    units: NodeSet
+    mttf: float
+
+
+def by_mttf(mttf: Floats) -> NDArray[np.intp]:
+    """Return the nodes by falling mean time to failure; of equals, and those of which it is not known, by number."""
+    return np.argsort(-np.nan_to_num(mttf, nan=-np.inf), kind="stable").astype(np.intp)
+
+
+def observed(mttf: Floats, failures: NDArray[np.int64], seconds: float) -> Floats:
+    """Return the nodes' mean times to failure (s) after so many failures of each in a time.
+
+    (M + t) / (1 + k): what was known before counts as one failure in M. Where nothing was known M is the mean time of
+    the whole machine, nodes x t / failures; with no failure either it stays unknown.
+
+    Parameters
+    ----------
+    mttf
+        M of each node before, s, NaN if nobody knows, shape (nodes,).
+    failures
+        k, how often each has failed since, shape (nodes,).
+    seconds
+        t.
+    """
+    total = int(failures.sum())
+    common = mttf.size * seconds / total if total else nan
+    before = np.where(np.isnan(mttf), common, mttf)
+    found: Floats = (before + seconds) / (1.0 + failures)
+    return found
+
+
+def partition(sized: Sequence[Sized], mttf: Floats, machine: Machine) -> tuple[list[Partition], NodeSet]:
+    """Return the partitions with their nodes, the most reliable first, and the units of the extra nodes.
+
+    A node is in one partition with all its units: a partition may have some more units than it was to have, but the
+    last ones fewer then.
+    """
+    order = by_mttf(mttf)
+    per_node = machine.numbering.units_per_node(len(order))[order]
+    ends = np.cumsum(per_node)
+    found, first, used = [], 0, 0
+    for one in sized:
+        used += one.units
+        last = min(int(np.searchsorted(ends, used, side="left")) + 1, len(order))
+        nodes = order[first:last]
+        if not nodes.size:
+            break
+        units = machine.numbering.units_of(NodeSet.of(np.sort(nodes).tolist()))
+        known = mttf[nodes]
+        found.append(Partition(one.owner, nodes, units, float(known.mean())))
+        first, used = last, int(ends[last - 1])
+    return found, machine.numbering.units_of(NodeSet.of(np.sort(order[first:]).tolist()))
+
+
+def first_partition(parts: Sequence[Partition], at: int, size: int) -> int | None:
+    """Return the place of the partition to which a class's jobs go first, None if that is the whole machine.
+
+    That is its own, or the lowest; from there upwards the first that can hold such a job at all.
+    """
+    own = next((place for place, part in enumerate(parts) if part.owner == at), len(parts) - 1)
+    return next((place for place in range(own, -1, -1) if len(parts[place].units) >= size), None)

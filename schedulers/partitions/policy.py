@@ -1,0 +1,176 @@
+"""A policy whose jobs keep to partitions by reliability, which follow the outages, and the jobs, that it sees."""
+
+from bisect import insort
+from typing import Any, Final
+
+import numpy as np
+from msgspec import structs
+from numpy.typing import NDArray
+
+from pipistrelle.protocol.base.state import Kept
+from pipistrelle.schedulers.partitions.nodes import observed, partition
+from pipistrelle.schedulers.partitions.placement import ByPartition, PartitionOptions
+from pipistrelle.schedulers.partitions.sizes import HOUR, RankedClass, partition_sizes
+from pipistrelle.schedulers.policy.compose import ComposedPolicy
+from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.policy.order import Order
+from pipistrelle.schedulers.policy.view import View
+
+#: so many jobs have ended before classes are made of them; they are made anew whenever twice as many have
+FIRST_CLASSES: Final = 32
+_MOST: Final = 0.95
+
+
+class JobsSeen(Kept):
+    """The jobs that a scheduler has seen, by powers of two of their size: how many came, how long they took."""
+
+    _kept = ("_begin", "_came", "_took", "_asked", "_running", "_due")
+
+    def __init__(self) -> None:
+        #: when the first job came, s
+        self._begin = 0.0
+        #: {exponent of the size: jobs that came}
+        self._came: dict[int, int] = {}
+        #: {exponent: how long those took that have ended, s, ascending}
+        self._took: dict[int, list[float]] = {}
+        #: {exponent: unit-seconds of those that have ended}
+        self._asked: dict[int, float] = {}
+        #: {id: (size, start)} of those that run
+        self._running: dict[str, tuple[int, float]] = {}
+        self._due = FIRST_CLASSES
+
+    def look(self, view: View) -> bool:
+        """Take note of who has come and ended since; return whether classes are to be made anew."""
+        for job in view.arrivals:
+            if not self._came:
+                self._begin = job.submit
+            power = _power(job.size)
+            self._came[power] = self._came.get(power, 0) + 1
+        if view.released:
+            for job_id, (size, start) in list(self._running.items()):
+                if job_id not in view.running:
+                    self._ended(size, view.now - start)
+                    del self._running[job_id]
+        if (ended := sum(map(len, self._took.values()))) < self._due:
+            return False
+        while self._due <= ended:
+            self._due *= 2
+        return True
+
+    def started(self, view: View) -> None:
+        """Take note of who runs by now."""
+        for job in view.running:
+            self._running.setdefault(job.id, (job.size, job.start))
+
+    def _ended(self, size: int, took: float) -> None:
+        power = _power(size)
+        insort(self._took.setdefault(power, []), took)
+        self._asked[power] = self._asked.get(power, 0.0) + size * took
+
+    def classes(self, now: float, units: int) -> tuple[RankedClass, ...]:
+        """Return the classes of those that have ended, none if time has not gone on."""
+        hours = (now - self._begin) / HOUR
+        found = []
+        for power, took in sorted(self._took.items()):
+            total, size = sum(took), min(1 << power, units)
+            if hours > 0 and total > 0:
+                most = took[min(int(_MOST * len(took)), len(took) - 1)]
+                fill = min(self._asked[power] / (size * total), 1.0)
+                rate, mean = self._came[power] / hours, total / len(took) / HOUR
+                found.append(RankedClass(size=size, rate=rate, service=mean, service_95=most / HOUR, fill=fill))
+        return tuple(found)
+
+
+def _power(size: int) -> int:
+    return (size - 1).bit_length()
+
+
+class PartitionedPolicy(Kept):
+    """Lets a policy decide whose placement keeps jobs in partitions, and divides the machine as outages come.
+
+    Parameters
+    ----------
+    policy
+        decides; its placement picks among the units of a partition from now on.
+    options
+        of the partitions.
+    """
+
+    _kept = ("_failures", "_seen", "_at")
+
+    def __init__(self, policy: ComposedPolicy, options: PartitionOptions) -> None:
+        self._policy = policy
+        self._placement = policy.placement = ByPartition(policy.placement)
+        self._options = options
+        self.features: tuple[str, ...] = tuple(sorted({*policy.features, "labels"}))
+        self._view: View | None = None
+        #: how often each node has failed, shape (nodes,)
+        self._failures: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        #: of jobs
+        self.classes: tuple[RankedClass, ...] = () if options.classes == "auto" else options.classes
+        self._seen = JobsSeen()
+        #: when (s) the machine was divided last
+        self._at = 0.0
+
+    @property
+    def name(self) -> str:
+        """What the policy is called, and that it keeps to partitions."""
+        return f"{self._policy.name}+reliability"
+
+    @property
+    def order(self) -> Order:
+        """The policy's."""
+        return self._policy.order
+
+    def reservation(self, job: SchedulerJob) -> float | None:
+        """Return what the policy does."""
+        return self._policy.reservation(job)
+
+    def decide(self, view: View) -> None:
+        """Divide the machine anew if outages or jobs say so; let the policy decide; refuse who did not start."""
+        fresh = view is not self._view
+        if fresh:
+            self._begin(view)
+        learn = self._options.classes == "auto" and self._seen.look(view)
+        if learn:
+            self.classes = self._seen.classes(view.now, view.units)
+        for units in view.failed:
+            for low, high in view.machine.numbering.nodes_of(units).intervals:
+                self._failures[low : high + 1] += 1
+        if fresh or learn or view.failed:
+            self._at = view.now
+            self._divide(view)
+            if not fresh:
+                self._policy.begin_anew()
+                view.released = True
+        self._policy.decide(view)
+        if self._options.admission == "block":
+            for job in [job for job in view.arrivals if job.waits]:
+                view.reject(job, f"its partition has no room for {job.size} units (type I)")
+        if self._options.classes == "auto":
+            self._seen.started(view)
+
+    def _begin(self, view: View) -> None:
+        self._view = view
+        self._failures = np.zeros(len(view.machine.nodes), dtype=np.int64)
+        self._seen = JobsSeen()
+
+    def _divide(self, view: View) -> None:
+        mttf = observed(view.machine.nodes.mttf, self._failures, self._at)
+        sized, _ = partition_sizes(self.classes, view.units, self._options.blocking)
+        self._placement.divide(self.classes, partition(sized, mttf, view.machine)[0])
+
+    def state(self) -> dict[str, Any]:
+        """Return what was seen of outages and jobs, and the policy's state."""
+        classes = [structs.asdict(one) for one in self.classes]
+        begun = self._view is not None
+        return {**super().state(), "begun": begun, "classes": classes, "policy": self._policy.state()}
+
+    def restore(self, state: dict[str, Any], view: View) -> None:
+        """Go on from a state, in a view that is as it was then."""
+        if state["begun"]:
+            self._begin(view)
+            super().restore(state)
+            self.classes = tuple(RankedClass(**one) for one in state["classes"])
+            self._divide(view)
+        self._policy.restore(state["policy"], view)
