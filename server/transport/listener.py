@@ -6,7 +6,6 @@ import resource
 import selectors
 import socket
 import struct
-from collections import deque
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -65,8 +64,8 @@ class Listener:
         self._selector.register(self._socket, selectors.EVENT_READ)
         #: {stranger: when it came}
         self._strangers: dict[RouterConnection, float] = {}
-        #: those of whom something was read that was not looked at
-        self._heard: deque[RouterConnection] = deque()
+        #: those of whom something was read that was not looked at, as keys; no more is read of them before
+        self._heard: dict[RouterConnection, None] = {}
         self._count = 0
         #: until when nobody is taken
         self._paused: float | None = None
@@ -100,7 +99,7 @@ class Listener:
             if who is self._socket:
                 self._take(now)
                 anybody = True
-            elif who in self._strangers:
+            elif who in self._strangers and who not in self._heard:
                 self._read(who)
                 anybody = True
         return anybody
@@ -150,14 +149,13 @@ class Listener:
             self._forget(stranger)
             stranger.close()
         else:
-            self._heard.append(stranger)
+            self._heard[stranger] = None
 
     def message(self) -> tuple[RouterConnection, ZmtpMessage] | None:
         """Return the next message of those that were read, and whose it is; None if there is none."""
         while self._heard:
-            stranger = self._heard.popleft()
-            if stranger not in self._strangers:
-                continue
+            stranger = next(iter(self._heard))
+            del self._heard[stranger]
             try:
                 message = stranger.message()
             except ZmtpError as error:
@@ -166,7 +164,7 @@ class Listener:
             if message is not None:
                 self._count += 1
                 stranger.heard = self._count
-                self._heard.append(stranger)  # behind the others; what else it says is not read before
+                self._heard[stranger] = None  # behind the others
                 return stranger, message
         return None
 
@@ -193,6 +191,7 @@ class Listener:
     def release(self, stranger: RouterConnection) -> None:
         """Leave a stranger to who serves it; `look` still ends its wait when something comes from there."""
         del self._strangers[stranger]
+        self._heard.pop(stranger, None)
         if self._paused is not None:  # there is room now
             self._paused = 0.0
 

@@ -206,6 +206,28 @@ def test_who_reads_no_answers_is_sent_away(listener, knock):
     assert "does not read what it is told" in listener.fault
 
 
+def test_no_more_is_read_than_is_looked_at(listener, knock):
+    """Who says much has to wait until what it has said was taken: it is not kept."""
+
+    def fill(client: socket.socket) -> int:
+        sent = 0
+        with suppress(BlockingIOError):
+            while True:
+                sent += client.send(framed(b"again") * 1000)
+        return sent
+
+    client = knock(GREETING + READY)
+    client.setblocking(False)
+    fill(client)
+    while listener.message() is None:
+        listener.look(NOW, 0.1)
+    fill(client)
+    for _ in range(300):
+        listener.look(NOW, 0.0)
+    assert fill(client) < 300 * 16384
+    assert listener.message() is not None
+
+
 def test_thousands_come_and_go(listener):
     """A port scanner leaves nothing behind, and nobody waits for another."""
     before = len(os.listdir("/proc/self/fd"))
