@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from pipistrelle.platforms.topology.numbering import NodeUnits
 from pipistrelle.protocol.events import PoolInfo
-from pipistrelle.protocol.units.indices import numbers
+from pipistrelle.protocol.units.indices import numbers, set_of
 from pipistrelle.protocol.units.nodesets import NodeSet
 
 Ints = NDArray[np.intp]
@@ -44,23 +44,33 @@ class NodeCounts:
             return np.zeros(len(self.each), dtype=np.intp)
         return np.bincount(self.node[numbers(units)], minlength=len(self.each)).astype(np.intp, copy=False)
 
-    def fill(self, units: NodeSet, each: int, size: int, choose: ChooseNodes) -> NodeSet | None:
+    def fill(
+        self, units: NodeSet, each: int, size: int, choose: ChooseNodes, *, together: bool = False
+    ) -> NodeSet | None:
         """Return ``size`` of ``units``, ``each`` of them on a node and the rest on one more; None if there are none.
 
-        ``choose`` picks the nodes, those of the rest last; of a node the lowest units are taken.
+        ``choose`` picks the nodes, that of the rest last, or ``together`` with the others where it may refuse them; the
+        lowest units of a node are taken.
         """
         free = self.of(units)
         full, rest = divmod(size, each)
-        able = np.flatnonzero(free >= each)
-        if len(able) < full or (rest and int((free >= rest).sum()) <= full):
+        if int((free >= each).sum()) < full or (rest and int((free >= rest).sum()) <= full):
             return None
         wanted = np.zeros(len(free), dtype=np.intp)
+        if together and full and rest:
+            nodes = _with_one_less(free, full + 1, each, rest, choose)
+            if nodes is None:
+                return None
+            wanted[nodes] = each
+            short = nodes[free[nodes] < each]
+            wanted[short if len(short) else nodes.max()] = rest
+            return self.take(units, wanted)
         for count, on_each in ((full, each), (1, rest)):
             if count and on_each:
-                nodes = choose(count, np.flatnonzero((free >= on_each) & (wanted == 0)), free)
-                if nodes is None:
+                found = choose(count, np.flatnonzero((free >= on_each) & (wanted == 0)), free)
+                if found is None:
                     return None
-                wanted[nodes] = on_each
+                wanted[found] = on_each
         return self.take(units, wanted)
 
     def take(self, units: NodeSet, wanted: Ints) -> NodeSet:
@@ -77,11 +87,14 @@ def lowest_nodes(count: int, able: Ints, free: Ints) -> Ints:
     return able[:count]
 
 
-def set_of(units: Ints) -> NodeSet:
-    """Return the set of some units, ascending, shape (units,)."""
-    if not len(units):
-        return NodeSet.EMPTY
-    breaks = np.flatnonzero(np.diff(units) > 1)
-    lows = units[np.concatenate([[0], breaks + 1])].tolist()
-    highs = units[np.concatenate([breaks, [len(units) - 1]])].tolist()
-    return NodeSet(zip(lows, highs, strict=True))
+def _with_one_less(free: Ints, count: int, each: int, rest: int, choose: ChooseNodes) -> Ints | None:
+    """Return nodes of which all, or all but one, have ``each`` open units, and that one ``rest``; None if refused."""
+    able, short = free >= each, np.flatnonzero((free >= rest) & (free < each))
+    nodes = choose(count, np.flatnonzero(able), free) if int(able.sum()) >= count else None
+    if nodes is None and len(short):
+        nodes = choose(count, np.flatnonzero(free >= rest), free)
+        if nodes is None or int((free[nodes] < each).sum()) <= 1:
+            return nodes
+        found = (choose(count, np.sort(np.append(np.flatnonzero(able), one)), free) for one in short.tolist())
+        nodes = next((some for some in found if some is not None), None)
+    return nodes

@@ -29,8 +29,8 @@ PARTS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
     },
     "placement": {
         "lowest": ("placement.ordered", "lowest", "LineOptions"),
-        "pack": ("placement.within_nodes", "Pack"),
-        "spread": ("placement.within_nodes", "Spread"),
+        "pack": ("placement.within_nodes", "Pack", "LineOptions"),
+        "spread": ("placement.within_nodes", "Spread", "LineOptions"),
         "contiguous": ("placement.contiguous", "Contiguous", "ContiguousOptions"),
         "best-fit": ("placement.contiguous", "BestFit", "LineOptions"),
         "random": ("placement.scattered", "Random", "RandomOptions"),

@@ -5,9 +5,9 @@ from typing import Protocol, runtime_checkable
 
 from msgspec import structs
 
-from pipistrelle.platforms.requests.node_counts import ChooseNodes, Ints, set_of
+from pipistrelle.platforms.requests.node_counts import Ints
 from pipistrelle.platforms.topology.machine import Machine
-from pipistrelle.protocol.units.indices import numbers
+from pipistrelle.protocol.units.indices import numbers, set_of
 from pipistrelle.protocol.units.masks import lowest, mask_of, units_of
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.placement.lowest import LowestIds
@@ -31,8 +31,11 @@ def learn(part: object, machine: Machine) -> None:
 class NodePlacement(Protocol):
     """A placement that picks nodes by what is free on them."""
 
-    def pick_nodes(self, count: int, able: Ints, free: Ints) -> Ints:
-        """Return ``count`` of the nodes ``able``, at least as many; ``free`` is how many open units each node has."""
+    def pick_nodes(self, job: SchedulerJob, able: NodeSet, free: Ints, machine: Machine) -> NodeSet | None:
+        """Return as many of the nodes ``able`` as the job has units, None if it refuses.
+
+        ``free`` is how many open units each node has; ``machine`` has nodes for units.
+        """
 
 
 def picked(placement: Placement, job: SchedulerJob, open_units: NodeSet, machine: Machine) -> NodeSet | None:
@@ -44,17 +47,17 @@ def picked(placement: Placement, job: SchedulerJob, open_units: NodeSet, machine
     request = job.request
     if request is None or request.units_per_node is None or getattr(placement, "by_request", False):
         return placement.pick(job, open_units, machine)
-    choose: ChooseNodes
-    if isinstance(placement, NodePlacement):
-        choose = placement.pick_nodes
-    else:
 
-        def choose(count: int, able: Ints, free: Ints) -> Ints | None:
-            alike = structs.replace(job, size=count, request=None)
-            nodes = placement.pick(alike, set_of(able), machine.of_nodes)
-            return None if nodes is None else numbers(nodes)
+    def choose(count: int, able: Ints, free: Ints) -> Ints | None:
+        alike, nodes = structs.replace(job, size=count, request=None), set_of(able)
+        if isinstance(placement, NodePlacement):
+            found = placement.pick_nodes(alike, nodes, free, machine.of_nodes)
+        else:
+            found = placement.pick(alike, nodes, machine.of_nodes)
+        return None if found is None else numbers(found)
 
-    return machine.requests.counts.fill(open_units, request.units_per_node, job.size, choose)
+    counts, together = machine.requests.counts, not placement.fits_by_count
+    return counts.fill(open_units, request.units_per_node, job.size, choose, together=together)
 
 
 def pick(placement: Placement, units: int, job: SchedulerJob, machine: Machine) -> int:

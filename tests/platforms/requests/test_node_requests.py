@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipistrelle.platforms.description import Platform, Pool
-from pipistrelle.platforms.requests.node_counts import NodeCounts, set_of
+from pipistrelle.platforms.requests.node_counts import NodeCounts
 from pipistrelle.platforms.requests.requests import NodeRequest, RequestBook
 from pipistrelle.protocol.base.state import from_json, message_of, plain, to_json
-from pipistrelle.protocol.units.indices import numbers
+from pipistrelle.protocol.units.indices import numbers, set_of
 from pipistrelle.protocol.units.nodesets import NodeSet
 
 #: units 0-1 are nodes of cpu, 2-9 two nodes of gpu, 10-13 two of old

@@ -1,7 +1,7 @@
 """Jobs that ask for some nodes, and for so many units of each, under every order, backfilling rule and placement."""
 
 from collections.abc import Callable, Iterator, Sequence
-from math import inf
+from math import exp, inf
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,8 @@ from pipistrelle.platforms.maintenance import Maintenance
 from pipistrelle.platforms.requests.requests import NodeRequest
 from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.platforms.topology.numbering import NodeUnits
+from pipistrelle.platforms.topology.orders import NODE_ORDERS
+from pipistrelle.platforms.topology.rule import TopologyRule
 from pipistrelle.protocol.base.state import from_json, to_json
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.backfill.conservative import Conservative
@@ -46,11 +48,12 @@ Row = tuple[float, int, float, float, str, int, bool, str]
 Down = tuple[float, float, float, frozenset[int]]
 
 POOLS = (
-    Pool(name="cpu", nodes=3),
-    Pool(name="gpu", nodes=2, units_per_node=4, unit="gpu", properties={"model": "a100", "nvlink": True}),
-    Pool(name="old", nodes=2, units_per_node=2, unit="gpu", properties={"model": "k80"}),
+    Pool(name="cpu", nodes=3, mttf=900.0),
+    Pool(name="gpu", nodes=2, units_per_node=4, unit="gpu", properties={"model": "a100", "nvlink": True}, mttf=300.0),
+    Pool(name="old", nodes=2, units_per_node=2, unit="gpu", properties={"model": "k80"}, mttf=100.0),
 )
-ZEUS = Platform(name="zeus", pools=POOLS)
+ZEUS = Platform(name="zeus", pools=POOLS, topology=TopologyRule(kind="torus", shape=(7, 1)))
+TARGET = 0.9
 WITH_CLASSES = Platform(name="zeus", pools=POOLS, classes=(JobClass(name="x", pools=("gpu", "old"), max_nodes=4),))
 NODES = 7
 ORDER_OPTIONS = {
@@ -80,6 +83,10 @@ some_nodes = st.sets(st.integers(0, NODES - 1), min_size=1).map(frozenset)
 downs: st.SearchStrategy[list[Down]] = st.lists(
     st.tuples(st.integers(0, 15).map(float), st.integers(1, 20).map(float), st.sampled_from([1.0, 2.5]), some_nodes),
     max_size=2,
+)
+lines = st.fixed_dictionaries(
+    {"node-order": st.sampled_from([one for one in NODE_ORDERS if one != "alps"]), "age-aware": st.booleans()},
+    optional={"dual-ended": st.just("nodes<=2"), "reliability-target": st.just(TARGET)},
 )
 failures = st.dictionaries(st.integers(0, NODES - 1), st.integers(0, 20).map(float), max_size=3)
 
@@ -115,11 +122,15 @@ class Watch(Observer):
                 self._node += [len(self._pools)] * pool.units_per_node
                 self._pools.append(pool)
         self.starts: dict[str, float] = {}
+        self.least_chance = 1.0
 
     def started(self, now: float, job: Job) -> None:
         """Check that the job has what it asks for."""
         self.starts.setdefault(job.id.partition("!")[2].partition("#")[0], now)
         request = job.request
+        nodes = {self._node[unit] for unit in job.alloc}
+        rate = sum(1.0 / float(self._pools[node].mttf) for node in nodes)
+        self.least_chance = min(self.least_chance, exp(-job.walltime * rate))
         if request is None:
             return
         counts: dict[int, int] = {}
@@ -202,11 +213,20 @@ def test_every_job_has_what_it_asks_for(order: str, backfill: str) -> None:
     """Nodes fail and are maintained: no decision is illegal, every start is as the job asks, and all jobs end."""
 
     @settings(max_examples=15)
-    @given(jobs=rows, planned=downs, broken=failures, placement=st.sampled_from([*PLACEMENTS, "contiguous"]))
-    def check(jobs: list[Row], planned: list[Down], broken: dict[int, float], placement: str) -> None:
-        policy = compose(order=order, backfill=backfill, placement=placement, order_options=ORDER_OPTIONS.get(order))
-        _, result = play(policy, jobs, reliability=unsteady(planned, broken))
-        check_all_end(result, jobs, rejects=placement == "contiguous")
+    @given(jobs=rows, planned=downs, broken=failures, placement=st.sampled_from(sorted(PARTS["placement"])), line=lines)
+    def check(
+        jobs: list[Row], planned: list[Down], broken: dict[int, float], placement: str, line: dict[str, Any]
+    ) -> None:
+        policy = compose(
+            order=order,
+            backfill=backfill,
+            placement=placement,
+            order_options=ORDER_OPTIONS.get(order),
+            placement_options=line,
+        )
+        watch, result = play(policy, jobs, reliability=unsteady(planned, broken))
+        check_all_end(result, jobs, rejects=placement == "contiguous" or "reliability-target" in line)
+        assert "reliability-target" not in line or watch.least_chance >= TARGET - 1e-9
 
     check()
 
