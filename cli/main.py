@@ -35,6 +35,7 @@ COMMANDS: Final = {
     "convert": CommandPlace("convert", "Convert a workload or a centre's log to another format."),
     "explain": CommandPlace("explain", "Explain why a job of a run waited."),
     "batsim": CommandPlace("batsim", "Simulate as Batsim 4 does, from its command line."),
+    "placement": CommandPlace("placement", "Tell where the jobs of a run were, and what another order would do."),
     "outages": CommandPlace("outages", "Make, describe and fit streams of failures."),
     "reliability": CommandPlace("reliability", "Size partitions of nodes by how reliable jobs need them."),
     "new": CommandPlace("new", "Write a scheduler to begin with, in a language of your choice."),

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, printable
 from pipistrelle.server.engine.jobs import Labels
-from pipistrelle.server.outputs.folder import COMMAND_FILE, OUTPUT_PREFIX, check_outputs
+from pipistrelle.server.outputs.folder import COMMAND_FILE, CONFIG_FILE, OUTPUT_PREFIX, check_outputs
 
 Floats = NDArray[np.float64]
 #: ids among which the closest is looked for
@@ -134,26 +134,15 @@ def read_run(folder: Path) -> RunFiles:
     PipistrelleError
         when they are not there, are none, or not those of one run.
     """
-    if not folder.is_dir():
-        raise ExplainError("there is no such folder", where=str(folder), expected="the outputs of 'pipistrelle run'")
-    config = _json(folder / f"{OUTPUT_PREFIX}config.json")
-    if config is None:
-        raise ExplainError(
-            f"there is no {OUTPUT_PREFIX}config.json in it",
-            where=str(folder),
-            expected="the outputs of 'pipistrelle run'",
-        )
-    check_outputs(folder)
-    if not isinstance(config.get("scheduler"), dict) or not isinstance(config.get("workloads"), dict):
-        raise ExplainError("this is no configuration of a run", where=str(folder / f"{OUTPUT_PREFIX}config.json"))
-    summary = _json(folder / f"{OUTPUT_PREFIX}summary.json")
+    config = read_config(folder)
+    summary = output_json(folder / f"{OUTPUT_PREFIX}summary.json")
     jobs = dict(_jobs(folder, _origins(folder, config)))
     starts: dict[str, float] = {}
     rejections: dict[str, float] = {}
     whys: dict[str, str] = {}
     until = 0.0
-    for row in _rows(folder, "decisions.csv", "time", "decision", "job_id", "verdict", "why"):
-        until = _number(row["time"])
+    for row in output_rows(folder, "decisions.csv", "time", "decision", "job_id", "verdict", "why"):
+        until = number_in(row["time"])
         if row["verdict"] == "carried_out" and row["decision"] in ("EXECUTE_JOB", "REJECT_JOB"):
             (starts if row["decision"] == "EXECUTE_JOB" else rejections)[row["job_id"]] = until
             if row["why"]:
@@ -167,12 +156,28 @@ def read_run(folder: Path) -> RunFiles:
     return RunFiles(folder, config, summary, jobs, starts, rejections, whys, states, until)
 
 
+def read_config(folder: Path) -> dict[str, Any]:
+    """Return the configuration of the run whose outputs a folder has; PipistrelleError as `read_run` raises it."""
+    if not folder.is_dir():
+        raise ExplainError("there is no such folder", where=str(folder), expected="the outputs of 'pipistrelle run'")
+    config = output_json(folder / CONFIG_FILE)
+    if config is None:
+        raise ExplainError(
+            f"there is no {CONFIG_FILE} in it", where=str(folder), expected="the outputs of 'pipistrelle run'"
+        )
+    check_outputs(folder)
+    if not isinstance(config.get("scheduler"), dict) or not isinstance(config.get("workloads"), dict):
+        raise ExplainError("this is no configuration of a run", where=str(folder / CONFIG_FILE))
+    return config
+
+
 def read_command(folder: Path) -> dict[str, Any] | None:
     """Return how a run was called, None where nothing tells; ExplainError if the file cannot be read."""
-    return _json(folder / COMMAND_FILE)
+    return output_json(folder / COMMAND_FILE)
 
 
-def _json(path: Path) -> dict[str, Any] | None:
+def output_json(path: Path) -> dict[str, Any] | None:
+    """Return what a JSON file holds, None where there is none; ExplainError if it cannot be read."""
     try:
         found = json.loads(path.read_bytes())
     except FileNotFoundError:
@@ -186,7 +191,7 @@ def _json(path: Path) -> dict[str, Any] | None:
     return found
 
 
-def _rows(folder: Path, name: str, *columns: str, needed: bool = True) -> Iterator[dict[str, str]]:
+def output_rows(folder: Path, name: str, *columns: str, needed: bool = True) -> Iterator[dict[str, str]]:
     """Yield the lines of an output; a last one that was cut off is left out."""
     path = folder / f"{OUTPUT_PREFIX}{name}"
     try:
@@ -212,7 +217,8 @@ def _rows(folder: Path, name: str, *columns: str, needed: bool = True) -> Iterat
         return
 
 
-def _number(text: str) -> float:
+def number_in(text: str) -> float:
+    """Return the finite number that a cell of an output holds; ExplainError if it is none."""
     with suppress(ValueError):
         number = float(text)
         if isfinite(number):
@@ -227,8 +233,8 @@ def _origins(folder: Path, config: dict[str, Any]) -> dict[str, float]:
         return {}
     columns = ("job_id", "workload_name", "attempt", "original_submission_time")
     return {
-        f"{row['workload_name']}!{row['job_id']}": _number(row["original_submission_time"])
-        for row in _rows(folder, "attempts.csv", *columns, needed=False)
+        f"{row['workload_name']}!{row['job_id']}": number_in(row["original_submission_time"])
+        for row in output_rows(folder, "attempts.csv", *columns, needed=False)
         if row["attempt"] != "0"
     }
 
@@ -245,20 +251,20 @@ def _jobs(folder: Path, origins: dict[str, float]) -> Iterator[tuple[str, JobLin
         "finish_time",
         "metadata",
     )
-    for row in _rows(folder, "jobs.csv", *columns):
-        name, submit = f"{row['workload_name']}!{row['job_id']}", _number(row["submission_time"])
-        requested = _number(row["requested_time"])
+    for row in output_rows(folder, "jobs.csv", *columns):
+        name, submit = f"{row['workload_name']}!{row['job_id']}", number_in(row["submission_time"])
+        requested = number_in(row["requested_time"])
         yield (
             name,
             JobLine(
                 name,
-                int(_number(row["requested_number_of_resources"])),
+                int(number_in(row["requested_number_of_resources"])),
                 submit,
                 origins.get(name, submit),
                 requested if requested >= 0 else None,
                 row["final_state"],
-                _number(row["starting_time"]) if row["starting_time"] else None,
-                _number(row["finish_time"]) if row["finish_time"] else None,
+                number_in(row["starting_time"]) if row["starting_time"] else None,
+                number_in(row["finish_time"]) if row["finish_time"] else None,
                 printable(row["metadata"]),
             ),
         )
@@ -266,8 +272,8 @@ def _jobs(folder: Path, origins: dict[str, float]) -> Iterator[tuple[str, JobLin
 
 def _states(folder: Path) -> MachineStates:
     rows = [
-        (_number(row["time"]), _number(row["nb_idle"]), _number(row.get("nb_down", "0")))
-        for row in _rows(folder, "machine_states.csv", "time", "nb_idle")
+        (number_in(row["time"]), number_in(row["nb_idle"]), number_in(row.get("nb_down", "0")))
+        for row in output_rows(folder, "machine_states.csv", "time", "nb_idle")
     ]
     table = np.array(rows, dtype=np.float64).reshape(len(rows), 3)
     return MachineStates(table[:, 0], table[:, 1], table[:, 2])

@@ -1,0 +1,84 @@
+"""``pipistrelle placement``: reports on runs, other orders, Titan's arithmetic, and what can be wrong."""
+
+import csv
+import json
+
+import pytest
+
+PLATFORM = """
+name = "mesh"
+[[pools]]
+name = "all"
+nodes = 16
+[topology]
+kind = "mesh"
+shape = [4, 2, 2]
+names = "n[1-16]"
+"""
+
+
+@pytest.fixture
+def ran(shell):
+    """Return a shell in whose folder ``out`` is a run on 16 nodes, with failures of nodes by name."""
+    (shell.folder / "mesh.toml").write_text(PLATFORM)
+    (shell.folder / "nodes.csv").write_text("name,class\n" + "".join(f"n{node},new\n" for node in range(9, 17)))
+    (shell.folder / "outages.csv").write_text("node,down,up,cause\nn2,30,40,DBE\n")
+    rows = ((1, 0, 100, 8), (2, 0, 100, 4), (3, 0, 100, 2))
+    lines = [f"{n} {s} -1 {r} {p} -1 -1 {p} {r} -1 1 1 1 -1 1 -1 -1 -1" for n, s, r, p in rows]
+    (shell.folder / "jobs.swf").write_text("\n".join(["; MaxProcs: 16", *lines, ""]))
+    words = ("-w", "jobs.swf", "-p", "mesh.toml", "--outages", "outages.csv", "--node-table", "nodes.csv")
+    shell.run("run", *words, "--in-process", "-o", "out", "-q").ok()
+    return shell
+
+
+def test_a_report(ran):
+    """Tables, JSON, a line for each job, a picture."""
+    pytest.importorskip("matplotlib")
+    out = ran.run("placement", "report", "out", "--jobs", "jobs.csv", "--picture", "machine.svg").ok().out
+    told = json.loads(ran.run("placement", "report", "out", "--json").ok().out)
+
+    assert out.startswith("4 jobs on 16 nodes of kind mesh in the order id\n")
+    assert "8 stable nodes" in out
+    assert told["stable_nodes"] == 8
+    assert [row["of_leadership_jobs"] for row in told["months"]] == [1]
+    assert told["months"][0]["month"] == "day 0000 to 0029"
+    with (ran.folder / "jobs.csv").open() as file:
+        rows = {row["job_id"]: row for row in csv.DictReader(file)}
+    assert (rows["w0!1"]["failures"], rows["w0!1"]["finish_time"], rows["w0!2"]["stable_nodes"]) == ("1", "30.0", "4")
+    assert "4 jobs at" not in (ran.folder / "machine.svg").read_text()
+    assert "3 jobs at 0 s" in (ran.folder / "machine.svg").read_text()
+
+
+def test_another_order(ran):
+    """Stable nodes first: node 2 stands where the second job was."""
+    told = json.loads(ran.run("placement", "whatif", "out", "--node-order", "id", "--age-aware", "--json").ok().out)
+    out = ran.run("placement", "whatif", "out", "--node-order", "alps").ok().out
+
+    assert (told["months"][0]["of_leadership_jobs"], told["months"][0]["other_of_leadership_jobs"]) == (1, 1)
+    assert told["other_age_aware"] is True
+    assert "leadership, alps" in out
+
+
+def test_titans_arithmetic(shell, traces_dir):
+    """Table II to three decimals; the share of leadership jobs at its rates and at those of the lives."""
+    told = json.loads(shell.run("placement", "titan", "--json").ok().out)
+    assert [round(one["hours"], 3) for one in told["table_ii"]] == [11.026, 13.81, 18.477, 27.908, 57.0]
+    assert "44.4 %" in shell.run("placement", "titan").ok().out
+
+    lives = next(traces_dir.glob("Titan-GPU-lives*"))
+    assert "14.84  41.5 %" in shell.run("placement", "titan", "--lives", lives).ok().out
+    shell.run("placement", "titan", "--lives", lives, "--begin", "soon").failed(2, "a time cannot be read")
+
+
+def test_what_is_wrong(ran):
+    """No run, a picture of another kind, an order that is none for the machine."""
+    ran.run("placement", "report", "nowhere").failed(2, "nowhere: there is no such folder")
+    ran.run("placement", "report", "out", "--picture", "a.pdf").failed(2, "--picture draws SVG or PNG")
+    ran.run("placement", "report", "out", "--at", "5").failed(2, "--at says when --picture draws the jobs")
+    ran.run("placement", "report", "out", "--jobs", "out/out_jobs.csv").failed(2, "out_jobs.csv")
+    ran.run("placement", "whatif", "out").failed(2, "--node-order")
+    ran.run("run", "-w", "jobs.swf", "--in-process", "-o", "flat", "-q").ok()
+    ran.run("placement", "report", "flat", "--run-order", "alps").failed(2, "alps is one of three dimensions")
+    ran.run("placement", "whatif", "flat", "--node-order", "id", "--age-aware").failed(
+        2, "nothing tells which nodes of the machine are stable"
+    )
