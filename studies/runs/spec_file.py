@@ -61,13 +61,17 @@ def read_spec(path: str | Path) -> RunSpec:
     return convert_spec(raw, where)
 
 
-def read_raw(text: str, where: str) -> Any:
-    """Return the plain values that a text in TOML or JSON stands for; SpecError if it is neither."""
+def read_raw(text: str, where: str, *, once: bool = True) -> Any:
+    """Return the plain values that a text in TOML or JSON stands for; SpecError if it is neither.
+
+    TOML has no key twice; JSON neither if each is to be there ``once``.
+    """
     if not (where.endswith(".json") or text.lstrip().startswith("{")):
         return read_toml(text, where, SpecError, manual=_MANUAL, hint='Texts need quotes, as in scheduler = "fcfs".')
     try:
         raw = msgspec.json.decode(text)
-        json.loads(text, object_pairs_hook=partial(_once, where))
+        if once:
+            json.loads(text, object_pairs_hook=partial(_once, where))
     except RecursionError:
         raise SpecError("arrays or objects are nested too deep", where=where, hint=_MANUAL) from None
     except ValueError as error:
@@ -91,14 +95,14 @@ def find_spec(path: Path) -> RunSpec | None:
     if path.suffix not in (".toml", ".json") or not path.is_file():
         return None
     try:
-        raw = read_raw(read_text(path), str(path))
+        raw = read_raw(read_text(path), str(path), once=False)
     except PipistrelleError:  # who reads the other kinds says better what is wrong
         return None
     if not isinstance(raw, dict) or raw.keys() & {"pools", "name", "jobs", "profiles"}:
         return None
     if not raw.keys() & {one.encode_name for one in fields(RunSpec)} - {"failures"}:
         return None
-    return convert_spec(raw, printable(str(path)))
+    return read_spec(path)
 
 
 def convert_spec(raw: Any, where: str) -> RunSpec:

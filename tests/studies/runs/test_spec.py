@@ -18,6 +18,7 @@ from pipistrelle.studies.runs.spec_file import (
     SpecError,
     checked,
     convert_spec,
+    find_spec,
     read_raw,
     read_spec,
     to_toml,
@@ -84,7 +85,7 @@ def test_a_run_is_read_as_it_was_written(spec: RunSpec) -> None:
         ("seed = -1", ["x.toml: seed: a value that cannot be: expected a whole number >= 0, found -1"]),
         ("scheduler = 5", ["x.toml: scheduler", "expected text in quotes or a list, found 5"]),
         ("workload = [1]", ["x.toml: workload[0]", "expected text in quotes, found 1"]),
-        ("units = 'cores'", ["x.toml: units", "expected 'nodes' or 'processors'"]),
+        ("units = 'cores'", ["x.toml: units", "expected 'nodes', 'processors' or 'gpus'"]),
         ("reliability-factor = inf", ["x.toml: reliability-factor: a number is not finite"]),
         ("seed = ", ["x.toml, end of the text: this is not TOML"]),
         ('{"seed": 1', ["x.toml: this is no JSON"]),
@@ -106,6 +107,17 @@ def test_what_is_wrong_is_said_once_with_its_place(tmp_path: Path, text: str, fr
 
     for fragment in fragments:
         assert fragment in str(caught.value)
+
+
+def test_a_key_twice_is_what_is_wrong_with_a_run(tmp_path: Path) -> None:
+    """Also where a file may be something else: a workload is one by its own keys."""
+    file = tmp_path / "x.json"
+    file.write_text('{"seed": 1, "seed": 2}')
+    with pytest.raises(SpecError, match="the key 'seed' is there twice"):
+        find_spec(file)
+
+    file.write_text('{"jobs": [], "jobs": []}')
+    assert find_spec(file) is None
 
 
 def test_one_text_stands_for_a_list_of_one(tmp_path: Path) -> None:
