@@ -48,8 +48,7 @@ class ByPartition:
     """
 
     fits_by_count = False
-    #: whether it sees to it itself what a job asks of each node: partitions are of units
-    by_request = True
+    takes_requests: Literal[True] = True
 
     def __init__(self, inner: Placement) -> None:
         self._inner = inner
@@ -59,39 +58,43 @@ class ByPartition:
         #: {job's number: place of the first partition, None: the whole machine}
         self._begins: dict[int, int | None] = {}
 
+    def learn(self, machine: Machine) -> None:
+        """Let the other placement take note of the machine; PipistrelleError if it has not what that asks for."""
+        learn(self._inner, machine)
+
     def divide(self, classes: tuple[RankedClass, ...], parts: Sequence[Partition]) -> None:
         """Use these partitions from now on; none: the whole machine is one."""
         self._classes, self.parts, self._begins = classes, parts, {}
 
-    def learn(self, machine: Machine) -> None:
-        """Take note of the machine, for the placement within partitions."""
-        learn(self._inner, machine)
+    def assign(self, job: SchedulerJob, units: NodeSet, machine: Machine) -> None:
+        """Choose the partition that a job begins at; ``units`` are those that it may have at all."""
+        self._begins[job.number] = self._begin(job, units, machine)
 
     def pick(self, job: SchedulerJob, open_units: NodeSet, machine: Machine) -> NodeSet | None:
         """Return units of the first partition that has enough of them, None if none has."""
         if job.number not in self._begins:
-            self._begins[job.number] = self._begin(job, machine)
+            self.assign(job, machine.all_units, machine)
         place = self._begins[job.number]
         if place is None:
             return self._from_all(job, open_units, machine)
         for at in range(place, -1, -1):
-            units = open_units & self.parts[at].units
-            if len(units) >= job.size and (found := picked(self._inner, job, units, machine)) is not None:
+            if (found := self._within(job, open_units & self.parts[at].units, machine)) is not None:
                 return found
         return None
 
+    def _within(self, job: SchedulerJob, units: NodeSet, machine: Machine) -> NodeSet | None:
+        return picked(self._inner, job, units, machine) if len(units) >= job.size else None
+
     def _from_all(self, job: SchedulerJob, open_units: NodeSet, machine: Machine) -> NodeSet | None:
         """Return units of as few partitions as have enough, from the most reliable on; the extra ones come last."""
-        if not self.parts or len(open_units) < job.size:
-            return picked(self._inner, job, open_units, machine)
         units = NodeSet.EMPTY
         for part in self.parts:
             units |= open_units & part.units
-            if len(units) >= job.size and (found := picked(self._inner, job, units, machine)) is not None:
+            if (found := self._within(job, units, machine)) is not None:
                 return found
-        return picked(self._inner, job, open_units, machine)
+        return self._within(job, open_units, machine)
 
-    def _begin(self, job: SchedulerJob, machine: Machine) -> int | None:
+    def _begin(self, job: SchedulerJob, units: NodeSet, machine: Machine) -> int | None:
         """Return the place of the partition that a job begins at, None if it takes from the whole machine.
 
         It takes from there, too, if the other placement finds no units for it in any partition that it may go to.
@@ -105,8 +108,8 @@ class ByPartition:
             place = first_partition(self.parts, min(fitting)[1], job.size) if fitting else None
         if place is None:
             return None
-        allowed = (part.units for part in reversed(self.parts[: place + 1]) if len(part.units) >= job.size)
-        return place if any(picked(self._inner, job, units, machine) is not None for units in allowed) else None
+        allowed = (units & part.units for part in reversed(self.parts[: place + 1]))
+        return place if any(self._within(job, some, machine) is not None for some in allowed) else None
 
 
 def target_of(job: SchedulerJob) -> int | None:

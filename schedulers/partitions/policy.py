@@ -1,12 +1,14 @@
 """A policy whose jobs keep to partitions by reliability, which follow the outages, and the jobs, that it sees."""
 
 from bisect import insort
+from collections.abc import Iterable
 from typing import Any, Final
 
 import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 
+from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.protocol.base.state import Kept
 from pipistrelle.schedulers.partitions.nodes import observed, partition
 from pipistrelle.schedulers.partitions.placement import ByPartition, PartitionOptions
@@ -126,23 +128,30 @@ class PartitionedPolicy(Kept):
         """Return what the policy does."""
         return self._policy.reservation(job)
 
+    def learn(self, machine: Machine) -> None:
+        """Take note of the machine before a run begins; PipistrelleError if it does not suit classes or placement."""
+        partition_sizes(self.classes, machine.units, self._options.blocking)
+        self._policy.learn(machine)
+
     def decide(self, view: View) -> None:
         """Divide the machine anew if outages or jobs say so; let the policy decide; refuse who did not start."""
         fresh = view is not self._view
         if fresh:
             self._begin(view)
-        learn = self._options.classes == "auto" and self._seen.look(view)
-        if learn:
+        counted = self._options.classes == "auto" and self._seen.look(view)
+        if counted:
             self.classes = self._seen.classes(view.now, view.units)
         for units in view.failed:
             for low, high in view.machine.numbering.nodes_of(units).intervals:
                 self._failures[low : high + 1] += 1
-        if fresh or learn or view.failed:
+        if fresh or counted or view.failed:
             self._at = view.now
             self._divide(view)
             if not fresh:
                 self._policy.begin_anew()
                 view.released = True
+        else:
+            self._assign(view, view.arrivals)
         self._policy.decide(view)
         if self._options.admission == "block":
             for job in [job for job in view.arrivals if job.waits]:
@@ -159,6 +168,11 @@ class PartitionedPolicy(Kept):
         mttf = observed(view.machine.nodes.mttf, self._failures, self._at)
         sized, _ = partition_sizes(self.classes, view.units, self._options.blocking)
         self._placement.divide(self.classes, partition(sized, mttf, view.machine)[0])
+        self._assign(view, view.waiting.each())
+
+    def _assign(self, view: View, jobs: Iterable[SchedulerJob]) -> None:
+        for job in jobs:
+            self._placement.assign(job, view.machine.all_units - view.closed_pools(job), view.machine)
 
     def state(self) -> dict[str, Any]:
         """Return what was seen of outages and jobs, and the policy's state."""

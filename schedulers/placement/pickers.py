@@ -1,7 +1,7 @@
 """How plans ask for units: sets of units as masks, with a placement or by rules of their own."""
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 from msgspec import structs
 
@@ -38,6 +38,13 @@ class NodePlacement(Protocol):
         """
 
 
+@runtime_checkable
+class RequestPlacement(Protocol):
+    """A placement that looks itself at how many units a job asks for on each node."""
+
+    takes_requests: Literal[True]
+
+
 def picked(placement: Placement, job: SchedulerJob, open_units: NodeSet, machine: Machine) -> NodeSet | None:
     """Return the units that a placement picks for a job among some that the job may have, None if it refuses.
 
@@ -45,7 +52,7 @@ def picked(placement: Placement, job: SchedulerJob, open_units: NodeSet, machine
     pick units on a machine of such, and then the node of the rest; of each the job gets the lowest units.
     """
     request = job.request
-    if request is None or request.units_per_node is None or getattr(placement, "by_request", False):
+    if request is None or request.units_per_node is None or isinstance(placement, RequestPlacement):
         return placement.pick(job, open_units, machine)
 
     def choose(count: int, able: Ints, free: Ints) -> Ints | None:

@@ -127,8 +127,9 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
     @property
     def asks_of_nodes(self) -> bool:
-        """Whether not every machine will do for the placement."""
-        return self.node_order not in (None, "id") or bool(self.age_aware) or self.reliability_target is not None
+        """Whether not every machine will do for the placement, or for partitions."""
+        placed = self.node_order not in (None, "id") or bool(self.age_aware) or self.reliability_target is not None
+        return placed or self.reliability is not None
 
     @property
     def size_classes(self) -> "tuple[RankedClass, ...] | None":

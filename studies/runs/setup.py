@@ -8,7 +8,6 @@ from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.protocol.base.lengths import parse_seconds
 from pipistrelle.protocol.base.log import logger
 from pipistrelle.schedulers.catalogue.names import SUFFIX
-from pipistrelle.schedulers.partitions.sizes import partition_sizes
 from pipistrelle.schedulers.placement.pickers import learn
 from pipistrelle.server.requests import UNMET
 from pipistrelle.server.setup import Setup
@@ -112,8 +111,6 @@ def _load_setup(spec: RunSpec) -> Setup:
     setup = Setup.of(machine, trace, strict=spec.strict, batsim=batsim, reliability=happens)
     if spec.asks_of_nodes:
         learn(spec.make_policy(warn=False, polls=False), Machine(setup.platform.units, setup.platform.info))
-    if (classes := spec.size_classes) is not None:
-        partition_sizes(classes, setup.platform.units, spec.blocking or 0.0)  # to see whether they are of this machine
     other_units = units_remark(trace, setup.platform, spec.units)
     remarks = [*([] if other_units is None else [other_units]), *setup.remarks]
     if UNMET in setup.dropped:

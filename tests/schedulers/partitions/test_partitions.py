@@ -222,9 +222,11 @@ def run(policy: PartitionedPolicy, jobs: Any, broken: Any, watch: Watch | None =
     return result
 
 
-@pytest.mark.parametrize("order", PARTS["order"])
-@pytest.mark.parametrize("backfill", PARTS["backfill"])
-@pytest.mark.parametrize("placement", PARTS["placement"])
+COMBINED = [(order, backfill, "lowest") for order in PARTS["order"] for backfill in PARTS["backfill"]]
+COMBINED += [("fcfs", backfill, placement) for backfill in ("easy", "conservative") for placement in PARTS["placement"]]
+
+
+@pytest.mark.parametrize(("order", "backfill", "placement"), COMBINED)
 def test_every_order_rule_and_placement_keeps_to_them(order, backfill, placement):
     """With failures that divide the machine anew: no illegal decision, no job below its partition, nobody starves."""
     options = {"bins": {"bins": [{"name": "large", "smallest": 4}]}}.get(order)
