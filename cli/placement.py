@@ -9,7 +9,7 @@ import click
 
 from pipistrelle.cli.console import import_numpy, print_table, show
 from pipistrelle.cli.guard import FilledPath, refuse_overwriting
-from pipistrelle.cli.options.fields import together
+from pipistrelle.cli.options.fields import Choice, together
 from pipistrelle.cli.options.sections import Command, Group
 from pipistrelle.protocol.base.lengths import seconds_of
 
@@ -22,9 +22,7 @@ _ORDERS: Final = ("id", "snake", "hilbert", "alps")
 _run_argument: Final = click.argument("run", metavar="RUN", type=FilledPath(path_type=Path))
 _json_option: Final = click.option("--json", "as_json", is_flag=True, help="Print JSON, all of it.")
 _own_list: Final = together(
-    click.option(
-        "--run-order", type=click.Choice(_ORDERS), help="The run's own order of nodes; default: as it was called."
-    ),
+    click.option("--run-order", type=Choice(_ORDERS), help="The run's own order of nodes; default: as it was called."),
     click.option(
         "--run-age-aware/--no-run-age-aware", default=None, help="Whether its stable nodes stood before all others."
     ),
@@ -101,7 +99,7 @@ def report_command(
 
 @command.command("whatif", cls=Command)
 @_run_argument
-@click.option("--node-order", type=click.Choice(_ORDERS), required=True, help="The other order of nodes.")
+@click.option("--node-order", type=Choice(_ORDERS), required=True, help="The other order of nodes.")
 @click.option("--age-aware", is_flag=True, help="With stable nodes before all others in it.")
 @_own_list
 @_json_option

@@ -111,6 +111,11 @@ class NodeTable:
             )
         return number
 
+    @property
+    def properties(self) -> tuple[str, ...]:
+        """The names of all properties that some node has, in the order in which they are first said."""
+        return tuple(dict.fromkeys(key for _, said in self._said for key in said.properties))
+
     def with_property(self, key: str) -> dict[Property, NodeSet]:
         """Return the nodes that have a property, by its value; nodes without it are in none."""
         found: dict[Property, NodeSet] = {}

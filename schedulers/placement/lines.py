@@ -53,26 +53,13 @@ class Line(NamedTuple):
 
 
 def stable_nodes(machine: Machine) -> NDArray[np.bool_]:
-    """Return which nodes are the stable ones, shape (nodes,).
-
-    They are those that fail less often than the mean of all that one knows: whose rate, 1 / MTTF, is below the mean
-    rate. Where no MTTF is known they are those that are younger than the mean. Nodes of which one knows nothing are
-    not stable.
-
-    Raises
-    ------
-    PolicyError
-        if neither is known of any node.
-    """
-    table = machine.nodes
-    for badness in (1.0 / table.mttf, table.age):
-        known = ~np.isnan(badness)
-        if known.any():
-            found: NDArray[np.bool_] = known & (badness < badness[known].mean())
-            return found
-    raise PolicyError(
-        "nothing tells which nodes of the machine are stable",
-        where="--age-aware",
-        expected="the MTTF or the age of its pools' nodes",
-        hint="The platform's file says it: 'pipistrelle help platforms'.",
-    )
+    """Return which nodes are the stable ones, shape (nodes,): `NodeTable.stable`; PolicyError if nothing tells it."""
+    found = machine.nodes.stable
+    if found is None:
+        raise PolicyError(
+            "nothing tells which nodes of the machine are stable",
+            where="--age-aware",
+            expected="a class 'new' or 'stable', or the MTTF or the age of nodes",
+            hint="The platform's file says it, or --node-table: 'pipistrelle help placement'.",
+        )
+    return found

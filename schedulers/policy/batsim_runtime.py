@@ -1,11 +1,12 @@
 """Serves a Batsim with a policy: what its dialect has beside the native one, and what it lacks."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from heapq import heapify, heappop, heappush
 from math import inf
 from typing import Final
 
-from msgspec import structs
+from msgspec import ValidationError, convert, structs
 
 from pipistrelle.platforms.topology.node_names import NodeNames
 from pipistrelle.protocol.base.errors import RemoteProtocolError
@@ -254,7 +255,16 @@ def estimated_wait(view: View, size: int) -> float:
 
 
 def _with_names(data: SimulationBeginsData) -> SimulationBeginsData:
-    """Return a machine whose nodes are called as its hosts, if these are told and nodes can be called so."""
+    """Return a machine as our own server tells of it in the configuration, or else one named after its hosts.
+
+    The latter only if hosts are told, and nodes can be called so.
+    """
+    told = data.config.get("platform")
+    if isinstance(told, dict) and data.platform is None:
+        with suppress(ValidationError):  # another server's means something else
+            platform = convert(told, PlatformInfo)
+            if sum(len(NodeSet.parse(pool.units)) for pool in platform.pools) == data.nb_resources:
+                return structs.replace(data, platform=platform)
     hosts = sorted(data.compute_resources, key=lambda host: host["id"]) if isinstance(data, BatsimBeginsData) else []
     names = [str(host.get("name", "")) for host in hosts]
     called = NodeNames.of(names) if len(set(names)) == data.nb_resources else None

@@ -1,10 +1,12 @@
 """What Batsim's clients are told first: every host, every profile, every setting."""
 
+from math import isnan
 from typing import Any
 
 import msgspec
 
 from pipistrelle.platforms.simgrid.platform_file import Host
+from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.protocol.batsim.messages import BatsimBeginsData
 from pipistrelle.server.batsim.setup import BatsimOptions
 from pipistrelle.server.setup import Setup
@@ -14,10 +16,18 @@ from pipistrelle.traces.batsim.text import profile_texts
 def batsim_begins(setup: Setup, options: BatsimOptions) -> BatsimBeginsData:
     """Return the machine, the workloads and the configuration in Batsim's terms.
 
-    A machine that is not known as single hosts has hosts named by their numbers.
+    A machine that is not known as single hosts has hosts named by their numbers. Where it has a topology or tells of
+    single nodes, a host's properties say what is known of its node, and ``platform`` in the configuration says it all
+    by rule, as in the native dialect, without the queues.
     """
     units = setup.platform.units
-    if setup.machine is None:
+    info = setup.platform.info
+    told: dict[str, Any] = {}
+    if setup.machine is None and (info.topology is not None or info.groups):
+        compute = _of_nodes(Machine(units, info))
+        storage: list[dict[str, Any]] = []
+        told["platform"] = msgspec.to_builtins(msgspec.structs.replace(info, classes=()))
+    elif setup.machine is None:
         compute = [_resource(unit, str(unit), {"role": ""}, {}) for unit in range(units)]
         storage = []
     else:
@@ -34,6 +44,7 @@ def batsim_begins(setup: Setup, options: BatsimOptions) -> BatsimBeginsData:
             "profile-reuse-enabled": options.profile_reuse,
             "sched-config": options.sched_config,
             "forward-unknown-events": options.forward_unknown_events,
+            **told,
         },
         nb_compute_resources=units,
         nb_storage_resources=len(storage),
@@ -46,6 +57,30 @@ def batsim_begins(setup: Setup, options: BatsimOptions) -> BatsimBeginsData:
             for prefix, workload in setup.workloads.items()
         },
     )
+
+
+def _of_nodes(machine: Machine) -> list[dict[str, Any]]:
+    """Return a host for each unit, whose properties are texts, as Batsim's are: what is known of its node."""
+    nodes, topology = machine.nodes, machine.topology
+    zone = {"topology": topology.kind, "shape": "x".join(map(str, topology.shape))} if topology.info.shape else {}
+    places = [" ".join(map(str, place)) for place in topology.place.tolist()] if topology.info.shape else []
+    known: list[dict[str, str]] = [{"role": ""} for _ in range(len(nodes))]
+    for key in nodes.properties:
+        for value, some in nodes.with_property(key).items():
+            for node in some:
+                known[node][key] = str(value).lower() if isinstance(value, bool) else str(value)
+    found: list[dict[str, Any]] = []
+    for (first_node, count, _, each), pool in zip(machine.numbering.pools, nodes.pools, strict=True):
+        for node in range(first_node, first_node + count):
+            facts = known[node] | {"pool": pool, "node": str(node), "node_name": nodes.names[node]}
+            facts |= {"place": places[node]} if places else {}
+            facts |= {"node_class": name} if (name := nodes.classes[nodes.node_class[node]]) else {}
+            times = (("mttf", float(nodes.mttf[node])), ("age", float(nodes.age[node])))
+            facts |= {key: repr(time) for key, time in times if not isnan(time)}
+            for _ in range(each):
+                unit = len(found)
+                found.append(_resource(unit, nodes.names[node] if each == 1 else str(unit), facts, zone))
+    return found
 
 
 def _of_host(host: Host) -> dict[str, Any]:

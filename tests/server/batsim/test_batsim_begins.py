@@ -2,9 +2,13 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
-from pipistrelle.platforms.description import Platform, Pool
+from pipistrelle.platforms.classes import JobClass
+from pipistrelle.platforms.description import NodeGroup, Platform, Pool
+from pipistrelle.platforms.topology.rule import TopologyRule
+from pipistrelle.protocol.events import PlatformInfo
 
 CONFIG = {
     "redis-enabled": False,
@@ -90,6 +94,44 @@ def test_a_platform_of_nodes_has_hosts_named_by_their_numbers(play, job) -> None
     begins = run.events("SIMULATION_BEGINS")[0]
     assert [host["name"] for host in begins["compute_resources"]] == ["0", "1"]
     assert run.story[-1] == "60: simulation_ends"
+
+
+def test_places_and_what_is_known_of_nodes_are_properties_of_hosts(play, job) -> None:
+    """As texts, as Batsim's are; all by rule in the configuration, too, which our own client takes its machine from."""
+    platform = Platform(
+        name="m",
+        pools=(
+            Pool(name="a", nodes=2, properties={"nvlink": True, "cage": 1}),
+            Pool(name="g", nodes=1, units_per_node=2, unit="gpu", names="x"),
+        ),
+        topology=TopologyRule(kind="mesh", shape=(3, 1), names="n[1-3]"),
+        groups=(NodeGroup(nodes="0", node_class="new", mttf=5, age=2), NodeGroup(nodes="1", properties={"cage": 2})),
+        classes=(JobClass(name="q"),),
+    )
+    run = play([job("1", "d60", res=2)], {"w0!1": "0-1"}, hosts=platform)
+    begins = run.events("SIMULATION_BEGINS")[0]
+    hosts = begins["compute_resources"]
+
+    assert [host["name"] for host in hosts] == ["n1", "n2", "2", "3"]
+    assert [host["properties"] for host in hosts] == [
+        {
+            "role": "",
+            "nvlink": "true",
+            "cage": "1",
+            "pool": "a",
+            "node": "0",
+            "node_name": "n1",
+            "place": "0 0",
+            "node_class": "new",
+            "mttf": "5.0",
+            "age": "2.0",
+        },
+        {"role": "", "nvlink": "true", "cage": "2", "pool": "a", "node": "1", "node_name": "n2", "place": "1 0"},
+        *[{"role": "", "pool": "g", "node": "2", "node_name": "x", "place": "2 0"}] * 2,
+    ]
+    assert {tuple(host["zone_properties"].items()) for host in hosts} == {(("topology", "mesh"), ("shape", "3x1"))}
+    told = msgspec.convert(begins["config"]["platform"], PlatformInfo)
+    assert told == msgspec.structs.replace(platform.info, classes=())
 
 
 def test_unused_profiles_are_told_as_they_are(play, job) -> None:
