@@ -8,13 +8,11 @@ from typing import Final
 
 from msgspec import ValidationError, convert, structs
 
-from pipistrelle.platforms.topology.node_names import NodeNames
 from pipistrelle.protocol.base.errors import RemoteProtocolError
 from pipistrelle.protocol.base.log import logger
 from pipistrelle.protocol.batsim.messages import (
     Answer,
     AnswerServer,
-    BatsimBeginsData,
     Notify,
     NotifyServer,
     Query,
@@ -27,7 +25,6 @@ from pipistrelle.protocol.events import (
     JobSubmittedData,
     NoMoreJobs,
     PlatformInfo,
-    PoolInfo,
     RequestedCall,
     SimulationBegins,
     SimulationBeginsData,
@@ -36,6 +33,7 @@ from pipistrelle.protocol.fields import LONGEST
 from pipistrelle.protocol.messages import HelloData, Notice, Reply
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.protocol.units.text import NodeSetError
+from pipistrelle.schedulers.policy.batsim_hosts import platform_of
 from pipistrelle.schedulers.policy.errors import PolicyFailed
 from pipistrelle.schedulers.policy.interfaces import Policy
 from pipistrelle.schedulers.policy.runtime import Runtime
@@ -98,7 +96,7 @@ class BatsimRuntime(Runtime):
 
     def _begin_or_end(self, event: Event) -> None:
         if isinstance(event, SimulationBegins):
-            event = SimulationBegins(event.timestamp, _with_names(event.data))
+            event = SimulationBegins(event.timestamp, _with_nodes(event.data))
         super()._begin_or_end(event)
 
     # -- dynamic jobs -----------------------------------------------------------------------------------------------
@@ -254,21 +252,12 @@ def estimated_wait(view: View, size: int) -> float:
     return time - view.now
 
 
-def _with_names(data: SimulationBeginsData) -> SimulationBeginsData:
-    """Return a machine as our own server tells of it in the configuration, or else one named after its hosts.
-
-    The latter only if hosts are told, and nodes can be called so.
-    """
+def _with_nodes(data: SimulationBeginsData) -> SimulationBeginsData:
+    """Return a machine as our own server tells of it in the configuration, or else as its hosts tell of their nodes."""
     told = data.config.get("platform")
     if isinstance(told, dict) and data.platform is None:
         with suppress(ValidationError):  # another server's means something else
             platform = convert(told, PlatformInfo)
             if sum(len(NodeSet.parse(pool.units)) for pool in platform.pools) == data.nb_resources:
                 return structs.replace(data, platform=platform)
-    hosts = sorted(data.compute_resources, key=lambda host: host["id"]) if isinstance(data, BatsimBeginsData) else []
-    names = [str(host.get("name", "")) for host in hosts]
-    called = NodeNames.of(names) if len(set(names)) == data.nb_resources else None
-    if called is None or data.platform is not None:
-        return data
-    every = str(NodeSet.interval(0, data.nb_resources - 1))
-    return structs.replace(data, platform=PlatformInfo("hosts", (PoolInfo("hosts", every, every, names=str(called)),)))
+    return structs.replace(data, platform=platform_of(data)) if data.platform is None else data

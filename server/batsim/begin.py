@@ -11,20 +11,21 @@ from pipistrelle.protocol.batsim.messages import BatsimBeginsData
 from pipistrelle.server.batsim.setup import BatsimOptions
 from pipistrelle.server.setup import Setup
 from pipistrelle.traces.batsim.text import profile_texts
+from pipistrelle.traces.requests import asks
 
 
 def batsim_begins(setup: Setup, options: BatsimOptions) -> BatsimBeginsData:
     """Return the machine, the workloads and the configuration in Batsim's terms.
 
-    A machine that is not known as single hosts has hosts named by their numbers. Where it has a topology or tells of
-    single nodes, a host's properties say what is known of its node, and ``platform`` in the configuration says it all
-    by rule, as in the native dialect, without the queues.
+    A machine that is not known as single hosts has hosts named by their numbers. Where it has a topology, tells of
+    single nodes, or jobs ask for nodes, a host's properties say what is known of its node, and ``platform`` in the
+    configuration says it all by rule, as in the native dialect, without the queues.
     """
     units = setup.platform.units
     info = setup.platform.info
     told: dict[str, Any] = {}
-    if setup.machine is None and (info.topology is not None or info.groups):
-        compute = _of_nodes(Machine(units, info))
+    if setup.machine is None and (info.topology or info.groups or any(map(asks, setup.workloads.values()))):
+        compute = _of_nodes(Machine(units, info), [pool.unit for pool in info.pools])
         storage: list[dict[str, Any]] = []
         told["platform"] = msgspec.to_builtins(msgspec.structs.replace(info, classes=()))
     elif setup.machine is None:
@@ -59,8 +60,11 @@ def batsim_begins(setup: Setup, options: BatsimOptions) -> BatsimBeginsData:
     )
 
 
-def _of_nodes(machine: Machine) -> list[dict[str, Any]]:
-    """Return a host for each unit, whose properties are texts, as Batsim's are: what is known of its node."""
+def _of_nodes(machine: Machine, kinds: list[str]) -> list[dict[str, Any]]:
+    """Return a host for each unit, whose properties are texts, as Batsim's are: what is known of its node.
+
+    ``kinds`` are what a unit is, one a pool.
+    """
     nodes, topology = machine.nodes, machine.topology
     zone = {"topology": topology.kind, "shape": "x".join(map(str, topology.shape))} if topology.info.shape else {}
     places = [" ".join(map(str, place)) for place in topology.place.tolist()] if topology.info.shape else []
@@ -70,11 +74,11 @@ def _of_nodes(machine: Machine) -> list[dict[str, Any]]:
             for node in some:
                 known[node][key] = str(value).lower() if isinstance(value, bool) else str(value)
     found: list[dict[str, Any]] = []
-    for (first_node, count, _, each), pool in zip(machine.numbering.pools, nodes.pools, strict=True):
+    for (first_node, count, _, each), pool, kind in zip(machine.numbering.pools, nodes.pools, kinds, strict=True):
         for node in range(first_node, first_node + count):
-            facts = known[node] | {"pool": pool, "node": str(node), "node_name": nodes.names[node]}
+            facts = known[node] | {"pool": pool, "unit": kind, "node": nodes.names[node]}
             facts |= {"place": places[node]} if places else {}
-            facts |= {"node_class": name} if (name := nodes.classes[nodes.node_class[node]]) else {}
+            facts |= {"class": name} if (name := nodes.classes[nodes.node_class[node]]) else {}
             times = (("mttf", float(nodes.mttf[node])), ("age", float(nodes.age[node])))
             facts |= {key: repr(time) for key, time in times if not isnan(time)}
             for _ in range(each):

@@ -119,15 +119,15 @@ def test_places_and_what_is_known_of_nodes_are_properties_of_hosts(play, job) ->
             "nvlink": "true",
             "cage": "1",
             "pool": "a",
-            "node": "0",
-            "node_name": "n1",
+            "unit": "node",
+            "node": "n1",
             "place": "0 0",
-            "node_class": "new",
+            "class": "new",
             "mttf": "5.0",
             "age": "2.0",
         },
-        {"role": "", "nvlink": "true", "cage": "2", "pool": "a", "node": "1", "node_name": "n2", "place": "1 0"},
-        *[{"role": "", "pool": "g", "node": "2", "node_name": "x", "place": "2 0"}] * 2,
+        {"role": "", "nvlink": "true", "cage": "2", "pool": "a", "unit": "node", "node": "n2", "place": "1 0"},
+        *[{"role": "", "pool": "g", "unit": "gpu", "node": "x", "place": "2 0"}] * 2,
     ]
     assert {tuple(host["zone_properties"].items()) for host in hosts} == {(("topology", "mesh"), ("shape", "3x1"))}
     told = msgspec.convert(begins["config"]["platform"], PlatformInfo)

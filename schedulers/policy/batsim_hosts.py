@@ -1,0 +1,90 @@
+"""What a Batsim's hosts tell of the machine: which of them are one node, and which nodes are alike."""
+
+from collections.abc import Mapping
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from pipistrelle.platforms.topology.node_names import NodeNames
+from pipistrelle.protocol.batsim.messages import BatsimBeginsData
+from pipistrelle.protocol.events import PlatformInfo, PoolInfo, SimulationBeginsData
+from pipistrelle.protocol.units.nodesets import NodeSet
+
+
+class _Node(NamedTuple):
+    """A node as its hosts tell of it: its name, its first unit, how many it has, and its properties, sorted."""
+
+    name: str
+    first: int
+    each: int
+    told: tuple[tuple[str, str], ...]
+
+
+def platform_of(data: SimulationBeginsData) -> PlatformInfo | None:
+    """Return the machine that hosts tell of; None if they tell nothing of it.
+
+    Neighbours with the same ``node`` among their properties are one node, any other host is one by itself. Neighbours
+    that tell the same, of themselves or their zone, are a pool; a server of ours tells its ``pool``, ``class`` and
+    ``unit``.
+    """
+    hosts = sorted(data.compute_resources, key=lambda host: host["id"]) if isinstance(data, BatsimBeginsData) else []
+    if len(hosts) != data.nb_resources:
+        return None
+    nodes = _nodes(hosts)
+    names = [node.name for node in nodes]
+    named = len(set(names)) == len(names) and NodeNames.of(names) is not None
+    if not (named or any(node.told for node in nodes)):
+        return None
+    groups = [list(alike) for _, alike in groupby(nodes, key=lambda node: (node.each, node.told))]
+    pools: list[PoolInfo] = []
+    at = 0
+    for number, group in enumerate(groups):
+        known: dict[str, Any] = dict(group[0].told)
+        ours = "pool" in known
+        name, kind = known.pop("pool", "hosts" if len(groups) == 1 else f"hosts-{number}"), known.pop("class", "")
+        unit = known.pop("unit", "node")
+        last = group[-1]
+        pools.append(
+            PoolInfo(
+                name,
+                str(NodeSet.interval(at, at + len(group) - 1)),
+                str(NodeSet.interval(group[0].first, last.first + last.each - 1)),
+                last.each,
+                unit,
+                {key: _value(value) for key, value in known.items()} if ours else known,
+                names=str(NodeNames.of([node.name for node in group])) if named else "",
+                node_class=kind,
+            )
+        )
+        at += len(group)
+    return PlatformInfo("hosts", tuple(pools))
+
+
+def _nodes(hosts: list[dict[str, Any]]) -> list[_Node]:
+    found: list[_Node] = []
+    for unit, host in enumerate(hosts):
+        told = {**_texts(host.get("zone_properties")), **_texts(host.get("properties"))}
+        told.pop("role", None)
+        node = told.pop("node", None)
+        properties = tuple(sorted(told.items()))
+        same = found and node is not None and (found[-1].name, found[-1].told) == (node, properties)
+        if same:
+            found[-1] = found[-1]._replace(each=found[-1].each + 1)
+        else:
+            found.append(_Node(str(host.get("name", "")) if node is None else node, unit, 1, properties))
+    return found
+
+
+def _texts(told: Any) -> dict[str, str]:
+    return {str(key): str(value) for key, value in told.items()} if isinstance(told, Mapping) else {}
+
+
+def _value(text: str) -> str | int | float | bool:
+    """Return a property as a platform's file has it."""
+    if text in ("true", "false"):
+        return text == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
