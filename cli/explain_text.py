@@ -30,6 +30,7 @@ _SHORT: Final = {
     "limit": "limit of the scheduler",
     "units": "fewer units free",
     "down": "units out of service",
+    "nodes": "free units not as it asks",
     "window": "announced maintenance",
     "order": "free units kept for others",
     "poll": "the scheduler does not look",

@@ -5,6 +5,7 @@ import numpy as np
 from pipistrelle.protocol.base.lengths import date_text
 from pipistrelle.traces.clean import NO_REQUEST, REQUEST_HINT, clean, count_overruns, faults_text, lacks_requests
 from pipistrelle.traces.logs.labels import dependency_column
+from pipistrelle.traces.requests import asks, count_requests
 from pipistrelle.traces.workload import Floats, Ints, Workload, decimal_text, label_column
 
 #: {label: what it is called here}, for those that are counted if the log has them in words
@@ -46,6 +47,9 @@ def describe(workload: Workload) -> list[tuple[str, str]]:
         texts = kept.labels.get(label)
         if texts is not None:
             facts.append((heading, _count_text(texts)))
+    if asks(kept):
+        counts = ", ".join(f"{name} {count:,}" for name, count in count_requests(kept).items() if count)
+        facts.append(("asking for nodes", counts))
     dependent = sum(map(bool, dependency_column(kept) or ()))
     if not dependent:
         return facts

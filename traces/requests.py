@@ -17,6 +17,15 @@ def asks(workload: Workload) -> bool:
     return CONSTRAINT in workload.labels or not {PER_NODE, WHOLE}.isdisjoint(workload.columns)
 
 
+def count_requests(workload: Workload) -> dict[str, int]:
+    """Return how many jobs ask for a constraint, for units on each node, and for nodes of their own."""
+    found = {CONSTRAINT: sum(map(bool, workload.labels.get(CONSTRAINT, ())))}
+    for name in (PER_NODE, WHOLE):
+        column = workload.columns.get(name)
+        found[name] = 0 if column is None else int(np.count_nonzero(column > 0))
+    return found
+
+
 def with_requests(
     workload: Workload,
     *,

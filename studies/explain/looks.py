@@ -14,7 +14,7 @@ from pipistrelle.studies.explain.files import JobLine, RunFiles
 LABELS: Final = ("user", "group", "account", "queue", "qos")
 #: tells by id and labels whether a job counts
 Wanted = Callable[[str, Labels], bool]
-Limit = Literal["dependency", "class", "limit", "units", "down", "window", "order", "poll", "other", "unknown"]
+Limit = Literal["dependency", "class", "limit", "units", "down", "nodes", "window", "order", "poll", "other", "unknown"]
 
 
 class Look(Struct, frozen=True, array_like=True):

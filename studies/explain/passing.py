@@ -123,7 +123,7 @@ def passed_by(
             )
         )
     found.sort(key=lambda passing: passing.started)
-    could = _held_enough(line, found, *_lacking(files, seen, begin), begin, end)
+    could = _held_enough(line, found, *_lacking(files, line, seen, begin), begin, end)
     limited = [] if seen is None else _held_back(seen, end)
     for passing, held in zip(found, could, strict=True):
         ended = inf if passing.ended is None else passing.ended
@@ -205,7 +205,7 @@ def _others(files: RunFiles, seen: Seen | None, *, waiting: bool = False) -> lis
     return found
 
 
-def _lacking(files: RunFiles, seen: Seen | None, begin: float) -> tuple[Floats, Floats]:
+def _lacking(files: RunFiles, line: JobLine, seen: Seen | None, begin: float) -> tuple[Floats, Floats]:
     """Return from which times (s) on how many units were free, infinity where more would not have let the job start."""
     states = files.states
     if seen is None or not len(states.times):
@@ -217,7 +217,11 @@ def _lacking(files: RunFiles, seen: Seen | None, begin: float) -> tuple[Floats, 
     row = max(int(np.searchsorted(states.times, queued, side="right")) - 1, 0)
     early = [row, *np.flatnonzero((states.times > queued) & (states.times < looked)).tolist()]
     times = [begin, *([] if queued == inf else [queued]), *states.times[early[1:]], *(look.time for look in seen.looks)]
-    late = [float(look.free) if look.limit in ("units", "down") else inf for look in seen.looks]
+    # Where nodes do not suit, any unit that somebody holds may be what is lacking.
+    late = [
+        line.size - 1.0 if look.limit == "nodes" else float(look.free) if look.limit in ("units", "down") else inf
+        for look in seen.looks
+    ]
     free = [inf, *([] if queued == inf else [states.idle[row]]), *states.idle[early[1:]], *late]
     return np.array(times, dtype=np.float64), np.array(free, dtype=np.float64)
 

@@ -9,6 +9,8 @@ from pipistrelle.protocol.decisions import Decision, ExecuteJob
 from pipistrelle.protocol.events import DecisionRejectedData
 from pipistrelle.protocol.fields import package_version
 from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.schedulers.placement.lowest import LowestIds
+from pipistrelle.schedulers.placement.pickers import picked
 from pipistrelle.schedulers.plan.slices import end_of
 from pipistrelle.schedulers.policy.interfaces import Policy
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
@@ -174,12 +176,19 @@ def _limit(view: View, job: SchedulerJob, free: NodeSet, held_back: str | None) 
     if count < job.size:
         out = len(view.unavailable) - view.lost
         return ("down", f"{out:,} out", count) if count + out >= job.size else ("units", "", count)
+    if not _suffice(view, job, free):
+        return "nodes", str(job.request), count
     maintenance = [window for window in windows if window.admits is None]
     for window in maintenance:
         free -= window.units
-    if len(free) < job.size:
+    if len(free) < job.size or not _suffice(view, job, free):
         return "window", " ".join(window.id for window in maintenance), count
     return "order", "", count
+
+
+def _suffice(view: View, job: SchedulerJob, units: NodeSet) -> bool:
+    """Tell whether some of these units, enough of them, are on nodes as a job asks."""
+    return not job.by_nodes or picked(LowestIds(), job, units, view.machine) is not None
 
 
 class _Book(Observer):

@@ -16,6 +16,7 @@ WORDS: Final[Mapping[Limit, str]] = {
     "limit": "a limit of the scheduler kept it back",
     "units": "fewer units were free than it needs",
     "down": "enough units would have been free, but some were out of service",
+    "nodes": "enough units were free, but not so many on its nodes as it asks for",
     "window": "enough units were free, but announced maintenance would have ended it",
     "order": "enough units were free, but they were kept for jobs before it in the queue",
     "poll": "nothing kept it back, but the scheduler looks only now and then",

@@ -13,6 +13,7 @@ from pipistrelle.studies.workloads import FIELDS
 from pipistrelle.traces.clean import clean, count_overruns
 from pipistrelle.traces.describe import offered_load
 from pipistrelle.traces.logs.labels import dependency_column, named_column
+from pipistrelle.traces.requests import asks, count_requests
 from pipistrelle.traces.workload import Floats, Ints, Workload
 
 WEEKDAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -47,8 +48,8 @@ class Grid(NamedTuple):
 def summarise(workload: Workload, zone: tzinfo) -> dict[str, Any]:
     """Return a workload's figures as JSON can have them; what cannot be told is None.
 
-    All but ``jobs``, ``dropped`` and ``dependent`` are of the jobs that can run on the trace's machine, as `clean` has
-    it.
+    All but ``jobs``, ``dropped``, ``dependent`` and ``requests`` are of the jobs that can run on the trace's machine,
+    as `clean` has it; ``requests`` is absent where no job asks for nodes.
 
     Parameters
     ----------
@@ -81,6 +82,8 @@ def summarise(workload: Workload, zone: tzinfo) -> dict[str, Any]:
         "arrivals": None,
         "by_size_and_runtime": None,
     }
+    if asks(workload):
+        figures["requests"] = count_requests(workload)
     if not len(jobs):
         return figures
     first, last = float(jobs.submit.min()), float(jobs.submit.max())

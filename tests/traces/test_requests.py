@@ -9,9 +9,10 @@ import pytest
 
 from pipistrelle.traces.batsim.text import job_text
 from pipistrelle.traces.batsim.workload import parse_batsim
+from pipistrelle.traces.describe import describe
 from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.load import load, not_kept, save
-from pipistrelle.traces.requests import asks, both, with_pools, with_requests, without_requests
+from pipistrelle.traces.requests import asks, both, count_requests, with_pools, with_requests, without_requests
 from pipistrelle.traces.transforms.join import merge
 from pipistrelle.traces.workload import Workload, request_of
 
@@ -141,3 +142,12 @@ def test_merged_workloads_keep_requests() -> None:
     merged = merge([with_requests(plain(2), per_node=np.array([2, -1])), plain(1)])
 
     assert sorted(len(one) for one in asked(merged)) == [0, 0, 1]
+
+
+def test_how_many_ask_for_what_is_described() -> None:
+    """`describe` says it of workloads in which some job asks."""
+    workload = parsed(*JOBS)
+
+    assert count_requests(workload) == {"constraint": 1, "units_per_node": 1, "whole_nodes": 1}
+    assert dict(describe(workload))["asking for nodes"] == "constraint 1, units_per_node 1, whole_nodes 1"
+    assert "asking for nodes" not in dict(describe(without_requests(workload)))
