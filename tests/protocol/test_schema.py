@@ -32,6 +32,9 @@ KEYWORDS = {
     "required",
     "additionalProperties",
     "items",
+    "prefixItems",
+    "minItems",
+    "maxItems",
     "minimum",
     "maximum",
     "exclusiveMinimum",
@@ -54,7 +57,7 @@ def nodes(node: Any) -> Iterator[dict[str, Any]]:
     for key in ("items", "additionalProperties"):
         if isinstance(node.get(key), dict):
             yield from nodes(node[key])
-    for child in node.get("anyOf", []):
+    for child in (*node.get("anyOf", []), *node.get("prefixItems", [])):
         yield from nodes(child)
 
 
