@@ -30,9 +30,9 @@ def test_a_run_that_stalls_ends_and_says_why(shell, way, fragments):
     assert b'"stalled"' in shell.files("out")["out_summary.json"]
 
 
-@pytest.mark.parametrize("more", [["--in-process"], [], ["--in-process", "--poll", "1h"]])
+@pytest.mark.parametrize("more", [["--in-process"], [], ["--in-process", "--poll", "1h"], ["--dialect", "batsim"]])
 def test_a_stall_under_standing_reservations_names_them(shell, more):
-    """With units and times, of a scheduler in this process, in another, and one that polls."""
+    """With units and times, of a scheduler in this process, in another, one that polls, and in either dialect."""
     shell.write("maui.cfg", "SRCFG[keep] PERIOD=INFINITY\nSRCFG[noon] HOSTLIST=0-1 STARTTIME=43200 CLASSLIST=a")
     outcome = shell.run("run", "-w", "seven-jobs", "--scheduler", "maui", "--config", "maui.cfg", "-o", "out", *more)
 
