@@ -3,12 +3,13 @@
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from pipistrelle.cli.console import import_numpy, print_facts, print_table, show
 from pipistrelle.cli.guard import FilledPath, refuse_overwriting
+from pipistrelle.cli.options.fields import Choice
 from pipistrelle.cli.options.files import reading_options, strict_option
 from pipistrelle.cli.options.names import completed
 from pipistrelle.cli.options.sections import Command, Group
@@ -121,6 +122,115 @@ def plan_command(
     _print_plan(plan, console)
     if picture is not None:
         show(console, f"picture in {picture}")
+
+
+@command.command("compare", cls=Command)
+@click.argument("source", metavar="CLASSES", shell_complete=completed("classes", or_file=True))
+@click.option(
+    "-p",
+    "--platform",
+    metavar="NAME|FILE",
+    required=True,
+    shell_complete=completed("platform", or_file=True),
+    help="Machine, which tells the mean time to failure of each node.",
+)
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of jobs, outages, placement.")
+@click.option("--duration", metavar="TIME", help="How long jobs come and nodes fail; default: as the classes say.")
+@click.option(
+    "--blocking", type=click.FloatRange(0, 1), default=0.0, show_default=True, help="Size partitions for this chance."
+)
+@click.option(
+    "--admission",
+    type=Choice(("queue", "block")),
+    default="block",
+    show_default=True,
+    help="Whether a job that cannot start at once waits, or is refused.",
+)
+@click.option("--every", metavar="TIME", default="1h", show_default=True, help="From one failure to the next.")
+@click.option("--repair", metavar="TIME", default="1h", show_default=True, help="How long a node is down.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
+def compare_command(
+    source: str,
+    platform: str,
+    seed: int,
+    duration: str | None,
+    blocking: float,
+    admission: Literal["queue", "block"],
+    every: str,
+    repair: str,
+    as_json: bool,
+) -> None:
+    """Compare random placement with partitions, with jobs drawn by CLASSES, at the same outages.
+
+    At each multiple of --every a node fails, drawn by 1 / MTTF. Jobs that are hit have failed.
+    """
+    import_numpy()
+    from pipistrelle.protocol.base.lengths import parse_seconds
+    from pipistrelle.studies.inputs.named import load_platform
+    from pipistrelle.studies.reliability.simulated import compare
+    from pipistrelle.studies.workloads.classes import load_classes
+
+    hour = 3600.0
+    found = compare(
+        load_classes(source),
+        load_platform(platform),
+        seed=seed,
+        duration=duration,
+        blocking=blocking,
+        admission=admission,
+        every=parse_seconds(every, "time between failures") / hour,
+        repair=parse_seconds(repair, "repair time") / hour,
+    )
+    if as_json:
+        click.echo(json.dumps(found, indent=2, allow_nan=False))
+        return
+    from rich.console import Console
+
+    _print_comparison(found, Console(highlight=False, emoji=False))
+
+
+def _print_comparison(found: dict[str, Any], console: "Console") -> None:
+    from pipistrelle.studies.reliability.simulated import WHY
+
+    stable = "" if found["stable"] else ": unstable, a queue grows without end"
+    print_facts(
+        [
+            ("classes", f"{found['name']}, seed {found['seed']}, {found['hours']:,.0f} h"),
+            ("machine", found["platform"]),
+            ("offered load", f"{found['load']:.3f}{stable}"),
+            ("failures", f"{found['failures']:,}, the same in both runs"),
+            ("failures of idle nodes", " and ".join(f"{count:,}" for count in found["idle"])),
+            ("utilisation", " and ".join(f"{100 * share:.1f} %" for share in found["utilisation"])),
+        ]
+    )
+    console.print()
+    columns = ["partition", "units", "MTTF, h", "jobs hit", "after", "refused", "after", "hits/unit-h", "95 %", "form"]
+    rows = []
+    for one in [*found["partitions"], {**found["all"], "partition": "all"}]:
+        units = [f"{one['units']:,}", f"{one['mttf']:,.2f}"] if "units" in one else ["", ""]
+        counts = [f"{count:,}" for name in ("failed", "refused") for count in one[name]]
+        told = ["-", "-"]
+        if one["change"] is not None:
+            told = [_percent(one["change"]), f"{_percent(one['low'])} to {_percent(one['high'])}"]
+        form = _percent(one["closed"]) if "closed" in one else ""
+        rows.append([str(one["partition"] or "whole"), *units, *counts, *told, form])
+    title = "Random nodes, and partitions after: jobs hit, and how their failures per unit-hour change"
+    print_table(console, title, columns, rows, columns[:1])
+    if any(one.get("printed") for one in found["partitions"]):
+        console.print()
+        columns = ["partition", "failures", "after", "change", "form", "failed jobs", "after"]
+        rows = []
+        for one in found["partitions"]:
+            if one.get("printed"):
+                before, after, jobs, then = one["printed"]
+                change = [_percent(after / before - 1), _percent(one["closed"])]
+                rows.append([str(one["partition"]), f"{before:,}", f"{after:,}", *change, f"{jobs:,}", f"{then:,}"])
+        print_table(console, "Table 5.2 of the thesis, which cannot follow", columns, rows, columns[:1])
+        show(console, WHY)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:+.1f} %"
 
 
 def _print_plan(plan: dict[str, Any], console: "Console") -> None:

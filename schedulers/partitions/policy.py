@@ -96,14 +96,17 @@ class PartitionedPolicy(Kept):
         decides; its placement picks among the units of a partition from now on.
     options
         of the partitions.
+    follows
+        whether outages that it sees change what it knows of the nodes.
     """
 
     _kept = ("_failures", "_seen", "_at")
 
-    def __init__(self, policy: ComposedPolicy, options: PartitionOptions) -> None:
+    def __init__(self, policy: ComposedPolicy, options: PartitionOptions, *, follows: bool = True) -> None:
         self._policy = policy
         self._placement = policy.placement = ByPartition(policy.placement)
         self._options = options
+        self._follows = follows
         self.features: tuple[str, ...] = tuple(sorted({*policy.features, "labels"}))
         self._view: View | None = None
         #: how often each node has failed, shape (nodes,)
@@ -141,10 +144,11 @@ class PartitionedPolicy(Kept):
         counted = self._options.classes == "auto" and self._seen.look(view)
         if counted:
             self.classes = self._seen.classes(view.now, view.units)
-        for units in view.failed:
+        failed = view.failed if self._follows else []
+        for units in failed:
             for low, high in view.machine.numbering.nodes_of(units).intervals:
                 self._failures[low : high + 1] += 1
-        if fresh or counted or view.failed:
+        if fresh or counted or failed:
             self._at = view.now
             self._divide(view)
             if not fresh:
@@ -154,10 +158,17 @@ class PartitionedPolicy(Kept):
             self._assign(view, view.arrivals)
         self._policy.decide(view)
         if self._options.admission == "block":
-            for job in [job for job in view.arrivals if job.waits]:
-                view.reject(job, f"its partition has no room for {job.size} units (type I)")
+            self._refuse(view)
         if self._options.classes == "auto":
             self._seen.started(view)
+
+    def _refuse(self, view: View) -> None:
+        """Refuse, one by one, who has come and was not started; who is refused keeps nobody from starting."""
+        while left := [job for job in view.waiting.in_order(view.arrivals) if job.waits]:
+            view.reject(left[0], f"there is no room for {left[0].size} units (type I)")
+            if len(left) > 1:
+                self._policy.decide(view)
+        view.wake = None  # who comes is to be told of at once
 
     def _begin(self, view: View) -> None:
         self._view = view
