@@ -111,7 +111,7 @@ def native_engine(
     conditions
         {job id: what it waits for}.
     """
-    cluster = Cluster(begins.nb_resources, requests=RequestBook(platform.info.pools))
+    cluster = Cluster(begins.nb_resources, requests=RequestBook(platform.info.pools, platform.info.groups))
     clockwork = Clockwork(cluster, NATIVE, features)
     dependencies = Dependencies(clockwork, conditions or {})
     cluster.watch([dependencies, *observers])

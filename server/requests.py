@@ -41,7 +41,7 @@ def settle_requests(workload: Workload, platform: Platform) -> tuple[Workload, i
     """
     if not asks(workload):
         return workload, 0, []
-    book = RequestBook(platform.info.pools)
+    book = RequestBook(platform.info.pools, platform.info.groups)
     size = workload.size.copy()
     each, whole = (np.full(len(workload), -1, dtype=np.int64) for _ in range(2))
     refused: dict[str, list[str]] = {}

@@ -86,8 +86,9 @@ def why_unmet(constraint: Constraint, text: str, pools: tuple[PoolInfo, ...]) ->
     unknown = [word for word in dict.fromkeys(constraint.words()) if not any(word.met_by(pool) for pool in pools)]
     for word in unknown:
         if word.key == "pool":
-            names = ", ".join(pool.name for pool in pools)
-            near = did_you_mean(word.value, [pool.name for pool in pools])
+            known_names = list(dict.fromkeys(pool.name for pool in pools))
+            names = ", ".join(known_names)
+            near = did_you_mean(word.value, known_names)
             known = f"did you mean {near.partition('mean ')[2]}" if near.startswith("Did") else f"there are {names}"
             return f"there is no pool {quoted(word.value)} for its constraint {quoted(text)} ({known})"
     none = f": none has {quoted(unknown[0])}" if unknown and unknown[0] != constraint else ""

@@ -8,10 +8,11 @@ from msgspec import Struct
 
 from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.platforms.requests.constraints import parse_constraint, why_unmet
+from pipistrelle.platforms.requests.kinds import kinds_of
 from pipistrelle.platforms.requests.node_counts import Ints, NodeCounts
 from pipistrelle.protocol.base.errors import quoted
 from pipistrelle.protocol.base.state import register
-from pipistrelle.protocol.events import JobDescription, PoolInfo
+from pipistrelle.protocol.events import JobDescription, NodeGroupInfo, PoolInfo
 from pipistrelle.protocol.units.nodesets import NodeSet
 
 
@@ -61,13 +62,14 @@ class RequestBook:
 
     Parameters
     ----------
-    pools
+    pools, groups
         of the machine, as the server tells of them.
     """
 
-    def __init__(self, pools: Sequence[PoolInfo]) -> None:
+    def __init__(self, pools: Sequence[PoolInfo], groups: Sequence[NodeGroupInfo] = ()) -> None:
         self._pools = tuple(pools)
-        #: {request: the pools whose nodes will do}
+        self._groups = tuple(groups)
+        #: {request: the kinds of nodes that will do}
         self._able: dict[NodeRequest, tuple[PoolInfo, ...]] = {}
         self._allowed: dict[NodeRequest, NodeSet] = {}
 
@@ -76,8 +78,12 @@ class RequestBook:
         """The machine's nodes and their units as arrays."""
         return NodeCounts(self._pools)
 
+    @cached_property
+    def _kinds(self) -> tuple[PoolInfo, ...]:
+        return kinds_of(self._pools, self._groups)
+
     def pools(self, request: NodeRequest) -> tuple[PoolInfo, ...]:
-        """Return the pools whose nodes will do; PlatformError if its constraint cannot be read."""
+        """Return the pools whose nodes will do, or parts of pools; PlatformError if its constraint cannot be read."""
         found = self._able.get(request)
         if found is None:
             each = request.units_per_node or 1
@@ -92,7 +98,7 @@ class RequestBook:
         if text is None:
             return self._pools
         constraint = parse_constraint(text)
-        return tuple(pool for pool in self._pools if constraint.met_by(pool))
+        return tuple(kind for kind in self._kinds if constraint.met_by(kind))
 
     def allowed(self, request: NodeRequest) -> NodeSet:
         """Return the units of the nodes that will do; PlatformError as `pools`."""
@@ -112,7 +118,7 @@ class RequestBook:
             return f"{error.what}: {error.found}"
         text = request.constraint
         if not pools and text is not None and not self._meeting(text):
-            return why_unmet(parse_constraint(text), text, self._pools)
+            return why_unmet(parse_constraint(text), text, self._kinds)
         which = "the machine" if text is None else f"constraint {quoted(text)}"
         each = request.units_per_node
         if not pools:

@@ -48,7 +48,7 @@ class Machine:
     @cached_property
     def requests(self) -> RequestBook:
         """What jobs can ask of its nodes."""
-        return RequestBook(self._platform.pools)
+        return RequestBook(self._platform.pools, self._platform.groups)
 
     @cached_property
     def of_nodes(self) -> "Machine":

@@ -43,7 +43,7 @@ def batsim_engine(
     hosts = None if setup.machine is None else Hosts(setup.machine, energy=options.energy)
     begins = begins_of(setup)
     ledger = SharedLedger(begins.nb_resources) if options.compute_sharing else None
-    book = RequestBook(setup.platform.info.pools)
+    book = RequestBook(setup.platform.info.pools, setup.platform.info.groups)
     cluster = Cluster(begins.nb_resources, ledger=ledger, job_type=ForwardedJob, requests=book)
     clockwork = Clockwork(cluster, BATSIM, ("dynamic_jobs",) if options.dynamic_jobs else ())
     registry = Registry(

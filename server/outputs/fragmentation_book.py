@@ -12,6 +12,7 @@ from pipistrelle.platforms.requests.node_counts import Ints
 from pipistrelle.platforms.requests.requests import ANYTHING, NodeRequest, RequestBook
 from pipistrelle.protocol.base.state import Kept, register
 from pipistrelle.protocol.fields import EndReason
+from pipistrelle.protocol.units.indices import numbers
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer, Reasons
@@ -65,7 +66,7 @@ class FragmentationBook(Kept, Observer):
 
     def __init__(self, platform: Platform) -> None:
         self._platform = platform
-        self._requests = RequestBook(platform.info.pools)
+        self._requests = RequestBook(platform.info.pools, platform.info.groups)
         counts = self._requests.counts
         pools = platform.pools
         #: {class: the pools that its jobs may have}, of those that may not have all
@@ -180,9 +181,8 @@ class FragmentationBook(Kept, Observer):
         key = (shape.constraint, shape.queue)
         found = self._nodes_for.get(key)
         if found is None:
-            pools = self._requests.pools(NodeRequest(shape.constraint or None))
-            names = {pool.name for pool in pools}
-            names &= set(self._granted.get(shape.queue, names))
-            every = [pool.name in names for pool in self._platform.pools]
-            found = self._nodes_for[key] = np.array(every, dtype=np.bool_)[self._pool]
+            found = self._nodes_for[key] = np.zeros(len(self._pool), dtype=np.bool_)
+            for kind in self._requests.pools(NodeRequest(shape.constraint or None)):
+                if kind.name in self._granted.get(shape.queue, (kind.name,)):
+                    found[numbers(NodeSet.parse(kind.nodes))] = True
         return found
