@@ -68,6 +68,19 @@ SECTIONS: dict[str, tuple[str, dict[str, list[str]]]] = {
             "pipistrelle.server.attempts.progress": ["AttemptProgress"],
         },
     ),
+    "Reliability": (
+        "Classes of jobs, loss models, plans and partitions; [Reliability](reliability.md).",
+        {
+            "pipistrelle.studies.workloads.classes": ["parse_classes", "load_classes", "WorkloadClasses"],
+            "pipistrelle.studies.workloads.class_jobs": ["generate_jobs"],
+            "pipistrelle.studies.reliability.loss": ["erlang_b", "erlang_c", "kaufman_roberts", "linear_blocking"],
+            "pipistrelle.studies.reliability.weibull": ["required_mttf", "required_mttf_in_series", "job_reliability"],
+            "pipistrelle.studies.reliability.plan": ["make_plan", "PlanOptions"],
+            "pipistrelle.studies.reliability.resources": ["described", "logged"],
+            "pipistrelle.studies.reliability.simulated": ["compare", "simulated_loss"],
+            "pipistrelle.schedulers.partitions.placement": ["PartitionOptions"],
+        },
+    ),
     "Workloads": (
         "Logs read, made, changed and written; [Workloads](workloads.md), [Workload tools](workload-tools.md).",
         {

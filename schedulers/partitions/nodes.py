@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from math import nan
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,10 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.partitions.sizes import Sized
 
 Floats = NDArray[np.float64]
+#: what begins the class of nodes, and the QOS of jobs, that name a partition: 1 is the most reliable
+LEVEL: Final = "reliability-"
+#: the owner of a partition that is no class's own
+NOBODY: Final = -1
 
 
 class Partition(NamedTuple):
@@ -83,6 +87,30 @@ def partition(sized: Sequence[Sized], mttf: Floats, machine: Machine) -> tuple[l
         found.append(Partition(one.owner, nodes, units, float(known.mean())))
         first, used = last, int(ends[last - 1])
     return found, machine.numbering.units_of(NodeSet.of(np.sort(order[first:]).tolist()))
+
+
+def level_of(text: str) -> int | None:
+    """Return the number of the partition that a class of nodes, or a job's QOS, names; None if it names none."""
+    number = text.removeprefix(LEVEL)
+    return int(number) if number != text and number.isascii() and number.isdecimal() and int(number) >= 1 else None
+
+
+def declared(machine: Machine, owners: Sequence[int]) -> list[Partition] | None:
+    """Return the partitions that a machine has by its nodes' classes, None if it has none.
+
+    They are there where all nodes are of classes ``reliability-1``, the most reliable, ``reliability-2``, ..., as the
+    site of a Haizea trace says. ``owners`` are the classes of jobs by rank: the first has the first partition.
+    """
+    level = np.array([level_of(name) or 0 for name in machine.nodes.classes])[machine.nodes.node_class]
+    if not len(level) or (level == 0).any():
+        return None
+    found = []
+    for place, number in enumerate(np.unique(level).tolist()):
+        nodes = np.flatnonzero(level == number)
+        units = machine.numbering.units_of(NodeSet.of(nodes.tolist()))
+        owner = owners[place] if place < len(owners) else NOBODY
+        found.append(Partition(owner, nodes, units, float(machine.nodes.mttf[nodes].mean())))
+    return found
 
 
 def first_partition(parts: Sequence[Partition], at: int, size: int) -> int | None:

@@ -1,20 +1,17 @@
 """The placement that keeps jobs in their partitions, and picks among their units as another one does."""
 
 from collections.abc import Sequence
-from typing import Annotated, Final, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
 from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.schedulers.partitions.nodes import Partition, first_partition
+from pipistrelle.schedulers.partitions.nodes import Partition, first_partition, level_of
 from pipistrelle.schedulers.partitions.sizes import RankedClass
 from pipistrelle.schedulers.placement.pickers import learn, picked
 from pipistrelle.schedulers.policy.interfaces import Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
-
-#: what a job's QOS begins with whose own target it names: the partition to begin at, 1 the most reliable
-TARGET: Final = "reliability-"
 
 
 class PartitionOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
@@ -114,6 +111,4 @@ class ByPartition:
 
 def target_of(job: SchedulerJob) -> int | None:
     """Return the partition that a job itself names, 1 the most reliable, as Haizea's leases do; None if it does not."""
-    qos = None if job.description is None else job.description.qos
-    number = "" if qos is None else qos.removeprefix(TARGET)
-    return int(number) if number != qos and number.isdecimal() and int(number) >= 1 else None
+    return None if job.description is None else level_of(job.description.qos or "")

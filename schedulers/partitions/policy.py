@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.protocol.base.state import Kept
-from pipistrelle.schedulers.partitions.nodes import observed, partition
+from pipistrelle.schedulers.partitions.nodes import declared, observed, partition
 from pipistrelle.schedulers.partitions.placement import ByPartition, PartitionOptions
-from pipistrelle.schedulers.partitions.sizes import HOUR, RankedClass, partition_sizes
+from pipistrelle.schedulers.partitions.sizes import HOUR, RankedClass, partition_sizes, ranks
 from pipistrelle.schedulers.policy.compose import ComposedPolicy
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.order import Order
@@ -176,9 +176,12 @@ class PartitionedPolicy(Kept):
         self._seen = JobsSeen()
 
     def _divide(self, view: View) -> None:
-        mttf = observed(view.machine.nodes.mttf, self._failures, self._at)
-        sized, _ = partition_sizes(self.classes, view.units, self._options.blocking)
-        self._placement.divide(self.classes, partition(sized, mttf, view.machine)[0])
+        parts = declared(view.machine, ranks(self.classes))
+        if parts is None:
+            mttf = observed(view.machine.nodes.mttf, self._failures, self._at)
+            sized, _ = partition_sizes(self.classes, view.units, self._options.blocking)
+            parts, _ = partition(sized, mttf, view.machine)
+        self._placement.divide(self.classes, parts)
         self._assign(view, view.waiting.each())
 
     def _assign(self, view: View, jobs: Iterable[SchedulerJob]) -> None:

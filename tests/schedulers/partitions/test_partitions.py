@@ -18,7 +18,7 @@ from pipistrelle.schedulers.catalogue.names import PARTS
 from pipistrelle.schedulers.catalogue.presets import parse_preset
 from pipistrelle.schedulers.catalogue.registry import make_policy
 from pipistrelle.schedulers.partitions import policy as partitions
-from pipistrelle.schedulers.partitions.nodes import first_partition, partition
+from pipistrelle.schedulers.partitions.nodes import declared, first_partition, partition
 from pipistrelle.schedulers.partitions.placement import ByPartition, PartitionOptions
 from pipistrelle.schedulers.partitions.policy import PartitionedPolicy
 from pipistrelle.schedulers.partitions.sizes import RankedClass, Sized, partition_sizes
@@ -307,3 +307,17 @@ def test_a_preset_has_partitions():
         make_policy("maui", reliability=preset.reliability)
     with pytest.raises(PolicyError, match="--blocking: there are no partitions by reliability"):
         make_policy("easy", blocking=0.1)
+
+
+def test_a_site_that_is_divided_already():
+    """Nodes of classes reliability-1, -2, ... are the partitions; classes of jobs have them by rank."""
+    pools = (
+        Pool(name="a", nodes=2, node_class="reliability-2"),
+        Pool(name="b", nodes=4, node_class="reliability-1"),
+        Pool(name="c", nodes=2, node_class="reliability-3"),
+    )
+    machine = Machine(8, Platform(name="site", pools=pools).info)
+    found = declared(machine, [1, 0])
+
+    assert [(each.owner, str(each.units)) for each in found] == [(1, "2-5"), (0, "0-1"), (-1, "6-7")]
+    assert declared(Machine(14, MIXED.info), [0]) is None
