@@ -14,6 +14,27 @@ Runs = Sequence[tuple[int, int]]
 _ROOM: Final = 256
 
 
+def _beside(runs: Runs, gaps: list[Gap]) -> list[tuple[int, int, Gap | None]]:
+    """Return these runs, cut where gaps on some of their units begin and end, each with its gap."""
+    found: list[tuple[int, int, Gap | None]] = []
+    at = 0
+    for lo, hi in runs:
+        unit = lo
+        while unit <= hi and at < len(gaps) and gaps[at][2] <= hi:
+            gap = gaps[at]
+            if unit < gap[2]:
+                found.append((unit, gap[2] - 1, None))
+                unit = gap[2]
+            last = gap[3] if gap[3] <= hi else hi
+            found.append((unit, last, gap))
+            unit = last + 1
+            if last == gap[3]:
+                at += 1
+        if unit <= hi:
+            found.append((unit, hi, None))
+    return found
+
+
 class GapTable:
     """Free units over time as gaps: a run of units that are all taken before, free in between and taken again after.
 
@@ -173,32 +194,19 @@ class GapTable:
         after = self._bordering(self._from, end, runs)
         opens = -inf if begin <= now else begin
         pieces: list[Gap] = []
-        at_before = at_after = 0
-        for lo, hi in runs:
-            unit = lo
-            while unit <= hi:
-                first, last, stop = opens, end, hi
-                while at_before < len(before) and before[at_before][3] < unit:
-                    at_before += 1
-                if at_before < len(before):
-                    since, _, low, high = before[at_before]
-                    if low <= unit:
-                        first, stop = since, min(stop, high)
-                    else:
-                        stop = min(stop, low - 1)
-                while at_after < len(after) and after[at_after][3] < unit:
-                    at_after += 1
-                if at_after < len(after):
-                    _, until, low, high = after[at_after]
-                    if low <= unit:
-                        last, stop = until, min(stop, high)
-                    else:
-                        stop = min(stop, low - 1)
-                if pieces and pieces[-1][:2] == (first, last) and pieces[-1][3] == unit - 1:
-                    pieces[-1] = (first, last, pieces[-1][2], stop)
-                else:
-                    pieces.append((first, last, unit, stop))
-                unit = stop + 1
+        starts = _beside(runs, before)
+        ends = _beside([(lo, hi) for lo, hi, _ in starts], after)
+        at = 0
+        for lo, hi, following in ends:
+            while starts[at][1] < lo:
+                at += 1
+            leading = starts[at][2]
+            first = opens if leading is None else leading[0]
+            last = end if following is None else following[1]
+            if pieces and pieces[-1][:2] == (first, last) and pieces[-1][3] == lo - 1:
+                pieces[-1] = (first, last, pieces[-1][2], hi)
+            else:
+                pieces.append((first, last, lo, hi))
         for piece in pieces:
             self._add(piece, fresh=True)
 
@@ -216,9 +224,10 @@ class GapTable:
             fresh, whole, unit = row in self._fresh, True, low
             while at < len(runs) and runs[at][1] < low:
                 at += 1
-            for lo, hi in runs[at:]:
-                if lo > high:
-                    break
+            within = at
+            while within < len(runs) and runs[within][0] <= high:
+                lo, hi = runs[within]
+                within += 1
                 if whole:
                     whole = False
                     self._fresh.discard(row)
