@@ -69,6 +69,9 @@ def _scaled(machine: "Platform | SimGridPlatform", text: str) -> Platform:
             raise InputError("single hosts cannot be multiplied", found="a platform in SimGrid's XML")
         if any(pool.names for pool in machine.pools):
             logger().warning("the nodes of {} x {:g} have no names", machine.name, factor)
+        if machine.topology or machine.groups:
+            text = "the nodes of {} x {:g} have no places, and all of a pool are alike"
+            logger().warning(text, machine.name, factor)
         return machine.scaled(factor)
 
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipistrelle.protocol.base.errors import PipistrelleError
+from pipistrelle.protocol.base.log import logger
 from pipistrelle.studies.runs.connection import InProcess, WithChild, check_scheduler
 from pipistrelle.studies.runs.run import run
 from pipistrelle.studies.runs.setup import load_setup
@@ -216,6 +217,19 @@ def test_a_machine_of_another_size(factor: str, nodes: int) -> None:
         setup = load_setup(RunSpec(platform=platform, scale_platform=factor))
         assert setup.platform.nodes == nodes
         assert setup.platform.name == f"demo x {parse_factor(factor):g}"
+
+
+def test_a_machine_of_another_size_has_no_places() -> None:
+    """Neither where its nodes are nor what is known of single ones is kept, which is warned of."""
+    said: list[str] = []
+    sink = logger().add(lambda message: said.append(str(message)), format="{message}")
+    try:
+        setup = load_setup(RunSpec(platform="titan", scale_platform="0.5"))
+    finally:
+        logger().remove(sink)
+
+    assert setup.platform.info.topology is None
+    assert "the nodes of titan x 0.5 have no places, and all of a pool are alike" in "".join(said)
 
 
 def test_a_machine_of_no_other_size() -> None:
