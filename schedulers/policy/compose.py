@@ -51,7 +51,7 @@ class ComposedPolicy:
         if self._choosy is not None:
             self._refuse(view, self._choosy.refusal)
         counts = self.placement.fits_by_count
-        if not counts or any(job.by_nodes for job in view.arrivals):
+        if not counts or view.by_nodes:
             self._refuse(view, lambda job: self._never_placed(view, job) if job.by_nodes or not counts else None)
         if self._usage is not None:
             self._tell_ends(view, self._usage)

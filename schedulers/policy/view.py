@@ -80,6 +80,8 @@ class View(Kept):
                 self.windows.add(window)
         #: how many windows there are as classes have pools of their own, and as jobs ask for some nodes
         self._pool_windows = len(self.windows)
+        #: whether a job so far asks for a number of units on each of its nodes
+        self.by_nodes = False
         #: {what jobs have asked of their nodes so far: the units that these may not have}
         self._unasked: dict[NodeRequest, NodeSet] = {}
         #: those of them for which there is a window
@@ -206,6 +208,7 @@ class View(Kept):
         """Keep jobs that ask so from all units that will not do, for ever."""
         if request in self._unasked:
             return
+        self.by_nodes |= request.units_per_node is not None
         closed = self.machine.all_units - self.machine.requests.allowed(request)
         known = next((units for units in self._request_windows if units == closed), None)
         self._unasked[request] = closed if known is None else known
