@@ -98,7 +98,10 @@ class Selection:
 
 
 def nodes_needed(job: SchedulerJob, machine: Machine) -> int:
-    """Return how many nodes a job's units need at least."""
+    """Return how many nodes a job's units need at least; whoever picks nodes asks for parts of a job."""
+    told = job.description
+    if told is not None and told.units_per_node is not None:
+        return -(-told.res // told.units_per_node)
     return -(-job.size // max(each for _, _, _, each in machine.numbering.pools))
 
 
@@ -116,5 +119,5 @@ def _comparison(word: str, sign: str, value: str, where: str) -> Test:
         )
     number = int(value)
     if word == "units":
-        return lambda job, machine: compare(job.size, number)
+        return lambda job, machine: compare(job.size if job.description is None else job.description.res, number)
     return lambda job, machine: compare(nodes_needed(job, machine), number)

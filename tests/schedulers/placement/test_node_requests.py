@@ -19,6 +19,7 @@ from pipistrelle.platforms.topology.numbering import NodeUnits
 from pipistrelle.platforms.topology.orders import NODE_ORDERS
 from pipistrelle.platforms.topology.rule import TopologyRule
 from pipistrelle.protocol.base.state import from_json, to_json
+from pipistrelle.protocol.events import JobDescription
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.backfill.conservative import Conservative
 from pipistrelle.schedulers.backfill.easy import Easy
@@ -27,6 +28,7 @@ from pipistrelle.schedulers.catalogue.parts import make_placement
 from pipistrelle.schedulers.maui.config.read import parse_maui_config
 from pipistrelle.schedulers.maui.policy import MauiPolicy
 from pipistrelle.schedulers.orders.fixed import Fcfs
+from pipistrelle.schedulers.placement.pickers import picked
 from pipistrelle.schedulers.policy.batsim_runtime import BatsimRuntime
 from pipistrelle.schedulers.policy.compose import ComposedPolicy, compose
 from pipistrelle.schedulers.policy.interfaces import Policy
@@ -335,8 +337,6 @@ def pick(placement: str, open_units: str, size: int, each: int | None = None) ->
     machine = Machine(platform.units, platform.info)
     request = None if each is None else NodeRequest(None, each)
     job = SchedulerJob("w0!1", 0, size, inf, 0.0, request=request)
-    from pipistrelle.schedulers.placement.pickers import picked
-
     found = picked(make_placement(placement), job, NodeSet.parse(open_units), machine)
     assert NodeUnits.of(platform)
     return "none" if found is None else str(found)
@@ -374,3 +374,18 @@ def test_which_units_are_picked(placement: str, open_units: str, size: int, each
 def test_batsims_runtime_is_one() -> None:
     """The runtime for Batsim derives the native one, so that all this holds for it, too."""
     assert issubclass(BatsimRuntime, Runtime)
+
+
+@pytest.mark.parametrize(
+    ("condition", "found"),
+    [("nodes<=2", "0-1 4-5 8"), ("nodes<=3", "4 8-9 12-13"), ("units<5", "0-1 4-5 8"), ("units<=5", "4 8-9 12-13")],
+)
+def test_conditions_are_about_the_whole_job(condition: str, found: str) -> None:
+    """Who picks nodes one kind after the other asks each time for the job's own nodes and units."""
+    platform = Platform(name="m", pools=(Pool(name="a", nodes=4, units_per_node=4, unit="gpu"),))
+    machine = Machine(platform.units, platform.info)
+    description = JobDescription("w0!1", 5, None, units_per_node=2)
+    job = SchedulerJob.submitted(description, 0, 0.0)
+    placement = make_placement("lowest", {"dual-ended": condition})
+
+    assert str(picked(placement, job, machine.all_units, machine)) == found
