@@ -197,7 +197,7 @@ def _print_comparison(found: dict[str, Any], console: "Console") -> None:
         [
             ("classes", f"{found['name']}, seed {found['seed']}, {found['hours']:,.0f} h"),
             ("machine", found["platform"]),
-            ("offered load", f"{found['load']:.3f}{stable}"),
+            ("offered load", f"{found['load']:.4f}{stable}"),
             ("failures", f"{found['failures']:,}, the same in both runs"),
             ("failures of idle nodes", " and ".join(f"{count:,}" for count in found["idle"])),
             ("utilisation", " and ".join(f"{100 * share:.1f} %" for share in found["utilisation"])),
@@ -244,7 +244,7 @@ def _print_plan(plan: dict[str, Any], console: "Console") -> None:
             ("classes", plan["name"]),
             ("machine", f"{plan['nodes']:,} nodes, {plan['units']:,} units"),
             ("mean time to failure", _text(plan["mttf"], " h")),
-            ("offered load", f"{plan['load']:.3f}{stable}"),
+            ("offered load", f"{plan['load']:.4f}{stable}"),
         ]
     )
     columns = ["class", "size", "jobs/h", "service, h", "95 %, h", "Erlang", "units", "unit-h", "rank"]

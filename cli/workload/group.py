@@ -81,7 +81,7 @@ def generate_command(
         found = load_classes(classes)
         workload = generate_jobs(found, seed, load=load, duration=duration)
         if (asked := load or found.offered_load) >= 1:
-            click.echo(f"offered load {asked:.4g}: more than the machine can do: queues grow as long as jobs come")
+            click.echo(f"offered load {asked:.4f}: more than the machine can do: queues grow as long as jobs come")
         if without := [one.name for one in found.accounts if not one.gpu]:
             click.echo(f"accounts without GPU: {','.join(without)}")
     save(workload, output)

@@ -25,7 +25,7 @@ def svg(plan: dict[str, Any]) -> str:
     """
 
     def draw(figure: "Figure") -> None:
-        title = f"{printable(str(plan['name']))}: {plan['units']:,} units, offered load {plan['load']:.3f}"
+        title = f"{printable(str(plan['name']))}: {plan['units']:,} units, offered load {plan['load']:.4f}"
         figure.suptitle(title if plan["stable"] else f"{title} (unstable)", parse_math=False)
         for number, panel in enumerate((_capacity, _required, _blocking, _queueing, _partitions, _lasting), 1):
             panel(figure.add_subplot(3, 2, number), plan)
