@@ -35,9 +35,9 @@ COMMANDS: Final = {
     "convert": CommandPlace("convert", "Convert a workload or a centre's log to another format."),
     "explain": CommandPlace("explain", "Explain why a job of a run waited."),
     "batsim": CommandPlace("batsim", "Simulate as Batsim 4 does, from its command line."),
-    "placement": CommandPlace("placement", "Tell where the jobs of a run were, and what another order would do."),
+    "placement": CommandPlace("placement", "Tell where a run's jobs were, and what another order would do."),
     "outages": CommandPlace("outages", "Make, describe and fit streams of failures."),
-    "reliability": CommandPlace("reliability", "Size partitions of nodes by how reliable jobs need them."),
+    "reliability": CommandPlace("reliability", "Tell how reliable nodes must be, and size partitions of them."),
     "new": CommandPlace("new", "Write a scheduler to begin with, in a language of your choice."),
     "yield": CommandPlace("yields", "Tell the yield of a long-lasting application."),
 }

@@ -6,7 +6,7 @@ c1s0 to c1s7.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, product
+from itertools import chain
 from math import prod
 from typing import Final, NamedTuple
 
@@ -65,12 +65,20 @@ class _Run(NamedTuple):
 
     @property
     def names(self) -> Iterator[str]:
-        """All the names."""
-        texts = ([one.text(place) for place in range(one.many)] for one in self.numbers)
-        return (f"{self.before}{''.join(parts)}" for parts in product(*texts))
+        """All the names, made one by one: a rule may stand for more than a memory holds."""
+        return _with_numbers(self.before, self.numbers)
 
     def __str__(self) -> str:
         return f"{self.before}{''.join(map(str, self.numbers))}"
+
+
+def _with_numbers(before: str, numbers: tuple[_Numbers, ...]) -> Iterator[str]:
+    if not numbers:
+        yield before
+        return
+    first, *rest = numbers
+    for place in range(first.many):
+        yield from _with_numbers(f"{before}{first.text(place)}", tuple(rest))
 
 
 class NodeNames(Struct, frozen=True):
