@@ -19,12 +19,15 @@ class Line(NamedTuple):
         the unit at each position, shape (units,).
     nodes
         the node at each position, shape (units,).
+    position
+        the position of each unit, shape (units,).
     first_kind
         so many positions, from the beginning, are of nodes that are to be given away before all others.
     """
 
     units: NDArray[np.intp]
     nodes: NDArray[np.intp]
+    position: NDArray[np.intp]
     first_kind: int
 
     @classmethod
@@ -37,19 +40,25 @@ class Line(NamedTuple):
         rank = np.empty(len(machine.nodes), dtype=np.intp)
         rank[node_order(order, machine)] = np.arange(len(rank))
         units = np.argsort(rank[node_of], kind="stable")
-        return cls(units, node_of[units], len(units))
+        return cls._of(units, node_of[units], len(units))
+
+    @classmethod
+    def _of(cls, units: NDArray[np.intp], nodes: NDArray[np.intp], first_kind: int) -> "Line":
+        position = np.empty_like(units)
+        position[units] = np.arange(len(units))
+        return cls(units, nodes, position, first_kind)
 
     def by_age(self, stable: NDArray[np.bool_]) -> "Line":
         """Return the stable nodes first, ``stable`` has shape (nodes,); the order is kept within each kind."""
         first = stable[self.nodes]
         at = np.concatenate((np.flatnonzero(first), np.flatnonzero(~first)))
-        return Line(self.units[at], self.nodes[at], int(first.sum()))
+        return self._of(self.units[at], self.nodes[at], int(first.sum()))
 
     def turned(self) -> "Line":
         """Return the same from the other end."""
         count = len(self.units)
         rest = count - self.first_kind
-        return Line(self.units[::-1].copy(), self.nodes[::-1].copy(), rest or count)
+        return self._of(self.units[::-1].copy(), self.nodes[::-1].copy(), rest or count)
 
 
 def stable_nodes(machine: Machine) -> NDArray[np.bool_]:

@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
 from pipistrelle.platforms.topology.machine import Machine
-from pipistrelle.protocol.units.indices import flags, set_of
+from pipistrelle.protocol.units.indices import flags, numbers, set_of
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.placement.chance import Chances
 from pipistrelle.schedulers.placement.lines import Line, stable_nodes
@@ -76,10 +76,10 @@ class InLine:
         lines, chances = self._known[machine]
         base = not self._options.age_aware or self._in_base.has(job, machine)
         line = lines[base, self._from_end.has(job, machine)]
-        open_at = flags(open_units, machine.units)[line.units]
         if chances is None:
-            at = self._choose(job, open_at, line, machine)
+            at = self._choose_open(job, open_units, line, machine)
         else:
+            open_at = flags(open_units, machine.units)[line.units]
             at = self._choose_reliable(job, open_at, line, machine, chances)
         return None if at is None else set_of(line.units[at])
 
@@ -101,6 +101,10 @@ class InLine:
             lines[which, False] = line
             lines[which, True] = line.turned()
         self._known[machine] = (lines, None if target is None else Chances(machine, target))
+
+    def _choose_open(self, job: SchedulerJob, open_units: NodeSet, line: Line, machine: Machine) -> Positions | None:
+        """Return positions of open units, as many as the job needs."""
+        return self._choose(job, flags(open_units, machine.units)[line.units], line, machine)
 
     def _choose(self, job: SchedulerJob, open_at: NDArray[np.bool_], line: Line, machine: Machine) -> Positions | None:
         """Return positions that are open, as many as the job needs; ``open_at`` has shape (units,)."""
@@ -141,6 +145,10 @@ class InLine:
 
 class FirstInLine(InLine):
     """The open units that stand first in the line."""
+
+    def _choose_open(self, job: SchedulerJob, open_units: NodeSet, line: Line, machine: Machine) -> Positions | None:
+        at = line.position[numbers(open_units)]
+        return np.partition(at, job.size)[: job.size] if job.size < len(at) else at
 
     def _choose(self, job: SchedulerJob, open_at: NDArray[np.bool_], line: Line, machine: Machine) -> Positions | None:
         return np.flatnonzero(open_at)[: job.size]

@@ -1,0 +1,114 @@
+"""What choosing nodes costs on Titan: the time of a choice for each placement, and of a run with another node order.
+
+Choices are timed in the very states in which a month of jobs makes them; runs in processor time, of whole commands in
+one process, in turn.
+
+    python benchmarks/placing.py [--runs 5]
+"""
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from pipistrelle.platforms.topology.machine import Machine
+from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.schedulers.catalogue.parts import make_backfill, make_order, make_placement
+from pipistrelle.schedulers.catalogue.presets import library_preset
+from pipistrelle.schedulers.placement.lowest import LowestIds
+from pipistrelle.schedulers.policy.compose import ComposedPolicy
+from pipistrelle.schedulers.policy.interfaces import Backfill
+from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.policy.order import Order
+from pipistrelle.studies.inputs.named import load_platform
+from pipistrelle.studies.runs.run import run_in_process
+from pipistrelle.studies.workloads.class_jobs import generate_jobs
+from pipistrelle.studies.workloads.classes import load_classes
+from pipistrelle.traces.load import save
+
+ORDERS = ("id", "snake", "hilbert", "alps")
+PLACEMENTS = ("lowest", "contiguous", "contiguous,fit=best", "best-fit", "random", "compact")
+
+
+class Asked(LowestIds):
+    """Remembers what it is asked."""
+
+    def __init__(self, order: str) -> None:
+        self._placement = make_placement("lowest", {"node-order": order})
+        self.questions: list[tuple[SchedulerJob, NodeSet]] = []
+
+    def pick(self, job: SchedulerJob, open_units: NodeSet, machine: Machine) -> NodeSet | None:
+        """Return what the placement ``lowest`` does."""
+        self.questions.append((job, open_units))
+        return self._placement.pick(job, open_units, machine)
+
+
+def parts() -> tuple[Order, Backfill]:
+    """Return order and backfilling rule of Titan's bins."""
+    preset = library_preset("titan-bins")
+    return (
+        make_order(preset.order, preset.order_options),
+        make_backfill(preset.backfill, preset.backfill_options),
+    )
+
+
+def choices() -> None:
+    """Time each placement on the questions of a month."""
+    platform, jobs = load_platform("titan"), generate_jobs(load_classes("titan-month"), 1)
+    machine = Machine(platform.units, platform.info)
+    print(f"{'microseconds a choice':24}" + "".join(f"{order:>22}" for order in ORDERS))
+    asked = {}
+    for order in ORDERS:
+        placement = Asked(order)
+        run_in_process(jobs, ComposedPolicy("asked", *parts(), placement), platform=platform)
+        asked[order] = placement.questions[::10]
+    for name in PLACEMENTS:
+        text = f"{name:24}"
+        for order in ORDERS:
+            placement = make_placement(name, {"node-order": order})
+            placement.pick(*asked[order][0], machine)
+            times = []
+            for job, units in asked[order]:
+                began = time.perf_counter()
+                placement.pick(job, units, machine)
+                times.append(1e6 * (time.perf_counter() - began))
+            times.sort()
+            text += f"{statistics.median(times):10.0f} ({times[len(times) * 95 // 100]:6.0f})".rjust(22)
+        print(text, flush=True)
+    print("the median, and in brackets what 95 % do not exceed")
+
+
+def runs(count: int) -> None:
+    """Time whole commands, in turn."""
+    with tempfile.TemporaryDirectory() as folder:
+        save(generate_jobs(load_classes("titan-month"), 1), Path(folder) / "month.sacct")
+        command = [sys.executable, "-m", "pipistrelle", "run", "-q", "--in-process", "-w", f"{folder}/month.sacct"]
+        command += ["-p", "titan", "--scheduler", "titan-bins", "--until", "30d", "-o", f"{folder}/out"]
+        spent: dict[str, list[float]] = {order: [] for order in ORDERS}
+        for _ in range(count):
+            for order in ORDERS:
+                before = os.times()
+                subprocess.run([*command, *(["--node-order", order] if order != "id" else [])], check=True)
+                after = os.times()
+                spent[order].append(after.children_user - before.children_user)
+    least = {order: min(times) for order, times in spent.items()}
+    for order, times in spent.items():
+        print(f"run, {order:8} {least[order]:6.2f} s, {least[order] / least['id']:.2f} times that of id {times}")
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--runs", type=int, default=5, help="of each order; 0: choices alone")
+    arguments = parser.parse_args()
+    choices()
+    if arguments.runs:
+        runs(arguments.runs)
+
+
+if __name__ == "__main__":
+    main()
