@@ -166,7 +166,7 @@ def test_a_run_whose_scheduler_never_connects_can_be_interrupted(shell):
 def test_a_scheduler_that_waits_can_be_interrupted(shell, connect):
     """For the server, or for its connection file."""
     scheduler = shell.start("-v", "schedule", "easy", "--connect", connect)
-    shell.run("--version")  # some time for it to start
+    scheduler.until("waiting for a server")
     scheduler.signal(signal.SIGINT)
 
     assert scheduler.finish().code in (130, -signal.SIGINT)

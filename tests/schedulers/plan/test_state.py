@@ -117,7 +117,7 @@ class Renewed:
             return
         state = from_json(to_json(self._inner._backfill.state()))
         fresh = self._make()
-        fresh._backfill.restore(state, view, fresh._placement)
+        fresh._backfill.restore(state, view, fresh.placement)
         self._inner._backfill = fresh._backfill
         if is_dynamic(self.order):
             state = from_json(to_json(self.order.state()))
