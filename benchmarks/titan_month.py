@@ -236,9 +236,11 @@ def measured(attempts: list[Attempt], machine: Machine, jobs: Workload, outages:
     )
 
 
-def failures(platform: Platform, jobs: Workload, case: str, stable: Bools) -> tuple[float, int, float]:
+def failures(
+    platform: Platform, jobs: Workload, case: str, stable: Bools, draws: Sequence[int] = DRAWS
+) -> tuple[float, int, float]:
     """Return the leadership jobs' share of failures in some months, how many there were, and the form's share."""
-    runs = [month(platform, jobs, case, drawn_outages(stable, TABLE_II, seed)) for seed in DRAWS]
+    runs = [month(platform, jobs, case, drawn_outages(stable, TABLE_II, seed)) for seed in draws]
     struck = [sum(one.struck[kind] for one in runs) for kind in (0, 1)]
     on_stable = sum(one.stable_hours for one in runs)
     own = on_stable, sum(one.leadership_hours for one in runs) - on_stable
