@@ -11,6 +11,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from itertools import chain, groupby
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -219,6 +220,14 @@ def pytest_xdist_auto_num_workers() -> int:
     """Return how many workers ``-n auto`` stands for: three for two cores, as a third of the time tests only wait."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return cores + (cores + 1) // 2
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deal the files out, so that each worker begins with some of the slow ones, and none of them is left for last."""
+    hands: list[list[pytest.Item]] = [[] for _ in range(getattr(config, "workerinput", {}).get("workercount", 1))]
+    for _, tests in groupby(items, key=lambda item: item.path):
+        min(hands, key=len).extend(tests)
+    items[:] = chain.from_iterable(hands)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -45,35 +45,36 @@ def span(begin: float, end: float) -> str:
 class Windows:
     """The windows in force or to come, by (begin, end, id)."""
 
-    __slots__ = ("_by_begin", "_by_id", "changes")
+    __slots__ = ("_by_begin", "by_id", "changes")
 
     def __init__(self) -> None:
-        self._by_id: dict[str, Window] = {}
+        #: {name: window}
+        self.by_id: dict[str, Window] = {}
         self._by_begin: list[tuple[float, float, str]] = []
         #: how often a window was added or removed
         self.changes = 0
 
     def __len__(self) -> int:
-        return len(self._by_id)
+        return len(self.by_id)
 
     def __iter__(self) -> Iterator[Window]:
         """Iterate by begin."""
-        return (self._by_id[key[2]] for key in self._by_begin)
+        return (self.by_id[key[2]] for key in self._by_begin)
 
     def get(self, window_id: str) -> Window | None:
         """Return the window of this name, None if there is none."""
-        return self._by_id.get(window_id)
+        return self.by_id.get(window_id)
 
     def add(self, window: Window) -> None:
         """Add a window; one of the same name is replaced."""
         self.remove(window.id)
-        self._by_id[window.id] = window
+        self.by_id[window.id] = window
         insort(self._by_begin, (window.begin, window.end, window.id))
         self.changes += 1
 
     def remove(self, window_id: str) -> None:
         """Remove the window of this name, if there is one."""
-        window = self._by_id.pop(window_id, None)
+        window = self.by_id.pop(window_id, None)
         if window is not None:
             self._by_begin.remove((window.begin, window.end, window.id))
             self.changes += 1
@@ -105,7 +106,7 @@ class Windows:
         for opens, closes, window_id in self._by_begin:
             if opens >= end:
                 return
-            if closes > begin and (window := self._by_id[window_id]).closed_to(job):
+            if closes > begin and (window := self.by_id[window_id]).closed_to(job):
                 yield window
 
     def closed(self, job: SchedulerJob, begin: float) -> NodeSet:
@@ -122,7 +123,7 @@ class Windows:
             if opens >= job.expected_end:
                 break
             if opens > now:
-                window = self._by_id[window_id]
+                window = self.by_id[window_id]
                 if window.admits is None and not window.units.isdisjoint(job.alloc):
                     return opens
         return inf

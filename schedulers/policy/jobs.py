@@ -76,7 +76,10 @@ class SchedulerJob(Struct, eq=False):
             description.res,
             walltime,
             submit,
-            description=description,
-            occupies=walltime + beside,
-            request=NodeRequest.of(description),
+            nan,
+            nan,
+            NodeSet.EMPTY,
+            description,
+            walltime + beside,
+            NodeRequest.of(description),
         )

@@ -154,8 +154,10 @@ class Runtime(Kept):
         if view is None:
             raise RemoteProtocolError("the first notice is empty", expected="SIMULATION_BEGINS")
         self._decide(view)
-        keeps = self._keeps(view) if not view.running and view.waiting else ()
-        return Reply(notice.seq, notice.now, view.decisions, view.wake if self._filter else None, keeps=keeps)
+        wake = view.wake if self._filter else None
+        if view.running or not view.waiting:
+            return Reply(notice.seq, notice.now, view.decisions, wake)
+        return Reply(notice.seq, notice.now, view.decisions, wake, keeps=self._keeps(view))
 
     def _decide(self, view: View) -> None:
         """Ask the policy; what is new to the view is not any more then."""

@@ -327,7 +327,7 @@ class View(Kept):
     @property
     def plain(self) -> bool:
         """Whether every unit is as good as any other: there is no window, and no job holds units that are lost."""
-        return not (self._lost.count or self.windows)
+        return not (self._lost.count or self.windows.by_id)
 
     def closed(self, job: SchedulerJob, begin: float | None = None) -> NodeSet:
         """Return the units that a job must not hold if it starts at ``begin`` (seconds; now if left out).

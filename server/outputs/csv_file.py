@@ -9,6 +9,8 @@ from pipistrelle.protocol.base.state import Kept
 from pipistrelle.server.errors import OutputFailed
 
 _BUFFER_BYTES: Final = 1 << 16
+#: so many lines are handed to a file at once
+_MANY: Final = 64
 #: counts a place in a file from its end
 _FROM_END: Final = 2
 #: finds what must be quoted in a field
@@ -35,6 +37,8 @@ class CsvFile:
         self._columns = columns
         self._option = option
         self._file: TextIO | None = None
+        #: what is not handed to the file yet: a few lines at once cost less than one by one
+        self._lines: list[str] = []
 
     def open(self) -> None:
         """Open the file anew and write its header."""
@@ -43,14 +47,24 @@ class CsvFile:
 
     def write(self, line: str) -> None:
         """Write a line, which ends with a newline."""
+        lines = self._lines
+        lines.append(line)
+        if len(lines) >= _MANY:
+            self._hand_over()
+
+    def _hand_over(self) -> None:
+        """Let the file have all lines."""
+        text = "".join(self._lines)
+        self._lines.clear()
         try:
-            self._file.write(line)  # type: ignore[union-attr]  # it is open
+            self._file.write(text)  # type: ignore[union-attr]  # it is open
         except OSError as error:
             raise unwritable(self._path, error, self._option) from None
 
     def flush(self) -> None:
         """Let the lines so far reach the disk, if the file is open."""
         if self._file is not None:
+            self._hand_over()
             try:
                 self._file.flush()
             except OSError as error:
@@ -59,6 +73,7 @@ class CsvFile:
     def state(self) -> int:
         """Write what is left and return the file's size in bytes."""
         assert self._file is not None
+        self._hand_over()
         try:
             return self._file.tell()
         except OSError as error:
@@ -82,8 +97,12 @@ class CsvFile:
 
     def close(self) -> None:
         """Write what is left and close the file, if it is open."""
-        file, self._file = self._file, None
-        if file is not None:
+        if self._file is None:
+            return
+        try:
+            self._hand_over()
+        finally:
+            file, self._file = self._file, None
             try:
                 file.close()
             except OSError as error:

@@ -173,7 +173,7 @@ class FirstOnes(ComposedPolicy):
 def test_the_first_starts_by_its_reservation(run_policy: RunPolicy, backfill: str) -> None:
     """Whoever passes it takes no units away that it needs, and the rule tells by when it starts."""
 
-    @settings(max_examples=400)
+    @settings(max_examples=250)
     @given(jobs=rows, planned=downs(st.just(0.0)))
     def check(jobs: list[Row], planned: list[Down]) -> None:
         policy = FirstOnes("fcfs", backfill, planned)

@@ -169,7 +169,7 @@ def overlaps(downs: Sequence[Down], start: float, end: float, units: frozenset[i
 def test_no_job_runs_into_maintenance_that_was_announced(order: str, backfill: str) -> None:
     """Whatever is planned: none starts where it would not end in time, none is ended, and all run."""
 
-    @settings(max_examples=80)
+    @settings(max_examples=50)
     @given(jobs=rows, downs=known_ahead)
     @each_dense
     def check(jobs: list[Row], downs: list[Down]) -> None:
@@ -187,7 +187,7 @@ def test_no_job_runs_into_maintenance_that_was_announced(order: str, backfill: s
 def test_every_job_runs_in_the_end(order: str, backfill: str) -> None:
     """Nodes fail, maintenance is announced late, jobs lose their nodes and come back: none starves, none is lost."""
 
-    @settings(max_examples=80)
+    @settings(max_examples=50)
     @given(jobs=rows, downs=known_late, broken=failures)
     def check(jobs: list[Row], downs: list[Down], broken: list[Any]) -> None:
         starts, summary = play(compose(order=order, backfill=backfill), jobs, downs, broken)
@@ -251,7 +251,7 @@ class FirstOnes(ComposedPolicy):
 def test_the_first_is_never_delayed_by_a_backfill(backfill: str) -> None:
     """Between windows, too, it starts as soon as what ran when it became the first lets it."""
 
-    @settings(max_examples=250)
+    @settings(max_examples=150)
     @given(jobs=rows, downs=known_ahead)
     @each_dense
     def check(jobs: list[Row], downs: list[Down]) -> None:
@@ -281,7 +281,7 @@ class Promises(ComposedPolicy):
             self.promised[job.id] = now
 
 
-@settings(max_examples=300)
+@settings(max_examples=200)
 @given(jobs=rows, downs=known_ahead)
 @each_dense
 def test_conservative_keeps_its_promises_between_windows(jobs: list[Row], downs: list[Down]) -> None:
@@ -318,7 +318,7 @@ class Windowed(ComposedPolicy):
 def test_a_window_that_admits_everybody_changes_nothing(run_policy: RunPolicy, order: str, backfill: str) -> None:
     """The rule by single units is the rule by numbers where all units are alike."""
 
-    @settings(max_examples=80)
+    @settings(max_examples=50)
     @given(jobs=rows)
     @example(jobs=dense(0)[0])
     @example(jobs=dense(1)[0])
@@ -334,7 +334,7 @@ def test_a_window_that_admits_everybody_changes_nothing(run_policy: RunPolicy, o
 def test_windows_that_admit_some(run_policy: RunPolicy, backfill: str) -> None:
     """Standing reservations, in force or to come, keep others out; everybody runs when they are over."""
 
-    @settings(max_examples=80)
+    @settings(max_examples=50)
     @given(jobs=rows, own=known_ahead, narrow=st.integers(1, UNITS))
     def check(jobs: list[Row], own: list[Down], narrow: int) -> None:
         own = [(announced, begin - 1.0, length, units) for announced, begin, length, units in own]
