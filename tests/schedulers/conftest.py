@@ -13,7 +13,10 @@ import zmq
 from loguru import logger
 
 from pipistrelle.platforms.description import Platform, homogeneous
+from pipistrelle.platforms.failures.outage import Outage, Outages
+from pipistrelle.platforms.maintenance import Maintenance
 from pipistrelle.protocol.messages import HelloData
+from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.policy.interfaces import Policy
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.runtime import Runtime
@@ -31,6 +34,8 @@ from pipistrelle.traces.workload import Workload
 Row = tuple[float, int, float, float]
 #: (job number, start, units)
 Start = tuple[int, float, str]
+#: announced, begin, length (s), units
+Down = tuple[float, float, float, frozenset[int]]
 
 
 class Starts(Observer):
@@ -108,6 +113,31 @@ def run_policy() -> Callable[..., Run]:
         return Run(watch.starts, result)
 
     return run
+
+
+class Planned:
+    """Maintenance as a list."""
+
+    def __init__(self, planned: Sequence[Down]) -> None:
+        self._every = [
+            Maintenance(f"m{number}", min(announced, begin), begin, begin + length, NodeSet.of(nodes), "test")
+            for number, (announced, begin, length, nodes) in enumerate(planned)
+        ]
+
+    def occurrences(self) -> Iterator[Maintenance]:
+        """Return what is planned, by the time of its announcement."""
+        return iter(sorted(self._every, key=lambda plan: plan.announced))
+
+
+def _unsteady(planned: Sequence[Down], broken: dict[int, float]) -> Reliability:
+    outages = Outages.of([Outage(node, down, down + 2.5) for node, down in sorted(broken.items())])
+    return Reliability(maintenance=Planned(planned), outages=outages)  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="session")
+def unsteady() -> Callable[[Sequence[Down], dict[int, float]], Reliability]:
+    """Return what makes nodes go and come back, of maintenance and {node: when it fails for 2.5 s}."""
+    return _unsteady
 
 
 @pytest.fixture(scope="session")

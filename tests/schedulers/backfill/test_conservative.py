@@ -1,6 +1,6 @@
 """Conservative backfilling against its rule, carried out to the letter: whoever waits is placed anew, one by one."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from math import inf
 from random import Random
 from typing import Any
@@ -11,11 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipistrelle.platforms.description import Platform, Pool
-from pipistrelle.platforms.failures.outage import Outage, Outages
-from pipistrelle.platforms.maintenance import Maintenance
 from pipistrelle.protocol.base.state import from_json, to_json
 from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
-from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.backfill.conservative import Conservative
 from pipistrelle.schedulers.catalogue.parts import make_order, make_placement
 from pipistrelle.schedulers.plan.plan import Plan
@@ -37,6 +34,7 @@ from pipistrelle.traces.workload import Workload
 Row = tuple[float, int, float, float]
 #: announced, begin, length (s), nodes
 Down = tuple[float, float, float, frozenset[int]]
+Unsteady = Callable[..., Reliability]
 NODES = 9
 
 rows: st.SearchStrategy[list[Row]] = st.lists(
@@ -131,23 +129,7 @@ class Answers:
         return reply
 
 
-class Planned:
-    """Maintenance as a list."""
-
-    def __init__(self, planned: list[Down]) -> None:
-        self._every = [
-            Maintenance(f"m{number}", min(announced, begin), begin, begin + length, NodeSet.of(nodes), "test")
-            for number, (announced, begin, length, nodes) in enumerate(planned)
-        ]
-
-    def occurrences(self) -> Iterator[Maintenance]:
-        """Return what is planned, by the time of its announcement."""
-        return iter(sorted(self._every, key=lambda plan: plan.announced))
-
-
-def decisions(
-    answers: Answers, nodes: int, jobs: list[Row], planned: list[Down], broken: dict[int, float]
-) -> list[Reply]:
+def decisions(answers: Answers, nodes: int, jobs: list[Row], reliability: Reliability | None = None) -> list[Reply]:
     """Return all that is decided."""
     submit, size, runtime, walltime = zip(*jobs, strict=True)
     trace = Workload(
@@ -159,8 +141,6 @@ def decisions(
         walltime=np.array(walltime),
         runtime=np.array(runtime),
     )
-    outages = Outages.of([Outage(node, down, down + 2.5) for node, down in sorted(broken.items())])
-    reliability = Reliability(maintenance=Planned(planned), outages=outages)  # type: ignore[arg-type]
     platform = Platform(name="m", pools=(Pool(name="all", nodes=nodes),))
     result = simulate(
         Setup.of(platform, trace, strict=True, reliability=reliability),
@@ -183,6 +163,7 @@ def decisions(
     handovers=st.sets(st.integers(1, 40)).map(frozenset),
 )
 def test_it_decides_as_if_all_were_placed_anew(
+    unsteady: Unsteady,
     order: str,
     placement: str,
     jobs: list[Row],
@@ -191,7 +172,7 @@ def test_it_decides_as_if_all_were_placed_anew(
     handovers: frozenset[int],
 ) -> None:
     """Early ends, failures, closures and changes of hands: starts, units and reasons are those of the rule."""
-    told = (NODES, jobs, planned, broken)
+    told = (NODES, jobs, unsteady(planned, broken))
     found = decisions(Answers(Conservative, order, placement, handovers), *told)
 
     assert found == decisions(Answers(ToTheLetter, order, placement), *told)
@@ -212,7 +193,7 @@ def test_a_job_that_leaves_the_queue_gives_its_place_back() -> None:
     answers = Answers(Conservative, "fcfs", "lowest")
     answers.runtime = Runtime(Fickle("fickle", make_order("fcfs"), Conservative(), make_placement("lowest")))
     jobs = [(0.0, 2, 10.0, 10.0), (1.0, 2, 10.0, 10.0), (2.0, 2, 10.0, 10.0), (5.0, 1, 1.0, 1.0)]
-    told = [event for reply in decisions(answers, 2, jobs, [], {}) for event in reply.events]
+    told = [event for reply in decisions(answers, 2, jobs) for event in reply.events]
 
     assert [(event.timestamp, type(event).__name__, event.data.job_id) for event in told] == [  # type: ignore[union-attr]
         (0.0, "ExecuteJob", "w0!0"),
@@ -233,7 +214,7 @@ def test_a_deep_queue_is_no_exception(seed: int) -> None:
         jobs.append(
             (chance.choice([0.0, chance.uniform(0.0, 9000.0)]), chance.choice([1, 2, 3, 7, 16, 40]), runtime, walltime)
         )
-    told = (64, sorted(jobs), [], {})
+    told = (64, sorted(jobs))
     order = ["fcfs", "sjf"][seed % 2]
 
     assert decisions(Answers(Conservative, order, "lowest"), *told) == decisions(

@@ -1,6 +1,6 @@
 """A placement that may refuse, under every order and backfilling rule."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from math import inf
 from typing import Any
 
@@ -8,8 +8,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pipistrelle.platforms.failures.outage import Outage, Outages
-from pipistrelle.platforms.maintenance import Maintenance
 from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.catalogue.names import PARTS
@@ -24,6 +22,7 @@ from pipistrelle.schedulers.policy.view import View
 from pipistrelle.server.outages.reliability import Reliability
 
 RunPolicy = Callable[..., Any]
+Unsteady = Callable[..., Reliability]
 MakeJob = Callable[..., SchedulerJob]
 #: (submit, size, runtime, walltime)
 Row = tuple[float, int, float, float]
@@ -52,26 +51,6 @@ ORDER_OPTIONS = {
 }
 
 
-class Planned:
-    """Maintenance as a list."""
-
-    def __init__(self, planned: Sequence[Down]) -> None:
-        self._every = [
-            Maintenance(f"m{number}", min(announced, begin), begin, begin + length, NodeSet.of(nodes), "test")
-            for number, (announced, begin, length, nodes) in enumerate(planned)
-        ]
-
-    def occurrences(self) -> Iterator[Maintenance]:
-        """Return what is planned, by the time of its announcement."""
-        return iter(sorted(self._every, key=lambda plan: plan.announced))
-
-
-def unsteady(planned: Sequence[Down], broken: dict[int, float]) -> Reliability:
-    """Return what makes nodes go and come back."""
-    outages = Outages.of([Outage(node, down, down + 2.5) for node, down in sorted(broken.items())])
-    return Reliability(maintenance=Planned(planned), outages=outages)  # type: ignore[arg-type]
-
-
 def of(order: str, backfill: str, placement: str = "contiguous") -> ComposedPolicy:
     """Return a policy of these parts."""
     return compose(order=order, backfill=backfill, placement=placement, order_options=ORDER_OPTIONS.get(order))
@@ -79,7 +58,9 @@ def of(order: str, backfill: str, placement: str = "contiguous") -> ComposedPoli
 
 @pytest.mark.parametrize("order", PARTS["order"])
 @pytest.mark.parametrize("backfill", PARTS["backfill"])
-def test_every_job_runs_on_consecutive_units(run_policy: RunPolicy, order: str, backfill: str) -> None:
+def test_every_job_runs_on_consecutive_units(
+    unsteady: Unsteady, run_policy: RunPolicy, order: str, backfill: str
+) -> None:
     """Nodes fail and are maintained: every start is on one run of units, no decision is illegal, all jobs end."""
 
     @settings(max_examples=25)
@@ -101,7 +82,7 @@ def test_every_job_runs_on_consecutive_units(run_policy: RunPolicy, order: str, 
 
 @pytest.mark.parametrize("fill", ["FIRSTFIT", "BESTFIT", "GREEDY", "NONE"])
 @pytest.mark.parametrize("keep", ["CURRENTHIGHEST", "HIGHEST", "NEVER"])
-def test_maui_takes_a_placement_that_refuses(run_policy: RunPolicy, fill: str, keep: str) -> None:
+def test_maui_takes_a_placement_that_refuses(unsteady: Unsteady, run_policy: RunPolicy, fill: str, keep: str) -> None:
     """Whatever it fills with and keeps: every start is on one run of units, and all jobs end."""
     text = f"BACKFILLPOLICY {fill}\nRESERVATIONPOLICY {keep}\nRESERVATIONDEPTH 2\n"
 
@@ -170,7 +151,7 @@ class FirstOnes(ComposedPolicy):
 
 
 @pytest.mark.parametrize("backfill", ["easy", "easy-sjbf"])
-def test_the_first_starts_by_its_reservation(run_policy: RunPolicy, backfill: str) -> None:
+def test_the_first_starts_by_its_reservation(unsteady: Unsteady, run_policy: RunPolicy, backfill: str) -> None:
     """Whoever passes it takes no units away that it needs, and the rule tells by when it starts."""
 
     @settings(max_examples=250)

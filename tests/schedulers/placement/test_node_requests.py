@@ -1,6 +1,6 @@
 """Jobs that ask for some nodes, and for so many units of each, under every order, backfilling rule and placement."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from math import exp, inf
 from typing import Any
 
@@ -11,8 +11,6 @@ from hypothesis import strategies as st
 
 from pipistrelle.platforms.classes import JobClass
 from pipistrelle.platforms.description import Platform, Pool
-from pipistrelle.platforms.failures.outage import Outage, Outages
-from pipistrelle.platforms.maintenance import Maintenance
 from pipistrelle.platforms.requests.requests import NodeRequest
 from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.platforms.topology.numbering import NodeUnits
@@ -48,6 +46,7 @@ from pipistrelle.traces.workload import Workload
 Row = tuple[float, int, float, float, str, int, bool, str]
 #: announced, begin, length (s), nodes
 Down = tuple[float, float, float, frozenset[int]]
+Unsteady = Callable[..., Reliability]
 
 POOLS = (
     Pool(name="cpu", nodes=3, mttf=900.0),
@@ -91,26 +90,6 @@ lines = st.fixed_dictionaries(
     optional={"dual-ended": st.just("nodes<=2"), "reliability-target": st.just(TARGET)},
 )
 failures = st.dictionaries(st.integers(0, NODES - 1), st.integers(0, 20).map(float), max_size=3)
-
-
-class Planned:
-    """Maintenance as a list."""
-
-    def __init__(self, planned: Sequence[Down]) -> None:
-        self._every = [
-            Maintenance(f"m{number}", min(announced, begin), begin, begin + length, NodeSet.of(nodes), "test")
-            for number, (announced, begin, length, nodes) in enumerate(planned)
-        ]
-
-    def occurrences(self) -> Iterator[Maintenance]:
-        """Return what is planned, by the time of its announcement."""
-        return iter(sorted(self._every, key=lambda plan: plan.announced))
-
-
-def unsteady(planned: Sequence[Down], broken: dict[int, float]) -> Reliability:
-    """Return what makes nodes go and come back."""
-    outages = Outages.of([Outage(node, down, down + 2.5) for node, down in sorted(broken.items())])
-    return Reliability(maintenance=Planned(planned), outages=outages)  # type: ignore[arg-type]
 
 
 class Watch(Observer):
@@ -211,7 +190,7 @@ def check_all_end(result: Result, jobs: list[Row], *, rejects: bool) -> None:
 
 @pytest.mark.parametrize("order", PARTS["order"])
 @pytest.mark.parametrize("backfill", PARTS["backfill"])
-def test_every_job_has_what_it_asks_for(order: str, backfill: str) -> None:
+def test_every_job_has_what_it_asks_for(unsteady: Unsteady, order: str, backfill: str) -> None:
     """Nodes fail and are maintained: no decision is illegal, every start is as the job asks, and all jobs end."""
 
     @settings(max_examples=15)
@@ -249,7 +228,7 @@ def test_classes_and_requests_hold_together(backfill: str) -> None:
 @pytest.mark.parametrize("fill", ["FIRSTFIT", "BESTFIT", "GREEDY", "NONE"])
 @pytest.mark.parametrize("keep", ["CURRENTHIGHEST", "HIGHEST", "NEVER"])
 @pytest.mark.parametrize("nodes", ["FIRSTAVAILABLE", "LASTAVAILABLE", "pack"])
-def test_maui_respects_requests(fill: str, keep: str, nodes: str) -> None:
+def test_maui_respects_requests(unsteady: Unsteady, fill: str, keep: str, nodes: str) -> None:
     """Whatever it fills with and keeps, and whoever picks nodes."""
     own = "" if nodes == "pack" else f"NODEALLOCATIONPOLICY {nodes}\n"
     text = f"BACKFILLPOLICY {fill}\nRESERVATIONPOLICY {keep}\nRESERVATIONDEPTH 2\n{own}"

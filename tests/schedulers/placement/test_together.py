@@ -1,6 +1,6 @@
 """Every order with every backfilling rule, placement and order of the nodes, on nodes that fail and are maintained."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from math import exp, inf
 from typing import Any
 
@@ -9,8 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipistrelle.platforms.description import Platform, Pool
-from pipistrelle.platforms.failures.outage import Outage, Outages
-from pipistrelle.platforms.maintenance import Maintenance
 from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.platforms.topology.orders import NODE_ORDERS, node_order
 from pipistrelle.platforms.topology.rule import TopologyRule
@@ -25,6 +23,7 @@ from pipistrelle.schedulers.policy.view import View
 from pipistrelle.server.outages.reliability import Reliability
 
 RunPolicy = Callable[..., Any]
+Unsteady = Callable[..., Reliability]
 #: (submit, size, runtime, walltime)
 Row = tuple[float, int, float, float]
 #: announced, begin, length (s), units
@@ -68,26 +67,6 @@ def downs(announced: st.SearchStrategy[float]) -> st.SearchStrategy[list[Down]]:
 failures = st.dictionaries(st.integers(0, UNITS - 1), st.integers(0, 25).map(float), max_size=4)
 
 
-class Planned:
-    """Maintenance as a list."""
-
-    def __init__(self, planned: Sequence[Down]) -> None:
-        self._every = [
-            Maintenance(f"m{number}", min(announced, begin), begin, begin + length, NodeSet.of(nodes), "test")
-            for number, (announced, begin, length, nodes) in enumerate(planned)
-        ]
-
-    def occurrences(self) -> Iterator[Maintenance]:
-        """Return what is planned, by the time of its announcement."""
-        return iter(sorted(self._every, key=lambda plan: plan.announced))
-
-
-def unsteady(planned: Sequence[Down], broken: dict[int, float]) -> Reliability:
-    """Return what makes nodes go and come back."""
-    outages = Outages.of([Outage(node, down, down + 2.5) for node, down in sorted(broken.items())])
-    return Reliability(maintenance=Planned(planned), outages=outages)  # type: ignore[arg-type]
-
-
 def check_run(
     run_policy: RunPolicy,
     policy: Policy,
@@ -115,7 +94,7 @@ def check_run(
 
 @pytest.mark.parametrize("order", PARTS["order"])
 @pytest.mark.parametrize("backfill", PARTS["backfill"])
-def test_every_policy(run_policy: RunPolicy, order: str, backfill: str) -> None:
+def test_every_policy(unsteady: Unsteady, run_policy: RunPolicy, order: str, backfill: str) -> None:
     """No decision is illegal, all jobs end, and each is placed as it should be."""
 
     @settings(max_examples=20, deadline=None)
@@ -140,7 +119,7 @@ def test_every_policy(run_policy: RunPolicy, order: str, backfill: str) -> None:
 
 
 @pytest.mark.parametrize("fill", ["FIRSTFIT", "BESTFIT", "GREEDY", "NONE"])
-def test_maui(run_policy: RunPolicy, fill: str) -> None:
+def test_maui(unsteady: Unsteady, run_policy: RunPolicy, fill: str) -> None:
     """The same with a maui.cfg."""
 
     @settings(max_examples=20, deadline=None)
@@ -192,7 +171,7 @@ class FirstOnes(ComposedPolicy):
 
 
 @pytest.mark.parametrize("backfill", ["easy", "easy-sjbf"])
-def test_the_first_starts_by_its_reservation(run_policy: RunPolicy, backfill: str) -> None:
+def test_the_first_starts_by_its_reservation(unsteady: Unsteady, run_policy: RunPolicy, backfill: str) -> None:
     """Whoever passes it takes no units away that it needs, whatever the placement: it does not starve."""
 
     @settings(max_examples=150, deadline=None)

@@ -1,6 +1,6 @@
 """The state of a whole scheduler: taken out at any notice, through JSON, into another made alike."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from math import inf
 from typing import Any, Literal
 
@@ -11,8 +11,6 @@ from hypothesis import strategies as st
 
 from pipistrelle.platforms.classes import JobClass
 from pipistrelle.platforms.description import Platform, Pool
-from pipistrelle.platforms.failures.outage import Outage, Outages
-from pipistrelle.platforms.maintenance import Maintenance
 from pipistrelle.protocol.base.state import from_json, to_json
 from pipistrelle.protocol.events import (
     NoMoreJobs,
@@ -22,7 +20,6 @@ from pipistrelle.protocol.events import (
     SimulationBeginsData,
 )
 from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
-from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.backfill.easy import Easy
 from pipistrelle.schedulers.catalogue.names import PARTS
 from pipistrelle.schedulers.orders.fixed import Fcfs
@@ -51,6 +48,8 @@ from pipistrelle.traces.workload import Workload
 Row = tuple[float, int, float, float, str, str]
 #: announced, begin, length (s), nodes
 Down = tuple[float, float, float, frozenset[int]]
+#: same_decisions(make, platform, examples)
+SameDecisions = Callable[[Callable[[], Policy], Platform, int], None]
 NODES = 6
 ORDER_OPTIONS = {
     "bins": {"bins": [{"name": "large", "smallest": 4, "boost": 4.0, "longest-walltime": 6.0}], "over-limit": "reject"},
@@ -88,20 +87,6 @@ SIZE_CLASSES = tuple(RankedClass(size=size, rate=1, service=1, service_95=2) for
 WITH_CLASSES = Platform(name="m", pools=(Pool(name="a", nodes=3), Pool(name="b", nodes=3)), classes=CLASSES)
 
 
-class Planned:
-    """Maintenance as a list."""
-
-    def __init__(self, planned: list[Down]) -> None:
-        self._every = [
-            Maintenance(f"m{number}", min(announced, begin), begin, begin + length, NodeSet.of(nodes), "test")
-            for number, (announced, begin, length, nodes) in enumerate(planned)
-        ]
-
-    def occurrences(self) -> Iterator[Maintenance]:
-        """Return what is planned, by the time of its announcement."""
-        return iter(sorted(self._every, key=lambda plan: plan.announced))
-
-
 class Handover:
     """Answers with one runtime, and from one notice on with another that goes on from the first one's state."""
 
@@ -137,8 +122,7 @@ def replies(
     at: int,
     platform: Platform,
     jobs: list[Row],
-    planned: list[Down],
-    broken: dict[int, float],
+    reliability: Reliability,
 ) -> list[Reply]:
     """Return all that a policy decides if its state changes hands before the notice ``at``; -1 is never."""
     submit, size, runtime, walltime, user, queue = zip(*jobs, strict=True)
@@ -152,8 +136,6 @@ def replies(
         runtime=np.array(runtime),
         labels={"user": list(user), "queue": list(queue)},
     )
-    outages = Outages.of([Outage(node, down, down + 2.5) for node, down in sorted(broken.items())])
-    reliability = Reliability(maintenance=Planned(planned), outages=outages)  # type: ignore[arg-type]
     handover = Handover(make, at)
     setup = Setup.of(platform, trace, strict=True, reliability=reliability)
     result = simulate(
@@ -167,22 +149,28 @@ def replies(
     return handover.replies
 
 
-def same_decisions(make: Callable[[], Policy], platform: Platform, examples: int) -> None:
-    """Check that nothing is decided otherwise, whenever the state changes hands."""
+@pytest.fixture(scope="session")
+def same_decisions(unsteady: Callable[..., Reliability]) -> SameDecisions:
+    """Return what checks that nothing is decided otherwise, whenever the state changes hands."""
 
-    @settings(max_examples=examples)
-    @given(jobs=rows, planned=downs, broken=failures, at=st.integers(1, 30))
-    def check(jobs: list[Row], planned: list[Down], broken: dict[int, float], at: int) -> None:
-        told = (platform, jobs, planned, broken)
-        assert replies(make, at, *told) == replies(make, -1, *told)
+    def check_all(make: Callable[[], Policy], platform: Platform, examples: int) -> None:
+        @settings(max_examples=examples)
+        @given(jobs=rows, planned=downs, broken=failures, at=st.integers(1, 30))
+        def check(jobs: list[Row], planned: list[Down], broken: dict[int, float], at: int) -> None:
+            told = (platform, jobs, unsteady(planned, broken))
+            assert replies(make, at, *told) == replies(make, -1, *told)
 
-    check()
+        check()
+
+    return check_all
 
 
 @pytest.mark.parametrize("platform", [PLAIN, WITH_CLASSES], ids=["plain", "classes"])
 @pytest.mark.parametrize("order", PARTS["order"])
 @pytest.mark.parametrize("backfill", PARTS["backfill"])
-def test_a_policy_goes_on_as_it_would_have(platform: Platform, order: str, backfill: str) -> None:
+def test_a_policy_goes_on_as_it_would_have(
+    same_decisions: SameDecisions, platform: Platform, order: str, backfill: str
+) -> None:
     """Order by order, rule by rule: the same decisions from there on, and the same state again."""
     options = ORDER_OPTIONS.get(order)
     for placement, examples in (("lowest", 12), ("contiguous", 6)):
@@ -194,7 +182,7 @@ def test_a_policy_goes_on_as_it_would_have(platform: Platform, order: str, backf
 
 
 @pytest.mark.parametrize("order", ["fcfs", "pbs"])
-def test_a_policy_that_polls_goes_on_as_it_would_have(order: str) -> None:
+def test_a_policy_that_polls_goes_on_as_it_would_have(same_decisions: SameDecisions, order: str) -> None:
     """What was collected since the last multiple, and the call that is due, are part of the state."""
     same_decisions(
         lambda: Polling(compose(order=order, backfill="easy", order_options=ORDER_OPTIONS.get(order)), 2.5), PLAIN, 100
@@ -204,7 +192,10 @@ def test_a_policy_that_polls_goes_on_as_it_would_have(order: str) -> None:
 @pytest.mark.parametrize("classes", [SIZE_CLASSES, "auto"], ids=["given", "auto"])
 @pytest.mark.parametrize("backfill", ["none", "easy", "conservative", "fill"])
 def test_partitions_go_on_as_they_would_have(
-    monkeypatch: pytest.MonkeyPatch, backfill: str, classes: tuple[RankedClass, ...] | Literal["auto"]
+    same_decisions: SameDecisions,
+    monkeypatch: pytest.MonkeyPatch,
+    backfill: str,
+    classes: tuple[RankedClass, ...] | Literal["auto"],
 ) -> None:
     """Failures and jobs seen, and the classes made of them, are part of the state; also when decisions are polled."""
     monkeypatch.setattr(partitions, "FIRST_CLASSES", 2)
