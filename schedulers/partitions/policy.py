@@ -2,6 +2,7 @@
 
 from bisect import insort
 from collections.abc import Iterable
+from math import fsum
 from typing import Any, Final
 
 import numpy as np
@@ -74,7 +75,7 @@ class JobsSeen(Kept):
         hours = (now - self._begin) / HOUR
         found = []
         for power, took in sorted(self._took.items()):
-            total, size = sum(took), min(1 << power, units)
+            total, size = fsum(took), min(1 << power, units)
             if hours > 0 and total > 0:
                 most = took[min(int(_MOST * len(took)), len(took) - 1)]
                 fill = min(self._asked[power] / (size * total), 1.0)
@@ -166,7 +167,8 @@ class PartitionedPolicy(Kept):
         """Refuse, one by one, who has come and was not started; who is refused keeps nobody from starting."""
         while left := [job for job in view.waiting.in_order(view.arrivals) if job.waits]:
             view.reject(left[0], f"there is no room for {left[0].size} units (type I)")
-            if len(left) > 1:
+            view.arrivals = [job for job in view.arrivals if job.waits]  # the policy is not told twice of who runs
+            if view.arrivals:
                 self._policy.decide(view)
         view.wake = None  # who comes is to be told of at once
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from math import floor, inf
+from math import floor, fsum, inf
 from typing import Any
 
 from msgspec import Struct
@@ -96,7 +96,7 @@ class Phase(Struct, eq=False):
         if isinstance(self.leaf, UsageTrace) and self.flops:
             done = self.over
             for task in self.tasks:
-                done += task.share(now) * sum(demand.flops for demand in task.demands.values())
+                done += task.share(now) * fsum(demand.flops for demand in task.demands.values())
             return min(done / self.flops, 1.0)
         return self.tasks[0].share(now)
 
@@ -192,7 +192,7 @@ def begin_phase(run: Run, leaf: Leaf, hosts: Hosts, bandwidth: float | None) -> 
     elif isinstance(leaf, UsageTrace):
         for rank, (host, steps) in enumerate(zip(run.places, leaf.phases, strict=True)):
             cores = hosts.cores(host)
-            phase.flops += sum(flops * _cores_used(share, cores) for share, flops in steps)
+            phase.flops += fsum(flops * _cores_used(share, cores) for share, flops in steps)
             task = _next_of_rank(phase, rank, 0, hosts)
             if task is not None:
                 phase.tasks.append(task)

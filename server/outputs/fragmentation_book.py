@@ -1,6 +1,7 @@
 """GPU fragmentation: GPUs that are idle on nodes which no waiting job's shape fits."""
 
 from collections import Counter
+from math import fsum
 from typing import Final
 
 import numpy as np
@@ -126,7 +127,7 @@ class FragmentationBook(Kept, Observer):
 
     def summary(self) -> Fragmentation:
         """Return the figures so far."""
-        stranded = sum(self._stranded)
+        stranded = fsum(self._stranded)
         gpus = [pool for pool in self._platform.pools if pool.unit == _GPU]
         by_pool = zip(self._platform.pools, self._stranded, strict=True)
         return Fragmentation(

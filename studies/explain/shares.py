@@ -1,6 +1,7 @@
 """Why the jobs of a user, a group or a queue waited: shares of their waits by reason."""
 
 from collections.abc import Mapping
+from math import fsum
 from typing import Final
 
 import numpy as np
@@ -105,7 +106,7 @@ def shares(index: RunIndex, of: Mapping[str, str]) -> Shares:
             jobs[limit] = jobs.get(limit, 0) + 1
         longest.append(Longest(name, line.size, begin, end - begin, max(mine, key=lambda limit: mine[limit])))
     longest.sort(key=lambda one: -one.waited)
-    total = sum(waits)
+    total = fsum(waits)
     return Shares(
         dict(of),
         files.of_workload("epoch"),

@@ -1,6 +1,7 @@
 """Loss models: how surely a request finds too few free units; the thesis's linear form, and exact ones."""
 
 from collections.abc import Sequence
+from math import fsum
 from typing import NamedTuple
 
 import numpy as np
@@ -130,7 +131,7 @@ def kaufman_roberts(units: int, sizes: Sequence[int], loads: Sequence[float]) ->
     chance[0] = 1.0
     work = [(size, size * load) for size, load in zip(sizes, loads, strict=True)]
     for used in range(1, units + 1):
-        chance[used] = sum(asked * chance[used - size] for size, asked in work if size <= used) / used
+        chance[used] = fsum(asked * chance[used - size] for size, asked in work if size <= used) / used
         if chance[used] > _LARGE:
             chance[: used + 1] /= chance[used]
     chance /= chance.sum()

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
+from math import fsum
 from typing import NamedTuple
 
 import numpy as np
@@ -50,7 +51,7 @@ class ClassDemand(Struct, frozen=True):
     @property
     def load(self) -> float:
         """Units asked for at a time over those that there are; from 1 on no queue has an end."""
-        return sum(one.sizes.load for one in self.classes) / self.units
+        return fsum(one.sizes.load for one in self.classes) / self.units
 
 
 def described(classes: WorkloadClasses, units: int | None = None) -> ClassDemand:

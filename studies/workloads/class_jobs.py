@@ -43,7 +43,7 @@ def generate_jobs(
     seconds = classes.seconds if duration is None else parse_seconds(duration, "duration")
     factor = 1.0 if load is None else load / classes.offered_load
     stretch = seconds / classes.seconds
-    expected = sum(classes.rate(one) for one in classes.classes) * factor * seconds / HOUR
+    expected = math.fsum(classes.rate(one) for one in classes.classes) * factor * seconds / HOUR
     if expected > _MOST:
         raise ClassesError("there would be too many jobs", expected=f"about {_MOST:,} at most", found=f"{expected:.2g}")
     parts = []

@@ -203,7 +203,7 @@ class WorkloadClasses(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     @property
     def offered_load(self) -> float:
         """Unit-hours that all classes ask for, over those that the machine has; 1 or more can never be served."""
-        asked = sum(self.rate(one) * sum(one.sizes) / 2 * one.mean_service / HOUR for one in self.classes)
+        asked = math.fsum(self.rate(one) * sum(one.sizes) / 2 * one.mean_service / HOUR for one in self.classes)
         return asked / self.machine_size
 
     def of(self, one: ServiceClass) -> tuple[Project, ...]:

@@ -5,7 +5,7 @@ limited credential with that job: they alone are looked at again.
 """
 
 from collections.abc import Mapping, Sequence
-from math import inf
+from math import fsum, inf
 from typing import Any, Final
 
 import numpy as np
@@ -160,7 +160,7 @@ class OutstandingRooms:
     def of(self, counter: int, metric: int, now: float) -> float:
         """Return what a counter has outstanding: units x s (0) or s (1)."""
         left = [(units, max(end - now, 0.0)) for units, end in self._running.get(counter, {}).values()]
-        return sum(time if metric else units * time for units, time in left)
+        return fsum(time if metric else units * time for units, time in left)
 
     def _usage(self, now: float) -> tuple[Floats, Floats]:
         """Return what each counter has outstanding: units x s, and s."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pipistrelle.platforms.description import Platform, Pool
@@ -232,10 +232,15 @@ def test_every_order_rule_and_placement_keeps_to_them(order, backfill, placement
     options = {"bins": {"bins": [{"name": "large", "smallest": 4}]}}.get(order)
 
     @settings(max_examples=8, deadline=None)
-    @given(jobs=rows, broken=st.dictionaries(st.integers(0, 13), st.integers(0, 40).map(float), max_size=5))
-    def check(jobs, broken):
+    @given(
+        jobs=rows,
+        broken=st.dictionaries(st.integers(0, 13), st.integers(0, 40).map(float), max_size=5),
+        admission=st.sampled_from(["queue", "block"]),
+    )
+    @example([(0.0, 1, 9.0, 9.0), (1.0, 1, 9.0, 9.0), (1.0, 14, 9.0, 9.0), (1.0, 14, 9.0, 9.0)], {}, "block")
+    def check(jobs, broken, admission):
         composed = compose(order=order, backfill=backfill, placement=placement, order_options=options)
-        policy = PartitionedPolicy(composed, PartitionOptions(classes=CLASSES))
+        policy = PartitionedPolicy(composed, PartitionOptions(classes=CLASSES, admission=admission))
         watch = Watch(composed.placement, CLASSES) if placement == "lowest" else None
         result = run(policy, jobs, broken, watch)
 
