@@ -6,17 +6,8 @@ from pathlib import Path
 import click
 
 from pipistrelle.cli.guard import FilledPath
+from pipistrelle.cli.options.fields import TimeOfRun
 from pipistrelle.cli.options.sections import Command
-from pipistrelle.protocol.base.lengths import seconds_of
-
-
-def _moment(ctx: click.Context, param: click.Parameter, text: str | None) -> float | None:
-    if text is None:
-        return None
-    try:
-        return seconds_of(text.removesuffix(" s"))
-    except ValueError as error:
-        raise click.BadParameter(f"'{text}' is no time: {error}.", ctx, param) from None
 
 
 @click.command(cls=Command)
@@ -28,7 +19,7 @@ def _moment(ctx: click.Context, param: click.Parameter, text: str | None) -> flo
 @click.option("--queue", metavar="NAME", help="Those of this queue's jobs.")
 @click.option("--qos", metavar="NAME", help="Those of this QOS's jobs.")
 @click.option(
-    "--at", callback=_moment, metavar="TIME", help="Show one moment: seconds since time 0, or as 36h or 12:30:00."
+    "--at", type=TimeOfRun(), metavar="TIME", help="Show one moment: seconds since time 0, or as 36h or 12:30:00."
 )
 @click.option("--json", "as_json_", is_flag=True, help="Write JSON, all of it.")
 @click.option(

@@ -9,9 +9,8 @@ import click
 
 from pipistrelle.cli.console import import_numpy, print_table, show
 from pipistrelle.cli.guard import FilledPath, refuse_overwriting
-from pipistrelle.cli.options.fields import Choice, together
+from pipistrelle.cli.options.fields import Choice, TimeOfRun, together
 from pipistrelle.cli.options.sections import Command, Group
-from pipistrelle.protocol.base.lengths import seconds_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,15 +28,6 @@ _own_list: Final = together(
 )
 
 
-def _moment(ctx: click.Context, param: click.Parameter, text: str | None) -> float | None:
-    if text is None:
-        return None
-    try:
-        return seconds_of(text.removesuffix(" s"))
-    except ValueError as error:
-        raise click.BadParameter(f"'{text}' is no time: {error}.", ctx, param) from None
-
-
 @click.group(cls=Group)
 def command() -> None:
     """Tell where the jobs of a run were, how stable their nodes are, and what another order would do."""
@@ -51,7 +41,7 @@ def command() -> None:
 @click.option(
     "--picture", type=FilledPath(path_type=Path, dir_okay=False), help="Draw the machine, too: an .svg or .png file."
 )
-@click.option("--at", callback=_moment, metavar="TIME", help="When its jobs are drawn; default: when most of them run.")
+@click.option("--at", type=TimeOfRun(), metavar="TIME", help="When its jobs are drawn; default: when most of them run.")
 def report_command(
     run: Path,
     run_order: str | None,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from pipistrelle.cli.console import import_numpy, print_facts, print_table, show
-from pipistrelle.cli.guard import FilledPath, refuse_overwriting
-from pipistrelle.cli.options.fields import Choice
+from pipistrelle.cli.guard import refuse_overwriting
+from pipistrelle.cli.options.fields import Choice, SvgFile
 from pipistrelle.cli.options.files import reading_options, strict_option
 from pipistrelle.cli.options.names import completed
 from pipistrelle.cli.options.sections import Command, Group
@@ -73,7 +73,7 @@ def command() -> None:
 )
 @click.option("--dump", metavar="TIME", default="10min", show_default=True, help="How long a checkpoint takes.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
-@click.option("--picture", type=FilledPath(path_type=Path, dir_okay=False), help="Draw a picture, too: an .svg file.")
+@click.option("--picture", type=SvgFile(), help="Draw a picture, too: an .svg file.")
 def plan_command(
     source: str,
     platform: str | None,
@@ -100,8 +100,6 @@ def plan_command(
     from pipistrelle.traces.files import write_trace
 
     if picture is not None:
-        if picture.suffix != ".svg":
-            raise click.UsageError(f"--picture draws SVG: name an .svg file, not '{picture.name}'.")
         refuse_overwriting([source, platform], [picture])
     options = PlanOptions(
         blocking=blocking,

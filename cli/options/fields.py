@@ -1,7 +1,9 @@
 """Options made of the fields of a description: name, kind, range, choices and default are the field's."""
 
 import math
+import os
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
@@ -9,15 +11,19 @@ import click
 from msgspec import Meta, Struct
 from msgspec.structs import FieldInfo, fields
 
+from pipistrelle.cli.guard import FilledPath
 from pipistrelle.protocol.base.errors import did_you_mean
+from pipistrelle.protocol.base.lengths import seconds_of
 
 _C = TypeVar("_C", bound=Callable[..., Any])
 if TYPE_CHECKING:
     from pipistrelle.cli.options.names import Complete
 
     _Choice = click.Choice[str]
+    _TimeType = click.ParamType[float]
 else:
-    _Choice = click.Choice  # before click 8.2 it takes no type
+    _Choice = click.Choice  # before click 8.2 they take no type
+    _TimeType = click.ParamType
 
 
 class PositiveNumber(click.FloatRange):
@@ -34,6 +40,35 @@ class PositiveNumber(click.FloatRange):
         if not math.isfinite(number):
             self.fail(f"{value} is not a finite number.", param, ctx)
         return number
+
+
+class TimeOfRun(_TimeType):
+    """A simulated time in seconds, as a number with a unit or as HH:MM:SS."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the seconds, or fail."""
+        try:
+            return value if isinstance(value, float) else seconds_of(str(value).removesuffix(" s"))
+        except ValueError as error:
+            self.fail(f"'{value}' is no time: {error}.", param, ctx)
+
+
+class SvgFile(FilledPath):
+    """Where a picture is to be written: an .svg file."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path, dir_okay=False)
+
+    def convert(
+        self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None
+    ) -> str | bytes | os.PathLike[str]:
+        """Return the path, or fail."""
+        path = Path(os.fsdecode(super().convert(value, param, ctx)))
+        if path.suffix != ".svg":
+            raise click.UsageError(f"--picture draws SVG: name an .svg file, not '{path.name}'.", ctx)
+        return path
 
 
 class Choice(_Choice):

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipistrelle.cli.console import print_facts, print_table, show
-from pipistrelle.cli.guard import FilledPath, refuse_overwriting
+from pipistrelle.cli.guard import refuse_overwriting
+from pipistrelle.cli.options.fields import SvgFile
 from pipistrelle.cli.options.files import reading_but_zone, strict_option
 from pipistrelle.cli.options.names import completed
 from pipistrelle.cli.options.sections import Command
@@ -46,7 +47,7 @@ _SPREAD = (
     help="Zone of hours and weekdays, and of the clock of a log of PBS, Slurm or Maui; default: the trace's, else UTC.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
-@click.option("--picture", type=FilledPath(path_type=Path, dir_okay=False), help="Draw a picture, too: an .svg file.")
+@click.option("--picture", type=SvgFile(), help="Draw a picture, too: an .svg file.")
 def describe_command(
     source: str,
     machine_size: int | None,
@@ -64,8 +65,6 @@ def describe_command(
     from pipistrelle.traces.files import write_trace
 
     if picture is not None:
-        if picture.suffix != ".svg":
-            raise click.UsageError(f"--picture draws SVG: name an .svg file, not '{picture.name}'.")
         refuse_overwriting([source], [picture])
     workload = load_workload(source, timezone=clock_zone(source, timezone, reading["columns"]), **reading)
     if machine_size is not None:

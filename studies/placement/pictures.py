@@ -1,17 +1,18 @@
 """A picture of where things are on a machine: jobs at a time, ages, failures, a cell for each node."""
 
-import logging
-from io import BytesIO
 from math import ceil, sqrt
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipistrelle.platforms.topology.machine import Machine
-from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.studies.placement.run import Floats, PlacedRun
+from pipistrelle.studies.workloads.pictures import drawn_as
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _YEAR: Final = 365.25 * 86_400
 #: colours of jobs, used again after so many
@@ -47,38 +48,27 @@ def picture(run: PlacedRun, time: float, suffix: str) -> bytes:
     PipistrelleError
         if matplotlib is not installed.
     """
-    try:
-        import matplotlib as mpl
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise PipistrelleError(
-            "a picture needs matplotlib, which is not installed",
-            hint="Install it with: pip install 'pipistrelle[report]'",
-        ) from None
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it tells of its cache of fonts
     panels = [_jobs(run, time), _ages(run.machine), _failures(run)]
-    file = BytesIO()
-    with mpl.rc_context():
-        mpl.rcdefaults()  # not as the user has set it
-        mpl.rcParams |= {"svg.hashsalt": "pipistrelle", "svg.fonttype": "none", "font.size": 8}
-        figure = Figure(figsize=(9, 12), layout="constrained", dpi=150)
+
+    def draw(figure: "Figure") -> None:
+        from matplotlib import colormaps
+
         figure.suptitle(f"{run.machine.topology.kind} of {len(run.machine.nodes):,} nodes", parse_math=False)
         for number, (title, values, settings) in enumerate(panels, 1):
             axes = figure.add_subplot(len(panels), 1, number)
-            colours = mpl.colormaps[settings.pop("cmap")].with_extremes(bad="0.85")
+            colours = colormaps[settings.pop("cmap")].with_extremes(bad="0.85")
             image = axes.imshow(
-                drawn(run.machine, values), cmap=colours, interpolation="none", aspect="auto", **settings
+                cells(run.machine, values), cmap=colours, interpolation="none", aspect="auto", **settings
             )
             axes.set_title(title, parse_math=False)
             axes.set_axis_off()
             if number > 1:
                 figure.colorbar(image, ax=axes)
-        metadata = {"Date": None} if suffix == ".svg" else {"Software": None}
-        figure.savefig(file, format=suffix.removeprefix("."), metadata=metadata)
-    return file.getvalue()
+
+    return drawn_as(suffix, draw, 9, 12)
 
 
-def drawn(machine: Machine, values: Floats) -> Floats:
+def cells(machine: Machine, values: Floats) -> Floats:
     """Return values of nodes, shape (nodes,), as a table of cells, NaN between tiles and where no node is."""
     topology = machine.topology
     if len(topology.shape) == 1:

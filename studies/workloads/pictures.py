@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable
-from io import StringIO
+from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -63,7 +63,12 @@ def svg(figures: dict[str, Any]) -> str:
 
 
 def drawn(draw: Callable[["Figure"], None], width: float, height: float) -> str:
-    """Return what `draw` puts into a figure of this size (inches) as the text of an SVG file.
+    """Return what `draw` puts into a figure of this size (inches) as the text of an SVG file; as `drawn_as`."""
+    return drawn_as(".svg", draw, width, height).decode()
+
+
+def drawn_as(suffix: str, draw: Callable[["Figure"], None], width: float, height: float) -> bytes:
+    """Return what `draw` puts into a figure of this size (inches) as a file with this suffix, ``.svg`` or ``.png``.
 
     Equal figures give equal bytes, with one version of matplotlib.
 
@@ -81,14 +86,15 @@ def drawn(draw: Callable[["Figure"], None], width: float, height: float) -> str:
             hint="Install it with: pip install 'pipistrelle[report]'",
         ) from None
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it tells of its cache of fonts
-    text = StringIO()
+    file = BytesIO()
     with mpl.rc_context():
         mpl.rcdefaults()  # not as the user has set it
         mpl.rcParams |= {"svg.hashsalt": "pipistrelle", "svg.fonttype": "none", "font.size": 8}
-        figure = Figure(figsize=(width, height), layout="constrained")
+        figure = Figure(figsize=(width, height), layout="constrained", dpi=150)
         draw(figure)
-        figure.savefig(text, format="svg", metadata={"Date": None})
-    return text.getvalue()
+        metadata = {"Date": None} if suffix == ".svg" else {"Software": None}
+        figure.savefig(file, format=suffix.removeprefix("."), metadata=metadata)
+    return file.getvalue()
 
 
 def _heat(axes: "Axes", rows: list[list[int]], names: list[str], columns: list[str], title: str) -> None:

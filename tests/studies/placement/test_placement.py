@@ -15,7 +15,7 @@ from pipistrelle.platforms.description import Platform, Pool
 from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.platforms.topology.rule import TopologyRule
 from pipistrelle.protocol.base.errors import PipistrelleError
-from pipistrelle.studies.placement.pictures import busiest_time, drawn, picture
+from pipistrelle.studies.placement.pictures import busiest_time, cells, picture
 from pipistrelle.studies.placement.report import job_figures, months, report
 from pipistrelle.studies.placement.run import PlacedRun, list_order, node_numbers, read_placed_run
 from pipistrelle.studies.placement.stability import (
@@ -216,13 +216,13 @@ def test_how_a_machine_is_drawn() -> None:
     rule = TopologyRule(kind="torus", shape=(2, 2, 2), nodes_per_router=2)
     platform = Platform(name="m", pools=(Pool(name="all", nodes=16),), topology=rule)
     machine = Machine(16, platform.info)
-    cells = drawn(machine, np.arange(16, dtype=np.float64))
+    table = cells(machine, np.arange(16, dtype=np.float64))
 
-    assert np.nan_to_num(cells, nan=-1).tolist() == [
+    assert np.nan_to_num(table, nan=-1).tolist() == [
         [0, 1, 8, 9, -1, 2, 3, 10, 11],
         [4, 5, 12, 13, -1, 6, 7, 14, 15],
     ]
-    assert np.nan_to_num(drawn(Machine(5), np.arange(5.0)), nan=-1).tolist() == [[0, 1, 2, 3], [4, -1, -1, -1]]
+    assert np.nan_to_num(cells(Machine(5), np.arange(5.0)), nan=-1).tolist() == [[0, 1, 2, 3], [4, -1, -1, -1]]
 
 
 def test_means_of_large_jobs() -> None:
