@@ -1,6 +1,6 @@
 """Builds the engine of a run, with the parts that this run needs and no others."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -81,7 +81,7 @@ def make_engine(
 def native_engine(
     begins: SimulationBeginsData,
     platform: Platform,
-    jobs: Iterator[Job],
+    jobs: Iterable[Job],
     *,
     features: Sequence[Feature] = (),
     strict: bool = False,

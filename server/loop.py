@@ -27,7 +27,7 @@ def run(
     transport: Transport,
     clock: Callable[[], float],
     times: LoopTimes,
-    meanwhile: Callable[[], None],
+    meanwhile: Callable[[], None] | None = None,
     between: Callable[[], None] | None = None,
 ) -> None:
     """Drive the engine to its end and tell everybody.
@@ -52,7 +52,8 @@ def run(
     try:
         while (notice := engine.advance()) is not None:
             transport.send(notice)
-            meanwhile()
+            if meanwhile is not None:
+                meanwhile()
             waiting = clock()
             reply = transport.receive()
             times.scheduler += clock() - waiting

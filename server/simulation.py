@@ -197,7 +197,7 @@ def simulate(
             except OutputFailed as error:
                 give_up(engine, transport, error)
         told = None if between is None else partial(between, simulation)
-        run(engine, transport, clock, times, simulation.flush, told)
+        run(engine, transport, clock, times, simulation.flush if transport.apart else None, told)
     except RunError as error:
         failure = error
     except KeyboardInterrupt:  # a second one, while the scheduler was being told of the first

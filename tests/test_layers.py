@@ -40,6 +40,7 @@ HARMLESS = {
     "itertools",
     "json",
     "math",
+    "operator",
     "re",
     "struct",
     "tomllib",

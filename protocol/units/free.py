@@ -34,7 +34,7 @@ class FreeUnits:
     def __init__(self, units: NodeSet = NodeSet.EMPTY) -> None:
         self._starts = [lo for lo, _ in units.intervals]
         self._ends = [hi for _, hi in units.intervals]
-        self.count = len(units)
+        self.count = units.count
 
     def take_lowest(self, k: int) -> NodeSet:
         """Remove the `k` lowest units and return them.
@@ -79,17 +79,17 @@ class FreeUnits:
         """
         starts, ends = self._starts, self._ends
         intervals = units.intervals
-        places = []
+        found = []
         for lo, hi in intervals:
             at = bisect_right(starts, lo) - 1
             if at < 0 or ends[at] < hi:
                 raise ValueError(f"units not in the set: {self.missing(units)}")
-            places.append(at)
-        self.count -= len(units)
+            found.append((lo, hi, at))
+        self.count -= units.count
         if len(intervals) > 1 and len(starts) > _LONG and self._rebuilt(units, NodeSet.__sub__):
             return
         # From the last on, so that the places of those before stay.
-        for (lo, hi), at in zip(reversed(intervals), reversed(places), strict=True):
+        for lo, hi, at in reversed(found):
             if starts[at] == lo:
                 if ends[at] == hi:
                     del starts[at], ends[at]
@@ -111,16 +111,16 @@ class FreeUnits:
         """
         starts, ends = self._starts, self._ends
         intervals = units.intervals
-        places = []
+        found = []
         for lo, hi in intervals:
             at = bisect_right(starts, hi)
             if at and ends[at - 1] >= lo:
                 raise ValueError(f"units in the set already: {units & self.snapshot()}")
-            places.append(at)
-        self.count += len(units)
+            found.append((lo, hi, at))
+        self.count += units.count
         if len(intervals) > 1 and len(starts) > _LONG and self._rebuilt(units, NodeSet.__or__):
             return
-        for (lo, hi), at in zip(reversed(intervals), reversed(places), strict=True):
+        for lo, hi, at in reversed(found):
             after = at < len(starts) and starts[at] == hi + 1
             if at and ends[at - 1] == lo - 1:
                 if after:

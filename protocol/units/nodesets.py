@@ -8,7 +8,8 @@ in ``"0-3 8-19"``; the empty text is the empty set. `NodeSet` is the immutable v
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import ClassVar, Final, Self
+from operator import attrgetter
+from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from pipistrelle.protocol.units.text import (
     LARGEST_UNIT,
@@ -180,10 +181,21 @@ class NodeSet:
             return cls._make(((lo, hi),), hi - lo + 1)
         return cls(((lo, hi),))
 
-    @property
-    def intervals(self) -> tuple[tuple[int, int], ...]:
-        """The intervals (lo, hi), both ends included: disjoint, ascending, never adjacent."""
-        return self._intervals
+    if TYPE_CHECKING:
+
+        @property
+        def intervals(self) -> tuple[tuple[int, int], ...]:
+            """The intervals (lo, hi), both ends included: disjoint, ascending, never adjacent."""
+
+        @property
+        def count(self) -> int:
+            """The number of units, as `len` tells it."""
+
+    else:  # they are read at every step of a job: without a Python call
+        intervals = property(
+            attrgetter("_intervals"), doc="The intervals (lo, hi): disjoint, ascending, never adjacent."
+        )
+        count = property(attrgetter("_count"), doc="The number of units, as `len` tells it.")
 
     @property
     def first(self) -> int:

@@ -6,7 +6,6 @@ from typing import Any
 from pipistrelle.protocol.base.state import Kept
 from pipistrelle.schedulers.placement.lowest import LowestIds
 from pipistrelle.schedulers.plan.around_windows import OpenUnits
-from pipistrelle.schedulers.plan.running import Reservation
 from pipistrelle.schedulers.policy.interfaces import Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.state import Stateless
@@ -24,14 +23,19 @@ def start_by_count(view: View, placement: Placement, job: SchedulerJob, why: str
     view.start(job, alloc, why)
 
 
-def start_in_order(view: View, placement: Placement) -> bool:
-    """Start the first job again and again as long as it fits; return whether any was started."""
-    started = False
-    # A look at the first has a dynamic order rank all jobs: nobody need look if nothing is free.
-    while view.free.count and (first := view.waiting.first) is not None and first.size <= view.free.count:
+def start_in_order(view: View, placement: Placement) -> tuple[bool, SchedulerJob | None]:
+    """Start the first job again and again as long as it fits; return whether any was started, and who does not fit.
+
+    That is None if nothing waits any more, or nothing is free.
+    """
+    free, waiting, started = view.free, view.waiting, False
+    while free.count:  # a look at the first has a dynamic order rank all jobs: nobody need look if nothing is free
+        first = waiting.first
+        if first is None or first.size > free.count:
+            return started, first
         start_by_count(view, placement, first)
         started = True
-    return started
+    return started, None
 
 
 class NoBackfill(Stateless):
@@ -129,19 +133,18 @@ class Easy:
             self._schedule_by_units(view, self._by_units)
             return
         self._by_units = None
-        started = start_in_order(view, placement)
+        started, first = start_in_order(view, placement)
         if not view.free.count:
             # An arrival cannot start; if it becomes the first, the next release will find it there.
             self._reserved_for = None
             view.wake = ("JOB_COMPLETED",)
             return
-        first = view.waiting.first
         if first is None:
             self._reserved_for = None
             return
         if view.released or started or first is not self._reserved_for:
             self._reserved_for = first
-            self._shadow, self._extra = self._reserve(view, first)
+            self._shadow, self._extra = view.running.reserve(first.size, view.free.count)
             self._pass_over_all(view, placement, first)
         else:
             self._pass_over(view, placement, first, view.waiting.in_order(view.arrivals))
@@ -159,10 +162,6 @@ class Easy:
         if self._shortest_first:
             jobs.sort(key=lambda job: job.occupies)
         units.pass_over(first, jobs)
-
-    @staticmethod
-    def _reserve(view: View, first: SchedulerJob) -> Reservation:
-        return view.running.reserve(first.size, view.free.count)
 
     def _pass_over_all(self, view: View, placement: Placement, first: SchedulerJob) -> None:
         if len(view.waiting) == 1:

@@ -13,16 +13,15 @@ class OutOfService:
     never in the size of the machine.
     """
 
-    __slots__ = ("_layers", "_reasons", "_units")
+    __slots__ = ("_layers", "_reasons", "_units", "all")
 
     def __init__(self) -> None:
         self._reasons: dict[str, FreeUnits] = {}
         #: layer k holds the units with more than k reasons
         self._layers = [FreeUnits()]
+        #: all units that are out of service, as they are at any time; read it, never write it
+        self.all = self._layers[0]
         self._units: NodeSet | None = NodeSet.EMPTY
-
-    def __bool__(self) -> bool:
-        return self._layers[0].count > 0
 
     @property
     def units(self) -> NodeSet:

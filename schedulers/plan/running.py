@@ -40,21 +40,22 @@ def reservation_of(ends: Iterable[tuple[float, int, int]], size: int, free: int)
 class RunningJobs:
     """Running jobs ordered by (expected end, number)."""
 
-    __slots__ = ("_by_end", "_jobs")
+    __slots__ = ("_by_end", "by_id")
 
     def __init__(self) -> None:
         self._by_end: list[tuple[float, int, int]] = []
-        self._jobs: dict[str, SchedulerJob] = {}
+        #: in the order of start; read it, never write it
+        self.by_id: dict[str, SchedulerJob] = {}
 
     def __len__(self) -> int:
-        return len(self._jobs)
+        return len(self.by_id)
 
     def __iter__(self) -> Iterator[SchedulerJob]:
         """Iterate in the order of start."""
-        return iter(self._jobs.values())
+        return iter(self.by_id.values())
 
     def __contains__(self, job_id: str) -> bool:
-        return job_id in self._jobs
+        return job_id in self.by_id
 
     @property
     def next_end(self) -> float:
@@ -64,17 +65,17 @@ class RunningJobs:
     def add(self, job: SchedulerJob) -> None:
         """Let a started job join."""
         insort(self._by_end, (job.expected_end, job.number, job.size))
-        self._jobs[job.id] = job
+        self.by_id[job.id] = job
 
     def remove(self, job_id: str) -> SchedulerJob:
         """Let a job leave and return it; KeyError if it does not run."""
-        job = self._jobs.pop(job_id)
+        job = self.by_id.pop(job_id)
         del self._by_end[bisect_left(self._by_end, (job.expected_end, job.number))]
         return job
 
     def state(self) -> list[str]:
         """Return the ids of the running jobs, in the order of start."""
-        return list(self._jobs)
+        return list(self.by_id)
 
     def restore(self, state: Sequence[str], jobs: Mapping[str, SchedulerJob]) -> None:
         """Let the jobs run that have these ids; ``jobs`` has them by id."""

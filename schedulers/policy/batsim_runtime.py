@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import ValidationError, convert, structs
 
-from pipistrelle.protocol.base.errors import RemoteProtocolError
+from pipistrelle.protocol.base.errors import PipistrelleError, RemoteProtocolError
 from pipistrelle.protocol.base.log import logger
 from pipistrelle.protocol.batsim.messages import (
     Answer,
@@ -80,16 +80,22 @@ class BatsimRuntime(Runtime):
         """Return who this scheduler is; the dialect has no optional parts that it could ask for."""
         return HelloData(self._policy.name, self._version)
 
-    def _answer(self, notice: Notice) -> Reply:
+    def answer(self, notice: Notice) -> Reply:
+        """Return the policy's decisions for a notice, as this dialect can tell them; PolicyFailed as `Runtime`."""
         begins = self._view is None
-        reply = super()._answer(notice)
+        reply = super().answer(notice)
         view = self._view
         if view is None or self.ended is not None:
             return reply
         if begins:
             return structs.replace(reply, events=self._beginning(notice))
         if view.decisions and not _SPECIAL.isdisjoint(map(type, view.decisions)):
-            reply = structs.replace(reply, events=self._translated(view))
+            try:
+                reply = structs.replace(reply, events=self._translated(view))
+            except PipistrelleError:
+                raise
+            except Exception as error:
+                raise self._failed(notice, error) from error
         if self._registering and self._nothing_to_come(view):
             reply = structs.replace(reply, events=[*reply.events, self._registration_finished(view.now)])
         return reply

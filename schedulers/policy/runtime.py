@@ -125,39 +125,40 @@ class Runtime(Kept):
             when the policy raises, or when a decision of the last reply was rejected.
         """
         try:
-            return self._answer(notice)
+            view = self._view
+            if view is not None:
+                view.now = notice.now
+                view.decisions = []
+                view.wake = None
+            for event in notice.events:
+                fold = self._fold.get(type(event))
+                if fold is None or view is None:
+                    self._begin_or_end(event)
+                    return Reply(notice.seq, notice.now)
+                if view.limits is not None:
+                    self._catch_up(view, event.timestamp)
+                fold(view, event)
+            if view is None:
+                raise RemoteProtocolError("the first notice is empty", expected="SIMULATION_BEGINS")
+            self._decide(view)
+            wake = view.wake if self._filter else None
+            if view.running.by_id or not view.waiting:
+                return Reply(notice.seq, notice.now, view.decisions, wake)
+            return Reply(notice.seq, notice.now, view.decisions, wake, keeps=self._keeps(view))
         except PipistrelleError:
             raise
-        except Exception as error:  # a policy is its user's own code: anything may come out of it
-            logger().opt(exception=error).debug("policy '{}' failed", self._policy.name)
-            place = traceback.extract_tb(error.__traceback__)[-1]
-            raise PolicyFailed(
-                f"policy '{self._policy.name}' raised {type(error).__name__}: {error}",
-                where=f"simulated time {notice.now!r}, {place.filename}:{place.lineno}",
-                hint="The whole traceback is in the log with -vv.",
-            ) from error
+        except Exception as error:
+            raise self._failed(notice, error) from error
 
-    def _answer(self, notice: Notice) -> Reply:
-        view = self._view
-        if view is not None:
-            view.now = notice.now
-            view.decisions = []
-            view.wake = None
-        for event in notice.events:
-            fold = self._fold.get(type(event))
-            if fold is None or view is None:
-                self._begin_or_end(event)
-                return Reply(notice.seq, notice.now)
-            if view.limits is not None:
-                self._catch_up(view, event.timestamp)
-            fold(view, event)
-        if view is None:
-            raise RemoteProtocolError("the first notice is empty", expected="SIMULATION_BEGINS")
-        self._decide(view)
-        wake = view.wake if self._filter else None
-        if view.running or not view.waiting:
-            return Reply(notice.seq, notice.now, view.decisions, wake)
-        return Reply(notice.seq, notice.now, view.decisions, wake, keeps=self._keeps(view))
+    def _failed(self, notice: Notice, error: Exception) -> PolicyFailed:
+        """Return what tells that something was raised: a policy is its user's own code, anything may come out of it."""
+        logger().opt(exception=error).debug("policy '{}' failed", self._policy.name)
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        return PolicyFailed(
+            f"policy '{self._policy.name}' raised {type(error).__name__}: {error}",
+            where=f"simulated time {notice.now!r}, {place.filename}:{place.lineno}",
+            hint="The whole traceback is in the log with -vv.",
+        )
 
     def _decide(self, view: View) -> None:
         """Ask the policy; what is new to the view is not any more then."""

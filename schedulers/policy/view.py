@@ -307,7 +307,7 @@ class View(Kept):
     def gone(self) -> NodeSet:
         """Units that are out of service and of which nobody knows when they come back: not by a window's end alone."""
         found = NodeSet.EMPTY
-        if self._out:
+        if self._out.all.count:
             for reason, units in self._out:
                 window = self.windows.get(reason)
                 if window is None or window.end <= self.now:
@@ -317,7 +317,7 @@ class View(Kept):
     @property
     def returning(self) -> NodeSet:
         """Units that nobody holds and that come back into service when the windows that they are under have ended."""
-        return self._lost.missing(self._out.units - self.gone) if self._out else NodeSet.EMPTY
+        return self._lost.missing(self._out.units - self.gone) if self._out.all.count else NodeSet.EMPTY
 
     @property
     def lost(self) -> int:
@@ -345,7 +345,7 @@ class View(Kept):
 
     def give_back(self, units: NodeSet) -> None:
         """Let the units of a job that ended be free again, except those that are out of service."""
-        if self._out:
+        if self._out.all.count:
             up = self._out.up(units)
             if len(up) < len(units):
                 self._lost.remove(units - up)

@@ -1,6 +1,6 @@
 """Jobs as Batsim's clients are told of them: as their workload describes them, with every field that stands there."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from math import inf
 from typing import Self
 
@@ -56,7 +56,7 @@ class ForwardedJobs(WorkloadJobs):
                 job.forwarded = self._texts[job.profile]
 
 
-def forwarded_jobs(workloads: dict[str, Workload], *, forward: bool, has_hosts: bool) -> Iterator[Job]:
+def forwarded_jobs(workloads: dict[str, Workload], *, forward: bool, has_hosts: bool) -> Iterable[Job]:
     """Return the jobs of all workloads by submit time; ids become ``PREFIX!NAME``.
 
     Parameters
@@ -66,10 +66,11 @@ def forwarded_jobs(workloads: dict[str, Workload], *, forward: bool, has_hosts: 
     has_hosts
         whether there are hosts to work on; without them, composed profiles of delays are one long delay.
     """
-    streams = {
+    sources = {
         prefix: ForwardedJobs(workload, prefix, forward=forward, has_hosts=has_hosts)
         for prefix, workload in workloads.items()
     }
-    if len(streams) == 1:
-        return next(iter(streams.values()))
+    if len(sources) == 1:
+        return next(iter(sources.values()))
+    streams = {prefix: iter(source) for prefix, source in sources.items()}
     return (next(streams[prefix]) for prefix, _ in submissions(workloads))

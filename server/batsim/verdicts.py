@@ -76,7 +76,7 @@ class BatsimVerdicts(Verdicts):
         self._hosts = hosts
         #: jobs that the scheduler has asked to kill so far
         self._asked_to_die: set[str] = set()
-        self._table |= {
+        self.table |= {
             BatsimExecuteJob: self._execute_mapped,
             KillJob: self._kill,
             SetResourceState: self._set_resource_state,

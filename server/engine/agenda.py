@@ -34,17 +34,18 @@ Handlers = Mapping[int, Callable[[Any], None]]
 class Agenda:
     """A queue of subjects, ordered by (time in seconds, class, sequence of insertion)."""
 
-    __slots__ = ("_heap", "_number")
+    __slots__ = ("_number", "heap")
 
     def __init__(self) -> None:
-        self._heap: list[Entry] = []
+        #: its first is the next that comes up, unless it was cancelled; read that, and change nothing
+        self.heap: list[Entry] = []
         self._number = 0
 
     def put(self, time: float, kind: int, subject: object) -> Entry:
         """Add a subject, which must not be None; the returned entry serves to cancel it."""
         entry = [time, kind, self._number, subject]
         self._number += 1
-        heappush(self._heap, entry)
+        heappush(self.heap, entry)
         return entry
 
     @staticmethod
@@ -54,7 +55,7 @@ class Agenda:
 
     def next_time(self) -> float:
         """Return the time of the first entry in seconds, inf when there is none."""
-        heap = self._heap
+        heap = self.heap
         while heap:
             first = heap[0]
             if first[3] is not None:
@@ -65,7 +66,7 @@ class Agenda:
 
     def pop(self) -> Entry | None:
         """Remove and return the first entry, None when there is none."""
-        heap = self._heap
+        heap = self.heap
         while heap:
             entry = heappop(heap)
             if entry[3] is not None:
@@ -74,7 +75,7 @@ class Agenda:
 
     def happen(self, time: float, handlers: Handlers) -> None:
         """Let all entries of exactly this time happen, in order, also those that are added meanwhile."""
-        heap = self._heap
+        heap = self.heap
         while heap and heap[0][0] == time:
             _, kind, _, subject = heappop(heap)
             if subject is not None:
@@ -82,7 +83,7 @@ class Agenda:
 
     def entries(self) -> dict[int, Entry]:
         """Return what is to come by its number, in order: {number: entry}; others find theirs so after `restore`."""
-        return {entry[2]: entry for entry in sorted(self._heap) if entry[3] is not None}
+        return {entry[2]: entry for entry in sorted(self.heap) if entry[3] is not None}
 
     def state(self) -> dict[str, Any]:
         """Return the number of the next entry and those that are to come."""
@@ -91,7 +92,7 @@ class Agenda:
     def restore(self, state: dict[str, Any]) -> None:
         """Let these entries be all that is to come."""
         self._number = state["number"]
-        self._heap = list(map(list, state["entries"]))  # in order: a heap
+        self.heap = list(map(list, state["entries"]))  # in order: a heap
 
 
 class Part(Kept):

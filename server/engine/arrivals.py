@@ -1,7 +1,7 @@
 """Jobs on their way to the queue: a workload's, one at a time, those that are kept back, and those that come back."""
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from math import isnan
 from typing import Any, Final
@@ -40,10 +40,11 @@ class Arrivals(Kept):
 
     _kept = ("_taken", "drained", "exhausted", "_dependencies")
 
-    def __init__(self, clockwork: Clockwork, lives: JobLives, jobs: Iterator[Job], dependencies: Dependencies) -> None:
+    def __init__(self, clockwork: Clockwork, lives: JobLives, jobs: Iterable[Job], dependencies: Dependencies) -> None:
         self._clockwork = clockwork
         self._lives = lives
-        self._jobs = jobs
+        self._source = jobs
+        self._jobs = iter(jobs)
         self._dependencies = dependencies
         #: the job whose submission is on the agenda, and how many were taken before and with it
         self._next: Job | None = None
@@ -85,8 +86,8 @@ class Arrivals(Kept):
             self._jobs = iter(())
         elif self._taken:
             row = self._taken - 1
-            if isinstance(self._jobs, WorkloadJobs):
-                self._jobs.seek(row)
+            if isinstance(self._source, WorkloadJobs):
+                self._jobs = self._source.from_row(row)
             else:
                 deque(islice(self._jobs, row), maxlen=0)
             self._next = next(self._jobs)
@@ -94,7 +95,7 @@ class Arrivals(Kept):
     def _submit(self, job_id: str) -> None:
         job = self._next
         assert job is not None
-        if not self._dependencies.hold(job):
+        if not (self._dependencies.exist and self._dependencies.hold(job)):
             self._lives.submit(job)
         self.put_next()
 
@@ -138,21 +139,14 @@ class WorkloadJobs:
         self._resiliences = resiliences
         self._requests = requests_of(workload)
         self._outcomes = {name: outcome(profile) for name, profile in (workload.table or {}).items()}
-        self._coming = self._from(0)
 
     def __iter__(self) -> Iterator[Job]:
-        return self
+        return self.from_row(0)
 
-    def __next__(self) -> Job:
-        return next(self._coming)
-
-    def seek(self, row: int) -> None:
-        """Let the job of a row, counted from 0, be the next."""
-        self._coming = self._from(row)
-
-    def _from(self, first: int) -> Iterator[Job]:
+    def from_row(self, row: int) -> Iterator[Job]:
+        """Iterate over the jobs from that of a row on, counted from 0."""
         workload, prefix = self.workload, self._prefix
-        for begin in range(first, len(workload), _BLOCK):
+        for begin in range(row, len(workload), _BLOCK):
             block = slice(begin, begin + _BLOCK)
             runtimes = workload.runtime[block]
             rows = zip(

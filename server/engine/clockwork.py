@@ -85,7 +85,7 @@ class Clockwork(Kept):
         the optional parts of the protocol that were agreed on.
     """
 
-    _kept = ("now", "seq", "pending", "registering", "stopped", "must_wake", "outbox", "_news", "_wanted", "agenda")
+    _kept = ("now", "seq", "pending", "registering", "stopped", "must_wake", "outbox", "news", "wanted", "agenda")
 
     def __init__(self, cluster: Cluster, rules: DialectRules = NATIVE, features: Sequence[Feature] = ()) -> None:
         self.cluster = cluster
@@ -106,10 +106,11 @@ class Clockwork(Kept):
         self.outbox: list[Event] = []
         self.must_wake = False
         #: what the notice after the next tells
-        self._news: list[Event] = []
+        self.news: list[Event] = []
         #: what wakes the scheduler; None: everything does
         self._wake: frozenset[type[Event]] | None = None
-        self._wanted: tuple[WakeType, ...] | None = None
+        #: what the last reply asked to be woken by
+        self.wanted: tuple[WakeType, ...] | None = None
         #: the filters that replies have had: few, so that each is made once
         self._filters: dict[tuple[WakeType, ...], frozenset[type[Event]]] = {}
 
@@ -122,21 +123,14 @@ class Clockwork(Kept):
     def tell_apart(self, event: Event) -> None:
         """Tell that a source is exhausted: after the notice that its last event comes with, if that is the way."""
         if self.rules.news_apart and self.must_wake:
-            self._news.append(event)
+            self.news.append(event)
         else:
             self.tell(event)
 
-    def take_events(self) -> list[Event]:
-        """Return what the next notice tells; it is told then."""
-        events, self.outbox = self.outbox, self._news
-        self.must_wake = bool(self._news)
-        self._news = []
-        return events
-
     def wake_on(self, wanted: tuple[WakeType, ...] | None) -> None:
-        """Let the scheduler be woken by these types of events from now on; None: by all."""
-        self._wanted = wanted
-        if wanted is None:
+        """Let the scheduler be woken by these types of events from now on; None, or without the feature: by all."""
+        self.wanted = wanted
+        if wanted is None or "wake_filter" not in self.features:
             self._wake = None
             return
         made = self._filters.get(wanted)
@@ -156,5 +150,5 @@ class Clockwork(Kept):
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from such a state."""
         super().restore(state)
-        self.wake_on(self._wanted)
+        self.wake_on(self.wanted)
         self.cluster.restore(state["cluster"], self.agenda.entries())

@@ -7,7 +7,7 @@ from pipistrelle.platforms.requests.requests import NodeRequest, RequestBook
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.protocol.units.text import NodeSetError
 from pipistrelle.server.engine.agenda import Entry
-from pipistrelle.server.engine.jobs import Job, Step, WorkOf, next_state
+from pipistrelle.server.engine.jobs import LIFE, Job, Step, WorkOf
 from pipistrelle.server.engine.ledger import Ledger
 from pipistrelle.server.engine.observers import Hooks, Observer
 from pipistrelle.server.errors import Illegal
@@ -75,7 +75,7 @@ class Cluster:
         if job.request is not None:
             self._check_request(job, job.request, alloc_text)
         alloc = self.ledger.take(job, alloc_text)
-        job.state = next_state(job.state, "execute", job.id)
+        job.state = LIFE[job.state]["execute"]
         job.alloc = alloc
         job.start = now
         del self.waiting[job.id]
@@ -99,7 +99,7 @@ class Cluster:
 
     def run_elsewhere(self, now: float, job: Job) -> None:
         """Note that a waiting job runs, on none of the machine's units: its scheduler says so."""
-        job.state = next_state(job.state, "execute", job.id)
+        job.state = LIFE[job.state]["execute"]
         job.start = now
         del self.waiting[job.id]
         self.running[job.id] = job
@@ -107,27 +107,27 @@ class Cluster:
 
     def end(self, now: float, job: Job, step: Step) -> None:
         """End a running job and free its units."""
-        job.state = next_state(job.state, step, job.id)
+        job.state = LIFE[job.state][step]
         job.end = now
         self.ledger.give_back(job)
         del self.running[job.id]
-        self._finish(now, job)
-
-    def reject(self, now: float, job: Job) -> None:
-        """Refuse a waiting job for good."""
-        job.state = next_state(job.state, "reject", job.id)
-        del self.waiting[job.id]
-        self._finish(now, job)
-
-    def knows(self, job_id: str) -> bool:
-        """Tell whether a job with this id was ever submitted."""
-        return job_id in self.waiting or job_id in self.running or job_id in self.finished
-
-    def _finish(self, now: float, job: Job) -> None:
         self.finished.add(job.id)
         self.steps += 1
         for hook in self.hooks.ended:
             hook(now, job)
+
+    def reject(self, now: float, job: Job) -> None:
+        """Refuse a waiting job for good."""
+        job.state = LIFE[job.state]["reject"]
+        del self.waiting[job.id]
+        self.finished.add(job.id)
+        self.steps += 1
+        for hook in self.hooks.ended:
+            hook(now, job)
+
+    def knows(self, job_id: str) -> bool:
+        """Tell whether a job with this id was ever submitted."""
+        return job_id in self.waiting or job_id in self.running or job_id in self.finished
 
     def state(self) -> dict[str, Any]:
         """Return the jobs, in order, and who has which units."""

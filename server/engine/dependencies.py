@@ -58,6 +58,8 @@ class Dependencies(Kept, Observer):
     def __init__(self, clockwork: Clockwork, conditions: Mapping[str, tuple[Condition, ...]]) -> None:
         self._clockwork = clockwork
         self._conditions = conditions
+        #: whether any job waits for others
+        self.exist = bool(conditions)
         #: of the jobs that others wait for: when each started, and (when it ended, whether it succeeded), in seconds
         self._started: dict[str, float] = {}
         self._ended: dict[str, tuple[float, bool]] = {}

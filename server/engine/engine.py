@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from math import inf
 from typing import Any
 
+from pipistrelle.protocol.base.errors import LocalProtocolError
 from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.decisions import Decision
 from pipistrelle.protocol.events import SimulationBegins, SimulationBeginsData, SimulationEnds, SimulationEndsData
@@ -128,7 +129,7 @@ class Engine(Kept):
         if self._begins is not None:
             return self._first_notice(self._begins)
         clockwork, arrivals, ledger, lives = self.clockwork, self.arrivals, self.cluster.ledger, self.lives
-        pop, happen, handlers = self._agenda.pop, self._agenda.happen, self._handlers
+        agenda, handlers = self._agenda, self._handlers
         while clockwork.stopped is None:
             if arrivals.drained and not arrivals.exhausted:
                 arrivals.tell_the_last()  # the last job that was kept back may have been rejected
@@ -136,7 +137,7 @@ class Engine(Kept):
                 return self._notice()
             if arrivals.exhausted and self._all_done():
                 return None
-            entry = pop()
+            entry = agenda.pop()
             if entry is None:
                 if clockwork.outbox:  # the wake filter held these back, but nothing else is to come
                     return self._notice()
@@ -151,7 +152,8 @@ class Engine(Kept):
                     return None
                 clockwork.now = entry[0]
             handlers[entry[1]](entry[3])
-            happen(entry[0], handlers)
+            if agenda.heap and agenda.heap[0][0] == entry[0]:
+                agenda.happen(entry[0], handlers)
         return None
 
     # -- phase 2: the scheduler's turn ------------------------------------------------------------------------------
@@ -175,7 +177,9 @@ class Engine(Kept):
         if self.arrivals.exhausted and not self.cluster.running:
             self._stalls.idle(now, self.cluster)
         clockwork.seq += 1
-        return Notice(clockwork.seq, now, clockwork.take_events())  # type: ignore[arg-type]
+        events, clockwork.outbox, clockwork.news = clockwork.outbox, clockwork.news, []
+        clockwork.must_wake = bool(clockwork.outbox)
+        return Notice(clockwork.seq, now, events)  # type: ignore[arg-type]
 
     # -- phase 3: decisions -----------------------------------------------------------------------------------------
 
@@ -190,7 +194,7 @@ class Engine(Kept):
             when a decision is illegal and the engine is strict.
         """
         clockwork = self.clockwork
-        if reply.now < clockwork.now:
+        if not clockwork.now <= reply.now < inf:
             raise SchedulerFailed(
                 "the reply is dated before the notice that it answers",
                 where="$.now",
@@ -198,14 +202,17 @@ class Engine(Kept):
                 found=repr(reply.now),
                 hint="Take the time from the notice, never from a clock.",
             )
-        unfiltered = reply.wake is None or "wake_filter" not in clockwork.features
-        clockwork.wake_on(None if unfiltered else tuple(reply.wake or ()))
+        if reply.wake != clockwork.wanted:
+            clockwork.wake_on(reply.wake)
         self.cluster.keeps = reply.keeps
         now, busy_until = clockwork.now, reply.now
         for index, decision in enumerate(reply.events):
             if decision.timestamp <= now:
                 self._carry_out(decision, reply.reply_to, index)
             else:
+                # A socket's codec refuses numbers that are not finite; nothing else refuses those of this process.
+                if not decision.timestamp < inf:
+                    raise LocalProtocolError("a decision's time is not a finite number", found=str(decision.timestamp))
                 busy_until = max(busy_until, decision.timestamp)
                 self._dated_so_far += 1
                 self._dated[self._dated_so_far] = (decision, reply.reply_to, index)
@@ -213,7 +220,8 @@ class Engine(Kept):
         if busy_until > now:
             self._busy_until = busy_until
             self._agenda.put(busy_until, READY, 0)
-        if reply.events and clockwork.stopped is None:
+        heap = self._agenda.heap
+        if reply.events and heap and heap[0][0] == now and clockwork.stopped is None:
             self._agenda.happen(now, self._handlers)  # what decisions have put on this very instant
 
     def _decide(self, number: int) -> None:
@@ -223,7 +231,10 @@ class Engine(Kept):
     def _carry_out(self, decision: Decision, reply_to: int, index: int) -> None:
         now, rejected = self.clockwork.now, None
         try:
-            self.verdicts.carry_out(decision)
+            if decision.timestamp < now:
+                text = f"the decision is dated {decision.timestamp!r}, before the notice's now, {now!r}"
+                raise Illegal("past_time", text)
+            self.verdicts.table[type(decision)](decision)
         except Illegal as illegal:
             rejected = illegal.event(now, decision, reply_to, index)
         for hook in self.cluster.hooks.decided:

@@ -21,7 +21,7 @@ from pipistrelle.traces.resilience import Resilience
 State = Literal["SUBMITTED", "RUNNING", "REJECTED"] | JobState
 Step = Literal["execute", "reject", "finish", "fail", "reach_walltime", "kill", "lose_nodes"]
 
-#: {state: {step: next state}}; a state without steps is final.
+#: {state: {step: next state}}; a state without steps is final. A step that is not there is never asked for: KeyError
 LIFE: Final[dict[State, dict[Step, State]]] = {
     "SUBMITTED": {"execute": "RUNNING", "reject": "REJECTED"},
     "RUNNING": {
@@ -37,20 +37,6 @@ LIFE: Final[dict[State, dict[Step, State]]] = {
     "COMPLETED_WALLTIME_REACHED": {},
     "COMPLETED_KILLED": {},
 }
-
-
-def next_state(state: State, step: Step, job_id: str) -> State:
-    """Return the state after a step.
-
-    Raises
-    ------
-    RuntimeError
-        when the table has no such step: the engine asked for it without looking, a bug of ours.
-    """
-    try:
-        return LIFE[state][step]
-    except KeyError:
-        raise RuntimeError(f"job {job_id}: '{step}' is not possible in state {state}") from None
 
 
 _QUEUE: Final = 3

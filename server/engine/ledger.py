@@ -48,7 +48,7 @@ class Ledger:
             alloc = NodeSet.parse(text)
         except NodeSetError as error:
             raise Illegal("bad_allocation", f"'alloc' of {job.id} is no set of units: {error}") from None
-        size = len(alloc)
+        size = alloc.count
         if size != job.size and (not size or not may_differ(job)):
             raise Illegal("wrong_size", f"{job.id} needs {job.size} units, 'alloc' has {size}: '{text}'")
         intervals = alloc.intervals
@@ -83,7 +83,7 @@ class Ledger:
             held = self._held
             for low, high in alloc.intervals:
                 held[low : high + 1] = bytes(high + 1 - low)
-        self.idle += len(alloc)
+        self.idle += alloc.count
 
     def is_used(self, units: NodeSet) -> bool:
         """Tell whether a job runs on one of these units."""

@@ -54,7 +54,8 @@ class Verdicts(Kept):
         self._prefixes = frozenset(prefixes)
         #: {call id: agenda entry} of the pending calls that can be cancelled
         self.calls: dict[str, Entry] = {}
-        self._table: dict[type[Decision], Callable[[Any], None]] = {
+        #: {type of decision: what it does, or raises `Illegal` and does nothing}
+        self.table: dict[type[Decision], Callable[[Any], None]] = {
             ExecuteJob: self._execute,
             RejectJob: self._reject,
             KillJob: self._kill,
@@ -85,15 +86,6 @@ class Verdicts(Kept):
         self.calls.pop(call_id, None)
         clockwork.pending -= clockwork.rules.waits_for_calls
         clockwork.tell(RequestedCall(clockwork.now, RequestedCallData(call_id)))
-
-    def carry_out(self, decision: Decision) -> None:
-        """Do what the decision says, or raise `Illegal` and do nothing."""
-        if decision.timestamp < self._clockwork.now:
-            raise Illegal(
-                "past_time",
-                f"the decision is dated {decision.timestamp!r}, before the notice's now, {self._clockwork.now!r}",
-            )
-        self._table[type(decision)](decision)
 
     def _execute(self, decision: ExecuteJob) -> None:
         data = decision.data

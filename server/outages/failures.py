@@ -1,6 +1,6 @@
 """The machine fails and is repaired and maintained; what that does to its units and to the jobs on them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from math import inf
 from typing import Any, Final, Literal
 
@@ -50,7 +50,7 @@ def lives_of(
     platform: Platform,
     work: Work,
     reliability: Reliability | None,
-    jobs: Iterator[Job],
+    jobs: Iterable[Job],
     dependencies: Dependencies,
     *,
     tells: Tells,

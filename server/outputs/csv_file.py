@@ -10,7 +10,7 @@ from pipistrelle.server.errors import OutputFailed
 
 _BUFFER_BYTES: Final = 1 << 16
 #: so many lines are handed to a file at once
-_MANY: Final = 64
+MANY_LINES: Final = 64
 #: counts a place in a file from its end
 _FROM_END: Final = 2
 #: finds what must be quoted in a field
@@ -37,8 +37,9 @@ class CsvFile:
         self._columns = columns
         self._option = option
         self._file: TextIO | None = None
-        #: what is not handed to the file yet: a few lines at once cost less than one by one
-        self._lines: list[str] = []
+        #: what is not handed to the file yet: a few lines at once cost less than one by one. Who adds lines in great
+        #: number may do so here, and hand them over as `write` does
+        self.lines: list[str] = []
 
     def open(self) -> None:
         """Open the file anew and write its header."""
@@ -47,15 +48,15 @@ class CsvFile:
 
     def write(self, line: str) -> None:
         """Write a line, which ends with a newline."""
-        lines = self._lines
+        lines = self.lines
         lines.append(line)
-        if len(lines) >= _MANY:
-            self._hand_over()
+        if len(lines) >= MANY_LINES:
+            self.hand_over()
 
-    def _hand_over(self) -> None:
+    def hand_over(self) -> None:
         """Let the file have all lines."""
-        text = "".join(self._lines)
-        self._lines.clear()
+        text = "".join(self.lines)
+        self.lines.clear()
         try:
             self._file.write(text)  # type: ignore[union-attr]  # it is open
         except OSError as error:
@@ -64,7 +65,7 @@ class CsvFile:
     def flush(self) -> None:
         """Let the lines so far reach the disk, if the file is open."""
         if self._file is not None:
-            self._hand_over()
+            self.hand_over()
             try:
                 self._file.flush()
             except OSError as error:
@@ -73,7 +74,7 @@ class CsvFile:
     def state(self) -> int:
         """Write what is left and return the file's size in bytes."""
         assert self._file is not None
-        self._hand_over()
+        self.hand_over()
         try:
             return self._file.tell()
         except OSError as error:
@@ -100,7 +101,7 @@ class CsvFile:
         if self._file is None:
             return
         try:
-            self._hand_over()
+            self.hand_over()
         finally:
             file, self._file = self._file, None
             try:

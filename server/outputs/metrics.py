@@ -134,12 +134,12 @@ class Metrics(Kept, Observer):
         """Keep the job's wait and execution time."""
         attempt = job.attempt
         if job.state == "REJECTED":
-            self._count(job)
+            self._states[job.state] = self._states.get(job.state, 0) + 1
             if attempt is not None:
                 self._earlier.pop(attempt.root, None)
             return
         wait, execution = job.start - job.submit, job.end - job.start
-        self._busy.append(execution * len(job.alloc))
+        self._busy.append(execution * job.alloc.count)
         self._last_end = job.end
         if attempt is not None and (attempt.number or attempt.retried):
             waited, executed = self._earlier.pop(attempt.root, (0.0, 0.0))
@@ -147,12 +147,9 @@ class Metrics(Kept, Observer):
             if attempt.retried:
                 self._earlier[attempt.root] = (wait, execution)
                 return
-        self._count(job)
+        self._states[job.state] = self._states.get(job.state, 0) + 1
         self._waits.append(wait)
         self._runs.append(execution)
-
-    def _count(self, job: Job) -> None:
-        self._states[job.state] = self._states.get(job.state, 0) + 1
 
     def ends(self, now: float, reason: EndReason, message: str) -> None:
         """Keep when and why the run ended."""

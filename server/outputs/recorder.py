@@ -8,7 +8,7 @@ from pipistrelle.protocol.events import DecisionRejectedData
 from pipistrelle.protocol.fields import EndReason
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
-from pipistrelle.server.outputs.csv_file import CsvFile, Written, csv_text, special
+from pipistrelle.server.outputs.csv_file import MANY_LINES, CsvFile, Written, csv_text, special
 
 JOBS_COLUMNS: Final = (
     "job_id,workload_name,profile,submission_time,requested_number_of_resources,requested_time,success,final_state,"
@@ -58,7 +58,10 @@ class Recorder(Written, Observer):
 
     def ended(self, now: float, job: Job) -> None:
         """Write the job's line."""
-        self._jobs.write(job_line(job))
+        lines = self._jobs.lines
+        lines.append(job_line(job))
+        if len(lines) >= MANY_LINES:
+            self._jobs.hand_over()
 
     def decided(self, now: float, decision: Decision, rejected: DecisionRejectedData | None) -> None:
         """Write the decision's line."""
@@ -69,7 +72,10 @@ class Recorder(Written, Observer):
             line = f"{now!r},EXECUTE_JOB,{job_id},{decision.data.alloc},carried_out,{why},\n"
         else:
             line = _decision_line(now, decision, rejected)
-        self._decisions.write(line)
+        lines = self._decisions.lines
+        lines.append(line)
+        if len(lines) >= MANY_LINES:
+            self._decisions.hand_over()
 
     def settled(self, now: float, idle: int, down: int) -> None:
         """Write the instant's final state if it is a new one."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from contextlib import suppress
-from math import isfinite
 from typing import Any, Final, Protocol
 
 from pipistrelle.protocol.base.errors import LocalProtocolError, PipistrelleError
@@ -103,12 +102,6 @@ class InProcessTransport:
         if notice is None:
             raise LocalProtocolError("no notice was sent that could be replied to")
         reply = self.scheduler.answer(notice)
-        # A socket's codec refuses numbers that are not finite; here nothing else would.
-        if not isfinite(reply.now):
-            raise LocalProtocolError("a reply's time is not a finite number", found=str(reply.now))
-        for decision in reply.events:
-            if not isfinite(decision.timestamp):
-                raise LocalProtocolError("a decision's time is not a finite number", found=str(decision.timestamp))
         if self._interrupted():
             raise KeyboardInterrupt
         return reply

@@ -142,9 +142,7 @@ def test_invariants_find_what_does_not_agree() -> None:
 def test_the_jobs_of_a_workload_can_be_sought(row: int) -> None:
     """From any row on they are those that come when all are taken one by one."""
     workload = generate(jobs=9000, units=8, seed=1, load=0.5)
-    sought = WorkloadJobs(workload, "w0", labelled=True)
-    next(sought)
-    sought.seek(row)
+    sought = WorkloadJobs(workload, "w0", labelled=True).from_row(row)
 
     expected = list(islice(WorkloadJobs(workload, "w0", labelled=True), row, None))
     assert [job.as_plain() for job in sought] == [job.as_plain() for job in expected]
