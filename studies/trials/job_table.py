@@ -1,0 +1,219 @@
+"""What became of the jobs of one run, as columns: every engine fills the same table, and all metrics come from it."""
+
+from array import array
+from dataclasses import dataclass
+from math import nan
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipistrelle.protocol.fields import EndReason
+from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.server.engine.jobs import Job, State
+from pipistrelle.server.engine.observers import Observer
+from pipistrelle.server.outputs.fragmentation_book import Fragmentation
+from pipistrelle.server.outputs.reliability_book import ReliabilitySummary
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+#: what a state in `JobTable.state` means: its place here; SUBMITTED waits, or is to come back
+STATES: Final[tuple[State, ...]] = (
+    "SUBMITTED",
+    "RUNNING",
+    "REJECTED",
+    "COMPLETED_SUCCESSFULLY",
+    "COMPLETED_FAILED",
+    "COMPLETED_WALLTIME_REACHED",
+    "COMPLETED_KILLED",
+)
+_NUMBERS: Final = {name: number for number, name in enumerate(STATES)}
+WAITING, RUNNING, REJECTED = _NUMBERS["SUBMITTED"], _NUMBERS["RUNNING"], _NUMBERS["REJECTED"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class JobTable:
+    """A run's jobs, one row each, in the order of their first submission; times in seconds of simulated time.
+
+    A job that lost its nodes and came back is one row. The times in which it held units are in the columns of holds,
+    one row an attempt that had units, in any order.
+
+    Parameters
+    ----------
+    submit
+        when it was first submitted, shape (jobs,).
+    start, end
+        of its last attempt; NaN where that has not started, or not ended. Of a job that waits both are NaN.
+    size
+        units that it asks for.
+    walltime
+        what it asked for, before anything extends it; inf: no limit.
+    runtime
+        how long it takes undisturbed; NaN where its hosts decide.
+    state
+        its place in `STATES`, when the run ended.
+    attempts
+        how often it was started.
+    wait, execution
+        sums over its attempts that have ended: from submission to start, and from start to end.
+    holder
+        row of the job that held units, shape (holds,).
+    held_from, held_until
+        from when to when; NaN: they were still held when the run ended.
+    held_units
+        how many.
+    units
+        size of the machine.
+    reason
+        what ended the run; ``horizon``: time did.
+    ended
+        when it ended.
+    dropped
+        jobs of the workload that were left out before the run.
+    reliability, fragmentation
+        figures of failures and of idle GPUs, as the reference engine's summary has them; None where there are none.
+    nodes
+        the units of each job's last attempt; None if nobody asked for them.
+    """
+
+    submit: Floats
+    start: Floats
+    end: Floats
+    size: Integers
+    walltime: Floats
+    runtime: Floats
+    state: NDArray[np.int8]
+    attempts: Integers
+    wait: Floats
+    execution: Floats
+    holder: Integers
+    held_from: Floats
+    held_until: Floats
+    held_units: Integers
+    units: int
+    reason: EndReason
+    ended: float
+    dropped: int = 0
+    reliability: ReliabilitySummary | None = None
+    fragmentation: Fragmentation | None = None
+    nodes: tuple[NodeSet, ...] | None = None
+
+    def __len__(self) -> int:
+        return self.submit.size
+
+
+class JobTableBook(Observer):
+    """Fills a `JobTable` while the reference engine runs.
+
+    Parameters
+    ----------
+    with_nodes
+        whether the table tells which units each job had.
+    """
+
+    def __init__(self, *, with_nodes: bool = False) -> None:
+        self._with_nodes = with_nodes
+        self._units = 0
+        self._reason: EndReason = "error"
+        self._over = 0.0
+        #: {id of a first attempt: row}, of jobs that have not ended
+        self._rows: dict[str, int] = {}
+        #: {row: attempt that waits or runs}
+        self._live: dict[int, Job] = {}
+        self._submit, self._start, self._end = array("d"), array("d"), array("d")
+        self._walltime, self._runtime = array("d"), array("d")
+        self._wait, self._execution = array("d"), array("d")
+        self._size, self._attempts, self._state = array("q"), array("q"), array("b")
+        self._nodes: list[NodeSet] = []
+        self._holder, self._held_units = array("q"), array("q")
+        self._held_from, self._held_until = array("d"), array("d")
+
+    def begins(self, now: float, units: int) -> None:
+        """Remember the machine's size."""
+        self._units = units
+
+    def submitted(self, now: float, job: Job) -> None:
+        """Give the job a row; one that comes back has its row already."""
+        attempt = job.attempt
+        if attempt is not None and attempt.number:
+            self._live[self._rows[attempt.root]] = job
+            return
+        row = len(self._submit)
+        self._rows[job.id], self._live[row] = row, job
+        self._submit.append(job.submit)
+        self._start.append(nan)
+        self._end.append(nan)
+        self._size.append(job.size)
+        self._walltime.append(job.walltime if attempt is None else attempt.asked)
+        self._runtime.append(job.runtime)
+        self._state.append(WAITING)
+        self._attempts.append(0)
+        self._wait.append(0.0)
+        self._execution.append(0.0)
+        if self._with_nodes:
+            self._nodes.append(NodeSet.EMPTY)
+
+    def ended(self, now: float, job: Job) -> None:
+        """Add up the attempt."""
+        attempt = job.attempt
+        root = job.id if attempt is None else attempt.root
+        retried = attempt is not None and attempt.retried
+        row = self._rows[root] if retried else self._rows.pop(root)
+        del self._live[row]
+        if job.state != "REJECTED":
+            self._hold(row, job, job.end)
+            self._wait[row] += job.start - job.submit
+            self._execution[row] += job.end - job.start
+        if not retried:
+            self._state[row] = _NUMBERS[job.state]
+            self._start[row], self._end[row] = job.start, job.end
+
+    def _hold(self, row: int, job: Job, until: float) -> None:
+        self._attempts[row] += 1
+        self._holder.append(row)
+        self._held_units.append(len(job.alloc))
+        self._held_from.append(job.start)
+        self._held_until.append(until)
+        if self._with_nodes:
+            self._nodes[row] = job.alloc
+
+    def ends(self, now: float, reason: EndReason, message: str) -> None:
+        """Keep when and why the run ended, and what the jobs that run held so far."""
+        self._over, self._reason = now, reason
+        for row, job in self._live.items():
+            if job.state == "RUNNING":
+                self._hold(row, job, nan)
+                self._state[row], self._start[row] = RUNNING, job.start
+
+    def table(
+        self,
+        *,
+        dropped: int = 0,
+        reliability: ReliabilitySummary | None = None,
+        fragmentation: Fragmentation | None = None,
+    ) -> JobTable:
+        """Return the table, once the run is over; the figures are those of the run's summary."""
+        return JobTable(
+            submit=np.array(self._submit),
+            start=np.array(self._start),
+            end=np.array(self._end),
+            size=np.array(self._size, dtype=np.int64),
+            walltime=np.array(self._walltime),
+            runtime=np.array(self._runtime),
+            state=np.array(self._state, dtype=np.int8),
+            attempts=np.array(self._attempts, dtype=np.int64),
+            wait=np.array(self._wait),
+            execution=np.array(self._execution),
+            holder=np.array(self._holder, dtype=np.int64),
+            held_from=np.array(self._held_from),
+            held_until=np.array(self._held_until),
+            held_units=np.array(self._held_units, dtype=np.int64),
+            units=self._units,
+            reason=self._reason,
+            ended=self._over,
+            dropped=dropped,
+            reliability=reliability,
+            fragmentation=fragmentation,
+            nodes=tuple(self._nodes) if self._with_nodes else None,
+        )

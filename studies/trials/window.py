@@ -1,0 +1,108 @@
+"""Which part of a run counts: what is left out at its begin, where the machine fills, and at its end."""
+
+from dataclasses import dataclass
+from math import fsum, inf
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipistrelle.protocol.base.errors import PipistrelleError
+from pipistrelle.studies.runs.policy import span_of
+from pipistrelle.studies.trials.job_table import JobTable
+
+_JOBS: Final = (" jobs", " job")
+
+
+class WindowError(PipistrelleError):
+    """A part of a run that cannot be left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """What is left out at one end of a run: ``seconds`` of simulated time, or so many jobs."""
+
+    seconds: float = 0.0
+    jobs: int = 0
+
+    @classmethod
+    def parse(cls, text: str, where: str) -> "Leave":
+        """Return what a text says: a length of time as ``30d``, or ``1000 jobs``; WindowError if it is neither."""
+        found = text.strip()
+        for suffix in _JOBS:
+            if found.endswith(suffix):
+                count = found.removesuffix(suffix).replace(",", "").strip()
+                if count.isdecimal():
+                    return cls(jobs=int(count))
+        try:
+            return cls(seconds=span_of(found))
+        except ValueError as error:
+            raise WindowError(
+                str(error).removesuffix("."), where=where, expected="as '30d', or '1000 jobs'", found=f"'{text}'"
+            ) from None
+
+
+NOTHING: Final = Leave()
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """The time that counts, in seconds, and the rows of jobs that count by their number."""
+
+    begin: float
+    end: float
+    #: up to when submissions count: exclusive, inf if there is no drain by time
+    before: float
+    rows: slice
+    #: whether all that was held counts, also what reaches out of the window
+    whole: bool
+
+    @classmethod
+    def of(cls, table: JobTable, warm_up: Leave, drain: Leave) -> "Counted":
+        """Return the window of a run."""
+        submit, count = table.submit, len(table)
+        whole = warm_up == NOTHING and drain == NOTHING
+        first = float(submit[0]) if count else 0.0
+        begin = max(first, warm_up.seconds)
+        if warm_up.jobs:
+            begin = float(submit[warm_up.jobs]) if warm_up.jobs < count else inf
+        cut = table.reason == "horizon"
+        last = table.ended if cut else last_end(table)
+        end, before = last, inf
+        if drain.seconds:
+            end = before = (table.ended if cut else float(submit[-1]) if count else 0.0) - drain.seconds
+        if drain.jobs:
+            end = float(submit[-drain.jobs]) if drain.jobs <= count else -inf
+        if not whole and not begin < end:
+            raise WindowError(
+                "warm-up and drain leave nothing of the run",
+                expected=f"less than its {count:,} jobs and {last:,.6g} s",
+                found=f"jobs from {begin:,.6g} s to {end:,.6g} s",
+            )
+        return cls(begin, end, before, slice(warm_up.jobs, count - drain.jobs), whole)
+
+    def counts(self, table: JobTable) -> NDArray[np.bool_]:
+        """Return which jobs count, shape (jobs,)."""
+        chosen = np.zeros(len(table), dtype=np.bool_)
+        chosen[self.rows] = True
+        found: NDArray[np.bool_] = chosen & (table.submit >= self.begin) & (table.submit < self.before)
+        return found
+
+    def held(self, table: JobTable) -> float:
+        """Return the unit-seconds that jobs held in the window; those of attempts that still ran up to a horizon."""
+        begin, until, units = table.held_from, table.held_until, table.held_units
+        if table.reason == "horizon":
+            until = np.where(np.isnan(until), table.ended, until)
+        else:
+            over = ~np.isnan(until)
+            begin, until, units = begin[over], until[over], units[over]
+        if not self.whole:
+            begin = np.maximum(begin, self.begin)
+            until = np.minimum(until, self.end)
+        return fsum(np.maximum((until - begin) * units, 0.0).tolist())
+
+
+def last_end(table: JobTable) -> float:
+    """Return when the last attempt ended that has ended (s); 0 if none has."""
+    ends = table.held_until[~np.isnan(table.held_until)]
+    return float(ends.max()) if ends.size else 0.0
