@@ -40,12 +40,19 @@ def _classes() -> Iterable[tuple[str, str]]:
     return [(name, classes.describe(name)) for name in classes.names()]
 
 
+def _models() -> Iterable[tuple[str, str]]:
+    from pipistrelle.studies.likeness import model
+
+    return [(name, model.describe(name)) for name in model.names()]
+
+
 _KINDS: dict[str, Callable[[], Iterable[tuple[str, str]]]] = {
     "schedulers": _schedulers,
     "platforms": _platforms,
     "workloads": _workloads,
     "failures": _failures,
     "classes": _classes,
+    "models": _models,
 }
 
 
@@ -60,7 +67,7 @@ def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
     metavar=f"{{{'|'.join(_KINDS)}}}",
 )
 def command(kind: str) -> None:
-    """List the schedulers, platforms, workloads, failure models or classes of jobs that can be named."""
+    """List the schedulers, platforms, workloads, failure models, classes of jobs or models of logs there are."""
     if kind not in _KINDS:
         raise click.UsageError(f"there is no list of '{kind}'. {did_you_mean(kind, list(_KINDS))}")
     print_facts(list(_KINDS[kind]()))

@@ -18,7 +18,7 @@ def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
 @click.argument("kind", type=Choice(KINDS))
 @click.argument("name", shell_complete=_complete)
 def command(kind: str, name: str) -> None:
-    """Print a bundled platform, scheduler, workload, failure model or set of classes: the file that it is.
+    """Print a bundled platform, scheduler, workload, failure model, set of classes or model: the file that it is.
 
     \b
     pipistrelle show platform theta > mine.toml

@@ -166,9 +166,28 @@ def _arrivals(draw: Floats, span: float, epoch: float) -> Floats:
     if len(draw) == 1:
         return np.full(1, FIRST, dtype=np.float64)
     rate = np.array([day * hour for day in _WEEK_WEIGHTS for hour in _DAY_WEIGHTS], dtype=np.float64)
+    share = (draw - draw[0]) / (draw[-1] - draw[0])
+    submit: Floats = FIRST + weekly_times(share, rate, span, epoch + FIRST)
+    return submit
+
+
+def weekly_times(share: Floats, rate: Floats, span: float, epoch: float) -> Floats:
+    """Return times, s from 0 to `span`, at which these shares of what comes in that span have come.
+
+    It is the inverse of the cumulative rate, which is linear within an hour.
+
+    Parameters
+    ----------
+    share
+        from 0 to 1.
+    rate
+        how much comes in each hour of a week from Monday 0:00 UTC, shape (168,), whole numbers.
+    epoch
+        Unix time (s) of time 0.
+    """
     edges = np.concatenate((np.zeros(1), np.cumsum(rate)))
     week = float(edges[-1])
-    start = math.fmod(epoch + _MONDAY + FIRST, _WEEK)
+    start = math.fmod(epoch + _MONDAY, _WEEK)
 
     def cumulative(time: float) -> float:
         weeks, rest = divmod(time, _WEEK)
@@ -176,11 +195,10 @@ def _arrivals(draw: Floats, span: float, epoch: float) -> Floats:
         return weeks * week + float(edges[hour]) + (rest - hour * _HOUR) / _HOUR * float(rate[hour])
 
     first = cumulative(start)
-    share = (draw - draw[0]) / (draw[-1] - draw[0])
     target = first + share * (cumulative(start + span) - first)
     weeks = np.floor(target / week)
     rest = target - weeks * week
     hour = np.clip(np.searchsorted(edges, rest, side="right") - 1, 0, 167)
-    time = weeks * _WEEK + hour * _HOUR + (rest - edges[hour]) / rate[hour] * _HOUR
-    submit: Floats = FIRST + np.clip(time - start, 0.0, span)
-    return submit
+    time = weeks * _WEEK + hour * _HOUR + (rest - edges[hour]) / np.maximum(rate[hour], 1.0) * _HOUR
+    times: Floats = np.clip(time - start, 0.0, span)
+    return times

@@ -18,6 +18,7 @@ _LIBRARIES: Final = {
     "workload": ("pipistrelle.traces", ".swf.gz"),
     "failures": ("pipistrelle.platforms.failures", ".toml"),
     "classes": ("pipistrelle.studies.workloads", ".toml"),
+    "model": ("pipistrelle.studies.likeness", ".toml"),
 }
 KINDS: Final = tuple(_LIBRARIES)
 Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]

@@ -19,6 +19,7 @@ from pipistrelle.platforms.read import parse_platform
 from pipistrelle.protocol import codec
 from pipistrelle.protocol.decisions import Malformed
 from pipistrelle.protocol.messages import Notice
+from pipistrelle.studies.likeness.model import parse_model
 from pipistrelle.studies.runs.spec_file import convert_spec, read_raw
 from pipistrelle.studies.workloads.classes import parse_classes
 from pipistrelle.traces.batsim.workload import parse_batsim
@@ -31,7 +32,7 @@ KINDS = {
     "console",  # commands and what they print
     "python",  # executed, or a file shown
     "json",  # frames, or a workload
-    "toml",  # a platform, a run, or classes of jobs
+    "toml",  # a platform, a run, classes of jobs, or a model of a log
     "text",  # no code; after "<!-- output -->" what the Python block before it prints
     "sh",  # set-up commands, which .ci/run runs: test_ci.py
     "mermaid",  # drawn from the code: test_design_page.py
@@ -269,6 +270,8 @@ def test_data_is_valid(page: Path, json_values: Callable[[str], list[Any]]) -> N
         elif block.kind == "toml":
             if "[[pools]]" in block.text:
                 parse_platform(block.text, block.where)
+            elif "[[gaps]]" in block.text:
+                parse_model(block.text, block.where)
             elif "machine_size" in block.text:
                 parse_classes(block.text, block.where)
             else:

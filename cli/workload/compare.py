@@ -1,0 +1,74 @@
+"""``pipistrelle workload compare``: two workloads side by side."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from pipistrelle.cli.console import print_table, show
+from pipistrelle.cli.guard import FilledPath, refuse_overwriting
+from pipistrelle.cli.options.names import completed
+from pipistrelle.cli.options.sections import Command
+
+if TYPE_CHECKING:
+    from pipistrelle.traces.workload import Workload
+
+_C = TypeVar("_C", bound=Callable[..., Any])
+
+_PAGES: Final = (".html", ".svg")
+
+
+def _page(ctx: click.Context, param: click.Parameter, path: Path | None) -> Path | None:
+    if path is not None and path.suffix not in _PAGES:
+        raise click.UsageError(f"--page writes HTML or SVG: name an .html or .svg file, not '{path.name}'.", ctx)
+    return path
+
+
+def page_option(text: str) -> Callable[[_C], _C]:
+    """Return the option that names the page to write."""
+    return click.option("--page", type=FilledPath(path_type=Path, dir_okay=False), callback=_page, help=text)
+
+
+def write_page(page: Path, first: "Workload", second: "Workload") -> dict[str, Any]:
+    """Write a page of two workloads; return their figures."""
+    from pipistrelle.studies.likeness.comparison import compare
+
+    found = compare(first, second)
+    _write(page, found)
+    return found
+
+
+def _write(page: Path, found: dict[str, Any]) -> None:
+    from pipistrelle.studies.likeness.page import html, svg
+    from pipistrelle.traces.files import write_trace
+
+    write_trace(page, [(html if page.suffix == ".html" else svg)(found).encode()])
+
+
+@click.command("compare", cls=Command)
+@click.argument("first", metavar="A", shell_complete=completed("workload", or_file=True))
+@click.argument("second", metavar="B", shell_complete=completed("workload", or_file=True))
+@page_option("Show both side by side, too: an .html or .svg file.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+def compare_command(first: str, second: str, page: Path | None, as_json: bool) -> None:
+    """Compare the workloads A and B, bundled names or files: marginals, arrivals, how often users repeat themselves."""
+    from pipistrelle.studies.inputs.named import load_workload
+    from pipistrelle.studies.likeness.comparison import compare
+    from pipistrelle.studies.likeness.page import rows
+
+    refuse_overwriting([first, second], [page])
+    found = compare(load_workload(first, sort=True), load_workload(second, sort=True))
+    if page is not None:
+        _write(page, found)
+    if as_json:
+        click.echo(json.dumps(found, indent=2, allow_nan=False))
+        return
+    from rich.console import Console
+
+    console = Console(highlight=False, emoji=False)
+    columns, *lines = rows(found)
+    print_table(console, "Two workloads", columns, lines, ("",))
+    if page is not None:
+        show(console, f"side by side in {page}")

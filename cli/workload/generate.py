@@ -1,0 +1,189 @@
+"""``pipistrelle workload generate`` and ``model``: workloads of chance, by cycles, classes, or like a log."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from pipistrelle.cli.guard import FilledPath, refuse_overwriting
+from pipistrelle.cli.options.fields import PositiveNumber
+from pipistrelle.cli.options.files import output_option
+from pipistrelle.cli.options.names import completed
+from pipistrelle.cli.options.sections import Command
+from pipistrelle.cli.workload.compare import page_option, write_page
+
+# Help needs neither.
+if TYPE_CHECKING:
+    from pipistrelle.studies.likeness.model import WorkloadModel
+    from pipistrelle.traces.workload import Workload
+
+_PART: Final = "12.5% or 0.125"
+
+
+def _share(ctx: click.Context, param: click.Parameter, text: str | None) -> float | None:
+    """Return a share, given as a percentage or a number."""
+    if text is None:
+        return None
+    try:
+        value = float(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
+    except ValueError:
+        value = -1.0
+    if not 0 < value < 1:
+        raise click.BadParameter(f"'{text}' is no share between 0 and 1, such as {_PART}.")
+    return value
+
+
+_serial_option: Final = click.option(
+    "--serial", metavar="SHARE", callback=_share, help="Share of jobs of one unit, as 47.5%; default: the model's."
+)
+
+
+@click.command("generate", cls=Command)
+@click.option("--jobs", type=click.IntRange(min=1), show_default="5000, or those of the model", help="Number of jobs.")
+@click.option(
+    "--machine-size",
+    type=click.IntRange(min=1),
+    show_default="256, or that of the log",
+    help="Size of the machine in schedulable units.",
+)
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Equal seeds give equal bytes.")
+@click.option(
+    "--load",
+    type=PositiveNumber(),
+    show_default="0.85, or that of the classes or the model",
+    help="Offered load: unit-seconds of the jobs over those of the machine.",
+)
+@click.option(
+    "--classes",
+    metavar="NAME|FILE",
+    shell_complete=completed("classes", or_file=True),
+    help="Draw jobs by classes: sizes, rates, service times, accounts; 'intrepid-classes', or a TOML file.",
+)
+@click.option(
+    "--like",
+    metavar="NAME|FILE",
+    shell_complete=completed("model", or_file=True),
+    help="Draw jobs by a model: 'grizzly', one in a TOML file, or one fitted to the log in this file.",
+)
+@_serial_option
+@click.option("--duration", metavar="TIME", help="With --classes or --like: how long jobs are submitted, as '7d'.")
+@page_option("With --like LOG: show log and jobs side by side, in an .html or .svg file.")
+@output_option("File to write: .swf, .json, .sacct or .maui, also with .gz or .xz.")
+def generate_command(
+    jobs: int | None,
+    machine_size: int | None,
+    seed: int,
+    load: float | None,
+    classes: str | None,
+    like: str | None,
+    output: Path,
+    **others: Any,
+) -> None:
+    """Generate a workload with daily and weekly cycles, by classes of jobs, or like a log, and write it."""
+    from pipistrelle.traces.errors import counted
+    from pipistrelle.traces.generator import generate
+    from pipistrelle.traces.load import not_kept, save
+
+    if classes is not None and like is not None:
+        raise click.UsageError("give either --classes or --like.")
+    if like is None and (given := [name for name in ("serial", "page") if others[name] is not None]):
+        raise click.UsageError(f"--{given[0]} goes with --like.")
+    if like is not None:
+        workload = _like(like, output, seed, machine_size, jobs=jobs, load=load, **others)
+    elif classes is not None:
+        workload = _by_classes(classes, output, seed, (jobs, machine_size), load=load, duration=others["duration"])
+    elif others["duration"] is not None:
+        raise click.UsageError("--duration goes with --classes or --like: without, it follows from jobs and load.")
+    else:
+        workload = generate(
+            jobs=5000 if jobs is None else jobs,
+            units=256 if machine_size is None else machine_size,
+            seed=seed,
+            load=0.85 if load is None else load,
+        )
+    save(workload, output)
+    if lost := [label for label in not_kept(workload, output) if label in workload.labels]:
+        click.echo(f"not kept, as the format has no place for it: {', '.join(lost)}")
+    click.echo(f"{counted(len(workload), 'job')} written to {output}")
+
+
+def _by_classes(
+    classes: str, output: Path, seed: int, sizes: tuple[int | None, int | None], **wanted: Any
+) -> "Workload":
+    """Return the jobs that classes draw."""
+    from pipistrelle.studies.workloads.class_jobs import generate_jobs
+    from pipistrelle.studies.workloads.classes import load_classes
+
+    if sizes != (None, None):
+        raise click.UsageError("--jobs and --machine-size follow from the --classes; --duration makes more jobs.")
+    refuse_overwriting([classes], [output])
+    found = load_classes(classes)
+    workload = generate_jobs(found, seed, **wanted)
+    if (asked := wanted["load"] or found.offered_load) >= 1:
+        click.echo(f"offered load {asked:.4f}: more than the machine can do: queues grow as long as jobs come")
+    if without := [one.name for one in found.accounts if not one.gpu]:
+        click.echo(f"accounts without GPU: {','.join(without)}")
+    return workload
+
+
+def _like(
+    like: str, output: Path, seed: int, machine_size: int | None, *, page: Path | None, **wanted: Any
+) -> "Workload":
+    """Return the jobs that a model draws, once the page that compares them with its log is written."""
+    from pipistrelle.studies.likeness.drawing import generate_like
+    from pipistrelle.studies.likeness.model import is_model
+    from pipistrelle.traces.describe import offered_load
+
+    refuse_overwriting([like], [output, page])
+    if is_model(like) and (page is not None or machine_size is not None):
+        option, hint = ("--page", "; 'workload compare' takes any two workloads") if page else ("--machine-size", "")
+        raise click.UsageError(f"{option} goes with --like LOG: a model has no jobs, and a machine of its own{hint}.")
+    model, log = _model(like, machine_size)
+    workload = generate_like(model, seed, **wanted)
+    if page is not None and log is not None:
+        write_page(page, log, workload)
+        click.echo(f"log and jobs side by side in {page}")
+    load = offered_load(workload, model.machine_size)
+    click.echo(f"like {model.name}: offered load {load:.3f}, {(workload.size == 1).mean():.1%} of the jobs of one unit")
+    return workload
+
+
+def _model(name: str, machine_size: int | None) -> "tuple[WorkloadModel, Workload | None]":
+    """Return a model that there is, or one fitted to a log, and then the log."""
+    from pipistrelle.studies.inputs.named import load_workload
+    from pipistrelle.studies.likeness.fitting import fit
+    from pipistrelle.studies.likeness.model import is_model, load_model
+
+    if is_model(name):
+        return load_model(name), None
+    log = load_workload(name, sort=True)
+    return fit(log, machine_size), log
+
+
+@click.command("model", cls=Command)
+@click.argument("source", metavar="LOG", shell_complete=completed("model", "workload", or_file=True))
+@click.option("--machine-size", type=click.IntRange(min=1), help="Size of the machine in units; default: the log's.")
+@click.option("--jobs", type=click.IntRange(min=1), help="Number of jobs; default: the log's.")
+@click.option("--duration", metavar="TIME", help="How long jobs are submitted, as '1y'; default: as in the log.")
+@click.option("--load", type=PositiveNumber(), help="Offered load on average; default: what follows.")
+@_serial_option
+@click.option(
+    "-o", "--output", "--out", "output", type=FilledPath(path_type=Path, dir_okay=False), required=True,
+    help="File to write: .toml.",
+)  # fmt: skip
+def model_command(source: str, machine_size: int | None, output: Path, serial: float | None, **wanted: Any) -> None:
+    """Fit a model to the log LOG, a bundled workload or a file, and write it: figures of the jobs, and none of them."""
+    from pipistrelle.studies.likeness.fitting import planned, with_serial
+    from pipistrelle.studies.likeness.model import model_text
+    from pipistrelle.traces.files import write_trace
+
+    if output.suffix != ".toml":
+        raise click.UsageError(f"a model is written as TOML: name a .toml file, not '{output.name}'.")
+    refuse_overwriting([source], [output])
+    model, _ = _model(source, machine_size)
+    if serial is not None:
+        model = with_serial(model, serial)
+    model = planned(model, **wanted)
+    write_trace(output, [model_text(model).encode()])
+    told = f"{model.jobs:,} jobs in {model.duration}, offered load {model.load:.3f}, {model.serial:.1%} of one unit"
+    click.echo(f"model of {told} written to {output}")

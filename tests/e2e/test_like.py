@@ -1,0 +1,71 @@
+"""``workload generate --like``, ``workload model`` and ``workload compare`` from the command line."""
+
+import json
+from xml.etree import ElementTree
+
+import pytest
+
+from pipistrelle.traces.load import load
+
+SMALL = ("workload", "generate", "--jobs", "400", "--machine-size", "64", "-o", "log.swf")
+
+
+def test_a_log_its_model_and_a_page(shell):
+    """A model is fitted, jobs are drawn by it, and both are shown side by side; the model can be kept."""
+    shell.run(*SMALL).ok()
+    done = shell.run(
+        "workload", "generate", "--like", "log.swf", "--page", "page.html", "--seed", "2", "-o", "a.swf"
+    ).ok()
+    assert "log and jobs side by side in page.html" in done.out
+    assert "400 jobs written to a.swf" in done.out
+    page = (shell.folder / "page.html").read_text()
+    assert "autocorrelation of submissions an hour" in page
+    assert "<svg" in page
+
+    shell.run("workload", "model", "log.swf", "-o", "model.toml").ok()
+    shell.run("workload", "generate", "--like", "model.toml", "--seed", "2", "-o", "b.swf").ok()
+    assert load(shell.folder / "a.swf").size.tolist() == load(shell.folder / "b.swf").size.tolist()
+
+    shell.run("workload", "compare", "log.swf", "a.swf", "--page", "page.svg").ok()
+    ElementTree.fromstring((shell.folder / "page.svg").read_text())  # noqa: S314 - our own
+    figures = json.loads(shell.run("workload", "compare", "log.swf", "a.swf", "--json").ok().out)
+    assert [one["jobs"] for one in figures["workloads"]] == [400, 400]
+    assert all(0 <= value <= 1 for value in figures["distances"].values())
+
+
+def test_the_table_is_narrow(shell):
+    """The table of figures fits into 80 columns with names of a usual length."""
+    shell.run(*SMALL).ok()
+    lines = shell.run("workload", "compare", "log.swf", "demo").ok().out.splitlines()
+
+    assert max(map(len, lines)) <= 80
+    assert any("run time over requested time" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--like", "grizzly", "--classes", "intrepid-classes"], "either --classes or --like"),
+        (["--serial", "50%"], "--serial goes with --like"),
+        (["--page", "x.svg"], "--page goes with --like"),
+        (["--like", "grizzly", "--page", "x.svg"], "'workload compare' takes any two workloads"),
+        (["--like", "grizzly", "--page", "x.png"], "name an .html or .svg file"),
+        (["--like", "grizzly", "--machine-size", "5"], "--machine-size goes with --like LOG"),
+        (["--like", "grizzly", "--serial", "120%"], "no share between 0 and 1"),
+        (["--like", "nowhere"], "there is no workload 'nowhere'"),
+        (["--like", "nowhere.toml"], "there is no model 'nowhere.toml'"),
+        (["--like", "seven-jobs"], "too little to fit"),
+        (["--like", "out.swf"], "out.swf"),
+        (["--duration", "7d"], "--duration goes with --classes or --like"),
+    ],
+)
+def test_what_does_not_go_together(shell, words, message):
+    """One line says what is wrong; nothing is written."""
+    shell.run("workload", "generate", *words, "-o", "out.swf").failed(2, message)
+
+    assert not (shell.folder / "out.swf").exists()
+
+
+def test_a_model_is_a_toml_file(shell):
+    """Another suffix is refused."""
+    shell.run("workload", "model", "demo", "-o", "model.json").failed(2, "name a .toml file")
