@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from pipistrelle.protocol.base.errors import PipistrelleError, printable
+from pipistrelle.protocol.base.errors import PipistrelleError, cut, printable
 from pipistrelle.protocol.base.log import logger, prepare_log
 
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pipistrelle.server.setup import Setup
 
 _LEVELS: Final = ("WARNING", "INFO", "DEBUG")
+#: characters of one line that are shown: a peer, or a file, may have said much more
+_LONGEST: Final = 4000
 #: columns that a text keeps on a narrow terminal
 _LEAST_TEXT: Final = 12
 
@@ -53,6 +55,7 @@ def configure_log(verbose: int) -> None:
 
 def say(text: str) -> None:
     """Print one line on standard error; what a file or a peer put into it cannot break it or control the terminal."""
+    text = cut(text, _LONGEST)
     shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
     click.echo(f"pipistrelle: {shown}", err=True)
 
@@ -105,7 +108,7 @@ def plain(text: str, style: str = "") -> "Text":
 
 def show(console: "Console", text: str, style: str = "") -> None:
     """Print a line, which a narrow terminal wraps as it likes."""
-    console.print(plain(text, style), soft_wrap=True)
+    console.print(plain(cut(text, _LONGEST), style), soft_wrap=True)
 
 
 def print_table(

@@ -12,11 +12,14 @@ from pipistrelle.cli.options.names import completed
 from pipistrelle.cli.options.parts import part_options
 from pipistrelle.cli.options.sections import CONNECTION, Command, in_section
 from pipistrelle.cli.options.shared import dialect_option, timeout_option
+from pipistrelle.protocol.base.errors import cut, printable
 from pipistrelle.schedulers.catalogue.names import is_ours
 from pipistrelle.studies.runs import seldom_collected
 from pipistrelle.studies.runs.policy import PolicySpec
 
 _ANYWHERE: Final = "tcp://*:"
+#: characters of a server's text that are shown
+_SHOWN: Final = 1000
 
 
 @click.command(cls=Command)
@@ -88,18 +91,21 @@ def command(
     if bind is not None:
         from pipistrelle.schedulers.policy.batsim_runtime import BatsimRuntime
         from pipistrelle.schedulers.wire.batsim import serve_batsim
+        from pipistrelle.server.transport.listener import MOST_BYTES, Listener
 
         address = listening_address(bind, allow_remote=allow_remote, report=report)
         listening = BatsimRuntime(policy, package_version())
         runtime: Runtime = listening
-        serve = partial(serve_batsim, listening, address, hello_timeout=hello_timeout, report=report)
+        listener = Listener(address, longest=MOST_BYTES, option="--bind")
+        ctx.call_on_close(listener.close)
+        serve = partial(serve_batsim, listening, listener, hello_timeout=hello_timeout, report=report)
     elif connect is not None:
-        from pipistrelle.schedulers.wire.native import resolve_endpoint, serve_simulation
+        from pipistrelle.schedulers.wire.native import ServerAddress, serve_simulation
 
         report(f"waiting for a server at {connect}")
-        endpoint = resolve_endpoint(connect, timeout=hello_timeout)
+        address_of = ServerAddress(connect)
         runtime = Runtime(policy, package_version())
-        serve = partial(serve_simulation, runtime, endpoint, hello_timeout=hello_timeout, report=report)
+        serve = partial(serve_simulation, runtime, address_of, hello_timeout=hello_timeout, report=report)
     else:
         raise click.UsageError("--connect ADDRESS|FILE is missing: where is the server?")
     try:
@@ -113,7 +119,7 @@ def command(
         report("the simulation ended")
     elif runtime.ended is not None:
         text = f"the simulation ended: {runtime.ended.reason}"
-        report(f"{text} ({runtime.ended.message})" if runtime.ended.message else text)
+        report(f"{text} ({printable(cut(runtime.ended.message, _SHOWN))})" if runtime.ended.message else text)
 
 
 def listening_address(bind: str, *, allow_remote: bool, report: Callable[[str], Any]) -> str:

@@ -13,8 +13,10 @@ from pipistrelle.protocol.decisions import AnyDecision, Decision
 from pipistrelle.protocol.frames import (
     MAX_FRAME_BYTES,
     UNREADABLE,
+    check_decisions,
     encode_value,
     encoder,
+    few_malformed,
     malformed,
     refuse_frame,
     too_long,
@@ -99,10 +101,12 @@ def decode_reply(frame: bytes) -> Reply:
     Raises
     ------
     RemoteProtocolError
-        when the frame is too long, is not JSON, or is not a reply.
+        when the frame is too long, is not JSON, or is not a reply; when it has too many decisions, or too many of them
+        cannot be read.
     """
     if len(frame) > MAX_FRAME_BYTES:
         too_long(len(frame), RemoteProtocolError)
+    check_decisions(frame)
     try:
         return _reply.decode(frame)
     except UNREADABLE:
@@ -113,7 +117,7 @@ def decode_reply(frame: bytes) -> Reply:
             whole = _reply.decode(encoder.encode({name: getattr(envelope, name) for name in others}))
         except UNREADABLE as error:
             refuse_frame(frame, "a reply", error)
-        events = [_one_decision(raw, index, whole.now) for index, raw in enumerate(envelope.events)]
+        events = few_malformed(_one_decision(raw, index, whole.now) for index, raw in enumerate(envelope.events))
         return Reply(whole.reply_to, whole.now, events, whole.wake, whole.leaves, whole.keeps)
 
 

@@ -9,7 +9,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from pipistrelle.protocol.events import JobDescription
-from pipistrelle.protocol.fields import Allocation, CallId, Instant, JobId, RejectionCode, Seconds, Why
+from pipistrelle.protocol.fields import MAX_ENTRIES, Allocation, CallId, Instant, JobId, RejectionCode, Seconds, Why
 
 
 class ExecuteJobData(Struct, frozen=True, omit_defaults=True, gc=False):
@@ -30,7 +30,7 @@ class RejectJobData(Struct, frozen=True, omit_defaults=True, gc=False):
 class KillJobData(Struct, frozen=True, omit_defaults=True):
     """End running jobs now; a job that has just ended by itself is not an error."""
 
-    job_ids: Annotated[tuple[JobId, ...], Meta(description="the jobs to be ended")]
+    job_ids: Annotated[tuple[JobId, ...], Meta(max_length=MAX_ENTRIES, description="the jobs to be ended")]
     why: Why | None = None
 
 

@@ -14,6 +14,12 @@ PROTOCOL_OLDEST = 1
 LONGEST = 1e16
 LATEST = 1e18
 
+#: how many decisions one reply may have, and how many illegal ones there may be before the next notice
+MAX_DECISIONS = 1_000_000
+MAX_REJECTIONS = 10_000
+#: entries of any other list in a scheduler's frame
+MAX_ENTRIES = 1_000_000
+
 Seconds = Annotated[float, Meta(ge=0, le=LONGEST, description="a duration in seconds, finite")]
 PositiveSeconds = Annotated[float, Meta(gt=0, le=LONGEST, description="a duration in seconds, finite, above zero")]
 Instant = Annotated[

@@ -1,15 +1,16 @@
 """What both dialects share: how JSON is written, what is refused and how that is said, a socket's monitor."""
 
+import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from struct import Struct
 from typing import Any, Final, NoReturn, SupportsFloat, SupportsIndex, TypeVar
 
 import msgspec
 
 from pipistrelle.protocol.base.errors import LocalProtocolError, RemoteProtocolError, did_you_mean, printable
-from pipistrelle.protocol.decisions import Malformed
-from pipistrelle.protocol.fields import Instant
+from pipistrelle.protocol.decisions import Decision, Malformed
+from pipistrelle.protocol.fields import MAX_DECISIONS, MAX_REJECTIONS, Instant
 
 #: the longest frame that a scheduler may send, in bytes: the largest honest reply, 100,000 decisions, has about 12 MB.
 #: What the server sends has no limit, since a notice may carry the submissions of a whole log.
@@ -28,6 +29,10 @@ UNWRITABLE: Final = (TypeError, ValueError, OverflowError, RecursionError)
 ABSENT: Final = msgspec.Raw(b"")
 
 _M = TypeVar("_M")
+
+
+class _Events(msgspec.Struct):
+    events: msgspec.Raw
 
 
 class _Named(msgspec.Struct):
@@ -53,6 +58,8 @@ def plain(value: Any) -> Any:
 
 encoder: Final = msgspec.json.Encoder(enc_hook=plain)
 _named = msgspec.json.Decoder(_Named)
+_events = msgspec.json.Decoder(_Events)
+_scan: Final = json.JSONDecoder().raw_decode
 _stamped = msgspec.json.Decoder(Stamped)
 
 
@@ -110,6 +117,58 @@ def too_long(size: int, error: type[LocalProtocolError | RemoteProtocolError]) -
         found=f"{size:,}",
         hint="Send fewer decisions in one reply.",
     )
+
+
+def check_decisions(frame: bytes) -> None:
+    """Raise RemoteProtocolError if a reply has more than `MAX_DECISIONS` decisions, before each takes memory.
+
+    A frame that cannot be read is let pass: who reads it says so.
+    """
+    if len(frame) < 2 * MAX_DECISIONS or frame.count(b",") < MAX_DECISIONS:  # as nearly all have
+        return
+    try:
+        text = bytes(_events.decode(frame).events).decode()
+        at, found = _blank(text, 1), 0
+        while text[at] != "]":
+            _, at = _scan(text, at)
+            found += 1
+            at = _blank(text, at)
+            if found > MAX_DECISIONS:
+                raise RemoteProtocolError(
+                    "the reply has too many decisions",
+                    where="$.events",
+                    expected=f"at most {MAX_DECISIONS:,}",
+                    hint="Send the rest in the reply to the next notice, which CALL_ME_LATER brings at once.",
+                )
+            if text[at] == ",":
+                at = _blank(text, at + 1)
+    except (*UNREADABLE, ValueError, IndexError):
+        return
+
+
+def _blank(text: str, at: int) -> int:
+    """Return the place of the next character that is no white space."""
+    while text[at] in " \t\n\r":
+        at += 1
+    return at
+
+
+def few_malformed(decisions: Iterable[Decision]) -> list[Decision]:
+    """Return a reply's decisions; RemoteProtocolError as soon as more than `MAX_REJECTIONS` could not be read."""
+    taken: list[Decision] = []
+    wrong = 0
+    for decision in decisions:
+        wrong += isinstance(decision, Malformed)
+        if wrong > MAX_REJECTIONS:
+            assert isinstance(decision, Malformed)
+            raise RemoteProtocolError(
+                "too many decisions of one reply cannot be read",
+                where="$.events",
+                expected=f"at most {MAX_REJECTIONS:,}",
+                found=f"one more, {decision.message}",
+            )
+        taken.append(decision)
+    return taken
 
 
 def shortened(text: str) -> str:

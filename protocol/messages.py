@@ -8,6 +8,7 @@ from msgspec import Meta, Struct, field
 from pipistrelle.protocol.decisions import AnyDecision, Decision
 from pipistrelle.protocol.events import AnyEvent
 from pipistrelle.protocol.fields import (
+    MAX_ENTRIES,
     PROTOCOL_VERSION,
     Feature,
     Instant,
@@ -37,6 +38,10 @@ class WelcomeData(Struct, frozen=True, omit_defaults=True):
     features: Annotated[tuple[Feature, ...], Meta(description="what was wanted and is there: both sides use it")]
     run_id: Annotated[str, Meta(description="names the simulation; the same for equal platform, workload and settings")]
     server: Annotated[str, Meta(description="the server's name and version, free text")] = ""
+    max_decisions: Annotated[int, Meta(ge=0, description="how many decisions one reply may have")] | None = None
+    max_rejections: (
+        Annotated[int, Meta(ge=0, description="how many illegal decisions there may be before the next notice")] | None
+    ) = None
 
 
 class RefusedData(Struct, frozen=True):
@@ -84,11 +89,17 @@ class Reply(Struct, frozen=True, omit_defaults=True):
     reply_to: Sequence
     now: Instant
     events: SequenceOf[Decision] = field(default_factory=list)
-    wake: Annotated[tuple[WakeType, ...], Meta(description="event types that shall wake the scheduler next")] | None = (
-        None
-    )
+    wake: (
+        Annotated[
+            tuple[WakeType, ...],
+            Meta(max_length=MAX_ENTRIES, description="event types that shall wake the scheduler next"),
+        ]
+        | None
+    ) = None
     leaves: Annotated[LeaveReason, Meta(description="why the scheduler ends before the simulation does")] | None = None
-    keeps: Annotated[tuple[str, ...], Meta(description="what keeps units from the jobs that wait, in words")] = ()
+    keeps: Annotated[
+        tuple[str, ...], Meta(max_length=MAX_ENTRIES, description="what keeps units from the jobs that wait, in words")
+    ] = ()
 
 
 class ReplyFrame(Reply, frozen=True, omit_defaults=True):

@@ -10,7 +10,14 @@ from typing import Final, Literal
 from pipistrelle.protocol import codec
 from pipistrelle.protocol.base.errors import LocalProtocolError, ProtocolError, RemoteProtocolError
 from pipistrelle.protocol.events import SimulationEnds
-from pipistrelle.protocol.fields import FEATURES, PROTOCOL_OLDEST, PROTOCOL_VERSION, Feature
+from pipistrelle.protocol.fields import (
+    FEATURES,
+    MAX_DECISIONS,
+    MAX_REJECTIONS,
+    PROTOCOL_OLDEST,
+    PROTOCOL_VERSION,
+    Feature,
+)
 from pipistrelle.protocol.messages import (
     Hello,
     HelloData,
@@ -51,7 +58,7 @@ def negotiate(
             )
         )
     agreed = tuple(feature for feature in offered if feature in hello.features)
-    return Welcome(WelcomeData(protocol=version, features=agreed, run_id=run_id, server=server))
+    return Welcome(WelcomeData(version, agreed, run_id, server, MAX_DECISIONS, MAX_REJECTIONS))
 
 
 @dataclass(slots=True)

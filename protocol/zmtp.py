@@ -32,6 +32,10 @@ RECEIVED_BYTES: Final = 16384
 _MOST_RECEIVED_BYTES: Final = 1 << 20
 
 
+#: bytes of the longest message of a server: what claims to be longer never comes, or would fill the memory
+LONGEST_NOTICE: Final = 1 << 30
+
+
 class ZmtpError(Exception):
     """A peer cannot be talked to; the text goes on after its name, such as ``refuses the connection``."""
 
@@ -144,6 +148,11 @@ class ZmtpStream:
         """Return what is to be sent to the peer for what it has said, each once."""
         answers, self._answers = self._answers, b""
         return answers
+
+    @property
+    def held(self) -> int:
+        """How many bytes of what has come are kept."""
+        return len(self._buffer) + self._size
 
     @property
     def convenient(self) -> int:

@@ -100,6 +100,13 @@ def printable(text: str, stand_in: str = "?") -> str:
     return "".join(c if c.isprintable() else stand_in for c in text)
 
 
+def cut(text: str, length: int) -> str:
+    """Return a text of a peer or a file for a message without its middle if it is longer than ``length``."""
+    if len(text) <= length:
+        return text
+    return f"{text[: length - length // 4]} ... {text[-(length // 4) :]}"
+
+
 def quoted(text: object) -> str:
     """Return text from a file for a message: printable, quoted, and cut if it is long."""
     quoted = repr(str(text))

@@ -37,6 +37,8 @@ from pipistrelle.protocol.frames import (
     ABSENT,
     MAX_FRAME_BYTES,
     UNREADABLE,
+    check_decisions,
+    few_malformed,
     malformed,
     placed,
     refuse_frame,
@@ -143,10 +145,12 @@ def decode_reply(frame: bytes, notice: Notice) -> Reply:
     Raises
     ------
     RemoteProtocolError
-        when the frame is too long, is not JSON, or is not a reply.
+        when the frame is too long, is not JSON, or is not a reply; when it has too many decisions, or too many of them
+        cannot be read.
     """
     if len(frame) > MAX_FRAME_BYTES:
         too_long(len(frame), RemoteProtocolError)
+    check_decisions(frame)
     now = notice.now
     try:
         read = _read.decode(frame)
@@ -175,7 +179,7 @@ def _reply_by_decisions(frame: bytes, notice: Notice) -> Reply:
     except UNREADABLE as error:
         refuse_frame(frame, "a reply", error)
     ready = _rounded(envelope.now, notice.now)
-    events = [_one_decision(raw, index, notice.now, ready) for index, raw in enumerate(envelope.events)]
+    events = few_malformed(_one_decision(raw, index, notice.now, ready) for index, raw in enumerate(envelope.events))
     return Reply(notice.seq, ready, events)
 
 

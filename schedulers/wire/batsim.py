@@ -1,41 +1,91 @@
-"""The scheduler's socket in the batsim dialect: it listens, and serves one simulation to the server that connects."""
+"""The scheduler's socket in the batsim dialect: it listens, and serves one simulation to the server that connects.
+
+On the wire it is what a REP of ZeroMQ would be, on plain sockets (protocol/zmtp.py): what strangers do to those is
+bounded, and nothing of ours waits for it.
+"""
 
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Generic, Protocol, TypeVar
 
-import zmq
-from zmq.backend import Socket as RawSocket
-
+from pipistrelle.protocol.base.errors import RemoteProtocolError
 from pipistrelle.protocol.base.log import logger
 from pipistrelle.protocol.batsim.session import BatsimSchedulerSession
-from pipistrelle.protocol.frames import socket_event
+from pipistrelle.protocol.zmtp import LONGEST_NOTICE, ZmtpError, ZmtpMessage
 from pipistrelle.schedulers.policy.batsim_runtime import BatsimRuntime
 from pipistrelle.schedulers.policy.errors import PolicyFailed, ServerGone
 from pipistrelle.schedulers.wire.interrupts import Interrupts
 from pipistrelle.schedulers.wire.native import leaving
-from pipistrelle.schedulers.wire.zmtp import AddressError
 
-_raw_send: Final = RawSocket.send
-_SNDMORE: Final = int(zmq.SNDMORE)
-#: how often a waiting scheduler looks at whether the server is still there
-_TICK_MS: Final = 100
-#: how long the last message may take to leave the socket
-_LINGER_MS: Final = 500
+#: how often a waiting scheduler looks at whether the server is still there, in seconds, and at who else has come
+_TICK_S: Final = 0.1
+#: how long the last message may take to leave the socket, in seconds
+_LINGER_S: Final = 0.5
+#: messages of strangers that are answered at one look
+_ANSWERED_AT_ONCE: Final = 64
 #: what a second server gets; it is no message of Batsim's, so that the server ends at once instead of waiting
 _BUSY: Final = b"this scheduler serves another simulation"
 
 
-def serve_batsim(runtime: BatsimRuntime, endpoint: str, *, hello_timeout: float, report: Callable[[str], None]) -> None:
-    """Listen, and answer the messages of the first server that connects until its simulation ends.
+class AcceptedConnection(Protocol):
+    """A connection to who may be the server."""
 
-    To that server the socket is what a REP would be. Unlike one, it knows whose message it has: further servers are
-    turned away, and do not disturb the simulation.
+    lost: bool
+
+    def serve(self, route: list[bytes], longest: int) -> None:
+        """Wait a tick for what comes and goes from now on; messages have the parts of ``route`` before their frame."""
+
+    def frame(self, flags: int) -> bytes | ZmtpMessage | None:
+        """Return the next frame, or a message that is made otherwise; None if it is not whole yet."""
+
+    def send_frame(self, frame: bytes) -> bool:
+        """Send a frame; False if some of it is left for `flush`."""
+
+    def flush(self) -> bool:
+        """Send some of what is left; False if there is still more."""
+
+    def holds_more(self) -> bool:
+        """Tell whether there is something to read."""
+
+    def close(self) -> None:
+        """Close it; what was sent still leaves."""
+
+
+_C = TypeVar("_C", bound=AcceptedConnection)
+
+
+class ListeningSocket(Protocol[_C]):
+    """Who connects; whatever strangers do, nothing of this waits for them."""
+
+    endpoint: str
+
+    def look(self, now: float, patience: float) -> bool:
+        """Take who comes and read what they say; wait for it, for so many seconds at most."""
+
+    def message(self) -> tuple[_C, ZmtpMessage] | None:
+        """Return the next message that was read, and whose it is."""
+
+    def answer(self, stranger: _C, route: list[bytes], frame: bytes) -> None:
+        """Send a message, if it is taken at once."""
+
+    def release(self, stranger: _C) -> None:
+        """Leave a connection to who serves it."""
+
+    def unwatch(self, connection: _C) -> None:
+        """Do not look any more whether something comes from a connection that was released."""
+
+
+def serve_batsim(
+    runtime: BatsimRuntime, listener: ListeningSocket[_C], *, hello_timeout: float, report: Callable[[str], None]
+) -> None:
+    """Answer the messages of the first server that says something until its simulation ends.
+
+    Further servers are turned away, and do not disturb the simulation.
 
     Parameters
     ----------
-    endpoint
-        ``tcp://HOST:PORT`` or ``ipc://PATH``; whether others may reach it has been decided by the caller.
+    listener
+        where to listen, which the caller closes; whether others may reach it has been decided by the caller.
     hello_timeout
         how long to wait for the server's first message, in seconds of the wall clock.
     report
@@ -45,60 +95,55 @@ def serve_batsim(runtime: BatsimRuntime, endpoint: str, *, hello_timeout: float,
     ------
     ServerGone
         when no server comes in time, or it disconnects before the simulation ends.
-    AddressError
-        when the endpoint is none, or is in use.
     RemoteProtocolError
         when what the server sends is no message of Batsim's.
     """
-    context = zmq.Context(io_threads=1)
-    sock = context.socket(zmq.ROUTER)
-    sock.setsockopt(zmq.LINGER, 0)
-    sock.setsockopt(zmq.RCVTIMEO, _TICK_MS)
-    sock.setsockopt(zmq.IPV6, int("[" in endpoint))
-    monitor = sock.get_monitor_socket(zmq.EVENT_ACCEPTED | zmq.EVENT_DISCONNECTED)
+    report(f"listening at {listener.endpoint}; waiting for Batsim or 'pipistrelle serve --dialect batsim'")
+    stranger, first = _first_message(listener, hello_timeout)
+    report(f"a server has connected to {listener.endpoint}")
+    conversation = _Conversation(runtime, listener, stranger, first.parts[:-1])
     try:
-        try:
-            sock.bind(endpoint)
-        except zmq.ZMQError as error:
-            raise AddressError(
-                f"cannot listen here ({error})",
-                where=endpoint,
-                expected="a free tcp://HOST:PORT or ipc://PATH",
-                hint="Choose another with --bind.",
-            ) from None
-        endpoint = sock.getsockopt_string(zmq.LAST_ENDPOINT)
-        report(f"listening at {endpoint}; waiting for Batsim or 'pipistrelle serve --dialect batsim'")
-        _Conversation(runtime, sock, monitor, endpoint).hold(hello_timeout, report)
-        sock.setsockopt(zmq.LINGER, _LINGER_MS)
+        conversation.hold(first)
     finally:
-        sock.disable_monitor()
-        monitor.close(0)
-        sock.close()
-        context.term()
+        stranger.close()
 
 
-class _Conversation:
-    """One simulation: whose it is, and what has become of the connection."""
+def _first_message(listener: ListeningSocket[_C], timeout: float) -> tuple[_C, ZmtpMessage]:
+    """Return the first message that anybody sends, and whose it is."""
+    now = time.monotonic()
+    deadline = now + timeout
+    while (came := listener.message()) is None:
+        if now >= deadline:
+            raise ServerGone(
+                f"no server came within {timeout:g} s",
+                where=listener.endpoint,
+                hint="Start Batsim, or 'pipistrelle serve --dialect batsim --connect' with this endpoint, "
+                "or raise --hello-timeout.",
+            )
+        listener.look(now, _TICK_S)
+        now = time.monotonic()
+    return came
+
+
+class _Conversation(Generic[_C]):
+    """One simulation, and the connection to its server."""
 
     def __init__(
-        self, runtime: BatsimRuntime, sock: "zmq.Socket[bytes]", monitor: "zmq.Socket[bytes]", endpoint: str
+        self, runtime: BatsimRuntime, listener: ListeningSocket[_C], connection: _C, route: list[bytes]
     ) -> None:
         self._runtime = runtime
-        self._sock = sock
-        self._monitor = monitor
-        self._endpoint = endpoint
+        self._listener = listener
+        self._connection = connection
         self._session = BatsimSchedulerSession()
-        #: frames that lead to the server; empty before its first message
-        self._route: list[bytes] = []
-        #: file descriptors of connections that are closed and not taken again
-        self._closed: set[int] = set()
-        self._peer: int | None = None
-        self._server_left = False
+        #: parts that come before each frame
+        self._route = route
+        listener.release(connection)
+        listener.unwatch(connection)
+        connection.serve(route, LONGEST_NOTICE)
 
-    def hold(self, hello_timeout: float, report: Callable[[str], None]) -> None:
+    def hold(self, first: ZmtpMessage) -> None:
         """Answer every message until the simulation has ended."""
-        frame = self._first_frame(hello_timeout)
-        report(f"a server has connected to {self._endpoint}")
+        frame = self._frame_of(first)
         session, runtime = self._session, self._runtime
         with Interrupts() as interrupts:
             try:
@@ -107,7 +152,7 @@ class _Conversation:
                     interrupts.let_strike()  # whatever it thinks about, the server waits for a whole message
                     reply = runtime.answer(notice)
                     interrupts.held = True
-                    self._send(session.send_reply(reply))
+                    self._send(session.send_reply(reply), None if runtime.ended is None else _LINGER_S)
                     if runtime.ended is not None:
                         return
                     frame = self._next_frame(interrupts)
@@ -119,79 +164,66 @@ class _Conversation:
     def _leave(self, error: KeyboardInterrupt | PolicyFailed, interrupts: Interrupts) -> None:
         """Tell a server of ours why this ends: in the reply to its next message, if it is its turn."""
         session = self._session
-        if session.state == "SERVER_TURN" and self._sock.poll(_LINGER_MS):
+        if session.state == "SERVER_TURN" and self._comes_soon():
             session.receive_notice(self._next_frame(interrupts))
         if session.ours and session.state == "SCHEDULER_TURN":
-            self._send(session.send_reply(leaving(session.seq, error)))
-            self._sock.setsockopt(zmq.LINGER, _LINGER_MS)
+            self._send(session.send_reply(leaving(session.seq, error)), _LINGER_S)
 
-    def _send(self, frame: bytes) -> None:
-        for part in self._route:
-            _raw_send(self._sock, part, _SNDMORE)
-        _raw_send(self._sock, frame)
+    def _comes_soon(self) -> bool:
+        """Tell whether the server's next message comes within the time that a last one may take."""
+        deadline = time.monotonic() + _LINGER_S
+        while not self._connection.holds_more():
+            if self._connection.lost or time.monotonic() >= deadline:
+                return False
+            time.sleep(_TICK_S / 10)
+        return True
 
-    def _first_frame(self, timeout: float) -> bytes:
-        deadline = time.monotonic() + timeout
-        while True:
-            try:
-                frames = self._sock.recv_multipart(copy=False)
-            except zmq.Again:
-                if time.monotonic() >= deadline:
-                    raise ServerGone(
-                        f"no server came within {timeout:g} s",
-                        where=self._endpoint,
-                        hint="Start Batsim, or 'pipistrelle serve --dialect batsim --connect' with this endpoint, "
-                        "or raise --hello-timeout.",
-                    ) from None
-                continue
-            *route, last = frames
-            self._route = [frame.bytes for frame in route]
-            self._note_connections()
-            self._peer = last.get(zmq.SRCFD)
-            self._server_left = self._peer in self._closed
-            return last.bytes
+    def _send(self, frame: bytes, patience: float | None) -> None:
+        """Send a frame, all of it unless the server has gone or does not take it within ``patience`` seconds."""
+        if self._connection.send_frame(frame):
+            return
+        deadline = None if patience is None else time.monotonic() + patience
+        while not self._connection.flush():
+            if deadline is not None and time.monotonic() >= deadline:
+                return
 
     def _next_frame(self, interrupts: Interrupts) -> bytes:
         """Return the server's next message; others that come meanwhile are turned away.
 
-        The server's messages have the parts of its first, so that none is asked whether more follow. KeyboardInterrupt
-        if there is none and an interrupt has struck.
+        KeyboardInterrupt if there is none and an interrupt has struck.
         """
-        receive, route = self._sock.recv, self._route
         while True:
             try:
-                part = receive()
-            except zmq.Again:
-                interrupts.let_strike()
-                interrupts.held = True
-                self._require_connection()
-                continue
-            if part == route[0]:
-                for expected in route[1:]:
-                    part = receive()
-                    if part != expected:  # without the empty part before the frame that its first message had
-                        return part
-                return receive()
-            parts = [part]
-            while self._sock.getsockopt(zmq.RCVMORE):
-                parts.append(receive())
-            logger().warning("turned a second server away")
-            self._sock.send_multipart([*parts[:-1], _BUSY])
+                message = self._connection.frame(0)
+            except ZmtpError as error:
+                raise RemoteProtocolError(f"the server {error}", where=self._listener.endpoint) from None
+            if message is not None:
+                return self._frame_of(message) if isinstance(message, ZmtpMessage) else message
+            if self._connection.lost:
+                raise ServerGone(
+                    "the server disconnected before the simulation was over", where=self._listener.endpoint
+                )
+            interrupts.let_strike()
+            interrupts.held = True
+            self._turn_away()
 
-    def _require_connection(self) -> None:
-        """Raise ServerGone if the server's connection was closed; the socket alone would wait for ever."""
-        self._note_connections()
-        if self._server_left and not self._sock.poll(0):  # what it sent with its last breath counts
-            raise ServerGone("the server disconnected before the simulation was over", where=self._endpoint)
+    def _frame_of(self, message: ZmtpMessage) -> bytes:
+        """Return the part that counts: the first that is not as in the first message, or comes after all that are."""
+        if message.left_out:
+            raise RemoteProtocolError(
+                "a message is too long", expected=f"at most {LONGEST_NOTICE:,} bytes", found=f"{message.left_out:,}"
+            )
+        for part, expected in zip(message.parts, self._route, strict=False):
+            if part != expected:  # without the empty part before the frame that its first message had
+                return part
+        return message.parts[min(len(self._route), len(message.parts) - 1)]
 
-    def _note_connections(self) -> None:
-        while True:
-            try:
-                event, connection = socket_event(self._monitor.recv_multipart(zmq.NOBLOCK))
-            except zmq.Again:
+    def _turn_away(self) -> None:
+        """Answer those who have said something meanwhile."""
+        self._listener.look(time.monotonic(), 0.0)
+        for _ in range(_ANSWERED_AT_ONCE):
+            came = self._listener.message()
+            if came is None:
                 return
-            if event == zmq.EVENT_ACCEPTED:
-                self._closed.discard(connection)
-            else:
-                self._closed.add(connection)
-                self._server_left |= connection == self._peer
+            logger().warning("turned a second server away")
+            self._listener.answer(came[0], came[1].parts[:-1], _BUSY)

@@ -5,11 +5,12 @@ import os
 import re
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from math import inf
 from pathlib import Path
 from typing import Final
 
+from pipistrelle.protocol.base.errors import cut, printable
 from pipistrelle.protocol.messages import Refused, Reply, Welcome
 from pipistrelle.protocol.session import SchedulerSession
 from pipistrelle.schedulers.policy.errors import PolicyFailed, ServerGone
@@ -20,6 +21,10 @@ from pipistrelle.schedulers.wire.zmtp import AddressError, ConnectionLost, ZmtpC
 _TICK_S: Final = 0.1
 #: how long to wait between two attempts to connect, in seconds
 _RETRY_S: Final = 0.05
+#: how long who listens where a connection file says may take to say what he is, before the file is read again, in s
+_ATTEMPT_S: Final = 2.0
+#: characters of a server's texts that are shown
+_SHOWN: Final = 500
 _HOST_AND_PORT: Final = re.compile(r"[A-Za-z0-9.-]+:[0-9]+|\[[0-9a-fA-F:]+\]:[0-9]+")
 #: the empty reply to WELCOME, which is message 0
 _FIRST_REPLY: Final = Reply(0, 0.0)
@@ -27,37 +32,47 @@ _FIRST_REPLY: Final = Reply(0, 0.0)
 _LAST_WORD_S: Final = 0.5
 
 
-def resolve_endpoint(connect: str, *, timeout: float) -> str:
-    """Return the endpoint that ``connect`` names: itself, or what a server's connection file says.
-
-    A connection file that is not there yet is waited for, up to ``timeout`` seconds.
+class ServerAddress:
+    """Where the server is: at an endpoint, or at that which its connection file names as long as it runs.
 
     Raises
     ------
-    ServerGone
-        when the file does not come.
     AddressError
-        when it is no connection file, or the endpoint is none.
+        when ``connect`` can be neither, or is an endpoint that is none.
     """
-    if "://" in connect:
-        return _checked(connect, connect)
-    if not connect or (_HOST_AND_PORT.fullmatch(connect) and not os.path.exists(connect)):
-        raise AddressError(
-            "this is neither an endpoint nor a connection file",
-            where=repr(connect),
-            expected="tcp://HOST:PORT, ipc://PATH, or the server's connection.json",
-            hint=f"Did you mean tcp://{connect}?" if connect else None,
-        )
-    deadline = time.monotonic() + timeout
-    while (endpoint := _written_endpoint(connect)) is None:
-        if time.monotonic() >= deadline:
-            raise ServerGone(
+
+    def __init__(self, connect: str) -> None:
+        self._connect = connect
+        #: whether it stays what it is; a file may be written anew
+        self.fixed = "://" in connect
+        if self.fixed:
+            _checked(connect, connect)
+        elif not connect or (_HOST_AND_PORT.fullmatch(connect) and not os.path.exists(connect)):
+            raise AddressError(
+                "this is neither an endpoint nor a connection file",
+                where=repr(connect),
+                expected="tcp://HOST:PORT, ipc://PATH, or the server's connection.json",
+                hint=f"Did you mean tcp://{connect}?" if connect else None,
+            )
+
+    def endpoint(self) -> str | None:
+        """Return the endpoint as it is now, None if there is none yet; AddressError if the file says none."""
+        return self._connect if self.fixed else _written_endpoint(self._connect)
+
+    def nobody(self, timeout: float, endpoint: str | None, found: str) -> ServerGone:
+        """Return the error for a server that has not answered in time, nor at the ``endpoint`` that was tried last."""
+        if endpoint is None:
+            return ServerGone(
                 f"no connection file came within {timeout:g} s",
-                where=str(_connection_file(connect)),
+                where=str(_connection_file(self._connect)),
                 hint="Start 'pipistrelle serve --out DIR' and give its DIR/connection.json, or an endpoint (tcp://..., ipc://...).",
             )
-        time.sleep(_TICK_S)
-    return endpoint
+        return ServerGone(
+            f"no server answered within {timeout:g} s",
+            where=endpoint,
+            found=found,
+            hint="Start 'pipistrelle serve' with this endpoint, or raise --hello-timeout.",
+        )
 
 
 def _written_endpoint(connect: str) -> str | None:
@@ -92,13 +107,15 @@ def _checked(endpoint: object, where: str) -> str:
     raise AddressError("this is no endpoint", where=where, expected="tcp://... or ipc://...", found=repr(endpoint))
 
 
-def serve_simulation(runtime: Runtime, endpoint: str, *, hello_timeout: float, report: Callable[[str], None]) -> None:
+def serve_simulation(
+    runtime: Runtime, address: ServerAddress, *, hello_timeout: float, report: Callable[[str], None]
+) -> None:
     """Connect, agree, and answer notices until the simulation ends.
 
     Parameters
     ----------
-    endpoint
-        ``tcp://HOST:PORT`` or ``ipc://PATH``; the server need not be there yet.
+    address
+        where the server is; it need not be there yet.
     hello_timeout
         how long to wait for the server's WELCOME, in seconds of the wall clock.
     report
@@ -109,32 +126,22 @@ def serve_simulation(runtime: Runtime, endpoint: str, *, hello_timeout: float, r
     ServerGone
         when no server answers in time, it refuses, or it disconnects.
     AddressError
-        when the endpoint is none.
+        when the endpoint is none, or the connection file none.
     """
-    connection = ZmtpConnection(endpoint)
-    try:
-        _converse(runtime, connection, hello_timeout, report)
-    finally:
-        connection.close()
-
-
-def _converse(
-    runtime: Runtime, connection: ZmtpConnection, hello_timeout: float, report: Callable[[str], None]
-) -> None:
-    endpoint = connection.endpoint
-    session, greeting = _agree(runtime, connection, hello_timeout)
-    if isinstance(greeting, Refused):
-        raise _refused(greeting, endpoint)
-    runtime.welcome(greeting.data)
-    report(f"connected to {greeting.data.server or 'the server'} at {endpoint}")
-    connection.limit(inf)
-    try:
-        _serve(runtime, connection, session)
-    except (KeyboardInterrupt, PolicyFailed) as error:
-        with suppress(ConnectionLost, TimeoutError):
-            connection.limit(time.monotonic() + _LAST_WORD_S)
-            connection.send(session.send_reply(leaving(session.seq, error)))
-        raise
+    with ExitStack() as stack:
+        connection, session, greeting = _agree(runtime, address, hello_timeout, stack)
+        if isinstance(greeting, Refused):
+            raise _refused(greeting, connection.endpoint)
+        runtime.welcome(greeting.data)
+        report(f"connected to {printable(cut(greeting.data.server, _SHOWN)) or 'the server'} at {connection.endpoint}")
+        connection.limit(inf)
+        try:
+            _serve(runtime, connection, session)
+        except (KeyboardInterrupt, PolicyFailed) as error:
+            with suppress(ConnectionLost, TimeoutError):
+                connection.limit(time.monotonic() + _LAST_WORD_S)
+                connection.send(session.send_reply(leaving(session.seq, error)))
+            raise
 
 
 def leaving(seq: int, error: KeyboardInterrupt | PolicyFailed) -> Reply:
@@ -164,26 +171,43 @@ def _serve(runtime: Runtime, connection: ZmtpConnection, session: SchedulerSessi
 
 
 def _agree(
-    runtime: Runtime, connection: ZmtpConnection, hello_timeout: float
-) -> tuple[SchedulerSession, Welcome | Refused]:
-    """Say HELLO to whoever listens until somebody answers; a server may go and another come until then."""
+    runtime: Runtime, address: ServerAddress, hello_timeout: float, stack: ExitStack
+) -> tuple[ZmtpConnection, SchedulerSession, Welcome | Refused]:
+    """Say HELLO to whoever listens until somebody answers; a server may go and another come until then.
+
+    The connection is closed with ``stack``.
+    """
     deadline = time.monotonic() + hello_timeout
     while True:
-        session = SchedulerSession()
-        try:
-            connection.connect(deadline)
-            connection.send(session.send_hello(runtime.hello()))
-            return session, session.receive_greeting(connection.receive())
-        except (ConnectionLost, TimeoutError) as error:
-            if time.monotonic() + _RETRY_S >= deadline:
-                raise ServerGone(
-                    f"no server answered within {hello_timeout:g} s",
-                    where=connection.endpoint,
-                    found=str(error),
-                    hint="Start 'pipistrelle serve' with this endpoint, or raise --hello-timeout.",
-                ) from None
-            time.sleep(_RETRY_S)
+        endpoint, found, pause = address.endpoint(), "", _TICK_S
+        if endpoint is not None:
+            session, connection = SchedulerSession(), ZmtpConnection(endpoint)
+            stack.callback(connection.close)
+            try:
+                # What has another endpoint's port by now may say nothing; a file may name a new one meanwhile.
+                connection.connect(deadline if address.fixed else min(deadline, time.monotonic() + _ATTEMPT_S))
+                connection.limit(deadline)
+                connection.send(session.send_hello(runtime.hello()))
+                return connection, session, session.receive_greeting(_greeting(connection, address, deadline))
+            except (ConnectionLost, TimeoutError) as error:
+                connection.close()
+                found, pause = str(error), _RETRY_S
+        if time.monotonic() + pause >= deadline:
+            raise address.nobody(hello_timeout, endpoint, found)
+        time.sleep(pause)
+
+
+def _greeting(connection: ZmtpConnection, address: ServerAddress, deadline: float) -> bytes:
+    """Return the answer to HELLO; ConnectionLost if none has come and the server is elsewhere by now."""
+    while not address.fixed and (now := time.monotonic()) < deadline:
+        connection.limit(min(deadline, now + _TICK_S))
+        with suppress(TimeoutError):
+            return connection.receive()
+        if address.endpoint() not in (None, connection.endpoint):
+            raise ConnectionLost("its connection file names another endpoint now")
+    connection.limit(deadline)
+    return connection.receive()
 
 
 def _refused(refused: Refused, endpoint: str) -> ServerGone:
-    return ServerGone(f"the server refused ({refused.data.code}): {refused.data.message}", where=endpoint)
+    return ServerGone(f"the server refused ({refused.data.code}): {cut(refused.data.message, _SHOWN)}", where=endpoint)

@@ -15,6 +15,7 @@ from typing import Any, Final
 from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.protocol.zmtp import (
     GREETING,
+    LONGEST_NOTICE,
     RECEIVED_BYTES,
     ZmtpError,
     ZmtpMessage,
@@ -28,8 +29,6 @@ _TCP: Final = re.compile(r"tcp://(?P<host>\[[0-9a-fA-F:.]+\]|[^:/\[\]*;]+):(?P<p
 _MAX_PORT: Final = 65535
 #: the empty part that a REQ puts before what it sends, and that comes before what it is answered
 _DELIMITER: Final = parts_before([b""])
-#: bytes of the longest message: what claims to be longer never comes, or would fill the memory
-_LONGEST: Final = 1 << 30
 #: socket types that answer a REQ
 _ANSWERING: Final = (b"ROUTER", b"REP")
 
@@ -244,7 +243,7 @@ def _hopeless(error: OSError | UnicodeError, family: int) -> bool:
 
 
 def _stream() -> ZmtpStream:
-    return ZmtpStream(b"REQ", _ANSWERING, longest=_LONGEST, farthest=_LONGEST)
+    return ZmtpStream(b"REQ", _ANSWERING, longest=LONGEST_NOTICE, farthest=LONGEST_NOTICE)
 
 
 def _strange(error: ZmtpError) -> ConnectionLost:

@@ -13,7 +13,7 @@ from pipistrelle.protocol.base.errors import LocalProtocolError
 from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.decisions import Decision
 from pipistrelle.protocol.events import SimulationBegins, SimulationBeginsData, SimulationEnds, SimulationEndsData
-from pipistrelle.protocol.fields import EndReason
+from pipistrelle.protocol.fields import MAX_REJECTIONS, EndReason
 from pipistrelle.protocol.messages import Notice, Reply
 from pipistrelle.server.engine.agenda import DECISION, READY, REQUEUE, Handlers, Part
 from pipistrelle.server.engine.arrivals import Arrivals
@@ -69,7 +69,7 @@ class Engine(Kept):
 
     _kept = (
         *("_begins", "_parts", "clockwork", "lives", "arrivals", "verdicts", "_dated", "_dated_so_far", "_told_at"),
-        *("_settled", "_busy_until", "_stalls"),
+        *("_settled", "_busy_until", "_rejected", "_stalls"),
     )
 
     def __init__(
@@ -108,6 +108,8 @@ class Engine(Kept):
         #: how many units were free when an instant was closed last
         self._settled = -1
         self._busy_until = 0.0
+        #: how many decisions were illegal since the last notice
+        self._rejected = 0
         self._ended: tuple[EndReason, str] = ("error", "")
         self._stalls = StallDetector(fails=lives.fails)
 
@@ -179,6 +181,7 @@ class Engine(Kept):
         clockwork.seq += 1
         events, clockwork.outbox, clockwork.news = clockwork.outbox, clockwork.news, []
         clockwork.must_wake = bool(clockwork.outbox)
+        self._rejected = 0
         return Notice(clockwork.seq, now, events)  # type: ignore[arg-type]
 
     # -- phase 3: decisions -----------------------------------------------------------------------------------------
@@ -189,7 +192,7 @@ class Engine(Kept):
         Raises
         ------
         SchedulerFailed
-            when the reply's ``now`` lies before the notice's.
+            when the reply's ``now`` lies before the notice's, or too many decisions are illegal.
         DecisionRefused
             when a decision is illegal and the engine is strict.
         """
@@ -245,6 +248,14 @@ class Engine(Kept):
                     f"illegal decision ({rejected.data.code}): {rejected.data.message}",
                     where=f"decision {index} ({rejected.data.decision}) of the reply to notice {reply_to}",
                     hint=self.clockwork.rules.strict_hint,
+                )
+            self._rejected += 1
+            if self._rejected > MAX_REJECTIONS:
+                raise SchedulerFailed(
+                    "too many decisions were illegal before the next notice",
+                    where=f"the reply to notice {reply_to}",
+                    expected=f"at most {MAX_REJECTIONS:,}",
+                    found=f"one more ({rejected.data.code}): {rejected.data.message}",
                 )
             self.clockwork.tell(rejected)
 

@@ -22,7 +22,7 @@ _ASKING: Final = (b"REQ", b"DEALER", b"ROUTER")
 #: bytes of a stranger's message that are kept; a HELLO has some hundred
 LONGEST_HELLO: Final = 512 * 1024
 #: frames beyond their limit are read over, up to this length, so that their sender gets a text, not a silence
-_FARTHEST: Final = 16 * MAX_FRAME_BYTES
+FARTHEST: Final = 16 * MAX_FRAME_BYTES
 #: a tick as the kernel wants it
 _TICK: Final = struct.pack("ll", 0, 1000 * TICK_MS)
 #: how often what a peer still sends is read before its connection is closed
@@ -30,19 +30,21 @@ _LAST_READS: Final = 64
 
 
 class RouterConnection:
-    """A connection that was accepted; everything is done without waiting, until it is the scheduler's.
+    """A connection that was accepted; everything is done without waiting, until it is served.
 
     Parameters
     ----------
     sock
         the socket, which this closes.
+    longest
+        bytes of a stranger's message that are kept.
     """
 
     __slots__ = ("_before", "_socket", "_stream", "_unsent", "heard", "lost")
 
-    def __init__(self, sock: socket.socket) -> None:
+    def __init__(self, sock: socket.socket, longest: int = LONGEST_HELLO) -> None:
         self._socket = sock
-        self._stream = ZmtpStream(b"ROUTER", _ASKING, longest=LONGEST_HELLO, farthest=_FARTHEST)
+        self._stream = ZmtpStream(b"ROUTER", _ASKING, longest=longest, farthest=FARTHEST)
         #: what comes before the frame in each message to and from the scheduler
         self._before = b""
         #: what could not be sent yet
@@ -64,6 +66,11 @@ class RouterConnection:
     def ready(self) -> bool:
         """Whether the peer has shown that it speaks our protocol."""
         return self._stream.ready
+
+    @property
+    def held(self) -> int:
+        """How many bytes of the peer's are kept."""
+        return self._stream.held
 
     # -- strangers --------------------------------------------------------------------------------------------------
 
@@ -88,10 +95,13 @@ class RouterConnection:
 
     # -- the scheduler ----------------------------------------------------------------------------------------------
 
-    def serve(self, route: list[bytes]) -> None:
-        """Wait a tick for what comes and goes from now on; messages have the parts of ``route`` before their frame."""
+    def serve(self, route: list[bytes], longest: int = MAX_FRAME_BYTES) -> None:
+        """Wait a tick for what comes and goes from now on; messages have the parts of ``route`` before their frame.
+
+        A message of more than ``longest`` bytes is read over.
+        """
         self._before = parts_before(route)
-        self._stream.allow(MAX_FRAME_BYTES, _FARTHEST)
+        self._stream.allow(longest, FARTHEST)
         # Not Python's own time limit: that takes one more system call for each message.
         self._socket.setblocking(True)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _TICK)

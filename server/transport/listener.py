@@ -12,11 +12,12 @@ from typing import Any, Final
 
 from pipistrelle.protocol.zmtp import ZmtpError, ZmtpMessage, framed, parts_before
 from pipistrelle.server.errors import EndpointError
-from pipistrelle.server.transport.connection import RouterConnection
+from pipistrelle.server.transport.connection import LONGEST_HELLO, RouterConnection
 from pipistrelle.server.transport.ipc_path import free_ipc_path, in_use
 
-#: strangers that are connected at once; with what a message of each may hold they take 32 MiB
+#: strangers that are connected at once, and bytes that are kept of what they say, together
 MOST_STRANGERS: Final = 64
+MOST_BYTES: Final = 64 << 20
 #: connections that wait to be taken, and that are taken at one look
 _BACKLOG: Final = 128
 _TAKEN_AT_ONCE: Final = 64
@@ -44,6 +45,10 @@ class Listener:
         for any that is free, or ``ipc://PATH``; it was checked.
     handshake_timeout
         how long a stranger may take for its handshake, in seconds.
+    longest
+        bytes of a stranger's message that are kept; all their messages together have `MOST_BYTES` at most.
+    option
+        chooses the endpoint on the command line, for errors.
 
     Raises
     ------
@@ -51,13 +56,21 @@ class Listener:
         when one cannot listen there.
     """
 
-    def __init__(self, endpoint: str, handshake_timeout: float = _HANDSHAKE_S) -> None:
+    def __init__(
+        self,
+        endpoint: str,
+        handshake_timeout: float = _HANDSHAKE_S,
+        *,
+        longest: int = LONGEST_HELLO,
+        option: str = "--endpoint",
+    ) -> None:
         self._handshake_timeout = handshake_timeout
+        self._longest = longest
         descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         self._most = MOST_STRANGERS if descriptors < 0 else max(1, min(MOST_STRANGERS, descriptors // _SHARE))
         #: socket file to remove at the end
-        self._file = free_ipc_path(endpoint)
-        self._socket = _bound(endpoint, self._file)
+        self._file = free_ipc_path(endpoint, option)
+        self._socket = _bound(endpoint, self._file, option)
         #: where it listens, with the real port
         self.endpoint = endpoint if self._file else _told(self._socket)
         self._selector = selectors.PollSelector()
@@ -119,7 +132,7 @@ class Listener:
                     self._pause(now + _PAUSE_S)
                     return
                 continue  # who was there has gone
-            stranger = RouterConnection(taken)
+            stranger = RouterConnection(taken, self._longest)
             self._count += 1
             stranger.heard = self._count
             self._strangers[stranger] = now
@@ -150,6 +163,8 @@ class Listener:
             stranger.close()
         else:
             self._heard[stranger] = None
+            if sum(one.held for one in self._strangers) > MOST_BYTES:
+                self._send_away(max(self._strangers, key=lambda one: one.held), "says too much")
 
     def message(self) -> tuple[RouterConnection, ZmtpMessage] | None:
         """Return the next message of those that were read, and whose it is; None if there is none."""
@@ -211,7 +226,7 @@ class Listener:
         self._selector.close()
 
 
-def _bound(endpoint: str, path: Path | None) -> socket.socket:
+def _bound(endpoint: str, path: Path | None, option: str) -> socket.socket:
     """Return a socket that listens."""
     sock = None
     try:
@@ -232,10 +247,10 @@ def _bound(endpoint: str, path: Path | None) -> socket.socket:
         if sock is not None:
             sock.close()
         if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
-            raise in_use(endpoint) from None
+            raise in_use(endpoint, option) from None
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise EndpointError(
-            f"cannot listen here ({reason})", where=endpoint, hint="Choose another with --endpoint."
+            f"cannot listen here ({reason})", where=endpoint, hint=f"Choose another with {option}."
         ) from None
     return sock
 

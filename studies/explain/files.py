@@ -12,13 +12,17 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, printable
+from pipistrelle.protocol.base.errors import PipistrelleError, cut, did_you_mean, printable
 from pipistrelle.server.engine.jobs import Labels
 from pipistrelle.server.outputs.folder import COMMAND_FILE, CONFIG_FILE, OUTPUT_PREFIX, check_outputs
 
 Floats = NDArray[np.float64]
 #: ids among which the closest is looked for
 _MOST_NAMES: Final = 5000
+#: characters of a scheduler's reason that are shown
+_SHOWN: Final = 300
+#: characters of one cell: a frame of a scheduler has no more
+_LONGEST_CELL: Final = 1 << 27
 
 
 class ExplainError(PipistrelleError):
@@ -146,7 +150,7 @@ def read_run(folder: Path) -> RunFiles:
         if row["verdict"] == "carried_out" and row["decision"] in ("EXECUTE_JOB", "REJECT_JOB"):
             (starts if row["decision"] == "EXECUTE_JOB" else rejections)[row["job_id"]] = until
             if row["why"]:
-                whys[row["job_id"]] = printable(row["why"])
+                whys[row["job_id"]] = cut(printable(row["why"]), _SHOWN)
     for name, start in starts.items():
         if name in jobs and jobs[name].start is not None:
             jobs[name].start = start  # to the last digit: that file has six decimals
@@ -194,6 +198,7 @@ def output_json(path: Path) -> dict[str, Any] | None:
 def output_rows(folder: Path, name: str, *columns: str, needed: bool = True) -> Iterator[dict[str, str]]:
     """Yield the lines of an output; a last one that was cut off is left out."""
     path = folder / f"{OUTPUT_PREFIX}{name}"
+    csv.field_size_limit(_LONGEST_CELL)
     try:
         with path.open(encoding="utf-8", newline="") as file:
             lines = csv.reader((line for line in file if line.endswith("\n")), strict=True)

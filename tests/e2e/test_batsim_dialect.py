@@ -375,5 +375,5 @@ def test_a_star_is_loopback_unless_others_are_allowed(shell, free_endpoint):
 def test_a_bound_endpoint_in_use_is_refused(shell, free_endpoint):
     """The second scheduler at a port is told."""
     first = shell.start("schedule", "easy", "--dialect", "batsim", "--bind", free_endpoint).until("listening at ")
-    shell.run("schedule", "easy", "--dialect", "batsim", "--bind", free_endpoint).failed(2, "cannot listen here")
+    shell.run("schedule", "easy", "--dialect", "batsim", "--bind", free_endpoint).failed(2, "the endpoint is in use")
     first.kill()

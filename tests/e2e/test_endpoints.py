@@ -207,6 +207,33 @@ def test_the_file_of_a_server_that_was_killed_is_no_connection_file(shell):
     assert scheduler.finish().code == 0
 
 
+@pytest.mark.parametrize("now", ["nobody", "a mute", "a mute of our kind"])
+def test_the_file_of_a_killed_server_with_a_port_is_read_again(shell, now):
+    """Whoever has its port by now, a scheduler that waits goes to the next server as soon as the file names that."""
+    greeting = b"\xff" + bytes(8) + b"\x7f\x03\x00NULL" + bytes(48)
+    ready = b"\x04\x1c\x05READY\x0bSocket-Type\x00\x00\x00\x06ROUTER"
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        (shell.folder / "out").mkdir()
+        stale = {"endpoint": f"tcp://127.0.0.1:{taken.getsockname()[1]}", "protocol": 1}
+        shell.write("out/connection.json", json.dumps(stale))
+        if now == "nobody":
+            taken.close()
+        scheduler = shell.start("schedule", "easy", "--connect", "out", "--hello-timeout", "600")
+        scheduler.until("waiting for a server")
+        if now == "nobody":
+            assert serve(shell, "--out", "out").finish().code == 0
+        else:
+            mute, _ = taken.accept()
+            with mute:
+                if now == "a mute of our kind":
+                    mute.sendall(greeting + ready)
+                    heard = b""
+                    while b"HELLO" not in heard:
+                        heard += mute.recv(4096)
+                assert serve(shell, "--out", "out").finish().code == 0
+    assert scheduler.finish().code == 0
+
+
 @pytest.mark.parametrize("path", ["@abstract", "*"])
 def test_a_socket_without_a_file_is_refused(shell, path):
     """An abstract socket has no rights, and a wildcard ends up anywhere."""

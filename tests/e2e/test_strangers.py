@@ -86,6 +86,52 @@ def test_connections_that_come_and_go_by_the_thousand(shell, scheme):
     assert shell.files("alone") == shell.files("out")
 
 
+def test_connections_by_the_thousand_to_a_scheduler_that_listens(shell, free_endpoint):
+    """In Batsim's dialect it is the scheduler whom strangers find; nothing changes."""
+    many = shell.many(1000)
+    shell.run("run", "-p", "tiny", "-w", many, "--out", "alone", "--dialect", "batsim").ok()
+    scheduler = shell.start("schedule", "easy", "--dialect", "batsim", "--bind", free_endpoint).until("listening at ")
+    visits = 0
+
+    def visit(staying: list[socket.socket], words: tuple[bytes, ...]) -> bool:
+        nonlocal visits
+        try:
+            visitor = connected(free_endpoint)
+        except OSError:  # the scheduler has gone
+            return False
+        with suppress(OSError):
+            visitor.sendall(words[visits % len(words)])
+        visits += 1
+        if visits % 3:
+            visitor.close()
+        else:
+            staying.append(visitor)
+        if len(staying) > 100:
+            staying.pop(0).close()
+        return True
+
+    staying: list[socket.socket] = []
+    while visits < 1200:
+        assert visit(staying, tuple(words for words in WORDS if not words.endswith(b"hello")))
+    server = shell.start(
+        "serve", "-p", "tiny", "-w", many, "--dialect", "batsim", "--connect", free_endpoint, "--out", "out"
+    )
+    scheduler.until("a server has connected")
+    while visit(staying, WORDS):
+        pass
+    for visitor in staying:
+        visitor.close()
+
+    outcome = server.finish()
+    assert outcome.code == 0, outcome
+    ended = scheduler.finish()
+    assert ended.code == 0, ended
+    assert "Traceback" not in outcome.err + ended.err
+    ours, alone = shell.files("out"), shell.files("alone")
+    del ours["out_config.json"], alone["out_config.json"]  # which say how the scheduler is called
+    assert ours == alone
+
+
 def test_few_descriptors(shell):
     """Where there are not enough for all who come, a scheduler gets one all the same, and the run ends well."""
     limited = "import os, resource, sys; resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40)); "

@@ -243,7 +243,14 @@ def test_the_in_process_transport_agrees_on_what_both_sides_know() -> None:
     hello, welcome = InProcessTransport(clerk).greet("run", "server 1")
 
     assert hello.name == "clerk"
-    assert welcome == WelcomeData(protocol=1, features=("wake_filter",), run_id="run", server="server 1")
+    assert welcome == WelcomeData(
+        protocol=1,
+        features=("wake_filter",),
+        run_id="run",
+        server="server 1",
+        max_decisions=1_000_000,
+        max_rejections=10_000,
+    )
     assert clerk.told == [welcome]
 
 

@@ -12,7 +12,7 @@ from pipistrelle.protocol.session import ServerSession
 from pipistrelle.schedulers.catalogue.registry import make_policy
 from pipistrelle.schedulers.policy.errors import ServerGone
 from pipistrelle.schedulers.policy.runtime import Runtime
-from pipistrelle.schedulers.wire.native import serve_simulation
+from pipistrelle.schedulers.wire.native import ServerAddress, serve_simulation
 from pipistrelle.schedulers.wire.zmtp import AddressError, ConnectionLost, ZmtpConnection
 
 #: what a ROUTER says first: its greeting and READY
@@ -161,6 +161,7 @@ def test_a_server_that_goes_before_its_welcome_may_be_followed_by_another(peer):
             taken.sendall(b"\x01\x00\x00" + bytes((len(refused),)) + refused)
 
     with peer(serve) as endpoint, pytest.raises(ServerGone, match="too old"):
-        serve_simulation(Runtime(make_policy("fcfs")), endpoint, hello_timeout=600.0, report=lambda _: None)
+        runtime = Runtime(make_policy("fcfs"))
+        serve_simulation(runtime, ServerAddress(endpoint), hello_timeout=600.0, report=lambda _: None)
     assert len(hellos) == 2
     assert hellos[0] == hellos[1]

@@ -7,7 +7,7 @@ import pytest
 
 from pipistrelle.protocol.decisions import Decision
 from pipistrelle.protocol.fields import RejectionCode
-from pipistrelle.server.errors import DecisionRefused
+from pipistrelle.server.errors import DecisionRefused, SchedulerFailed
 
 #: {what is tried: (decision, code, text of the message)}, with job 1 on units 0-1, job 2 waiting, job 3 ended,
 #: job 9 not submitted yet, and a call 'x' pending, on 4 units at time 5
@@ -110,6 +110,17 @@ def test_a_strict_engine_ends_the_run_instead(play: Any, case: str) -> None:
     assert says in str(caught.value)
     assert "decision 1 (" in str(caught.value)
     assert "reply to notice 4" in str(caught.value)
+
+
+def test_too_many_illegal_decisions_before_a_notice_end_the_run(play: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many as the limit are told of; one more ends the run, and each notice begins to count anew."""
+    monkeypatch.setattr("pipistrelle.server.engine.engine.MAX_REJECTIONS", 3)
+    game = play(4, [("1", 0, 1, 5, 5)])
+    game.begin()
+    for _ in range(2):
+        assert len(game.say(*[game.reject("no")] * 3)) == 3
+    with pytest.raises(SchedulerFailed, match=r"too many decisions were illegal .* at most 3, found one more"):
+        game.apply(*[game.reject("no")] * 4)
 
 
 def test_without_the_feature_no_job_can_be_registered(play: Any) -> None:

@@ -290,3 +290,24 @@ def test_where_it_listens_is_told(endpoint, told):
         Listener(listener.endpoint)
     listener.close()
     Listener(listener.endpoint).close()  # at once, although a connection was there
+
+
+def test_what_all_strangers_say_is_bounded_together(tmp_path, monkeypatch):
+    """Where each may say much, who has said most is sent away when all together have said too much."""
+    monkeypatch.setattr("pipistrelle.server.transport.listener.MOST_BYTES", 1 << 20)
+    listener = Listener(f"ipc://{tmp_path}/s", longest=1 << 20)
+    begun = GREETING + READY + b"\x02" + (1 << 20).to_bytes(8, "big")
+    with ExitStack() as opened:
+        opened.callback(listener.close)
+        clients = [opened.enter_context(connected(listener.endpoint)) for _ in range(3)]
+        for client, more in zip(clients, (300, 100, 700), strict=True):
+            client.setblocking(False)
+            for part in (begun, *[b"x" * 1024] * more):
+                sent = 0
+                while sent < len(part) and not listener.fault:
+                    with suppress(BlockingIOError):
+                        sent += client.send(part[sent:])
+                    listener.look(NOW, 0.0)
+                    assert listener.message() is None
+        wait_for(listener, lambda: len(listener) == 2)
+        assert listener.fault == "a peer that says too much"
