@@ -160,8 +160,8 @@ def test_a_server_that_goes_before_its_welcome_may_be_followed_by_another(peer):
         if len(hellos) == 2:
             taken.sendall(b"\x01\x00\x00" + bytes((len(refused),)) + refused)
 
+    runtime = Runtime(make_policy("fcfs"))
     with peer(serve) as endpoint, pytest.raises(ServerGone, match="too old"):
-        runtime = Runtime(make_policy("fcfs"))
         serve_simulation(runtime, ServerAddress(endpoint), hello_timeout=600.0, report=lambda _: None)
     assert len(hellos) == 2
     assert hellos[0] == hellos[1]
