@@ -1,0 +1,1 @@
+"""What samples of replicas tell: intervals, paired differences, when replicas are enough, break-even points."""
