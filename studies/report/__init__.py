@@ -1,0 +1,1 @@
+"""What the outputs of runs tell, one beside the other."""
