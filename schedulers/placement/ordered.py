@@ -59,7 +59,8 @@ class InLine:
     _by_count = True
 
     def __init__(self, options: LineOptions) -> None:
-        self._options = options
+        #: which line it is, for which job
+        self.options = options
         self._from_end = Selection(_texts(options.dual_ended), "dual-ended")
         self._in_base = Selection(_texts(options.base_order), "base-order")
         self.fits_by_count = self._by_count and options.reliability_target is None
@@ -74,7 +75,7 @@ class InLine:
             return None
         self.learn(machine)
         lines, chances = self._known[machine]
-        base = not self._options.age_aware or self._in_base.has(job, machine)
+        base = not self.options.age_aware or self._in_base.has(job, machine)
         line = lines[base, self._from_end.has(job, machine)]
         if chances is None:
             at = self._choose_open(job, open_units, line, machine)
@@ -93,9 +94,9 @@ class InLine:
         """
         if machine in self._known:
             return
-        base = Line.of(machine, self._options.node_order)
-        by_age = base.by_age(stable_nodes(machine)) if self._options.age_aware else base
-        target = self._options.reliability_target
+        base = Line.of(machine, self.options.node_order)
+        by_age = base.by_age(stable_nodes(machine)) if self.options.age_aware else base
+        target = self.options.reliability_target
         lines: _Lines = {}
         for which, line in ((True, base), (False, by_age)):
             lines[which, False] = line

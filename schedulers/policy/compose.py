@@ -46,6 +46,11 @@ class ComposedPolicy:
         #: jobs of which the order knows that they run, in the order of start, as in the view
         self._running: dict[str, SchedulerJob] = {}
 
+    @property
+    def backfill(self) -> Backfill:
+        """Who may pass whom."""
+        return self._backfill
+
     def decide(self, view: View) -> None:
         """Refuse whom the order does not take, rank the others; let the backfilling rule start what may start."""
         if self._choosy is not None:

@@ -1,0 +1,199 @@
+"""Attempts of jobs whose nodes can fail: how each begins, what became of it, and how the job comes back.
+
+The arithmetic is that of `pipistrelle.platforms.failures.checkpointing`, compiled unchanged, in the same order.
+"""
+
+from math import inf
+
+from pipistrelle.platforms.failures import checkpointing
+from pipistrelle.studies.kernel.compiled import compiled
+from pipistrelle.studies.kernel.sets import WORD, Ints
+from pipistrelle.studies.kernel.state import (
+    ASKED,
+    BY_SUBMIT,
+    BY_WALLTIME,
+    CAME,
+    DUMPING,
+    DUMPS,
+    END,
+    HOPES,
+    JOB,
+    LOOKED_AT,
+    LOST,
+    NUMBER,
+    READING,
+    RETRIED,
+    ROWS,
+    SAVED,
+    SAVED_BEFORE,
+    START,
+    STATE,
+    UNSAVED,
+    USEFUL,
+    Clock,
+    Jobs,
+    Lives,
+    Log,
+    Nodes,
+    Rules,
+    Slots,
+)
+
+dumps_until_done = compiled(checkpointing.dumps_until_done)
+done_at = compiled(checkpointing.done_at)
+phase_at = compiled(checkpointing.phase_at)
+
+#: a new attempt's walltime (s) is never less, even if all its work is saved
+_SHORTEST = 1.0
+
+
+@compiled
+def extended(rules: Rules, walltime: float, saved: float, interval: float) -> float:
+    """Return how long (s) so much work takes with its dumps, and a read if some is saved."""
+    if walltime == inf:
+        return inf
+    read = rules.read if saved > 0 else 0.0
+    work = max((walltime + saved) - saved, 0.0)
+    if not rules.dumps:
+        return done_at(0.0, 0.0, work, 0, 0.0)
+    return done_at(0.0, read, work, dumps_until_done(work, interval), rules.dump)
+
+
+@compiled
+def count_nodes(nodes: Nodes, held: Ints, base: int, low: int, high: int) -> int:
+    """Return how many nodes have at least one of the positions in words; those of a node stand together."""
+    found, last = 0, -1
+    for word in range(low, high):
+        bits = held[base + word]
+        for at in range(WORD):
+            if (bits >> at) & 1:
+                node = nodes.node[word * WORD + at]
+                if node != last:
+                    found += 1
+                    last = node
+    return found
+
+
+@compiled
+def set_off(rules: Rules, jobs: Jobs, nodes: Nodes, lives: Lives, slots: Slots, slot: int, now: float) -> float:
+    """Let the job of a slot begin to work now, and return when it will have ended if nothing happens (s)."""
+    job = slots.job[slot]
+    runtime, walltime = jobs.runtime[job], lives.walltime[job]
+    if not rules.dumps:
+        slots.in_time[slot] = 1 if runtime <= walltime else 0
+        return float(now + min(runtime, walltime))
+    size = jobs.size[job]
+    count = size
+    if nodes.node.size > nodes.units.size:
+        base = slot * nodes.free.size
+        count = count_nodes(nodes, slots.held, base, slots.low[slot], slots.high[slot])
+    slots.nodes[slot] = count
+    saved = lives.saved[job]
+    work = max(runtime - saved, 0.0)
+    dumps = dumps_until_done(work, nodes.interval[count])
+    slots.dumps[slot] = dumps
+    finish = done_at(now, rules.read if saved > 0 else 0.0, work, dumps, rules.dump)
+    slots.finish[slot] = finish
+    limit = now + walltime
+    slots.in_time[slot] = 1 if finish <= limit else 0
+    return float(finish if finish <= limit else limit)
+
+
+@compiled
+def close(
+    rules: Rules,
+    jobs: Jobs,
+    nodes: Nodes,
+    lives: Lives,
+    slots: Slots,
+    log: Log,
+    clock: Clock,
+    slot: int,
+    state: int,
+    now: float,
+    lost: bool,
+    retried: bool,
+) -> float:
+    """Write the row of an attempt that ends now, and return how much of its job's work is saved (s)."""
+    job = slots.job[slot]
+    start, ends, size = slots.start[slot], slots.ends[slot], jobs.size[job]
+    row = clock.ints[ROWS]
+    clock.ints[ROWS] += 1
+    counts, times = log.ints[row], log.floats[row]
+    counts[JOB] = job
+    counts[NUMBER] = lives.attempt[job]
+    counts[STATE] = state
+    counts[RETRIED] = 1 if retried else 0
+    counts[DUMPS] = 0
+    times[CAME] = lives.came[job]
+    times[START] = start
+    times[END] = now
+    times[ASKED] = lives.walltime[job]
+    times[USEFUL:] = 0.0
+    before = lives.saved[job]
+    times[SAVED_BEFORE] = before
+    saved = before
+    stopped = min(max(now, start), ends)
+    if rules.dumps:
+        held, work, finish = slots.nodes[slot], max(jobs.runtime[job] - before, 0.0), slots.finish[slot]
+        phase = phase_at(
+            stopped,
+            start,
+            rules.read if before > 0 else 0.0,
+            work,
+            nodes.interval[held],
+            slots.dumps[slot],
+            rules.dump,
+            finish,
+        )
+        each = size / held
+        rest = (phase.working - phase.saved) * held
+        times[USEFUL] = each * (phase.saved * held)
+        times[LOST if lost else UNSAVED] = each * rest
+        times[DUMPING] = each * (phase.dumping * held)
+        times[READING] = each * (phase.reading * held)
+        counts[DUMPS] = phase.dumps
+        saved = jobs.runtime[job] if stopped >= finish else before + phase.saved
+    else:
+        work = size * max(min(now, ends) - start, 0.0)
+        done = not lost and slots.in_time[slot] == 1
+        times[LOST if lost else USEFUL if done else UNSAVED] = work
+        if done:
+            saved = jobs.runtime[job]
+    times[SAVED] = saved
+    return float(saved)
+
+
+@compiled
+def come_back(
+    rules: Rules, jobs: Jobs, nodes: Nodes, lives: Lives, clock: Clock, job: int, held: int, saved: float, now: float
+) -> None:
+    """Let a job that has just lost ``held`` nodes be as its next attempt finds it."""
+    lives.fruitless[job] = lives.fruitless[job] + 1 if saved == lives.saved[job] else 0
+    lives.attempt[job] += 1
+    lives.saved[job] = saved
+    lives.came[job] = now
+    walltime = jobs.walltime[job]
+    if rules.rest:
+        walltime = max(walltime - saved, _SHORTEST)
+    if rules.extended:
+        walltime = extended(rules, walltime, saved, nodes.interval[nodes.together[jobs.size[job]]])
+    lives.walltime[job] = walltime
+    if rules.hope and lives.fruitless[job] == LOOKED_AT:
+        left = jobs.runtime[job] - saved
+        if rules.dumps:
+            left = (rules.read if saved > 0 else 0.0) + min(left, nodes.interval[held] + rules.dump)
+        clock.hopes[clock.ints[HOPES], 0] = jobs.size[job]
+        clock.hopes[clock.ints[HOPES], 1] = min(left, walltime)
+        clock.ints[HOPES] += 1
+
+
+@compiled
+def rank(rules: Rules, jobs: Jobs, lives: Lives, job: int) -> float:
+    """Return what a job that joins the queue is ordered by."""
+    if rules.order == BY_WALLTIME:
+        return float(lives.walltime[job])
+    if rules.order == BY_SUBMIT:
+        submit = jobs.submit[job] if rules.original else lives.came[job]
+        return float(submit - jobs.boost[job])
+    return float(jobs.boost[job])

@@ -1,0 +1,56 @@
+"""What has functions over arrays compiled; the plain function stays at hand as ``py_func``."""
+
+import hashlib
+from collections.abc import Callable
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar, cast
+
+from pipistrelle.platforms.failures import checkpointing
+
+_Parameters = ParamSpec("_Parameters")
+_Result = TypeVar("_Result")
+
+
+def compiled(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
+    """Return the function compiled by numba when it is first called, without the interpreter's lock.
+
+    The machine code is kept on disk beside the module, or, if nobody may write there, in the user's own cache; without
+    any such place each process compiles anew. With ``NUMBA_DISABLE_JIT=1`` the function is returned as it is. Compiled
+    functions make no arrays, so that none is counted by reference.
+    """
+    return _compiled(function)
+
+
+def inlined(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
+    """Return such a function whose code is put where it is called: a call with a hundred arrays takes long."""
+    return _compiled(function, forceinline=True)
+
+
+def _compiled(function: Callable[_Parameters, _Result], **options: bool) -> Callable[_Parameters, _Result]:
+    import numba
+
+    njit: Any = numba.njit
+    try:
+        made = njit(nogil=True, cache=True, _nrt=False, **options)(function)
+    except RuntimeError:  # there is no place for a cache
+        made = njit(nogil=True, _nrt=False, **options)(function)
+    # The code of one file is put into that of others, but numba looks for changes in a function's own file alone.
+    file = getattr(getattr(made, "_cache", None), "_cache_file", None)
+    if file is not None:
+        file._source_stamp = (file._source_stamp, _digest())
+    return cast(Callable[_Parameters, _Result], made)
+
+
+@cache
+def _digest() -> str:
+    """Return a digest of all that is compiled."""
+    files = [*sorted(Path(__file__).parent.glob("*.py")), Path(checkpointing.__file__)]
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+
+
+@cache
+def has_compiler() -> bool:
+    """Tell whether numba is installed."""
+    return find_spec("numba") is not None

@@ -1,0 +1,261 @@
+"""A run by the kernel: whether it can do it, and what comes out, as the reference engine's to the last bit."""
+
+from math import inf, log
+from typing import Final, Literal, NamedTuple
+
+import numpy as np
+
+from pipistrelle.platforms.failures.models import LONGEST_HORIZON
+from pipistrelle.platforms.failures.outage import Outages
+from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.schedulers.policy.interfaces import Policy
+from pipistrelle.server.errors import SetupError, Stalled
+from pipistrelle.server.outages.reliability import Reliability
+from pipistrelle.server.setup import Setup
+from pipistrelle.studies.kernel import loop, state
+from pipistrelle.studies.kernel.sets import WORD
+from pipistrelle.studies.kernel.state import Clock, Floats, Ints, Lives, Log, Outs, State, make_log, make_state
+from pipistrelle.studies.kernel.subset import Outside, Plan, plan_of
+from pipistrelle.studies.runs.spec import RunSpec
+
+#: outages are made so far ahead at first (s), beyond the last submission
+_AHEAD: Final = 1e6
+_STALLS: Final = {
+    loop.NOTHING_TO_COME: (
+        "the run stalled: jobs wait, nothing runs, and nothing is to come",
+        "The nodes that they need never come back.",
+    ),
+    loop.ONLY_OUTAGES: (
+        f"{loop.MOST:,} outages passed, and no job made a step",
+        "The jobs need more units than are ever up together.",
+    ),
+    loop.ONLY_NOTICES: (
+        f"{loop.MOST:,} notices had no effect while the machine is idle",
+        "The jobs need more units than are ever up together.",
+    ),
+    loop.NEVER_DONE: (
+        f"a job has lost its nodes {loop.MOST:,} times, and has saved none of its work",
+        "It works longer than its nodes stay up together: give --checkpoint or --max-attempts.",
+    ),
+}
+
+
+class KernelRun(NamedTuple):
+    """What came out of a run; times in seconds.
+
+    Parameters
+    ----------
+    reason, end
+        whether all jobs came to an end, or the horizon did, and when.
+    lives
+        of each job, by rows of the workload.
+    ints, floats
+        of each attempt that ended, where nodes can fail, in the order of their ends: the columns are named in
+        `pipistrelle.studies.kernel.state`.
+    words
+        of each attempt, or where nothing fails of each job, the positions that it had; empty if nobody asked.
+    units
+        the unit of each position.
+    busy
+        of each unit, how long jobs held it that have ended.
+    failures, down
+        of each node, how often it failed that was up, and how long it was down.
+    running
+        {row of a job that still runs: the positions that it has}; empty if nobody asked.
+    """
+
+    reason: Literal["completed", "horizon"]
+    end: float
+    lives: Lives
+    ints: Ints
+    floats: Floats
+    words: Ints
+    units: Ints
+    busy: Floats
+    failures: Ints
+    down: Floats
+    running: dict[int, Ints]
+
+    def units_of(self, row: int) -> NodeSet:
+        """Return the units of a row of `words`."""
+        return self.units_in(self.words[row])
+
+    def units_in(self, words: Ints) -> NodeSet:
+        """Return the units of positions in words."""
+        bits = (words[:, None] >> np.arange(WORD)) & 1
+        return NodeSet.of(self.units[np.flatnonzero(bits.reshape(-1))].tolist())
+
+
+def why_not(setup: Setup, spec: RunSpec, policy: Policy | None = None) -> str | None:
+    """Return the first reason why the kernel cannot do a run, None if it can.
+
+    Raises
+    ------
+    PipistrelleError
+        if the scheduler that ``spec`` names cannot be had at all.
+    """
+    try:
+        plan_of(setup, spec, policy, keeping=False)
+    except Outside as outside:
+        return str(outside)
+    return None
+
+
+def simulate(
+    setup: Setup,
+    spec: RunSpec,
+    outages: Outages | None = None,
+    *,
+    policy: Policy | None = None,
+    keeping: bool = False,
+) -> KernelRun:
+    """Carry out a run by the kernel.
+
+    Parameters
+    ----------
+    setup, spec
+        the run: what it consists of, and who decides.
+    outages
+        all that fails; None: what the setup's reliability draws, as far ahead as needed.
+    policy
+        what decides, in the place of whom ``spec`` names.
+    keeping
+        whether it is to be known which units jobs had.
+
+    Raises
+    ------
+    SetupError
+        if the kernel cannot do it (`why_not`).
+    Stalled
+        if the run will never end.
+    """
+    try:
+        plan = plan_of(setup, spec, policy, keeping=keeping)
+    except Outside as outside:
+        raise SetupError(f"the kernel cannot do this run: {outside}", hint="Let the reference engine do it.") from None
+    reliability = setup.reliability or Reliability()
+    return _carry_out(plan, reliability, _Feed(reliability if outages is None else Reliability(outages=outages)))
+
+
+def _carry_out(plan: Plan, reliability: Reliability, feed: "_Feed") -> KernelRun:
+    rules, jobs = plan.rules, plan.jobs
+    run = make_state(rules, jobs, plan.node_of, plan.interval)
+    units, count = plan.node_of.size, jobs.submit.size
+    record = make_log(count + max(count // 8, 64) + units, run.nodes.free.size, rules)
+    outs = feed.until(float(jobs.submit[-1]) + _AHEAD if count else 0.0) if rules.failing else feed.none()
+    run = _with_room(run, outs)
+    while True:
+        why = loop.advance(rules, jobs, outs, run.nodes, run.queue, run.slots, run.lives, record, run.clock)
+        if why == loop.NEEDS_OUTAGES:
+            outs = feed.until(float(outs.known[0]) * 1.5)
+            run.clock.ints[state.NEXT_OUTAGE] = 0
+            run = _with_room(run, outs)
+        elif why == loop.NEEDS_ROOM:
+            record = Log._make(np.concatenate((column, np.zeros_like(column))) for column in record)
+        elif why == loop.LOOK:
+            _check_hope(reliability, run, plan)
+        elif why in _STALLS:
+            raise _stalled(why, run.clock, run.lives)
+        else:
+            return _result(plan, run, record, at_horizon=why == loop.AT_HORIZON)
+
+
+def _with_room(run: State, outs: Outs) -> State:
+    """Return the same run with room for the repairs of these outages, too."""
+    slots, room = run.slots, np.zeros(outs.node.size + 1)
+    times, nodes = (column[: run.clock.ints[state.REPAIRS]] for column in (slots.repair_time, slots.repair_node))
+    slots = slots._replace(
+        repair_time=np.concatenate((times, room)), repair_node=np.concatenate((nodes, room.astype(np.int64)))
+    )
+    return run._replace(slots=slots)
+
+
+def _result(plan: Plan, run: State, record: Log, *, at_horizon: bool) -> KernelRun:
+    """Return what came out; where it is the horizon that did, jobs still wait or run."""
+    ints, lives, nodes = run.clock.ints, run.lives, run.nodes
+    end = float(run.clock.floats[state.NOW])
+    running = run.slots.end_slot[: ints[state.RUN]]
+    lives.start[run.slots.job[running]] = run.slots.start[running]
+    for column in (lives.start, lives.end):
+        column[lives.state == state.WAITING] = np.nan
+    lives.end[run.slots.job[running]] = np.nan
+    out_of_service = nodes.reasons > 0
+    down = nodes.down.copy()
+    down[out_of_service] += end - nodes.since[out_of_service]
+    busy, held = np.zeros_like(nodes.busy), {}
+    if plan.rules.placing:
+        for slot in running.tolist():
+            words = run.slots.held.reshape(-1, nodes.free.size)[slot].copy()
+            words[: run.slots.low[slot]] = words[run.slots.high[slot] :] = 0
+            held[int(run.slots.job[slot])] = words
+            bits = (words[:, None] >> np.arange(WORD)) & 1
+            nodes.busy[np.flatnonzero(bits.reshape(-1))] += end - run.slots.start[slot]
+    busy[plan.units] = nodes.busy
+    rows = int(ints[state.ROWS])
+    return KernelRun(
+        "horizon" if at_horizon else "completed",
+        end,
+        lives,
+        record.ints[:rows],
+        record.floats[:rows],
+        record.words[:rows] if plan.rules.failing else record.words[: lives.state.size],
+        plan.units,
+        busy,
+        nodes.failed,
+        down,
+        held if plan.rules.keeping else {},
+    )
+
+
+def _check_hope(reliability: Reliability, run: State, plan: Plan) -> None:
+    """Raise Stalled if one of the jobs that were just struck will never be done; see the reference's `_check_hope`."""
+    ints, hopes = run.clock.ints, run.clock.hopes
+    assert reliability.failures is not None, "nobody asked for this"
+    most = log(reliability.expected_attempts)
+    each = int(run.nodes.units.max())
+    for size, time in hopes[: ints[state.HOPES]].tolist():
+        hazard = reliability.failures.hazard(run.nodes.units.size, -(-int(size) // each), time)
+        if hazard > most:
+            raise Stalled(
+                f"a job of {int(size)} units has lost its nodes {state.LOOKED_AT} times, and has saved none of its "
+                f"work; 10^{hazard / log(10):.0f} attempts or more are to be expected until its nodes stay up "
+                f"together for the {time:,.6g} s that it needs",
+                where=f"simulated time {float(run.clock.floats[state.NOW])!r}",
+                hint="Give --checkpoint or --max-attempts, or let it try on with --expected-attempts 0.",
+            )
+    ints[state.HOPES] = 0
+
+
+def _stalled(why: int, clock: Clock, lives: Lives) -> Stalled:
+    what, hint = _STALLS[why]
+    return Stalled(
+        what,
+        where=f"simulated time {float(clock.floats[state.NOW])!r}",
+        found=f"{int((lives.state == state.WAITING).sum())} waiting, {int(clock.ints[state.FREE])} units free",
+        hint=hint,
+    )
+
+
+class _Feed:
+    """Makes outages as far ahead as they are needed."""
+
+    def __init__(self, reliability: Reliability) -> None:
+        self._streams = reliability.streams()
+        self._endless = reliability.failures is not None
+
+    @staticmethod
+    def none() -> Outs:
+        """Return that nothing ever fails."""
+        return Outs(np.empty(0, dtype=np.int64), np.empty(0), np.empty(0), np.array([inf]))
+
+    def until(self, horizon: float) -> Outs:
+        """Return the outages that go down after those that were made and before a horizon (s)."""
+        if not self._endless or horizon >= LONGEST_HORIZON:
+            horizon = LONGEST_HORIZON
+        made = [stream.extend(horizon) for stream in self._streams]
+        node, down, up = (
+            np.concatenate([[], *(getattr(part, name) for part in made)]) for name in ("node", "down", "up")
+        )
+        order = np.argsort(down, kind="stable")
+        known = inf if horizon == LONGEST_HORIZON else horizon
+        return Outs(node[order].astype(np.int64), down[order], up[order], np.array([known]))
