@@ -11,7 +11,7 @@ from pipistrelle.protocol.base.errors import PipistrelleError, cut, printable
 from pipistrelle.protocol.base.log import logger, prepare_log
 
 if TYPE_CHECKING:
-    from loguru import Logger
+    from loguru import Logger, Record
     from rich.console import Console
     from rich.text import Text
 
@@ -40,13 +40,21 @@ def import_numpy() -> None:
         del os.environ[wish]
 
 
-def configure_log(verbose: int) -> None:
-    """Send the log to standard error, from warnings (0) to debugging (2)."""
+def configure_log(verbose: int, *, once: bool = False) -> None:
+    """Send the log to standard error, from warnings (0) to debugging (2); no message twice if only ``once``."""
     level = _LEVELS[min(verbose, len(_LEVELS) - 1)]
+    said: set[str] = set()
+
+    def is_new(record: "Record") -> bool:
+        if once and record["message"] in said:
+            return False
+        if once:
+            said.add(record["message"])
+        return True
 
     def set_up(log: "Logger") -> None:
         log.remove()
-        log.add(sys.stderr, level=level, format="{level.name}: {message}", diagnose=False)
+        log.add(sys.stderr, level=level, format="{level.name}: {message}", diagnose=False, filter=is_new)
 
     prepare_log(set_up)
     if "loguru" in sys.modules:  # somebody else in this process may log, too

@@ -35,6 +35,7 @@ COMMANDS: Final = {
     "convert": CommandPlace("convert", "Convert a workload or a centre's log to another format."),
     "explain": CommandPlace("explain", "Explain why a job of a run waited."),
     "compare": CommandPlace("compare", "Compare runs of the same jobs; tell where they part."),
+    "study": CommandPlace("study.group", "Carry out many runs, and tell what they say together."),
     "batsim": CommandPlace("batsim", "Simulate as Batsim 4 does, from its command line."),
     "placement": CommandPlace("placement", "Tell where a run's jobs were, and what another order would do."),
     "outages": CommandPlace("outages", "Make, describe and fit streams of failures."),

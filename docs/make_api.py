@@ -18,6 +18,15 @@ SECTIONS: dict[str, tuple[str, dict[str, list[str]]]] = {
             "pipistrelle.studies.explain.shares": ["shares"],
         },
     ),
+    "Studies": (
+        "Many runs, their table, and the tables of their jobs; [Studies](studies.md).",
+        {
+            "pipistrelle.studies": ["run", "estimate", "Study", "Results"],
+            "pipistrelle.studies.trials.job_table": ["JobTable", "JobTableBook"],
+            "pipistrelle.studies.trials.metrics": ["metrics"],
+            "pipistrelle.studies.trials.window": ["Leave"],
+        },
+    ),
     "Schedulers": (
         "What a policy sees and is made of; [Write your scheduler](write-your-scheduler.md) shows each at work.",
         {

@@ -80,7 +80,24 @@ class Setup:
         batsim: "BatsimOptions | None" = None,
         reliability: Reliability | None = None,
     ) -> "Setup":
-        """Return the setup of traces as they were read: jobs that cannot run are dropped and counted.
+        """Return the setup of traces as they were read, with what happens to the machine.
+
+        Raises
+        ------
+        SetupError
+            as of `steady` and `with_reliability`.
+        """
+        return cls.steady(machine, *workloads, strict=strict, batsim=batsim).with_reliability(reliability)
+
+    @classmethod
+    def steady(
+        cls,
+        machine: "Platform | SimGridPlatform",
+        *workloads: Workload,
+        strict: bool = False,
+        batsim: "BatsimOptions | None" = None,
+    ) -> "Setup":
+        """Return the setup of traces on a machine that never fails: jobs that cannot run are dropped and counted.
 
         Batsim submits jobs that are larger than the machine, too, and lets its scheduler reject them; so do we in its
         dialect.
@@ -115,12 +132,7 @@ class Setup:
             kept[f"w{number}"] = _as_batsim(cleaned) if own else cleaned
             for reason, count in left_out.items():
                 dropped[reason] = dropped.get(reason, 0) + count
-        resiliences = resiliences_of(kept)
-        if resiliences and reliability is None:
-            reliability = Reliability()
         remarks += [*([] if batsim is not None else _class_remarks(platform, kept)), *dependency_remarks(kept)]
-        if reliability is not None:
-            remarks += check_resilience(reliability, resiliences, platform, kept)
         setup = cls(
             platform,
             kept,
@@ -128,12 +140,29 @@ class Setup:
             strict,
             hosts,
             batsim,
-            reliability,
+            None,
             conditions_of(kept),
-            resiliences,
+            resiliences_of(kept),
             tuple(remarks),
         )
         setup._check_work()
+        return setup
+
+    def with_reliability(self, reliability: Reliability | None) -> "Setup":
+        """Return this steady setup with what happens to the machine.
+
+        Raises
+        ------
+        SetupError
+            when jobs cannot meet failures as they are said to.
+        """
+        if reliability is None:
+            if not self.resiliences:
+                return self
+            reliability = Reliability()
+        said = check_resilience(reliability, self.resiliences, self.platform, self.workloads)
+        setup = replace(self, reliability=reliability, remarks=(*self.remarks, *said))
+        setup._check_reliability(reliability)
         return setup
 
     @property
@@ -187,8 +216,6 @@ class Setup:
                     found=f"platform '{self.platform.name}'",
                     hint="Name a platform in SimGrid's XML with --platform.",
                 )
-        if self.reliability is not None:
-            self._check_reliability(self.reliability)
 
     def _check_reliability(self, reliability: Reliability) -> None:
         """Raise SetupError if jobs cannot meet failures here as they are said to."""

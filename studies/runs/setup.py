@@ -39,7 +39,16 @@ def load_setup(spec: RunSpec) -> Setup:
     PipistrelleError
         when an input is wrong, or they do not go together.
     """
-    setup = _load_setup(spec)
+    if spec.batsim is not None:
+        from pipistrelle.studies.runs.batsim import load_batsim_setup  # most runs start without it
+
+        jobs = [load_jobs(spec, name) for name in spec.workload]
+        return with_horizon(spec, load_batsim_setup(spec, spec.batsim, jobs))
+    return setup_of(spec, *load_inputs(spec))
+
+
+def with_horizon(spec: RunSpec, setup: Setup) -> Setup:
+    """Return a setup that ends when a run does; PipistrelleError if its horizon cannot be read."""
     until = setup.until if spec.until is None else _horizon(spec.until, setup)
     return replace(setup, until=until, queue_lengths=spec.queue_lengths)
 
@@ -86,11 +95,14 @@ def _with_table(machine: "Platform | SimGridPlatform", text: str) -> Platform:
     return with_node_rows(machine, load_node_rows(text))
 
 
-def _load_setup(spec: RunSpec) -> Setup:
-    if spec.batsim is not None:
-        from pipistrelle.studies.runs.batsim import load_batsim_setup  # most runs start without it
+def load_inputs(spec: RunSpec) -> "tuple[Workload, Platform | SimGridPlatform]":
+    """Return a run's workload and machine, from their files: many runs may share them.
 
-        return load_batsim_setup(spec, spec.batsim, [load_jobs(spec, name) for name in spec.workload])
+    Raises
+    ------
+    PipistrelleError
+        when one cannot be had, or a change to it makes no sense.
+    """
     if len(spec.workload) != 1:
         raise InputError(
             "a run has one workload", expected="several in Batsim's way alone", found=str(len(spec.workload))
@@ -102,6 +114,27 @@ def _load_setup(spec: RunSpec) -> Setup:
         machine = _scaled(machine, spec.scale_platform)
     if spec.node_table is not None:
         machine = _with_table(machine, spec.node_table)
+    return trace, machine
+
+
+def setup_of(spec: RunSpec, trace: Workload, machine: "Platform | SimGridPlatform") -> Setup:
+    """Return the setup of a run whose inputs `load_inputs` has read; PipistrelleError as of `load_setup`."""
+    happens = load_reliability(spec, machine, trace)
+    setup = steady_setup(spec, trace, machine).with_reliability(happens)
+    check_policy(spec, setup.platform)
+    for remark in remarks_of(spec, trace, setup):
+        logger().warning("{}", remark)
+    return with_horizon(spec, setup)
+
+
+def steady_setup(spec: RunSpec, trace: Workload, machine: "Platform | SimGridPlatform") -> Setup:
+    """Return a run's setup without what happens to the machine, and without a horizon: many runs may share it.
+
+    Raises
+    ------
+    PipistrelleError
+        when workload and machine do not go together.
+    """
     if spec.dialect == "batsim":
         from pipistrelle.server.batsim.setup import BatsimOptions  # most runs speak the other one
 
@@ -110,10 +143,17 @@ def _load_setup(spec: RunSpec) -> Setup:
         batsim = None
     if spec.partition_pools:
         trace = _bound(trace, machine if isinstance(machine, Platform) else machine.to_platform(), spec.partition_pools)
-    happens = load_reliability(spec, machine, trace)
-    setup = Setup.of(machine, trace, strict=spec.strict, batsim=batsim, reliability=happens)
+    return Setup.steady(machine, trace, strict=spec.strict, batsim=batsim)
+
+
+def check_policy(spec: RunSpec, platform: Platform) -> None:
+    """Raise PipistrelleError if a machine will not do for a run's placement, or its partitions."""
     if spec.asks_of_nodes:
-        learn(spec.make_policy(warn=False, polls=False), Machine(setup.platform.units, setup.platform.info))
+        learn(spec.make_policy(warn=False, polls=False), Machine(platform.units, platform.info))
+
+
+def remarks_of(spec: RunSpec, trace: Workload, setup: Setup) -> list[str]:
+    """Return what a user should know of a run's inputs before it."""
     other_units = units_remark(trace, setup.platform, spec.units)
     remarks = [*([] if other_units is None else [other_units]), *setup.remarks]
     if UNMET in setup.dropped:
@@ -122,11 +162,9 @@ def _load_setup(spec: RunSpec) -> Setup:
         from pipistrelle.studies.runs.maui import maui_remarks  # most runs start without it
 
         remarks += maui_remarks(spec, setup.platform, trace)
-    for remark in remarks:
-        logger().warning("{}", remark)
     if not setup.jobs:
-        logger().warning("no job of {} can run on {}", trace.name, setup.platform.name)
-    return setup
+        remarks.append(f"no job of {trace.name} can run on {setup.platform.name}")
+    return remarks
 
 
 def load_jobs(spec: RunSpec, name: str) -> Workload:

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from math import isfinite
 from pathlib import Path
@@ -157,8 +157,14 @@ def with_digests(spec: RunSpec) -> RunSpec:
     bundled = {*platforms.names(), *workloads.names()}
     names = sorted({*spec.inputs} - bundled)
     files = {name: digest for name in names if (digest := _digest(name)) is not None}
-    for name, digest in spec.files.items():
-        if name in names and files.get(name) != digest:
+    check_files({name: digest for name, digest in spec.files.items() if name in names})
+    return replace(spec, files=files)
+
+
+def check_files(files: Mapping[str, str]) -> None:
+    """Raise InputChanged unless all files, {name: SHA-256}, are what they were when a run was described."""
+    for name, digest in files.items():
+        if _digest(name) != digest:
             there = os.path.isfile(name)
             raise InputChanged(
                 "an input has changed since the run was described",
@@ -167,7 +173,6 @@ def with_digests(spec: RunSpec) -> RunSpec:
                 hint="Bring it back (relative names are looked up from the present folder), or take its digest out of "
                 "the description.",
             )
-    return replace(spec, files=files)
 
 
 def _digest(name: str) -> str | None:

@@ -2,7 +2,7 @@
 
 from array import array
 from dataclasses import dataclass
-from math import nan
+from math import inf, nan
 from typing import Final
 
 import numpy as np
@@ -69,6 +69,8 @@ class JobTable:
         what ended the run; ``horizon``: time did.
     ended
         when it ended.
+    until
+        when it would have ended at the latest; inf: at its end.
     dropped
         jobs of the workload that were left out before the run.
     reliability, fragmentation
@@ -94,6 +96,7 @@ class JobTable:
     units: int
     reason: EndReason
     ended: float
+    until: float = inf
     dropped: int = 0
     reliability: ReliabilitySummary | None = None
     fragmentation: Fragmentation | None = None
@@ -189,6 +192,7 @@ class JobTableBook(Observer):
     def table(
         self,
         *,
+        until: float = inf,
         dropped: int = 0,
         reliability: ReliabilitySummary | None = None,
         fragmentation: Fragmentation | None = None,
@@ -212,6 +216,7 @@ class JobTableBook(Observer):
             units=self._units,
             reason=self._reason,
             ended=self._over,
+            until=until,
             dropped=dropped,
             reliability=reliability,
             fragmentation=fragmentation,

@@ -23,7 +23,7 @@ def metrics(
 
     Jobs count by when they were submitted, so that the same jobs count under every policy. What is left out at the
     beginning are the jobs submitted in the first ``warm_up.seconds`` after time 0, or the first ``warm_up.jobs``; at
-    the end those submitted in the last ``drain.seconds`` before the horizon (before the last submission if the run had
+    the end those submitted in the last ``drain.seconds`` before the horizon (before the last submission if there is
     none), or the last ``drain.jobs``. `utilisation` and `computing` are of the time between: from the end of the warm
     up, or the submission of the first job that counts, to the begin of the drain or the submission of the first job
     that it leaves out; without a drain to the horizon, or the last end. Figures of nodes are of the whole run.

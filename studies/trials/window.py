@@ -1,7 +1,7 @@
 """Which part of a run counts: what is left out at its begin, where the machine fills, and at its end."""
 
 from dataclasses import dataclass
-from math import fsum, inf
+from math import fsum, inf, isfinite
 from typing import Final
 
 import numpy as np
@@ -70,7 +70,8 @@ class Counted:
         last = table.ended if cut else last_end(table)
         end, before = last, inf
         if drain.seconds:
-            end = before = (table.ended if cut else float(submit[-1]) if count else 0.0) - drain.seconds
+            latest = float(submit[-1]) if count else 0.0
+            end = before = (table.until if isfinite(table.until) else latest) - drain.seconds
         if drain.jobs:
             end = float(submit[-drain.jobs]) if drain.jobs <= count else -inf
         if not whole and not begin < end:

@@ -48,6 +48,11 @@ class Step(
         raise NotImplementedError
 
     @property
+    def draws(self) -> bool:
+        """Whether it draws random numbers, so that its seed matters."""
+        return False
+
+    @property
     def words(self) -> str:
         """The step as it could be typed, without the names of files."""
         found = [type(self).__name__.lower()]
@@ -84,6 +89,11 @@ class Filter(Step, frozen=True, kw_only=True):
     sample: str | None = None
     seed: Seed = 1
     rebase: bool = False
+
+    @property
+    def draws(self) -> bool:
+        """Whether it draws random numbers."""
+        return self.sample is not None
 
     def apply(self, workload: "Workload") -> "Workload":
         """Return those jobs; ids and submit times stay."""
@@ -158,6 +168,11 @@ class Scale(Step, frozen=True, kw_only=True):
     load: Annotated[float, Meta(gt=0)] | None = None
     machine_size: Units | None = None
     seed: Seed = 1
+
+    @property
+    def draws(self) -> bool:
+        """Whether it draws random numbers."""
+        return self.walltime is not None
 
     def apply(self, workload: "Workload") -> "Workload":
         """Return the changed jobs."""
@@ -234,6 +249,11 @@ class Shuffle(Step, frozen=True, kw_only=True):
     submission_time: str | None = None
     seed: Seed = 1
 
+    @property
+    def draws(self) -> bool:
+        """Whether it draws random numbers."""
+        return True
+
     def apply(self, workload: "Workload") -> "Workload":
         """Return the jobs with other submit times."""
         from pipistrelle.protocol.base.lengths import parse_seconds
@@ -257,6 +277,11 @@ class Copy(Step, frozen=True, kw_only=True):
     draw: Literal["job", "copy", "once"] = "job"
     submission_time: str | None = None
     seed: Seed = 1
+
+    @property
+    def draws(self) -> bool:
+        """Whether it draws random numbers."""
+        return self.shift is not None or self.submission_time is not None
 
     def apply(self, workload: "Workload") -> "Workload":
         """Return jobs and copies; a copy waits for the copies of the jobs that its original waits for."""

@@ -21,6 +21,7 @@ from pipistrelle.protocol.decisions import Malformed
 from pipistrelle.protocol.messages import Notice
 from pipistrelle.studies.likeness.model import parse_model
 from pipistrelle.studies.runs.spec_file import convert_spec, read_raw
+from pipistrelle.studies.trials.study import Study
 from pipistrelle.studies.workloads.classes import parse_classes
 from pipistrelle.traces.batsim.workload import parse_batsim
 from pipistrelle.traces.generator import generate
@@ -32,7 +33,7 @@ KINDS = {
     "console",  # commands and what they print
     "python",  # executed, or a file shown
     "json",  # frames, or a workload
-    "toml",  # a platform, a run, classes of jobs, or a model of a log
+    "toml",  # a platform, a run, a study, classes of jobs, or a model of a log
     "text",  # no code; after "<!-- output -->" what the Python block before it prints
     "sh",  # set-up commands, which .ci/run runs: test_ci.py
     "mermaid",  # drawn from the code: test_design_page.py
@@ -272,6 +273,8 @@ def test_data_is_valid(page: Path, json_values: Callable[[str], list[Any]]) -> N
                 parse_platform(block.text, block.where)
             elif "[[gaps]]" in block.text:
                 parse_model(block.text, block.where)
+            elif "[axes" in block.text:
+                assert Study(**read_raw(block.text, block.where)).points, block.where
             elif "machine_size" in block.text:
                 parse_classes(block.text, block.where)
             else:

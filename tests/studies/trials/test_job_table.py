@@ -13,8 +13,16 @@ from pipistrelle.studies.runs.spec import RunSpec
 from pipistrelle.studies.trials.job_table import STATES, JobTable, JobTableBook
 from pipistrelle.studies.trials.metrics import metrics
 from pipistrelle.studies.trials.window import Leave, WindowError
+from pipistrelle.studies.workloads.steps import Filter
 
-FAILING = RunSpec(platform="demo", failures=("exponential,mtbf=20d",), repair="6h", checkpoint="daly", dump="1min")
+FAILING = RunSpec(
+    transform=(Filter(first=400),),
+    platform="demo",
+    failures=("exponential,mtbf=60d",),
+    repair="6h",
+    checkpoint="daly",
+    dump="1min",
+)
 RUNS = {
     "plain": RunSpec(),
     "fcfs": RunSpec(scheduler="fcfs"),

@@ -1,0 +1,1 @@
+"""``pipistrelle study``: many runs and what they tell together."""

@@ -1,0 +1,93 @@
+"""``pipistrelle study``: many runs: options of a run as axes, replicas, and a table of what came out."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pipistrelle.cli.console import configure_log, import_numpy, print_facts
+from pipistrelle.cli.guard import FilledPath
+from pipistrelle.cli.options.sections import Command, Group
+from pipistrelle.protocol.base.log import logger
+
+if TYPE_CHECKING:
+    from pipistrelle.studies.workers.campaign import StudyEstimate
+
+
+@click.group(cls=Group)
+def command() -> None:
+    """Carry out many runs: options of a run as axes, replicas, and a table of what came out."""
+
+
+@command.command("run", cls=Command)
+@click.argument("study", metavar="STUDY", type=FilledPath(path_type=Path, dir_okay=False))
+@click.option(
+    "-o",
+    "--output",
+    "--out",
+    "out",
+    metavar="DIR",
+    type=FilledPath(path_type=Path, file_okay=False),
+    required=True,
+    help="Folder of the results; a study that was interrupted goes on there.",
+)
+@click.option("-j", "--jobs", type=click.IntRange(min=1), show_default="one a processor", help="Worker processes.")
+@click.option("--dask", metavar="ADDRESS", help="Take the workers of this Dask scheduler, as tcp://host:8786.")
+@click.option("--slurm", metavar="NUMBER", type=click.IntRange(min=1), help="Take so many jobs of Slurm as workers.")
+@click.option(
+    "--slurm-option",
+    "slurm_options",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="What these jobs ask for: queue, account, memory, walltime, interface, python, directive, prologue.",
+)
+@click.option("--dry-run", is_flag=True, help="Check it all, run a trial or two, say how many and how long.")
+@click.option("--progress/--no-progress", default=None, help="Show how far it is; default: yes, seldom in a file.")
+def run_command(
+    study: Path,
+    out: Path,
+    jobs: int | None,
+    dask: str | None,
+    slurm: int | None,
+    slurm_options: tuple[str, ...],
+    dry_run: bool,
+    progress: bool | None,
+) -> None:
+    """Carry out the study that the file STUDY describes, or the rest of it: a row a trial in DIR/trials.parquet."""
+    import_numpy()
+    verbose = click.get_current_context().find_root().params.get("verbose", 0)
+    configure_log(verbose, once=True)  # points of a study give cause for the same warnings
+    from pipistrelle.cli.study.progress import StudyProgress
+    from pipistrelle.studies.trials.study import Study
+    from pipistrelle.studies.workers.campaign import estimate, run
+
+    told = Study.read(study)
+    workers = jobs or slurm or len(os.sched_getaffinity(0))
+    if dry_run:
+        _print_estimate(estimate(told, out), None if dask else workers)
+        return
+    with StudyProgress(progress) as watch:
+        results = run(told, out, jobs=jobs, dask=dask, slurm=slurm, slurm_options=slurm_options, watch=watch)
+    stalled = results.stalled
+    if stalled:
+        logger().warning("{:,} trials stalled and have no figures: the column 'message' says why", stalled)
+    click.echo(f"{len(results):,} trials in {out / 'trials.parquet'}")
+
+
+def _print_estimate(found: "StudyEstimate", workers: int | None) -> None:
+    from pipistrelle.cli.study.progress import time_text
+
+    left = found.trials - found.done
+    replicas = found.trials // found.points
+    facts = [
+        ("points", f"{found.points:,}"),
+        ("trials", f"{found.trials:,}, {replicas:,} of each point"),
+        ("done", f"{found.done:,}"),
+        ("a trial", f"{time_text(found.seconds)}, the mean of {found.measured}"),
+    ]
+    if workers is None:
+        facts.append(("in all", f"{time_text(found.seconds * left)} of workers' time"))
+    else:
+        facts.append(("in all", f"{time_text(found.seconds * left / workers)} on {workers} workers"))
+    print_facts(facts)

@@ -1,0 +1,82 @@
+"""How far a study is: a bar on a terminal, a line now and then elsewhere."""
+
+import sys
+import time
+from typing import TYPE_CHECKING, Final, Self
+
+import click
+
+if TYPE_CHECKING:
+    from pipistrelle.studies.workers.campaign import Headway
+
+_MINUTE: Final = 60
+_HOUR: Final = 3600
+_DAY: Final = 86400
+#: seconds of the wall clock between two lines: where they are asked for, and where they only tell that a study lives
+_SHORT_S: Final = 10.0
+_LONG_S: Final = 60.0
+
+
+class StudyProgress:
+    """Shows trials done and to do, their rate and the time left; use it as a context manager, and call it.
+
+    Parameters
+    ----------
+    wanted
+        whether the user asks for it, or against it; None: nobody said so.
+    """
+
+    def __init__(self, wanted: bool | None) -> None:
+        self._silent = wanted is False
+        self._every = _SHORT_S if wanted else _LONG_S
+        self._began = time.monotonic()
+        self._due = self._began + self._every
+        self._bar = None
+        if not self._silent and sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+            from rich.progress import Progress as Bar
+
+            self._bar = Bar(
+                BarColumn(bar_width=None),
+                MofNCompleteColumn(),
+                TextColumn("trials{task.description}"),
+                console=Console(stderr=True),
+                transient=True,
+            )
+            self._task = self._bar.add_task("", total=None)
+
+    def __enter__(self) -> Self:
+        if self._bar is not None:
+            self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def __call__(self, progress: "Headway") -> None:
+        """Show it, if it is time."""
+        now = time.monotonic()
+        if self._bar is not None:
+            said = self._said(progress, now)
+            self._bar.update(self._task, completed=progress.done, total=progress.known, description=said)
+        elif not self._silent and now >= self._due:
+            self._due = now + self._every
+            click.echo(f"{progress.done:,}/{progress.known:,} trials{self._said(progress, now)}", err=True)
+
+    def _said(self, progress: "Headway", now: float) -> str:
+        new, took = progress.done - progress.before, now - self._began
+        if not new or took <= 0:
+            return ""
+        left = (progress.known - progress.done) * took / new
+        return f", {_HOUR * new / took:,.0f} an hour, {time_text(left)} left"
+
+
+def time_text(seconds: float) -> str:
+    """Return a length of time as people say it."""
+    if seconds < _MINUTE:
+        return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.2g} s"
+    if seconds < _HOUR:
+        return f"{seconds / _MINUTE:.0f} min"
+    return f"{seconds / _HOUR:.1f} h" if seconds < _DAY else f"{seconds / _DAY:.1f} days"

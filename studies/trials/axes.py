@@ -1,0 +1,228 @@
+"""What a study varies: axes from their text, and the points of the grid that they span."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import fields
+
+from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, printable, shown
+from pipistrelle.protocol.base.lengths import parse_seconds
+from pipistrelle.studies.runs.spec import RunSpec
+
+#: options of a run by name
+OPTIONS: Final = {one.encode_name: one for one in fields(RunSpec)}
+#: options that no trial can have: who decides is called directly
+REFUSED: Final = {
+    "dialect": "trials run in one process and speak no dialect",
+    "batsim": "trials run in one process and speak no dialect",
+    "files": "digests are taken by the study itself",
+    "queue-lengths": "trials have no outputs",
+}
+#: significant digits of the values between the ends of a range: no machine's library of functions can be told by them
+_DIGITS: Final = 6
+_MOST_VALUES: Final = 100_000
+#: what a column is called whose name says what it is better than the option's does
+_COLUMNS: Final = {"scheduler": "policy"}
+
+
+class StudyError(PipistrelleError):
+    """The description of a study is wrong, or a study cannot be carried out as it is described."""
+
+
+class _Range(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Values from one to another: ``count`` of them, or by ``step``; numbers, or lengths of time as ``1h``."""
+
+    first: float | str = msgspec.field(name="from")
+    last: float | str = msgspec.field(name="to")
+    step: float | str | None = None
+    count: int | None = None
+    scale: str = "linear"
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One axis: what it is called, and for each of its values the options of a run that this sets.
+
+    Parameters
+    ----------
+    name
+        as the study has it.
+    settings
+        {option: value, in plain values} of each place on the axis.
+    labels
+        the column of the results and its value at each place, where no option's value says it; None: there is none.
+    """
+
+    name: str
+    settings: tuple[Mapping[str, Any], ...]
+    labels: tuple[str, ...] | None = None
+
+    @property
+    def options(self) -> list[str]:
+        """The options that it sets at one place or another, in order."""
+        return list(dict.fromkeys(option for setting in self.settings for option in setting))
+
+
+def read_axes(raw: Mapping[str, Any], where: str) -> tuple[Axis, ...]:
+    """Return the axes of a study.
+
+    Raises
+    ------
+    StudyError
+        if one has no values, sets what is no option of a run, or what another one sets, too.
+    """
+    axes = tuple(_axis(name, value, f"{where}: axes.{printable(name)}") for name, value in raw.items())
+    owners: dict[str, str] = {}
+    for axis in axes:
+        for option in axis.options:
+            if owners.setdefault(option, axis.name) != axis.name:
+                raise StudyError(
+                    f"two axes set the option '{option}'",
+                    where=f"{where}: axes.{printable(axis.name)}",
+                    found=f"axes.{printable(owners[option])} sets it, too",
+                )
+    return axes
+
+
+def points(axes: Sequence[Axis]) -> Iterator[tuple[int, ...]]:
+    """Yield the places on all axes of each point of their grid, the last axis the fastest."""
+    return product(*(range(len(axis.settings)) for axis in axes))
+
+
+def column_of(option: str) -> str:
+    """Return what the column of an option, or of an axis, is called."""
+    return _COLUMNS.get(option, option.replace("-", "_").replace(" ", "_"))
+
+
+def check_option(name: str, where: str) -> None:
+    """Raise StudyError unless a trial can have this option."""
+    if name not in OPTIONS:
+        hint = f"{did_you_mean(name, list(OPTIONS))} Axes are named as the options of 'pipistrelle run' are."
+        raise StudyError(f"there is no option {shown(name)} of a run", where=where, hint=hint.strip())
+    if name in REFUSED:
+        raise StudyError(f"'{name}' is no option of a study: {REFUSED[name]}", where=where)
+
+
+def _axis(name: str, value: Any, where: str) -> Axis:
+    if isinstance(value, list) and value and all(isinstance(one, dict) and "step" not in one for one in value):
+        return _variants(name, value, where)
+    options = [part.strip() for part in name.split(",")]
+    for option in options:
+        check_option(option, where)
+    values = _values(value, where)
+    if not values:
+        raise StudyError(
+            "the axis has no values", where=where, expected=f"at least one, as {name} = [1, 4]", found="none"
+        )
+    if len({repr(one) for one in values}) < len(values):
+        twice = next(one for place, one in enumerate(values) if one in values[:place])
+        raise StudyError("a value is there twice", where=where, found=shown(twice))
+    if len(options) == 1:
+        return Axis(name, tuple({name: one} for one in values))
+    for one in values:
+        if not isinstance(one, list) or len(one) != len(options):
+            raise StudyError(
+                "options that change together need a value each",
+                where=where,
+                expected=f"lists of {len(options)}, for {name}",
+                found=shown(one) if not isinstance(one, list) else f"a list of {len(one)}",
+            )
+    return Axis(name, tuple(dict(zip(options, one, strict=True)) for one in values))
+
+
+def _variants(name: str, tables: list[dict[str, Any]], where: str) -> Axis:
+    """Return an axis of which each place has a name and sets several options."""
+    if name in OPTIONS:
+        raise StudyError(
+            f"'{name}' is an option, and these are tables", where=where, expected="a name of your own, as [[axes.load]]"
+        )
+    labels: list[str] = []
+    settings: list[Mapping[str, Any]] = []
+    for number, table in enumerate(tables):
+        here = f"{where}[{number}]"
+        label = table.get("name")
+        if not isinstance(label, str) or not label or label in labels:
+            what = "a variant is called as another" if label in labels else "a variant has no name"
+            raise StudyError(what, where=here, expected='name = "TEXT", each another', found=shown(label or "none"))
+        setting = {option: value for option, value in table.items() if option != "name"}
+        for option in setting:
+            check_option(option, here)
+        labels.append(label)
+        settings.append(setting)
+    return Axis(name, tuple(settings), tuple(labels))
+
+
+def _values(value: Any, where: str) -> list[Any]:
+    if isinstance(value, dict):
+        try:
+            return _spread(msgspec.convert(value, _Range), where)
+        except msgspec.ValidationError as error:
+            raise StudyError(
+                "a range cannot be read",
+                where=where,
+                expected="{from = 1, to = 9, step = 2}, or {from = ..., to = ..., count = 5, scale = 'log'}",
+                found=printable(str(error))[:120],
+            ) from None
+    return value if isinstance(value, list) else [value]
+
+
+def _spread(told: _Range, where: str) -> list[Any]:
+    """Return the values of a range; what lies between its ends is rounded to six significant digits."""
+    kinds = {isinstance(one, str) for one in (told.first, told.last, told.step) if one is not None}
+    if len(kinds) > 1:
+        raise StudyError("a range is of numbers or of lengths of time, not of both", where=where)
+    timed = kinds == {True}
+    first, last = (_number(one) for one in (told.first, told.last))
+    if told.scale not in ("linear", "log"):
+        raise StudyError(
+            "a range has another scale", where=where, expected="'linear' or 'log'", found=shown(told.scale)
+        )
+    if (told.step is None) == (told.count is None):
+        raise StudyError("a range has either a step or a count", where=where, expected="one of both")
+    if told.step is not None:
+        step = _number(told.step)
+        if told.scale == "log":
+            raise StudyError("a range on a log scale has a count, no step", where=where)
+        if not step or (last - first) / step < 0 or not math.isfinite(step):
+            raise StudyError("a range never comes to its end", where=where, found=f"from {first:g} by {step:g}")
+        count = math.floor((last - first) / step * (1 + 1e-12)) + 1
+        inner = [first + number * step for number in range(min(count, _MOST_VALUES + 1))]
+        ends = len(inner) - 1 if _settled(inner[-1]) == _settled(last) else len(inner)
+    else:
+        assert told.count is not None
+        count = told.count
+        if count < 2:
+            raise StudyError("a range has two ends", where=where, expected="a count of at least 2", found=str(count))
+        if told.scale == "log" and not (first > 0 and last > 0):
+            raise StudyError("a log scale has no zero", where=where, expected="both ends above 0")
+        shares = [number / (count - 1) for number in range(min(count, _MOST_VALUES + 1))]
+        if told.scale == "log":
+            inner = [math.exp(math.log(first) * (1 - share) + math.log(last) * share) for share in shares]
+        else:
+            inner = [first * (1 - share) + last * share for share in shares]
+        ends = count - 1
+    if count > _MOST_VALUES:
+        raise StudyError(f"an axis has more than {_MOST_VALUES:,} values", where=where, found=f"{count:,}")
+    values = [_plain(_settled(one), timed) for one in inner]
+    values[0] = told.first
+    if ends < len(values):
+        values[ends] = told.last
+    return [int(one) if isinstance(one, float) and one.is_integer() else one for one in values]
+
+
+def _number(value: float | str) -> float:
+    return parse_seconds(value, or_zero=True) if isinstance(value, str) else float(value)
+
+
+def _settled(value: float) -> float:
+    return float(f"{value:.{_DIGITS}g}")
+
+
+def _plain(value: float, timed: bool) -> float | str:
+    if not timed:
+        return value
+    return f"{int(value) if value.is_integer() else value}s"

@@ -1,0 +1,156 @@
+"""A study checked as a whole before its first run: every combination can run, and which engine runs it."""
+
+import dataclasses
+from dataclasses import dataclass
+from math import isfinite
+
+import msgspec
+from msgspec.structs import replace
+
+from pipistrelle.protocol.base.errors import PipistrelleError
+from pipistrelle.protocol.base.log import logger
+from pipistrelle.server.setup import Setup
+from pipistrelle.studies.runs.setup import check_policy, remarks_of
+from pipistrelle.studies.runs.spec import RELIABILITY_FIELDS, RunSpec
+from pipistrelle.studies.runs.spec_file import with_digests
+from pipistrelle.studies.trials.axes import StudyError
+from pipistrelle.studies.trials.study import Point, Study, combination
+from pipistrelle.studies.trials.trial import Trial, inputs_key, shared_inputs, trial_setup
+from pipistrelle.studies.trials.window import WindowError
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A point that can run.
+
+    Parameters
+    ----------
+    point
+        which one, its run with the digests of the files that it reads.
+    seeded
+        whether something of what happens to it is drawn.
+    engine
+        what runs it: ``reference`` or ``kernel``.
+    why
+        why it is not the kernel; empty if it is.
+    """
+
+    point: Point
+    seeded: bool
+    engine: str
+    why: str
+
+
+def prepared(study: Study) -> tuple[Prepared, ...]:
+    """Return the points of a study, each tried as far as that can be done without running it.
+
+    What a user should know of the inputs is logged as warnings.
+
+    Raises
+    ------
+    PipistrelleError
+        if a combination cannot run, which is named, or all replicas would be the same.
+    """
+    found = []
+    reader = _Reader(study)
+    for point in study.points:
+        try:
+            found.append(reader.prepare(point))
+        except PipistrelleError as error:
+            raise _refusal(study, point, error) from None
+    if study.replicas.count > 1 and not any(one.seeded or one.point.drawing for one in found):
+        raise StudyError(
+            "all replicas would be the same: nothing is drawn",
+            where=f"{study.where}: replicas",
+            expected="failures, or a transformation that draws",
+            hint="Leave [replicas] out.",
+        )
+    return tuple(found)
+
+
+class TrialMaker:
+    """Makes a study's trials from their numbers.
+
+    Parameters
+    ----------
+    study, grid
+        which study, and its points.
+    folder
+        where names of files begin.
+    """
+
+    def __init__(self, study: Study, grid: tuple[Prepared, ...], folder: str) -> None:
+        self._study, self._grid, self._folder = study, grid, folder
+
+    def __call__(self, point: int, replica: int) -> Trial:
+        """Return a trial."""
+        one = self._grid[point]
+        return Trial(
+            point=point,
+            replica=replica,
+            spec=self._study.spec_of(one.point, replica, seeded=one.seeded),
+            engine=one.engine,
+            measures=self._study.metrics,
+            folder=self._folder,
+        )
+
+
+class _Reader:
+    """Reads what points need, once."""
+
+    def __init__(self, study: Study) -> None:
+        self._study = study
+        self._digests: dict[tuple[str, ...], dict[str, str]] = {}
+        self._policies: set[bytes] = set()
+        self._said: set[bytes] = set()
+
+    def prepare(self, point: Point) -> Prepared:
+        """Return a point that can run."""
+        names = tuple(point.spec.inputs)
+        if names not in self._digests:
+            self._digests[names] = with_digests(point.spec).files
+        spec = replace(point.spec, files=self._digests[names])
+        point = dataclasses.replace(point, spec=spec)
+        inputs = inputs_key(spec)
+        steady, trace, _ = shared_inputs(inputs)
+        if inputs not in self._said:
+            self._said.add(inputs)
+            for remark in remarks_of(spec, trace, steady):
+                logger().warning("{}", remark)
+        setup = trial_setup(spec)
+        policy = msgspec.json.encode(_policy_of(spec)) + inputs
+        if policy not in self._policies:
+            self._policies.add(policy)
+            spec.make_policy()
+            check_policy(spec, setup.platform)
+        _check_window(self._study, setup)
+        happens = setup.reliability
+        drawn = happens is not None and (
+            happens.failures is not None or (spec.outages is not None and spec.repair is not None)
+        )
+        return Prepared(point, drawn, "reference", "")
+
+
+def _policy_of(spec: RunSpec) -> RunSpec:
+    default = RunSpec()
+    kept = {*RELIABILITY_FIELDS, "files", "until"}
+    return replace(spec, **{name: getattr(default, name) for name in kept})
+
+
+def _check_window(study: Study, setup: Setup) -> None:
+    """Raise WindowError if warm-up and drain leave no job of a run."""
+    warm_up, drain = study.metrics.left_out
+    latest = max((float(one.submit[-1]) for one in setup.workloads.values() if len(one)), default=0.0)
+    span = setup.until if isfinite(setup.until) else latest
+    if warm_up.jobs + drain.jobs >= max(setup.jobs, 1) or warm_up.seconds + drain.seconds > span:
+        raise WindowError(
+            "warm-up and drain leave nothing of a run",
+            where=f"{study.where}: metrics",
+            expected=f"less than {setup.jobs:,} jobs and {span:,.6g} s",
+            found=f"{study.metrics.warm_up or 'none'} and {study.metrics.drain or 'none'}",
+        )
+
+
+def _refusal(study: Study, point: Point, error: PipistrelleError) -> PipistrelleError:
+    """Return what is said of a combination that cannot run."""
+    return StudyError(f"{combination(point.settings)}: {error}", where=study.where) if point.settings else error

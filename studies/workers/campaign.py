@@ -1,0 +1,166 @@
+"""A study from its description to its results: checked, carried out by a crew, journalled, written as Parquet."""
+
+import os
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from time import perf_counter
+from typing import Final, NamedTuple
+
+from pipistrelle.studies.trials.axes import StudyError
+from pipistrelle.studies.trials.grid import TrialMaker, prepared
+from pipistrelle.studies.trials.journal import Journal, identity_of, look_into, open_folder, write_whole
+from pipistrelle.studies.trials.replicas import Replication, replication_of
+from pipistrelle.studies.trials.results import TRIALS, Results, import_pyarrow, parquet_of, table_of
+from pipistrelle.studies.trials.study import Study
+from pipistrelle.studies.trials.trial import carry_out, trial_setup
+from pipistrelle.studies.workers.cluster import DaskCrew, SlurmCrew
+from pipistrelle.studies.workers.crew import Crew
+from pipistrelle.studies.workers.pool import LocalCrew
+
+#: how long to wait for a trial before the user is told again how far it is (s)
+_TICK_S: Final = 0.5
+
+
+class Headway(NamedTuple):
+    """How far a study is: trials that have ended, all that are known to be needed, and those that ended before now."""
+
+    done: int
+    known: int
+    before: int
+
+
+class StudyEstimate(NamedTuple):
+    """What a study would take: ``seconds`` a trial (wall clock) of the ``measured`` ones, one after the other."""
+
+    points: int
+    trials: int
+    done: int
+    seconds: float
+    measured: int
+
+
+def run(
+    study: Study | str | Path | Mapping[str, object],
+    out: str | Path | None = None,
+    *,
+    jobs: int | None = None,
+    dask: str | None = None,
+    slurm: int | None = None,
+    slurm_options: Sequence[str] = (),
+    watch: Callable[[Headway], None] = lambda progress: None,
+) -> Results:
+    """Carry out a study, or the rest of it, and return its results: the same whoever carries it out.
+
+    Parameters
+    ----------
+    study
+        what it is, the file that says so, or the values that the file would have.
+    out
+        folder of its journal and of ``trials.parquet``, made if need be; the study goes on if there are trials of it;
+        None: nothing is kept.
+    jobs
+        worker processes on this machine; None: one for each processor.
+    dask
+        address of a Dask scheduler, whose workers are taken instead.
+    slurm, slurm_options
+        so many jobs of Slurm, whose workers are taken instead, and what they ask for (docs/studies.md).
+    watch
+        told now and then how far it is.
+
+    Raises
+    ------
+    PipistrelleError
+        when anything of it is wrong, before the first trial where that can be seen; or a trial failed, or the folder
+        cannot be written to: trials that have ended are kept.
+    KeyboardInterrupt
+        when Ctrl-C ended it; likewise.
+    """
+    if not isinstance(study, Study):
+        study = Study(**study) if isinstance(study, Mapping) else Study.read(study)  # type: ignore[arg-type]
+    import_pyarrow()
+    grid = prepared(study)
+    with ExitStack() as stack:
+        kept = None if out is None else Path(out)
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pipistrelle-"))) if kept is None else kept
+        journal = stack.enter_context(open_folder(folder, study, grid))
+        replication = replication_of(study, journal.outcomes)
+
+        def write() -> Results:
+            wanted = {key: journal.outcomes[key] for key in replication.ended}
+            table = table_of(study, grid, wanted, identity_of(study, grid))
+            write_whole(folder / TRIALS, parquet_of(table))
+            return Results(table, None if kept is None else kept / TRIALS)
+
+        if replication.left:
+            crew = stack.enter_context(_crew(jobs, dask, slurm, slurm_options))
+            try:
+                _carry_out(TrialMaker(study, grid, os.getcwd()), replication, journal, crew, watch)
+            except KeyboardInterrupt:
+                write()
+                raise
+        return write()
+
+
+def estimate(study: Study, out: str | Path | None = None) -> StudyEstimate:
+    """Return what a study would take, by running the first trial of its first and of its last point in this process.
+
+    ``out`` is its folder, whose trials count as done; nothing is written there.
+
+    Raises
+    ------
+    PipistrelleError
+        as `run` does before the first trial.
+    """
+    grid = prepared(study)
+    make = TrialMaker(study, grid, os.getcwd())
+    outcomes = {} if out is None else look_into(Path(out), study, grid)
+    replication = replication_of(study, outcomes)
+    points = sorted({0, len(grid) - 1})
+    for point in points:
+        shared = make(point, 0)
+        trial_setup(shared.spec)  # what a worker reads once is no part of a trial
+    began = perf_counter()
+    for point in points:
+        carry_out(make(point, 0))
+    seconds = (perf_counter() - began) / len(points)
+    return StudyEstimate(len(grid), replication.known, len(replication.ended), seconds, len(points))
+
+
+def _crew(jobs: int | None, dask: str | None, slurm: int | None, options: Sequence[str]) -> Crew:
+    if sum(one is not None for one in (jobs, dask, slurm)) > 1:
+        raise StudyError("a study has one kind of workers", expected="one of --jobs, --dask and --slurm")
+    if options and slurm is None:
+        raise StudyError("--slurm-option goes with --slurm")
+    if dask is not None:
+        return DaskCrew(dask)
+    if slurm is not None:
+        return SlurmCrew(slurm, options)
+    return LocalCrew(jobs or len(os.sched_getaffinity(0)))
+
+
+def _carry_out(
+    make: TrialMaker,
+    replication: Replication,
+    journal: Journal,
+    crew: Crew,
+    watch: Callable[[Headway], None],
+) -> None:
+    """Let the crew carry out all trials that are left, and journal each as it ends."""
+    before = len(replication.ended)
+
+    def fill() -> None:
+        for _ in range(crew.free):
+            if (key := replication.next()) is None:
+                return
+            crew.start(make(*key))
+
+    fill()
+    while crew.busy:
+        ended = crew.ended(_TICK_S)
+        replication.take(ended)
+        fill()  # nobody waits for the disk
+        if ended:
+            journal.append(ended)
+        watch(Headway(len(replication.ended), replication.known, before))

@@ -1,0 +1,157 @@
+"""Workers as processes of this machine."""
+
+import os
+import selectors
+import signal
+import subprocess
+import sys
+from collections import Counter, deque
+from contextlib import suppress
+from typing import Final, Self
+
+from pipistrelle.protocol.base.log import logger
+from pipistrelle.studies.trials.axes import StudyError
+from pipistrelle.studies.trials.trial import Outcome, Trial
+from pipistrelle.studies.workers.crew import MOST_DEATHS, TrialFailed, asked, outcome_of
+
+_COMMAND: Final = (sys.executable, "-m", "pipistrelle.cli.study.worker")
+#: how long a worker may take to end after its input has (s)
+_GRACE_S: Final = 2.0
+_CHUNK: Final = 1 << 16
+
+
+class _Worker:
+    def __init__(self) -> None:
+        try:
+            self.process = subprocess.Popen(  # noqa: S603 - our own program
+                _COMMAND,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                env={"OPENBLAS_NUM_THREADS": "1", **os.environ},
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise StudyError(f"cannot start a worker ({error.strerror or error})", where=_COMMAND[0]) from None
+        assert self.process.stdout is not None
+        self.fd = self.process.stdout.fileno()
+        self.trial: Trial | None = None
+        self.read = b""
+
+    def ask(self, trial: Trial) -> None:
+        self.trial = trial
+        assert self.process.stdin is not None
+        with suppress(BrokenPipeError):  # it is dead; that is seen at its other end
+            self.process.stdin.write(asked(trial) + b"\n")
+            self.process.stdin.flush()
+
+    def end(self) -> None:
+        """Let it end, in the middle of a trial if need be."""
+        for pipe in (self.process.stdin, self.process.stdout):
+            with suppress(OSError):
+                assert pipe is not None
+                pipe.close()
+        try:
+            self.process.wait(_GRACE_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+class LocalCrew:
+    """So many worker processes; one that dies is replaced, and its trial is repeated.
+
+    They are started when there is work for them, and end with this process, however that ends.
+
+    Parameters
+    ----------
+    jobs
+        how many.
+    """
+
+    def __init__(self, jobs: int) -> None:
+        self._jobs = jobs
+        self._workers: dict[int, _Worker] = {}
+        self._selector = selectors.DefaultSelector()
+        #: trials whose workers have died
+        self._again: deque[Trial] = deque()
+        self._deaths: Counter[tuple[int, int]] = Counter()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End all workers at once: their trials are lost."""
+        for worker in self._workers.values():
+            assert worker.process.stdin is not None
+            with suppress(OSError):
+                worker.process.stdin.close()
+        while self._workers:
+            self._workers.popitem()[1].end()
+        self._selector.close()
+
+    @property
+    def processes(self) -> list[int]:
+        """The numbers of its processes."""
+        return [worker.process.pid for worker in self._workers.values()]
+
+    @property
+    def free(self) -> int:
+        """How many more trials it would take now."""
+        return self._jobs - self.busy
+
+    @property
+    def busy(self) -> int:
+        """How many trials it has that have not ended."""
+        return len(self._again) + sum(worker.trial is not None for worker in self._workers.values())
+
+    def start(self, trial: Trial) -> None:
+        """Let a worker that is idle, or a new one, carry out a trial."""
+        idle = next((worker for worker in self._workers.values() if worker.trial is None), None)
+        if idle is None:
+            idle = _Worker()
+            self._workers[idle.fd] = idle
+            self._selector.register(idle.fd, selectors.EVENT_READ)
+        idle.ask(trial)
+
+    def ended(self, patience: float) -> list[Outcome]:
+        """Return what came out of trials that have ended, after so long (s) at the latest, which may be none.
+
+        Raises
+        ------
+        StudyError
+            when a trial failed, or its workers died again and again.
+        """
+        found: list[Outcome] = []
+        for key, _ in self._selector.select(patience):
+            worker = self._workers[key.fd]
+            chunk = os.read(key.fd, _CHUNK)
+            if not chunk:
+                self._bury(worker)
+                continue
+            worker.read += chunk
+            while (end := worker.read.find(b"\n")) >= 0:
+                line, worker.read = worker.read[:end], worker.read[end + 1 :]
+                worker.trial = None
+                found.append(outcome_of(line))
+        while self._again:
+            self.start(self._again.popleft())
+        return found
+
+    def _bury(self, worker: _Worker) -> None:
+        """Take note that a worker has died; raise TrialFailed if too many have in its trial."""
+        self._selector.unregister(worker.fd)
+        del self._workers[worker.fd]
+        worker.end()
+        code, trial = worker.process.returncode, worker.trial
+        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+        if trial is None:
+            return
+        key = (trial.point, trial.replica)
+        self._deaths[key] += 1
+        if self._deaths[key] == MOST_DEATHS:
+            raise TrialFailed(
+                f"{trial.name} failed: {MOST_DEATHS} workers died in it, the last {how}",
+                hint="Is there memory enough? 'pipistrelle study run' with fewer --jobs needs less.",
+            )
+        logger().warning("a worker {} in {}, which is repeated", how, trial.name)
+        self._again.append(trial)

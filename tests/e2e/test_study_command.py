@@ -1,0 +1,119 @@
+"""``pipistrelle study run``: killed, interrupted, out of disk, and gone on with."""
+
+import signal
+import sys
+
+import pytest
+
+STUDY = """
+[run]
+platform = "demo"
+failures = "exponential,mtbf=300d"
+checkpoint = "daly"
+dump = "1min"
+
+[[run.transform]]
+step = "filter"
+first = 60
+
+[axes]
+scheduler = ["fcfs", "easy"]
+reliability-factor = [1, 4]
+repair = ["1h", "5h"]
+
+[replicas]
+count = 2
+"""
+#: what lets a command write no file longer than its first argument says
+LIMITED = (
+    "import os, resource, sys; most = int(sys.argv[1]); resource.setrlimit(resource.RLIMIT_FSIZE, (most, most)); "
+    "os.execv(sys.executable, [sys.executable, '-m', 'pipistrelle.cli', *sys.argv[2:]])"
+)
+
+
+@pytest.fixture(autouse=True)
+def _from_nothing(shell):
+    """Let all processes start as a user's do, with their signals."""
+    shell.forks = None
+
+
+@pytest.fixture
+def study(shell):
+    """Return the words of the command, and a function that counts the journal's lines."""
+    shell.write("study.toml", STUDY)
+    journal = shell.folder / "out" / "journal.jsonl"
+
+    def lines():
+        return journal.read_bytes().count(b"\n") if journal.exists() else 0
+
+    return ("study", "run", "study.toml", "--out", "out", "--jobs", "2"), lines
+
+
+@pytest.fixture
+def undisturbed(shell, study):
+    """Return the bytes of the results of one worker."""
+    shell.run(*study[0][:3], "--out", "peace", "--jobs", "1").ok()
+    return (shell.folder / "peace" / "trials.parquet").read_bytes()
+
+
+def test_killing_the_coordinator_loses_nothing(shell, wait_until, study, undisturbed):
+    """At several moments; its workers end with it, and the results are those of a study in peace."""
+    words, lines = study
+    for count in (1, 4, 9):
+        process = shell.start(*words)
+        wait_until(lambda count=count: lines() >= count)
+        process.signal(signal.SIGKILL)
+        process.finish()
+        wait_until(lambda: not shell.survivors())
+
+    assert 9 <= lines() < 16
+    outcome = shell.run(*words).ok()
+    assert "16 trials in out/trials.parquet" in outcome.out
+    assert (shell.folder / "out" / "trials.parquet").read_bytes() == undisturbed
+
+
+def test_ctrl_c_ends_the_workers_too(shell, wait_until, study, undisturbed):
+    """The exit code is 130; what has ended is in the table, and the same command goes on."""
+    words, lines = study
+    process = shell.start(*words)
+    wait_until(lambda: lines() >= 2)
+    process.signal(signal.SIGINT)
+    process.finish().failed(130, "interrupted")
+    assert shell.survivors() == []
+    assert (shell.folder / "out" / "trials.parquet").exists()
+
+    shell.run(*words).ok()
+    assert (shell.folder / "out" / "trials.parquet").read_bytes() == undisturbed
+
+
+def test_a_full_disk_is_one_message(shell, study, undisturbed):
+    """Wherever it strikes; the same command goes on when there is room."""
+    words, lines = study
+    for most, file in ((6000, "journal.jsonl"), (len(undisturbed) - 1, "trials.parquet")):
+        outcome = shell.spawn(sys.executable, "-c", LIMITED, str(most), *words).finish()
+        outcome.failed(6, f"out/{file}: cannot be written (File too large)", "run the same command to go on")
+        assert shell.survivors() == []
+    assert lines() == 16
+
+    shell.run(*words).ok()
+    assert (shell.folder / "out" / "trials.parquet").read_bytes() == undisturbed
+
+
+def test_a_study_says_how_far_it_is(shell, study):
+    """Without a terminal a line now and then; a dry run says how many trials there are, and how long they take."""
+    words, _ = study
+    outcome = shell.run(*words, "--dry-run").ok()
+    assert "trials   16, 2 of each point\n" in outcome.out
+    assert " on 2 workers\n" in outcome.out
+    assert not (shell.folder / "out").exists()
+
+
+def test_what_is_wrong_is_one_message(shell, study):
+    """Also where somebody else's results are."""
+    words, _ = study
+    shell.write("wrong.toml", STUDY.replace("scheduler =", "shceduler ="))
+    outcome = shell.run("study", "run", "wrong.toml", "--out", "out")
+    outcome.failed(2, "wrong.toml: axes.shceduler: there is no option 'shceduler' of a run. Did you mean 'scheduler'?")
+    assert not (shell.folder / "out").exists()
+
+    shell.run(*words, "--dask", "tcp://127.0.0.1:1").failed(2, "one of --jobs, --dask and --slurm")

@@ -1,0 +1,221 @@
+"""A study's results do not depend on who carries it out, nor on who dies on the way."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from pipistrelle.protocol.base.errors import PipistrelleError
+from pipistrelle.studies.trials.journal import JOURNAL
+from pipistrelle.studies.trials.results import TRIALS
+from pipistrelle.studies.trials.study import Study
+from pipistrelle.studies.workers.campaign import estimate, run
+
+STUDY = {
+    "run": {
+        "platform": "demo",
+        "failures": "exponential,mtbf=300d",
+        "repair": "2h",
+        "checkpoint": "daly",
+        "dump": "1min",
+        "transform": [{"step": "filter", "first": 60}],
+    },
+    "axes": {"scheduler": ["fcfs", "easy"], "reliability-factor": [1, 4]},
+    "replicas": 4,
+    "metrics": {"warm-up": "10 jobs", "sizes": [1, 8]},
+}
+
+
+def study(**other):
+    """Return the study, or one that differs from it."""
+    return Study(**{**STUDY, **other})
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    """Return the bytes of the results that one worker has had in peace."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    run(study(), folder, jobs=1)
+    return (folder / TRIALS).read_bytes()
+
+
+def children():
+    """Return the processes that this one has started, and that live."""
+    found = []
+    for task in Path("/proc/self/task").iterdir():
+        found += [int(pid) for pid in (task / "children").read_text().split()]
+    return found
+
+
+def test_two_workers_have_the_same_bytes(undisturbed, tmp_path):
+    """And leave no process behind."""
+    before = set(children())
+    results = run(study(), tmp_path, jobs=2)
+
+    assert (tmp_path / TRIALS).read_bytes() == undisturbed
+    assert results.table.column("replica").to_pylist() == [0, 1, 2, 3] * 4
+    assert set(children()) <= before
+
+
+def test_a_worker_that_is_killed_is_replaced(undisturbed, tmp_path):
+    """At several moments: its trial is repeated by another."""
+    before, killed = set(children()), []
+
+    def watch(progress):
+        if progress.done in (1, 5, 9) and len(killed) <= progress.done // 4:
+            victim = min(set(children()) - before)
+            os.kill(victim, signal.SIGKILL)
+            killed.append(victim)
+
+    run(study(), tmp_path, jobs=2, watch=watch)
+
+    assert len(killed) == 3
+    assert (tmp_path / TRIALS).read_bytes() == undisturbed
+
+
+def test_a_study_goes_on_where_it_was_interrupted(undisturbed, tmp_path):
+    """What has ended is kept and not repeated; the table of an interrupted study has what there is."""
+    asked = []
+
+    def interrupt(progress):
+        asked.append(progress)
+        if progress.done >= 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(study(), tmp_path, jobs=1, watch=interrupt)
+    lines = (tmp_path / JOURNAL).read_bytes()
+    assert lines.count(b"\n") == 5
+    assert (tmp_path / TRIALS).read_bytes() != undisturbed
+
+    asked.clear()
+    run(study(), tmp_path, jobs=1, watch=asked.append)
+    assert asked[0].before == 5
+    assert asked[-1].done == asked[-1].known == 16
+    assert (tmp_path / JOURNAL).read_bytes().startswith(lines)
+    assert (tmp_path / TRIALS).read_bytes() == undisturbed
+
+
+@pytest.mark.parametrize("cut", [1, 40])
+def test_a_torn_last_line_is_dropped(undisturbed, tmp_path, cut):
+    """Its trial is repeated; that nothing is left to do is no fault either."""
+    run(study(), tmp_path, jobs=1)
+    journal = tmp_path / JOURNAL
+    journal.write_bytes(journal.read_bytes()[:-cut])
+    (tmp_path / TRIALS).unlink()
+    run(study(), tmp_path, jobs=1)
+
+    assert (tmp_path / TRIALS).read_bytes() == undisturbed
+    assert run(study(), tmp_path, watch=pytest.fail).path == tmp_path / TRIALS
+
+
+def test_more_replicas_are_added_and_fewer_are_left_out(undisturbed, tmp_path):
+    """The number of replicas is no part of what a study is."""
+    run(study(replicas=2), tmp_path, jobs=1)
+    run(study(), tmp_path, jobs=1)
+    assert (tmp_path / TRIALS).read_bytes() == undisturbed
+
+    assert len(run(study(replicas=1), tmp_path)) == 4
+
+
+@pytest.mark.parametrize(
+    ("other", "named"),
+    [
+        ({"axes": {"reliability-factor": [1, 4], "scheduler": ["fcfs", "easy"]}}, "other axes"),
+        ({"replicas": {"count": 4, "seed": 2}}, "another seed"),
+        ({"metrics": {"warm-up": "9 jobs"}}, "other metrics"),
+        ({"run": {**STUDY["run"], "repair": "3h"}}, "another run"),
+    ],
+)
+def test_a_folder_of_another_study_is_refused(tmp_path, other, named):
+    """Before any trial; the message says what differs."""
+    run(study(replicas=1), tmp_path, jobs=1)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(PipistrelleError, match=f"results of another study.*found {named}"):
+        run(study(**{"replicas": 1, **other}), tmp_path)
+
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_broken_line_is_named(tmp_path):
+    """A line that is not the last is nobody's crash."""
+    run(study(replicas=1), tmp_path, jobs=1)
+    journal = tmp_path / JOURNAL
+    journal.write_bytes(b"{" + journal.read_bytes())
+    with pytest.raises(PipistrelleError, match=r"journal\.jsonl, line 1: a line of the journal is broken"):
+        run(study(replicas=1), tmp_path)
+
+
+POLICY = """
+import os
+from pipistrelle.schedulers.catalogue.registry import make_policy
+
+def scheduler():
+    policy = make_policy("easy")
+    policy.decide = lambda *anything: os._exit(9)
+    return policy
+"""
+
+
+def test_a_trial_that_kills_its_workers_ends_the_study(tmp_path):
+    """Not for ever: after the third the message says how they died."""
+    path = tmp_path / "deadly.py"
+    path.write_text(POLICY)
+    with pytest.raises(
+        PipistrelleError, match=r"trial 0\.0 failed: 3 workers died in it, the last ended with exit code 9"
+    ):
+        run(study(run={**STUDY["run"], "scheduler": f"{path}:scheduler"}, axes={}), tmp_path / "out", jobs=1)
+
+
+def test_an_estimate_runs_a_trial_or_two_and_writes_nothing(tmp_path):
+    """It says how many trials there are, how many are done, and how long one takes."""
+    found = estimate(study(), tmp_path)
+    assert (found.points, found.trials, found.done, found.measured) == (4, 16, 0, 2)
+    assert found.seconds > 0
+    assert list(tmp_path.iterdir()) == []
+
+    run(study(replicas=1), tmp_path, jobs=1)
+    assert estimate(study(), tmp_path).done == 4
+
+
+def test_results_without_a_folder(tmp_path):
+    """A notebook needs none; frames of pandas and polars have the same rows."""
+    results = run({**STUDY, "replicas": {"count": 2}}, jobs=1)
+
+    assert results.path is None
+    assert results.to_pandas()["mean_wait"].tolist() == results.to_polars()["mean_wait"].to_list()
+    assert "reliability_factor" in results._repr_html_()
+    assert "8 trials" in repr(results)
+
+
+@pytest.fixture
+def cluster():
+    """Return a Dask cluster in this process."""
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=False, protocol="tcp", dashboard_address=None, silence_logs=50
+    ) as found:
+        yield found
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_workers_of_dask_have_the_same_bytes(undisturbed, tmp_path, cluster):
+    """The same study file, the same results."""
+    run(study(), tmp_path, dask=cluster.scheduler_address)
+
+    assert (tmp_path / TRIALS).read_bytes() == undisturbed
+
+
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "tcp://nowhere", "127.0.0.1:8786"])
+def test_an_unreachable_scheduler_is_said_so(tmp_path, address):
+    """Whatever is wrong with the address."""
+    pytest.importorskip("distributed")
+    with pytest.raises(PipistrelleError, match="no Dask scheduler answers there"):
+        run(study(), tmp_path, dask=address)
+
+
+def test_one_kind_of_workers(tmp_path):
+    """Processes here, or workers elsewhere."""
+    with pytest.raises(PipistrelleError, match="one of --jobs, --dask and --slurm"):
+        run(study(), tmp_path, jobs=1, dask="tcp://127.0.0.1:8786")
