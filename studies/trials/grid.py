@@ -7,13 +7,15 @@ from math import isfinite
 import msgspec
 from msgspec.structs import replace
 
-from pipistrelle.protocol.base.errors import PipistrelleError
+from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, shown
 from pipistrelle.protocol.base.log import logger
 from pipistrelle.server.setup import Setup
 from pipistrelle.studies.runs.setup import check_policy, remarks_of
 from pipistrelle.studies.runs.spec import RELIABILITY_FIELDS, RunSpec
 from pipistrelle.studies.runs.spec_file import with_digests
+from pipistrelle.studies.statistics.estimates import t_quantile
 from pipistrelle.studies.trials.axes import StudyError
+from pipistrelle.studies.trials.metrics import metric_names
 from pipistrelle.studies.trials.study import Point, Study, combination
 from pipistrelle.studies.trials.trial import Trial, inputs_key, shared_inputs, trial_setup
 from pipistrelle.studies.trials.window import WindowError
@@ -51,6 +53,15 @@ def prepared(study: Study) -> tuple[Prepared, ...]:
     PipistrelleError
         if a combination cannot run, which is named, or all replicas would be the same.
     """
+    if study.rule is not None:
+        t_quantile(study.rule.least)  # what is missing for it is missing now
+        known = metric_names(study.metrics.sizes)
+        if study.metric not in known:
+            raise StudyError(
+                f"there is no metric {shown(study.metric)}",
+                where=f"{study.where}: replicas.metric",
+                hint=did_you_mean(study.metric, sorted(known)),
+            )
     found = []
     reader = _Reader(study)
     for point in study.points:
@@ -58,7 +69,7 @@ def prepared(study: Study) -> tuple[Prepared, ...]:
             found.append(reader.prepare(point))
         except PipistrelleError as error:
             raise _refusal(study, point, error) from None
-    if study.replicas.count > 1 and not any(one.seeded or one.point.drawing for one in found):
+    if (study.count > 1 or study.rule is not None) and not any(one.seeded or one.point.drawing for one in found):
         raise StudyError(
             "all replicas would be the same: nothing is drawn",
             where=f"{study.where}: replicas",

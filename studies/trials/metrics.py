@@ -8,7 +8,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from pipistrelle.server.attempts.attempt import Spending
+from pipistrelle.server.outputs.fragmentation_book import Fragmentation
 from pipistrelle.server.outputs.metrics import TAU
+from pipistrelle.server.outputs.reliability_book import ReliabilitySummary
 from pipistrelle.studies.trials.job_table import REJECTED, RUNNING, STATES, WAITING, Floats, JobTable
 from pipistrelle.studies.trials.window import NOTHING, Counted, Leave, last_end
 
@@ -94,6 +97,34 @@ def metrics(
                 elif not isinstance(value, list | tuple):
                     figures[name] = value
     return figures
+
+
+def metric_names(sizes: Sequence[int]) -> set[str]:
+    """Return the names of all metrics that trials can have; ``sizes`` as of `metrics`."""
+    none, integers = np.zeros(0), np.zeros(0, dtype=np.int64)
+    table = JobTable(
+        submit=none,
+        start=none,
+        end=none,
+        size=integers,
+        walltime=none,
+        runtime=none,
+        state=np.zeros(0, dtype=np.int8),
+        attempts=integers,
+        wait=none,
+        execution=none,
+        holder=integers,
+        held_from=none,
+        held_until=none,
+        held_units=integers,
+        units=1,
+        reason="completed",
+        ended=0.0,
+    )
+    parts = {"node_seconds": ("all", "down", "maintenance", "busy", "idle"), "unit_seconds": Spending.__struct_fields__}
+    own = {name for kind in (ReliabilitySummary, Fragmentation) for name in kind.__struct_fields__}
+    tables = {*parts, "by_size", "pools"}
+    return {*metrics(table, sizes=sizes), *(own - tables)} | {f"{k}_{v}" for k, names in parts.items() for v in names}
 
 
 def _times(table: JobTable, done: NDArray[np.bool_]) -> dict[str, Metric]:

@@ -18,6 +18,8 @@ from pipistrelle.protocol.base.toml import read_toml
 from pipistrelle.studies.inputs.named import read_text
 from pipistrelle.studies.runs.spec import RunSpec
 from pipistrelle.studies.runs.spec_file import SpecError, convert_spec
+from pipistrelle.studies.statistics.estimates import StatisticsError
+from pipistrelle.studies.statistics.stopping import LEAST, Rule
 from pipistrelle.studies.trials.axes import Axis, StudyError, check_option, column_of, points, read_axes
 from pipistrelle.studies.trials.window import NOTHING, Leave
 
@@ -26,6 +28,8 @@ MANUAL: Final = "'pipistrelle help studies' describes the file."
 _SEED_BITS: Final = 53
 #: last letters of the units of time
 _TIMED: Final = frozenset(unit[-1] for unit in UNITS)
+#: replicas of a point, whatever precision is asked for
+_AT_MOST: Final = 1000
 _MOST_TRIALS: Final = 100_000_000
 #: columns that every study has, whether they are varied or not
 _ALWAYS: Final = ("scheduler", "workload", "platform", "reliability-factor", "repair")
@@ -41,12 +45,21 @@ class Replicas(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, re
     Parameters
     ----------
     count
-        so often.
+        so often; None: once, or as often as ``precision`` needs.
+    precision
+        until the half-width of the 95 % interval of the mean of ``metric`` is at most this share of it, as ``2%``.
+    at_most
+        with `precision`: no more replicas than these, 1000 if nothing is said.
+    metric
+        with `precision`: what is to be that precise, ``mean_wait`` if nothing is said.
     seed
         of the study; a trial's random numbers depend on it and the replica alone.
     """
 
-    count: Annotated[int, Meta(ge=1)] = 1
+    count: Annotated[int, Meta(ge=1)] | None = None
+    precision: str | float | None = None
+    at_most: Annotated[int, Meta(ge=2)] | None = None
+    metric: str | None = None
     seed: Annotated[int, Meta(ge=0)] = 1
 
 
@@ -185,21 +198,55 @@ class Study:
                 where=f"{where}: run.seed",
                 hint="Write seed into [replicas], or make seeds an axis.",
             )
-        if self.seeds_varied and told.count > 1:
+        if told.count is not None and told.precision is not None:
+            raise StudyError("replicas have a count or a precision, not both", where=f"{where}: replicas")
+        if told.precision is None and (told.at_most is not None or told.metric is not None):
+            name = "at-most" if told.at_most is not None else "metric"
+            raise StudyError(f"'{name}' goes with a precision", where=f"{where}: replicas")
+        if self.seeds_varied and (told.precision is not None or self.count > 1):
             raise StudyError(
                 "seeds are an axis, so that a replica would be the same again",
                 where=f"{where}: replicas",
                 expected="count = 1",
-                found=f"count = {told.count}",
+                found="a precision" if told.count is None else f"count = {told.count}",
             )
         for one, name in zip(self.metrics.left_out, ("warm-up", "drain"), strict=True):
             if one == NOTHING and getattr(self.metrics, name.replace("-", "_")) is not None:
                 raise StudyError("nothing is left out", where=f"{where}: metrics.{name}", hint="Leave the line out.")
+        _ = self.rule
         sizes = self.metrics.sizes
         if list(sizes) != sorted(set(sizes)):
             raise StudyError("bounds of sizes ascend", where=f"{where}: metrics.sizes", found=str(list(sizes)))
-        if (count := self.size * told.count) > _MOST_TRIALS:
+        if (count := self.size * self.count) > _MOST_TRIALS:
             raise StudyError(f"a study has at most {_MOST_TRIALS:,} trials", where=where, found=f"{count:,}")
+
+    @property
+    def count(self) -> int:
+        """How many replicas each point has, at least: 1 if their number follows from a precision."""
+        return self.replicas.count or 1
+
+    @property
+    def metric(self) -> str:
+        """What is to be as precise as asked."""
+        return self.replicas.metric or "mean_wait"
+
+    @property
+    def rule(self) -> Rule | None:
+        """When the replicas of a point are enough; None if they are counted."""
+        told = self.replicas
+        if told.precision is None:
+            return None
+        text = str(told.precision)
+        try:
+            share = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+            return Rule(precision=share, least=min(LEAST, told.at_most or LEAST), most=told.at_most or _AT_MOST)
+        except (ValueError, StatisticsError):
+            raise StudyError(
+                "a precision is a share of the mean",
+                where=f"{self.where}: replicas.precision",
+                expected="as '2%' or 0.02",
+                found=f"'{printable(text)}'",
+            ) from None
 
     @property
     def size(self) -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Final, NamedTuple
 
+from pipistrelle.protocol.base.log import logger
 from pipistrelle.studies.trials.axes import StudyError
 from pipistrelle.studies.trials.grid import TrialMaker, prepared
 from pipistrelle.studies.trials.journal import Journal, identity_of, look_into, open_folder, write_whole
@@ -100,6 +101,9 @@ def run(
             except KeyboardInterrupt:
                 write()
                 raise
+        if replication.imprecise:
+            text = "{:,} of {:,} points are not as precise as asked: more replicas than 'at-most' would be needed"
+            logger().warning(text, replication.imprecise, len(grid))
         return write()
 
 
