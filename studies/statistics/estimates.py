@@ -178,7 +178,7 @@ def ratio_of_means(
 def mean_of_ratios(
     over: Sequence[float] | Floats, under: Sequence[float] | Floats, *, level: float = LEVEL
 ) -> Estimate:
-    """Return the mean of over / under of each pair, with Student's interval; pairs over 0 are left out."""
+    """Return the mean of over / under of pairs, with Student's interval; those with a denominator of 0 are left out."""
     pairs = zip(_values(over), _values(under), strict=True)
     return mean_interval([top / bottom for top, bottom in pairs if bottom != 0], level=level)
 

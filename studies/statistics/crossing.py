@@ -1,0 +1,247 @@
+"""Break-even: where a curve over an axis reaches a value, or that of another curve, with intervals.
+
+A curve has the mean of a metric at each value of an axis of numbers, such as waits by repair time. Between the values
+it is the monotone cubic of Fritsch and Carlson (Monotone Piecewise Cubic Interpolation, SIAM J. Numer. Anal. 17, 1980),
+over logarithms where all values are above 0; means that rise and fall by chance are first made monotone: half way
+between the greatest so far and the least to come. Intervals are quantiles of a bootstrap that draws whole replicas, the
+same ones for all cells, as these share their random numbers.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+from msgspec import Struct
+
+from pipistrelle.studies.statistics.estimates import (
+    LEVEL,
+    RESAMPLES,
+    SEED,
+    Floats,
+    StatisticsError,
+    scipy_part,
+)
+from pipistrelle.studies.statistics.reports import more_axes
+from pipistrelle.studies.statistics.trials import TrialTable, Value
+
+#: halvings of an interval between two values of the axis: to a part of 10^-15
+_HALVINGS: Final = 50
+#: points of a drawn curve between two values
+_FINE: Final = 20
+
+
+class Crossing(Struct, frozen=True, kw_only=True):
+    """Where a curve reaches a value.
+
+    Parameters
+    ----------
+    at
+        the number on the axis; inf, -inf: beyond its greatest, below its least value.
+    low, high
+        ends of the interval, which may be infinite in the same way; None: there is one replica alone.
+    target
+        the value that is reached there.
+    """
+
+    at: float
+    low: float | None
+    high: float | None
+    target: float
+
+    def plain(self) -> dict[str, float | str | None]:
+        """Return it as JSON can have it: beyond the axis is "above", or "below"."""
+        ends = {"at": self.at, "low": self.low, "high": self.high}
+        return {**{name: _told(end) for name, end in ends.items()}, "target": self.target}
+
+
+def _told(value: float | None) -> float | str | None:
+    if value is None or math.isfinite(value):
+        return value
+    return "above" if value > 0 else "below"
+
+
+class Curves:
+    """Means of a metric by an axis of numbers, a curve for each value of another axis, of all replicas and resampled.
+
+    Parameters
+    ----------
+    trials
+        with these two axes alone.
+    x
+        the axis of numbers.
+    by
+        the axis of the curves; None: there is one curve, of the key None.
+    metric
+        the column.
+    level
+        of the intervals.
+    seed
+        of the bootstrap.
+
+    Raises
+    ------
+    StatisticsError
+        if there is no such column, another axis has more than one value, an axis has less than two numbers, or a curve
+        lacks one.
+    """
+
+    def __init__(
+        self, trials: TrialTable, x: str, by: str | None, metric: str, *, level: float = LEVEL, seed: int = SEED
+    ) -> None:
+        trials.column(metric)
+        if rest := [name for name in trials.axes if name not in (x, by)]:
+            raise more_axes(trials, rest)
+        self.names: list[Value] = [None] if by is None else trials.values(by)
+        numbers = sorted({(trials.number(x, value), value) for value in trials.values(x)}, key=lambda pair: pair[0])
+        self.labels = [value for _, value in numbers]
+        self.x = np.array([number for number, _ in numbers])
+        if len(self.x) < 2 or len(np.unique(self.x)) < len(self.x):
+            raise StatisticsError(f"{x} needs two different numbers at least", where=trials.where)
+        self.level = level
+        places = [trials.axes.index(name) for name in (x, by) if name in trials.axes]
+        cells = {tuple(cell.key[place] for place in places): cell for cell in trials.cells}
+        samples = []
+        for name in self.names:
+            for value in self.labels:
+                cell = cells.get((value,) if by is None else (value, name))
+                sample = {} if cell is None else trials.sample(cell, metric)
+                if not sample:
+                    told = x if by is None else f"{by} {name}, {x}"
+                    raise StatisticsError(f"there is no {metric} of {told} {value}", where=trials.where)
+                samples.append(sample)
+        self._resample(samples, seed)
+
+    def _resample(self, samples: Sequence[dict[int, float]], seed: int) -> None:
+        """Reckon the means of all replicas, shape (curves, x), and of those drawn, (draws, curves, x)."""
+        shape = (len(self.names), len(self.x))
+        self.means = np.array([math.fsum(one.values()) / len(one) for one in samples]).reshape(shape)
+        self.counts = np.array([len(one) for one in samples]).reshape(shape)
+        replicas = sorted({replica for one in samples for replica in one})
+        self.drawn: Floats | None = None
+        if min(len(one) for one in samples) < 2:
+            return
+        rows = {replica: row for row, replica in enumerate(replicas)}
+        values, there = np.zeros((len(replicas), len(samples))), np.zeros((len(replicas), len(samples)))
+        for column, one in enumerate(samples):
+            for replica, value in one.items():
+                values[rows[replica], column], there[rows[replica], column] = value, 1.0
+        rng = np.random.Generator(np.random.PCG64(seed))
+        weights = rng.multinomial(len(replicas), np.full(len(replicas), 1 / len(replicas)), RESAMPLES).astype(
+            np.float64
+        )
+        held = weights @ there
+        whole = held.min(axis=1) > 0  # a cell of few replicas may have none of those drawn
+        self.drawn = ((weights @ values)[whole] / held[whole]).reshape(-1, *shape)
+
+    def line(self, curve: int, *, normalised: bool = False) -> tuple[Floats, Floats | None]:
+        """Return a curve's means, shape (x,), and the ends of their intervals, shape (2, x); None: one replica alone.
+
+        Normalised they are over the mean at the least number on the axis.
+        """
+        means = self.means[curve]
+        drawn = None if self.drawn is None else self.drawn[:, curve]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            if normalised:
+                means = means / means[0]
+                drawn = None if drawn is None else drawn / drawn[:, :1]
+        if drawn is None:
+            return means, None
+        return means, np.quantile(drawn, [(1 - self.level) / 2, (1 + self.level) / 2], axis=0)
+
+    def path(self, curve: int) -> tuple[Floats, Floats]:
+        """Return points of a curve between its values, as numbers on the axis and values of the metric."""
+        curves = self._monotone(self.means[curve][None])
+        x = self._scaled
+        fine = np.concatenate([np.linspace(x[:-1], x[1:], _FINE, endpoint=False).T.ravel(), x[-1:]])
+        path: Floats = scipy_part("interpolate").PchipInterpolator(x, curves[0])(fine)
+        return np.exp(fine) if self.x[0] > 0 else fine, path
+
+    @property
+    def _scaled(self) -> Floats:
+        """The axis as curves are interpolated over it."""
+        scaled: Floats = np.log(self.x) if self.x[0] > 0 else self.x
+        return scaled
+
+    def reach(self, curve: int, target: float) -> Crossing:
+        """Return where a curve has this value."""
+        targets = None if self.drawn is None else np.full(len(self.drawn), target)
+        return self._reach(curve, target, targets)
+
+    def meet(self, curve: int, other: int, place: int) -> Crossing:
+        """Return where a curve has the value that another one has at a place of the axis."""
+        targets = None if self.drawn is None else self._monotone(self.drawn[:, other])[:, place]
+        return self._reach(curve, float(self._monotone(self.means[other][None])[0, place]), targets)
+
+    def _reach(self, curve: int, target: float, targets: Floats | None) -> Crossing:
+        at = float(self._solve(self.means[curve][None], np.array([target]))[0])
+        if self.drawn is None or targets is None:
+            return Crossing(at=at, low=None, high=None, target=target)
+        found = np.sort(self._solve(self.drawn[:, curve], targets))
+        last = len(found) - 1
+        low, high = (round(last * share) for share in ((1 - self.level) / 2, (1 + self.level) / 2))
+        return Crossing(at=at, low=float(found[low]), high=float(found[high]), target=target)
+
+    @staticmethod
+    def _monotone(means: Floats) -> Floats:
+        """Return curves, shape (n, x), that rise or fall throughout, as the ends of each say."""
+        sign = np.where(means[:, -1] >= means[:, 0], 1.0, -1.0)[:, None]
+        upright = means * sign
+        above = np.maximum.accumulate(upright, axis=1)
+        below = np.minimum.accumulate(upright[:, ::-1], axis=1)[:, ::-1]
+        middle: Floats = (above + below) / 2 * sign
+        return middle
+
+    def _solve(self, means: Floats, targets: Floats) -> Floats:
+        """Return where each curve, shape (n, x), reaches its target, shape (n,); infinite beyond the axis."""
+        curves = self._monotone(means)
+        x = self._scaled
+        sign = np.where(curves[:, -1] >= curves[:, 0], 1.0, -1.0)
+        upright, aims = curves * sign[:, None], targets * sign
+        part = np.clip((upright < aims[:, None]).sum(axis=1) - 1, 0, len(x) - 2)
+        cubic = scipy_part("interpolate").PchipInterpolator(x, curves, axis=1).c  # (power, part, curve)
+        chosen = cubic[:, part, np.arange(len(curves))] * sign
+        low, high = np.zeros(len(curves)), (x[1:] - x[:-1])[part]
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            reached = ((chosen[0] * middle + chosen[1]) * middle + chosen[2]) * middle + chosen[3] >= aims
+            low, high = np.where(reached, low, middle), np.where(reached, middle, high)
+        found = x[part] + (low + high) / 2
+        found = np.exp(found) if self.x[0] > 0 else found
+        found = np.where(upright[:, 0] > aims, -math.inf, np.where(upright[:, -1] < aims, math.inf, found))
+        found = np.where(upright[:, 0] == aims, self.x[0], found)
+        solved: Floats = np.where(
+            (upright[:, -1] == aims) & (upright[:, 0] < aims) & (found > self.x[-1]), self.x[-1], found
+        )
+        return solved
+
+
+def break_even(
+    curves: Curves, targets: Sequence[float] = (), place: int = 0
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return where curves reach targets, and where they equal others, in plain values.
+
+    Parameters
+    ----------
+    targets
+        values of the metric.
+    place
+        the place on the axis at which other curves are taken.
+    """
+    reached = [
+        {"curve": name, **curves.reach(number, target).plain()}
+        for target in targets
+        for number, name in enumerate(curves.names)
+    ]
+    met = [
+        {
+            "curve": name,
+            "other": beside,
+            "other_at": float(curves.x[place]),
+            **curves.meet(number, other, place).plain(),
+        }
+        for number, name in enumerate(curves.names)
+        for other, beside in enumerate(curves.names)
+        if other != number
+    ]
+    return reached, met

@@ -1,0 +1,150 @@
+"""Pictures of a study: a metric by repair time and factor, normalised, differences by size, as in paper 000."""
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from pipistrelle.protocol.base.errors import printable
+from pipistrelle.studies.failures.outage_summary import time_text
+from pipistrelle.studies.statistics.crossing import Curves
+from pipistrelle.studies.statistics.reports import SizeRow
+from pipistrelle.studies.statistics.trials import Value, label
+from pipistrelle.studies.workloads.pictures import drawn_as
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_MARKERS: Final = "osD^vP*X"
+#: values on an axis of which each has its own tick
+_MOST_TICKS: Final = 12
+
+
+def curves_picture(
+    curves: Curves,
+    suffix: str,
+    *,
+    x: str,
+    by: str | None,
+    metric: str,
+    timed: bool,
+    normalised: bool = False,
+    targets: Sequence[float] = (),
+) -> bytes:
+    """Return a picture of curves with their intervals as a file, ``.svg`` or ``.png``: figures 7 and 8 of paper 000.
+
+    Parameters
+    ----------
+    x, by, metric
+        what the axes are called.
+    timed
+        whether the numbers on the axis are seconds.
+    normalised
+        draw each curve over its value at the least number.
+    targets
+        values of the metric: lines across, and where curves reach them.
+
+    Raises
+    ------
+    PipistrelleError
+        if matplotlib is not installed.
+    """
+
+    def draw(figure: "Figure") -> None:
+        axes = figure.add_subplot()
+        for number, name in enumerate(curves.names):
+            means, ends = curves.line(number, normalised=normalised)
+            colour, marker = f"C{number % 10}", _MARKERS[number % len(_MARKERS)]
+            told = "" if by is None else f"{by} {label(name)}"
+            between, path = curves.path(number)
+            first = curves.means[number][0] if normalised else 1.0
+            axes.plot(between, path / first, color=colour, linewidth=1)
+            axes.plot(curves.x, means, color=colour, marker=marker, markersize=4, linestyle="none", label=told)
+            if ends is not None:
+                axes.fill_between(curves.x, ends[0], ends[1], color=colour, alpha=0.2, linewidth=0)
+            for target in targets:
+                _reached(axes, curves, number, target, colour)
+        for target in targets:
+            axes.axhline(target, color="black", linestyle=":", linewidth=0.8)
+        if curves.x[0] > 0:
+            axes.set_xscale("log")
+        places = range(0, len(curves.x), math.ceil(len(curves.x) / _MOST_TICKS))
+        axes.set_xticks([float(curves.x[place]) for place in places], [_tick(curves, place, timed) for place in places])
+        axes.minorticks_off()
+        over = f", over that of {x} {_tick(curves, 0, timed)}" if normalised else ""
+        axes.set_title(f"{metric} by {x}" + ("" if by is None else f" and {by}") + over, parse_math=False)
+        axes.set_xlabel(x)
+        axes.set_ylabel(f"{metric}{' (normalised)' if normalised else ''}")
+        axes.grid(visible=True, alpha=0.3)
+        if by is not None:
+            axes.legend()
+
+    return drawn_as(suffix, draw, 8, 5)
+
+
+def _reached(axes: "Axes", curves: Curves, number: int, target: float, colour: str) -> None:
+    """Mark where a curve reaches a target, and the interval."""
+    found = curves.reach(number, target)
+    if math.isfinite(found.at):
+        axes.plot([found.at], [target], color=colour, marker="|", markersize=14)
+    if found.low is not None and found.high is not None:
+        ends = np.clip([found.low, found.high], curves.x[0], curves.x[-1])
+        if ends[0] < ends[1]:
+            axes.hlines(target, ends[0], ends[1], color=colour, linewidth=3)
+
+
+def _tick(curves: Curves, place: int, timed: bool) -> str:
+    number: Value = curves.labels[place]
+    return time_text(float(curves.x[place])) if timed else label(number)
+
+
+def sizes_picture(
+    rows: Sequence[SizeRow], suffix: str, *, axis: str, first: Value, second: Value, metric: str
+) -> bytes:
+    """Return a picture of normalised differences by size as a file, ``.svg`` or ``.png``: figures 3 and 4 of paper 000.
+
+    Above are the differences, second less first over first, with their intervals, and that of all jobs as a line; below
+    the shares of the classes.
+
+    Raises
+    ------
+    PipistrelleError
+        if matplotlib is not installed.
+    """
+    classes = [row for row in rows if row.name != "all"]
+    whole = next(row for row in rows if row.name == "all")
+
+    def draw(figure: "Figure") -> None:
+        grid = figure.add_gridspec(2, 1, height_ratios=[3, 1])
+        axes = figure.add_subplot(grid[0])
+        for place, row in enumerate(classes):
+            ratio = row.pair.ratio_of_means
+            if ratio.value is None:
+                continue
+            axes.plot([place], [100 * (ratio.value - 1)], "o", color="C0")
+            if ratio.low is not None and ratio.high is not None:
+                axes.vlines(place, 100 * (ratio.low - 1), 100 * (ratio.high - 1), color="C0")
+        axes.axhline(0, color="black", linewidth=0.8, label="no difference")
+        if whole.pair.ratio_of_means.value is not None:
+            value = 100 * (whole.pair.ratio_of_means.value - 1)
+            axes.axhline(value, color="C1", linestyle="--", label=f"all jobs: {value:+.1f} %")
+        title = f"{metric}: {axis} {label(second)} less {label(first)}, % of {label(first)}"
+        axes.set_title(printable(title), parse_math=False)
+        axes.set_ylabel("difference, %")
+        axes.legend()
+        axes.grid(visible=True, alpha=0.3)
+        names = [_class_text(row.name) for row in classes]
+        axes.set_xticks(range(len(classes)), names)
+        below = figure.add_subplot(grid[1], sharex=axes)
+        below.bar(range(len(classes)), [100 * (row.share or 0.0) for row in classes], color="C0")
+        below.set_ylabel("% of jobs")
+        below.set_xlabel("units that a job asks for")
+
+    return drawn_as(suffix, draw, 8, 6)
+
+
+def _class_text(name: str) -> str:
+    low, _, high = name.partition("_")
+    return f"{low} or more" if high == "up" else f"{low}-{high}" if high else low

@@ -1,0 +1,209 @@
+"""What a study's trials tell, as rows of plain values: cells with intervals, and two values of one axis compared."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from pipistrelle.studies.statistics.estimates import (
+    LEVEL,
+    Estimate,
+    Method,
+    StatisticsError,
+    mean_interval,
+    quantile_interval,
+)
+from pipistrelle.studies.statistics.paired import Paired, paired
+from pipistrelle.studies.statistics.trials import SEED, CellKey, TrialTable, Value, label
+
+
+class CellRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A metric of a cell.
+
+    Parameters
+    ----------
+    cell
+        {axis: value}.
+    metric
+        which figure.
+    estimate
+        its mean, or quantile, over the replicas.
+    missing
+        replicas that have none.
+    """
+
+    cell: dict[str, Value]
+    metric: str
+    estimate: Estimate
+    missing: int
+
+    def plain(self) -> dict[str, Any]:
+        """Return it as JSON can have it."""
+        return {**self.cell, "metric": self.metric, **self.estimate.plain(), "missing": self.missing}
+
+
+class PairRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A metric of two cells that differ in one axis alone.
+
+    Parameters
+    ----------
+    cell
+        {axis: value} of what they have in common.
+    metric
+        which figure.
+    pair
+        what the pairs tell.
+    unpaired
+        replicas that one of the two has not.
+    """
+
+    cell: dict[str, Value]
+    metric: str
+    pair: Paired
+    unpaired: int
+
+    def plain(self) -> dict[str, Any]:
+        """Return it as JSON can have it."""
+        return {**self.cell, "metric": self.metric, **self.pair.plain(), "unpaired": self.unpaired}
+
+
+def summary(
+    trials: TrialTable,
+    metrics: Sequence[str] = (),
+    *,
+    level: float = LEVEL,
+    method: Method = "t",
+    quantile: float | None = None,
+) -> list[CellRow]:
+    """Return each metric of each cell, metric by metric.
+
+    Parameters
+    ----------
+    metrics
+        columns; none: the usual ones.
+    quantile
+        tell this quantile of the replicas, with an interval by order statistics, instead of the mean.
+
+    Raises
+    ------
+    StatisticsError
+        if there is no such column.
+    """
+    rows = []
+    for metric in trials.metrics(metrics):
+        for cell in trials.cells:
+            sample = list(trials.sample(cell, metric).values())
+            if quantile is None:
+                estimate = mean_interval(sample, level=level, method=method)
+            else:
+                estimate = quantile_interval(sample, quantile, level=level)
+            told = dict(zip(trials.axes, cell.key, strict=True))
+            rows.append(CellRow(cell=told, metric=metric, estimate=estimate, missing=len(cell.rows) - len(sample)))
+    return rows
+
+
+def comparison(
+    trials: TrialTable,
+    axis: str,
+    first: Value,
+    second: Value,
+    metrics: Sequence[str] = (),
+    *,
+    level: float = LEVEL,
+    method: Method = "t",
+) -> list[PairRow]:
+    """Return each metric of each pair of cells with the two values of an axis, metric by metric.
+
+    Raises
+    ------
+    StatisticsError
+        if there is no such column, no cell has both values, or replicas of one number have different seeds.
+    """
+    place = trials.axes.index(axis)
+    others = [name for name in trials.axes if name != axis]
+    by_rest: dict[CellKey, dict[Value, Any]] = {}
+    for cell in trials.cells:
+        rest = cell.key[:place] + cell.key[place + 1 :]
+        by_rest.setdefault(rest, {})[cell.key[place]] = cell
+    pairs = {
+        rest: (cells[first], cells[second]) for rest, cells in by_rest.items() if first in cells and second in cells
+    }
+    if not pairs:
+        raise StatisticsError(f"no two cells differ in {axis} alone", where=trials.where)
+    seeds = trials.columns.get(SEED)
+    rows = []
+    for metric in trials.metrics(metrics):
+        for rest, (one, other) in pairs.items():
+            samples = trials.sample(one, metric), trials.sample(other, metric)
+            both = [replica for replica in samples[0] if replica in samples[1]]
+            if seeds is not None and any(seeds[one.rows[each]] != seeds[other.rows[each]] for each in both):
+                raise StatisticsError(
+                    "replicas of one number have different seeds, so they are no pairs", where=f"{trials.where}: {axis}"
+                )
+            pair = paired(
+                [samples[0][each] for each in both], [samples[1][each] for each in both], level=level, method=method
+            )
+            alone = len(one.rows.keys() | other.rows.keys()) - len(both)
+            cell_values = dict(zip(others, rest, strict=True))
+            rows.append(PairRow(cell=cell_values, metric=metric, pair=pair, unpaired=alone))
+    return rows
+
+
+class SizeRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A metric of jobs of a class of sizes under two values of one axis.
+
+    Parameters
+    ----------
+    name
+        the class: ``1``, ``2_15``, ``16_up``; ``all`` for all jobs.
+    pair
+        what the pairs tell; its ratio of means less 1 is the normalised difference.
+    share
+        jobs of the class over all jobs; None: it is not told.
+    """
+
+    name: str
+    pair: Paired
+    share: float | None
+
+    def plain(self) -> dict[str, Any]:
+        """Return it as JSON can have it."""
+        return {"size": self.name, **self.pair.plain(), "share": self.share}
+
+
+def by_size(
+    trials: TrialTable, axis: str, first: Value, second: Value, metric: str = "mean_wait", *, level: float = LEVEL
+) -> list[SizeRow]:
+    """Return a metric under two values of an axis, by classes of sizes, the smallest first, and of all jobs.
+
+    Raises
+    ------
+    StatisticsError
+        if the trials have no columns of classes, as ``mean_wait_1``, or another axis has more than one value.
+    """
+    if rest := [name for name in trials.axes if name != axis]:
+        raise more_axes(trials, rest)
+    pattern = re.compile(rf"{re.escape(metric)}_(\d+)(?:_\d+|_up)?")
+    found = sorted((int(match[1]), name) for name in trials.columns if (match := pattern.fullmatch(name)))
+    if not found:
+        raise StatisticsError(
+            f"there are no columns of {metric} by size, as {metric}_1",
+            where=trials.where,
+            hint="Write sizes into [metrics] of the study: sizes = [1, 2, 16, 128].",
+        )
+    names = {column.removeprefix(f"{metric}_"): column for _, column in found} | {"all": metric}
+    rows = comparison(trials, axis, first, second, list(names.values()), level=level)
+    total = sum(trials.columns.get("jobs", ()))
+    shares = {name: sum(trials.columns.get(f"jobs_{name}", ())) / total if total else None for name in names}
+    shares["all"] = None
+    return [SizeRow(name=name, pair=row.pair, share=shares[name]) for name, row in zip(names, rows, strict=True)]
+
+
+def more_axes(trials: TrialTable, rest: Sequence[str]) -> StatisticsError:
+    """Return the error of axes that must have one value each."""
+    return StatisticsError(
+        f"other axes have more than one value: {', '.join(rest)}",
+        where=trials.where,
+        hint=f"Choose one: --where {rest[0]}={label(trials.values(rest[0])[0])}",
+    )

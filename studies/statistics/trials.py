@@ -1,0 +1,258 @@
+"""The trials of a study as a table: its axes, its cells, and the figures of their replicas."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pipistrelle.protocol.base.errors import did_you_mean, printable
+from pipistrelle.protocol.base.lengths import seconds_of
+from pipistrelle.studies.statistics.estimates import StatisticsError
+
+if TYPE_CHECKING:
+    import pyarrow
+
+#: the file in a study's folder
+TRIALS: Final = "trials.parquet"
+#: behind the name of an axis of times: the column that has them in seconds
+SECONDS: Final = "_seconds"
+#: the column of replicas' numbers, and that of their seeds
+REPLICA, SEED = "replica", "seed"
+#: what is told if nothing else is asked for
+USUAL: Final = ("mean_wait", "mean_bounded_slowdown", "utilisation")
+#: columns that say where a trial came from, not what it was
+_ORIGIN: Final = ("point", REPLICA, SEED, "engine", "engine_why", "version", "reason", "message", "warm_up", "drain")
+
+Value = str | int | float | bool | None
+#: values of the axes
+CellKey = tuple[Value, ...]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Replicas of one combination of values.
+
+    Parameters
+    ----------
+    key
+        the values, as the table's axes are.
+    rows
+        {replica: row}.
+    """
+
+    key: CellKey
+    rows: Mapping[int, int]
+
+
+class TrialTable:
+    """Trials, a row each.
+
+    Parameters
+    ----------
+    columns
+        {name: values}, all of one length.
+    axes
+        the columns that tell cells apart; None: those before the replicas that have more than one value.
+    where
+        what the table is called in messages.
+
+    Raises
+    ------
+    StatisticsError
+        if there are no trials, no replicas, or a cell has a replica twice.
+    """
+
+    def __init__(
+        self, columns: Mapping[str, Sequence[Any]], *, axes: Sequence[str] | None = None, where: str = "the trials"
+    ) -> None:
+        self.columns = dict(columns)
+        self.where = where
+        if REPLICA not in self.columns:
+            raise StatisticsError(f"there is no column '{REPLICA}'", where=where, hint="Is it a study's table?")
+        if not len(self.columns[REPLICA]):
+            raise StatisticsError("there are no trials", where=where)
+        names = list(self.columns)
+        before = names[: names.index(REPLICA)]
+        told = [name for name in before if name not in _ORIGIN and not self._in_seconds(name)] if axes is None else axes
+        self.axes = [name for name in told if len(set(self.columns[name])) > 1]
+        self.cells = self._cells()
+
+    @classmethod
+    def read(cls, place: str | Path) -> "TrialTable":
+        """Return the trials in a study's folder, or in a Parquet file.
+
+        Raises
+        ------
+        StatisticsError
+            if there are none, the file cannot be read, or pyarrow is not installed.
+        """
+        path = Path(place)
+        shown = printable(str(place))
+        if path.is_dir():
+            path = path / TRIALS
+            if not path.is_file():
+                raise StatisticsError(
+                    f"the folder has no {TRIALS}",
+                    where=shown,
+                    hint="'pipistrelle study run STUDY --out DIR' writes it.",
+                )
+        elif not path.is_file():
+            raise StatisticsError("there is no such folder", where=shown, expected=f"a study's folder, or a {TRIALS}")
+        try:
+            from pyarrow import ArrowException
+            from pyarrow.parquet import read_table
+        except ImportError:
+            raise StatisticsError(
+                "results of studies are Parquet files, which need pyarrow",
+                hint="Install it with: pip install 'pipistrelle[study]'",
+            ) from None
+        try:
+            table = read_table(path)
+        except (ArrowException, OSError) as error:
+            found = printable(str(error).splitlines()[0])[:100]
+            raise StatisticsError("the file cannot be read as Parquet", where=shown, found=found) from None
+        return cls.of(table, shown)
+
+    @classmethod
+    def of(cls, table: "pyarrow.Table", where: str = "the trials") -> "TrialTable":
+        """Return the trials of a table of pyarrow, whose metadata say what a study varied, if it has any."""
+        told = json.loads((table.schema.metadata or {}).get(b"pipistrelle", b"{}")).get("varied")
+        columns = {name: table.column(name).to_pylist() for name in table.column_names}
+        axes = None if told is None else [name for name in told if name in columns]
+        return cls(columns, axes=axes, where=where)
+
+    def __len__(self) -> int:
+        return len(self.columns[REPLICA])
+
+    def _in_seconds(self, name: str) -> bool:
+        return name.endswith(SECONDS) and name.removesuffix(SECONDS) in self.columns
+
+    def _cells(self) -> list[Cell]:
+        found: dict[CellKey, dict[int, int]] = {}
+        parts = [self.columns[name] for name in self.axes]
+        for row, replica in enumerate(self.columns[REPLICA]):
+            rows = found.setdefault(tuple(part[row] for part in parts), {})
+            if replica in rows:
+                raise StatisticsError(
+                    "a replica is there twice",
+                    where=f"{self.where}: row {row}",
+                    expected="one trial for each combination of the axes and each replica",
+                    found=f"replica {replica} in row {rows[replica]}, too",
+                )
+            rows[replica] = row
+        return [Cell(key, rows) for key, rows in found.items()]
+
+    def column(self, name: str) -> Sequence[Any]:
+        """Return a column; StatisticsError, which names a like one, if there is none."""
+        if name not in self.columns:
+            known = [one for one in self.columns if one not in _ORIGIN]
+            raise StatisticsError(
+                f"there is no column '{printable(name)}'", where=self.where, hint=did_you_mean(name, known)
+            )
+        return self.columns[name]
+
+    def axis(self, name: str) -> str:
+        """Return the name of an axis; StatisticsError if it is none of those with more than one value."""
+        name = name.replace("-", "_")
+        if name not in self.axes:
+            self.column(name)
+            raise StatisticsError(
+                f"'{printable(name)}' has one value alone",
+                where=self.where,
+                expected=f"an axis: {', '.join(self.axes) or 'there is none'}",
+            )
+        return name
+
+    def values(self, axis: str) -> list[Value]:
+        """Return the values of an axis, in the order of the table."""
+        return list(dict.fromkeys(self.columns[axis]))
+
+    def value(self, axis: str, text: str) -> Value:
+        """Return the value of an axis that a text means; StatisticsError if there is none."""
+        known = self.values(axis)
+        for one in known:
+            if _says(text, one):
+                return one
+        texts = [label(one) for one in known]
+        raise StatisticsError(
+            f"{axis} has no value '{printable(text)}'", where=self.where, hint=did_you_mean(text, texts)
+        )
+
+    def number(self, axis: str, value: Value) -> float:
+        """Return a value of an axis as a number, a length of time in seconds; StatisticsError if it is none."""
+        seconds = self.columns.get(f"{axis}{SECONDS}")
+        if seconds is not None:
+            found = seconds[list(self.columns[axis]).index(value)]
+            if found is not None:
+                return float(found)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return float(value)
+        try:
+            return seconds_of(str(value))
+        except ValueError:
+            raise StatisticsError(
+                f"{axis} has a value that is no number, nor a length of time",
+                where=self.where,
+                found=f"'{label(value)}'",
+            ) from None
+
+    def only(self, conditions: Sequence[tuple[str, str]]) -> "TrialTable":
+        """Return the trials of which each axis has the value that a text means, or one of them if there are several."""
+        wanted: dict[str, set[Value]] = {}
+        for name, text in conditions:
+            axis = name.replace("-", "_")
+            self.column(axis)
+            wanted.setdefault(axis, set()).add(self.value(axis, text))
+        if not wanted:
+            return self
+        rows = [
+            row for row in range(len(self)) if all(self.columns[axis][row] in told for axis, told in wanted.items())
+        ]
+        if not rows:
+            raise StatisticsError("no trial is left", where=self.where)
+        columns = {name: [values[row] for row in rows] for name, values in self.columns.items()}
+        return TrialTable(columns, axes=self.axes, where=self.where)
+
+    def sample(self, cell: Cell, metric: str) -> dict[int, float]:
+        """Return {replica: figure} of the trials of a cell that have one, by replica."""
+        values = self.column(metric)
+        found = {}
+        for replica in sorted(cell.rows):
+            value = values[cell.rows[replica]]
+            if isinstance(value, bool) or not isinstance(value, int | float | None):
+                raise StatisticsError(f"'{metric}' is no figure", where=self.where, found=f"'{label(value)}'")
+            if value is not None and not math.isnan(value):
+                found[replica] = float(value)
+        return found
+
+    def metrics(self, names: Sequence[str]) -> list[str]:
+        """Return the columns to tell of: those named, or the usual ones that there are."""
+        for name in names:
+            self.column(name)
+        found = list(names) or [name for name in USUAL if name in self.columns]
+        if not found:
+            raise StatisticsError(
+                "none of the usual columns is there", where=self.where, hint="Name one: --metric COLUMN."
+            )
+        return found
+
+
+def label(value: Value) -> str:
+    """Return a value of an axis as text."""
+    return "-" if value is None else f"{value:g}" if isinstance(value, float) else printable(str(value))
+
+
+def _says(text: str, value: Value) -> bool:
+    if text in (str(value), label(value)):
+        return True
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        try:
+            return float(text) == value
+        except ValueError:
+            return False
+    try:
+        return isinstance(value, str) and seconds_of(value) == seconds_of(text)
+    except ValueError:
+        return False
