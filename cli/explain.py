@@ -27,8 +27,13 @@ from pipistrelle.cli.options.sections import Command
     is_flag=True,
     help="Explain from the outputs alone, without repeating the run to see what its scheduler saw.",
 )
+@click.option(
+    "--trust",
+    is_flag=True,
+    help="Let Python code run that the folder names as the run's scheduler, as file.py:CLASS.",
+)
 def command(
-    run: Path, job: str | None, at: float | None, as_json_: bool, no_replay: bool, **labels: str | None
+    run: Path, job: str | None, at: float | None, as_json_: bool, no_replay: bool, trust: bool, **labels: str | None
 ) -> None:
     """Explain why a job of a run waited, or why the jobs of a user, a group or a queue did.
 
@@ -48,12 +53,15 @@ def command(
     from pipistrelle.studies.explain.index import open_index
 
     if job is None:
-        _print_shares(run, of, as_json_, no_replay)
+        _print_shares(run, of, as_json_, no_replay, trust)
         return
     from pipistrelle.studies.explain.account import account
     from pipistrelle.studies.explain.explanation import as_json
 
-    index = open_index(run, repeat=not no_replay, wanted=lambda one, _: job in (one, one.partition("!")[2]))
+    def wanted(one: str, _: object) -> bool:
+        return job in (one, one.partition("!")[2])
+
+    index = open_index(run, repeat=not no_replay, wanted=wanted, trust=trust)
     explanation, look = account(index, job, at)
     if as_json_:
         click.echo(json.dumps(as_json(explanation, look), indent=2, allow_nan=False))
@@ -65,13 +73,14 @@ def command(
         print_explanation(explanation, at, look, Console(highlight=False, emoji=False))
 
 
-def _print_shares(run: Path, of: dict[str, str], as_json: bool, no_replay: bool) -> None:
+def _print_shares(run: Path, of: dict[str, str], as_json: bool, no_replay: bool, trust: bool) -> None:
     import msgspec
 
     from pipistrelle.studies.explain.index import open_index
     from pipistrelle.studies.explain.shares import chosen, shares
 
-    found = shares(open_index(run, repeat=not no_replay, wanted=lambda _, its: chosen(of, its)), of)
+    index = open_index(run, repeat=not no_replay, wanted=lambda _, its: chosen(of, its), trust=trust)
+    found = shares(index, of)
     if as_json:
         click.echo(json.dumps(msgspec.to_builtins(found), indent=2, allow_nan=False))
     else:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 from types import FrameType
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn, TextIO
 
 import click
 
@@ -46,10 +46,14 @@ COMMANDS: Final = {
 #: an output cannot be written, as `OutputFailed` has it
 _NOT_WRITTEN: Final = 6
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+_EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS)
 #: exit code after Ctrl-C or a request to terminate: 128 + SIGINT, as shells have it
 INTERRUPTED: Final = 130
-#: EX_SOFTWARE of sysexits.h
+#: EX_SOFTWARE and EX_OSERR of sysexits.h
 _BUG: Final = 70
+_NO_MEMORY: Final = 71
+#: whoever reads our output has gone
+_GONE: Final = 1
 
 
 class LazyGroup(click.Group):
@@ -105,15 +109,44 @@ def cli(verbose: int) -> None:
 
 
 def main(args: Sequence[str] | None = None) -> NoReturn:
-    """Run the command line and exit: 0 done, 2 bad input, 3 to 6 a run that failed (docs/cli.md), 130 interrupted."""
+    """Run the command line and exit: see docs/cli.md for the exit codes."""
     atexit.register(_ignore_interrupts)  # all is done then: a late one must not change the exit code
     try:
+        if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        _open_streams()
         code = _run(args)
     except (click.Abort, KeyboardInterrupt):
         code = INTERRUPTED
         with suppress(KeyboardInterrupt):
-            click.echo("pipistrelle: interrupted", err=True)
+            _last_words("interrupted")
+    except MemoryError:
+        code = _NO_MEMORY
+        _last_words("out of memory; give it more (ulimit -v, a batch system's limit), or less to do.")
+    except BrokenPipeError:  # whoever reads what we say has gone while we said what was wrong
+        code = _GONE
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+            continue
+        _abandon(stream)
     sys.exit(code)
+
+
+def _open_streams() -> None:
+    """Let standard streams that are closed lead nowhere: a file of ours would take the place of one, and its text."""
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # it takes the lowest number that is free, which is this one
+            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115 - for good
+
+
+def _last_words(text: str) -> None:
+    """Say something where nothing more can be counted on."""
+    with suppress(OSError):
+        os.write(2, f"pipistrelle: {text}\n".encode())
 
 
 def _run(args: Sequence[str] | None) -> int:
@@ -142,27 +175,40 @@ def _run(args: Sequence[str] | None) -> int:
         print_usage_error(error)
         return error.exit_code
     except BrokenPipeError:  # the reader of our output, such as `head`, has gone; often click exits first, with 1
-        _abandon_stdout()
-        return 1
-    except click.Abort:
+        return _GONE
+    except (click.Abort, MemoryError):
         raise
+    except ImportError as error:
+        if "failed to map segment" in str(error):  # a library for which no memory is left
+            raise MemoryError from None
+        return _bug(error)
     except Exception as error:
-        from pipistrelle.cli.console import print_bug, say
+        from pipistrelle.cli.console import say
 
         if isinstance(error, OSError) and error.errno in _FULL and error.filename is None:
             # Our files have errors of their own, so this is standard output.
-            _abandon_stdout()
+            _abandon(sys.stdout)
             say(f"cannot write to standard output ({error.strerror}).")
             return _NOT_WRITTEN
-        print_bug(error)  # whatever else comes is our fault, and still no traceback for the user
-        return _BUG
+        if isinstance(error, OSError) and error.errno in _EXHAUSTED:
+            say(f"{error.strerror}; give it more (ulimit, a batch system's limit), or less to do.")
+            return _NO_MEMORY
+        return _bug(error)
     return code if isinstance(code, int) else 0
 
 
-def _abandon_stdout() -> None:
+def _bug(error: Exception) -> int:
+    """Say that whatever else comes is our fault, and still show no traceback to the user."""
+    from pipistrelle.cli.console import print_bug
+
+    print_bug(error)
+    return _BUG
+
+
+def _abandon(stream: TextIO) -> None:
     """Let what is still buffered go nowhere: the interpreter would fail to write it once more at its end."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
+    os.dup2(nowhere, stream.fileno())
     os.close(nowhere)
 
 

@@ -105,7 +105,8 @@ def _run_facts(spec: RunSpec) -> list[tuple[str, str]]:
     decides = "started elsewhere"
     if spec.scheduler:
         check_scheduler(spec)
-        decides = " ".join(spec.program) if spec.program is not None else spec.make_policy().name
+        # Code is not run to be looked at.
+        decides = " ".join(spec.program or ()) or spec.code or spec.make_policy().name
     setup = load_setup(with_digests(spec))
     steps = [("transform", " then ".join(step.words for step in spec.transform))] if spec.transform else []
     return [

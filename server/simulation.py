@@ -141,6 +141,7 @@ def simulate(
     resume: Callable[[Simulation], None] | None = None,
     between: Callable[[Simulation], None] | None = None,
     begun: Callable[[Simulation], None] | None = None,
+    regularly: Callable[[], bool] | None = None,
 ) -> Result:
     """Run a simulation to its end, whatever the end is, and write its outputs.
 
@@ -162,6 +163,8 @@ def simulate(
         called when a reply was carried out, before time goes on.
     begun
         called once, when all is ready to begin.
+    regularly
+        called now and then while simulated time passes without a notice; True ends the run as Ctrl-C does.
 
     Raises
     ------
@@ -186,6 +189,8 @@ def simulate(
     engine, outputs = simulation.engine, simulation.outputs
     if resume is not None:
         resume(simulation)
+    if regularly is not None:
+        engine.regularly = regularly
     if begun is not None:
         begun(simulation)
     times = LoopTimes()

@@ -69,7 +69,7 @@ WORLDLY = {
     # who writes, told by the kernel
     "server/outputs/lock.py": {"fcntl", "os", "pathlib", "shlex", "socket", "sys"},
     "server/outputs/once.py": {"pathlib"},
-    "server/outputs/csv_file.py": {"pathlib", "open"},
+    "server/outputs/csv_file.py": {"pathlib", "open", "io"},
     "server/simulation.py": {"pathlib", "platform"},  # where outputs go; Python's version for out_config.json
     "server/transport/peer.py": {"time"},
     "server/transport/ipc_path.py": {"socket", "pathlib"},

@@ -83,4 +83,4 @@ def test_the_wheel_has_the_command(wheel: zipfile.ZipFile) -> None:
     """The command ``pipistrelle`` is an entry point of the wheel."""
     name = next(name for name in wheel.namelist() if name.endswith("entry_points.txt"))
 
-    assert "pipistrelle = pipistrelle.cli.main:main" in wheel.read(name).decode()
+    assert "pipistrelle = pipistrelle.cli.__main__:main" in wheel.read(name).decode()

@@ -30,6 +30,7 @@ from pipistrelle.protocol.events import (
 )
 from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
 from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.protocol.units.text import NodeSetError
 from pipistrelle.schedulers.plan.windows import Window, span
 from pipistrelle.schedulers.policy.errors import PolicyFailed
 from pipistrelle.schedulers.policy.interfaces import Policy
@@ -137,7 +138,10 @@ class Runtime(Kept):
                     return Reply(notice.seq, notice.now)
                 if view.limits is not None:
                     self._catch_up(view, event.timestamp)
-                fold(view, event)
+                try:
+                    fold(view, event)
+                except (NodeSetError, RemoteProtocolError, _NoSense) as error:
+                    raise _wrong(notice, event, error) from None
             if view is None:
                 raise RemoteProtocolError("the first notice is empty", expected="SIMULATION_BEGINS")
             self._decide(view)
@@ -221,31 +225,31 @@ class Runtime(Kept):
 
     @staticmethod
     def _nodes_failed(view: View, event: NodesFailed) -> None:
-        units = NodeSet.parse(event.data.units)
+        units = _units(view, event.data.units)
         view.withdraw(units)
         view.failed.append(units)
 
     @staticmethod
     def _nodes_repaired(view: View, event: NodesRepaired) -> None:
-        view.put_back(NodeSet.parse(event.data.units))
+        view.put_back(_units(view, event.data.units))
 
     @staticmethod
     def _maintenance_announced(view: View, event: MaintenanceAnnounced) -> None:
         data = event.data
-        view.windows.add(Window(data.id, data.begin, data.end, NodeSet.parse(data.units)))
+        view.windows.add(Window(data.id, data.begin, data.end, _units(view, data.units)))
         view.released = True
 
     @staticmethod
     def _maintenance_begins(view: View, event: MaintenanceBegins) -> None:
         data = event.data
-        units = NodeSet.parse(data.units)
+        units = _units(view, data.units)
         view.withdraw(units, data.id)
         if view.windows.get(data.id) is None:  # nobody announced it
             view.windows.add(Window(data.id, event.timestamp, inf, units))
 
     @staticmethod
     def _maintenance_ends(view: View, event: MaintenanceEnds) -> None:
-        view.put_back(NodeSet.parse(event.data.units), event.data.id)
+        view.put_back(_units(view, event.data.units), event.data.id)
         view.windows.remove(event.data.id)
 
     @staticmethod
@@ -264,3 +268,24 @@ class Runtime(Kept):
     @staticmethod
     def _nothing(view: View, event: Event) -> None:
         """Ignore an event that changes nothing: what it says came with other events."""
+
+
+class _NoSense(Exception):
+    """What an event says cannot be of this machine."""
+
+
+def _units(view: View, text: str) -> NodeSet:
+    """Return the units that an event names."""
+    units = NodeSet.parse(text)
+    if units and units.last >= view.units:
+        raise _NoSense(f"'units' names {units.last}, but the machine has {view.units} units")
+    return units
+
+
+def _wrong(notice: Notice, event: Event, error: Exception) -> RemoteProtocolError:
+    """Return the error for an event that makes no sense, with its place."""
+    place = next(index for index, one in enumerate(notice.events) if one is event)
+    return RemoteProtocolError(
+        f"an event makes no sense: {error}",
+        where=f"notice {notice.seq}, $.events[{place}] ({event.__struct_config__.tag})",
+    )

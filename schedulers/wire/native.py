@@ -10,7 +10,7 @@ from math import inf
 from pathlib import Path
 from typing import Final
 
-from pipistrelle.protocol.base.errors import cut, printable
+from pipistrelle.protocol.base.errors import RemoteProtocolError, cut, printable
 from pipistrelle.protocol.messages import Refused, Reply, Welcome
 from pipistrelle.protocol.session import SchedulerSession
 from pipistrelle.schedulers.policy.errors import PolicyFailed, ServerGone
@@ -161,7 +161,10 @@ def _serve(runtime: Runtime, connection: ZmtpConnection, session: SchedulerSessi
             raise ServerGone(
                 f"the server disconnected while notice {session.seq + 1} was awaited", where=endpoint, found=str(lost)
             ) from None
-        notice = session.receive_notice(frame)
+        try:
+            notice = session.receive_notice(frame)
+        except RemoteProtocolError as error:
+            raise RemoteProtocolError(f"notice {session.seq + 1} is wrong: {error}", where=endpoint) from None
         if isinstance(notice, Refused):
             raise _refused(notice, endpoint)
         answer = runtime.answer(notice)

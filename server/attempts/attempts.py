@@ -26,6 +26,7 @@ _NOBODY: Final = -1
 #: a new attempt's walltime (s) is never less, even if all its work is saved
 _SHORTEST: Final = 1.0
 #: a job that has lost so many attempts one after the other, and with them all that they did, will never be done
+_MANY_DECADES: Final = 1e6
 _MOST_FRUITLESS: Final = 10_000
 #: after so many it is asked how many attempts are to be expected
 _LOOKED_AT: Final = 10
@@ -364,8 +365,9 @@ class FailingLives(JobLives):
         time = self._time_to_save(job, nodes)
         hazard = plan.hazard(self._rates.size, -(-job.size // self._each), time)
         if hazard > log(most):
+            decades = f"{hazard / log(10):.0f}" if hazard < _MANY_DECADES else f"{hazard / log(10):.1e}"
             raise Stalled(
-                f"{lost}; 10^{hazard / log(10):.0f} attempts or more are to be expected until its nodes stay up "
+                f"{lost}; 10^{decades} attempts or more are to be expected until its nodes stay up "
                 f"together for the {time:,.6g} s that it needs",
                 where=where,
                 hint=f"It will hardly ever be done: {hint}, or let it try on with --expected-attempts 0.",

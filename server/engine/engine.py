@@ -7,7 +7,7 @@ sent before the scheduler is ready again.
 
 from collections.abc import Callable, Sequence
 from math import inf
-from typing import Any
+from typing import Any, Final
 
 from pipistrelle.protocol.base.errors import LocalProtocolError
 from pipistrelle.protocol.base.state import Kept
@@ -22,6 +22,9 @@ from pipistrelle.server.engine.lives import JobLives
 from pipistrelle.server.engine.stalls import StallDetector, describe_waiting
 from pipistrelle.server.engine.verdicts import Verdicts
 from pipistrelle.server.errors import DecisionRefused, Illegal, SchedulerFailed
+
+#: so many things may happen before it is looked whether the user wants the run to end
+_LOOK: Final = 2048
 
 
 def table_of(*handlers: Handlers) -> dict[int, Callable[[Any], None]]:
@@ -93,6 +96,8 @@ class Engine(Kept):
         self._parts = tuple(parts)
         self._strict = strict
         self._until = until
+        #: called now and then while time passes; True ends the run as Ctrl-C does
+        self.regularly: Callable[[], bool] = lambda: False
         self._begins: SimulationBeginsData | None = begins
         self._handlers = table_of(
             {DECISION: self._decide, READY: lambda _: None},
@@ -127,12 +132,20 @@ class Engine(Kept):
         ------
         Stalled
             when jobs wait and nothing will ever happen again.
+        KeyboardInterrupt
+            when `regularly` says so, between two things that happen.
         """
         if self._begins is not None:
             return self._first_notice(self._begins)
         clockwork, arrivals, ledger, lives = self.clockwork, self.arrivals, self.cluster.ledger, self.lives
         agenda, handlers = self._agenda, self._handlers
+        left = _LOOK
         while clockwork.stopped is None:
+            left -= 1
+            if not left:
+                left = _LOOK
+                if self.regularly():
+                    raise KeyboardInterrupt
             if arrivals.drained and not arrivals.exhausted:
                 arrivals.tell_the_last()  # the last job that was kept back may have been rejected
             if clockwork.must_wake and clockwork.now >= self._busy_until:

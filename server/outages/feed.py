@@ -7,8 +7,9 @@ from typing import Final
 from pipistrelle.platforms.failures.models import LONGEST_HORIZON, Stream
 from pipistrelle.platforms.failures.outage import Outage
 
-#: the first stretch of time that is asked for, in seconds; it grows or shrinks until one has about `_FEW` to `_MANY`
-_FIRST_STRETCH: Final = 3600.0
+#: the first stretch of time that is asked for, in seconds, short enough for nodes that fail every millisecond; it grows
+#: or shrinks until one has about `_FEW` to `_MANY`
+_FIRST_STRETCH: Final = 2.0**-7
 _FEW: Final = 256
 _MANY: Final = 4096
 

@@ -1,16 +1,16 @@
 """Files of lines that grow with a run, and are written on when it goes on later; and how a text stands in them."""
 
 import re
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from io import FileIO
 from pathlib import Path
-from typing import Any, Final, Literal, TextIO
+from typing import Any, Final, Literal
 
 from pipistrelle.protocol.base.state import Kept
 from pipistrelle.server.errors import OutputFailed
 
-_BUFFER_BYTES: Final = 1 << 16
-#: so many lines are handed to a file at once
-MANY_LINES: Final = 64
+#: so many lines are written at once
+MANY_LINES: Final = 512
 #: counts a place in a file from its end
 _FROM_END: Final = 2
 #: finds what must be quoted in a field
@@ -20,7 +20,8 @@ special: Final = re.compile(r'[,"\r\n]').search
 class CsvFile:
     """A file that is written line by line once it is open; whatever cannot be done raises `OutputFailed`.
 
-    Its state is its length in bytes.
+    Each write is one of whole lines, and of the header when it is opened: whatever ends the process, nothing is cut in
+    two. Its state is its length in bytes.
 
     Parameters
     ----------
@@ -36,15 +37,19 @@ class CsvFile:
         self._path = path
         self._columns = columns
         self._option = option
-        self._file: TextIO | None = None
-        #: what is not handed to the file yet: a few lines at once cost less than one by one. Who adds lines in great
-        #: number may do so here, and hand them over as `write` does
+        self._file: FileIO | None = None
+        #: what is not written yet: many lines at once cost less than one by one. Who adds lines in great number may do
+        #: so here, and hand them over as `write` does
         self.lines: list[str] = []
 
     def open(self) -> None:
         """Open the file anew and write its header."""
-        self._file = self._opened("w")
-        self.write(f"{self._columns}\n")
+        self._file = self._opened("wb")
+        header = f"{self._columns}\n"
+        with suppress(OSError):  # a full disk is told of when lines follow; the other files are opened first
+            header = header[self._file.write(header.encode()) :]
+        if header:
+            self.write(header)
 
     def write(self, line: str) -> None:
         """Write a line, which ends with a newline."""
@@ -54,11 +59,12 @@ class CsvFile:
             self.hand_over()
 
     def hand_over(self) -> None:
-        """Let the file have all lines."""
-        text = "".join(self.lines)
+        """Write all lines that there are."""
+        left = memoryview("".join(self.lines).encode())
         self.lines.clear()
         try:
-            self._file.write(text)  # type: ignore[union-attr]  # it is open
+            while left:  # a disk that is nearly full takes a part
+                left = left[self._file.write(left) :]  # type: ignore[union-attr]  # it is open
         except OSError as error:
             raise unwritable(self._path, error, self._option) from None
 
@@ -66,10 +72,6 @@ class CsvFile:
         """Let the lines so far reach the disk, if the file is open."""
         if self._file is not None:
             self.hand_over()
-            try:
-                self._file.flush()
-            except OSError as error:
-                raise unwritable(self._path, error, self._option) from None
 
     def state(self) -> int:
         """Write what is left and return the file's size in bytes."""
@@ -82,7 +84,7 @@ class CsvFile:
 
     def restore(self, size: int) -> None:
         """Open a file that has lines already, in place of `open`, and cut it off after ``size`` bytes."""
-        file = self._file = self._opened("r+")
+        file = self._file = self._opened("r+b")
         try:
             if (found := file.seek(0, _FROM_END)) < size:
                 raise OutputFailed(
@@ -109,10 +111,9 @@ class CsvFile:
             except OSError as error:
                 raise unwritable(self._path, error, self._option) from None
 
-    def _opened(self, mode: Literal["w", "r+"]) -> TextIO:
+    def _opened(self, mode: Literal["wb", "r+b"]) -> FileIO:
         try:
-            # newline="" keeps the bytes the same on every system
-            return open(self._path, mode, encoding="utf-8", newline="", buffering=_BUFFER_BYTES)
+            return open(self._path, mode, buffering=0)
         except OSError as error:
             raise unwritable(self._path, error, self._option) from None
 

@@ -101,6 +101,8 @@ class InProcessTransport:
         notice, self._notice = self._notice, None
         if notice is None:
             raise LocalProtocolError("no notice was sent that could be replied to")
+        if self._interrupted():  # before as well: a policy may take long
+            raise KeyboardInterrupt
         reply = self.scheduler.answer(notice)
         if self._interrupted():
             raise KeyboardInterrupt

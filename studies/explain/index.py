@@ -30,7 +30,7 @@ _SOURCES: Final = (
 )
 
 
-def open_index(folder: Path, *, repeat: bool, wanted: Wanted) -> RunIndex:
+def open_index(folder: Path, *, repeat: bool, wanted: Wanted, trust: bool = False) -> RunIndex:
     """Return the index of a run: the one that is kept, or a new one, which is kept if that can be.
 
     Parameters
@@ -39,6 +39,9 @@ def open_index(folder: Path, *, repeat: bool, wanted: Wanted) -> RunIndex:
         whether the run may be repeated; otherwise the outputs alone are read, and nothing is kept.
     wanted
         tells by id and labels which jobs count where too much would be kept of all: then nothing is kept.
+    trust
+        whether Python code that the run's outputs name as its scheduler may run; without, such a run is explained from
+        its outputs alone, and nothing is kept.
 
     Raises
     ------
@@ -55,10 +58,11 @@ def open_index(folder: Path, *, repeat: bool, wanted: Wanted) -> RunIndex:
     from pipistrelle.studies.explain.making import make_index  # what repeats a run takes long to import
 
     try:
-        made = make_index(folder, key)
+        made = make_index(folder, key, trust=trust)
     except TooMuch:
-        return make_index(folder, key, wanted)
-    _keep(folder / INDEX_FILE, made)
+        return make_index(folder, key, wanted, trust=trust)
+    if trust or made.not_replayed is None:
+        _keep(folder / INDEX_FILE, made)
     return made
 
 

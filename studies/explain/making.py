@@ -27,8 +27,10 @@ _REST: Final = (
 )
 
 
-def make_index(folder: Path, key: str, only: Wanted | None = None) -> RunIndex:
+def make_index(folder: Path, key: str, only: Wanted | None = None, *, trust: bool = False) -> RunIndex:
     """Return a new index, of the jobs ``only``, of all if that is None.
+
+    A run that Python code has decided is repeated with ``trust`` alone, since that runs what its folder names.
 
     Raises
     ------
@@ -39,7 +41,7 @@ def make_index(folder: Path, key: str, only: Wanted | None = None) -> RunIndex:
     """
     files = read_run(folder)
     spec = _described(files)
-    reason = _why_not(spec)
+    reason = _why_not(spec, trust=trust)
     if spec is None or reason is not None:
         return RunIndex(key, files, reason)
     setup = _setup_again(spec, files)
@@ -78,7 +80,7 @@ def _described(files: RunFiles) -> RunSpec | None:
         ) from None
 
 
-def _why_not(spec: RunSpec | None) -> str | None:
+def _why_not(spec: RunSpec | None, *, trust: bool) -> str | None:
     """Return why a run cannot be repeated, None if it can."""
     if spec is None:
         return "its folder has no out_command.json, which says how it was called"
@@ -86,6 +88,8 @@ def _why_not(spec: RunSpec | None) -> str | None:
         return f"its scheduler was a program, {printable(' '.join(spec.program))}"
     if spec.program is not None:
         return "its scheduler was started elsewhere"
+    if spec.code is not None and not trust:
+        return f"its scheduler is code, {printable(spec.code)}, which --trust lets run"
     return "it spoke the batsim dialect" if spec.dialect == "batsim" else None
 
 

@@ -67,7 +67,7 @@ def run_kernel(
         execution = np.where(ended, lives.end - lives.start, 0.0)
     attempts[running] += 1
     holder = np.concatenate((holder, running))
-    numbers = np.array([STATES.index(_STATES.get(one, "SUBMITTED")) for one in range(state.GIVEN_UP + 1)], np.int8)  # type: ignore[arg-type]
+    numbers = np.array([STATES.index(_STATES.get(one, "SUBMITTED")) for one in range(state.GIVEN_UP + 1)], np.int8)
     return JobTable(
         submit=workload.submit[there],
         start=lives.start[there],

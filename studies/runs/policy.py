@@ -109,6 +109,16 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         return split_words(self.scheduler, "--scheduler") if PLACEHOLDER in self.scheduler else None
 
     @property
+    def code(self) -> str | None:
+        """The scheduler's name if it is Python code, as ``file.py:CLASS``: making it runs that code."""
+        from pipistrelle.schedulers.catalogue.names import entries, is_ours
+
+        name = self.scheduler
+        if not isinstance(name, str) or ":" not in name or PLACEHOLDER in name or is_ours(name) or name in entries():
+            return None
+        return name
+
+    @property
     def options(self) -> list[str]:
         """The parts and options that are given, as a command line has them."""
         words: list[str] = []

@@ -168,6 +168,7 @@ def _carry_out(
             resume=None if resume is None else lambda simulation: Pause(spec, simulation, transport).restore(resume),
             between=None if between is None else lambda simulation: between(Pause(spec, simulation, transport)),
             begun=regularly.begin,
+            regularly=regularly,
             **ways,
         )
     if check and isinstance(result.failure, Interrupted):  # who goes on after a failed run must not after this
@@ -180,8 +181,9 @@ def _carry_out(
 class _Regularly:
     """Lets the rows of a run reach the disk now and then, also while its scheduler takes long, and calls ``beat``.
 
-    It is called whenever a transport looks for interrupts: between two messages, and several times a second where
-    it waits for another process. The wall clock decides when rows are written, never which.
+    It is called whenever a transport looks for interrupts, between two messages and several times a second where it
+    waits for another process, and while simulated time passes without any. The wall clock decides when rows are
+    written, never which.
     """
 
     def __init__(self, interrupts: Interrupts, beat: Callable[[Simulation], None] | None) -> None:

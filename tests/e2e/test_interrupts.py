@@ -23,7 +23,7 @@ def busy(shell, *arguments):
 def until_jobs_end(shell, wait_until):
     """Wait until a first part of the jobs file is on the disk."""
     file = shell.folder / "out" / "out_jobs.csv"
-    wait_until(lambda: file.is_file() and file.stat().st_size > 0)
+    wait_until(lambda: file.is_file() and file.read_bytes().count(b"\n") > 1)
 
 
 def check_outputs(shell, text):
@@ -194,6 +194,10 @@ def test_a_run_that_is_killed_leaves_no_orphan(shell, wait_until):
 
     wait_until(lambda: not shell.survivors())
     shell.tidy()
+    for name in ("jobs", "machine_states", "decisions"):
+        lines = (shell.folder / "out" / f"out_{name}.csv").read_bytes().splitlines(keepends=True)
+        assert lines[0].startswith((b"job_id,", b"time,")), lines[0]
+        assert all(line.endswith(b"\n") for line in lines)
 
 
 def test_what_a_schedulers_script_started_is_ended_too(shell):

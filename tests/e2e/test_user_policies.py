@@ -1,5 +1,8 @@
 """A policy from a user's own file: it runs in both modes, and whatever is wrong with it is said in one message."""
 
+import hashlib
+import json
+
 import pytest
 
 POLICY = '''
@@ -175,3 +178,24 @@ def test_a_policy_that_fails_in_another_terminal_is_told_of(shell, free_endpoint
     scheduler.finish().failed(4, "policy 'mine' raised KeyError: 'missing'")
     server.finish().failed(4, "failed after ", "as it said")
     assert shell.end_reason() == "scheduler_error"
+
+
+def test_explain_runs_code_of_a_runs_folder_only_if_it_is_trusted(shell):
+    """Neither `explain` nor `validate` runs what somebody's outputs name; `--trust` lets `explain`."""
+    shell.write("mine.py", POLICY)
+    shell.run(
+        "run", "-p", "tiny", "-w", shell.small(), "--scheduler", "mine.py:Mine", "--in-process", "--out", "out"
+    ).ok()
+    command = json.loads((shell.folder / "out" / "out_command.json").read_text())
+    shell.write("mine.py", POLICY + "\nopen('ran', 'w').close()\n")
+    command["files"]["mine.py"] = hashlib.sha256((shell.folder / "mine.py").read_bytes()).hexdigest()
+    shell.write("out/out_command.json", json.dumps(command))
+
+    for _ in range(2):
+        told = shell.run("explain", "out", "w0!3", "--json").ok().out
+        assert "mine.py:Mine, which --trust lets run" in json.loads(told)["not_replayed"]
+    shell.run("validate", "out/out_command.json").ok()
+    assert not (shell.folder / "ran").exists()
+    told = shell.run("explain", "out", "w0!3", "--json", "--trust").ok().out
+    assert json.loads(told)["not_replayed"] is None
+    assert (shell.folder / "ran").exists()

@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from pipistrelle.traces.errors import TraceError
-from pipistrelle.traces.files import trace_name
+from pipistrelle.traces.files import open_trace, trace_name
 from pipistrelle.traces.load import SUFFIXES, load, save
 
 PACKERS = {"gz": gzip.compress, "xz": lzma.compress, "bz2": bz2.compress}
@@ -208,3 +208,15 @@ def test_cannot_write(tmp_path):
 def test_trace_name(path, name):
     """A trace is called like its file, without the suffixes that are known."""
     assert trace_name(path) == name
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".xz", ".bz2"])
+def test_a_bomb_is_refused_before_it_fills_the_memory(tmp_path, monkeypatch, suffix):
+    """A file that holds more than any log, for its size; one that is small when it is unpacked is read all the same."""
+    path = tmp_path / f"bomb.json{suffix}"
+    path.write_bytes(PACKERS[suffix[1:]](b"[" * 3_000_000))
+    with open_trace(path) as stream:
+        assert len(stream.read()) == 3_000_000
+    monkeypatch.setattr("pipistrelle.traces.files._SMALL", 1 << 20)
+    with pytest.raises(TraceError, match="holds more than 200 times what it has in bytes"), open_trace(path) as stream:
+        stream.read()

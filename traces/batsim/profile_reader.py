@@ -1,5 +1,6 @@
 """Batsim's profiles, read from JSON; `pipistrelle.traces.batsim.profiles` has what they become."""
 
+import os
 from collections.abc import Callable, Mapping
 from typing import Annotated, Final, get_args
 
@@ -289,8 +290,7 @@ def _phases(spec: _Usage, where: str, folder: PathText | None) -> tuple[Phases, 
             found=quoted(spec.trace),
             hint="Put the profile into the workload's file, as Batsim wants it.",
         )
-    # Batsim, too, takes a name that begins with a slash as relative
-    return read_usage_trace(f"{folder}/{spec.trace}")
+    return read_usage_trace(spec.trace, os.fspath(folder))
 
 
 def _composed(profile: Composed, where: str) -> Composed:

@@ -4,7 +4,7 @@ import os
 
 from pipistrelle.protocol.base.errors import printable, quoted
 from pipistrelle.traces.errors import TraceError, line_fault, out_of_range
-from pipistrelle.traces.files import PathText, open_trace
+from pipistrelle.traces.files import open_trace
 
 #: A rank's phases: (share of the host's cores, flops on each of these), in order.
 Phases = tuple[tuple[float, float], ...]
@@ -15,24 +15,25 @@ _FORM = "a line 'RANK m_usage SHARE FLOPS'"
 _MOST_FLOPS = 1e30
 
 
-def read_usage_trace(path: PathText) -> tuple[Phases, ...]:
-    """Return the phases of each rank; `path` names the file that lists the ranks' files, one a line.
+def read_usage_trace(name: str, folder: str) -> tuple[Phases, ...]:
+    """Return the phases of each rank; ``name`` is that of the file that lists the ranks' files, one a line.
 
-    The ranks' files are looked for beside it. A rank's file may have lines of other ranks, which do not count, as
-    Batsim reads it. Empty lines are skipped.
+    It is looked for in ``folder``, the workload's, and the ranks' files beside it; none may lie outside the folder. A
+    rank's file may have lines of other ranks, which do not count, as Batsim reads it. Empty lines are skipped.
 
     Raises
     ------
     TraceError
-        if a file is missing or unreadable, or a line is wrong; the message has file and line.
+        if a file is missing, unreadable or elsewhere, or a line is wrong; the message has file and line.
     """
-    folder = os.path.dirname(os.fspath(path))
+    path = _inside(folder, "", name)
+    beside = os.path.dirname(name.lstrip("/"))
     ranks: list[Phases] = []
     with open_trace(path) as stream:
         for line in stream:
-            name = line.decode("utf-8", "surrogateescape").strip()
-            if name:
-                ranks.append(_read_rank(os.path.join(folder, name.lstrip("/")), len(ranks)))
+            rank = line.decode("utf-8", "surrogateescape").strip()
+            if rank:
+                ranks.append(_read_rank(_inside(folder, beside, rank), len(ranks)))
     if not ranks:
         raise TraceError(
             "lists no files",
@@ -41,6 +42,20 @@ def read_usage_trace(path: PathText) -> tuple[Phases, ...]:
             hint="A job has at least one rank.",
         )
     return tuple(ranks)
+
+
+def _inside(folder: str, beside: str, name: str) -> str:
+    """Return the path of a file in a folder within a workload's folder; TraceError if it is outside of this."""
+    # Batsim, too, takes a name that begins with a slash as relative
+    relative = os.path.normpath(os.path.join(beside, name.lstrip("/")))
+    if relative.split(os.sep)[0] == os.pardir:
+        raise TraceError(
+            "a usage trace lies outside the workload's folder",
+            where=printable(folder),
+            found=quoted(name),
+            hint="Put it beside the workload: what a workload names elsewhere is not read.",
+        )
+    return f"{folder}/{relative}"
 
 
 def _read_rank(path: str, rank: int) -> Phases:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipistrelle.protocol.base.errors import PipistrelleError
+from pipistrelle.protocol.base.errors import PipistrelleError, RemoteProtocolError
 from pipistrelle.protocol.decisions import (
     CallMeLater,
     CallMeLaterData,
@@ -467,3 +467,23 @@ def test_easy_counts_on_no_unit_that_is_lost() -> None:
     # At 10 only units 1 and 3 are free, so that the first cannot start before 50, and the small one does not delay it.
     started = ExecuteJobData("w0!small", "3", "backfilled before w0!first")
     assert list(reply.events) == [ExecuteJob(1.0, started)]
+
+
+@pytest.mark.parametrize(
+    ("event", "says"),
+    [
+        (completed("7", 5.0), "JOB_COMPLETED names a job that does not run"),
+        (NodesFailed(5.0, NodesFailedData("0-3", "0-4")), "'units' names 4, but the machine has 4 units"),
+        (NodesFailed(5.0, NodesFailedData("0", "3 3")), "overlaps another"),
+        (NodesRepaired(5.0, NodesRepairedData("0", "nonsense")), "nonsense"),
+        (MaintenanceEnds(5.0, MaintenanceEndsData("m", "0", "9")), "'units' names 9"),
+    ],
+)
+def test_events_that_make_no_sense_are_the_servers_fault(event: Event, says: str) -> None:
+    """The error has exit code 4, and names the notice and the event."""
+    talk = Talk(Puppet())
+    with pytest.raises(RemoteProtocolError) as caught:
+        talk.tell(5.0, submitted("1", at=5.0), event)
+    assert caught.value.exit_code == 4
+    assert f"notice 2, $.events[1] ({event.__struct_config__.tag})" in str(caught.value)
+    assert says in str(caught.value)

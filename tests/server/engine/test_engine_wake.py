@@ -161,3 +161,16 @@ def test_no_more_jobs_of_an_empty_workload_comes_before_the_first_filter(play: A
     game.advance()
 
     assert game.say(wake=()) == ["0 no_more_jobs"]
+
+
+def test_an_interrupt_is_looked_for_while_no_notice_is_sent(play: Any) -> None:
+    """Time that passes without a word to the scheduler can be ended, between two things that happen."""
+    game = play(4, [(str(number), float(number), 1, 5, 5) for number in range(1, 10_000)], features=FILTER)
+    looks: list[float] = []
+    game.engine.regularly = lambda: looks.append(game.engine.now) or len(looks) == 3
+    game.begin()
+    with pytest.raises(KeyboardInterrupt):
+        game.say(wake=())
+    assert len(looks) == 3
+    assert 0 < looks[0] < looks[1] < looks[2] < 10_000
+    game.engine.check_invariants()

@@ -273,7 +273,7 @@ def test_a_disk_that_fills_up_ends_the_run_before_its_end(play: Any, tmp_path: P
     game.begin()
 
     def write_much() -> None:
-        for _ in range(200):
+        for _ in range(90):
             game.apply(*[game.malformed()] * 100)
 
     with pytest.raises(OutputFailed, match=r"decisions\.csv: cannot write the output"):

@@ -22,12 +22,32 @@ def written(tmp_path):
     return write
 
 
+def read(path):
+    """Return what the trace has that this file lists."""
+    return read_usage_trace(path.name, str(path.parent))
+
+
+def test_what_lies_outside_the_folder_is_not_read(tmp_path):
+    """Neither a list nor a rank's file, however it is spelled; within the folder `..` does no harm."""
+    (tmp_path / "w" / "traces").mkdir(parents=True)
+    (tmp_path / "secret").write_text("0 m_usage 1 1\n")
+    (tmp_path / "list").write_text("w/rank\n")
+    (tmp_path / "w" / "rank").write_text("0 m_usage 1 1\n")
+    (tmp_path / "w" / "traces" / "fine").write_text("../rank\n")
+    (tmp_path / "w" / "traces" / "out").write_text("/../../secret\n")
+    folder = str(tmp_path / "w")
+    assert read_usage_trace("traces/../traces/fine", folder) == (((1.0, 1.0),),)
+    for name in ("../list", "/../list", "traces/../../list", "traces/out", ".."):
+        with pytest.raises(TraceError, match="lies outside the workload's folder"):
+            read_usage_trace(name, folder)
+
+
 def test_phases_of_each_rank(written):
     """Ranks are numbered in the order of their files; lines of other ranks, comments and empty lines do not count."""
     path = written(
         t="r0\n\n/r1  \n", r0="0 m_usage 0.01 1000\n\n0 m_usage 1 0\n", r1="# x\n0 m_usage 1 1\n1 m_usage 0 5e9"
     )
-    assert read_usage_trace(path) == (((0.01, 1000.0), (1.0, 0.0)), ((0.0, 5e9),))
+    assert read(path) == (((0.01, 1000.0), (1.0, 0.0)), ((0.0, 5e9),))
 
 
 @pytest.mark.parametrize(
@@ -66,7 +86,7 @@ def test_phases_of_each_rank(written):
 def test_errors(written, tmp_path, files, message):
     """What is wrong is named with its file and line."""
     with pytest.raises(TraceError) as caught:
-        read_usage_trace(written(**files))
+        read(written(**files))
     assert str(caught.value).replace(str(tmp_path), "FOLDER") == message
 
 
@@ -77,4 +97,4 @@ def test_any_bytes_give_phases_or_a_trace_error(tmp_path, names, phases):
     (tmp_path / "t").write_bytes(b"r0\n" + names)
     (tmp_path / "r0").write_bytes(b"0 m_usage 1 1\n" + phases)
     with suppress(TraceError):
-        assert read_usage_trace(tmp_path / "t")[0][0] == (1, 1)
+        assert read(tmp_path / "t")[0][0] == (1, 1)

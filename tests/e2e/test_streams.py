@@ -1,0 +1,79 @@
+"""Standard streams that are closed or lead to nobody, limits on memory and open files: one line, a known exit code."""
+
+import signal
+import sys
+
+import pytest
+
+RUN = ("run", "--in-process", "-p", "tiny", "--out", "out")
+
+
+def in_shell(shell, script, *arguments):
+    """Run a script of the shell in which "$@" is the command with these arguments."""
+    return shell.spawn("sh", "-c", script, "sh", *shell.command, *arguments).finish()
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_change_nothing(shell, closed):
+    """No output file takes the place of a stream, and the run ends well."""
+    in_shell(shell, f'"$@" {closed}', *RUN, "-w", shell.small()).ok()
+    shell.run(*RUN[:-1], "open", "-w", shell.small()).ok()
+    assert shell.files("out") == shell.files("open")
+
+
+@pytest.mark.parametrize(
+    ("streams", "arguments", "code"),
+    [(">&-", ("--help",), 0), ("2>&-", ("nonsense",), 2), (">&-", ("list", "platforms"), 0)],
+    ids=["help", "wrong", "list"],
+)
+def test_closed_streams_of_other_commands(shell, streams, arguments, code):
+    """The exit code is the usual one."""
+    outcome = in_shell(shell, f'"$@" {streams}', *arguments)
+    assert (outcome.code, outcome.out, outcome.err) == (code, "", "")
+
+
+@pytest.mark.parametrize("streams", [(1,), (2,), (1, 2)])
+@pytest.mark.parametrize("arguments", [("list", "platforms"), (*RUN, "-w", "small.swf"), ("nonsense",)])
+def test_a_reader_that_has_gone_is_told_by_the_exit_code(shell, streams, arguments):
+    """Neither a traceback nor a word of a bug; outputs are whole."""
+    shell.small()
+    broken = f"import os, sys; r, w = os.pipe(); os.close(r); [os.dup2(w, n) for n in {streams}]; "
+    outcome = shell.spawn(
+        sys.executable, "-c", broken + "os.execv(sys.argv[1], sys.argv[1:])", *shell.command, *arguments
+    ).finish()
+    said = 2 if arguments == ("nonsense",) else 1
+    assert outcome.code == (1 if said in streams else 2 if said == 2 else 0)
+    assert "bug" not in outcome.err
+    assert "Traceback" not in outcome.err
+    if arguments[0] == "run":
+        assert len(shell.ended_jobs()) == 4
+
+
+def limited(shell, kind, most, *arguments):
+    """Run the command with a limit of the system's."""
+    script = f"import os, resource, sys; resource.setrlimit(resource.{kind}, ({most}, {most})); "
+    return shell.spawn(
+        sys.executable, "-c", script + "os.execv(sys.argv[1], sys.argv[1:])", *shell.command, *arguments
+    ).finish()
+
+
+def test_too_little_memory_is_no_bug(shell):
+    """It is one line, and an exit code of its own."""
+    made = ("workload", "generate", "--jobs", "10000000", "-o", "made.swf")
+    limited(shell, "RLIMIT_AS", 600 << 20, *made).failed(71, "out of memory")
+
+
+def test_too_few_open_files_are_no_bug(shell):
+    """The run's outputs need some; what cannot be opened is named."""
+    limited(shell, "RLIMIT_NOFILE", 6, *RUN, "-w", shell.small()).failed(6, "Too many open files")
+
+
+def test_an_interrupt_during_the_start_leaves_no_traceback(shell):
+    """From the first line of ours on it ends the process at once, as it does others."""
+    hook = "import builtins, os; real = builtins.__import__; "
+    hook += (
+        "builtins.__import__ = lambda name, *more: (name == 'click' and os.kill(os.getpid(), 2)) or real(name, *more); "
+    )
+    hook += "from pipistrelle.cli.__main__ import main; main()"
+    outcome = shell.spawn(sys.executable, "-c", hook).finish()
+    assert (outcome.code, outcome.err) == (-signal.SIGINT, "")
