@@ -1,7 +1,7 @@
 """What choosing nodes costs on Titan: the time of a choice for each placement, and of a run with another node order.
 
-Choices are timed in the very states in which a month of jobs makes them; runs in processor time, of whole commands in
-one process, in turn.
+Choices are timed in the very states in which a month of jobs makes them; runs in processor time, with server and
+scheduler in one process, by turns: of the process, which runs each twice, and of the second run alone.
 
     python benchmarks/placing.py [--runs 5]
 """
@@ -13,8 +13,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
+from subprocess import PIPE
 
+from pipistrelle.cli.main import main as run_command
 from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.catalogue.parts import make_backfill, make_order, make_placement
@@ -83,28 +86,48 @@ def choices() -> None:
 
 
 def runs(count: int) -> None:
-    """Time whole commands, in turn."""
+    """Time whole commands, and what of them is the run's own, each with every order in turn; print ratios."""
     with tempfile.TemporaryDirectory() as folder:
         save(generate_jobs(load_classes("titan-month"), 1), Path(folder) / "month.sacct")
-        command = [sys.executable, "-m", "pipistrelle", "run", "-q", "--in-process", "-w", f"{folder}/month.sacct"]
-        command += ["-p", "titan", "--scheduler", "titan-bins", "--until", "30d", "-o", f"{folder}/out"]
-        spent: dict[str, list[float]] = {order: [] for order in ORDERS}
-        for _ in range(count):
+        command = ["run", "-q", "--in-process", "-w", f"{folder}/month.sacct", "-p", "titan", "-o", f"{folder}/out"]
+        for scheduler in ("easy", "titan-bins"):
+            whole: dict[str, list[float]] = {order: [] for order in ORDERS}
+            own: dict[str, list[float]] = {order: [] for order in ORDERS}
+            for _ in range(count):
+                for order in ORDERS:
+                    words = [*command, "--scheduler", scheduler, *(["--node-order", order] if order != "id" else [])]
+                    before = os.times()
+                    told = subprocess.run([sys.executable, __file__, "--command", *words], check=True, stdout=PIPE)
+                    after = os.times()
+                    whole[order].append(after.children_user - before.children_user)
+                    own[order].append(float(told.stdout))
             for order in ORDERS:
-                before = os.times()
-                subprocess.run([*command, *(["--node-order", order] if order != "id" else [])], check=True)
-                after = os.times()
-                spent[order].append(after.children_user - before.children_user)
-    least = {order: min(times) for order, times in spent.items()}
-    for order, times in spent.items():
-        print(f"run, {order:8} {least[order]:6.2f} s, {least[order] / least['id']:.2f} times that of id {times}")
+                print(f"{scheduler:12} {order:8}", end="")
+                for name, spent in (("in the process", own), ("command", whole)):
+                    least = min(spent[order])
+                    print(f"  {name} {least:6.2f} s, {least / min(spent['id']):.2f} times id", end="")
+                print(flush=True)
+
+
+def command(words: list[str]) -> None:
+    """Carry a command out twice, and print the processor time (s) of the second time: all is loaded then."""
+    for _ in range(2):
+        began = time.process_time()
+        with suppress(SystemExit):
+            run_command(words)
+        spent = time.process_time() - began
+    print(spent)
 
 
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--runs", type=int, default=5, help="of each order; 0: choices alone")
+    parser.add_argument("--command", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    if arguments.command:
+        command(arguments.command)
+        return
     choices()
     if arguments.runs:
         runs(arguments.runs)

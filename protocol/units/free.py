@@ -69,6 +69,31 @@ class FreeUnits:
         del starts[:whole], ends[:whole]
         return NodeSet._make(tuple(taken), k)
 
+    def take_highest(self, k: int) -> NodeSet:
+        """Remove the `k` highest units and return them.
+
+        Raises
+        ------
+        ValueError
+            if `k` is negative or more than `count`.
+        """
+        if not 0 <= k <= self.count:
+            raise ValueError(f"cannot take {k} units from {self.count}")
+        starts, ends = self._starts, self._ends
+        self.count -= k
+        left = k
+        taken = []
+        while left:
+            start, end = starts[-1], ends[-1]
+            if end - start >= left:
+                taken.append((end - left + 1, end))
+                ends[-1] = end - left
+                break
+            taken.append((start, end))
+            left -= end - start + 1
+            del starts[-1], ends[-1]
+        return NodeSet._make(tuple(reversed(taken)), k)
+
     def remove(self, units: NodeSet) -> None:
         """Remove `units`.
 

@@ -1,7 +1,7 @@
 """Sets of units as arrays: a few slices or one array of numbers as indices, or one truth value for each unit."""
 
 from itertools import chain
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,9 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 #: with more intervals than this one array of all units is faster than a slice for each (measured: break-even at 10 to
 #: 20, the more units an interval has the later)
 _MANY: Final = 16
+#: numbers one after another, and of how many intervals at most they are cut out and joined: more are reckoned at once
+_ROW: Final = np.arange(1 << 17, dtype=np.intp)
+_JOINED: Final = 24
 
 
 def pieces(units: NodeSet) -> list[slice] | list[NDArray[np.intp]]:
@@ -21,10 +24,15 @@ def pieces(units: NodeSet) -> list[slice] | list[NDArray[np.intp]]:
 
 
 def numbers(units: NodeSet) -> NDArray[np.intp]:
-    """Return the numbers of the units, ascending, shape (units,)."""
+    """Return the numbers of the units, ascending, shape (units,); not to be written to."""
+    known: NDArray[np.intp] | None = units._units
+    if known is not None:
+        return known
     intervals = units.intervals
     if len(intervals) == 1:
         return np.arange(intervals[0][0], intervals[0][1] + 1, dtype=np.intp)
+    if 0 < len(intervals) <= _JOINED and intervals[-1][1] < len(_ROW):
+        return np.concatenate([_ROW[low : high + 1] for low, high in intervals])
     bounds = np.fromiter(chain.from_iterable(intervals), np.intp, 2 * len(intervals)).reshape(-1, 2)
     sizes = bounds[:, 1] - bounds[:, 0] + 1
     # Where an interval begins among all units, its numbers run ahead of their positions by so much.
@@ -61,14 +69,37 @@ def flagged(found: NDArray[np.bool_]) -> NodeSet:
 
 def set_of(numbers: NDArray[np.intp]) -> NodeSet:
     """Return the set of some units, each given once, in any order; shape (units,)."""
-    count = len(numbers)
+    return set_of_ordered(np.sort(numbers))
+
+
+def set_of_ordered(units: NDArray[np.integer[Any]]) -> NodeSet:
+    """Return the set of some units, each given once, ascending; shape (units,). The set has its numbers at hand."""
+    count = len(units)
     if not count:
         return NodeSet.EMPTY
-    ordered = np.sort(numbers)
-    (last,) = (ordered[1:] - ordered[:-1] != 1).nonzero()
-    lows = [int(ordered[0]), *ordered[last + 1].tolist()]
-    highs = [*ordered[last].tolist(), int(ordered[-1])]
-    return NodeSet._make(tuple(zip(lows, highs, strict=True)), count)
+    (last,) = (units[1:] - units[:-1] != 1).nonzero()
+    lows, highs = [int(units[0])], units[last].tolist()
+    lows += units[last + 1].tolist()
+    highs.append(int(units[-1]))
+    made = NodeSet._of_bounds(lows, highs, count)
+    made._units = units.astype(np.intp)
+    return made
+
+
+def kept_numbers(units: NodeSet, few: int) -> NDArray[np.intp] | None:
+    """Return the numbers of the units if the set has these at hand; it does from now on with more than `few` intervals.
+
+    Otherwise None: then to look at each interval costs less.
+    """
+    known: NDArray[np.intp] | None = units._units
+    if known is None and len(units.intervals) > few:
+        known = units._units = numbers(units)
+    return known
+
+
+def drop_numbers(units: NodeSet) -> None:
+    """Let no numbers be kept."""
+    units._units = None
 
 
 def packed(units: NodeSet) -> bytes:

@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from operator import attrgetter
-from typing import TYPE_CHECKING, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from pipistrelle.protocol.units.text import (
     LARGEST_UNIT,
@@ -45,12 +45,16 @@ class NodeSet:
         if a pair runs backwards, is negative, is beyond `LARGEST_UNIT` or overlaps another.
     """
 
-    __slots__ = ("_count", "_intervals", "_text")
+    __slots__ = ("_bounds", "_count", "_intervals", "_text", "_units")
 
     _intervals: tuple[tuple[int, int], ...]
     _count: int
     #: the canonical text once it was asked for
     _text: str | None
+    #: where the intervals begin and where they end; only of sets whose intervals are made when they are asked for
+    _bounds: tuple[list[int], list[int]]
+    #: the numbers of the units as an array, where these are kept: `pipistrelle.protocol.units.indices` has them
+    _units: Any
 
     #: the set without units.
     EMPTY: ClassVar["NodeSet"]
@@ -65,7 +69,7 @@ class NodeSet:
                     found=f"lo = {lo}, hi = {hi}",
                 )
         self._intervals, self._count = _merged(pairs)
-        self._text = None
+        self._text = self._units = None
 
     @classmethod
     def _make(cls, intervals: tuple[tuple[int, int], ...], count: int) -> Self:
@@ -73,8 +77,30 @@ class NodeSet:
         made = _new(cls)
         made._intervals = intervals
         made._count = count
-        made._text = None
+        made._text = made._units = None
         return made
+
+    @classmethod
+    def _of_bounds(cls, lows: list[int], highs: list[int], count: int) -> Self:
+        """Return the set of intervals with these ends, known to be canonical and to hold `count` units.
+
+        Tuples and text are not made before somebody asks: many sets in many pieces only pass through.
+        """
+        made = _new(cls)
+        made._bounds = lows, highs
+        made._count = count
+        made._units = None
+        return made
+
+    def __getattr__(self, name: str) -> Any:
+        # Nothing stands in a slot as yet: only then this is called.
+        if name == "_intervals":
+            self._intervals = tuple(zip(*self._bounds, strict=True))
+            return self._intervals
+        if name == "_text":
+            self._text = None
+            return self._written_as(zip(*self._bounds, strict=True))
+        raise AttributeError(name)
 
     @classmethod
     def parse(cls, text: str) -> "NodeSet":
@@ -363,11 +389,14 @@ class NodeSet:
 
     def __str__(self) -> str:
         text = self._text
-        if text is None:
-            text = self._text = " ".join([f"{lo}-{hi}" if lo != hi else f"{lo}" for lo, hi in self._intervals])
-            if len(_written) >= _MOST_WRITTEN:
-                _written.clear()
-            _written[text] = self
+        return self._written_as(self._intervals) if text is None else text
+
+    def _written_as(self, intervals: Iterable[tuple[int, int]]) -> str:
+        """Write and keep the canonical text."""
+        text = self._text = " ".join([f"{lo}-{hi}" if lo != hi else str(lo) for lo, hi in intervals])
+        if len(_written) >= _MOST_WRITTEN:
+            _written.clear()
+        _written[text] = self
         return text
 
     def __repr__(self) -> str:

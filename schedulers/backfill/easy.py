@@ -5,6 +5,7 @@ from typing import Any
 
 from pipistrelle.protocol.base.state import Kept
 from pipistrelle.schedulers.placement.lowest import LowestIds
+from pipistrelle.schedulers.placement.ordered import FirstInLine
 from pipistrelle.schedulers.plan.around_windows import OpenUnits
 from pipistrelle.schedulers.policy.interfaces import Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
@@ -15,7 +16,9 @@ from pipistrelle.schedulers.policy.view import View
 def start_by_count(view: View, placement: Placement, job: SchedulerJob, why: str | None = None) -> None:
     """Start a job that fits by count on the free units that the placement picks; it never refuses."""
     alloc = None  # the lowest
-    if type(placement) is not LowestIds:  # a derived one may pick others
+    if type(placement) is FirstInLine:
+        alloc, view.free = placement.take(job, view.free, view.machine)
+    elif type(placement) is not LowestIds:  # a derived one may pick others
         alloc = placement.pick(job, view.free.snapshot(), view.machine)
         if alloc is None:
             raise ValueError(f"the placement finds no units for {job.id}, which needs {job.size} of {view.free.count}")
@@ -72,19 +75,18 @@ class FirstFit(Kept):
             view.wake = ("JOB_COMPLETED",)
 
     def _start_all(self, view: View, placement: Placement) -> None:
-        free = view.free
         start_in_order(view, placement)
         if not (view.released or self._kept_back):  # what waited before still does not fit
             for job in view.waiting.in_order(view.arrivals):
-                if job.waits and job.size <= free.count:
+                if job.waits and job.size <= view.free.count:
                     start_by_count(view, placement, job)
-        elif free.count and len(view.waiting) > 1:
+        elif view.free.count and len(view.waiting) > 1:
 
             def start(job: SchedulerJob) -> tuple[int, int]:
                 start_by_count(view, placement, job)
-                return free.count, 0
+                return view.free.count, 0
 
-            view.waiting.pass_over(start, free.count)
+            view.waiting.pass_over(start, view.free.count)
 
 
 class Easy:

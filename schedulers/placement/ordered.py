@@ -7,9 +7,11 @@ from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
 from pipistrelle.platforms.topology.machine import Machine
+from pipistrelle.protocol.units.free import FreeUnits
 from pipistrelle.protocol.units.indices import flags, numbers, set_of
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.placement.chance import Chances
+from pipistrelle.schedulers.placement.free_in_line import FreeInLine
 from pipistrelle.schedulers.placement.lines import Line, stable_nodes
 from pipistrelle.schedulers.placement.lowest import LowestIds
 from pipistrelle.schedulers.placement.selections import Selection
@@ -146,6 +148,30 @@ class InLine:
 
 class FirstInLine(InLine):
     """The open units that stand first in the line."""
+
+    def __init__(self, options: LineOptions) -> None:
+        super().__init__(options)
+        #: whether all jobs have the same line, and get what comes first in it
+        self._one_line = options.reliability_target is None and not (options.age_aware and options.base_order)
+
+    def take(self, job: SchedulerJob, free: FreeUnits, machine: Machine) -> tuple[NodeSet, FreeUnits]:
+        """Take from all free units, which are enough, those that `pick` picks; return them, and the set to go on with.
+
+        That is a set which knows the line, if all jobs have the same one.
+        """
+        if not self._one_line:
+            alloc = self.pick(job, free.snapshot(), machine)
+            if alloc is None:
+                raise ValueError(f"the placement finds no units for {job.id}, which needs {job.size} of {free.count}")
+            free.remove(alloc)
+            return alloc, free
+        if machine not in self._known:
+            self.learn(machine)
+        line = self._known[machine][0][not self._options.age_aware, False]
+        if type(free) is not FreeInLine or free.line is not line:
+            free = FreeInLine(line, free.snapshot())
+        from_end = bool(self._from_end) and self._from_end.has(job, machine)
+        return free.take_last(job.size) if from_end else free.take_first(job.size), free
 
     def _choose_open(self, job: SchedulerJob, open_units: NodeSet, line: Line, machine: Machine) -> Positions | None:
         at = line.position[numbers(open_units)]

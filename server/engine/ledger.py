@@ -4,8 +4,9 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from pipistrelle.protocol.units.indices import numbers
+from pipistrelle.protocol.units.indices import drop_numbers, kept_numbers
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.protocol.units.text import NodeSetError
 from pipistrelle.server.engine.jobs import Job
@@ -14,7 +15,7 @@ from pipistrelle.traces.batsim.profiles import Composed, ParallelHomogeneousTota
 
 _NONE: Final = NodeSet.EMPTY
 #: with more intervals than this, one look at an array is faster than one at each interval's bytes
-_MANY: Final = 32
+_FEW: Final = 6
 
 
 class Ledger:
@@ -24,7 +25,12 @@ class Ledger:
     length.
     """
 
-    __slots__ = ("_held", "_held_blocked", "blocked", "idle", "units")
+    __slots__ = ("_at", "_held", "_held_blocked", "blocked", "idle", "units")
+
+    #: each unit's byte
+    _held: bytearray
+    #: the same bytes as an array, shape (units,)
+    _at: NDArray[np.uint8]
 
     def __init__(self, units: int) -> None:
         self.units = units
@@ -32,8 +38,12 @@ class Ledger:
         self.idle = units
         #: the units that no job can be started on; jobs that ran there before go on
         self.blocked = _NONE
-        self._held = bytearray(units)
+        self._hold_nothing()
         self._held_blocked = _NONE
+
+    def _hold_nothing(self) -> None:
+        self._held = bytearray(self.units)
+        self._at = np.frombuffer(self._held, np.uint8)
 
     def take(self, job: Job, text: str) -> NodeSet:
         """Give the units written in ``text`` to a job and return them.
@@ -51,23 +61,21 @@ class Ledger:
         size = alloc.count
         if size != job.size and (not size or not may_differ(job)):
             raise Illegal("wrong_size", f"{job.id} needs {job.size} units, 'alloc' has {size}: '{text}'")
-        intervals = alloc.intervals
-        if intervals[-1][1] >= self.units:
-            raise Illegal(
-                "unknown_unit", f"'alloc' of {job.id} names unit {alloc.last}; the machine has 0-{self.units - 1}"
-            )
-        if len(intervals) > _MANY:
-            places, held = numbers(alloc), np.frombuffer(self._held, np.uint8)
-            if held[places].any():
-                raise self._busy(job, alloc)
-            held[places] = 1
-        else:
-            each = self._held
+        held, places = self._held, kept_numbers(alloc, _FEW)
+        intervals = alloc.intervals if places is None else ()
+        last = intervals[-1][1] if places is None else places[-1]
+        if last >= self.units:
+            raise Illegal("unknown_unit", f"'alloc' of {job.id} names unit {last}; the machine has 0-{self.units - 1}")
+        if places is None:
             for low, high in intervals:
-                if each.find(1, low, high + 1) >= 0:
+                if held.find(1, low, high + 1) >= 0:
                     raise self._busy(job, alloc)
             for low, high in intervals:
-                each[low : high + 1] = b"\1" * (high + 1 - low)
+                held[low : high + 1] = b"\1" * (high + 1 - low)
+        else:
+            if self._at[places].any():
+                raise self._busy(job, alloc)
+            self._at[places] = 1
         self.idle -= size
         return alloc
 
@@ -77,12 +85,14 @@ class Ledger:
         if self.blocked is not _NONE:
             self._held_blocked -= alloc
             alloc -= self.blocked
-        if len(alloc.intervals) > _MANY:
-            np.frombuffer(self._held, np.uint8)[numbers(alloc)] = 0
-        else:
+        places = kept_numbers(alloc, _FEW)
+        drop_numbers(job.alloc)
+        if places is None:
             held = self._held
             for low, high in alloc.intervals:
                 held[low : high + 1] = bytes(high + 1 - low)
+        else:
+            self._at[places] = 0
         self.idle += alloc.count
 
     def is_used(self, units: NodeSet) -> bool:
@@ -122,7 +132,7 @@ class Ledger:
     def restore(self, state: dict[str, Any]) -> None:
         """Let units be held and blocked as in such a state."""
         self.idle = state["idle"]
-        self._held = bytearray(self.units)
+        self._hold_nothing()
         for low, high in NodeSet.parse(state["marked"]).intervals:
             self._held[low : high + 1] = b"\1" * (high + 1 - low)
         self.blocked = NodeSet.parse(state["blocked"]) or _NONE

@@ -1,10 +1,14 @@
 """Sets of units as arrays and as masks: there and back, however many pieces they are in."""
 
+import copy
+import pickle
+
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipistrelle.protocol.units.indices import flagged, flags, numbers, set_of
+from pipistrelle.protocol.units.indices import drop_numbers, flagged, flags, kept_numbers, numbers, set_of
 from pipistrelle.protocol.units.masks import lowest, mask_of, units_of
 from pipistrelle.protocol.units.nodesets import NodeSet
 
@@ -41,3 +45,27 @@ def test_there_and_back(units, more):
     assert units_of(mask_of(expected)) == expected
     assert len(units_of(mask_of(expected))) == len(units)
     assert list(units_of(lowest(mask_of(expected), len(units) // 2))) == sorted(units)[: len(units) // 2]
+
+
+@given(units=UNITS.filter(bool), asked=st.permutations(["text", "pair", "numbers", "hash"]))
+def test_a_set_of_an_array_is_like_any(units, asked):
+    """Whatever it is asked first, and whether its numbers are still at hand."""
+    expected = NodeSet.of(units)
+    found = set_of(np.array(sorted(units)))
+    looks = {
+        "text": str,
+        "pair": lambda one: (one & expected, one | expected, one - expected, one.first, one.last, len(one), list(one)),
+        "numbers": lambda one: numbers(one).tolist(),
+        "hash": hash,
+    }
+    for which in asked:
+        assert looks[which](found) == looks[which](expected)
+    for again in (copy.copy(found), pickle.loads(pickle.dumps(set_of(np.array(sorted(units)))))):  # noqa: S301
+        assert again == expected
+        assert str(again) == str(expected)
+    kept = kept_numbers(expected, 3)
+    assert (kept is None) == (len(expected.intervals) <= 3)
+    drop_numbers(found)
+    assert numbers(found).tolist() == sorted(units)
+    with pytest.raises(AttributeError, match="colour"):
+        found.colour  # noqa: B018
