@@ -8,7 +8,7 @@ from typing import Any
 #: {heading: (what it is for, {module: names})}
 SECTIONS: dict[str, tuple[str, dict[str, list[str]]]] = {
     "Run": (
-        "A run from what it shall be, or from a workload and a policy; and its explanation.",
+        "A run from what it shall be, or from a workload and a policy; what its outputs tell.",
         {
             "pipistrelle.studies.runs.spec": ["RunSpec"],
             "pipistrelle.studies.runs.run": ["run", "run_in_process"],
@@ -16,6 +16,9 @@ SECTIONS: dict[str, tuple[str, dict[str, list[str]]]] = {
             "pipistrelle.studies.explain.index": ["open_index"],
             "pipistrelle.studies.explain.account": ["account"],
             "pipistrelle.studies.explain.shares": ["shares"],
+            "pipistrelle.studies.report.run_jobs": ["RunJobs", "read_run_jobs"],
+            "pipistrelle.studies.report.comparison": ["compare"],
+            "pipistrelle.studies.report.differences": ["first_difference"],
         },
     ),
     "Studies": (
@@ -99,6 +102,9 @@ SECTIONS: dict[str, tuple[str, dict[str, list[str]]]] = {
             "pipistrelle.traces.generator": ["generate"],
             "pipistrelle.traces.clean": ["clean"],
             "pipistrelle.traces.describe": ["describe", "offered_load"],
+            "pipistrelle.studies.likeness.fitting": ["fit"],
+            "pipistrelle.studies.likeness.drawing": ["generate_like"],
+            "pipistrelle.studies.likeness.comparison": ["compare"],
             "pipistrelle.traces.transforms.cut": ["keep"],
             "pipistrelle.traces.transforms.scale": ["scale_to_load"],
             "pipistrelle.traces.transforms.join": ["copies"],
@@ -141,7 +147,8 @@ def page() -> str:
         parts.append(f"\n## {heading}\n\n{purpose}\n\n| from | import | what it is |\n|---|---|---|\n")
         for module, names in modules.items():
             for number, name in enumerate(names):
-                told = first_paragraph(getattr(import_module(module), name))
+                thing = getattr(import_module(module), name)
+                told = first_paragraph(thing) if callable(thing) else f"A constant: {thing!r}."
                 parts.append(f"| {'' if number else f'`{module}`'} | `{name}` | {told} |\n")
     return "".join(parts)
 

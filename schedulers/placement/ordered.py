@@ -167,7 +167,7 @@ class FirstInLine(InLine):
             return alloc, free
         if machine not in self._known:
             self.learn(machine)
-        line = self._known[machine][0][not self._options.age_aware, False]
+        line = self._known[machine][0][not self.options.age_aware, False]
         if type(free) is not FreeInLine or free.line is not line:
             free = FreeInLine(line, free.snapshot())
         from_end = bool(self._from_end) and self._from_end.has(job, machine)

@@ -96,11 +96,11 @@ def error_codes(kind: type[PipistrelleError] = PipistrelleError) -> set[int]:
 
 
 def test_every_exit_code_is_documented(section, table):
-    """The codes on the page are success, those of all our errors, and that of a bug."""
+    """The codes on the page are success and difference, those of all our errors, of a bug and of no memory."""
     assert server_errors.RunError in PipistrelleError.__subclasses__()
     assert scheduler_errors.SchedulerError.exit_code == server_errors.SchedulerFailed.exit_code
 
     codes = [int(row[0]) for row in table(section(PAGE, "Exit codes"))]
 
     assert codes == sorted(codes)
-    assert set(codes) == {0, 70} | error_codes()
+    assert set(codes) == {0, 1, 70, 71} | error_codes()
