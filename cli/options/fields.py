@@ -55,6 +55,23 @@ class TimeOfRun(_TimeType):
             self.fail(f"'{value}' is no time: {error}.", param, ctx)
 
 
+class ShareNumber(_TimeType):
+    """A share between 0 and 1, as a percentage or a number."""
+
+    name = "share"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the share, or fail."""
+        text = str(value)
+        try:
+            number = float(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
+        except ValueError:
+            number = -1.0
+        if not 0 < number < 1:
+            self.fail(f"'{text}' is no share between 0 and 1, such as 12.5% or 0.125.", param, ctx)
+        return number
+
+
 class SvgFile(FilledPath):
     """Where a picture is to be written: an .svg file."""
 

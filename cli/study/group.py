@@ -9,6 +9,8 @@ import click
 from pipistrelle.cli.console import configure_log, import_numpy, print_facts
 from pipistrelle.cli.guard import FilledPath
 from pipistrelle.cli.options.sections import Command, Group
+from pipistrelle.cli.study.plot import plot_command
+from pipistrelle.cli.study.tell import break_even_command, compare_command, summary_command
 from pipistrelle.protocol.base.log import logger
 
 if TYPE_CHECKING:
@@ -73,6 +75,10 @@ def run_command(
     if stalled:
         logger().warning("{:,} trials stalled and have no figures: the column 'message' says why", stalled)
     click.echo(f"{len(results):,} trials in {out / 'trials.parquet'}")
+
+
+for _command in (summary_command, compare_command, break_even_command, plot_command):
+    command.add_command(_command)
 
 
 def _print_estimate(found: "StudyEstimate", workers: int | None) -> None:

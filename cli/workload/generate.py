@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from pipistrelle.cli.guard import FilledPath, refuse_overwriting
-from pipistrelle.cli.options.fields import PositiveNumber
+from pipistrelle.cli.options.fields import PositiveNumber, ShareNumber
 from pipistrelle.cli.options.files import output_option
 from pipistrelle.cli.options.names import completed
 from pipistrelle.cli.options.sections import Command
@@ -17,24 +17,8 @@ if TYPE_CHECKING:
     from pipistrelle.studies.likeness.model import WorkloadModel
     from pipistrelle.traces.workload import Workload
 
-_PART: Final = "12.5% or 0.125"
-
-
-def _share(ctx: click.Context, param: click.Parameter, text: str | None) -> float | None:
-    """Return a share, given as a percentage or a number."""
-    if text is None:
-        return None
-    try:
-        value = float(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
-    except ValueError:
-        value = -1.0
-    if not 0 < value < 1:
-        raise click.BadParameter(f"'{text}' is no share between 0 and 1, such as {_PART}.")
-    return value
-
-
 _serial_option: Final = click.option(
-    "--serial", metavar="SHARE", callback=_share, help="Share of jobs of one unit, as 47.5%; default: the model's."
+    "--serial", metavar="SHARE", type=ShareNumber(), help="Share of jobs of one unit, as 47.5%; default: the model's."
 )
 
 

@@ -108,7 +108,8 @@ class Curves:
                 sample = {} if cell is None else trials.sample(cell, metric)
                 if not sample:
                     told = x if by is None else f"{by} {name}, {x}"
-                    raise StatisticsError(f"there is no {metric} of {told} {value}", where=trials.where)
+                    what, hint = f"there is no {metric} of {told} {value}", "Leave such values out with --where."
+                    raise StatisticsError(what, where=trials.where, hint=hint)
                 samples.append(sample)
         self._resample(samples, seed)
 

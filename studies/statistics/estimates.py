@@ -30,7 +30,7 @@ class StatisticsError(PipistrelleError):
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class Interval:
     """A figure and its interval.
 
     Parameters
@@ -107,7 +107,7 @@ def t_quantile(count: int, level: float = LEVEL) -> float:
 
 def mean_interval(
     sample: Sequence[float] | Floats, *, level: float = LEVEL, method: Method = "t", seed: int = SEED
-) -> Estimate:
+) -> Interval:
     """Return the mean of a sample.
 
     Parameters
@@ -120,18 +120,18 @@ def mean_interval(
     """
     count = len(sample)
     if not count:
-        return Estimate(None, None, None, 0)
+        return Interval(None, None, None, 0)
     middle = mean_of(sample)
     if count == 1:
-        return Estimate(middle, None, None, 1)
+        return Interval(middle, None, None, 1)
     if method == "bootstrap":
         low, high = _bootstrap((np.asarray(sample, dtype=np.float64),), _row_means, level, seed)
-        return Estimate(middle, low, high, count)
+        return Interval(middle, low, high, count)
     half = t_quantile(count, level) * deviation_of(sample) / math.sqrt(count)
-    return Estimate(middle, middle - half, middle + half, count)
+    return Interval(middle, middle - half, middle + half, count)
 
 
-def quantile_interval(sample: Sequence[float] | Floats, share: float, *, level: float = LEVEL) -> Estimate:
+def quantile_interval(sample: Sequence[float] | Floats, share: float, *, level: float = LEVEL) -> Interval:
     """Return a quantile of replicas with an interval between two of them, which holds whatever their distribution.
 
     The number of replicas below the quantile is binomial: the interval is from the greatest to the least order
@@ -141,22 +141,22 @@ def quantile_interval(sample: Sequence[float] | Floats, share: float, *, level: 
     values = sorted(_values(sample))
     count = len(values)
     if not count:
-        return Estimate(None, None, None, 0)
+        return Interval(None, None, None, 0)
     value = float(np.quantile(np.array(values), share))
     if count == 1:
-        return Estimate(value, None, None, 1)
+        return Interval(value, None, None, 1)
     bdtr = scipy_part("special").bdtr
     below = [float(bdtr(place, count, share)) for place in range(count)]  # chance of at most so many below
     rest = (1 - level) / 2
     low = max((place + 1 for place in range(count) if below[place] <= rest), default=0)
     high = min((place for place in range(count) if below[place] >= 1 - rest), default=count)
     ends = [-math.inf if low == 0 else values[low - 1], math.inf if high == count else values[high]]
-    return Estimate(value, ends[0], ends[1], count)
+    return Interval(value, ends[0], ends[1], count)
 
 
 def ratio_of_means(
     over: Sequence[float] | Floats, under: Sequence[float] | Floats, *, level: float = LEVEL, seed: int = SEED
-) -> Estimate:
+) -> Interval:
     """Return mean(over) / mean(under) of pairs, with a bootstrap interval that draws whole pairs.
 
     It answers what all jobs together gain; `mean_of_ratios` what a replica does on average, where small denominators
@@ -165,19 +165,19 @@ def ratio_of_means(
     count = len(over)
     bottom = mean_of(under) if count else 0.0
     if not count or bottom == 0:
-        return Estimate(None, None, None, count)
+        return Interval(None, None, None, count)
     value = mean_of(over) / bottom
     if count == 1:
-        return Estimate(value, None, None, 1)
+        return Interval(value, None, None, 1)
     low, high = _bootstrap(
         (np.asarray(over, dtype=np.float64), np.asarray(under, dtype=np.float64)), _row_ratios, level, seed
     )
-    return Estimate(value, low, high, count)
+    return Interval(value, low, high, count)
 
 
 def mean_of_ratios(
     over: Sequence[float] | Floats, under: Sequence[float] | Floats, *, level: float = LEVEL
-) -> Estimate:
+) -> Interval:
     """Return the mean of over / under of pairs, with Student's interval; those with a denominator of 0 are left out."""
     pairs = zip(_values(over), _values(under), strict=True)
     return mean_interval([top / bottom for top, bottom in pairs if bottom != 0], level=level)

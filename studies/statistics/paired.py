@@ -10,8 +10,8 @@ import numpy as np
 from pipistrelle.studies.statistics.estimates import (
     LEVEL,
     SEED,
-    Estimate,
     Floats,
+    Interval,
     Method,
     deviation_of,
     mean_interval,
@@ -44,11 +44,11 @@ class Paired:
         independent: (variance of first + of second) / variance of difference; None: the difference is constant.
     """
 
-    first: Estimate
-    second: Estimate
-    difference: Estimate
-    ratio_of_means: Estimate
-    mean_of_ratios: Estimate
+    first: Interval
+    second: Interval
+    difference: Interval
+    ratio_of_means: Interval
+    mean_of_ratios: Interval
     correlation: float | None
     gain: float | None
 

@@ -8,7 +8,7 @@ import msgspec
 
 from pipistrelle.studies.statistics.estimates import (
     LEVEL,
-    Estimate,
+    Interval,
     Method,
     StatisticsError,
     mean_interval,
@@ -35,7 +35,7 @@ class CellRow(msgspec.Struct, frozen=True, kw_only=True):
 
     cell: dict[str, Value]
     metric: str
-    estimate: Estimate
+    estimate: Interval
     missing: int
 
     def plain(self) -> dict[str, Any]:
@@ -55,7 +55,7 @@ class PairRow(msgspec.Struct, frozen=True, kw_only=True):
     pair
         what the pairs tell.
     unpaired
-        replicas that one of the two has not.
+        replicas that have not a figure in both.
     """
 
     cell: dict[str, Value]
@@ -194,9 +194,9 @@ def by_size(
         )
     names = {column.removeprefix(f"{metric}_"): column for _, column in found} | {"all": metric}
     rows = comparison(trials, axis, first, second, list(names.values()), level=level)
-    total = sum(trials.columns.get("jobs", ()))
-    shares = {name: sum(trials.columns.get(f"jobs_{name}", ())) / total if total else None for name in names}
-    shares["all"] = None
+    counts = {name: sum(count or 0 for count in trials.columns.get(f"jobs_{name}", ())) for name in names}
+    total = sum(counts.values())  # there is no column of all
+    shares = {name: count / total if total and name != "all" else None for name, count in counts.items()}
     return [SizeRow(name=name, pair=row.pair, share=shares[name]) for name, row in zip(names, rows, strict=True)]
 
 

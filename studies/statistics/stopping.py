@@ -24,7 +24,7 @@ from typing import Final, TypeVar
 
 from msgspec import Struct
 
-from pipistrelle.studies.statistics.estimates import LEVEL, Estimate, StatisticsError, mean_interval
+from pipistrelle.studies.statistics.estimates import LEVEL, Interval, StatisticsError, mean_interval
 
 _K = TypeVar("_K", bound=Hashable)
 
@@ -111,5 +111,5 @@ def reached(sample: Sequence[float | None], rule: Rule) -> bool:
     return found.value - found.low <= rule.precision * abs(found.value)
 
 
-def _interval(known: Sequence[float], rule: Rule) -> Estimate:
+def _interval(known: Sequence[float], rule: Rule) -> Interval:
     return mean_interval(known, level=rule.level)

@@ -1,0 +1,182 @@
+"""What the commands that read a study's trials have in common: options, numbers, and forms of output."""
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from pipistrelle.cli.console import print_table, show
+from pipistrelle.cli.guard import FilledPath
+from pipistrelle.cli.options.fields import Choice, ShareNumber, together
+
+if TYPE_CHECKING:
+    from pipistrelle.studies.statistics.trials import TrialTable, Value
+
+_C = TypeVar("_C", bound=Callable[..., Any])
+_PICTURES: Final = (".svg", ".png")
+
+
+def _conditions(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> list[tuple[str, str]]:
+    found = []
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name and equals and value):
+            raise click.BadParameter(f"'{text}' is no AXIS=VALUE, such as policy=easy.")
+        found.append((name, value))
+    return found
+
+
+def _picture(ctx: click.Context, param: click.Parameter, path: Path) -> Path:
+    if path.suffix not in _PICTURES:
+        raise click.UsageError(f"pictures are SVG or PNG: name an .svg or .png file, not '{path.name}'.", ctx)
+    return path
+
+
+trials_argument: Final = click.argument("place", metavar="DIR", type=FilledPath(path_type=Path))
+where_option: Final = click.option(
+    "--where",
+    "conditions",
+    metavar="AXIS=VALUE",
+    multiple=True,
+    callback=_conditions,
+    help="Take these trials alone; a value of an axis, or several by several --where.",
+)
+metrics_option: Final = click.option(
+    "--metric", "metrics", metavar="COLUMN", multiple=True, help="Which figure; default: the usual ones that are there."
+)
+metric_option: Final = click.option("--metric", metavar="COLUMN", default="mean_wait", show_default=True, help="Which.")
+level_option: Final = click.option(
+    "--level", metavar="SHARE", type=ShareNumber(), default="95%", show_default=True, help="How likely intervals hold."
+)
+method_option: Final = click.option(
+    "--interval",
+    "method",
+    type=Choice(["t", "bootstrap"]),
+    default="t",
+    show_default=True,
+    help="Student's intervals, or those of a seeded bootstrap.",
+)
+form_options: Final = together(
+    click.option("--json", "form", flag_value="json", help="Print JSON instead of tables."),
+    click.option("--csv", "form", flag_value="csv", help="Print CSV instead of tables."),
+)
+picture_option: Final = click.option(
+    "-o",
+    "--output",
+    "--out",
+    "output",
+    type=FilledPath(path_type=Path, dir_okay=False),
+    required=True,
+    callback=_picture,
+    help="File to write: .svg or .png.",
+)
+
+
+def read_trials(place: Path, conditions: Sequence[tuple[str, str]]) -> "TrialTable":
+    """Return the trials of a study that fulfil the conditions."""
+    from pipistrelle.cli.console import import_numpy
+
+    import_numpy()
+    from pipistrelle.studies.statistics.trials import TrialTable
+
+    return TrialTable.read(place).only(conditions)
+
+
+def chosen_axes(trials: "TrialTable", x: str | None, by: str | None) -> tuple[str, str | None]:
+    """Return the axis of numbers, and that of curves: repair times and factors, or what there is."""
+    if not trials.axes:
+        raise click.UsageError("the trials have no axis: all of them are alike.")
+    over = trials.axis(x) if x is not None else "repair" if "repair" in trials.axes else trials.axes[-1]
+    rest = [name for name in trials.axes if name != over]
+    if by is not None:
+        curves = trials.axis(by)
+        if curves == over:
+            raise click.UsageError(f"--x and --by are the same axis, {over}.")
+        return over, curves
+    if "reliability_factor" in rest:
+        return over, "reliability_factor"
+    return over, rest[0] if rest else None
+
+
+def is_timed(trials: "TrialTable", axis: str) -> bool:
+    """Tell whether the values of an axis are lengths of time."""
+    return all(isinstance(value, str) for value in trials.values(axis))
+
+
+def number_text(value: float | None) -> str:
+    """Return a figure for a table."""
+    if value is None:
+        return "-"
+    if value in (float("inf"), float("-inf")):
+        return "none"
+    size = abs(value)
+    if size < 100 or size >= 1e6:
+        return f"{value:.4g}"
+    return f"{value:,.0f}" if size >= 1000 else f"{value:.1f}"
+
+
+def percent_text(share: float | None, sign: str = "") -> str:
+    """Return a share for a table."""
+    return "-" if share is None else f"{100 * share:{sign}.2f}" if abs(share) < 0.01 else f"{100 * share:{sign},.1f}"
+
+
+def grouped(cells: Iterable[tuple[dict[str, "Value"], list[str]]]) -> list[list[str]]:
+    """Return rows of a table by the last axis; a remark before them has the others."""
+    from pipistrelle.studies.statistics.trials import label
+
+    lines: list[list[str]] = []
+    before: list[str] | None = None
+    for cell, figures in cells:
+        *others, last = [*cell.items()] or [("", "all")]
+        now = [f"{name} {label(value)}" for name, value in others]
+        if now != before and now:
+            lines.append([", ".join(now)])
+        before = now
+        lines.append([label(last[1]), *figures])
+    return lines
+
+
+def print_rows(
+    form: str | None, rows: Sequence[dict[str, Any]], tables: Iterable[tuple[str, list[str], list[list[str]]]]
+) -> None:
+    """Print plain rows as JSON or CSV, or the tables: title, columns, rows."""
+    if form == "json":
+        click.echo(json.dumps(rows, indent=2, allow_nan=False))
+        return
+    if form == "csv":
+        flat = [_flat(row) for row in rows]
+        text = io.StringIO()
+        writer = csv.DictWriter(text, list(dict.fromkeys(name for row in flat for name in row)), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(flat)
+        click.echo(text.getvalue(), nl=False)
+        return
+    from rich.console import Console
+
+    console = Console(highlight=False, emoji=False)
+    for number, (title, columns, lines) in enumerate(tables):
+        if number:
+            console.print()
+        print_table(console, title, columns, lines, columns[:1])
+
+
+def remark(form: str | None, text: str) -> None:
+    """Print a line below a table."""
+    if form is None:
+        from rich.console import Console
+
+        show(Console(highlight=False, emoji=False), text)
+
+
+def _flat(row: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in row.items():
+        if isinstance(value, dict):
+            found |= {name if part == "value" else f"{name}_{part}": one for part, one in value.items()}
+        else:
+            found[name] = value
+    return found

@@ -1,0 +1,159 @@
+"""``study summary``, ``compare``, ``break-even`` and ``plot`` from the command line, on a table that is made up."""
+
+import csv
+import io
+import json
+
+import pyarrow
+import pytest
+from click import ClickException
+from click.testing import CliRunner
+from pyarrow import parquet
+
+from pipistrelle.cli.study.group import command
+from pipistrelle.protocol.base.errors import PipistrelleError
+
+REPAIRS = {"1min": 60.0, "1d": 86400.0, "20d": 1728000.0}
+
+
+@pytest.fixture
+def trials(tmp_path, monkeypatch):
+    """Return a function that writes a study's folder, ``study``, with so many replicas of each of 12 cells."""
+    monkeypatch.chdir(tmp_path)
+
+    def make(replicas=3):
+        rows = [
+            {
+                "policy": policy,
+                "reliability_factor": factor,
+                "repair": repair,
+                "repair_seconds": seconds,
+                "replica": replica,
+                "seed": replica,
+                "mean_wait": (1000 * factor + seconds / 100) * (1 + 0.1 * replica) * (1 if policy == "fcfs" else 0.5),
+                "jobs_1": 3,
+                "mean_wait_1": 10.0 + replica,
+            }
+            for policy in ("fcfs", "easy")
+            for factor in (1, 4)
+            for repair, seconds in REPAIRS.items()
+            for replica in range(replicas)
+        ]
+        (tmp_path / "study").mkdir()
+        table = pyarrow.table({name: [row[name] for row in rows] for name in rows[0]})
+        parquet.write_table(table, tmp_path / "study" / "trials.parquet")
+
+    return make
+
+
+def told(*words):
+    """Return what a command prints."""
+    done = CliRunner().invoke(command, words, standalone_mode=False)
+    assert done.exception is None, done.exception
+    return done.output
+
+
+def test_from_the_command_line(shell, trials, tmp_path):
+    """The group is reached by its name, and ends with exit code 2 where there is nothing to tell of."""
+    trials()
+
+    assert "mean_wait by repair: means" in shell.run("study", "summary", tmp_path / "study").ok().out
+    shell.run("study", "summary", "nowhere").failed(2, "there is no such folder")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("summary", "study"),
+        ("summary", "study", "--quantile", "50%"),
+        ("summary", "study", "--interval", "bootstrap"),
+        ("compare", "study", "--axis", "policy"),
+        ("compare", "study", "--axis", "policy", "--ratios"),
+        ("compare", "study", "--axis", "repair", "--values", "1min,20d"),
+        ("break-even", "study", "--where", "policy=easy", "--target", "1h", "--at", "1d"),
+        ("break-even", "study", "--where", "policy=easy", "--where", "reliability-factor=4", "--target", "1h"),
+    ],
+)
+def test_tables_json_and_csv(trials, words):
+    """Each command tells its figures in three forms; tables fit into 80 columns."""
+    trials()
+
+    assert max(map(len, told(*words).splitlines())) <= 80
+    rows = json.loads(told(*words, "--json"))
+    assert rows
+    assert len(list(csv.DictReader(io.StringIO(told(*words, "--csv"))))) == len(rows)
+
+
+def test_figures_are_those_of_the_table(trials):
+    """Half the wait in each replica is half on average, with no doubt left."""
+    trials()
+    rows = json.loads(told("compare", "study", "--axis", "policy", "--where", "repair=24h", "--json"))
+
+    assert [row["reliability_factor"] for row in rows] == [1, 4]
+    assert rows[0]["ratio_of_means"]["value"] == pytest.approx(0.5)
+    assert rows[0]["difference"]["value"] == pytest.approx(-0.5 * 1864 * 1.1)
+
+
+@pytest.mark.parametrize(
+    ("words", "begins"),
+    [
+        (("--where", "policy=easy", "--target", "1h", "-o", "x.svg"), b"<?xml"),
+        (("--where", "policy=easy", "--kind", "normalised", "-o", "x.png"), b"\x89PNG"),
+        (
+            (
+                *("--kind", "sizes", "--axis", "policy"),
+                *("--where", "repair=1d", "--where", "reliability-factor=4", "-o", "x.svg"),
+            ),
+            b"<?xml",
+        ),
+    ],
+)
+def test_pictures(trials, words, begins, tmp_path):
+    """Curves, normalised ones, and differences by size are written."""
+    trials()
+
+    assert told("plot", "study", *words) == f"picture in {words[-1]}\n"
+    assert (tmp_path / words[-1]).read_bytes().startswith(begins)
+
+
+def test_one_replica_has_no_interval(trials):
+    """It is said, and the value is told."""
+    trials(1)
+
+    for words in (("summary",), ("compare", "--axis", "policy"), ("break-even", "--where", "policy=easy")):
+        assert "one replica has no interval" in told(words[0], "study", *words[1:])
+    told("plot", "study", "--where", "policy=easy", "-o", "x.svg")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("summary", "nowhere"), "there is no such folder"),
+        (("summary", "study", "--metric", "wait"), "there is no column 'wait'"),
+        (("summary", "study", "--where", "policy=maui"), "policy has no value 'maui'"),
+        (("summary", "study", "--where", "policy"), "no AXIS=VALUE"),
+        (("summary", "study", "--level", "2"), "no share between 0 and 1"),
+        (("summary", "study", "--quantile", "50%", "--interval", "bootstrap"), "--interval goes with means"),
+        (("compare", "study", "--axis", "repair"), "choose two with --values A,B"),
+        (("compare", "study", "--axis", "repair", "--values", "1d,24h"), "the same"),
+        (("compare", "study", "--axis", "seed_"), "there is no column 'seed_'"),
+        (("break-even", "study"), "other axes have more than one value: policy"),
+        (("break-even", "study", "--target", "soon"), "a number, or a length of time"),
+        (("break-even", "study", "--where", "policy=easy", "--where", "reliability_factor=1"), "give a --target"),
+        (("plot", "study", "-o", "x.pdf"), "name an .svg or .png file"),
+        (("plot", "study", "--kind", "sizes", "-o", "x.svg"), "--kind sizes needs --axis"),
+        (("plot", "study", "--axis", "policy", "-o", "x.svg"), "--axis does not go with --kind curves"),
+        (
+            ("plot", "study", "--kind", "sizes", "--axis", "policy", "-o", "x.svg"),
+            "other axes have more than one value",
+        ),
+    ],
+)
+def test_what_cannot_be_told(trials, words, message):
+    """One error says what is wrong."""
+    trials()
+    done = CliRunner().invoke(command, words, standalone_mode=False)
+
+    assert isinstance(done.exception, PipistrelleError | ClickException)
+    said = done.exception.format_message() if isinstance(done.exception, ClickException) else str(done.exception)
+    assert message in said
