@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, shown
 from pipistrelle.protocol.base.log import logger
 from pipistrelle.server.setup import Setup
+from pipistrelle.studies.kernel.kernel import why_not
 from pipistrelle.studies.runs.setup import check_policy, remarks_of
 from pipistrelle.studies.runs.spec import RELIABILITY_FIELDS, RunSpec
 from pipistrelle.studies.runs.spec_file import with_digests
@@ -139,7 +140,21 @@ class _Reader:
         drawn = happens is not None and (
             happens.failures is not None or (spec.outages is not None and spec.repair is not None)
         )
-        return Prepared(point, drawn, "reference", "")
+        engine, why = self._engine(spec, setup)
+        return Prepared(point, drawn, engine, why)
+
+    def _engine(self, spec: RunSpec, setup: Setup) -> tuple[str, str]:
+        """Return which engine runs a point, and why it is not the kernel."""
+        if self._study.engine == "reference":
+            return "reference", "the study asks for it"
+        why = why_not(setup, spec)
+        if why is None:
+            return "kernel", ""
+        if self._study.engine == "kernel":
+            raise StudyError(
+                f"the kernel cannot run it: {why}", hint='engine = "auto" takes the reference engine then.'
+            )
+        return "reference", why
 
 
 def _policy_of(spec: RunSpec) -> RunSpec:

@@ -93,23 +93,32 @@ def carry_out(trial: Trial) -> Outcome:
         when it cannot be run, or its scheduler fails; a run that stalls is an outcome like others.
     """
     _go_to(trial.folder, tuple(sorted(trial.spec.files.items())))
-    table = reference_table(trial.spec)
-    if isinstance(table, Stalled):
-        return Outcome(point=trial.point, replica=trial.replica, reason="stalled", figures={}, message=str(table))
+    try:
+        table = table_of_run(trial.spec, trial.engine)
+    except Stalled as stalled:
+        return Outcome(point=trial.point, replica=trial.replica, reason="stalled", figures={}, message=str(stalled))
     warm_up, drain = trial.measures.left_out
     figures = metrics(table, warm_up=warm_up, drain=drain, sizes=trial.measures.sizes)
     return Outcome(point=trial.point, replica=trial.replica, reason=table.reason, figures=figures)
 
 
-def reference_table(spec: RunSpec) -> JobTable | Stalled:
-    """Run in the reference engine, the policy called directly; return the table of its jobs, or how it stalled."""
+def table_of_run(spec: RunSpec, engine: str) -> JobTable:
+    """Run in this process, by the kernel or in the reference engine with the policy called directly.
+
+    Raises
+    ------
+    RunError
+        when the run ends early, `Stalled` among them.
+    """
     setup = trial_setup(spec)
+    if engine == "kernel":
+        from pipistrelle.studies.kernel.table import run_kernel  # it compiles, or loads what it has compiled
+
+        return replace(run_kernel(setup, spec), until=setup.until)
     book = JobTableBook()
     runtime = Runtime(spec.make_policy(warn=False), package_version())
     with seldom_collected():
         result = simulate(setup, InProcessTransport(runtime), clock=_no_clock, observers=[book])
-    if isinstance(result.failure, Stalled):
-        return result.failure
     if result.failure is not None:
         raise result.failure
     told = result.summary

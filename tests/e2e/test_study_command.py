@@ -5,7 +5,11 @@ import sys
 
 import pytest
 
+from pipistrelle.studies import run
+
 STUDY = """
+engine = "reference"
+
 [run]
 platform = "demo"
 failures = "exponential,mtbf=300d"
@@ -49,11 +53,14 @@ def study(shell):
     return ("study", "run", "study.toml", "--out", "out", "--jobs", "2"), lines
 
 
-@pytest.fixture
-def undisturbed(shell, study):
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
     """Return the bytes of the results of one worker."""
-    shell.run(*study[0][:3], "--out", "peace", "--jobs", "1").ok()
-    return (shell.folder / "peace" / "trials.parquet").read_bytes()
+    folder = tmp_path_factory.mktemp("peace")
+    file = folder / "study.toml"
+    file.write_text(STUDY)
+    run(file, folder, jobs=1)
+    return (folder / "trials.parquet").read_bytes()
 
 
 def test_killing_the_coordinator_loses_nothing(shell, wait_until, study, undisturbed):
@@ -97,6 +104,49 @@ def test_a_full_disk_is_one_message(shell, study, undisturbed):
 
     shell.run(*words).ok()
     assert (shell.folder / "out" / "trials.parquet").read_bytes() == undisturbed
+
+
+#: as it was asked for
+PRINTED = """
+[run]
+workload = "demo"
+platform = "demo"
+failures = "exponential,mtbf=60d"
+checkpoint = "daly"
+dump = "1min"
+[axes]
+scheduler = ["fcfs", "easy"]
+reliability-factor = [1, 4, 16]
+repair = ["1h", "1d"]
+[replicas]
+count = 5            # or: precision = "2%", at-most = 1000
+"""
+
+
+def test_a_study_of_the_demo_is_read_by_other_programs(shell):
+    """The study runs as it stands; pandas, polars and DuckDB read its table."""
+    duckdb, pandas, polars = (pytest.importorskip(name) for name in ("duckdb", "pandas", "polars"))
+    shell.write("study.toml", PRINTED)
+    outcome = shell.run("study", "run", "study.toml", "--out", "study")
+    assert (outcome.code, outcome.out) == (0, "60 trials in study/trials.parquet\n")
+    assert "20 trials stalled and have no figures" in outcome.err
+    path = shell.folder / "study" / "trials.parquet"
+
+    frame = pandas.read_parquet(path)
+    columns = ["policy", "reliability_factor", "repair", "replica", "seed", "engine", "mean_wait", "utilisation"]
+    assert set(columns) <= set(frame.columns)
+    assert len(frame) == 60
+    assert list(frame["replica"]) == [0, 1, 2, 3, 4] * 12
+    assert frame.groupby("replica")["seed"].nunique().tolist() == [1] * 5
+    assert set(frame["engine"]) == {"kernel"}
+    rows = frame[frame["reason"] == "completed"]
+    assert len(rows) == 40
+    assert rows[columns].notna().all().all()
+    easy = polars.read_parquet(path).filter(policy="easy", reliability_factor=1, repair="1h")["mean_wait"]
+    fcfs = duckdb.read_parquet(str(path)).filter("policy = 'fcfs' AND reliability_factor = 1 AND repair = '1h'")
+    fcfs = [wait for (wait,) in fcfs.project("mean_wait").fetchall()]
+    assert len(easy) == len(fcfs) == 5
+    assert all(one < other / 10 for one, other in zip(sorted(easy), sorted(fcfs), strict=True))
 
 
 def test_a_study_says_how_far_it_is(shell, study):

@@ -1,5 +1,6 @@
 """A study's results do not depend on who carries it out, nor on who dies on the way."""
 
+import gc
 import os
 import signal
 from pathlib import Path
@@ -24,6 +25,7 @@ STUDY = {
     "axes": {"scheduler": ["fcfs", "easy"], "reliability-factor": [1, 4]},
     "replicas": 4,
     "metrics": {"warm-up": "10 jobs", "sizes": [1, 8]},
+    "engine": "reference",
 }
 
 
@@ -179,6 +181,21 @@ def test_an_estimate_runs_a_trial_or_two_and_writes_nothing(tmp_path):
     assert estimate(study(), tmp_path).done == 4
 
 
+def test_the_kernel_has_the_same_figures(tmp_path):
+    """It runs what it can if nobody says otherwise; all but the engine's columns are the reference engine's."""
+    pytest.importorskip("numba")
+    axes = {"scheduler": ["easy", "conservative"], "reliability-factor": [1, 4]}
+    found = [run(study(axes=axes, replicas=2, engine=engine), jobs=1).table for engine in ("auto", "reference")]
+    rows = found[0].select(["policy", "engine"]).to_pylist()
+
+    assert {row["policy"]: row["engine"] for row in rows} == {"easy": "kernel", "conservative": "reference"}
+    assert "its backfilling rule is none of" in found[0].column("engine_why").to_pylist()[-1]
+    drop = ["engine", "engine_why"]
+    assert found[0].drop_columns(drop).equals(found[1].drop_columns(drop))
+    with pytest.raises(PipistrelleError, match=r"scheduler conservative, .*the kernel cannot run it: its back"):
+        run(study(axes=axes, engine="kernel"))
+
+
 def test_results_without_a_folder(tmp_path):
     """A notebook needs none; frames of pandas and polars have the same rows."""
     results = run({**STUDY, "replicas": {"count": 2}}, jobs=1)
@@ -197,6 +214,7 @@ def cluster():
         n_workers=2, threads_per_worker=1, processes=False, protocol="tcp", dashboard_address=None, silence_logs=50
     ) as found:
         yield found
+    gc.collect()  # Dask leaves a socket of its event loop to it, of which the end of all tests would complain
 
 
 @pytest.mark.filterwarnings("ignore")
