@@ -28,6 +28,10 @@ SECTIONS: dict[str, tuple[str, dict[str, list[str]]]] = {
             "pipistrelle.studies.trials.job_table": ["JobTable", "JobTableBook"],
             "pipistrelle.studies.trials.metrics": ["metrics"],
             "pipistrelle.studies.trials.window": ["Leave"],
+            "pipistrelle.studies.inference.trials": ["TrialTable"],
+            "pipistrelle.studies.inference.reports": ["summary", "comparison"],
+            "pipistrelle.studies.inference.crossing": ["Curves"],
+            "pipistrelle.studies.inference.stopping": ["Rule", "replicas_needed"],
         },
     ),
     "Schedulers": (

@@ -67,16 +67,16 @@ def plot_command(
 
     trials = read_trials(place, conditions)
     if axis is not None:
-        from pipistrelle.studies.statistics.pictures import sizes_picture
-        from pipistrelle.studies.statistics.reports import by_size
+        from pipistrelle.studies.inference.pictures import sizes_picture
+        from pipistrelle.studies.inference.reports import by_size
 
         name = trials.axis(axis)
         first, second = two_values(trials.values(name), values, name, lambda text: trials.value(name, text))
         rows = by_size(trials, name, first, second, metric, level=level)
         raw = sizes_picture(rows, output.suffix, axis=name, first=first, second=second, metric=metric)
     else:
-        from pipistrelle.studies.statistics.crossing import Curves
-        from pipistrelle.studies.statistics.pictures import curves_picture
+        from pipistrelle.studies.inference.crossing import Curves
+        from pipistrelle.studies.inference.pictures import curves_picture
 
         over, curves_by = chosen_axes(trials, x, by)
         raw = curves_picture(

@@ -27,8 +27,8 @@ from pipistrelle.cli.study.trials import (
 )
 
 if TYPE_CHECKING:
-    from pipistrelle.studies.statistics.reports import CellRow, PairRow
-    from pipistrelle.studies.statistics.trials import Value
+    from pipistrelle.studies.inference.reports import CellRow, PairRow
+    from pipistrelle.studies.inference.trials import Value
 
 _ALONE = "one replica has no interval: a study with more, [replicas] count or precision, has"
 Method = Literal["t", "bootstrap"]
@@ -57,7 +57,7 @@ def summary_command(
 
     DIR is a study's folder, or a Parquet file of its.
     """
-    from pipistrelle.studies.statistics.reports import summary
+    from pipistrelle.studies.inference.reports import summary
 
     if quantile is not None and method != "t":
         raise click.UsageError("--interval goes with means: the interval of a quantile is of order statistics.")
@@ -114,7 +114,7 @@ def compare_command(
     DIR is a study's folder, or a Parquet file of its. Replicas of one number have the same workload and the same
     failures: what both share drops out of their difference.
     """
-    from pipistrelle.studies.statistics.reports import comparison
+    from pipistrelle.studies.inference.reports import comparison
 
     trials = read_trials(place, conditions)
     axis = trials.axis(axis)
@@ -215,8 +215,8 @@ def break_even_command(
 
     DIR is a study's folder, or a Parquet file of its. Any axis of numbers does for repair times, any other for factors.
     """
-    from pipistrelle.studies.statistics.crossing import Curves, break_even
-    from pipistrelle.studies.statistics.trials import label
+    from pipistrelle.studies.inference.crossing import Curves, break_even
+    from pipistrelle.studies.inference.trials import label
 
     trials = read_trials(place, conditions)
     x, by = chosen_axes(trials, x, by)

@@ -14,7 +14,7 @@ from pipistrelle.cli.guard import FilledPath
 from pipistrelle.cli.options.fields import Choice, ShareNumber, together
 
 if TYPE_CHECKING:
-    from pipistrelle.studies.statistics.trials import TrialTable, Value
+    from pipistrelle.studies.inference.trials import TrialTable, Value
 
 _C = TypeVar("_C", bound=Callable[..., Any])
 _PICTURES: Final = (".svg", ".png")
@@ -81,7 +81,7 @@ def read_trials(place: Path, conditions: Sequence[tuple[str, str]]) -> "TrialTab
     from pipistrelle.cli.console import import_numpy
 
     import_numpy()
-    from pipistrelle.studies.statistics.trials import TrialTable
+    from pipistrelle.studies.inference.trials import TrialTable
 
     return TrialTable.read(place).only(conditions)
 
@@ -126,7 +126,7 @@ def percent_text(share: float | None, sign: str = "") -> str:
 
 def grouped(cells: Iterable[tuple[dict[str, "Value"], list[str]]]) -> list[list[str]]:
     """Return rows of a table by the last axis; a remark before them has the others."""
-    from pipistrelle.studies.statistics.trials import label
+    from pipistrelle.studies.inference.trials import label
 
     lines: list[list[str]] = []
     before: list[str] | None = None

@@ -9,8 +9,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from pipistrelle.studies.inference.estimates import LEVEL, StatisticsError, deviation_of, mean_of, t_quantile
 from pipistrelle.studies.report.run_jobs import Floats, ReportError, RunJobs
-from pipistrelle.studies.statistics.estimates import LEVEL, StatisticsError, deviation_of, mean_of, t_quantile
 
 #: what is told of each job; seconds, but for the slowdown
 METRICS: Final[dict[str, Callable[[RunJobs], Floats]]] = {

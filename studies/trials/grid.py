@@ -10,11 +10,11 @@ from msgspec.structs import replace
 from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, shown
 from pipistrelle.protocol.base.log import logger
 from pipistrelle.server.setup import Setup
+from pipistrelle.studies.inference.estimates import t_quantile
 from pipistrelle.studies.kernel.kernel import why_not
 from pipistrelle.studies.runs.setup import check_policy, remarks_of
 from pipistrelle.studies.runs.spec import RELIABILITY_FIELDS, RunSpec
 from pipistrelle.studies.runs.spec_file import with_digests
-from pipistrelle.studies.statistics.estimates import t_quantile
 from pipistrelle.studies.trials.axes import StudyError
 from pipistrelle.studies.trials.metrics import metric_names
 from pipistrelle.studies.trials.study import Point, Study, combination

@@ -15,11 +15,11 @@ from pipistrelle.protocol.base.errors import printable
 from pipistrelle.protocol.base.lengths import UNITS, seconds_of
 from pipistrelle.protocol.base.shapes import misfit
 from pipistrelle.protocol.base.toml import read_toml
+from pipistrelle.studies.inference.estimates import StatisticsError
+from pipistrelle.studies.inference.stopping import LEAST, Rule
 from pipistrelle.studies.inputs.named import read_text
 from pipistrelle.studies.runs.spec import RunSpec
 from pipistrelle.studies.runs.spec_file import SpecError, convert_spec
-from pipistrelle.studies.statistics.estimates import StatisticsError
-from pipistrelle.studies.statistics.stopping import LEAST, Rule
 from pipistrelle.studies.trials.axes import Axis, StudyError, check_option, column_of, points, read_axes
 from pipistrelle.studies.trials.window import NOTHING, Leave
 

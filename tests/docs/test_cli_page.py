@@ -82,7 +82,7 @@ def test_every_default_is_documented(name, command, documented):
 def test_every_command_is_in_the_overview(section, table):
     """The table at the head names every command, and the group's own options are beside it."""
     text = section(PAGE, "Command line")
-    named = {match[1] for row in table(text) if (match := re.match(r"\[`([\w ]+)`\]", row[0]))}
+    named = {match[1] for row in table(text) if (match := re.match(r"\[`([\w -]+)`\]", row[0]))}
 
     assert named == {name for name, _ in commands()}
     for option in options(cli).values():

@@ -8,9 +8,9 @@ import numpy as np
 
 from pipistrelle.protocol.base.errors import printable
 from pipistrelle.studies.failures.outage_summary import time_text
-from pipistrelle.studies.statistics.crossing import Curves
-from pipistrelle.studies.statistics.reports import SizeRow
-from pipistrelle.studies.statistics.trials import Value, label
+from pipistrelle.studies.inference.crossing import Curves
+from pipistrelle.studies.inference.reports import SizeRow
+from pipistrelle.studies.inference.trials import Value, label
 from pipistrelle.studies.workloads.pictures import drawn_as
 
 if TYPE_CHECKING:

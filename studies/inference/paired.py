@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pipistrelle.studies.statistics.estimates import (
+from pipistrelle.studies.inference.estimates import (
     LEVEL,
     SEED,
     Floats,

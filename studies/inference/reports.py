@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from pipistrelle.studies.statistics.estimates import (
+from pipistrelle.studies.inference.estimates import (
     LEVEL,
     Interval,
     Method,
@@ -14,8 +14,8 @@ from pipistrelle.studies.statistics.estimates import (
     mean_interval,
     quantile_interval,
 )
-from pipistrelle.studies.statistics.paired import Paired, paired
-from pipistrelle.studies.statistics.trials import SEED, CellKey, TrialTable, Value, label
+from pipistrelle.studies.inference.paired import Paired, paired
+from pipistrelle.studies.inference.trials import SEED, CellKey, TrialTable, Value, label
 
 
 class CellRow(msgspec.Struct, frozen=True, kw_only=True):

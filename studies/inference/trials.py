@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pipistrelle.protocol.base.errors import did_you_mean, printable
 from pipistrelle.protocol.base.lengths import seconds_of
-from pipistrelle.studies.statistics.estimates import StatisticsError
+from pipistrelle.studies.inference.estimates import StatisticsError
 
 if TYPE_CHECKING:
     import pyarrow

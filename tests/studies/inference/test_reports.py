@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipistrelle.studies.statistics.crossing import Curves, break_even
-from pipistrelle.studies.statistics.estimates import StatisticsError
-from pipistrelle.studies.statistics.pictures import curves_picture, sizes_picture
-from pipistrelle.studies.statistics.reports import by_size, comparison, summary
-from pipistrelle.studies.statistics.trials import TrialTable
+from pipistrelle.studies.inference.crossing import Curves, break_even
+from pipistrelle.studies.inference.estimates import StatisticsError
+from pipistrelle.studies.inference.pictures import curves_picture, sizes_picture
+from pipistrelle.studies.inference.reports import by_size, comparison, summary
+from pipistrelle.studies.inference.trials import TrialTable
 
 EASY = [("policy", "easy")]
 

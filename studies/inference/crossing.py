@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 from msgspec import Struct
 
-from pipistrelle.studies.statistics.estimates import (
+from pipistrelle.studies.inference.estimates import (
     LEVEL,
     RESAMPLES,
     SEED,
@@ -22,8 +22,8 @@ from pipistrelle.studies.statistics.estimates import (
     StatisticsError,
     scipy_part,
 )
-from pipistrelle.studies.statistics.reports import more_axes
-from pipistrelle.studies.statistics.trials import TrialTable, Value
+from pipistrelle.studies.inference.reports import more_axes
+from pipistrelle.studies.inference.trials import TrialTable, Value
 
 #: halvings of an interval between two values of the axis: to a part of 10^-15
 _HALVINGS: Final = 50

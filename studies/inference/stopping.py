@@ -24,7 +24,7 @@ from typing import Final, TypeVar
 
 from msgspec import Struct
 
-from pipistrelle.studies.statistics.estimates import LEVEL, Interval, StatisticsError, mean_interval
+from pipistrelle.studies.inference.estimates import LEVEL, Interval, StatisticsError, mean_interval
 
 _K = TypeVar("_K", bound=Hashable)
 
