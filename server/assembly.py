@@ -8,6 +8,7 @@ from pipistrelle.platforms.description import Platform
 from pipistrelle.platforms.requests.requests import RequestBook
 from pipistrelle.protocol.events import SimulationBeginsData
 from pipistrelle.protocol.fields import Feature
+from pipistrelle.server.attempts.dispersion import Dispersion
 from pipistrelle.server.begin import begins_of
 from pipistrelle.server.engine.arrivals import WorkloadJobs
 from pipistrelle.server.engine.clockwork import NATIVE, Clockwork
@@ -75,6 +76,7 @@ def make_engine(
         profiles=setup.workloads["w0"].table,
         reliability=setup.reliability,
         conditions=setup.conditions,
+        dispersion=setup.dispersion,
     )
 
 
@@ -91,6 +93,7 @@ def native_engine(
     profiles: Mapping[str, Profile] | None = None,
     reliability: Reliability | None = None,
     conditions: Mapping[str, tuple[Condition, ...]] | None = None,
+    dispersion: Dispersion | None = None,
 ) -> Engine:
     """Return the engine of a run in the native dialect.
 
@@ -110,6 +113,8 @@ def native_engine(
         what fails; None: nothing does.
     conditions
         {job id: what it waits for}.
+    dispersion
+        how much longer jobs take on nodes that are far apart; None: no longer.
     """
     cluster = Cluster(begins.nb_resources, requests=RequestBook(platform.info.pools, platform.info.groups))
     clockwork = Clockwork(cluster, NATIVE, features)
@@ -131,6 +136,7 @@ def native_engine(
         dependencies,
         tells="reasons" if aware else "nothing",
         holds=not aware,
+        dispersion=dispersion,
     )
     verdicts = Verdicts(clockwork, lives, begins.workloads)
     return Engine(begins, clockwork, lives, arrivals, verdicts, failures, strict=strict, until=until)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pipistrelle.platforms.description import Platform
+from pipistrelle.server.attempts.dispersion import Dispersion
 from pipistrelle.server.attempts.resilience_plan import check_resilience, resiliences_of
 from pipistrelle.server.engine.dependencies import Condition, conditions_of, dependency_remarks, first_of
 from pipistrelle.server.errors import SetupError
@@ -56,6 +57,8 @@ class Setup:
         the horizon in seconds: nothing happens then or later.
     queue_lengths
         whether the queue's length over time is among the outputs.
+    dispersion
+        how much longer jobs take on nodes that are far apart; None: no longer.
     """
 
     platform: Platform
@@ -70,6 +73,7 @@ class Setup:
     remarks: tuple[str, ...] = ()
     until: float = inf
     queue_lengths: bool = False
+    dispersion: Dispersion | None = None
 
     @classmethod
     def of(

@@ -80,6 +80,10 @@ _MACHINE: Final = {
     "node_table": "FILE[,at=DATE]\tWhat is known of each node: class, age, MTTF, properties, in CSV or TOML; or lives "
     "of GPUs, at a date.",
 }
+_DISPERSION: Final = {
+    "dispersion": "SHARE\tLet a job run longer where its nodes are far apart: by this share of its runtime if they are "
+    "as far apart as all nodes are on the mean; default: no longer.",
+}
 _QUEUE: Final = {"queue_lengths": "Write out_queue.csv, too: the queue's length over time."}
 _DIALECT: Final = {
     "dialect": "Which protocol to speak: ours, or that of Batsim 3 and 4, where it is the scheduler that listens."
@@ -120,6 +124,7 @@ simulation_options: Final = together(
         ),
         added(options_of(RunSpec, _MACHINE)),
         added(options_of(RunSpec, _POOLS)),
+        added(options_of(RunSpec, _DISPERSION)),
     ),
     in_section(SCHEDULER, added(options_of(RunSpec, _STRICT))),
     in_section(

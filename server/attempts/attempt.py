@@ -47,6 +47,8 @@ class Attempt(Struct, eq=False):
     asked: float
     resilience: Resilience
     saved: float = 0.0
+    #: by what its runtime is multiplied on the nodes that it has; ``saved`` is work that is not multiplied
+    dilation: float = 1.0
     #: how many attempts before this one, in succession, have kept nothing
     fruitless: int = 0
     #: as of when it queues; None: of now
@@ -80,9 +82,20 @@ class Attempt(Struct, eq=False):
         """What became of its time, known at its end; None of an attempt without dumps."""
         # Worked out when somebody asks, which is seldom while the scheduler waits.
         if self._account is None and self.progress is not None and self.stopped == self.stopped:
-            self._account = self.progress.account(self.stopped)
+            self._account = self.account_at(self.stopped)
             self.progress = None
         return self._account
+
+    def account_at(self, time: float) -> Account | None:
+        """Return what has become of the time until then (s); None of an attempt without dumps."""
+        if self.progress is None:
+            return None
+        account = self.progress.account(time)
+        if self.dilation == 1.0:
+            return account
+        before = account.saved == self.saved * self.dilation
+        saved = self.saved if before else account.saved / self.dilation
+        return account._replace(saved=saved, unsaved=account.unsaved / self.dilation)
 
     def remaining(self, work: float) -> float:
         """Return the share of a job's work (s) that earlier attempts have left, 0 to 1."""
@@ -91,7 +104,7 @@ class Attempt(Struct, eq=False):
 
 _KEPT: Final = (
     *("number", "root", "origin", "asked", "resilience", "saved", "fruitless", "queued", "serial", "began"),
-    *("work_ends", "progress", "lost", "awaited", "waited", "cause", "retried"),
+    *("dilation", "work_ends", "progress", "lost", "awaited", "waited", "cause", "retried"),
 )
 register(Resilience, lambda resilience: [to_builtins(resilience)], lambda state: convert(state[0], Resilience))
 # Of a try that has not ended; which units it has, its job knows.

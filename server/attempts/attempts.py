@@ -12,6 +12,7 @@ from pipistrelle.protocol.events import Progress
 from pipistrelle.protocol.units.indices import numbers, pieces
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.server.attempts.attempt import Attempt
+from pipistrelle.server.attempts.dispersion import Dispersion
 from pipistrelle.server.attempts.progress import AttemptProgress, RigidProgress, interval_of
 from pipistrelle.server.engine.agenda import END
 from pipistrelle.server.engine.clockwork import Clockwork
@@ -37,7 +38,7 @@ class FailingLives(JobLives):
 
     Parameters
     ----------
-    clockwork, overheads, work
+    clockwork, overheads, work, dispersion
         as of `JobLives`; a job that has work begins it, and ends it, as it would if nothing failed.
     platform, node_units
         the machine, and which units belong to which of its nodes.
@@ -56,8 +57,9 @@ class FailingLives(JobLives):
         platform: Platform,
         node_units: NodeUnits,
         reliability: Reliability,
+        dispersion: Dispersion | None = None,
     ) -> None:
-        super().__init__(clockwork, overheads, work)
+        super().__init__(clockwork, overheads, work, dispersion)
         self._node_units = node_units
         self._options = reliability
         self._rates = reliability.rates(platform)
@@ -137,9 +139,12 @@ class FailingLives(JobLives):
             self._work.begins(job)
             return
         resilience = attempt.resilience
+        if self._dispersion is not None:
+            attempt.dilation = self._dispersion.factor(job.alloc)
         if resilience.kind == "none":
-            job.in_time = job.runtime <= job.walltime
-            attempt.work_ends = attempt.began + min(job.runtime, job.walltime)
+            runtime = job.runtime * attempt.dilation
+            job.in_time = runtime <= job.walltime
+            attempt.work_ends = attempt.began + min(runtime, job.walltime)
             job.ending = self._agenda.put(attempt.work_ends + job.epilogue, END, job.id)
             return
         attempt.progress = self._progress_of(job, attempt)
@@ -148,19 +153,20 @@ class FailingLives(JobLives):
     def _progress_of(self, job: Job, attempt: Attempt) -> AttemptProgress | RigidProgress:
         resilience = attempt.resilience
         nodes = self._node_units.nodes_of(job.alloc)
+        work, saved = job.runtime * attempt.dilation, attempt.saved * attempt.dilation
         if resilience.tolerated(len(nodes)):
             return AttemptProgress(
                 resilience,
                 start=attempt.began,
-                work=job.runtime,
-                saved=attempt.saved,
+                work=work,
+                saved=saved,
                 nodes=list(nodes),
                 rates=self._rates[numbers(nodes)].tolist(),
             )
         return RigidProgress(
             start=attempt.began,
-            work=job.runtime,
-            saved=attempt.saved,
+            work=work,
+            saved=saved,
             nodes=len(nodes),
             interval=self._interval(resilience, nodes),
             dump=resilience.dump,
@@ -217,11 +223,11 @@ class FailingLives(JobLives):
         if job.work is not None:
             return self._share(job, 0.0) if isnan(attempt.began) else self._work.progress(job)
         done = attempt.saved
-        if attempt.progress is not None:
-            account = attempt.progress.account(self._work_time(job))
+        account = attempt.account_at(self._work_time(job))
+        if account is not None:
             done = account.saved + account.unsaved
         elif attempt.began == attempt.began:
-            done = self._work_time(job) - attempt.began
+            done = (self._work_time(job) - attempt.began) / attempt.dilation
         return self._share(job, done / job.runtime if job.runtime > 0 else 1.0)
 
     def state(self) -> dict[str, Any]:
@@ -390,7 +396,7 @@ class FailingLives(JobLives):
     def _next(self, job: Job) -> Job:
         """Return the job as it comes back."""
         old, options = _attempt(job), self._options
-        saved = old.saved if old.account is None else old.account.saved
+        saved = old.saved if old.account is None else min(old.account.saved, job.runtime)
         new = Attempt(old.number + 1, old.root, old.origin, old.asked, old.resilience, saved)
         new.fruitless = old.fruitless + 1 if saved == old.saved else 0
         if options.requeue == "original":

@@ -74,7 +74,15 @@ def batsim_engine(
     jobs = forwarded_jobs(setup.workloads, forward=options.forward_profiles, has_hosts=hosts is not None)
     events = ExternalEvents(clockwork, switchboard, options.events, forward_unknown=options.forward_unknown_events)
     lives, arrivals, failures = lives_of(
-        clockwork, setup.platform, work, setup.reliability, jobs, dependencies, tells="changes", holds=True
+        clockwork,
+        setup.platform,
+        work,
+        setup.reliability,
+        jobs,
+        dependencies,
+        tells="changes",
+        holds=True,
+        dispersion=setup.dispersion,
     )
     verdicts = BatsimVerdicts(clockwork, lives, begins.workloads, registry, options, switchboard, hosts)
     # This dialect has no word for a decision that is rejected.

@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Final, Protocol
 from pipistrelle.platforms.description import Platform
 from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.events import JobCompleted, JobCompletedData, JobSubmitted, Progress
+from pipistrelle.server.attempts.dispersion import Dispersion
 from pipistrelle.server.engine.agenda import END, PHASE, Handlers
 from pipistrelle.server.engine.clockwork import Clockwork
 from pipistrelle.server.engine.jobs import Job, Step
@@ -109,17 +110,22 @@ class JobLives(Kept):
         the times that jobs take beside their work.
     work
         does what jobs have in place of a runtime.
+    dispersion
+        how much longer jobs take on nodes that are far apart; None: no longer.
     """
 
     _kept: ClassVar[tuple[str, ...]] = ("_work", "unsettled")
     #: whether jobs can lose their nodes
     fails = False
 
-    def __init__(self, clockwork: Clockwork, overheads: Overheads, work: Work) -> None:
+    def __init__(
+        self, clockwork: Clockwork, overheads: Overheads, work: Work, dispersion: Dispersion | None = None
+    ) -> None:
         self._clockwork = clockwork
         self._cluster = clockwork.cluster
         self._agenda = clockwork.agenda
         self._overheads = overheads
+        self._dispersion = dispersion
         self._work = work
         self._cluster.work_of = work.work_of
         #: whether units may have gone down or come up since `idle_and_down` was asked last
@@ -149,7 +155,8 @@ class JobLives(Kept):
         """Return how far a running job has come."""
         if job.work is not None:
             return self._work.progress(job)
-        done = (self._clockwork.now - job.start - job.prologue) / job.runtime if job.runtime > 0 else 1.0
+        runtime = self._runtime(job)
+        done = (self._clockwork.now - job.start - job.prologue) / runtime if runtime > 0 else 1.0
         return self._share(job, max(done, 0.0))
 
     def kill(self, job: Job, step: Step = "kill") -> None:
@@ -186,12 +193,16 @@ class JobLives(Kept):
         if job.work is not None:
             self._work.begins(job)
             return
-        runtime, walltime = job.runtime, job.walltime
+        runtime, walltime = self._runtime(job), job.walltime
         if runtime > walltime:
             job.in_time = False
             runtime = walltime
         time = self._clockwork.now + (runtime + (job.prologue + job.epilogue))
         job.ending = self._agenda.put(time, END, job.id)
+
+    def _runtime(self, job: Job) -> float:
+        """Return how long a job that has its units takes on these (s)."""
+        return job.runtime if self._dispersion is None else job.runtime * self._dispersion.factor(job.alloc)
 
     def _leaves(self, job: Job) -> None:
         """Take note that a job ends now; it still holds its units."""

@@ -23,6 +23,7 @@ from pipistrelle.protocol.events import (
 )
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.server.attempts.attempts import FailingLives
+from pipistrelle.server.attempts.dispersion import Dispersion
 from pipistrelle.server.engine.agenda import FAILURE, MAINTENANCE, REPAIR, Handlers, Part
 from pipistrelle.server.engine.arrivals import Arrivals
 from pipistrelle.server.engine.clockwork import Clockwork
@@ -55,13 +56,14 @@ def lives_of(
     *,
     tells: Tells,
     holds: bool,
+    dispersion: Dispersion | None,
 ) -> "tuple[JobLives, Arrivals, list[Failures]]":
     """Return how the jobs of a run live, how they arrive, and what strikes them, if anything can; see `Failures`."""
     if reliability is None:
-        plain = JobLives(clockwork, Overheads(platform), work)
+        plain = JobLives(clockwork, Overheads(platform), work, dispersion)
         return plain, Arrivals(clockwork, plain, jobs, dependencies), []
     node_units = NodeUnits.of(platform)
-    failing = FailingLives(clockwork, Overheads(platform), work, platform, node_units, reliability)
+    failing = FailingLives(clockwork, Overheads(platform), work, platform, node_units, reliability, dispersion)
     arrivals = Arrivals(clockwork, failing, jobs, dependencies)
     failures = Failures(clockwork, failing, arrivals, node_units, reliability, tells=tells, holds=holds)
     return failing, arrivals, [failures]

@@ -9,6 +9,7 @@ from pipistrelle.protocol.base.lengths import parse_seconds
 from pipistrelle.protocol.base.log import logger
 from pipistrelle.schedulers.catalogue.names import SUFFIX
 from pipistrelle.schedulers.placement.pickers import learn
+from pipistrelle.server.attempts.dispersion import Dispersion
 from pipistrelle.server.requests import UNMET
 from pipistrelle.server.setup import Setup
 from pipistrelle.studies.inputs.named import (
@@ -50,7 +51,17 @@ def load_setup(spec: RunSpec) -> Setup:
 def with_horizon(spec: RunSpec, setup: Setup) -> Setup:
     """Return a setup that ends when a run does; PipistrelleError if its horizon cannot be read."""
     until = setup.until if spec.until is None else _horizon(spec.until, setup)
-    return replace(setup, until=until, queue_lengths=spec.queue_lengths)
+    dispersion = None if spec.dispersion is None else _dispersion(spec.dispersion, setup)
+    return replace(setup, until=until, queue_lengths=spec.queue_lengths, dispersion=dispersion)
+
+
+def _dispersion(share: float, setup: Setup) -> Dispersion:
+    """Return how much longer jobs take on nodes that are far apart; PipistrelleError where that makes no sense."""
+    if setup.has_work:
+        raise InputError(
+            "jobs whose hosts decide how long they take do not take longer by a rule", where="--dispersion"
+        )
+    return Dispersion(setup.platform, share)
 
 
 def _horizon(text: str, setup: Setup) -> float:

@@ -61,6 +61,8 @@ class RunSpec(PolicySpec, frozen=True, kw_only=True, forbid_unknown_fields=True,
     strict
         whether an illegal decision ends the run, in Batsim's way it always does; and a record of a log that cannot be
         read.
+    dispersion
+        by what share of its runtime a job takes longer that is spread like the whole machine; None: no job does.
     until
         when the run ends, whatever still runs or waits: a length of time after time 0, or a date; None: at its end.
     queue_lengths
@@ -95,6 +97,7 @@ class RunSpec(PolicySpec, frozen=True, kw_only=True, forbid_unknown_fields=True,
     ignore_constraints: bool = False
     partition_pools: tuple[str, ...] = ()
     strict: bool = False
+    dispersion: Annotated[float, Meta(gt=0)] | None = None
     until: str | None = None
     queue_lengths: bool = False
     dialect: Literal["native", "batsim"] = "native"

@@ -53,6 +53,7 @@ SPECS = st.builds(
     strict=st.booleans(),
     until=st.none() | WORDS,
     queue_lengths=st.booleans(),
+    dispersion=st.none() | st.floats(1e-9, 1e9),
     failures=NAMES,
     seed=st.integers(0, 2**53),
     reliability_factor=st.floats(1e-9, 1e9),
