@@ -36,6 +36,8 @@ COMMANDS: Final = {
     "explain": CommandPlace("explain", "Explain why a job of a run waited."),
     "compare": CommandPlace("compare", "Compare runs of the same jobs; tell where they part."),
     "study": CommandPlace("study.group", "Carry out many runs, and tell what they say together."),
+    "diff": CommandPlace("diff", "Compare two runs: the first difference, and the waits of jobs."),
+    "replay": CommandPlace("replay", "Play a recorded session to a scheduler, or to the server."),
     "batsim": CommandPlace("batsim", "Simulate as Batsim 4 does, from its command line."),
     "placement": CommandPlace("placement", "Tell where a run's jobs were, and what another order would do."),
     "outages": CommandPlace("outages", "Make, describe and fit streams of failures."),

@@ -16,7 +16,14 @@ from pipistrelle.cli.options.names import completed
 from pipistrelle.cli.options.parts import part_options
 from pipistrelle.cli.options.reliability import reliability_options
 from pipistrelle.cli.options.sections import CONNECTION, SCHEDULER, Command, in_section
-from pipistrelle.cli.options.shared import described, folder_option, simulation_options, spec_file
+from pipistrelle.cli.options.shared import (
+    described,
+    folder_option,
+    record_option,
+    recorded,
+    simulation_options,
+    spec_file,
+)
 from pipistrelle.cli.simulate import form_of, read_inputs, simulate
 from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean
 from pipistrelle.schedulers.catalogue.names import is_ours, is_policy_name, registered
@@ -51,7 +58,7 @@ class RunCommand(Command):
                 ctx.obj = list(split_words(words[0], "--scheduler")) if whole else words
                 args = args[:place] + (words[1:] if whole else [])
         rest = super().parse_args(ctx, args)
-        name = str(ctx.params["spec_file"] or "")
+        name = str(ctx.params.get("spec_file") or "")
         if name and not os.path.exists(name) and name in registered():
             if place is not None:
                 ctx.fail(f"two schedulers: '{name}', and that of --scheduler.")
@@ -82,6 +89,7 @@ class RunCommand(Command):
     click.option("--in-process", is_flag=True, help="Run the scheduler inside the server, without a socket."),
 )
 @folder_option(f"Folder for the outputs; default: a new one under {_OUTPUTS}/.")
+@record_option
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -93,6 +101,7 @@ def command(
     timings: Path | None,
     as_json: bool,
     quiet: bool,
+    record: Path | None,
     **options: Any,
 ) -> None:
     """Simulate a workload: server and scheduler as two processes, or one.
@@ -129,7 +138,7 @@ def command(
     policy = None if alone or spec.program is not None else spec.make_policy()
     if options["allow_remote"] and options["endpoint"] is None:
         raise click.UsageError("--allow-remote goes with --endpoint: a private socket is never remote.")
-    spec, setup = read_inputs(spec, spec_file, [*(output_files(out) if out is not None else ()), timings])
+    spec, setup = read_inputs(spec, spec_file, [*(output_files(out) if out is not None else ()), timings, record])
     name = short_name(spec.scheduler if policy is not None else spec.program or "none")
     folder = out or _new_folder(spec, setup, name)
     connection: Connection
@@ -139,7 +148,7 @@ def command(
         verbose = ctx.find_root().params["verbose"]
         connection = WithChild(**options, verbose=verbose, name=name if policy is None else policy.name)
     try:
-        simulate(spec, setup, connection, folder, progress=progress, timings=timings, form=form)
+        simulate(spec, setup, recorded(connection, record), folder, progress=progress, timings=timings, form=form)
     except (PipistrelleError, KeyboardInterrupt):
         if out is None:  # of no use if the scheduler never came: then nothing is in it
             with suppress(OSError):

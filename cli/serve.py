@@ -11,7 +11,14 @@ from pipistrelle.cli.console import import_numpy
 from pipistrelle.cli.guard import output_files
 from pipistrelle.cli.options.reliability import reliability_options
 from pipistrelle.cli.options.sections import CONNECTION, Command, in_section
-from pipistrelle.cli.options.shared import described, folder_option, simulation_options, spec_file
+from pipistrelle.cli.options.shared import (
+    described,
+    folder_option,
+    record_option,
+    recorded,
+    simulation_options,
+    spec_file,
+)
 from pipistrelle.cli.simulate import form_of, read_inputs, simulate
 
 
@@ -25,6 +32,7 @@ from pipistrelle.cli.simulate import form_of, read_inputs, simulate
     default=Path("pipistrelle-out"),
     show_default=True,
 )
+@record_option
 @in_section(
     CONNECTION,
     click.option(
@@ -44,6 +52,7 @@ def command(
     timings: Path | None,
     as_json: bool,
     quiet: bool,
+    record: Path | None,
     **options: Any,
 ) -> None:
     """Serve one simulation to one scheduler.
@@ -74,7 +83,7 @@ def command(
         raise click.UsageError("--connect goes with --dialect batsim; else the server listens, at --endpoint.")
     elif allow_remote and endpoint is None:
         raise click.UsageError("--allow-remote goes with --endpoint: a private socket is never remote.")
-    spec, setup = read_inputs(spec, spec_file, [*output_files(out), timings])
+    spec, setup = read_inputs(spec, spec_file, [*output_files(out), timings, record])
 
     def told(text: str) -> None:
         if not quiet:
@@ -95,7 +104,7 @@ def command(
         connection = Connecting(endpoint=connect, announce=announce, **options)
     else:
         connection = Listening(endpoint=endpoint, allow_remote=allow_remote, announce=announce, **options)
-    simulate(spec, setup, connection, out, progress=progress, timings=timings, form=form)
+    simulate(spec, setup, recorded(connection, record), out, progress=progress, timings=timings, form=form)
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -15,6 +15,9 @@ from pipistrelle.cli.options.names import completed
 from pipistrelle.cli.options.sections import CONNECTION, INPUTS, MACHINE, OUTPUTS, SCHEDULER, in_section
 from pipistrelle.studies.runs import DECISION_TIMEOUT, HELLO_TIMEOUT
 from pipistrelle.studies.runs.spec import RunSpec
+
+if TYPE_CHECKING:
+    from pipistrelle.studies.runs.connection import Connection
 
 _C = TypeVar("_C", bound=Callable[..., Any])
 
@@ -164,6 +167,26 @@ def folder_option(text: str, **settings: Any) -> Callable[[_C], _C]:
     """Return the option that names the folder for a run's outputs."""
     kind = FilledPath(path_type=Path, file_okay=False)
     return in_section(OUTPUTS, click.option("-o", "--output", "--out", "out", type=kind, help=text, **settings))
+
+
+record_option: Final = in_section(
+    OUTPUTS,
+    click.option(
+        "--record",
+        metavar="FILE",
+        type=FilledPath(path_type=Path, dir_okay=False),
+        help="Record every message of both sides, for 'replay': FILE.jsonl, packed with .zst, .gz or .xz.",
+    ),
+)
+
+
+def recorded(connection: "Connection", file: Path | None) -> "Connection":
+    """Return a connection whose messages are recorded, if a file is given for them."""
+    if file is None:
+        return connection
+    from pipistrelle.studies.sessions.recording import Recorded  # most runs are not recorded
+
+    return Recorded(connection, file)
 
 
 def described(context: click.Context, base: Path | None, options: dict[str, Any], *, decides: bool = True) -> RunSpec:

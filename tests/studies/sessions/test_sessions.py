@@ -1,0 +1,192 @@
+"""Sessions: recorded, played to schedulers and to the server, changed, cut off."""
+
+import gzip
+import lzma
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pipistrelle.protocol.base.errors import PipistrelleError
+from pipistrelle.schedulers.catalogue.registry import make_policy
+from pipistrelle.schedulers.policy.view import View
+from pipistrelle.studies.runs.connection import InProcess
+from pipistrelle.studies.runs.run import run
+from pipistrelle.studies.runs.spec import RunSpec
+from pipistrelle.studies.sessions.recording import Recorded, ServerDiffers
+from pipistrelle.studies.sessions.replay import replay, replay_server
+from pipistrelle.studies.sessions.session_file import SessionError, SessionReader
+
+ENDINGS = ["jsonl", "jsonl.gz", "jsonl.xz", "jsonl.zst"]
+FAILING = RunSpec(failures=("exponential,mtbf=300d",), repair="6h", max_attempts=3, until="3d")
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a recorded session of some days with failures."""
+    path = tmp_path_factory.mktemp("sessions") / "s.jsonl"
+    run(FAILING, connection=Recorded(InProcess(), path))
+    return path
+
+
+class Otherwise:
+    """EASY that decides otherwise once, when a job of more than one unit starts late enough."""
+
+    def __init__(self, begin: float) -> None:
+        self._policy = make_policy("easy")
+        self._begin = begin
+        self.name, self.order = "otherwise", self._policy.order
+
+    def decide(self, view: View) -> None:
+        """Decide, and turn the units of a job around."""
+        before = len(view.decisions)
+        self._policy.decide(view)
+        if view.now >= self._begin and len(view.decisions) > before:
+            view.decisions.pop()
+
+
+def rewritten(session: Path, tmp_path: Path, change: object) -> SessionReader:
+    """Return a session whose lines were changed."""
+    lines = session.read_bytes().splitlines(keepends=True)
+    path = tmp_path / "changed.jsonl"
+    path.write_bytes(b"".join(change(lines)))  # type: ignore[operator]
+    return SessionReader(path)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_the_same_scheduler_decides_the_same(tmp_path: Path, ending: str) -> None:
+    """Whatever the compression; the server, too, says the same."""
+    path = tmp_path / f"s.{ending}"
+    result = run(FAILING, connection=Recorded(InProcess(), path))
+    reader = SessionReader(path)
+    found = replay(reader, InProcess(), FAILING)
+    assert found.parting is None
+    assert found.notices == result.times.round_trips
+    assert replay_server(reader) == result.times.round_trips + 1
+    head = path.read_bytes()[:4]
+    assert {"jsonl": b'{"se', "jsonl.gz": b"\x1f\x8b\x08\x00", "jsonl.xz": b"\xfd7zX"}.get(ending, head) == head
+
+
+def test_recording_changes_no_output(session: Path, tmp_path: Path) -> None:
+    """Outputs have the same bytes with and without it, and two recordings of one run, too."""
+    run(FAILING, out=tmp_path / "plain")
+    run(FAILING, out=tmp_path / "recorded", connection=Recorded(InProcess(), tmp_path / "t.jsonl"))
+    for path in sorted((tmp_path / "plain").iterdir()):
+        assert path.read_bytes() == (tmp_path / "recorded" / path.name).read_bytes(), path.name
+    assert (tmp_path / "t.jsonl").read_bytes() == session.read_bytes()
+
+
+def test_the_first_other_decision_is_found_with_those_who_wait(session: Path) -> None:
+    """Date, both replies, place, and the queue then; what came before was the same."""
+    found = replay(SessionReader(session), InProcess(Otherwise(86400.0)), FAILING).parting
+    assert found is not None
+    assert found.notice.now >= 86400
+    assert found.place == len(found.found.events)
+    left_out = found.recorded.events[found.place].data.job_id  # type: ignore[attr-defined]
+    assert left_out in [job.id for job in found.queue]
+    earlier = [one.notice for one in SessionReader(session).exchanges() if one.notice.seq < found.notice.seq]
+    assert all(job.submitted <= found.notice.now for job in found.queue)
+    assert len(earlier) == found.notice.seq - 1
+
+
+def test_other_schedulers_part_somewhere(session: Path) -> None:
+    """By name, or with another order."""
+    for spec in (RunSpec(scheduler="fcfs"), RunSpec(order="sjf")):
+        assert replay(SessionReader(session), InProcess(), spec).parting is not None
+
+
+def test_a_scheduler_that_wants_more_features_is_refused(session: Path) -> None:
+    """What it would be told was not recorded."""
+    with pytest.raises(SessionError, match="features that were not recorded: labels"):
+        replay(SessionReader(session), InProcess(), RunSpec(scheduler="maui"))
+
+
+def _swapped(lines: list[bytes]) -> Iterator[bytes]:
+    return iter([*lines[:10], lines[11], lines[10], *lines[12:]])
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (
+            lambda lines: [*lines[:20], lines[20].replace(b'"now":', b'"now": '), *lines[21:]],
+            "chain of digests is broken",
+        ),
+        (lambda lines: [lines[0].replace(b"easy", b"fcfs"), *lines[1:]], "line 2: .* chain of digests is broken"),
+        (lambda lines: [*lines[:7], *lines[8:]], "line 8: "),
+        (_swapped, "line 11: "),
+        (lambda lines: [*lines[:5], b"[" * 100_000 + b"\n"], "line 6: "),
+        (lambda lines: [*lines[:5], b'{"chain":"x"}\n'], "line 6: .*neither a notice nor a reply"),
+    ],
+)
+def test_what_was_changed_is_noticed(session: Path, tmp_path: Path, change: object, says: str) -> None:
+    """The line is named, by either way of playing."""
+    reader = rewritten(session, tmp_path, change)
+    with pytest.raises(SessionError, match=says):
+        list(reader.exchanges())
+    if b"fcfs" not in (tmp_path / "changed.jsonl").read_bytes()[:300]:
+        with pytest.raises(SessionError, match=says):
+            replay_server(reader)
+
+
+@pytest.mark.parametrize("content", [b"", b"{}\n", b"nonsense", b"[" * 100_000, b"\xff\xfe", gzip.compress(b"x")])
+def test_what_is_no_session_is_refused(tmp_path: Path, content: bytes) -> None:
+    """At once, in one message; so is one of another format."""
+    path = tmp_path / "s"
+    path.write_bytes(content)
+    with pytest.raises(SessionError, match="this is no session"):
+        SessionReader(path)
+    with pytest.raises(SessionError, match="cannot read the session"):
+        SessionReader(tmp_path / "missing")
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_what_was_cut_off_is_played_as_far_as_it_goes(tmp_path: Path, ending: str) -> None:
+    """As after the death of the recording process: whole lines count, whatever comes after them."""
+    whole = tmp_path / f"s.{ending}"
+    run(FAILING, connection=Recorded(InProcess(), whole))
+    path = tmp_path / f"cut.{ending}"
+    data = whole.read_bytes()
+    path.write_bytes(data[: len(data) * 3 // 4])
+    try:
+        notices = replay(SessionReader(path), InProcess(), FAILING).notices
+    except SessionError:
+        assert ending == "jsonl.xz"  # its first block may not be whole
+        return
+    assert 0 <= notices < replay(SessionReader(whole), InProcess(), FAILING).notices
+
+
+def test_a_changed_server_is_found_out(session: Path, tmp_path: Path) -> None:
+    """Another reply leads to another notice; the first that differs is named."""
+    import hashlib
+
+    lines = session.read_bytes().splitlines()
+    place = next(number for number, line in enumerate(lines) if b'{"reply"' in line and b"EXECUTE_JOB" in line)
+    frame = lines[place][len(b'{"reply":') : lines[place].rindex(b',"chain"')]
+    other = frame.replace(b'"alloc":"0', b'"alloc":"1', 1)
+    assert other != frame
+    chain, path = hashlib.sha256(lines[0] + b"\n"), tmp_path / "other.jsonl"
+    written = [lines[0]]
+    for number, line in enumerate(lines[1:], start=1):
+        kind = line[2 : line.index(b'":')]
+        one = other if number == place else line[len(kind) + 4 : line.rindex(b',"chain"')]
+        chain.update(one + b"\n")
+        written.append(b'{"%b":%b,"chain":"%b"}' % (kind, one, chain.hexdigest()[:16].encode()))
+    path.write_bytes(b"\n".join(written) + b"\n")
+    with pytest.raises(ServerDiffers, match=r"the server says something else now: expected .* found ") as caught:
+        replay_server(SessionReader(path))
+    assert caught.value.exit_code == 1
+
+
+def test_another_run_is_no_run_of_the_session(session: Path, tmp_path: Path) -> None:
+    """The description in the session must give the run that was recorded."""
+    with pytest.raises(PipistrelleError, match="the session is of another run"):
+        replay_server(rewritten(session, tmp_path, lambda lines: [lines[0].replace(b'"6h"', b'"5h"'), *lines[1:]]))
+
+
+def test_nothing_of_a_package_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without zstandard the error names the extra, and the other ending."""
+    monkeypatch.setitem(__import__("sys").modules, "zstandard", None)
+    with pytest.raises(SessionError, match=r"pipistrelle\[record\]"):
+        run(FAILING, connection=Recorded(InProcess(), tmp_path / "s.jsonl.zst"))
+    assert lzma  # the other endings need the standard library alone
