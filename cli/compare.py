@@ -164,7 +164,7 @@ def _print_difference(number: int, difference: dict[str, Any] | None, console: "
     if decision is not None:
         show(console, f"  decision {decision['number']:,}")
         for run, one in ((1, decision["first"]), (number, decision["second"])):
-            show(console, f"    run {run}: {_decided(one)}")
+            show(console, f"    run {run}: {'none, all is decided' if one is None else one['text']}")
     if job is not None:
         show(console, f"  {difference['jobs']:,} jobs fare otherwise, first of all {job['id']}")
         for run, one in ((1, job["first"]), (number, job["second"])):
@@ -177,12 +177,3 @@ def _print_difference(number: int, difference: dict[str, Any] | None, console: "
                 )
             )
             show(console, f"    run {run}: {text}")
-
-
-def _decided(one: dict[str, Any] | None) -> str:
-    if one is None:
-        return "none, all is decided"
-    units = f" on {one['alloc']}" if one["alloc"] else ""
-    why = f" ({one['why']})" if one["why"] else ""
-    verdict = "" if one["verdict"] == "carried_out" else f" - {one['verdict']}"
-    return f"{one['time']:.10g} s {one['decision']} {one['job_id']}{units}{why}{verdict}"

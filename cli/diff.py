@@ -33,7 +33,7 @@ def command(ctx: click.Context, /, a: Path, b: Path, as_json: bool) -> None:
     import_numpy()
     from rich.console import Console
 
-    from pipistrelle.studies.sessions.differences import difference
+    from pipistrelle.studies.report.differences import difference
 
     found = difference(a, b)
     if as_json:

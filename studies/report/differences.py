@@ -1,18 +1,143 @@
-"""Where two runs part: the first decision that is another one, and the first job that fared otherwise."""
+"""Where two runs part: the first decision that is another one, the first job that fared otherwise, waits by job."""
 
-from collections.abc import Iterator
-from itertools import zip_longest
+import itertools
+from dataclasses import asdict, dataclass
+from math import fsum
 from pathlib import Path
 from typing import Any, Final
 
 from pipistrelle.protocol.base.errors import cut, printable
-from pipistrelle.studies.explain.files import number_in, output_rows
+from pipistrelle.server.outputs.folder import check_outputs
+from pipistrelle.studies.explain.files import ExplainError, number_in, output_rows
 from pipistrelle.studies.report.run_jobs import RunJobs
 
-_COLUMNS: Final = ("time", "decision", "job_id", "alloc", "verdict", "why")
-#: what a decision is; its reason is words
-_COUNTS: Final = 5
+#: what of a decision counts: not why it was taken
+_COUNTS: Final = ("time", "decision", "job_id", "alloc", "verdict")
+#: characters of a reason that are kept
 _LONGEST: Final = 300
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionRow:
+    """A line of out_decisions.csv: time in seconds as it is written, decision, job, units, what became of it, why."""
+
+    time: str
+    decision: str
+    job: str
+    alloc: str
+    verdict: str
+    why: str
+
+    def __str__(self) -> str:
+        text = f"{self.time} s: {self.decision} {self.job}"
+        text += f" on {self.alloc}" if self.alloc else ""
+        text += "" if self.verdict == "carried_out" else f", {self.verdict}"
+        return f"{text} ({self.why})" if self.why else text
+
+
+@dataclass(frozen=True, slots=True)
+class WaitPair:
+    """How long a job waited in either run (s); None where it did not start."""
+
+    job: str
+    first: float | None
+    second: float | None
+
+    @property
+    def change(self) -> float:
+        """How much longer it waited in the second run (s); inf where only one run has started it."""
+        if self.first is None or self.second is None:
+            return float("inf")
+        return self.second - self.first
+
+
+@dataclass(frozen=True, slots=True)
+class RunDifference:
+    """What two runs do not have in common.
+
+    Parameters
+    ----------
+    number
+        of the first decision that differs, counted from 1; None: there is none.
+    first, second
+        that decision in either run; None behind the last one.
+    same
+        how many jobs waited equally long in both.
+    waits
+        the others, those that changed most first.
+    only_first, only_second
+        ids of jobs that one of the runs alone has.
+    mean_first, mean_second
+        the mean wait of the jobs that both have started (s); None if there is none.
+    """
+
+    number: int | None
+    first: DecisionRow | None
+    second: DecisionRow | None
+    same: int
+    waits: list[WaitPair]
+    only_first: list[str]
+    only_second: list[str]
+    mean_first: float | None
+    mean_second: float | None
+
+    @property
+    def equal(self) -> bool:
+        """Whether both runs decided alike and let all jobs wait equally long."""
+        return self.number is None and not (self.waits or self.only_first or self.only_second)
+
+
+def difference(first: Path, second: Path) -> RunDifference:
+    """Compare the outputs of two runs.
+
+    Raises
+    ------
+    PipistrelleError
+        when a folder does not have the outputs of one run.
+    """
+    for folder in (first, second):
+        if not folder.is_dir():
+            raise ExplainError(
+                "there is no such folder", where=str(folder), expected="the outputs of 'pipistrelle run'"
+            )
+        check_outputs(folder)
+    number, row_1, row_2 = _first_decision(first, second)
+    one, other = _waits(first), _waits(second)
+    common = [WaitPair(job, wait, other[job]) for job, wait in one.items() if job in other]
+    changed = [pair for pair in common if pair.first != pair.second]
+    changed.sort(key=lambda pair: -abs(pair.change))
+    both = [(pair.first, pair.second) for pair in common if pair.first is not None and pair.second is not None]
+    return RunDifference(
+        number,
+        row_1,
+        row_2,
+        len(common) - len(changed),
+        changed,
+        [job for job in one if job not in other],
+        [job for job in other if job not in one],
+        fsum(pair[0] for pair in both) / len(both) if both else None,
+        fsum(pair[1] for pair in both) / len(both) if both else None,
+    )
+
+
+def _first_decision(first: Path, second: Path) -> tuple[int | None, DecisionRow | None, DecisionRow | None]:
+    rows = (output_rows(folder, "decisions.csv", *_COUNTS, "why") for folder in (first, second))
+    for number, (one, other) in enumerate(itertools.zip_longest(*rows), 1):
+        if one is None or other is None or any(one[name] != other[name] for name in _COUNTS):
+            return number, _decision(one), _decision(other)
+    return None, None, None
+
+
+def _decision(row: dict[str, str] | None) -> DecisionRow | None:
+    return None if row is None else DecisionRow(*(cut(printable(row[name]), _LONGEST) for name in (*_COUNTS, "why")))
+
+
+def _waits(folder: Path) -> dict[str, float | None]:
+    """Return {job: how long it waited (s)}, None for those that never started."""
+    return {
+        f"{row['workload_name']}!{row['job_id']}": number_in(row["waiting_time"]) if row["waiting_time"] else None
+        for row in output_rows(folder, "jobs.csv", "job_id", "workload_name", "waiting_time")
+    }
 
 
 def first_difference(first: RunJobs, second: RunJobs) -> dict[str, Any] | None:
@@ -22,35 +147,17 @@ def first_difference(first: RunJobs, second: RunJobs) -> dict[str, Any] | None:
     had decided all. ``job`` is the job that is concerned first: of those whose start, end, units or state differ, the
     one of the earliest start, or that ended in one run alone; with ``jobs``, how many there are.
     """
-    decision = _decision(first.folder, second.folder)
-    others = _jobs(first, second)
-    if decision is None and not others:
+    number, one, other = _first_decision(first.folder, second.folder)
+    fates = _jobs(first, second)
+    if number is None and not fates:
         return None
+    decided = (None if row is None else {**asdict(row), "text": str(row)} for row in (one, other))
+    decision = dict(zip(("number", "first", "second"), (number, *decided), strict=True))
     return {
-        "decision": decision,
-        "job": min(others, key=lambda one: one["at"]) if others else None,
-        "jobs": len(others),
+        "decision": None if number is None else decision,
+        "job": min(fates, key=lambda fate: fate["at"]) if fates else None,
+        "jobs": len(fates),
     }
-
-
-def _decision(first: Path, second: Path) -> dict[str, Any] | None:
-    for number, (one, other) in enumerate(zip_longest(_decisions(first), _decisions(second)), 1):
-        if one is None or other is None or one[:_COUNTS] != other[:_COUNTS]:
-            return {"number": number, "first": _told(one), "second": _told(other)}
-    return None
-
-
-def _decisions(folder: Path) -> Iterator[tuple[str, ...]]:
-    for row in output_rows(folder, "decisions.csv", *_COLUMNS):
-        yield tuple(row[column] for column in _COLUMNS)
-
-
-def _told(row: tuple[str, ...] | None) -> dict[str, Any] | None:
-    if row is None:
-        return None
-    time, *words = row
-    names = zip(_COLUMNS[1:], (cut(printable(word), _LONGEST) for word in words), strict=True)
-    return {"time": number_in(time), **dict(names)}
 
 
 def _jobs(first: RunJobs, second: RunJobs) -> list[dict[str, Any]]:

@@ -45,7 +45,9 @@ WARM: Final = (
     "zmq",
 )
 #: what few import, and what costs each fork some time to carry
-COLD: Final = frozenset(("matplotlib", "scipy"))
+COLD: Final = frozenset(("matplotlib", "numba", "pyarrow", "scipy"))
+#: what imports these at once
+_LEFT_OUT: Final = "pipistrelle.studies.kernel."
 #: by this variable /proc tells whose a process is (tests/e2e/conftest.py)
 MARK: Final = "PIPISTRELLE_TEST_MARK"
 #: commands that may start a scheduler as a child
@@ -272,7 +274,7 @@ def forked() -> Start | None:
     for layer in LAYERS:
         package = importlib.import_module(f"pipistrelle.{layer}")
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-            if not module.name.endswith("__main__"):
+            if not module.name.endswith("__main__") and not module.name.startswith(_LEFT_OUT):
                 importlib.import_module(module.name)
     assert not COLD.intersection(sys.modules)
     gc.collect()
