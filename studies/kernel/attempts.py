@@ -10,12 +10,15 @@ from pipistrelle.studies.kernel.compiled import compiled
 from pipistrelle.studies.kernel.sets import WORD, Ints
 from pipistrelle.studies.kernel.state import (
     ASKED,
+    AT_WALLTIME,
     BY_SUBMIT,
     BY_WALLTIME,
     CAME,
+    COMPLETED,
     DUMPING,
     DUMPS,
     END,
+    GIVEN_UP,
     HOPES,
     JOB,
     LOOKED_AT,
@@ -30,13 +33,14 @@ from pipistrelle.studies.kernel.state import (
     STATE,
     UNSAVED,
     USEFUL,
-    Clock,
+    WAITING,
     Jobs,
-    Lives,
+    KernelClock,
+    KernelLives,
+    KernelSlots,
     Log,
     Nodes,
     Rules,
-    Slots,
 )
 
 dumps_until_done = compiled(checkpointing.dumps_until_done)
@@ -75,7 +79,9 @@ def count_nodes(nodes: Nodes, held: Ints, base: int, low: int, high: int) -> int
 
 
 @compiled
-def set_off(rules: Rules, jobs: Jobs, nodes: Nodes, lives: Lives, slots: Slots, slot: int, now: float) -> float:
+def set_off(
+    rules: Rules, jobs: Jobs, nodes: Nodes, lives: KernelLives, slots: KernelSlots, slot: int, now: float
+) -> float:
     """Let the job of a slot begin to work now, and return when it will have ended if nothing happens (s)."""
     job = slots.job[slot]
     runtime, walltime = jobs.runtime[job], lives.walltime[job]
@@ -100,23 +106,62 @@ def set_off(rules: Rules, jobs: Jobs, nodes: Nodes, lives: Lives, slots: Slots, 
 
 
 @compiled
-def close(
+def _come_back(
     rules: Rules,
     jobs: Jobs,
     nodes: Nodes,
-    lives: Lives,
-    slots: Slots,
-    log: Log,
-    clock: Clock,
-    slot: int,
-    state: int,
+    lives: KernelLives,
+    clock: KernelClock,
+    job: int,
+    held: int,
+    saved: float,
     now: float,
-    lost: bool,
-    retried: bool,
-) -> float:
-    """Write the row of an attempt that ends now, and return how much of its job's work is saved (s)."""
+) -> None:
+    """Let a job that has just lost ``held`` nodes be as its next attempt finds it."""
+    lives.fruitless[job] = lives.fruitless[job] + 1 if saved == lives.saved[job] else 0
+    lives.attempt[job] += 1
+    lives.saved[job] = saved
+    lives.came[job] = now
+    walltime = jobs.walltime[job]
+    if rules.rest:
+        walltime = max(walltime - saved, _SHORTEST)
+    if rules.extended:
+        walltime = extended(rules, walltime, saved, nodes.interval[nodes.together[jobs.size[job]]])
+    lives.walltime[job] = walltime
+    if rules.hope and lives.fruitless[job] == LOOKED_AT:
+        left = jobs.runtime[job] - saved
+        if rules.dumps:
+            left = (rules.read if saved > 0 else 0.0) + min(left, nodes.interval[held] + rules.dump)
+        clock.hopes[clock.ints[HOPES], 0] = jobs.size[job]
+        clock.hopes[clock.ints[HOPES], 1] = min(left, walltime)
+        clock.ints[HOPES] += 1
+
+
+@compiled
+def close(  # noqa: PLR0915 - a row has many columns
+    rules: Rules,
+    jobs: Jobs,
+    nodes: Nodes,
+    lives: KernelLives,
+    slots: KernelSlots,
+    log: Log,
+    clock: KernelClock,
+    slot: int,
+    now: float,
+) -> None:
+    """Write the row of an attempt that ends now, or is lost before its time, and note what becomes of its job."""
     job = slots.job[slot]
     start, ends, size = slots.start[slot], slots.ends[slot], jobs.size[job]
+    lost = now < ends
+    state = COMPLETED if slots.in_time[slot] == 1 else AT_WALLTIME
+    if lost:
+        state = GIVEN_UP
+    retried = lost and rules.retries and lives.attempt[job] + 1 < rules.most_attempts
+    lives.state[job] = WAITING if retried else state
+    lives.start[job] = start
+    lives.end[job] = now
+    lives.waited[job] += start - lives.came[job]
+    lives.ran[job] += now - start
     row = clock.ints[ROWS]
     clock.ints[ROWS] += 1
     counts, times = log.ints[row], log.floats[row]
@@ -161,35 +206,14 @@ def close(
         if done:
             saved = jobs.runtime[job]
     times[SAVED] = saved
-    return float(saved)
+    if retried:
+        _come_back(rules, jobs, nodes, lives, clock, job, slots.nodes[slot], saved, now)
+    else:
+        lives.saved[job] = saved
 
 
 @compiled
-def come_back(
-    rules: Rules, jobs: Jobs, nodes: Nodes, lives: Lives, clock: Clock, job: int, held: int, saved: float, now: float
-) -> None:
-    """Let a job that has just lost ``held`` nodes be as its next attempt finds it."""
-    lives.fruitless[job] = lives.fruitless[job] + 1 if saved == lives.saved[job] else 0
-    lives.attempt[job] += 1
-    lives.saved[job] = saved
-    lives.came[job] = now
-    walltime = jobs.walltime[job]
-    if rules.rest:
-        walltime = max(walltime - saved, _SHORTEST)
-    if rules.extended:
-        walltime = extended(rules, walltime, saved, nodes.interval[nodes.together[jobs.size[job]]])
-    lives.walltime[job] = walltime
-    if rules.hope and lives.fruitless[job] == LOOKED_AT:
-        left = jobs.runtime[job] - saved
-        if rules.dumps:
-            left = (rules.read if saved > 0 else 0.0) + min(left, nodes.interval[held] + rules.dump)
-        clock.hopes[clock.ints[HOPES], 0] = jobs.size[job]
-        clock.hopes[clock.ints[HOPES], 1] = min(left, walltime)
-        clock.ints[HOPES] += 1
-
-
-@compiled
-def rank(rules: Rules, jobs: Jobs, lives: Lives, job: int) -> float:
+def rank(rules: Rules, jobs: Jobs, lives: KernelLives, job: int) -> float:
     """Return what a job that joins the queue is ordered by."""
     if rules.order == BY_WALLTIME:
         return float(lives.walltime[job])

@@ -1,6 +1,7 @@
 """What has functions over arrays compiled; the plain function stays at hand as ``py_func``."""
 
 import hashlib
+import os
 from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
@@ -16,9 +17,9 @@ _Result = TypeVar("_Result")
 def compiled(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
     """Return the function compiled by numba when it is first called, without the interpreter's lock.
 
-    The machine code is kept on disk beside the module, or, if nobody may write there, in the user's own cache; without
-    any such place each process compiles anew. With ``NUMBA_DISABLE_JIT=1`` the function is returned as it is. Compiled
-    functions make no arrays, so that none is counted by reference.
+    The machine code is kept on disk (`_place`); where nothing can be written each process compiles anew. With
+    ``NUMBA_DISABLE_JIT=1`` the function is returned as it is. Compiled functions make no arrays, so that none is
+    counted by reference.
     """
     return _compiled(function)
 
@@ -32,15 +33,29 @@ def _compiled(function: Callable[_Parameters, _Result], **options: bool) -> Call
     import numba
 
     njit: Any = numba.njit
+    config: Any = numba.config
+    wanted = config.CACHE_DIR
+    config.CACHE_DIR = str(_place(wanted))
     try:
         made = njit(nogil=True, cache=True, _nrt=False, **options)(function)
     except RuntimeError:  # there is no place for a cache
         made = njit(nogil=True, _nrt=False, **options)(function)
-    # The code of one file is put into that of others, but numba looks for changes in a function's own file alone.
-    file = getattr(getattr(made, "_cache", None), "_cache_file", None)
-    if file is not None:
-        file._source_stamp = (file._source_stamp, _digest())
+    finally:
+        config.CACHE_DIR = wanted
     return cast(Callable[_Parameters, _Result], made)
+
+
+def _place(wanted: str) -> Path:
+    """Return the folder for machine code, another one for each version of what is compiled.
+
+    The code of one file is put into that of others, but numba looks for changes in a function's own file alone.
+    """
+    folder = Path(__file__).parent / "__pycache__"
+    if wanted:
+        folder = Path(wanted)
+    elif not os.access(folder.parent, os.W_OK):
+        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pipistrelle"
+    return folder / f"kernel-{_digest()[:16]}"
 
 
 @cache

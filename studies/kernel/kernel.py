@@ -14,8 +14,18 @@ from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.server.setup import Setup
 from pipistrelle.studies.kernel import loop, state
 from pipistrelle.studies.kernel.sets import WORD
-from pipistrelle.studies.kernel.state import Clock, Floats, Ints, Lives, Log, Outs, State, make_log, make_state
-from pipistrelle.studies.kernel.subset import Outside, Plan, plan_of
+from pipistrelle.studies.kernel.state import (
+    Floats,
+    Ints,
+    KernelClock,
+    KernelLives,
+    Log,
+    Outs,
+    State,
+    make_log,
+    make_state,
+)
+from pipistrelle.studies.kernel.subset import KernelPlan, Outside, plan_of
 from pipistrelle.studies.runs.spec import RunSpec
 
 #: outages are made so far ahead at first (s), beyond the last submission
@@ -66,7 +76,7 @@ class KernelRun(NamedTuple):
 
     reason: Literal["completed", "horizon"]
     end: float
-    lives: Lives
+    lives: KernelLives
     ints: Ints
     floats: Floats
     words: Ints
@@ -137,7 +147,7 @@ def simulate(
     return _carry_out(plan, reliability, _Feed(reliability if outages is None else Reliability(outages=outages)))
 
 
-def _carry_out(plan: Plan, reliability: Reliability, feed: "_Feed") -> KernelRun:
+def _carry_out(plan: KernelPlan, reliability: Reliability, feed: "_Feed") -> KernelRun:
     rules, jobs = plan.rules, plan.jobs
     run = make_state(rules, jobs, plan.node_of, plan.interval)
     units, count = plan.node_of.size, jobs.submit.size
@@ -170,7 +180,7 @@ def _with_room(run: State, outs: Outs) -> State:
     return run._replace(slots=slots)
 
 
-def _result(plan: Plan, run: State, record: Log, *, at_horizon: bool) -> KernelRun:
+def _result(plan: KernelPlan, run: State, record: Log, *, at_horizon: bool) -> KernelRun:
     """Return what came out; where it is the horizon that did, jobs still wait or run."""
     ints, lives, nodes = run.clock.ints, run.lives, run.nodes
     end = float(run.clock.floats[state.NOW])
@@ -207,7 +217,7 @@ def _result(plan: Plan, run: State, record: Log, *, at_horizon: bool) -> KernelR
     )
 
 
-def _check_hope(reliability: Reliability, run: State, plan: Plan) -> None:
+def _check_hope(reliability: Reliability, run: State, plan: KernelPlan) -> None:
     """Raise Stalled if one of the jobs that were just struck will never be done; see the reference's `_check_hope`."""
     ints, hopes = run.clock.ints, run.clock.hopes
     assert reliability.failures is not None, "nobody asked for this"
@@ -226,7 +236,7 @@ def _check_hope(reliability: Reliability, run: State, plan: Plan) -> None:
     ints[state.HOPES] = 0
 
 
-def _stalled(why: int, clock: Clock, lives: Lives) -> Stalled:
+def _stalled(why: int, clock: KernelClock, lives: KernelLives) -> Stalled:
     what, hint = _STALLS[why]
     return Stalled(
         what,

@@ -7,13 +7,10 @@ join; then the scheduler starts what may start.
 from math import inf
 from typing import Final
 
-from pipistrelle.studies.kernel.attempts import close, come_back, extended, rank, set_off
+from pipistrelle.studies.kernel.attempts import close, extended, rank, set_off
 from pipistrelle.studies.kernel.compiled import compiled, inlined
-from pipistrelle.studies.kernel.queue import BLOCK, Queue, drop_first, join, pass_over
-from pipistrelle.studies.kernel.queue import WAITING as IN_QUEUE
 from pipistrelle.studies.kernel.sets import (
     WORD,
-    Ints,
     drop_sorted,
     heap_drop,
     heap_push,
@@ -29,7 +26,6 @@ from pipistrelle.studies.kernel.state import (
     FIRST,
     FIRST_FIT,
     FREE,
-    GIVEN_UP,
     HOPES,
     IDLE_NOTICES,
     IDLE_OUTAGES,
@@ -44,17 +40,20 @@ from pipistrelle.studies.kernel.state import (
     RUNNING,
     SHADOW,
     STARTED,
+    STRUCK,
     SUBMITTED,
     WAITING,
-    Clock,
     Jobs,
-    Lives,
+    KernelClock,
+    KernelLives,
+    KernelSlots,
     Log,
     Nodes,
     Outs,
     Rules,
-    Slots,
 )
+from pipistrelle.studies.kernel.waiting import BLOCK, Queue, drop_first, join, pass_over
+from pipistrelle.studies.kernel.waiting import WAITING as IN_QUEUE
 
 #: why the loop has stopped: all is done; the horizon; it needs to know of later outages; the log has no room for an
 #: instant's attempts; there are jobs to be looked at; and the ways of a run that will never end
@@ -73,7 +72,7 @@ MOST: Final = 10_000
 
 
 @compiled
-def _holder(slots: Slots, runs: int, words: int, position: int) -> int:
+def _holder(slots: KernelSlots, runs: int, words: int, position: int) -> int:
     """Return the slot of the job that has a position, -1 if none has it."""
     word, bit = position // WORD, position % WORD
     for at in range(runs):
@@ -84,10 +83,11 @@ def _holder(slots: Slots, runs: int, words: int, position: int) -> int:
 
 
 @compiled
-def _find_struck(nodes: Nodes, slots: Slots, struck: Ints, found: int, runs: int, node: int) -> int:
-    """Add the slots that hold units of a node to those found, in the order of their starts; return their number."""
+def _find_struck(nodes: Nodes, slots: KernelSlots, clock: KernelClock, node: int) -> None:
+    """Add the slots that hold units of a node to those that are struck, in the order of their starts."""
+    struck, found = clock.struck, clock.ints[STRUCK]
     for position in range(nodes.first[node], nodes.first[node] + nodes.units[node]):
-        slot = _holder(slots, runs, nodes.free.size, position)
+        slot = _holder(slots, clock.ints[RUN], nodes.free.size, position)
         at = found
         while at > 0 and slots.serial[struck[at - 1]] > slots.serial[slot]:
             at -= 1
@@ -97,11 +97,11 @@ def _find_struck(nodes: Nodes, slots: Slots, struck: Ints, found: int, runs: int
             struck[to] = struck[to - 1]
         struck[at] = slot
         found += 1
-    return found
+    clock.ints[STRUCK] = found
 
 
 @compiled
-def _add_busy(nodes: Nodes, slots: Slots, slot: int, time: float) -> None:
+def _add_busy(nodes: Nodes, slots: KernelSlots, slot: int, time: float) -> None:
     """Add the time (s) that a job has held its positions to theirs."""
     base = slot * nodes.free.size
     for word in range(slots.low[slot], slots.high[slot]):
@@ -111,7 +111,9 @@ def _add_busy(nodes: Nodes, slots: Slots, slot: int, time: float) -> None:
 
 
 @inlined
-def _release(rules: Rules, jobs: Jobs, nodes: Nodes, slots: Slots, clock: Clock, slot: int, now: float) -> None:
+def _release(
+    rules: Rules, jobs: Jobs, nodes: Nodes, slots: KernelSlots, clock: KernelClock, slot: int, now: float
+) -> None:
     """Free the units of a job that ends; its end is not on the heap any more."""
     if rules.placing:
         base = slot * nodes.free.size
@@ -128,7 +130,7 @@ def _release(rules: Rules, jobs: Jobs, nodes: Nodes, slots: Slots, clock: Clock,
 
 
 @compiled
-def _keep_words(nodes: Nodes, slots: Slots, log: Log, slot: int, row: int) -> None:
+def _keep_words(nodes: Nodes, slots: KernelSlots, log: Log, slot: int, row: int) -> None:
     """Write down which positions the job of a slot has."""
     base = slot * nodes.free.size
     for word in range(slots.low[slot], slots.high[slot]):
@@ -137,50 +139,52 @@ def _keep_words(nodes: Nodes, slots: Slots, log: Log, slot: int, row: int) -> No
 
 @inlined
 def _end(
-    rules: Rules, jobs: Jobs, nodes: Nodes, slots: Slots, lives: Lives, log: Log, clock: Clock, now: float
+    rules: Rules,
+    jobs: Jobs,
+    nodes: Nodes,
+    slots: KernelSlots,
+    lives: KernelLives,
+    log: Log,
+    clock: KernelClock,
+    now: float,
 ) -> None:
     """Let the job end that ends first."""
     slot = slots.end_slot[0]
     heap_drop(slots.end_time, slots.end_slot, clock.ints[RUN], 0)
     job = slots.job[slot]
-    state = COMPLETED if slots.in_time[slot] == 1 else AT_WALLTIME
-    lives.state[job] = state
-    lives.start[job] = slots.start[slot]
-    lives.end[job] = now
     if rules.keeping:
         _keep_words(nodes, slots, log, slot, clock.ints[ROWS] if rules.failing else job)
     if rules.failing:
-        lives.waited[job] += slots.start[slot] - lives.came[job]
-        lives.ran[job] += now - slots.start[slot]
-        lives.saved[job] = close(rules, jobs, nodes, lives, slots, log, clock, slot, state, now, False, False)
+        close(rules, jobs, nodes, lives, slots, log, clock, slot, now)
+    else:
+        lives.state[job] = COMPLETED if slots.in_time[slot] == 1 else AT_WALLTIME
+        lives.start[job] = slots.start[slot]
+        lives.end[job] = now
     _release(rules, jobs, nodes, slots, clock, slot, now)
 
 
 @compiled
 def _lose(
-    rules: Rules, jobs: Jobs, nodes: Nodes, slots: Slots, lives: Lives, log: Log, clock: Clock, slot: int, now: float
+    rules: Rules,
+    jobs: Jobs,
+    nodes: Nodes,
+    slots: KernelSlots,
+    lives: KernelLives,
+    log: Log,
+    clock: KernelClock,
+    slot: int,
+    now: float,
 ) -> bool:
     """End an attempt that has lost its nodes; tell whether the job comes back."""
     at = 0
     while slots.end_slot[at] != slot:
         at += 1
     heap_drop(slots.end_time, slots.end_slot, clock.ints[RUN], at)
-    job = slots.job[slot]
-    lives.start[job] = slots.start[slot]
-    lives.end[job] = now
-    lives.waited[job] += slots.start[slot] - lives.came[job]
-    lives.ran[job] += now - slots.start[slot]
-    again = rules.retries and lives.attempt[job] + 1 < rules.most_attempts
     if rules.keeping:
         _keep_words(nodes, slots, log, slot, clock.ints[ROWS])
-    saved = close(rules, jobs, nodes, lives, slots, log, clock, slot, GIVEN_UP, now, True, again)
+    close(rules, jobs, nodes, lives, slots, log, clock, slot, now)
     _release(rules, jobs, nodes, slots, clock, slot, now)
-    lives.state[job] = WAITING if again else GIVEN_UP
-    if again:
-        come_back(rules, jobs, nodes, lives, clock, job, slots.nodes[slot], saved, now)
-    else:
-        lives.saved[job] = saved
-    return again
+    return bool(lives.state[slots.job[slot]] == WAITING)
 
 
 @compiled
@@ -189,10 +193,10 @@ def _fail(
     jobs: Jobs,
     outages: Outs,
     nodes: Nodes,
-    slots: Slots,
-    lives: Lives,
+    slots: KernelSlots,
+    lives: KernelLives,
     log: Log,
-    clock: Clock,
+    clock: KernelClock,
     now: float,
 ) -> tuple[int, bool, bool]:
     """Let all nodes fail that fail now.
@@ -202,7 +206,8 @@ def _fail(
     """
     ints = clock.ints
     row = ints[NEXT_OUTAGE]
-    found, news, hopeless = 0, False, False
+    ints[STRUCK] = 0
+    news, hopeless = False, False
     begin = row
     while row < outages.down.size and outages.down[row] == now:
         node = outages.node[row]
@@ -214,11 +219,11 @@ def _fail(
             nodes.failed[node] += 1
             nodes.since[node] = now
             news = True
-            found = _find_struck(nodes, slots, clock.struck, found, ints[RUN], node)
+            _find_struck(nodes, slots, clock, node)
         row += 1
     ints[NEXT_OUTAGE] = row
     fresh = 0
-    for at in range(found):
+    for at in range(ints[STRUCK]):
         job = slots.job[clock.struck[at]]
         if _lose(rules, jobs, nodes, slots, lives, log, clock, clock.struck[at], now):
             clock.fresh[fresh] = job
@@ -236,7 +241,7 @@ def _fail(
 
 
 @compiled
-def _repair(nodes: Nodes, slots: Slots, clock: Clock, now: float) -> bool:
+def _repair(nodes: Nodes, slots: KernelSlots, clock: KernelClock, now: float) -> bool:
     """Let all nodes come back whose repair is done now; tell whether there are any."""
     ints, news = clock.ints, False
     while ints[REPAIRS] > 0 and slots.repair_time[0] == now:
@@ -262,7 +267,15 @@ def _first(queue: Queue) -> int:
 
 @inlined
 def _choose(
-    rules: Rules, jobs: Jobs, queue: Queue, slots: Slots, lives: Lives, clock: Clock, fresh: int, now: float, step: int
+    rules: Rules,
+    jobs: Jobs,
+    queue: Queue,
+    slots: KernelSlots,
+    lives: KernelLives,
+    clock: KernelClock,
+    fresh: int,
+    now: float,
+    step: int,
 ) -> int:
     """Write down who starts now, in order, take them out of the queue, and return how many they are.
 
@@ -272,31 +285,28 @@ def _choose(
     ints, chosen = clock.ints, clock.chosen
     free, found, first = ints[FREE], 0, ints[FIRST]
     if step == 0:
+        alone = False
         if fresh == 1:
             job = clock.fresh[0]
             size = jobs.size[job]
-            waiting = queue.counts[IN_QUEUE]
-            if waiting == 0 and size <= free:
-                chosen[0] = job
-                ints[FREE] = free - size
-                return 1
-            if first >= 0:  # nothing has changed but that it came: only this one may start
-                behind = queue.rank[job] > queue.rank[first] or (
+            late = False
+            if first >= 0:  # nothing has changed but that it came
+                alone = queue.rank[job] > queue.rank[first] or (
                     queue.rank[job] == queue.rank[first] and queue.number[job] > queue.number[first]
                 )
-                if behind:
-                    late = now + lives.walltime[job] > clock.floats[SHADOW]
-                    if size <= free and (not late or size <= ints[EXTRA]):
-                        chosen[0] = job
-                        ints[FREE] = free - size
-                        if late:
-                            ints[EXTRA] -= size
-                        return 1
-                    join(queue, job, size, lives.walltime[job])
-                    return 0
+                late = now + lives.walltime[job] > clock.floats[SHADOW]
+            starts = queue.counts[IN_QUEUE] == 0 or (alone and (not late or size <= ints[EXTRA]))
+            if starts and size <= free:
+                chosen[0] = job
+                ints[FREE] = free - size
+                if late:
+                    ints[EXTRA] -= size
+                return 1
         for at in range(fresh):
             job = clock.fresh[at]
             join(queue, job, jobs.size[job], lives.walltime[job])
+        if alone:
+            return 0
         if fresh > 0:
             ints[FIRST] = -1
         while queue.counts[IN_QUEUE] > 0:
@@ -328,7 +338,14 @@ def _choose(
 
 @inlined
 def _start(
-    rules: Rules, jobs: Jobs, nodes: Nodes, slots: Slots, lives: Lives, clock: Clock, job: int, now: float
+    rules: Rules,
+    jobs: Jobs,
+    nodes: Nodes,
+    slots: KernelSlots,
+    lives: KernelLives,
+    clock: KernelClock,
+    job: int,
+    now: float,
 ) -> None:
     """Let a job start now; its units are counted as taken already."""
     ints = clock.ints
@@ -364,10 +381,10 @@ def advance(  # noqa: PLR0915 - a call with all that it needs takes long
     outages: Outs,
     nodes: Nodes,
     queue: Queue,
-    slots: Slots,
-    lives: Lives,
+    slots: KernelSlots,
+    lives: KernelLives,
     log: Log,
-    clock: Clock,
+    clock: KernelClock,
 ) -> int:
     """Let time pass until all is done, or something is needed; return why it has stopped (`DONE` and others)."""
     ints, floats = clock.ints, clock.floats

@@ -5,13 +5,13 @@ from typing import Final, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pipistrelle.studies.kernel.queue import Queue, make_queue
 from pipistrelle.studies.kernel.sets import WORD, words_of
+from pipistrelle.studies.kernel.waiting import Queue, make_queue
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-_Columns = TypeVar("_Columns", "Slots", "Lives")
+_Columns = TypeVar("_Columns", "KernelSlots", "KernelLives")
 
 #: how jobs are ranked: by submit time less a boost, by walltime, or by a number given for each
 BY_SUBMIT: Final = 0
@@ -30,9 +30,9 @@ COMPLETED: Final = 3
 AT_WALLTIME: Final = 4
 GIVEN_UP: Final = 5
 
-#: places in `Clock.ints`: the next row of the workload and of the outages, how many jobs run, repairs are to come,
-#: units are free, jobs were started, jobs were submitted, rows are in the log, checks of hope are due, and what tells
-#: a run that has stalled
+#: places in `KernelClock.ints`: the next row of the workload and of the outages, how many jobs run, repairs are to
+#: come, units are free, jobs were started, jobs were submitted, rows are in the log, checks of hope are due; what tells
+#: a run that has stalled; and of which jobs the reservation is, and what it leaves over
 NEXT_JOB: Final = 0
 NEXT_OUTAGE: Final = 1
 RUN: Final = 2
@@ -47,7 +47,8 @@ IDLE_NOTICES: Final = 10
 FIRST: Final = 11
 EXTRA: Final = 12
 MOVED: Final = 13
-#: places in `Clock.floats`
+STRUCK: Final = 14
+#: places in `KernelClock.floats`
 NOW: Final = 0
 SHADOW: Final = 1
 
@@ -173,7 +174,7 @@ class Nodes(NamedTuple):
     together: Ints
 
 
-class Slots(NamedTuple):
+class KernelSlots(NamedTuple):
     """The running jobs, each in a slot; and, at the end, the repairs to come.
 
     Parameters
@@ -217,7 +218,7 @@ class Slots(NamedTuple):
     repair_node: Ints
 
 
-class Lives(NamedTuple):
+class KernelLives(NamedTuple):
     """What became of each job, shape (jobs,); times in seconds.
 
     ``attempt`` counts those before the present one; ``saved``, ``fruitless``, ``walltime`` and ``came`` are of the
@@ -244,7 +245,7 @@ class Log(NamedTuple):
     words: Ints
 
 
-class Clock(NamedTuple):
+class KernelClock(NamedTuple):
     """Where a run stands, and room for lists: jobs that join or start, slots that are struck, checks of hope."""
 
     ints: Ints
@@ -262,9 +263,9 @@ class State(NamedTuple):
     jobs: Jobs
     nodes: Nodes
     queue: Queue
-    slots: Slots
-    lives: Lives
-    clock: Clock
+    slots: KernelSlots
+    lives: KernelLives
+    clock: KernelClock
 
 
 def make_log(rows: int, words: int, rules: Rules) -> Log:
@@ -307,20 +308,20 @@ def make_state(rules: Rules, jobs: Jobs, node_of: Ints, interval: Floats) -> Sta
         np.zeros(owners.size),
         -(-np.arange(units + 1, dtype=np.int64) // most),
     )
-    slots = _blank(Slots, units + 1)._replace(
+    slots = _blank(KernelSlots, units + 1)._replace(
         held=np.zeros((units + 1) * words if rules.placing else 0, dtype=np.int64),
         spare=np.arange(units, -1, -1, dtype=np.int64),
         repair_time=np.zeros(0),
         repair_node=np.zeros(0, dtype=np.int64),
     )
-    lives = _blank(Lives, count)._replace(
+    lives = _blank(KernelLives, count)._replace(
         walltime=jobs.walltime.copy(),
         came=jobs.submit.copy(),
         start=np.full(count, np.nan),
         end=np.full(count, np.nan),
     )
-    clock = Clock(
-        np.zeros(MOVED + 1, dtype=np.int64),
+    clock = KernelClock(
+        np.zeros(STRUCK + 1, dtype=np.int64),
         np.zeros(SHADOW + 1),
         np.zeros(count + 1, dtype=np.int64),
         np.zeros(count + 1, dtype=np.int64),

@@ -37,7 +37,7 @@ class Outside(Exception):
     """A run is not in the kernel's subset; its text says why."""
 
 
-class Plan(NamedTuple):
+class KernelPlan(NamedTuple):
     """A run as the kernel does it: its rules, its jobs, the node of each position, and times between dumps."""
 
     rules: Rules
@@ -48,7 +48,7 @@ class Plan(NamedTuple):
     units: Ints
 
 
-def plan_of(setup: Setup, spec: RunSpec, policy: Policy | None, *, keeping: bool) -> Plan:
+def plan_of(setup: Setup, spec: RunSpec, policy: Policy | None, *, keeping: bool) -> KernelPlan:
     """Return what the kernel makes of a run.
 
     Parameters
@@ -108,7 +108,9 @@ def plan_of(setup: Setup, spec: RunSpec, policy: Policy | None, *, keeping: bool
         np.array(workload.runtime, dtype=np.float64),
         boost,
     )
-    return Plan(rules, jobs, line.nodes.astype(np.int64), _intervals(setup, reliability), line.units.astype(np.int64))
+    return KernelPlan(
+        rules, jobs, line.nodes.astype(np.int64), _intervals(setup, reliability), line.units.astype(np.int64)
+    )
 
 
 def _check_setup(setup: Setup, spec: RunSpec) -> None:

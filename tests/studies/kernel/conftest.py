@@ -1,5 +1,6 @@
 """What tests of the kernel share: the reference engine's account of a run, and the comparison."""
 
+from collections.abc import Callable
 from dataclasses import fields
 from math import nan
 
@@ -133,7 +134,7 @@ def same_table(one: JobTable, other: JobTable) -> None:
     assert repr(holds[0]) == repr(holds[1])
 
 
-def compare(setup: Setup, spec: RunSpec, policy: str | None = None) -> kernel.KernelRun | None:
+def _compare(setup: Setup, spec: RunSpec, policy: str | None = None) -> kernel.KernelRun | None:
     """Assert that both engines do the same, job by job and bit by bit; None if the run fails, in both."""
 
     def decides():
@@ -153,3 +154,9 @@ def compare(setup: Setup, spec: RunSpec, policy: str | None = None) -> kernel.Ke
     tables = kept.book.table(dropped=sum(setup.dropped.values()), reliability=result.summary.reliability)
     same_table(run_kernel(setup, spec, policy=decides(), with_nodes=True), tables)
     return made
+
+
+@pytest.fixture(scope="session")
+def compare() -> Callable[..., kernel.KernelRun | None]:
+    """Return what carries out a run by both engines and asserts that they do the same; None if it fails, in both."""
+    return _compare

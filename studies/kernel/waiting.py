@@ -206,7 +206,7 @@ def join(queue: Queue, job: int, size: int, time: float) -> None:
             _close_up(queue, block)
         elif queue.end[block] == BLOCK:
             upper = _new_block(queue, at + 1)
-            _move(queue, block * BLOCK + _HALF, upper * BLOCK, _HALF)
+            _move(queue, block * BLOCK + _HALF, upper * BLOCK, queue.end[block] - _HALF)
             queue.end[upper] = _HALF
             queue.end[block] = _HALF
             summarise(queue, block)
