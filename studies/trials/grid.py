@@ -11,7 +11,7 @@ from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, sho
 from pipistrelle.protocol.base.log import logger
 from pipistrelle.server.setup import Setup
 from pipistrelle.studies.inference.estimates import t_quantile
-from pipistrelle.studies.kernel.kernel import why_not
+from pipistrelle.studies.kernel.compiled import has_compiler
 from pipistrelle.studies.runs.setup import check_policy, remarks_of
 from pipistrelle.studies.runs.spec import RELIABILITY_FIELDS, RunSpec
 from pipistrelle.studies.runs.spec_file import with_digests
@@ -147,7 +147,11 @@ class _Reader:
         """Return which engine runs a point, and why it is not the kernel."""
         if self._study.engine == "reference":
             return "reference", "the study asks for it"
-        why = why_not(setup, spec)
+        why: str | None = "numba is not installed (pip install 'pipistrelle[study]')"
+        if has_compiler():
+            from pipistrelle.studies.kernel.kernel import why_not  # with all that it has compiled
+
+            why = why_not(setup, spec)
         if why is None:
             return "kernel", ""
         if self._study.engine == "kernel":
