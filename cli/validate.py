@@ -19,12 +19,15 @@ from pipistrelle.platforms.description import Platform
 from pipistrelle.platforms.simgrid.platform_file import SimGridPlatform
 from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean
 from pipistrelle.studies.inputs.maui_machine import maui_platform
-from pipistrelle.studies.inputs.named import InputError, is_log, is_platform, read_platform
+from pipistrelle.studies.inputs.named import InputError, is_log, is_platform, read_platform, read_text
+from pipistrelle.studies.likeness.model import load_model
 from pipistrelle.studies.runs.connection import check_scheduler
 from pipistrelle.studies.runs.reliability import platform_failures
 from pipistrelle.studies.runs.setup import load_setup
 from pipistrelle.studies.runs.spec import RunSpec
-from pipistrelle.studies.runs.spec_file import find_spec, with_digests
+from pipistrelle.studies.runs.spec_file import find_spec, read_raw, with_digests
+from pipistrelle.studies.trials.study import Study
+from pipistrelle.studies.workloads.classes import load_classes
 from pipistrelle.traces import catalogue as workloads
 from pipistrelle.traces.describe import describe as describe_workload
 from pipistrelle.traces.files import trace_name
@@ -48,8 +51,8 @@ def command(files: Sequence[str], sort: bool, **reading: Any) -> int:
     """Say what each FILE is, what is in it, and what is wrong with it.
 
     Knows platforms (TOML, SimGrid's XML, Maui's resource traces) and workloads (SWF, Batsim's JSON, logs of PBS, Slurm
-    and Maui, Haizea's leases; also compressed), descriptions of runs (TOML, JSON), and what is bundled, by NAME. Exit
-    code 2 if any file is wrong.
+    and Maui, Haizea's leases; also compressed), descriptions of runs (TOML, JSON), studies, classes of jobs and models
+    of logs (TOML), and what is bundled, by NAME. Exit code 2 if any file is wrong.
     """
     wrong = logs = 0
     for name in files:
@@ -85,6 +88,8 @@ def _bundled(name: str) -> list[tuple[str, str]]:
 
 def _facts(path: Path, *, sort: bool, **reading: Any) -> tuple[list[tuple[str, str]], bool]:
     """Return what there is to say of a file, and whether it is a centre's log."""
+    if (facts := _study_facts(path)) is not None:
+        return facts, False
     if (spec := find_spec(path)) is not None:
         return _run_facts(spec), False
     if is_platform(str(path)) and not is_lease_trace(path):  # these are XML, too
@@ -98,6 +103,43 @@ def _facts(path: Path, *, sort: bool, **reading: Any) -> tuple[list[tuple[str, s
         ), True
     workload = load(path, sort=sort, **reading)
     return describe_workload(workload), is_log(workload)
+
+
+def _study_facts(path: Path) -> list[tuple[str, str]] | None:
+    """Return facts about a study, or classes or a model that jobs are drawn by; None if it is none of them."""
+    if path.suffix != ".toml" or not path.is_file():
+        return None
+    try:
+        raw = read_raw(read_text(path), str(path), once=False)
+    except PipistrelleError:  # who reads the other kinds says better what is wrong
+        return None
+    if not isinstance(raw, dict):
+        return None
+    if {"hours", "machine_size"} <= raw.keys():
+        model = load_model(str(path))
+        return [
+            ("model", model.name),
+            ("jobs", f"{model.jobs:,} in {model.duration}, {model.serial:.1%} of one unit"),
+            ("machine", f"{model.machine_size:,} units"),
+            ("offered load", f"{model.load:.3f} of the machine"),
+        ]
+    if "machine_size" in raw:
+        classes = load_classes(str(path))
+        return [
+            ("classes", f"{classes.name}: {len(classes.classes):,}"),
+            ("machine", f"{classes.machine_size:,} units"),
+            ("offered load", f"{classes.offered_load:.3f} of the machine"),
+        ]
+    if raw.keys() & {"run", "axes", "replicas"}:
+        study = Study.read(path)
+        told = study.replicas
+        replicas = f"precision {told.precision}" if told.precision is not None else f"{told.count or 1:,}"
+        return [
+            ("study", f"{len(study.points):,} points"),
+            ("axes", ", ".join(f"{axis.name} ({len(axis.settings)})" for axis in study.axes) or "none"),
+            ("replicas", replicas),
+        ]
+    return None
 
 
 def _run_facts(spec: RunSpec) -> list[tuple[str, str]]:

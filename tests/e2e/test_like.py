@@ -1,12 +1,17 @@
 """``workload generate --like``, ``workload model`` and ``workload compare`` from the command line."""
 
 import json
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from click.testing import CliRunner
 
+from pipistrelle.cli.validate import command as validate
+from pipistrelle.studies.likeness.model import get, model_text
 from pipistrelle.traces.load import load
 
+ROOT = Path(__file__).resolve().parent.parent.parent
 SMALL = ("workload", "generate", "--jobs", "400", "--machine-size", "64", "-o", "log.swf")
 
 
@@ -64,6 +69,19 @@ def test_what_does_not_go_together(shell, words, message):
     shell.run("workload", "generate", *words, "-o", "out.swf").failed(2, message)
 
     assert not (shell.folder / "out.swf").exists()
+
+
+def test_models_classes_and_studies_are_known(tmp_path):
+    """`validate` tells them from platforms and runs, and says what is in them."""
+    model, wrong = tmp_path / "model.toml", tmp_path / "wrong.toml"
+    model.write_text(model_text(get("grizzly")))
+    wrong.write_text(model.read_text().replace("repeat", "again"))
+    files = (model, "docs/examples/classes.toml", "docs/examples/study.toml", wrong)
+    done = CliRunner().invoke(validate, [str(ROOT / file) for file in files])
+
+    for text in ("130,000 in 365d", "week: 2", "8 points", "unknown key 'again'"):
+        assert text in done.output
+    assert done.output.count(": valid") == 3
 
 
 def test_a_model_is_a_toml_file(shell):
