@@ -1,0 +1,115 @@
+"""How fast a study's trials are: on one and two processes and on a local Dask cluster, and what memory a worker takes.
+
+    python benchmarks/studies.py [--jobs 130000] [--trials 40] [--engine auto] [--log FILE]
+
+Trials are years of a machine of 1490 nodes whose nodes fail (one failure of the machine in 12 h, repairs of a day,
+dumps by Daly's rule) under EASY. Times are from the end of the first quarter of the trials to the last: starting
+workers, compiling and reading the workload are left out. The paper's grid of 138,000 trials is extrapolated.
+"""
+
+import argparse
+import json
+import os
+import re
+import tempfile
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from pipistrelle.studies import Results, Study, run
+from pipistrelle.traces.generator import generate
+from pipistrelle.traces.load import save
+
+NODES = 1490
+GRID = 138_000
+MEGABYTE = 1024
+
+
+def children() -> list[int]:
+    """Return the processes of this one, and theirs."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = re.search(r"^PPid:\s*(\d+)", (entry / "status").read_text(), re.MULTILINE)
+        except OSError:
+            continue
+        if parent is not None and int(parent[1]) == os.getpid():
+            found.append(int(entry.name))
+    return found
+
+
+class Watch:
+    """Notes when trials end, and what memory workers take at most."""
+
+    def __init__(self) -> None:
+        self.times: list[tuple[int, float]] = []
+        self.memory = 0.0
+
+    def __call__(self, progress: Any) -> None:
+        """Take a note."""
+        if not self.times or self.times[-1][0] < progress.done:
+            self.times.append((progress.done, perf_counter()))
+        for pid in children():
+            try:
+                peak = re.search(r"^VmHWM:\s*(\d+) kB", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+            except OSError:
+                continue
+            self.memory = max(self.memory, int(peak[1]) / MEGABYTE if peak is not None else 0.0)
+
+    def rate(self) -> float:
+        """Return trials an hour, from the end of the first quarter on."""
+        first = next(at for at in self.times if at[0] >= self.times[-1][0] // 4)
+        last = self.times[-1]
+        return 3600.0 * (last[0] - first[0]) / (last[1] - first[1])
+
+
+def measure(study: Study, folder: Path, **how: Any) -> tuple[float, float, Results]:
+    """Return trials an hour, a worker's memory in MB, and the results."""
+    watch = Watch()
+    results = run(study, folder, watch=watch, **how)
+    return watch.rate(), watch.memory, results
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--jobs", type=int, default=130_000)
+    parser.add_argument("--trials", type=int, default=40)
+    parser.add_argument("--engine", default="auto")
+    parser.add_argument("--log", help="a workload instead of a generated one")
+    parser.add_argument("--no-dask", action="store_true")
+    told = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        home = Path(name)
+        log = told.log
+        if log is None:
+            log = str(home / "year.swf.gz")
+            save(generate(jobs=told.jobs, units=NODES, seed=1, load=0.85), Path(log))
+        options = {
+            "workload": log,
+            "failures": "exponential,smtbf=12h",
+            "repair": "1d",
+            "checkpoint": "daly",
+            "dump": "5min",
+        }
+        study = Study(options, replicas=told.trials, engine=told.engine)
+        found: dict[str, float] = {}
+        one, memory, results = measure(study, home / "one", jobs=1)
+        found |= {"trials an hour, one process": one, "hours of the grid, one process": GRID / one}
+        two, more, again = measure(study, home / "two", jobs=2)
+        found |= {"trials an hour, two processes": two, "hours of the grid, two processes": GRID / two}
+        found |= {"two over one": two / one, "a worker's memory, MB": max(memory, more)}
+        assert results.table.equals(again.table)
+        if not told.no_dask:
+            from distributed import LocalCluster
+
+            with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+                dask, _, third = measure(study, home / "dask", dask=cluster.scheduler_address)
+            assert results.table.equals(third.table)
+            found |= {"trials an hour, local Dask, two workers": dask, "Dask over two processes": dask / two}
+        engine = results.table.column("engine")[0].as_py()
+        print(json.dumps({"engine": engine, **{what: round(value, 3) for what, value in found.items()}}, indent=2))
+
+
+if __name__ == "__main__":
+    main()
