@@ -41,7 +41,12 @@ def command() -> None:
 @click.option(
     "--picture", type=FilledPath(path_type=Path, dir_okay=False), help="Draw the machine, too: an .svg or .png file."
 )
-@click.option("--at", type=TimeOfRun(), metavar="TIME", help="When its jobs are drawn; default: when most of them run.")
+@click.option(
+    "--links", is_flag=True, help="Tell, too, what links would carry if jobs sent messages; of a torus or mesh."
+)
+@click.option(
+    "--at", type=TimeOfRun(), metavar="TIME", help="When jobs are drawn, or send; default: when most of them run."
+)
 def report_command(
     run: Path,
     run_order: str | None,
@@ -49,6 +54,7 @@ def report_command(
     as_json: bool,
     jobs: Path | None,
     picture: Path | None,
+    links: bool,
     at: float | None,
 ) -> None:
     """Report on the outputs in the folder RUN: hops, stable nodes, hours by position, whom failures struck.
@@ -59,22 +65,31 @@ def report_command(
     from pipistrelle.studies.placement.pictures import busiest_time, is_picture
     from pipistrelle.studies.placement.pictures import picture as draw
     from pipistrelle.studies.placement.report import job_figures, report
-    from pipistrelle.studies.placement.run import read_placed_run
+    from pipistrelle.studies.placement.run import list_order, read_placed_run
     from pipistrelle.traces.files import write_trace
 
     if picture is not None and not is_picture(picture):
         raise click.UsageError(f"--picture draws SVG or PNG: name an .svg or .png file, not '{picture.name}'.")
-    if at is not None and picture is None:
-        raise click.UsageError("--at says when --picture draws the jobs.")
+    if at is not None and picture is None and not links:
+        raise click.UsageError("--at says when --picture draws the jobs, and when they send with --links.")
     files = [path for path in (jobs, picture) if path is not None]
     refuse_overwriting([str(path) for path in run.glob("out_*")] if run.is_dir() else [], files)
     placed = read_placed_run(run)
     figures = job_figures(placed)
-    told = report(placed, figures, *_list_of(placed, run_order, run_age_aware))
+    own = _list_of(placed, run_order, run_age_aware)
+    told = report(placed, figures, *own)
+    moment = busiest_time(placed) if at is None else at
+    if links:
+        from pipistrelle.studies.placement.links import job_links, link_report
+
+        order = list_order(placed.machine, *own)
+        loads = job_links(placed, order)
+        figures |= loads
+        told["links"] = link_report(placed, order, loads, moment)
     if jobs is not None:
         write_trace(jobs, _csv(figures))
     if picture is not None:
-        write_trace(picture, [draw(placed, busiest_time(placed) if at is None else at, picture.suffix)])
+        write_trace(picture, [draw(placed, moment, picture.suffix)])
     if as_json:
         click.echo(json.dumps(told, indent=2, allow_nan=False))
         return
@@ -82,6 +97,8 @@ def report_command(
 
     console = Console(highlight=False, emoji=False)
     _print_report(told, console)
+    if links:
+        _print_links(told["links"], console)
     for what, path in (("jobs", jobs), ("picture", picture)):
         if path is not None:
             show(console, f"{what} in {path}")
@@ -181,7 +198,57 @@ def _csv(figures: dict[str, Any]) -> Iterable[bytes]:
     yield (",".join(columns) + "\n").encode()
     cells = [column if isinstance(column, list) else column.tolist() for column in columns.values()]
     for row in zip(*cells, strict=True):
-        yield (",".join(cell if isinstance(cell, str) else repr(cell) for cell in row) + "\n").encode()
+        yield (",".join(map(_cell, row)) + "\n").encode()
+
+
+def _cell(value: str | float | None) -> str:
+    return value if isinstance(value, str) else "" if value is None else repr(value)
+
+
+def _print_links(told: dict[str, Any], console: "Console") -> None:
+    """Print what links carry: loads in what one node sends, rates in bytes a second."""
+    for one in told["traffics"]:
+        name = one["traffic"].replace("_", " ")
+        rows = [
+            [
+                size["sizes"],
+                f"{size['jobs']:,}",
+                *map(_number, (size["mean_load"], size["mean_rate"], size["least_rate"])),
+            ]
+            for size in one["sizes"]
+        ]
+        columns = ["sizes", "jobs", "busiest link's load, mean", "bytes/s a node, mean", "least"]
+        console.print()
+        print_table(console, f"Links by size of jobs, each job alone: {name}", columns, rows, columns[:1])
+        rows = [
+            [
+                "xyz"[each["dimension"]] if len(one["dimensions"]) <= 3 else str(each["dimension"]),
+                f"{each['links']:,}",
+                f"{each['used']:,}",
+                f"{each['shared']:,}",
+                _number(each["mean_load"]),
+                _number(each["busiest_load"]),
+                str(each["jobs_on_it"]),
+                _number(each["rate"]),
+            ]
+            for each in one["dimensions"]
+        ]
+        columns = [
+            "dimension",
+            "links",
+            "used",
+            "by several jobs",
+            "mean load",
+            "busiest",
+            "its jobs",
+            "bytes/s a node",
+        ]
+        console.print()
+        print_table(console, f"Links, {told['jobs']:,} jobs at {told['time']:g} s: {name}", columns, rows, columns[:1])
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g}"
 
 
 def _print_report(told: dict[str, Any], console: "Console") -> None:

@@ -82,3 +82,29 @@ def test_what_is_wrong(ran):
     ran.run("placement", "whatif", "flat", "--node-order", "id", "--age-aware").failed(
         2, "nothing tells which nodes of the machine are stable"
     )
+
+
+def test_loads_of_links(ran):
+    """By size of jobs and of all together, at a time; columns for each job; two nodes send over one link."""
+    out = ran.run("placement", "report", "out", "--links", "--jobs", "links.csv", "--at", "5").ok().out
+    told = json.loads(ran.run("placement", "report", "out", "--json", "--links", "--at", "40").ok().out)["links"]
+
+    assert "Links by size of jobs, each job alone: all to all" in out
+    assert "Links, 3 jobs at 5 s: neighbours" in out
+    with (ran.folder / "links.csv").open() as file:
+        rows = {row["job_id"]: row for row in csv.DictReader(file)}
+    assert rows["w0!3"]["all_to_all_load"] == rows["w0!3"]["neighbours_load"] == "1.0"
+    assert rows["w0!3"]["all_to_all_rate"] == ""  # the mesh has no bandwidths
+    assert [one["traffic"] for one in told["traffics"]] == ["all_to_all", "neighbours"]
+    for one in told["traffics"]:
+        assert [each["links"] for each in one["dimensions"]] == [24, 16, 16]
+        assert one["busiest_load"] == max(each["busiest_load"] for each in one["dimensions"])
+        assert one["rate"] is None
+    told = ran.run("placement", "report", "out", "--at", "40")
+    assert "--at says when --picture draws the jobs, and when they send with --links" in told.err
+
+
+def test_links_of_a_machine_without_places(shell):
+    """The kind that it has is told."""
+    shell.run("run", "-w", "seven-jobs", "--in-process", "-q", "-o", "flat").ok()
+    assert "nothing tells which links the network has" in shell.run("placement", "report", "flat", "--links").err
