@@ -36,6 +36,7 @@ COMMANDS: Final = {
     "explain": CommandPlace("explain", "Explain why a job of a run waited."),
     "compare": CommandPlace("compare", "Compare runs of the same jobs; tell where they part."),
     "study": CommandPlace("study.group", "Carry out many runs, and tell what they say together."),
+    "resume": CommandPlace("resume", "Go on with a run from its last snapshot."),
     "diff": CommandPlace("diff", "Compare two runs: the first difference, and the waits of jobs."),
     "replay": CommandPlace("replay", "Play a recorded session to a scheduler, or to the server."),
     "batsim": CommandPlace("batsim", "Simulate as Batsim 4 does, from its command line."),

@@ -15,13 +15,14 @@ from pipistrelle.cli.guard import output_files
 from pipistrelle.cli.options.names import completed
 from pipistrelle.cli.options.parts import part_options
 from pipistrelle.cli.options.reliability import reliability_options
-from pipistrelle.cli.options.sections import CONNECTION, SCHEDULER, Command, in_section
+from pipistrelle.cli.options.sections import CONNECTION, OUTPUTS, SCHEDULER, Command, in_section
 from pipistrelle.cli.options.shared import (
     described,
     folder_option,
     record_option,
     recorded,
     simulation_options,
+    snapshot_options,
     spec_file,
 )
 from pipistrelle.cli.simulate import form_of, read_inputs, simulate
@@ -90,6 +91,7 @@ class RunCommand(Command):
 )
 @folder_option(f"Folder for the outputs; default: a new one under {_OUTPUTS}/.")
 @record_option
+@in_section(OUTPUTS, snapshot_options)
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -102,6 +104,8 @@ def command(
     as_json: bool,
     quiet: bool,
     record: Path | None,
+    snapshot_every: str | None,
+    keep_snapshots: int,
     **options: Any,
 ) -> None:
     """Simulate a workload: server and scheduler as two processes, or one.
@@ -116,6 +120,8 @@ def command(
     pipistrelle run pipistrelle-out/demo-easy-1/out_command.json
     """
     words: list[str] | None = ctx.obj
+    if record is not None and snapshot_every is not None:
+        raise click.UsageError("--snapshot-every keeps a session of its own: leave out --record.")
     form = form_of(as_json=as_json, quiet=quiet)
     own = words is None and not (spec_file is None and is_ours(options["scheduler"]))
     if not (in_process and own):  # a policy of the user's own may want threads
@@ -148,7 +154,9 @@ def command(
         verbose = ctx.find_root().params["verbose"]
         connection = WithChild(**options, verbose=verbose, name=name if policy is None else policy.name)
     try:
-        simulate(spec, setup, recorded(connection, record), folder, progress=progress, timings=timings, form=form)
+        keeping = None if snapshot_every is None else (snapshot_every, keep_snapshots)
+        connection = recorded(connection, record)
+        simulate(spec, setup, connection, folder, progress=progress, timings=timings, form=form, keeping=keeping)
     except (PipistrelleError, KeyboardInterrupt):
         if out is None:  # of no use if the scheduler never came: then nothing is in it
             with suppress(OSError):

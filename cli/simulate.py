@@ -44,15 +44,26 @@ def simulate(
     progress: bool | None,
     timings: Path | None,
     form: "Form",
+    keeping: tuple[str, int] | None = None,
 ) -> None:
-    """Carry out a run, print its figures and write the wall-clock ones; raise what ended it early, if anything did."""
+    """Carry out a run, print its figures and write the wall-clock ones; raise what ended it early, if anything did.
+
+    ``keeping`` says how often snapshots are taken, and how many stay; None: none are.
+    """
     from pipistrelle.cli.heartbeat import heartbeat_of
     from pipistrelle.studies.runs.run import run
 
     wanted = False if form == "quiet" and progress is None else progress
     beat = heartbeat_of(setup, wanted)
     observers = progress_observers(setup, wanted)
-    result = run(spec, connection=connection, out=out, observers=observers, setup=setup, check=False, beat=beat)
+    if keeping is None:
+        result = run(spec, connection=connection, out=out, observers=observers, setup=setup, check=False, beat=beat)
+    else:
+        from pipistrelle.studies.sessions.resume import run_kept  # most runs are not kept
+        from pipistrelle.studies.sessions.snapshot import Every
+
+        every = Every.of(keeping[0])
+        result = run_kept(spec, setup, connection, out, every, keeping[1], observers=observers, beat=beat)
     if beat is not None:
         beat.ends()
     from pipistrelle.cli.summary import report  # not needed before there is something to show

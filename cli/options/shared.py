@@ -94,6 +94,23 @@ _DIALECT: Final = {
 dialect_option: Final = added(options_of(RunSpec, _DIALECT))
 
 
+#: how the figures of a run are told, and how far it is
+form_options: Final = together(
+    click.option(
+        "--timings",
+        type=FilledPath(path_type=Path, dir_okay=False),
+        help="Write the wall-clock figures to this JSON file; they are in no other output.",
+    ),
+    click.option(
+        "--progress/--no-progress",
+        default=None,
+        help="Tell how far the run is: a bar on a terminal, elsewhere a line every 10 s; default: there one a minute.",
+    ),
+    click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON instead of a table."),
+    click.option("-q", "--quiet", is_flag=True, help="Print nothing unless something is wrong."),
+)
+
+
 #: what says which simulation to run
 simulation_options: Final = together(
     in_section(
@@ -146,19 +163,7 @@ simulation_options: Final = together(
     in_section(
         OUTPUTS,
         added(options_of(RunSpec, _QUEUE)),
-        click.option(
-            "--timings",
-            type=FilledPath(path_type=Path, dir_okay=False),
-            help="Write the wall-clock figures to this JSON file; they are in no other output.",
-        ),
-        click.option(
-            "--progress/--no-progress",
-            default=None,
-            help="Tell how far the run is: a bar on a terminal, elsewhere a line every 10 s; default: there one a "
-            "minute.",
-        ),
-        click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON instead of a table."),
-        click.option("-q", "--quiet", is_flag=True, help="Print nothing unless something is wrong."),
+        form_options,
     ),
 )
 
@@ -176,6 +181,24 @@ record_option: Final = in_section(
         metavar="FILE",
         type=FilledPath(path_type=Path, dir_okay=False),
         help="Record every message of both sides, for 'replay': FILE.jsonl, packed with .zst, .gz or .xz.",
+    ),
+)
+
+
+snapshot_options: Final = together(
+    click.option(
+        "--snapshot-every",
+        metavar="TIME",
+        help="Keep the run's state for 'resume': so often on the wall clock ('10m') or in simulated time ('sim:7d'), "
+        "on SIGUSR1, and when it is interrupted.",
+    ),
+    click.option(
+        "--keep-snapshots",
+        type=click.IntRange(min=1),
+        default=2,
+        show_default=True,
+        metavar="NUMBER",
+        help="How many of them stay.",
     ),
 )
 

@@ -57,18 +57,17 @@ class Pause:
     def state(self) -> dict[str, Any]:
         """Return all that decides how the run goes on, and how far its outputs are, as plain values.
 
-        `pipistrelle.protocol.base.state.to_json` writes them; `restore` goes on from them.
+        `pipistrelle.protocol.base.state.to_json` writes them; `restore` goes on from them. The state of a scheduler in
+        another process is not in it: that is brought to where it was by being told again what it was told.
 
         Raises
         ------
-        StateError
-            when the scheduler does not run in this process.
         PolicyError
             when its policy does not tell its state.
         OutputFailed
             when what is left to write cannot be written.
         """
-        scheduler = self._reached.scheduler.state()
+        scheduler = self.transport.scheduler.state() if isinstance(self.transport, InProcessTransport) else None
         return {**self._marks(), "server": self.simulation.state(), "state": scheduler}
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -91,20 +90,17 @@ class Pause:
                     found=str(found),
                     hint="A run goes on from a state of its own, under the version that has taken it.",
                 )
-        self._reached.scheduler.restore(state["state"])
+        if isinstance(self.transport, InProcessTransport):
+            if state["state"] is None:
+                raise StateError("the scheduler's state is not in it: it ran in a process of its own")
+            self.transport.scheduler.restore(state["state"])
         self.simulation.restore(state["server"])
 
     def check_invariants(self) -> None:
         """Assert that units, jobs and their holders agree, and the scheduler's view with them; for tests."""
-        runtime = self._reached.scheduler
+        runtime = self.transport.scheduler if isinstance(self.transport, InProcessTransport) else None
         view = runtime.view if isinstance(runtime, Runtime) else None
         check_invariants(self.simulation.engine, view)
-
-    @property
-    def _reached(self) -> InProcessTransport:
-        if not isinstance(self.transport, InProcessTransport):
-            raise StateError("the scheduler's state cannot be had", expected="one that runs in this process")
-        return self.transport
 
     def _marks(self) -> dict[str, Any]:
         """Return what a state is checked by before a run goes on from it."""

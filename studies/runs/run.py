@@ -32,6 +32,8 @@ from pipistrelle.traces.workload import Workload
 
 #: rows reach the disk so often at least, in seconds of the wall clock
 FLUSH_S: Final = 10.0
+#: how long an interrupt waits for a pause of a run whose last state is wanted, in seconds
+_LASTING_S: Final = 0.5
 
 
 def run(
@@ -46,6 +48,7 @@ def run(
     between: Callable[[Pause], None] | None = None,
     resume: dict[str, Any] | None = None,
     beat: Callable[[Simulation], None] | None = None,
+    lasting: Callable[[Pause], None] | None = None,
 ) -> Result:
     """Carry out a run.
 
@@ -71,6 +74,8 @@ def run(
         such a state of the same run: it goes on from there, and writes on to the outputs so far.
     beat
         called at the begin, and then every 10 s of the wall clock or somewhat later.
+    lasting
+        called with the last pause before an interrupt ends the run, if there is one within half a second.
 
     Raises
     ------
@@ -94,6 +99,7 @@ def run(
         between=between,
         resume=resume,
         beat=beat,
+        lasting=lasting,
     )
 
 
@@ -151,6 +157,7 @@ def _carry_out(
     resume: dict[str, Any] | None,
     check: bool = True,
     beat: Callable[[Simulation], None] | None = None,
+    lasting: Callable[[Pause], None] | None = None,
     **ways: Any,
 ) -> Result:
     """Simulate; ``ways`` are those of `simulate` itself."""
@@ -159,14 +166,25 @@ def _carry_out(
         nullcontext() if out is None else sole_writer(str(out / OUTPUT_PREFIX).removesuffix("_")),
         seldom_collected(),
         Interrupts() as interrupts,
-        connection.open(spec, setup, regularly := _Regularly(interrupts, beat)) as transport,
+        connection.open(
+            spec, setup, regularly := _Regularly(interrupts, beat, 0.0 if lasting is None else _LASTING_S)
+        ) as transport,
     ):
+
+        def paused(simulation: Simulation) -> None:
+            pause = Pause(spec, simulation, transport)
+            if between is not None:
+                between(pause)
+            if lasting is not None and interrupts.struck:
+                lasting(pause)
+                raise KeyboardInterrupt
+
         result = simulate(
             setup,
             transport,
             clock=time.perf_counter,
             resume=None if resume is None else lambda simulation: Pause(spec, simulation, transport).restore(resume),
-            between=None if between is None else lambda simulation: between(Pause(spec, simulation, transport)),
+            between=None if between is None and lasting is None else paused,
             begun=regularly.begin,
             regularly=regularly,
             **ways,
@@ -186,8 +204,11 @@ class _Regularly:
     written, never which.
     """
 
-    def __init__(self, interrupts: Interrupts, beat: Callable[[Simulation], None] | None) -> None:
+    def __init__(self, interrupts: Interrupts, beat: Callable[[Simulation], None] | None, patience: float) -> None:
         self._interrupts = interrupts
+        #: how long an interrupt waits for the next pause, in seconds, and until when the one that has struck does
+        self._patience = patience
+        self._patient_until: float | None = None
         self._beat = beat or (lambda simulation: None)
         self._simulation: Simulation | None = None
         self._due = math.inf
@@ -203,4 +224,8 @@ class _Regularly:
             self._due = time.monotonic() + FLUSH_S
             self._simulation.keep()
             self._beat(self._simulation)
-        return self._interrupts.struck
+        if not (self._interrupts.struck and self._patience):
+            return self._interrupts.struck
+        if self._patient_until is None:
+            self._patient_until = time.monotonic() + self._patience
+        return time.monotonic() >= self._patient_until

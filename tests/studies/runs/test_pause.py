@@ -106,13 +106,14 @@ class Own:
 
 
 def test_what_cannot_be_told_is_said() -> None:
-    """A policy without the methods, and a scheduler that is elsewhere."""
+    """A policy without the methods, and a scheduler that was elsewhere."""
     with pytest.raises(PipistrelleError, match=r"the state of the policy .*Own cannot be had"):
         run_in_process("seven-jobs", Own(), between=lambda pause: pause.state())
     seen: list[Pause] = []
     run(SPEC, between=seen.append)
-    with pytest.raises(StateError, match="the scheduler's state cannot be had"):
-        Pause(SPEC, seen[0].simulation, object()).state()  # type: ignore[arg-type]
+    state = Pause(SPEC, seen[0].simulation, object()).state()  # type: ignore[arg-type]
+    with pytest.raises(StateError, match="the scheduler's state is not in it"):
+        run(SPEC, resume=state)
 
 
 def test_invariants_find_what_does_not_agree() -> None:

@@ -1,0 +1,226 @@
+"""Runs that are kept, and go on from their last snapshot as if nothing had happened."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
+from pipistrelle.server.engine.observers import Observer
+from pipistrelle.server.outputs.folder import OUTPUT_PREFIX, SUMMARY_FILE
+from pipistrelle.server.outputs.lock import is_written
+from pipistrelle.server.setup import Setup
+from pipistrelle.server.simulation import Result, Simulation
+from pipistrelle.server.transport.in_process import Transport
+from pipistrelle.studies.runs.connection import Connection, InProcess, Interrupted
+from pipistrelle.studies.runs.run import run
+from pipistrelle.studies.runs.setup import load_setup
+from pipistrelle.studies.runs.spec import RunSpec
+from pipistrelle.studies.runs.spec_file import convert_spec, with_digests
+from pipistrelle.studies.sessions.recording import RecordingTransport
+from pipistrelle.studies.sessions.replay import parting
+from pipistrelle.studies.sessions.session_file import SessionReader, SessionWriter
+from pipistrelle.studies.sessions.snapshot import (
+    JOURNAL,
+    Every,
+    SnapshotError,
+    SnapshotHeader,
+    Snapshots,
+    last_snapshot,
+)
+
+
+@dataclass(slots=True)
+class Journaled:
+    """A connection to a scheduler of another process, whose session is kept in a folder.
+
+    If the session is there already, the scheduler is played the first ``notices`` of it before the run goes on: then it
+    is where it was. Its decisions must be what they were.
+    """
+
+    connection: Connection
+    folder: Path
+    notices: int = 0
+    writer: SessionWriter | None = None
+
+    def flush(self) -> None:
+        """Let all that was said so far reach the file."""
+        if self.writer is not None:
+            self.writer.flush()
+
+    @contextmanager
+    def open(self, spec: RunSpec, setup: Setup, interrupted: Interrupted) -> Iterator[Transport]:
+        """Yield what leads to the scheduler, and writes; the scheduler is brought up when it is greeted."""
+        path = self.folder / JOURNAL
+        new = path.with_name(f".{JOURNAL}")
+        with self.connection.open(spec, setup, interrupted) as transport:
+            self.writer = SessionWriter(new if self.notices else path)
+            try:
+                recording = RecordingTransport(transport, self.writer, spec, setup.epoch)
+                yield BroughtUp(recording, path, new, self.notices) if self.notices else recording
+            finally:
+                self.writer.close()
+                with suppress(OSError):
+                    new.unlink()
+
+
+class BroughtUp:
+    """Another transport whose scheduler is played a session before it is used."""
+
+    def __init__(self, transport: RecordingTransport, path: Path, new: Path, notices: int) -> None:
+        self._transport = transport
+        self._path = path
+        self._new = new
+        self._notices = notices
+        self.apart = transport.apart
+
+    def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
+        """Agree with the scheduler, and play it what it was told; SnapshotError if it decides otherwise."""
+        reader = SessionReader(self._path)
+        hello, welcome = self._transport.greet(run_id, server)
+        if (hello, welcome.features) != (reader.header.hello, reader.header.welcome.features):
+            raise SnapshotError(
+                "this is another scheduler than that of the run",
+                where=str(self._path),
+                expected=reader.header.hello.name,
+                found=hello.name,
+            )
+        played = 0
+        with closing(reader.exchanges()) as exchanges:
+            for notice, recorded in exchanges:
+                if played == self._notices or recorded is None:
+                    break
+                self._transport.send(notice)
+                if parting(recorded, self._transport.receive()) is not None:
+                    raise SnapshotError(
+                        "the scheduler decides otherwise than it did: it cannot be brought to where it was",
+                        where=f"notice {notice.seq}, simulated time {notice.now!r}",
+                        hint=f"'pipistrelle replay {self._path}' shows both decisions.",
+                    )
+                played += 1
+        if played < self._notices:
+            raise SnapshotError(
+                "the session ends before the snapshot was taken",
+                where=str(self._path),
+                expected=f"{self._notices} notices",
+                found=str(played),
+            )
+        self._new.replace(self._path)
+        return hello, welcome
+
+    def send(self, notice: Notice) -> None:
+        """Send a notice."""
+        self._transport.send(notice)
+
+    def receive(self) -> Reply:
+        """Return the reply."""
+        return self._transport.receive()
+
+    def farewell(self, notice: Notice) -> None:
+        """Send the last notice."""
+        self._transport.farewell(notice)
+
+    def close(self) -> None:
+        """Close the other one."""
+        self._transport.close()
+
+
+def run_kept(
+    spec: RunSpec,
+    setup: Setup,
+    connection: Connection,
+    folder: Path,
+    every: Every,
+    keep: int,
+    *,
+    observers: Sequence[Observer] = (),
+    beat: Callable[[Simulation], None] | None = None,
+    last: tuple[SnapshotHeader, dict[str, object]] | None = None,
+) -> Result:
+    """Carry out a run of which snapshots are taken, or go on with it; without raising what ends it early.
+
+    Snapshots and session are removed when the run has come to its own end.
+
+    Parameters
+    ----------
+    last
+        the snapshot to go on from; None: the run begins.
+    """
+    if setup.batsim is not None:
+        raise SnapshotError("snapshots are of runs in the native dialect", found="batsim")
+    header, state = (None, None) if last is None else last
+    journal = None
+    if not isinstance(connection, InProcess):
+        journal = connection = Journaled(connection, folder, header.notices if header is not None else 0)
+    flush = (lambda: None) if journal is None else journal.flush
+    snapshots = Snapshots(folder, msgspec.to_builtins(spec), every, keep, flush)
+    with snapshots.on_signal():
+        result = run(
+            spec,
+            connection=connection,
+            out=folder,
+            observers=observers,
+            setup=setup,
+            check=False,
+            beat=beat,
+            between=snapshots,
+            resume=state,
+            lasting=snapshots.take,
+        )
+    if result.failure is None:
+        snapshots.remove()
+    return result
+
+
+def read_run(folder: Path) -> tuple[RunSpec, SnapshotHeader, dict[str, object]]:
+    """Return the description of a run that was kept, and its last snapshot.
+
+    Raises
+    ------
+    PipistrelleError
+        when there is none, the run is still going on, or its inputs are not what they were.
+    """
+    if is_written(str(folder / OUTPUT_PREFIX).removesuffix("_")):
+        raise SnapshotError("the run still goes on, or another writes there", where=str(folder))
+    header, state = last_snapshot(folder)
+    spec = with_digests(convert_spec(header.spec, "the snapshot's description of its run"))
+    return spec, header, state
+
+
+def resume(
+    spec: RunSpec,
+    header: SnapshotHeader,
+    state: dict[str, object],
+    connection: Connection | None,
+    folder: Path,
+    every: Every,
+    keep: int,
+    *,
+    observe: Callable[[Setup], tuple[Sequence[Observer], Callable[[Simulation], None] | None]],
+) -> tuple[Setup, Result]:
+    """Go on with a run from its last snapshot: its outputs will have the bytes that they would have had.
+
+    Parameters
+    ----------
+    connection
+        to a scheduler of another process; None: it runs in this one, as it did.
+    observe
+        returns who else is told what happens.
+    """
+    setup = load_setup(spec)
+    observers, beat = observe(setup)
+    with suppress(OSError):  # that of its interruption
+        (folder / SUMMARY_FILE).unlink()
+    return setup, run_kept(
+        spec,
+        setup,
+        connection or InProcess(),
+        folder,
+        every,
+        keep,
+        observers=observers,
+        beat=beat,
+        last=(header, state),
+    )

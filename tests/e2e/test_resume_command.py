@@ -1,0 +1,107 @@
+"""Runs that are killed or interrupted, and go on: the outputs have the same bytes."""
+
+import os
+import shutil
+import signal
+
+import pytest
+
+RUN = (
+    "run",
+    "-w",
+    "made.swf",
+    "--failures",
+    "exponential,mtbf=40d",
+    "--repair",
+    "6h",
+    "--max-attempts",
+    "3",
+    "--quiet",
+)
+MODES = pytest.mark.parametrize("mode", [[], ["--in-process"]], ids=["two processes", "in process"])
+
+
+def made(shell, jobs=3000):
+    """Write a workload that takes some seconds, and return the outputs of its run."""
+    shell.run("workload", "generate", "--jobs", str(jobs), "--machine-size", "64", "--seed", "7", "-o", "made.swf").ok()
+    outcome = shell.run(*RUN, "--in-process", "--out", "whole")
+    assert outcome.code == 0, outcome
+    return shell.files("whole")
+
+
+def snapshots(shell):
+    """Return the numbers of notices of the snapshots that there are."""
+    return sorted(int(path.name[13:23]) for path in (shell.folder / "out").glob("out_snapshot-*.gz"))
+
+
+@MODES
+@pytest.mark.parametrize("victim", ["server", "scheduler"])
+def test_a_run_that_is_killed_goes_on(shell, wait_until, mode, victim):
+    """Whoever of the two dies; nothing of the snapshots is left when the run is over."""
+    if mode and victim == "scheduler":
+        pytest.skip("there is none")
+    whole = made(shell)
+    shell.forks = None  # else nobody can tell by its command which process is the scheduler
+    run = shell.start(*RUN, *mode, "--out", "out", "--snapshot-every", "sim:6h")
+    wait_until(lambda: bool(snapshots(shell)) and snapshots(shell)[-1] > 500)
+    if victim == "server":
+        run.signal(signal.SIGKILL)
+        run.finish()
+        wait_until(lambda: not shell.survivors())
+    else:
+        (child,) = [pid for pid, words in shell._marked() if " schedule " in words]
+        os.kill(child, signal.SIGKILL)
+        run.finish().failed(4, "was killed by SIGKILL")
+    shell.tidy()
+
+    outcome = shell.run("resume", "out", "--quiet")
+    assert outcome.code == 0, outcome
+    assert {name: data for name, data in shell.files("out").items() if not name.startswith(".")} == whole
+    assert snapshots(shell) == []
+
+
+@MODES
+def test_an_interrupt_takes_a_last_snapshot(shell, wait_until, mode):
+    """So does SIGUSR1 at any time; the run that goes on can be interrupted again."""
+    whole = made(shell)
+    run = shell.start(*RUN, *mode, "--out", "out", "--snapshot-every", "1d")
+    wait_until(lambda: snapshots(shell) == [1])
+    run.signal(signal.SIGUSR1)
+    wait_until(lambda: len(snapshots(shell)) == 2)
+    asked = snapshots(shell)[-1]
+    run.signal(signal.SIGTERM)
+    run.finish().failed(130, "interrupted")
+    last = snapshots(shell)[-1]
+    assert last > asked
+
+    again = shell.start("resume", "out", "--quiet", "--snapshot-every", "sim:6h")
+    wait_until(lambda: snapshots(shell)[-1] > last)
+    again.signal(signal.SIGTERM)
+    again.finish().failed(130, "interrupted")
+    assert shell.run("resume", "out", "--quiet").code == 0
+    assert shell.files("out") == whole
+
+
+def test_what_cannot_be_kept_or_resumed_is_said(shell, wait_until):
+    """A wrong time, a folder without snapshots, somebody's code, inputs that have changed."""
+    made(shell, 200)
+    run = (*RUN, "--out", "out")
+    shell.run(*run, "--snapshot-every", "soon").failed(2, "time between snapshots", "soon")
+    shell.run(*run, "--snapshot-every", "sim:0s").failed(2, "time between snapshots")
+    shell.run(*run, "--snapshot-every", "1d", "--record", "s.jsonl").failed(2, "--record")
+    shell.run(*run, "--snapshot-every", "1d", "--dialect", "batsim").failed(2, "native dialect")
+    shell.run("resume", "whole").failed(2, "there is no snapshot to go on from", "--snapshot-every")
+
+    peer = shell.start(
+        "run", "-p", "tiny", "-w", shell.small(), "--out", "out", "--snapshot-every", "1d",
+        "--scheduler", *shell.peer("hangs", "mid-run"),
+    )  # fmt: skip
+    peer.until("peer hangs")
+    peer.signal(signal.SIGKILL)
+    peer.finish()
+    for pid, _ in shell._marked():
+        os.kill(pid, signal.SIGKILL)
+    shell.tidy()
+    shell.run("resume", "out").failed(2, "hangs.py", "--trust lets run")
+    shutil.copy(shell.folder / "made.swf", shell.folder / "small.swf")
+    shell.run("resume", "out", "--trust").failed(2, "an input has changed since the run was described", "small.swf")
