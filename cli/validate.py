@@ -14,12 +14,13 @@ from pipistrelle.cli.options.sections import Command
 from pipistrelle.platforms import catalogue as platforms
 from pipistrelle.platforms.classes import JobClass
 from pipistrelle.platforms.describe import describe as describe_pools
-from pipistrelle.platforms.describe import describe_simgrid
+from pipistrelle.platforms.describe import describe_rows, describe_simgrid
 from pipistrelle.platforms.description import Platform
 from pipistrelle.platforms.simgrid.platform_file import SimGridPlatform
 from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean
 from pipistrelle.studies.inputs.maui_machine import maui_platform
 from pipistrelle.studies.inputs.named import InputError, is_log, is_platform, read_platform, read_text
+from pipistrelle.studies.inputs.node_table import is_node_table, load_node_rows
 from pipistrelle.studies.likeness.model import load_model
 from pipistrelle.studies.runs.connection import check_scheduler
 from pipistrelle.studies.runs.reliability import platform_failures
@@ -51,8 +52,9 @@ def command(files: Sequence[str], sort: bool, **reading: Any) -> int:
     """Say what each FILE is, what is in it, and what is wrong with it.
 
     Knows platforms (TOML, SimGrid's XML, Maui's resource traces) and workloads (SWF, Batsim's JSON, logs of PBS, Slurm
-    and Maui, Haizea's leases; also compressed), descriptions of runs (TOML, JSON), studies, classes of jobs and models
-    of logs (TOML), and what is bundled, by NAME. Exit code 2 if any file is wrong.
+    and Maui, Haizea's leases; also compressed), tables of nodes (CSV, TOML; FILE,at=DATE), descriptions of runs (TOML,
+    JSON), studies, classes of jobs and models of logs (TOML), and what is bundled, by NAME. Exit code 2 if any file is
+    wrong.
     """
     wrong = logs = 0
     for name in files:
@@ -88,6 +90,8 @@ def _bundled(name: str) -> list[tuple[str, str]]:
 
 def _facts(path: Path, *, sort: bool, **reading: Any) -> tuple[list[tuple[str, str]], bool]:
     """Return what there is to say of a file, and whether it is a centre's log."""
+    if is_node_table(str(path)):
+        return describe_rows(load_node_rows(str(path))), False
     if (facts := _study_facts(path)) is not None:
         return facts, False
     if (spec := find_spec(path)) is not None:

@@ -1,11 +1,21 @@
 """What there is to say of a machine, for people."""
 
-import numpy as np
+from collections.abc import Sequence
+from typing import Final
 
-from pipistrelle.platforms.description import Platform
+import numpy as np
+from msgspec.structs import replace
+
+from pipistrelle.platforms.description import Platform, Pool
+from pipistrelle.platforms.errors import PlatformError
+from pipistrelle.platforms.node_rows import NodeRow, with_node_rows
 from pipistrelle.platforms.simgrid.platform_file import SimGridPlatform
 from pipistrelle.platforms.topology.nodes import NodeTable
+from pipistrelle.protocol.base.errors import shown
 from pipistrelle.protocol.units.nodesets import NodeSet
+
+#: of a property of nodes so many values are told one by one
+_MOST_VALUES: Final = 6
 
 
 def describe(platform: Platform) -> list[tuple[str, str]]:
@@ -33,6 +43,45 @@ def describe(platform: Platform) -> list[tuple[str, str]]:
         text += f", age {group.age / 3600:g} h" if group.age is not None else ""
         text += "".join(f", {key} = {_plain(value)}" for key, value in pool.properties.items())
         facts.append((f"pool {pool.name}", text))
+    return facts
+
+
+def describe_rows(rows: Sequence[NodeRow]) -> list[tuple[str, str]]:
+    """Return facts about a table of nodes that is for no machine in particular.
+
+    Raises
+    ------
+    PlatformError
+        by the row: if two are about one node, or what one says would be refused of any machine's node.
+    """
+    seen: dict[str, NodeRow] = {}
+    for row in rows:
+        other = seen.setdefault(row.location or row.name, row)
+        if other is not row:
+            what = f"two rows are about the node {shown(row.location or row.name)}"
+            raise PlatformError(what, where=row.where, found=other.where)
+    facts = [("table of nodes", f"{len(rows):,} rows")]
+    if not rows:
+        return facts
+    located = sum(bool(row.location) for row in rows)
+    facts.append(("found by", "name" if not located else "location" if located == len(rows) else "location or name"))
+    plain = [replace(row, name=row.location or row.name) for row in rows]
+    platform = with_node_rows(Platform(name="table", pools=(Pool(name="all", nodes=len(rows)),)), plain)
+    nodes = NodeTable.of(platform.info)
+    facts += [
+        (f"class {name}", _counted(int((nodes.node_class == at).sum()), "node"))
+        for at, name in enumerate(nodes.classes)
+        if name
+    ]
+    for name, times in (("MTTF", nodes.mttf), ("age", nodes.age)):
+        known = times[~np.isnan(times)] / 3600.0
+        if known.size:
+            facts.append((name, f"{known.min():g} to {known.max():g} h, of {_counted(known.size, 'node')}"))
+    for key in nodes.properties:
+        values = nodes.with_property(key)
+        texts = [f"{_plain(value)}: {_counted(len(members), 'node')}" for value, members in values.items()]
+        more = [f"{len(texts) - _MOST_VALUES} further values"] if len(texts) > _MOST_VALUES else []
+        facts.append((f"property {key}", ", ".join(texts[:_MOST_VALUES] + more)))
     return facts
 
 

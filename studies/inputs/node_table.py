@@ -2,6 +2,7 @@
 
 import os
 import re
+import tomllib
 from collections.abc import Callable, Mapping
 from datetime import date
 from typing import Any, Final
@@ -9,7 +10,7 @@ from typing import Any, Final
 from pipistrelle.platforms.description import Property
 from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.platforms.node_rows import NodeRow
-from pipistrelle.protocol.base.errors import did_you_mean, shown
+from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, shown
 from pipistrelle.protocol.base.toml import read_toml
 from pipistrelle.traces.files import open_trace
 from pipistrelle.traces.outages.rows import iso_time
@@ -61,6 +62,28 @@ def load_node_rows(text: str, folder: str = "") -> list[NodeRow]:
             ]
         lines = CsvLines(stream, name)
         return [_row(cells, f"{name}, line {cells.line}", at, _plain) for cells in lines]
+
+
+def is_node_table(text: str) -> bool:
+    """Tell whether ``FILE`` or ``FILE,at=DATE`` rather is a table of nodes than a machine or a workload.
+
+    It is if the date is there, if CSV's header has a name or a location, and if ``[[nodes]]`` are all of TOML.
+    """
+    found = _TEXT.fullmatch(text)
+    if found is None or (found["at"] is None and not os.path.isfile(text)):
+        return False
+    if found["at"] is not None and os.path.isfile(found["file"]):
+        return True
+    try:
+        with open_trace(text, what="a table of nodes") as stream:
+            if not text.endswith(".toml"):
+                head = stream.peek().partition(b"\n")[0].decode("utf-8-sig", "replace")
+                cells = {cell.strip() for cell in head.split(",")}
+                return cells.issuperset(SIGNS) or bool(cells & {"name", "location"})
+            raw = tomllib.loads(stream.read().decode("utf-8-sig", "replace"))
+    except (PipistrelleError, tomllib.TOMLDecodeError):  # who reads the other kinds says better what is wrong
+        return False
+    return set(raw) == {"nodes"} and isinstance(raw["nodes"], list)
 
 
 def _of_toml(name: str, at: float | None) -> list[NodeRow]:

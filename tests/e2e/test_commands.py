@@ -124,6 +124,42 @@ def test_validate_describes_each_kind_of_file(shell):
     assert re.search(r"platform +mine$", out, re.MULTILINE)
 
 
+def test_validate_knows_tables_of_nodes(shell):
+    """Alone, in CSV and TOML, with a date where one is needed; what no machine could have is refused by the row."""
+    shell.write("n.csv", "name,class,mttf,installed,gpu\nn1,old,100h,2014-05-01,k20x\nn2,new,,2017-04-01,k20x\n")
+    shell.write("n.toml", '[[nodes]]\nlocation = "c0n1"\nage = 3600\n[[nodes]]\nname = "n2"\nslot = 4\n')
+    out = shell.run("validate", "n.csv,at=2017-05-01", "n.toml").ok().out
+    lines = [" ".join(line.split()) for line in out.splitlines()]
+
+    assert lines[:7] == [
+        "n.csv,at=2017-05-01: valid",
+        "table of nodes 2 rows",
+        "found by name",
+        "class old 1 node",
+        "class new 1 node",
+        "MTTF 100 to 100 h, of 1 node",
+        "age 720 to 26304 h, of 2 nodes",
+    ]
+    assert lines[7:] == [
+        "property gpu k20x: 2 nodes",
+        "n.toml: valid",
+        "table of nodes 2 rows",
+        "found by location or name",
+        "age 1 to 1 h, of 1 node",
+        "property slot 4: 1 node",
+    ]
+    for text, *said in (
+        ("name,mttf\na,1h\nb,0\n", "line 3: node 'b'.mttf", "above 0"),
+        ("name,class\na,x\na,y\n", "n.csv, line 3", "two rows are about the node 'a'"),
+        ("name,installed\na,2014-05-01\n", "needs the date of time 0", "FILE,at=DATE"),
+        ("location,class\n,x\n", "a row names no node"),
+        ("SN,location,insert,remove,duration,out,event\n", "n.csv,at=2017-05-01"),
+    ):
+        shell.write("n.csv", text)
+        shell.run("validate", "n.csv").failed(2, *said)
+    shell.run("validate", "absent.csv,at=2017-05-01").failed(2, "absent.csv")
+
+
 def test_validate_shows_classes_and_failures(shell):
     """Limits are exact, and what limits nothing says so."""
     shell.write(
