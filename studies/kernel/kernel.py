@@ -30,6 +30,8 @@ from pipistrelle.studies.runs.spec import RunSpec
 
 #: outages are made so far ahead at first (s), beyond the last submission
 _AHEAD: Final = 1e6
+#: nothing ever fails
+NEVER: Final = Outs(np.empty(0, dtype=np.int64), np.empty(0), np.empty(0), np.array([inf]))
 _STALLS: Final = {
     loop.NOTHING_TO_COME: (
         "the run stalled: jobs wait, nothing runs, and nothing is to come",
@@ -152,7 +154,7 @@ def _carry_out(plan: KernelPlan, reliability: Reliability, feed: "_Feed") -> Ker
     run = make_state(rules, jobs, plan.node_of, plan.interval)
     units, count = plan.node_of.size, jobs.submit.size
     record = make_log(count + max(count // 8, 64) + units, run.nodes.free.size, rules)
-    outs = feed.until(float(jobs.submit[-1]) + _AHEAD if count else 0.0) if rules.failing else feed.none()
+    outs = feed.until(float(jobs.submit[-1]) + _AHEAD if count else 0.0) if rules.failing else NEVER
     run = _with_room(run, outs)
     while True:
         why = loop.advance(rules, jobs, outs, run.nodes, run.queue, run.slots, run.lives, record, run.clock)
@@ -252,11 +254,6 @@ class _Feed:
     def __init__(self, reliability: Reliability) -> None:
         self._streams = reliability.streams()
         self._endless = reliability.failures is not None
-
-    @staticmethod
-    def none() -> Outs:
-        """Return that nothing ever fails."""
-        return Outs(np.empty(0, dtype=np.int64), np.empty(0), np.empty(0), np.array([inf]))
 
     def until(self, horizon: float) -> Outs:
         """Return the outages that go down after those that were made and before a horizon (s)."""

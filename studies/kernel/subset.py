@@ -1,6 +1,7 @@
 """Which runs the kernel can do, and what it makes of them."""
 
 from collections.abc import Mapping
+from dataclasses import fields
 from math import inf
 from typing import Final, NamedTuple
 
@@ -29,6 +30,13 @@ from pipistrelle.traces.requests import asks
 from pipistrelle.traces.workload import Workload
 
 _BACKFILLS: Final[Mapping[type, int]] = {NoBackfill: state.NO_BACKFILL, Easy: state.EASY, FirstFit: state.FIRST_FIT}
+#: what of a setup the kernel knows, or looks at before it agrees; whatever else there is must be as it is by default
+_KNOWN: Final = frozenset(
+    (
+        *("platform", "workloads", "dropped", "strict", "machine", "batsim", "reliability", "conditions"),
+        *("resiliences", "remarks", "until", "queue_lengths"),
+    )
+)
 #: no job is started more often than that
 _NO_LIMIT: Final = 1 << 62
 
@@ -133,6 +141,9 @@ def _check_setup(setup: Setup, spec: RunSpec) -> None:
     ):
         if says:
             raise Outside(why)
+    for field in fields(setup):
+        if field.name not in _KNOWN and getattr(setup, field.name) != field.default:
+            raise Outside(f"it has {field.name.replace('_', ' ')}")
     (workload,) = setup.workloads.values()
     if any(outcome(profile)[1] for profile in (workload.table or {}).values()):
         raise Outside("some of its jobs return a failure")
