@@ -28,6 +28,7 @@ SECTIONS: dict[str, tuple[str, dict[str, list[str]]]] = {
             "pipistrelle.studies.trials.job_table": ["JobTable", "JobTableBook"],
             "pipistrelle.studies.trials.metrics": ["metrics"],
             "pipistrelle.studies.trials.window": ["Leave"],
+            "pipistrelle.studies.training.environment": ["SchedulingEnv"],
             "pipistrelle.studies.inference.trials": ["TrialTable"],
             "pipistrelle.studies.inference.reports": ["summary", "comparison"],
             "pipistrelle.studies.inference.crossing": ["Curves"],

@@ -1,0 +1,43 @@
+"""Trains a small policy on pieces of the demo and tries it on all of it: python train_policy.py"""
+
+import numpy as np
+
+from pipistrelle.studies.runs.run import run
+from pipistrelle.studies.runs.spec import RunSpec
+from pipistrelle.studies.training.environment import SchedulingEnv
+from pipistrelle.studies.training.observation import JOB_FEATURES
+
+SEEN = 64
+WIDTH = len(JOB_FEATURES)
+
+
+def episode(env, weights, **how):
+    """Let the jobs that score most start first; return minus the mean wait in hours, and the figures."""
+    observation, info = env.reset(**how)
+    paid, over = 0.0, False
+    while not over:
+        scores = observation[: SEEN * WIDTH].reshape(SEEN, WIDTH)[:, 1:4] @ weights  # size, walltime, wait
+        scores[~info["action_mask"][:-1]] = -np.inf
+        observation, reward, ended, stalled, info = env.step(int(np.argmax(scores)))
+        paid, over = paid + reward, ended or stalled
+    return paid, info["summary"]
+
+
+def train(env, rounds=4, tries=8, best=3):
+    """Return weights by the cross-entropy method: draw some, keep the best, draw near these."""
+    chance = np.random.default_rng(1)
+    mean, spread = np.zeros(3), np.ones(3)
+    for number in range(rounds):
+        drawn = mean + spread * chance.standard_normal((tries, 3))
+        paid = [episode(env, weights, seed=number)[0] for weights in drawn]  # the same jobs for all
+        chosen = drawn[np.argsort(paid)[-best:]]
+        mean, spread = chosen.mean(axis=0), chosen.std(axis=0) + 0.05
+    return mean
+
+
+if __name__ == "__main__":
+    weights = train(SchedulingEnv({"workload": "demo"}, queue=SEEN, jobs=400))
+    _, summary = episode(SchedulingEnv({"workload": "demo"}, queue=SEEN), weights)
+    sjf = run(RunSpec(workload=("demo",), scheduler="fcfs", order="sjf")).summary
+    print(f"weights of size, walltime and wait: {', '.join(f'{weight:.2f}' for weight in weights)}")
+    print(f"mean wait: {summary.mean_wait / 3600:.1f} h, of sjf {sjf.mean_wait / 3600:.1f} h")

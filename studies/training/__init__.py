@@ -1,0 +1,1 @@
+"""Learning to schedule: the in-process engine as an environment of Gymnasium."""
