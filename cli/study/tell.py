@@ -225,6 +225,8 @@ def break_even_command(
     reached, met = break_even(curves, targets, where)
     if by is None and not targets:
         raise click.UsageError("there is one curve alone: give a --target.")
+    # what is beyond the axis however trials are drawn tells nothing, but where there is nothing else
+    shown = [one for one in met if len({one["at"], one["low"], one["high"]}) > 1] or met
     text = _axis_text(curves.x[0], curves.x[-1], is_timed(trials, x))
 
     def tables() -> Iterator[tuple[str, list[str], list[list[str]]]]:
@@ -236,17 +238,19 @@ def break_even_command(
                 cells = [number_text(one["target"]), *(text(one[end]) for end in ("at", "low", "high"))]
                 lines.append(cells if by is None else [label(one["curve"]), *cells])
             yield f"{x} that meets a target of {metric}, {how}", [*curve, "target", x, "from", "to"], lines
-        if met:
+        if shown:
             lines = [
                 [label(one["curve"]), label(one["other"]), number_text(one["target"])]
                 + [text(one[end]) for end in ("at", "low", "high")]
-                for one in met
+                for one in shown
             ]
             title = f"{x} for the {metric} that another has at {label(curves.labels[where])}, {how}"
             yield title, [by or "", "equals", metric, x, "from", "to"], lines
 
     rows = [{"x": x, "by": by, "metric": metric, **one} for one in [*reached, *met]]
     print_rows(form, rows, tables())
+    if len(shown) < len(met):
+        remark(form, f"left out: {len(met) - len(shown):,} pairs whose {x} is beyond the axis")
     if curves.drawn is None:
         remark(form, _ALONE)
 

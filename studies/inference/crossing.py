@@ -2,9 +2,9 @@
 
 A curve has the mean of a metric at each value of an axis of numbers, such as waits by repair time. Between the values
 it is the monotone cubic of Fritsch and Carlson (Monotone Piecewise Cubic Interpolation, SIAM J. Numer. Anal. 17, 1980),
-over logarithms where all values are above 0; means that rise and fall by chance are first made monotone: half way
-between the greatest so far and the least to come. Intervals are quantiles of a bootstrap that draws whole replicas, the
-same ones for all cells, as these share their random numbers.
+over logarithms where all values are above 0; means that rise and fall by chance are first made monotone, in the
+direction of all curves together: half way between the greatest so far and the least to come. Intervals are quantiles of
+a bootstrap that draws whole replicas, the same ones for all cells, as these share their random numbers.
 """
 
 import math
@@ -117,7 +117,7 @@ class Curves:
         """Reckon the means of all replicas, shape (curves, x), and of those drawn, (draws, curves, x)."""
         shape = (len(self.names), len(self.x))
         self.means = np.array([math.fsum(one.values()) / len(one) for one in samples]).reshape(shape)
-        self.counts = np.array([len(one) for one in samples]).reshape(shape)
+        self._sign = 1.0 if math.fsum((self.means[:, -1] - self.means[:, 0]).tolist()) >= 0 else -1.0
         replicas = sorted({replica for one in samples for replica in one})
         self.drawn: Floats | None = None
         if min(len(one) for one in samples) < 2:
@@ -183,25 +183,22 @@ class Curves:
         low, high = (round(last * share) for share in ((1 - self.level) / 2, (1 + self.level) / 2))
         return Crossing(at=at, low=float(found[low]), high=float(found[high]), target=target)
 
-    @staticmethod
-    def _monotone(means: Floats) -> Floats:
-        """Return curves, shape (n, x), that rise or fall throughout, as the ends of each say."""
-        sign = np.where(means[:, -1] >= means[:, 0], 1.0, -1.0)[:, None]
-        upright = means * sign
+    def _monotone(self, means: Floats) -> Floats:
+        """Return curves, shape (n, x), that rise throughout, or fall, as all curves together do."""
+        upright = means * self._sign
         above = np.maximum.accumulate(upright, axis=1)
         below = np.minimum.accumulate(upright[:, ::-1], axis=1)[:, ::-1]
-        middle: Floats = (above + below) / 2 * sign
+        middle: Floats = (above + below) / 2 * self._sign
         return middle
 
     def _solve(self, means: Floats, targets: Floats) -> Floats:
         """Return where each curve, shape (n, x), reaches its target, shape (n,); infinite beyond the axis."""
         curves = self._monotone(means)
         x = self._scaled
-        sign = np.where(curves[:, -1] >= curves[:, 0], 1.0, -1.0)
-        upright, aims = curves * sign[:, None], targets * sign
+        upright, aims = curves * self._sign, targets * self._sign
         part = np.clip((upright < aims[:, None]).sum(axis=1) - 1, 0, len(x) - 2)
         cubic = scipy_part("interpolate").PchipInterpolator(x, curves, axis=1).c  # (power, part, curve)
-        chosen = cubic[:, part, np.arange(len(curves))] * sign
+        chosen = cubic[:, part, np.arange(len(curves))] * self._sign
         low, high = np.zeros(len(curves)), (x[1:] - x[:-1])[part]
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
