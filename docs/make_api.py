@@ -69,6 +69,8 @@ SECTIONS: dict[str, tuple[str, dict[str, list[str]]]] = {
             "pipistrelle.platforms.topology.numbering": ["NodeUnits"],
             "pipistrelle.platforms.topology.topology": ["Topology"],
             "pipistrelle.platforms.topology.orders": ["node_order"],
+            "pipistrelle.platforms.topology.links": ["LinkLoads"],
+            "pipistrelle.studies.inputs.named": ["load_platform", "load_workload"],
             "pipistrelle.platforms.errors": ["PlatformError"],
         },
     ),

@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 Loads = list[Floats]
 
 
-class Lines(NamedTuple):
+class LinkLines(NamedTuple):
     """Those lines of routers along one dimension on which something may pass.
 
     Parameters
@@ -84,7 +84,7 @@ class LinkLoads:
         open_ended = self._topology.kind == "mesh"
         return [2 * (prod(self.shape) // size) * (size - (open_ended or size <= 2)) for size in self.shape]
 
-    def all_to_all(self, nodes: Ints) -> list[Lines]:
+    def all_to_all(self, nodes: Ints) -> list[LinkLines]:
         """Return what links carry if each of some nodes sends one to each other one of them; nodes are given once each.
 
         Nothing is looked at pair by pair. What passes along a dimension starts at a router with the sources' coordinate
@@ -103,10 +103,10 @@ class LinkLoads:
             passing = np.tensordot(targets, self._paths[axis], ([1], [2]))  # (before, direction, source, link)
             loads = np.tensordot(passing, sources, ([2], [0])).transpose(1, 0, 3, 2)  # (direction, before, after, link)
             first = before[:, None] * (weight * size) + after
-            found.append(Lines(first.ravel(), loads.reshape(2, -1, size)))
+            found.append(LinkLines(first.ravel(), loads.reshape(2, -1, size)))
         return found
 
-    def of_messages(self, sources: Ints, targets: Ints, sizes: Floats) -> list[Lines]:
+    def of_messages(self, sources: Ints, targets: Ints, sizes: Floats) -> list[LinkLines]:
         """Return what links carry if nodes send to others, message by message; all of shape (messages,)."""
         here, there = self._topology.place[sources].copy(), self._topology.place[targets]
         found = []
@@ -120,11 +120,11 @@ class LinkLoads:
                 message, link = share.nonzero()
                 weights = share[message, link] * sizes[moves[message]]
                 loads[direction] = np.bincount(at[message] * size + link, weights, len(first) * size)
-            found.append(Lines(first, loads.reshape(2, len(first), size)))
+            found.append(LinkLines(first, loads.reshape(2, len(first), size)))
             here[:, axis] = there[:, axis]
         return found
 
-    def full(self, lines: list[Lines]) -> Loads:
+    def full(self, lines: list[LinkLines]) -> Loads:
         """Return the loads of all links, not only of those on some lines."""
         found = []
         for axis, (size, (first, loads)) in enumerate(zip(self.shape, lines, strict=True)):
@@ -133,7 +133,7 @@ class LinkLoads:
             found.append(every.reshape(2, *self.shape))
         return found
 
-    def busiest(self, lines: list[Lines]) -> tuple[float, float | None]:
+    def busiest(self, lines: list[LinkLines]) -> tuple[float, float | None]:
         """Return the load of the busiest link, and how many bytes/s make a load of 1 when a link is full for the first.
 
         None for the second if bandwidths are not known, or no link has a load.

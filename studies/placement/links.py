@@ -6,7 +6,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from pipistrelle.platforms.topology.links import Lines, LinkLoads
+from pipistrelle.platforms.topology.links import LinkLines, LinkLoads
 from pipistrelle.studies.placement.report import SIZES
 from pipistrelle.studies.placement.run import Ints, PlacedRun
 
@@ -35,12 +35,12 @@ class JobTraffic:
         self._run = run
         self._position = np.argsort(order)
 
-    def lines(self, job: int, traffic: str) -> list[Lines]:
+    def lines(self, job: int, traffic: str) -> list[LinkLines]:
         """Return what links carry of one job: of ``all_to_all`` or ``neighbours``."""
         nodes = self._run.nodes[job]
         count = len(nodes)
         if traffic == "all_to_all":
-            return [Lines(first, loads / max(count - 1, 1)) for first, loads in self.links.all_to_all(nodes)]
+            return [LinkLines(first, loads / max(count - 1, 1)) for first, loads in self.links.all_to_all(nodes)]
         ranked = nodes[np.argsort(self._position[nodes])]
         sources, targets = _neighbours(count)
         sizes = 1.0 / np.bincount(sources, minlength=count)[sources]

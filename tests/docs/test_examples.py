@@ -39,8 +39,8 @@ KINDS = {
     "mermaid",  # drawn from the code: test_design_page.py
 }
 REAL_LOG = re.compile(r"(?:KTH-SP2|HPC2N|CEA-Curie|ALCF-Theta|LANL-Grizzly)[\w.-]*\.swf(?:\.gz)?")
-#: a slow machine's sign of life, once a minute
-_STILL_RUNS = re.compile(r"^.* \d+ s so far\n", re.MULTILINE)
+#: a slow machine's signs of life
+_STILL_RUNS = re.compile(r"^(?:.* \d+ s so far|[\d,]+/[\d,]+ trials.*)\n", re.MULTILINE)
 _FILE = re.compile(r"<!-- file: (\S+) -->")
 
 
