@@ -6,7 +6,7 @@ The arithmetic is that of `pipistrelle.platforms.failures.checkpointing`, compil
 from math import inf
 
 from pipistrelle.platforms.failures import checkpointing
-from pipistrelle.studies.kernel.compiled import compiled
+from pipistrelle.studies.kernel.compiled import compiled, inlined
 from pipistrelle.studies.kernel.sets import WORD, Ints
 from pipistrelle.studies.kernel.state import (
     ASKED,
@@ -78,7 +78,7 @@ def count_nodes(nodes: Nodes, held: Ints, base: int, low: int, high: int) -> int
     return found
 
 
-@compiled
+@inlined
 def set_off(
     rules: Rules, jobs: Jobs, nodes: Nodes, lives: KernelLives, slots: KernelSlots, slot: int, now: float
 ) -> float:
@@ -137,7 +137,7 @@ def _come_back(
         clock.ints[HOPES] += 1
 
 
-@compiled
+@inlined
 def close(  # noqa: PLR0915 - a row has many columns
     rules: Rules,
     jobs: Jobs,

@@ -187,7 +187,10 @@ def _result(plan: KernelPlan, run: State, record: Log, *, at_horizon: bool) -> K
     ints, lives, nodes = run.clock.ints, run.lives, run.nodes
     end = float(run.clock.floats[state.NOW])
     running = run.slots.end_slot[: ints[state.RUN]]
-    lives.start[run.slots.job[running]] = run.slots.start[running]
+    if plan.rules.failing:
+        lives.start[run.slots.job[running]] = run.slots.start[running]
+    else:
+        _complete(plan, lives, int(ints[state.NEXT_JOB]), run.slots.job[running])
     for column in (lives.start, lives.end):
         column[lives.state == state.WAITING] = np.nan
     lives.end[run.slots.job[running]] = np.nan
@@ -201,7 +204,7 @@ def _result(plan: KernelPlan, run: State, record: Log, *, at_horizon: bool) -> K
             words[: run.slots.low[slot]] = words[run.slots.high[slot] :] = 0
             held[int(run.slots.job[slot])] = words
             bits = (words[:, None] >> np.arange(WORD)) & 1
-            nodes.busy[np.flatnonzero(bits.reshape(-1))] += end - run.slots.start[slot]
+            nodes.busy[np.flatnonzero(bits.reshape(-1))] += end - lives.start[run.slots.job[slot]]
     busy[plan.units] = nodes.busy
     rows = int(ints[state.ROWS])
     return KernelRun(
@@ -217,6 +220,15 @@ def _result(plan: KernelPlan, run: State, record: Log, *, at_horizon: bool) -> K
         down,
         held if plan.rules.keeping else {},
     )
+
+
+def _complete(plan: KernelPlan, lives: KernelLives, submitted: int, running: Ints) -> None:
+    """Work out what became of the jobs where nothing fails: all follows from their starts."""
+    jobs = plan.jobs
+    lives.end[:] = lives.start + np.minimum(jobs.runtime, jobs.walltime)
+    lives.state[:submitted] = np.where(jobs.runtime <= jobs.walltime, state.COMPLETED, state.AT_WALLTIME)[:submitted]
+    lives.state[:submitted][np.isnan(lives.start[:submitted])] = state.WAITING
+    lives.state[running] = state.RUNNING
 
 
 def _check_hope(reliability: Reliability, run: State, plan: KernelPlan) -> None:

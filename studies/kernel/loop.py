@@ -11,6 +11,7 @@ from pipistrelle.studies.kernel.attempts import close, extended, rank, set_off
 from pipistrelle.studies.kernel.compiled import compiled, inlined
 from pipistrelle.studies.kernel.sets import (
     WORD,
+    add_where,
     drop_sorted,
     heap_drop,
     heap_push,
@@ -19,8 +20,6 @@ from pipistrelle.studies.kernel.sets import (
     take_lowest,
 )
 from pipistrelle.studies.kernel.state import (
-    AT_WALLTIME,
-    COMPLETED,
     EASY,
     EXTRA,
     FIRST,
@@ -100,16 +99,6 @@ def _find_struck(nodes: Nodes, slots: KernelSlots, clock: KernelClock, node: int
     clock.ints[STRUCK] = found
 
 
-@compiled
-def _add_busy(nodes: Nodes, slots: KernelSlots, slot: int, time: float) -> None:
-    """Add the time (s) that a job has held its positions to theirs."""
-    base = slot * nodes.free.size
-    for word in range(slots.low[slot], slots.high[slot]):
-        bits = slots.held[base + word]
-        for at in range(min(WORD, nodes.node.size - word * WORD)):
-            nodes.busy[word * WORD + at] += time * ((bits >> at) & 1)
-
-
 @inlined
 def _release(
     rules: Rules, jobs: Jobs, nodes: Nodes, slots: KernelSlots, clock: KernelClock, slot: int, now: float
@@ -120,7 +109,7 @@ def _release(
         for word in range(slots.low[slot], slots.high[slot]):
             nodes.free[word] |= slots.held[base + word]
         if rules.failing:
-            _add_busy(nodes, slots, slot, now - slots.start[slot])
+            add_where(nodes.busy, slots.held, base, slots.low[slot], slots.high[slot], now - slots.start[slot])
     runs = clock.ints[RUN]
     if rules.backfill == EASY:
         drop_sorted(slots.planned_time, slots.planned_units, slots.planned_slot, runs, slots.until[slot], slot)
@@ -151,15 +140,10 @@ def _end(
     """Let the job end that ends first."""
     slot = slots.end_slot[0]
     heap_drop(slots.end_time, slots.end_slot, clock.ints[RUN], 0)
-    job = slots.job[slot]
     if rules.keeping:
-        _keep_words(nodes, slots, log, slot, clock.ints[ROWS] if rules.failing else job)
+        _keep_words(nodes, slots, log, slot, clock.ints[ROWS] if rules.failing else slots.job[slot])
     if rules.failing:
         close(rules, jobs, nodes, lives, slots, log, clock, slot, now)
-    else:
-        lives.state[job] = COMPLETED if slots.in_time[slot] == 1 else AT_WALLTIME
-        lives.start[job] = slots.start[slot]
-        lives.end[job] = now
     _release(rules, jobs, nodes, slots, clock, slot, now)
 
 
@@ -352,20 +336,19 @@ def _start(
     runs = ints[RUN]
     slot = slots.spare[slots.spare.size - 1 - runs]
     slots.job[slot] = job
-    slots.serial[slot] = ints[STARTED]
-    slots.start[slot] = now
-    ints[STARTED] += 1
     size, walltime = jobs.size[job], lives.walltime[job]
     if rules.placing:
         slots.low[slot], slots.high[slot] = take_lowest(nodes.free, slots.held, slot * nodes.free.size, size)
     if rules.failing:
+        slots.serial[slot] = ints[STARTED]
+        ints[STARTED] += 1
+        slots.start[slot] = now
         ends = set_off(rules, jobs, nodes, lives, slots, slot, now)
-    else:
-        runtime = jobs.runtime[job]
-        slots.in_time[slot] = 1 if runtime <= walltime else 0
-        ends = now + min(runtime, walltime)
-    slots.ends[slot] = ends
-    lives.state[job] = RUNNING
+        slots.ends[slot] = ends
+        lives.state[job] = RUNNING
+    else:  # the rest follows from its start
+        lives.start[job] = now
+        ends = now + min(jobs.runtime[job], walltime)
     heap_push(slots.end_time, slots.end_slot, runs, ends, slot)
     if rules.backfill == EASY:
         until = now + walltime
@@ -435,7 +418,8 @@ def advance(  # noqa: PLR0915 - a call with all that it needs takes long
             told = True
             released = True
         while coming < count and jobs.submit[coming] == now:
-            lives.state[coming] = WAITING
+            if rules.failing:
+                lives.state[coming] = WAITING
             if rules.extended:
                 interval = nodes.interval[nodes.together[jobs.size[coming]]]
                 lives.walltime[coming] = extended(rules, jobs.walltime[coming], 0.0, interval)
