@@ -106,6 +106,38 @@ def test_a_full_disk_is_one_message(shell, study, undisturbed):
     assert (shell.folder / "out" / "trials.parquet").read_bytes() == undisturbed
 
 
+#: what stands for Slurm: it runs a copy of the script at once, in a session of its own
+SBATCH = """#!/bin/sh
+script="$PWD/job.$$"
+cp "$1" "$script"
+setsid sh "$script" >/dev/null 2>&1 &
+echo "Submitted batch job $!"
+"""
+SCANCEL = """#!/bin/sh
+for job; do kill -- "-$job" 2>/dev/null; done
+exit 0
+"""
+
+
+@pytest.mark.slow
+def test_jobs_of_slurm_are_workers(shell, wait_until, study, undisturbed):
+    """They are asked for what the options say, carry out the study, and end with it."""
+    pytest.importorskip("dask_jobqueue")
+    for name, text in (("sbatch", SBATCH), ("scancel", SCANCEL)):
+        shell.write(name, text).chmod(0o755)
+    shell.environment["PATH"] = f"{shell.folder}:{shell.environment['PATH']}"
+    words, _ = study
+    asked = ("--slurm", "1", "--slurm-option", "queue=batch", "--slurm-option", "interface=lo")
+    shell.run(*words[:-2], *asked).ok()
+    assert (shell.folder / "out" / "trials.parquet").read_bytes() == undisturbed
+
+    wait_until(lambda: not shell.survivors())
+    shell.run(*words[:-2], "--slurm", "1", "--slurm-option", "quene=batch", "--out", "other").failed(
+        2, "an option of Slurm's jobs cannot be read", "Did you mean 'queue'?"
+    )
+    shell.tidy()
+
+
 #: as it was asked for
 PRINTED = """
 [run]
