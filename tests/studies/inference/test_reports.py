@@ -153,9 +153,9 @@ def test_what_is_reached_is_on_the_axis_or_beyond(values, target):
 
     _, path = curves.path(0)
     low, high = min(path[0], path[-1]), max(path[0], path[-1])
-    if low <= target <= high:
+    if low + 1e-6 < target < high - 1e-6:
         assert 1.0 <= found.at <= len(values) + 1e-9
-    else:
+    elif not low - 1e-6 <= target <= high + 1e-6:
         assert math.isinf(found.at)
 
 
