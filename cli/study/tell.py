@@ -77,6 +77,8 @@ def summary_command(
     print_rows(form, [row.plain() for row in rows], tables())
     if any(row.estimate.count == 1 for row in rows):
         remark(form, _ALONE)
+    for text in trials.remarks():
+        remark(form, text)
     for metric in dict.fromkeys(row.metric for row in rows if row.missing):
         count = sum(row.missing for row in rows if row.metric == metric)
         remark(form, f"{count:,} of {len(trials):,} trials have no {metric}: they are in no mean")
@@ -138,6 +140,8 @@ def compare_command(
     print_rows(form, [row.plain() for row in rows], tables())
     if any(row.pair.difference.count == 1 for row in rows):
         remark(form, _ALONE)
+    for text in trials.remarks():
+        remark(form, text)
     if unpaired := max(row.unpaired for row in rows):
         remark(form, f"of a pair of cells up to {unpaired:,} replicas have no figure in both: they are left out")
 

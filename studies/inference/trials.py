@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pipistrelle.protocol.base.errors import did_you_mean, printable
 from pipistrelle.protocol.base.lengths import seconds_of
 from pipistrelle.studies.inference.estimates import StatisticsError
+from pipistrelle.studies.trials.axes import column_of
 
 if TYPE_CHECKING:
     import pyarrow
@@ -24,6 +25,9 @@ REPLICA, SEED = "replica", "seed"
 USUAL: Final = ("mean_wait", "mean_bounded_slowdown", "utilisation")
 #: columns that say where a trial came from, not what it was
 _ORIGIN: Final = ("point", REPLICA, SEED, "engine", "engine_why", "version", "reason", "message", "warm_up", "drain")
+
+#: how many jobs ran, and waited, when a trial ended
+_NOT_ENDED: Final = ("running_at_end", "waiting_at_end")
 
 Value = str | int | float | bool | None
 #: values of the axes
@@ -155,7 +159,7 @@ class TrialTable:
 
     def axis(self, name: str) -> str:
         """Return the name of an axis; StatisticsError if it is none of those with more than one value."""
-        name = name.replace("-", "_")
+        name = column_of(name)
         if name not in self.axes:
             self.column(name)
             raise StatisticsError(
@@ -202,7 +206,7 @@ class TrialTable:
         """Return the trials of which each axis has the value that a text means, or one of them if there are several."""
         wanted: dict[str, set[Value]] = {}
         for name, text in conditions:
-            axis = name.replace("-", "_")
+            axis = column_of(name)
             self.column(axis)
             wanted.setdefault(axis, set()).add(self.value(axis, text))
         if not wanted:
@@ -225,6 +229,24 @@ class TrialTable:
                 raise StatisticsError(f"'{metric}' is no figure", where=self.where, found=f"'{label(value)}'")
             if value is not None and not math.isnan(value):
                 found[replica] = float(value)
+        return found
+
+    def remarks(self) -> list[str]:
+        """Return what is left out of all means: windows at both ends, jobs that had not ended."""
+        found = []
+        windows = [
+            f"{name.replace('_', '-')} {printable(str(value))}"
+            for name in ("warm_up", "drain")
+            for value in dict.fromkeys(self.columns.get(name, ()))
+            if value is not None
+        ]
+        if windows:
+            found.append(f"left out of each trial: {', '.join(windows)}")
+        most = [max((count or 0 for count in self.columns.get(name, ())), default=0) for name in _NOT_ENDED]
+        if any(most):
+            found.append(
+                f"jobs that had not ended are in no mean: up to {most[0]:,} running and {most[1]:,} waiting in a trial"
+            )
         return found
 
     def metrics(self, names: Sequence[str]) -> list[str]:

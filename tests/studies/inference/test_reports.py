@@ -1,6 +1,7 @@
 """Tables of trials, comparisons, break-even points and pictures, on a study whose waits are known."""
 
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -208,6 +209,37 @@ def test_pictures_have_equal_bytes(trials):
     picture = sizes_picture(rows, ".svg", axis="policy", first="easy-slices", second="easy", metric="mean_wait")
     assert b"16 or more" in picture
     assert b"all jobs: +5.0 %" in picture
+
+
+def test_what_is_left_out_is_said():
+    """Windows at both ends, and jobs that had not ended, in a line each; axes have their options' names, too."""
+    table = TrialTable(
+        {
+            "policy": ["a", "b"],
+            "replica": [0, 0],
+            "warm_up": ["30d", "30d"],
+            "drain": [None, None],
+            "mean_wait": [1.0, 2.0],
+            "running_at_end": [3, 0],
+            "waiting_at_end": [0, 1200],
+        }
+    )
+
+    assert table.remarks() == [
+        "left out of each trial: warm-up 30d",
+        "jobs that had not ended are in no mean: up to 3 running and 1,200 waiting in a trial",
+    ]
+    assert table.axis("scheduler") == "policy"
+    assert len(table.only([("scheduler", "b")])) == 1
+
+
+def test_without_pyarrow_the_extra_is_named(make_trials, monkeypatch):
+    """One clear error says what to install."""
+    folder = make_trials(1)
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+
+    with pytest.raises(StatisticsError, match=r"pipistrelle\[study\]"):
+        TrialTable.read(folder)
 
 
 @pytest.mark.parametrize(
