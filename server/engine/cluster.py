@@ -7,7 +7,7 @@ from pipistrelle.platforms.requests.requests import NodeRequest, RequestBook
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.protocol.units.text import NodeSetError
 from pipistrelle.server.engine.agenda import Entry
-from pipistrelle.server.engine.jobs import LIFE, Job, Step, WorkOf
+from pipistrelle.server.engine.jobs import LIFE, Job, JobIds, Step, WorkOf
 from pipistrelle.server.engine.ledger import Ledger
 from pipistrelle.server.engine.observers import Hooks, Observer
 from pipistrelle.server.errors import Illegal
@@ -52,7 +52,7 @@ class Cluster:
         #: {job id: job}. Started, not ended, in order of start.
         self.running: dict[str, Job] = {}
         #: ids of the jobs that reached a final state; the jobs themselves are forgotten.
-        self.finished: set[str] = set()
+        self.finished = JobIds()
         #: number of steps taken by any job so far; it tells whether anything happened in between.
         self.steps = 0
         #: what the scheduler, by its last reply, keeps units for while jobs wait, in words
@@ -134,7 +134,7 @@ class Cluster:
         queues = {"coming": self.coming, "waiting": self.waiting, "running": self.running}
         return {
             **{name: [job.as_plain() for job in jobs.values()] for name, jobs in queues.items()},
-            "finished": sorted(self.finished),
+            "finished": self.finished.state(),
             "steps": self.steps,
             "keeps": list(self.keeps),
             "ledger": self.ledger.state(),
@@ -146,7 +146,7 @@ class Cluster:
             made = (self.job_type.of_plain(one, entries, self.work_of) for one in state[name])
             jobs.clear()
             jobs.update((job.id, job) for job in made)
-        self.finished = set(state["finished"])
+        self.finished.restore(state["finished"])
         self.steps = state["steps"]
         self.keeps = tuple(state["keeps"])
         self.ledger.restore(state["ledger"])

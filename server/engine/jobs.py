@@ -1,9 +1,10 @@
 """A job inside the server, and its life as a table; docs/design.md draws it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from math import inf, nan
 from typing import Any, Final, Literal, Self
 
+import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -11,12 +12,16 @@ from pipistrelle.platforms.requests.requests import ANYTHING, NodeRequest
 from pipistrelle.protocol.base.state import message_of, plain
 from pipistrelle.protocol.events import JobDescription, JobSubmittedData
 from pipistrelle.protocol.fields import JobState
-from pipistrelle.protocol.units.indices import pieces
+from pipistrelle.protocol.units.indices import flagged, flags, pieces
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.server.attempts.attempt import Attempt
 from pipistrelle.server.engine.agenda import Entry
 from pipistrelle.traces.batsim.profiles import Profile
 from pipistrelle.traces.resilience import Resilience
+
+#: bits that one id may take, and digits of a number that may have a bit
+_BITS_PER_ID: Final = 64
+_DIGITS: Final = 12
 
 State = Literal["SUBMITTED", "RUNNING", "REJECTED"] | JobState
 Step = Literal["execute", "reject", "finish", "fail", "reach_walltime", "kill", "lose_nodes"]
@@ -170,3 +175,83 @@ class Job(Struct, eq=False):
         if job.attempt is not None:
             job.attempt.parts = pieces(job.alloc)
         return job
+
+
+class JobIds:
+    """A set of ids of jobs that only grows; a million of the usual form, ``PREFIX!NUMBER``, take less than a megabyte.
+
+    What would need much room for a few, such as very large numbers, is kept as it is.
+    """
+
+    __slots__ = ("_bits", "_count", "_others")
+
+    def __init__(self, ids: Iterable[str] = ()) -> None:
+        #: {prefix: a bit for each number}
+        self._bits: dict[str, bytearray] = {}
+        self._others: set[str] = set()
+        self._count = 0
+        for job_id in ids:
+            self.add(job_id)
+
+    def add(self, job_id: str) -> None:
+        """Add an id."""
+        prefix, number = _numbered(job_id)
+        if number < 0 or number > _BITS_PER_ID * (self._count + _BITS_PER_ID):
+            self._others.add(job_id)
+            return
+        bits = self._bits.setdefault(prefix, bytearray())
+        place = number >> 3
+        if place >= len(bits):
+            bits.extend(bytes(max(place + 1, 2 * len(bits)) - len(bits)))
+        bits[place] |= 1 << (number & 7)
+        self._count += 1
+
+    def __contains__(self, job_id: str) -> bool:
+        prefix, number = _numbered(job_id)
+        bits = self._bits.get(prefix, b"")
+        if 0 <= number >> 3 < len(bits) and bits[number >> 3] >> (number & 7) & 1:
+            return True
+        return job_id in self._others
+
+    def __iter__(self) -> Iterator[str]:
+        for prefix, numbers in self._numbers().items():
+            yield from (f"{prefix}!{number}" for number in numbers)
+        yield from self._others
+
+    def __eq__(self, other: object) -> bool:
+        return set(self) == (set(other) if isinstance(other, JobIds) else other)
+
+    __hash__ = None  # type: ignore[assignment]  # it changes
+
+    def isdisjoint(self, other: Iterable[str]) -> bool:
+        """Tell whether none of these ids is in it."""
+        return not any(job_id in self for job_id in other)
+
+    def _numbers(self) -> dict[str, NodeSet]:
+        return {
+            prefix: flagged(np.unpackbits(np.frombuffer(bits, np.uint8), bitorder="little").astype(bool))
+            for prefix, bits in sorted(self._bits.items())
+        }
+
+    def state(self) -> dict[str, Any]:
+        """Return the ids as plain values."""
+        numbers = {prefix: str(numbers) for prefix, numbers in self._numbers().items()}
+        return {"numbers": numbers, "others": sorted(self._others), "count": self._count}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Have these ids alone."""
+        self._bits = {
+            prefix: bytearray(np.packbits(flags(units, units.last + 1), bitorder="little").tobytes())
+            for prefix, text in state["numbers"].items()
+            if (units := NodeSet.parse(text))
+        }
+        self._others = set(state["others"])
+        self._count = state["count"]
+
+
+def _numbered(job_id: str) -> tuple[str, int]:
+    """Return prefix and number of an id of the usual form; -1 for the number of any other."""
+    prefix, _, name = job_id.partition("!")
+    if len(name) > _DIGITS or not (name.isascii() and name.isdecimal()) or (name[0] == "0" and name != "0"):
+        return prefix, -1
+    return prefix, int(name)

@@ -41,6 +41,8 @@ class CsvFile:
         #: what is not written yet: many lines at once cost less than one by one. Who adds lines in great number may do
         #: so here, and hand them over as `write` does
         self.lines: list[str] = []
+        #: what could not be written
+        self._left = b""
 
     def open(self) -> None:
         """Open the file anew and write its header."""
@@ -60,12 +62,14 @@ class CsvFile:
 
     def hand_over(self) -> None:
         """Write all lines that there are."""
-        left = memoryview("".join(self.lines).encode())
+        left = memoryview(self._left + "".join(self.lines).encode())
         self.lines.clear()
         try:
             while left:  # a disk that is nearly full takes a part
                 left = left[self._file.write(left) :]  # type: ignore[union-attr]  # it is open
+            self._left = b""
         except OSError as error:
+            self._left = bytes(left)
             raise unwritable(self._path, error, self._option) from None
 
     def flush(self) -> None:

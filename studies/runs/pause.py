@@ -20,7 +20,7 @@ from pipistrelle.studies.runs.policy import PolicySpec
 from pipistrelle.studies.runs.spec import RunSpec
 
 #: of the plain value; another one has another meaning
-FORMAT: Final = 2
+FORMAT: Final = 3
 #: {what a state is checked by: what it is, in words}
 _MARKS: Final = {
     "format": "format of states",

@@ -32,6 +32,7 @@ class RecordingTransport:
         self._writer = writer
         self._spec = spec
         self._epoch = epoch
+        self._owed = False
         self.apart = transport.apart
 
     def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
@@ -42,19 +43,22 @@ class RecordingTransport:
 
     def send(self, notice: Notice) -> None:
         """Send a notice, and write it while the scheduler is at work."""
+        self._owed = True
         self._transport.send(notice)
         self._writer.notice(notice)
 
     def receive(self) -> Reply:
         """Return the reply, after it was written."""
         reply = self._transport.receive()
+        self._owed = False
         self._writer.reply(reply)
         return reply
 
     def farewell(self, notice: Notice) -> None:
-        """Send and write the last notice."""
+        """Send and write the last notice; a session ends with a notice that nobody has answered."""
         self._transport.farewell(notice)
-        self._writer.notice(notice)
+        if not self._owed:
+            self._writer.notice(notice)
 
     def close(self) -> None:
         """Close the other one."""

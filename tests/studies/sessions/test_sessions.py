@@ -190,3 +190,24 @@ def test_nothing_of_a_package_that_is_not_there(tmp_path: Path, monkeypatch: pyt
     with pytest.raises(SessionError, match=r"pipistrelle\[record\]"):
         run(FAILING, connection=Recorded(InProcess(), tmp_path / "s.jsonl.zst"))
     assert lzma  # the other endings need the standard library alone
+
+
+def test_a_session_whose_scheduler_failed_ends_with_what_it_was_told_last(tmp_path: Path) -> None:
+    """It can be played up to there, by either side."""
+
+    class Fails(Otherwise):
+        def decide(self, view: View) -> None:
+            """Raise after a day."""
+            if view.now >= 86400:
+                raise ValueError("no more")
+            super().decide(view)
+
+    path = tmp_path / "s.jsonl"
+    run(FAILING, connection=Recorded(InProcess(Fails(1e9)), path), check=False)
+    *answered, last = SessionReader(path).exchanges()
+    assert last.reply is None
+    assert last.notice.now >= 86400
+    assert all(one.reply is not None for one in answered)
+    with pytest.raises(ServerDiffers, match="the session ends with this notice, which nobody has answered"):
+        replay_server(SessionReader(path))
+    assert replay(SessionReader(path), InProcess(Otherwise(1e9)), FAILING).notices == len(answered)
