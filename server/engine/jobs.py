@@ -195,6 +195,15 @@ class JobIds:
 
     def add(self, job_id: str) -> None:
         """Add an id."""
+        prefix, _, name = job_id.partition("!")
+        bits = self._bits.get(prefix)
+        usual = name.isdecimal() and name.isascii() and name[0] != "0" and len(name) <= _DIGITS
+        if usual and bits is not None:  # nearly every one
+            number = int(name)
+            if number >> 3 < len(bits):
+                bits[number >> 3] |= 1 << (number & 7)
+                self._count += 1
+                return
         prefix, number = _numbered(job_id)
         if number < 0 or number > _BITS_PER_ID * (self._count + _BITS_PER_ID):
             self._others.add(job_id)
