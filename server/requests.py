@@ -36,8 +36,9 @@ def _request(workload: Workload, row: int) -> NodeRequest:
 def settle_requests(workload: Workload, platform: Platform) -> tuple[Workload, int, list[str]]:
     """Return the jobs that the machine can give what they ask, how many it cannot, and what a user should know.
 
-    Jobs that share no node get as many units as their nodes have: those of the nodes that make the fewest. A number of
-    units on each node that every node has anyhow is left out.
+    What Slurm's brackets and counts of nodes ask is said in plain words. Jobs that share no node get as many units as
+    their nodes have: those of the nodes that make the fewest. A number of units on each node that every node has anyhow
+    is left out.
     """
     if not asks(workload):
         return workload, 0, []
@@ -47,8 +48,18 @@ def settle_requests(workload: Workload, platform: Platform) -> tuple[Workload, i
     refused: dict[str, list[str]] = {}
     rounded: list[str] = []
     keep = np.ones(len(workload), dtype=np.bool_)
+    named = workload.labels.get(CONSTRAINT)
+    constraint = None if named is None else list(named)
     for row in range(len(workload)):
         asked, units = _request(workload, row), int(size[row])
+        try:
+            asked = book.plain(asked, units)
+        except PlatformError as error:
+            refused.setdefault(f"{error.what}: {error.found}", []).append(workload.ids[row])
+            keep[row] = False
+            continue
+        if constraint is not None:
+            constraint[row] = asked.constraint or ""
         request, granted = _whole(book, asked, units) if asked.whole_nodes else (asked, units)
         why = book.refusal(request, granted)
         if why is not None:
@@ -61,7 +72,6 @@ def settle_requests(workload: Workload, platform: Platform) -> tuple[Workload, i
         if request.units_per_node is not None and any(pool.units_per_node > 1 for pool in book.pools(request)):
             each[row] = request.units_per_node
             whole[row] = 1 if request.whole_nodes else -1
-    constraint = workload.labels.get(CONSTRAINT)
     kept = with_requests(workload, constraint=constraint, size=size, per_node=each, whole=whole)
     left_out = [_said(jobs, f"left out, {why}") for why, jobs in refused.items()]
     if len(left_out) > _MOST_SHOWN:

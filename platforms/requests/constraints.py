@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -15,6 +15,9 @@ _DEEPEST: Final = 50
 _TOKEN: Final = re.compile(r"\s*([&|()]|[^\s&|()=,\[\]{}]+(?:\s*=\s*[^\s&|()=,\[\]{}]+)?)")
 #: {key of a word: the attribute of a pool that it speaks of}
 _ATTRIBUTES: Final = {"pool": "name", "class": "node_class", "unit": "unit"}
+#: the same with brackets, for what Slurm writes
+_SLURM_TOKEN: Final = re.compile(_TOKEN.pattern.replace("[&|()]", r"[&|()\[\]]", 1))
+_COUNT: Final = re.compile(r"[1-9][0-9]{0,8}")
 _FEATURES: Final = "features"
 _FORM: Final = "words, KEY=VALUE, '&', '|' and parentheses, as gpu_model=a100&(nvlink|pool=big)"
 
@@ -66,8 +69,39 @@ class Several(Struct, frozen=True):
         for part in self.parts:
             yield from part.words()
 
+    def __str__(self) -> str:
+        sign = "&" if self.every else "|"
+        return sign.join(f"({part})" if isinstance(part, Several) else str(part) for part in self.parts)
+
 
 Constraint = Word | Several
+
+
+class Counted(Struct, frozen=True):
+    """``a*2``: so many of a job's nodes at least have a feature."""
+
+    word: Word
+    count: int
+
+    def __str__(self) -> str:
+        return f"{self.word}*{self.count}"
+
+
+class OneOf(Struct, frozen=True):
+    """``[a|b]``: all nodes of a job are of one alternative."""
+
+    parts: "tuple[Any, ...]"
+
+
+def read_slurm(text: str) -> Any:
+    """Return what a constraint says, with `OneOf` and `Counted` where Slurm's brackets and counts stand.
+
+    Raises
+    ------
+    PlatformError
+        if it cannot be read.
+    """
+    return _Reader(text, slurm=True).read()
 
 
 def parse_constraint(text: str) -> Constraint:
@@ -78,7 +112,8 @@ def parse_constraint(text: str) -> Constraint:
     PlatformError
         if it cannot be read, such as Slurm's counts of nodes and its brackets, which say more than which nodes will do.
     """
-    return _Reader(text).read()
+    found: Constraint = _Reader(text).read()
+    return found
 
 
 def why_unmet(constraint: Constraint, text: str, pools: tuple[PoolInfo, ...]) -> str:
@@ -98,13 +133,14 @@ def why_unmet(constraint: Constraint, text: str, pools: tuple[PoolInfo, ...]) ->
 class _Reader:
     """Reads one constraint, word by word."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, *, slurm: bool = False) -> None:
         self._text = text
+        self._slurm = slurm
         self._tokens = list(self._split(text))
         self._at = 0
         self._depth = 0
 
-    def read(self) -> Constraint:
+    def read(self) -> Any:
         if not self._tokens:
             raise self._fault("is empty")
         found = self._one_of()
@@ -117,25 +153,25 @@ class _Reader:
             raise self._fault("is too long")
         at, text = 0, text.rstrip()
         while at < len(text):
-            found = _TOKEN.match(text, at)
+            found = (_SLURM_TOKEN if self._slurm else _TOKEN).match(text, at)
             if found is None:
                 raise self._fault(f"cannot be read at {quoted(text[at:].lstrip()[:1])}")
             yield found[1]
             at = found.end()
 
-    def _one_of(self) -> Constraint:
+    def _one_of(self) -> Any:
         parts = [self._all_of()]
         while self._next("|"):
             parts.append(self._all_of())
         return parts[0] if len(parts) == 1 else Several(tuple(parts), every=False)
 
-    def _all_of(self) -> Constraint:
+    def _all_of(self) -> Any:
         parts = [self._part()]
         while self._next("&"):
             parts.append(self._part())
         return parts[0] if len(parts) == 1 else Several(tuple(parts), every=True)
 
-    def _part(self) -> Constraint:
+    def _part(self) -> Any:
         if self._next("("):
             self._depth += 1
             if self._depth > _DEEPEST:
@@ -145,13 +181,27 @@ class _Reader:
                 raise self._fault("has a parenthesis that is not closed")
             self._depth -= 1
             return inner
-        if self._at == len(self._tokens) or self._tokens[self._at] in "&|)":
+        if self._slurm and self._next("["):
+            inner = self._one_of()
+            if not self._next("]"):
+                raise self._fault("has a bracket that is not closed")
+            alternatives = isinstance(inner, Several) and not inner.every
+            return OneOf(inner.parts if alternatives else (inner,))
+        if self._at == len(self._tokens) or self._tokens[self._at] in "&|)]":
             raise self._fault("lacks a word")
         key, equals, value = self._tokens[self._at].partition("=")
         self._at += 1
         if "*" in key + value:
-            raise self._fault("counts nodes, which is not supported")
+            return self._counted(key, equals, value)
         return Word(key.strip(), value.strip()) if equals else Word("", key)
+
+    def _counted(self, key: str, equals: str, value: str) -> Counted:
+        if not self._slurm:
+            raise self._fault("counts nodes, which is not supported")
+        name, _, count = (value if equals else key).partition("*")
+        if not name.strip() or not _COUNT.fullmatch(count):
+            raise self._fault("counts nodes, but not as a*2")
+        return Counted(Word(key.strip(), name.strip()) if equals else Word("", name), int(count))
 
     def _next(self, token: str) -> bool:
         if self._at < len(self._tokens) and self._tokens[self._at] == token:

@@ -5,11 +5,13 @@ from functools import cached_property
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.platforms.requests.constraints import parse_constraint, why_unmet
 from pipistrelle.platforms.requests.kinds import kinds_of
 from pipistrelle.platforms.requests.node_counts import Ints, NodeCounts
+from pipistrelle.platforms.requests.slurm_constraints import plain_constraint
 from pipistrelle.protocol.base.errors import quoted
 from pipistrelle.protocol.base.state import register
 from pipistrelle.protocol.events import JobDescription, NodeGroupInfo, PoolInfo
@@ -81,6 +83,22 @@ class RequestBook:
     @cached_property
     def _kinds(self) -> tuple[PoolInfo, ...]:
         return kinds_of(self._pools, self._groups)
+
+    def plain(self, request: NodeRequest, size: int) -> NodeRequest:
+        """Return the same request of a job of so many units without Slurm's brackets and counts of nodes.
+
+        Raises
+        ------
+        PlatformError
+            if its constraint cannot be read, or there is none that says the same of each node by itself.
+        """
+        if request.constraint is None:
+            return request
+        nodes = request.nodes(size)
+        if nodes is None and all(pool.units_per_node == 1 for pool in self._pools):
+            nodes = size
+        able = [kind for kind in self._kinds if kind.units_per_node >= (request.units_per_node or 1)]
+        return replace(request, constraint=plain_constraint(request.constraint, nodes, able))
 
     def pools(self, request: NodeRequest) -> tuple[PoolInfo, ...]:
         """Return the pools whose nodes will do, or parts of pools; PlatformError if its constraint cannot be read."""

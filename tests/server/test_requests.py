@@ -60,6 +60,10 @@ def workload(*asks: Ask) -> Workload:
         ((5, "unit=gpu", -1, True), 8, NodeRequest("unit=gpu", 4, True)),  # there are no three nodes of two
         ((4, "unit=gpu", 3, True), 8, NodeRequest("unit=gpu", 4, True)),
         ((4, "unit=gpu", 2, True), 4, NodeRequest("unit=gpu", 2, True)),
+        # Slurm's brackets and counts, for a known number of nodes
+        ((2, "[a100|k80]", 2, False), 2, NodeRequest("a100|k80", 2)),
+        ((8, "[pool=cpu|a100]", 4, False), 8, NodeRequest("a100", 4)),
+        ((4, "a100*1&unit=gpu", 4, False), 4, NodeRequest("a100&unit=gpu", 4)),
     ],
 )
 def test_requests_are_settled(ask: Ask, size: int, request_: NodeRequest | None) -> None:
@@ -70,6 +74,17 @@ def test_requests_are_settled(ask: Ask, size: int, request_: NodeRequest | None)
     assert settled.size.tolist() == [size]
     assert requests_of(settled) == (None if request_ is None else [request_])
     assert any("more units than asked for" in remark for remark in setup.remarks) == (size != ask[0])
+
+
+def test_brackets_and_counts_that_have_no_plain_form() -> None:
+    """They are left out, each by its reason."""
+    setup = Setup.of(ZEUS, workload((4, "[a100|k80]", 2, False), (4, "a100*1", 2, False), (4, "[a100|k80]", -1, False)))
+
+    assert setup.dropped == {UNMET: 3}
+    told = [remark.partition("the constraint ")[2] for remark in setup.remarks]
+    assert told[0].startswith("wants nodes of one alternative, and of several there are enough, which is not supported")
+    assert told[0].endswith("'[a100|k80]': '1', '3'")
+    assert told[1] == "counts 1 nodes of 2 (a100*1), which is not supported: 'a100*1': '2'"
 
 
 def test_what_cannot_be_is_left_out_and_said() -> None:

@@ -1,0 +1,84 @@
+"""Slurm's constraints that speak of a job's nodes together, ``[a|b]`` and ``a*2``: plain ones where these say the same.
+
+A plain constraint says of each node by itself whether it will do. A list in brackets wants all nodes to be of one
+alternative, a count wants so many nodes at least. For a job on so many nodes of a machine that is often the same as a
+plain constraint; where it is not, the job is refused rather than started on nodes that it did not ask for.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from pipistrelle.platforms.errors import PlatformError
+from pipistrelle.platforms.requests.constraints import Constraint, Counted, OneOf, Several, Word, read_slurm
+from pipistrelle.protocol.base.errors import quoted
+from pipistrelle.protocol.events import PoolInfo
+from pipistrelle.protocol.units.nodesets import NodeSet
+
+_MARKS: Final = frozenset("[*")
+_HINT: Final = "one that says of each node by itself whether it will do"
+
+
+def plain_constraint(text: str, nodes: int | None, kinds: Sequence[PoolInfo]) -> str:
+    """Return a constraint without brackets and counts that says the same for a job.
+
+    Parameters
+    ----------
+    nodes
+        how many nodes the job has; None if that is left open.
+    kinds
+        the machine's nodes, by kind.
+
+    Raises
+    ------
+    PlatformError
+        if it cannot be read, or there is no such constraint.
+    """
+    if _MARKS.isdisjoint(text):
+        return text
+    return str(_Plain(text, nodes, kinds).of(read_slurm(text), under_or=False))
+
+
+class _Plain:
+    """Makes one constraint plain."""
+
+    def __init__(self, text: str, nodes: int | None, kinds: Sequence[PoolInfo]) -> None:
+        self._text, self._nodes, self._kinds = text, nodes, kinds
+
+    def of(self, part: "Constraint | Counted | OneOf", *, under_or: bool) -> Constraint:
+        if isinstance(part, Word):
+            return part
+        if isinstance(part, Several):
+            inner = under_or or not part.every
+            return Several(tuple(self.of(one, under_or=inner) for one in part.parts), part.every)
+        if under_or:
+            raise self._fault("has a list in brackets or a count among alternatives")
+        return self._counted(part) if isinstance(part, Counted) else self._one_of(part)
+
+    def _counted(self, part: Counted) -> Constraint:
+        """Return the feature, where as many nodes must have it as there are, or all there are have it."""
+        if part.count == self._nodes or (part.count <= (self._nodes or 0) and all(map(part.word.met_by, self._kinds))):
+            return part.word
+        if self._nodes is None:
+            raise self._fault(f"counts nodes ({part}), and on how many nodes the job is nobody knows")
+        raise self._fault(f"counts {part.count} nodes of {self._nodes} ({part}), which is not supported")
+
+    def _one_of(self, part: OneOf) -> Constraint:
+        """Return the only alternative that can be, or that has the nodes of all others; any, for a single node."""
+        several = [self.of(one, under_or=False) for one in part.parts]
+        if len(several) == 1:
+            return several[0]
+        if self._nodes == 1:
+            return Several(tuple(several), every=False)
+        met = [frozenset(at for at, kind in enumerate(self._kinds) if one.met_by(kind)) for one in several]
+        sizes = [sum(len(NodeSet.parse(self._kinds[at].nodes)) for at in kinds) for kinds in met]
+        enough = [at for at, size in enumerate(sizes) if size >= (self._nodes or 1)]
+        if not enough:
+            most = max(sizes)
+            raise self._fault(f"wants nodes of one alternative, the one with most has {most}")
+        for at in enough:
+            if all(met[other] <= met[at] for other in enough):
+                return several[at]
+        raise self._fault("wants nodes of one alternative, and of several there are enough, which is not supported")
+
+    def _fault(self, what: str) -> PlatformError:
+        return PlatformError(f"the constraint {what}", expected=_HINT, found=quoted(self._text))
