@@ -49,7 +49,7 @@ _KEPT = {
     ".swf": {"user", "group", "queue", "partition", "dependency", "state"},
     ".json": set(LABELS) | {PER_NODE, WHOLE},
     ".sacct": set(LABELS) - {"partition"} | {"wait"},
-    ".maui": set(LABELS) - {"partition", "dependency", "constraint"} | {"wait"},
+    ".maui": set(LABELS) - {"partition", "dependency"} | {"wait"},
 }
 #: {column of numbers: the label that stands for it where there are words}
 _STANDS_FOR = {"preceding": "dependency", "status": "state"}
@@ -185,6 +185,8 @@ def not_kept(workload: Workload, path: PathText) -> list[str]:
         return lost
     if ending == ".maui" and maui.loses_states(workload):
         lost.append("state (but for removed jobs and those that never ran)")
+    if ending == ".maui" and maui.loses_constraints(workload):
+        lost.append("constraint (but for features that nodes must have)")
     numbers = {_STANDS_FOR.get(name, name) for name in (*workload.columns, *workload.measures)}
     lost += sorted(numbers - kept - set(lost))
     if ending in (".sacct", ".maui") and workload.machine_size is not None:

@@ -43,7 +43,7 @@ class Word(Struct, frozen=True):
             self.value in (pool.name, pool.node_class)
             or pool.properties.get(self.value) is True
             or any(value == self.value for value in pool.properties.values() if isinstance(value, str))
-            or (isinstance(listed, str) and self.value in (feature.strip() for feature in listed.split(",")))
+            or (isinstance(listed, str) and self.value in listed.replace(",", " ").split())
         )
 
     def words(self) -> Iterator["Word"]:

@@ -96,7 +96,8 @@ def test_what_other_formats_do_not_keep_is_named() -> None:
 
     assert {"constraint", "units_per_node", "whole_nodes"} <= set(not_kept(workload, "w.swf"))
     assert {"units_per_node", "whole_nodes"} <= set(not_kept(workload, "w.sacct"))
-    assert {"constraint", "units_per_node", "whole_nodes"} <= set(not_kept(workload, "w.maui"))
+    some = "constraint (but for features that nodes must have)"
+    assert {some, "units_per_node", "whole_nodes"} <= set(not_kept(workload, "w.maui"))
 
 
 def test_requests_can_be_forgotten() -> None:

@@ -16,7 +16,7 @@ from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.logs.job_table import JobLog, LogOptions, Record, Status, fault, numbered_lines, whole_number
 from pipistrelle.traces.logs.kinds import is_remark
 from pipistrelle.traces.logs.labels import state_column, written_labels
-from pipistrelle.traces.workload import Workload
+from pipistrelle.traces.workload import CONSTRAINT, Workload
 
 #: number of fields of a line
 WIDTH: Final = 44
@@ -39,6 +39,7 @@ FIELDS: Final = {
     10: "Dispatch Time",
     11: "Start Time",
     12: "Completion Time",
+    20: "Required Node Features",
     22: "Tasks Allocated",
     23: "Required Tasks Per Node",
     24: "QOS",
@@ -53,7 +54,7 @@ class MauiLog(JobLog):
     """A workload trace.
 
     Times are Unix times, so no time zone is needed. The run time is Completion Time - Start Time; a job that was not
-    run has none. The class is the queue. A Wallclock Limit of -1 is no limit.
+    run has none. The class is the queue. A Wallclock Limit of -1 is no limit. Required node features are a constraint.
 
     Parameters
     ----------
@@ -112,6 +113,7 @@ def _record(fields: list[str], options: LogOptions, place: str, names: Callable[
         "queue": ",".join(CLASS.findall(_text(fields[7]))) or _text(fields[7]),
         "qos": _qos(fields[23]),
         "state": fields[6],
+        CONSTRAINT: "&".join(dict.fromkeys(filter(None, CLASS.findall(_text(fields[19]))))),
     }
     return Record(
         place=place,
@@ -148,6 +150,8 @@ def _text(text: str) -> str:
 _BLOCK: Final = 4096
 _REMOVED: Final = frozenset(("CANCELLED", "REMOVED"))
 _TOLD: Final = _REMOVED | {"COMPLETED"}
+#: a word of a constraint that is a feature alone
+_FEATURE: Final = re.compile(r"[^\s&|()=,\[\]{}:*]+")
 #: {label: the signs that divide its field}
 _SIGNS: Final = {"queue": re.compile(r"[\[\]:]"), "qos": re.compile(":")}
 _LEAST: Final = 1  # Unix time: 0 is Maui's word for no time
@@ -179,6 +183,17 @@ def loses_states(workload: Workload) -> bool:
     return any(did and text and text.upper() not in _TOLD for text, did in zip(texts, ran, strict=True))
 
 
+def loses_constraints(workload: Workload) -> bool:
+    """Tell whether a job's constraint is no list of features, all of which its nodes must have."""
+    return any(text and not _features(text) for text in set(workload.labels.get(CONSTRAINT, ())))
+
+
+def _features(constraint: str) -> str:
+    """Return the features that a constraint asks for as a field, ``[a][b]``; "" if it asks for anything else."""
+    words = [word.strip() for word in constraint.split("&")]
+    return "".join(f"[{word}]" for word in words) if all(map(_FEATURE.fullmatch, words)) else ""
+
+
 def _chunks(workload: Workload) -> Iterator[bytes]:
     # A trace without an epoch begins at 1 s, so that no time of it is Maui's 0.
     epoch = workload.epoch if workload.epoch is not None and workload.epoch >= _LEAST else float(_LEAST)
@@ -187,6 +202,7 @@ def _chunks(workload: Workload) -> Iterator[bytes]:
         label: _texts(labels, label, len(workload)) for label in ("name", "user", "group", "account", "queue", "qos")
     }
     states = labels.get("state") or [""] * len(workload)
+    features = [_features(text) for text in labels.get(CONSTRAINT) or [""] * len(workload)]
     wait = workload.measures.get("wait", np.zeros(len(workload)))
     for begin in range(0, len(workload), _BLOCK):
         lines = []
@@ -213,6 +229,7 @@ def _chunks(workload: Workload) -> Iterator[bytes]:
                 str(end),
             ]
             fields[15:19] = [">=", "0", ">=", "0"]
+            fields[19] = features[row] or NONE
             fields[20:23] = [str(submit), str(size), "-1"]
             fields[23], fields[25], fields[26] = names["qos"][row], names["account"][row], names["name"][row]
             fields[28:30] = ["-1", str(size * max(end - start, 0))]

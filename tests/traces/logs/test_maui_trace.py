@@ -3,7 +3,11 @@
 import numpy as np
 import pytest
 
-from pipistrelle.traces.load import load
+from pipistrelle.platforms.requests.requests import NodeRequest, RequestBook
+from pipistrelle.studies.inputs.maui_machine import maui_platform
+from pipistrelle.traces.load import load, not_kept, save
+from pipistrelle.traces.logs.maui_nodes import MauiNode
+from pipistrelle.traces.requests import with_requests
 
 
 def line(**changes: str) -> str:
@@ -96,3 +100,30 @@ def test_errors(refused, text, message):
     """Each fault is told with its file, line and field."""
     options = {"units": "processors"} if "size" in message else {}
     assert refused(text, **options).startswith(message)
+
+
+def test_required_features(read, tmp_path):
+    """Features that a job requires are its constraint, there and back; other constraints cannot be written."""
+    log = read(line(f20="[mic][ib:1][mic]") + line(f1="b") + line(f1="c", f20="[gpu]"))
+    assert log.labels["constraint"] == ["mic&ib", "", "gpu"]
+    save(log, tmp_path / "again.maui")
+    again = load(tmp_path / "again.maui")
+    assert again.labels["constraint"] == log.labels["constraint"]
+    assert not any("constraint" in lost for lost in not_kept(log, "x.maui"))
+    other = with_requests(log, constraint=["mic|ib", "", "gpu"])
+    assert "constraint (but for features that nodes must have)" in not_kept(other, "x.maui")
+    save(other, tmp_path / "again.maui")
+    assert load(tmp_path / "again.maui").labels["constraint"] == ["", "", "gpu"]
+
+
+def test_features_of_a_resource_trace_meet_them():
+    """Each by itself; a feature that no node has is named."""
+    nodes = [
+        MauiNode(name, "", "AVAILABLE", 24, 1, 1, 1, "", "", features, ("batch",))
+        for name, features in (("r1", ("mic", "ib")), ("r2", ("mic", "ib")), ("r3", ()))
+    ]
+    info = maui_platform(nodes, "x").info
+    book = RequestBook(info.pools)
+
+    assert str(book.allowed(NodeRequest("mic&ib"))) == str(book.allowed(NodeRequest("ib"))) == "0-1"
+    assert book.refusal(NodeRequest("mic&gpu"), 1) == "no pool meets its constraint 'mic&gpu': none has 'gpu'"
