@@ -77,9 +77,10 @@ def set_of_ordered(units: NDArray[np.integer[Any]]) -> NodeSet:
     count = len(units)
     if not count:
         return NodeSet.EMPTY
-    (last,) = (units[1:] - units[:-1] != 1).nonzero()
-    lows, highs = [int(units[0])], units[last].tolist()
-    lows += units[last + 1].tolist()
+    after = units[1:]
+    (last,) = (after - units[:-1] != 1).nonzero()
+    lows, highs = [int(units[0])], units.take(last).tolist()
+    lows += after.take(last).tolist()
     highs.append(int(units[-1]))
     made = NodeSet._of_bounds(lows, highs, count)
     made._units = units.astype(np.intp)
