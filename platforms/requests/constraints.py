@@ -77,7 +77,7 @@ class Several(Struct, frozen=True):
 Constraint = Word | Several
 
 
-class Counted(Struct, frozen=True):
+class FeatureCount(Struct, frozen=True):
     """``a*2``: so many of a job's nodes at least have a feature."""
 
     word: Word
@@ -94,7 +94,7 @@ class OneOf(Struct, frozen=True):
 
 
 def read_slurm(text: str) -> Any:
-    """Return what a constraint says, with `OneOf` and `Counted` where Slurm's brackets and counts stand.
+    """Return what a constraint says, with `OneOf` and `FeatureCount` where Slurm's brackets and counts stand.
 
     Raises
     ------
@@ -195,13 +195,13 @@ class _Reader:
             return self._counted(key, equals, value)
         return Word(key.strip(), value.strip()) if equals else Word("", key)
 
-    def _counted(self, key: str, equals: str, value: str) -> Counted:
+    def _counted(self, key: str, equals: str, value: str) -> FeatureCount:
         if not self._slurm:
             raise self._fault("counts nodes, which is not supported")
         name, _, count = (value if equals else key).partition("*")
         if not name.strip() or not _COUNT.fullmatch(count):
             raise self._fault("counts nodes, but not as a*2")
-        return Counted(Word(key.strip(), name.strip()) if equals else Word("", name), int(count))
+        return FeatureCount(Word(key.strip(), name.strip()) if equals else Word("", name), int(count))
 
     def _next(self, token: str) -> bool:
         if self._at < len(self._tokens) and self._tokens[self._at] == token:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from pipistrelle.platforms.errors import PlatformError
-from pipistrelle.platforms.requests.constraints import Constraint, Counted, OneOf, Several, Word, read_slurm
+from pipistrelle.platforms.requests.constraints import Constraint, FeatureCount, OneOf, Several, Word, read_slurm
 from pipistrelle.protocol.base.errors import quoted
 from pipistrelle.protocol.events import PoolInfo
 from pipistrelle.protocol.units.nodesets import NodeSet
@@ -44,7 +44,7 @@ class _Plain:
     def __init__(self, text: str, nodes: int | None, kinds: Sequence[PoolInfo]) -> None:
         self._text, self._nodes, self._kinds = text, nodes, kinds
 
-    def of(self, part: "Constraint | Counted | OneOf", *, under_or: bool) -> Constraint:
+    def of(self, part: "Constraint | FeatureCount | OneOf", *, under_or: bool) -> Constraint:
         if isinstance(part, Word):
             return part
         if isinstance(part, Several):
@@ -52,9 +52,9 @@ class _Plain:
             return Several(tuple(self.of(one, under_or=inner) for one in part.parts), part.every)
         if under_or:
             raise self._fault("has a list in brackets or a count among alternatives")
-        return self._counted(part) if isinstance(part, Counted) else self._one_of(part)
+        return self._counted(part) if isinstance(part, FeatureCount) else self._one_of(part)
 
-    def _counted(self, part: Counted) -> Constraint:
+    def _counted(self, part: FeatureCount) -> Constraint:
         """Return the feature, where as many nodes must have it as there are, or all there are have it."""
         if part.count == self._nodes or (part.count <= (self._nodes or 0) and all(map(part.word.met_by, self._kinds))):
             return part.word

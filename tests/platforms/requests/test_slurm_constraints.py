@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipistrelle.platforms.errors import PlatformError
-from pipistrelle.platforms.requests.constraints import Counted, OneOf, Several, Word, parse_constraint, read_slurm
+from pipistrelle.platforms.requests.constraints import FeatureCount, OneOf, Several, Word, parse_constraint, read_slurm
 from pipistrelle.platforms.requests.slurm_constraints import plain_constraint
 from pipistrelle.protocol.events import PoolInfo
 
@@ -71,9 +71,9 @@ def test_what_cannot_be_read(text: str) -> None:
         plain_constraint(text, 2, KINDS)
 
 
-def allows(part: Word | Several | Counted | OneOf, nodes: tuple[int, ...]) -> bool:
+def allows(part: Word | Several | FeatureCount | OneOf, nodes: tuple[int, ...]) -> bool:
     """Tell whether a job may have these nodes, by what Slurm's manual says."""
-    if isinstance(part, Counted):
+    if isinstance(part, FeatureCount):
         return sum(part.word.met_by(NODES[node]) for node in nodes) >= part.count
     if isinstance(part, OneOf):
         return any(allows(one, nodes) for one in part.parts)
