@@ -1,8 +1,9 @@
 """Conservative backfilling: every waiting job has a reservation, on units of its own."""
 
 from collections.abc import Mapping
+from functools import cache
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pipistrelle.protocol.base.state import message_of, plain
 from pipistrelle.schedulers.backfill.easy import start_in_order
@@ -14,6 +15,22 @@ from pipistrelle.schedulers.policy.interfaces import Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View
 
+if TYPE_CHECKING:
+    from pipistrelle.schedulers.plan.compiled import CompiledReservations
+
+#: reservations are looked at so often before it is worth some seconds to compile what looks at them
+MANY_LOOKS: Final = 20_000
+
+
+@cache
+def _compiled() -> "type[CompiledReservations] | None":
+    """Return what compiled loops are in, None without numba."""
+    try:
+        from pipistrelle.schedulers.plan.compiled import CompiledReservations
+    except ImportError:
+        return None
+    return CompiledReservations
+
 
 class Conservative:
     """Every waiting job has a reservation, and none ever passes it.
@@ -22,11 +39,14 @@ class Conservative:
     of the queue, leaves its place and is placed anew, while all others keep theirs: it finds its own place free, so
     that its reservation only ever moves forward (Mu'alem and Feitelson, 2001). docs/scheduling.md has the rule in full.
 
-    Without windows, on the lowest units, only those are placed anew whom a change can move.
+    Without windows, on the lowest units, only those are placed anew whom a change can move: as soon as there was much
+    to do, with numba, in compiled loops. Each of these ways makes the same decisions.
     """
 
     def __init__(self) -> None:
-        self._plan: _InSlices | Reservations | None = None
+        self._plan: _InSlices | Reservations | CompiledReservations | None = None
+        #: how often reservations were looked at
+        self._looks = 0
 
     def reservation(self, job: SchedulerJob) -> float:
         """Return by when (s) a waiting job will start, inf if no one can tell."""
@@ -35,7 +55,7 @@ class Conservative:
     def state(self) -> Any:
         """Return the plan, and the places of those that wait; nothing if nobody waits for certain."""
         plan = self._plan
-        return None if plan is None else {"swift": type(plan) is Reservations, **plan.state()}
+        return None if plan is None else {"swift": type(plan) is not _InSlices, **plan.state()}
 
     def restore(self, state: Any, view: View, placement: Placement) -> None:
         """Go on from a state, in a view that is as it was then."""
@@ -55,13 +75,22 @@ class Conservative:
             if not view.waiting:
                 self._plan = None
                 return
-        if plan is None or swift != (type(plan) is Reservations):
+        if plan is None or swift == (type(plan) is _InSlices):
             places = {} if plan is None else plan.places()
-            plan = Reservations(view, places) if swift else _InSlices(view, placement, places)
+            plan = self._made()(view, places) if swift else _InSlices(view, placement, places)
             plan.schedule(anew=True)
         else:
+            if swift and view.released and type(plan) is not (made := self._made()):
+                plan = made(view, plan.places())  # all are placed anew, also those who have just come
             plan.schedule(anew=view.released)
+        if type(plan) is Reservations:
+            self._looks += plan.looks
+            plan.looks = 0
         self._plan = plan if plan.needed else None
+
+    def _made(self) -> "type[Reservations] | type[CompiledReservations]":
+        """Return in which way reservations are made by now."""
+        return (_compiled() if self._looks >= MANY_LOOKS else None) or Reservations
 
 
 class _InSlices(Plan):

@@ -22,6 +22,46 @@ _FEW: Final = 3
 _EMPTY: Final = {"_begin": -inf, "_end": -inf, "_length": inf, "_size": 0, "_early": 0, "_low": 0, "_high": -1}
 
 
+class Holds:
+    """The units of the running jobs, as far as a plan knows of them: each job holds its units until its planned end."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        #: units out of service
+        self.gone = view.gone
+        #: {id of a running job: until when (s) it is planned to hold its units, and these}
+        self._until: dict[str, tuple[float, Runs]] = {}
+        for job in view.running:
+            # One that should have ended already may do so any moment, but its units are not free yet.
+            end = max(end_of(job.start, job.occupies), nextafter(view.now, inf))
+            self._until[job.id] = (end, (job.alloc - self.gone).intervals if self.gone else job.alloc.intervals)
+
+    def free(self) -> list[Gap]:
+        """Return when which units are free as long as nobody else starts."""
+        gaps = [(-inf, inf, lo, hi) for lo, hi in self._view.free.snapshot().intervals]
+        gaps += [(end, inf, lo, hi) for end, runs in self._until.values() if end < inf for lo, hi in runs]
+        return gaps
+
+    def last(self, view: View) -> bool:
+        """Tell whether nothing has happened to them that no plan foresees: see `Plan.holds_for`."""
+        return view is self._view and view.gone == self.gone and view.running.next_end > view.now
+
+    def ended(self) -> list[tuple[float, Runs]]:
+        """Return until when (s) the jobs that have ended since the last call would have held their units, and these."""
+        running = self._view.running.by_id
+        ended = [self._until.pop(job_id) for job_id in [job_id for job_id in self._until if job_id not in running]]
+        return [one for one in ended if one[0] > self._view.now]
+
+    def start(self, job: SchedulerJob, runs: Runs, end: float) -> None:
+        """Start a job now on these free units, which it is planned to hold until then (s)."""
+        view = self._view
+        first = view.waiting.first
+        alloc = NodeSet(runs)
+        self._until[job.id] = (end, alloc.intervals)
+        view.free.remove(alloc)
+        view.start(job, alloc, None if first is None or first is job else f"backfilled before {first.id}")
+
+
 class Reservations:
     """The places of all waiting jobs on the lowest units, without windows.
 
@@ -43,18 +83,8 @@ class Reservations:
 
     def __init__(self, view: View, places: Mapping[int, Place]) -> None:
         self._view = view
-        self._gone = view.gone
-        #: {id of a running job: until when (s) it is planned to hold its units, and these}
-        self._running: dict[str, tuple[float, Runs]] = {}
-        gaps: list[Gap] = [(-inf, inf, lo, hi) for lo, hi in view.free.snapshot().intervals]
-        for job in view.running:
-            # One that should have ended already may do so any moment, but its units are not free yet.
-            end = max(end_of(job.start, job.occupies), nextafter(view.now, inf))
-            runs = (job.alloc - self._gone).intervals if self._gone else job.alloc.intervals
-            self._running[job.id] = (end, runs)
-            if end < inf:
-                gaps += [(end, inf, lo, hi) for lo, hi in runs]
-        self._gaps = GapTable(gaps)
+        self._holds = Holds(view)
+        self._gaps = GapTable(self._holds.free())
         self._rows: dict[int, int] = {}
         self._free_rows: list[int] = []
         self._jobs: list[SchedulerJob | None] = []
@@ -69,6 +99,8 @@ class Reservations:
         self._high = np.full(_ROOM, -1, dtype=np.int64)
         #: whom a change may move
         self._marked: set[int] = set()
+        #: how often a job was looked at
+        self.looks = 0
         for job in view.waiting.each():
             place = places.get(job.number)
             row = self._join(job)
@@ -98,20 +130,15 @@ class Reservations:
 
     def state(self) -> dict[str, Any]:
         """Return the places, and the units out of service; after `restore` everybody is looked at."""
-        return {"places": plain(self.places()), "gone": str(self._gone)}
+        return {"places": plain(self.places()), "gone": str(self._holds.gone)}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state whose places were given."""
-        self._gone = NodeSet.parse(state["gone"])
+        self._holds.gone = NodeSet.parse(state["gone"])
 
     def holds_for(self, view: View) -> bool:
         """Tell whether the plan, made earlier, can be followed up: see `Plan.holds_for`; and no begin was missed."""
-        return (
-            view is self._view
-            and view.gone == self._gone
-            and view.running.next_end > view.now
-            and not ((self._begin < view.now) & (self._begin > -inf)).any()
-        )
+        return self._holds.last(view) and not ((self._begin < view.now) & (self._begin > -inf)).any()
 
     def schedule(self, *, anew: bool) -> None:
         """Place those who have just come, in the order of the queue; if units were freed also whom that can move."""
@@ -124,10 +151,8 @@ class Reservations:
             for job in fresh:
                 self._place(self._join(job))
             return
-        for job_id in [job_id for job_id in self._running if job_id not in view.running]:
-            end, runs = self._running.pop(job_id)
-            if end > now:
-                self._gaps.give_back(now, end, runs, now)
+        for end, runs in self._holds.ended():
+            self._gaps.give_back(now, end, runs, now)
         self._mark(self._gaps.fresh(now, inf))
         self._marked.update(self._join(job) for job in fresh)
         self._marked.update(np.flatnonzero(self._begin == now).tolist())
@@ -147,6 +172,7 @@ class Reservations:
 
     def _place(self, row: int) -> set[int]:
         """Give a job the earliest place, or start it; return whom that may let move."""
+        self.looks += 1
         gaps, now = self._gaps, self._view.now
         size, length = int(self._size[row]), float(self._length[row])
         begin, end, runs = float(self._begin[row]), float(self._end[row]), self._runs[row]
@@ -176,13 +202,9 @@ class Reservations:
         return self._mark(fresh)
 
     def _start(self, row: int, end: float) -> None:
-        view, job = self._view, self._jobs[row]
+        job = self._jobs[row]
         assert job is not None
-        first = view.waiting.first
-        alloc = NodeSet(self._runs[row])
-        self._running[job.id] = (end, alloc.intervals)
-        view.free.remove(alloc)
-        view.start(job, alloc, None if first is None or first is job else f"backfilled before {first.id}")
+        self._holds.start(job, self._runs[row], end)
         self._leave(row)
 
     def _forget(self, waiting: set[int]) -> None:

@@ -1,10 +1,14 @@
 """Conservative backfilling against its rule, carried out to the letter: whoever waits is placed anew, one by one."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from importlib.util import find_spec, module_from_spec
 from math import inf
 from random import Random
+from types import ModuleType
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,8 +17,10 @@ from hypothesis import strategies as st
 from pipistrelle.platforms.description import Platform, Pool
 from pipistrelle.protocol.base.state import from_json, to_json
 from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
+from pipistrelle.schedulers.backfill import conservative
 from pipistrelle.schedulers.backfill.conservative import Conservative
 from pipistrelle.schedulers.catalogue.parts import make_order, make_placement
+from pipistrelle.schedulers.plan import compiled, compiled_gaps
 from pipistrelle.schedulers.plan.plan import Plan
 from pipistrelle.schedulers.plan.slices import Place
 from pipistrelle.schedulers.policy.compose import ComposedPolicy
@@ -129,6 +135,33 @@ class Answers:
         return reply
 
 
+def without_numba() -> ModuleType:
+    """Return the compiled loops as the plain Python that they are written in."""
+    spec = find_spec(compiled_gaps.__name__)
+    assert spec is not None
+    assert spec.loader is not None
+    plain = module_from_spec(spec)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(numba.config, "DISABLE_JIT", True)
+        spec.loader.exec_module(plain)
+    return plain
+
+
+#: {way: the loops, and after how many looks at reservations they take over}
+WAYS = {"compiled": (compiled_gaps, 0), "plain": (without_numba(), 0), "in between": (compiled_gaps, 25)}
+
+
+@contextmanager
+def done(way: str) -> Iterator[None]:
+    """Have reservations made in one of these ways, with so little room to spare that it has to grow again and again."""
+    loops, looks = WAYS[way]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(conservative, "MANY_LOOKS", looks)
+        patch.setattr(compiled, "loops", loops)
+        patch.setattr(compiled, "_ROOM", 4)
+        yield
+
+
 def decisions(answers: Answers, nodes: int, jobs: list[Row], reliability: Reliability | None = None) -> list[Reply]:
     """Return all that is decided."""
     submit, size, runtime, walltime = zip(*jobs, strict=True)
@@ -178,6 +211,32 @@ def test_it_decides_as_if_all_were_placed_anew(
     assert found == decisions(Answers(ToTheLetter, order, placement), *told)
 
 
+@pytest.mark.parametrize("way", WAYS)
+@settings(max_examples=60)
+@given(
+    order=st.sampled_from(["fcfs", "sjf", "pbs"]),
+    jobs=rows,
+    planned=downs | st.just([]),
+    broken=failures | st.just({}),
+    handovers=st.sets(st.integers(1, 40)).map(frozenset),
+)
+def test_it_decides_so_in_compiled_loops(
+    unsteady: Unsteady,
+    way: str,
+    order: str,
+    jobs: list[Row],
+    planned: list[Down],
+    broken: dict[int, float],
+    handovers: frozenset[int],
+) -> None:
+    """Compiled, as plain Python, and when the loops take over in the middle of a run."""
+    told = (NODES, jobs, unsteady(planned, broken))
+    with done(way):
+        found = decisions(Answers(Conservative, order, "lowest", handovers), *told)
+
+    assert found == decisions(Answers(ToTheLetter, order, "lowest"), *told)
+
+
 class Fickle(ComposedPolicy):
     """Changes its mind about a job that has a place."""
 
@@ -188,12 +247,14 @@ class Fickle(ComposedPolicy):
         super().decide(view)
 
 
-def test_a_job_that_leaves_the_queue_gives_its_place_back() -> None:
+@pytest.mark.parametrize("way", [None, *WAYS])
+def test_a_job_that_leaves_the_queue_gives_its_place_back(way: str | None) -> None:
     """Job 3, which comes just then, gets the place of job 1; job 2 moves forward at the next release."""
     answers = Answers(Conservative, "fcfs", "lowest")
     answers.runtime = Runtime(Fickle("fickle", make_order("fcfs"), Conservative(), make_placement("lowest")))
     jobs = [(0.0, 2, 10.0, 10.0), (1.0, 2, 10.0, 10.0), (2.0, 2, 10.0, 10.0), (5.0, 1, 1.0, 1.0)]
-    told = [event for reply in decisions(answers, 2, jobs) for event in reply.events]
+    with nullcontext() if way is None else done(way):
+        told = [event for reply in decisions(answers, 2, jobs) for event in reply.events]
 
     assert [(event.timestamp, type(event).__name__, event.data.job_id) for event in told] == [  # type: ignore[union-attr]
         (0.0, "ExecuteJob", "w0!0"),
@@ -216,7 +277,22 @@ def test_a_deep_queue_is_no_exception(seed: int) -> None:
         )
     told = (64, sorted(jobs))
     order = ["fcfs", "sjf"][seed % 2]
+    expected = decisions(Answers(ToTheLetter, order, "lowest"), *told)
 
-    assert decisions(Answers(Conservative, order, "lowest"), *told) == decisions(
-        Answers(ToTheLetter, order, "lowest"), *told
-    )
+    assert decisions(Answers(Conservative, order, "lowest"), *told) == expected
+    with done(["compiled", "in between"][seed % 2]):
+        assert decisions(Answers(Conservative, order, "lowest"), *told) == expected
+
+
+def test_thousands_of_gaps_are_no_exception() -> None:
+    """Many jobs of many runs of units each: the compiled loops tidy up and make room, and decide the same."""
+    chance = Random(1)  # noqa: S311 - a test's dice
+    jobs = []
+    for _ in range(500):
+        walltime = chance.choice([600.0, 3600.0, chance.uniform(1.0, 20000.0)])
+        size = chance.choice([1, 8, 40, chance.randint(1, 700)])
+        jobs.append((chance.uniform(0.0, 20000.0), size, walltime * chance.random(), walltime))
+    told = (3000, sorted(jobs))
+    expected = decisions(Answers(Conservative, "fcfs", "lowest"), *told)
+    with done("compiled"):
+        assert decisions(Answers(Conservative, "fcfs", "lowest"), *told) == expected
