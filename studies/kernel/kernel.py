@@ -197,7 +197,7 @@ def _result(plan: KernelPlan, run: State, record: Log, *, at_horizon: bool) -> K
     out_of_service = nodes.reasons > 0
     down = nodes.down.copy()
     down[out_of_service] += end - nodes.since[out_of_service]
-    busy, held = np.zeros_like(nodes.busy), {}
+    busy, held = np.zeros(plan.units.size), {}
     if plan.rules.placing:
         for slot in running.tolist():
             words = run.slots.held.reshape(-1, nodes.free.size)[slot].copy()
@@ -205,7 +205,7 @@ def _result(plan: KernelPlan, run: State, record: Log, *, at_horizon: bool) -> K
             held[int(run.slots.job[slot])] = words
             bits = (words[:, None] >> np.arange(WORD)) & 1
             nodes.busy[np.flatnonzero(bits.reshape(-1))] += end - lives.start[run.slots.job[slot]]
-    busy[plan.units] = nodes.busy
+    busy[plan.units] = nodes.busy[: plan.units.size]
     rows = int(ints[state.ROWS])
     return KernelRun(
         "horizon" if at_horizon else "completed",

@@ -15,9 +15,8 @@ Ints = NDArray[np.int64]
 
 #: bits of a word
 WORD: Final = 62
-_ALL: Final = (1 << WORD) - 1
 #: so many bits of a word are found one by one
-_FEW: Final = 12
+_FEW: Final = 4
 _ODD: Final = 0x1555555555555555
 _PAIRS: Final = 0x3333333333333333
 _FOURS: Final = 0x0F0F0F0F0F0F0F0F
@@ -72,22 +71,21 @@ def take_lowest(free: Ints, held: Ints, base: int, count: int) -> tuple[int, int
 
 @inlined
 def add_where(sums: Floats, held: Ints, base: int, first: int, last: int, number: float) -> None:
-    """Add a number to the sums of all positions in words, whose own begin at ``base`` of ``held``."""
+    """Add a number to the sums of all positions in words, whose own begin at ``base`` of ``held``.
+
+    There is a sum for each bit of each word.
+    """
     for at in range(first, last):
         word = held[base + at]
         begin = at * WORD
-        if word == _ALL:
-            for bit in range(WORD):
-                sums[begin + bit] += number
-        elif bits_in(word) <= _FEW:
+        if bits_in(word) <= _FEW:
             while word != 0:
                 rest = word & (word - 1)
                 sums[begin + bits_in((word ^ rest) - 1)] += number
                 word = rest
         else:
             for bit in range(WORD):
-                if (word >> bit) & 1:
-                    sums[begin + bit] += number
+                sums[begin + bit] += number if (word >> bit) & 1 else 0.0
 
 
 @inlined

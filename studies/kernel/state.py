@@ -301,7 +301,7 @@ def make_state(rules: Rules, jobs: Jobs, node_of: Ints, interval: Floats) -> Sta
         node_of,
         interval,
         free,
-        np.zeros(units),
+        np.zeros(words * WORD),
         np.zeros(owners.size, dtype=np.int64),
         np.zeros(owners.size, dtype=np.int64),
         np.full(owners.size, np.nan),
