@@ -164,7 +164,7 @@ def close(  # noqa: PLR0915 - a row has many columns
     lives.ran[job] += now - start
     row = clock.ints[ROWS]
     clock.ints[ROWS] += 1
-    counts, times = log.ints[row], log.floats[row]
+    counts, times = log.ints[:, row], log.floats[:, row]
     counts[JOB] = job
     counts[NUMBER] = lives.attempt[job]
     counts[STATE] = state

@@ -6,10 +6,12 @@ from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, Final, ParamSpec, TypeVar, cast
 
 from pipistrelle.platforms.failures import checkpointing
 
+#: the files beside this one whose functions are compiled, or go into what is
+_SOURCES: Final = ("attempts.py", "compiled.py", "loop.py", "sets.py", "state.py", "waiting.py")
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
 
@@ -63,7 +65,7 @@ def _place(wanted: str) -> Path:
 @cache
 def _digest() -> str:
     """Return a digest of all that is compiled."""
-    files = [*sorted(Path(__file__).parent.glob("*.py")), Path(checkpointing.__file__)]
+    files = [*(Path(__file__).with_name(name) for name in _SOURCES), Path(checkpointing.__file__)]
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 

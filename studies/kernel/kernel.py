@@ -163,7 +163,12 @@ def _carry_out(plan: KernelPlan, reliability: Reliability, feed: "_Feed") -> Ker
             run.clock.ints[state.NEXT_OUTAGE] = 0
             run = _with_room(run, outs)
         elif why == loop.NEEDS_ROOM:
-            record = Log._make(np.concatenate((column, np.zeros_like(column))) for column in record)
+            ints, floats, words = record
+            record = Log(
+                np.concatenate((ints, np.zeros_like(ints)), axis=1),
+                np.concatenate((floats, np.zeros_like(floats)), axis=1),
+                np.concatenate((words, np.zeros_like(words))),
+            )
         elif why == loop.LOOK:
             _check_hope(reliability, run, plan)
         elif why in _STALLS:
@@ -211,8 +216,8 @@ def _result(plan: KernelPlan, run: State, record: Log, *, at_horizon: bool) -> K
         "horizon" if at_horizon else "completed",
         end,
         lives,
-        record.ints[:rows],
-        record.floats[:rows],
+        record.ints[:, :rows].T,
+        record.floats[:, :rows].T,
         record.words[:rows] if plan.rules.failing else record.words[: lives.state.size],
         plan.units,
         busy,

@@ -381,7 +381,7 @@ def advance(  # noqa: PLR0915 - a call with all that it needs takes long
             time = min(time, slots.end_time[0])
         failing = False
         if rules.failing:
-            if ints[ROWS] + nodes.node.size > log.ints.shape[0]:
+            if ints[ROWS] + nodes.node.size > log.ints.shape[1]:
                 return NEEDS_ROOM
             if ints[REPAIRS] > 0:
                 time = min(time, slots.repair_time[0])

@@ -238,7 +238,7 @@ class KernelLives(NamedTuple):
 
 
 class Log(NamedTuple):
-    """A row for each attempt that has ended, where nodes can fail; and the positions that each had, in words."""
+    """Columns with a row for each attempt that has ended, where nodes can fail; and of each its positions, in words."""
 
     ints: Ints
     floats: Floats
@@ -272,8 +272,8 @@ def make_log(rows: int, words: int, rules: Rules) -> Log:
     """Return an empty log with room for so many attempts."""
     kept = rows if rules.failing else 0
     return Log(
-        np.empty((kept, DUMPS + 1), dtype=np.int64),
-        np.empty((kept, READING + 1)),
+        np.empty((DUMPS + 1, kept), dtype=np.int64),
+        np.empty((READING + 1, kept)),
         np.zeros((rows if rules.keeping else 0, words), dtype=np.int64),
     )
 

@@ -4,6 +4,7 @@ from math import fsum, nan
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pipistrelle.platforms.description import Platform
 from pipistrelle.platforms.failures.outage import Outages
@@ -92,7 +93,7 @@ def run_kernel(
     )
 
 
-def _nodes(made: KernelRun, *, failing: bool, there: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> tuple[NodeSet, ...]:
+def _nodes(made: KernelRun, *, failing: bool, there: NDArray[np.bool_]) -> tuple[NodeSet, ...]:
     """Return the units of each job's last attempt that has begun, empty if there is none."""
     found = [NodeSet.EMPTY] * int(there.sum())
     rows = made.ints[:, state.JOB].tolist() if failing else range(len(made.words))
@@ -137,15 +138,24 @@ def _figures(made: KernelRun, platform: Platform, size: Ints) -> ReliabilitySumm
             kind: _exact_sum(made.floats[:, _KINDS[kind]]) if kind in _KINDS else 0.0
             for kind in Spending.__struct_fields__
         },
-        by_size=tuple(
-            _size_class(power, held[which], lost[which])
-            for power in range(int(size.max(initial=1)).bit_length())
-            if (which := (sizes >= 1 << power) & (sizes < 2 << power)).any()
-        ),
+        by_size=_by_size(sizes, held, lost),
     )
 
 
-def _size_class(power: int, held: Floats, lost: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> SizeClass:
+def _by_size(sizes: Ints, held: Floats, lost: NDArray[np.bool_]) -> tuple[SizeClass, ...]:
+    """Return the attempts by powers of two of their sizes."""
+    if not sizes.size:
+        return ()
+    powers = np.frexp(sizes)[1] - 1
+    order = np.argsort(powers.astype(np.int8), kind="stable")
+    found, begins = np.unique(powers[order], return_index=True)
+    groups = np.split(order, begins[1:])
+    return tuple(
+        _size_class(power, held[group], lost[group]) for power, group in zip(found.tolist(), groups, strict=True)
+    )
+
+
+def _size_class(power: int, held: Floats, lost: NDArray[np.bool_]) -> SizeClass:
     running, interruptions = _exact_sum(held), int(lost.sum())
     return SizeClass(
         smallest=1 << power,

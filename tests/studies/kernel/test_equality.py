@@ -164,6 +164,25 @@ def test_nodes_are_given_away_in_the_order_of_the_machine(compare, small_workloa
     assert made.units.tolist() != list(range(32))
 
 
+def test_outages_and_attempts_without_end_in_sight(compare) -> None:
+    """A job that takes months, and hundreds of attempts: outages are made and room for attempts is found on the way."""
+    jobs = Workload(
+        name="long",
+        source="test",
+        ids=["1", "2"],
+        submit=np.array([0.0, 5.0]),
+        size=np.array([1, 1]),
+        walltime=np.array([np.inf, np.inf]),
+        runtime=np.array([3e6, 1e6]),
+    )
+    spec = RunSpec(failures=("exponential,mtbf=3h",), repair="10min", checkpoint="daly", dump="1min", read="1min")
+    platform = homogeneous(2, "m")
+    made = compare(Setup.of(platform, jobs, reliability=load_reliability(spec, platform, jobs)), spec)
+    assert made is not None
+    assert len(made.ints) > 300
+    assert made.end > 3e6
+
+
 @pytest.mark.skipif(not TRACES, reason="no PIPISTRELLE_TRACES")
 @pytest.mark.parametrize("platform", LOGS)
 def test_logs_give_the_same_runs(compare, platform: str) -> None:
