@@ -98,6 +98,8 @@ class SessionWriter:
         self._path = path
         self._chain = hashlib.sha256()
         self._lines: list[bytes] = []
+        #: what is not written yet
+        self._reply: Reply | None = None
         zstd = _zstandard(path) if path.suffix == ".zst" else None
         try:
             self._raw = path.open("wb")
@@ -132,23 +134,30 @@ class SessionWriter:
         self.flush()
 
     def notice(self, notice: Notice) -> None:
-        """Write a notice."""
+        """Write a notice, behind the reply before it."""
+        self._write_reply()
         self._write(b"notice", encoder.encode(notice))
 
     def reply(self, reply: Reply) -> None:
-        """Write the reply to it."""
-        self._write(b"reply", encoder.encode(reply))
+        """Write the reply to it, with the next notice: a scheduler is at work then, and nobody waits for it."""
+        self._reply = reply
+
+    def _write_reply(self) -> None:
+        reply, self._reply = self._reply, None
+        if reply is not None:
+            self._write(b"reply", encoder.encode(reply))
 
     def _write(self, kind: bytes, frame: bytes) -> None:
         self._chain.update(frame)
         self._chain.update(b"\n")
         chain = self._chain.hexdigest()[:_CHAIN].encode()
         self._lines.append(b'{"%b":%b,"chain":"%b"}\n' % (kind, frame, chain))
-        if len(self._lines) >= _LINES:
+        if len(self._lines) >= _LINES and self._reply is None:
             self.flush()
 
     def flush(self) -> None:
         """Let what there is so far reach the file, compressed as it may still be."""
+        self._write_reply()
         try:
             self._file.write(b"".join(self._lines))
             self._lines.clear()
