@@ -4,7 +4,7 @@ from typing import Final
 
 from pipistrelle.cli.workload.steps import StepCommand
 from pipistrelle.studies.workloads import FIELDS
-from pipistrelle.studies.workloads.steps import Copy, Filter, Merge, Scale, Shuffle
+from pipistrelle.studies.workloads.steps import Copy, Filter, Merge, Redraw, Scale, Shuffle
 
 _NAMED: Final = {"application": ", a number.", "status": ", a number.", "state": ", as the log names it."}
 _SEED: Final = "Equal seeds give equal bytes."
@@ -90,6 +90,21 @@ copy_step = StepCommand(
         "shift": "TIME|MIN:MAX\tSubmit copies so much later, or by chance between; may be negative.",
         "draw": "How often a --shift by chance is drawn: for each job, each copy, or once.",
         "submission_time": "GAPS\tDraw submit times of the copies, as with 'shuffle'.",
+        "seed": _SEED,
+    },
+)
+redraw_step = StepCommand(
+    Redraw,
+    """Write other jobs than those of the workload IN, drawn by a model of it.
+
+    IN is a bundled name or a file.
+    """,
+    {
+        "model": "NAME|FILE\tDraw by this model instead: 'grizzly', or one in a TOML file.",
+        "jobs": "Number of jobs; default: those of the model.",
+        "duration": "TIME\tHow long jobs are submitted, as '1y'.",
+        "load": "Offered load: unit-seconds of the jobs over those of the machine; default: the model's.",
+        "serial": "Share of jobs of one unit, as 0.475; default: the model's.",
         "seed": _SEED,
     },
 )

@@ -7,7 +7,7 @@ from msgspec.structs import asdict, replace
 
 from pipistrelle.schedulers.catalogue.names import SUFFIX
 from pipistrelle.studies.runs.policy import AUTO, PolicySpec
-from pipistrelle.studies.workloads.steps import AnyStep, Merge
+from pipistrelle.studies.workloads.steps import AnyStep, Merge, Redraw
 from pipistrelle.traces.logs.kinds import Units
 from pipistrelle.traces.resilience import Requeue, RestartWalltime, Walltime
 
@@ -131,6 +131,7 @@ class RunSpec(PolicySpec, frozen=True, kw_only=True, forbid_unknown_fields=True,
         names += [] if self.node_table is None else [self.node_table.rpartition(",at=")[0] or self.node_table]
         for step in self.transform:
             names += step.others if isinstance(step, Merge) else ()
+            names += [step.model] if isinstance(step, Redraw) and step.model is not None else []
         if isinstance(self.scheduler, str):
             names.append(self.scheduler if self.scheduler.endswith(SUFFIX) else self.scheduler.rpartition(":")[0])
         if self.batsim is not None:

@@ -13,7 +13,7 @@ from pipistrelle.server.outputs.fragmentation_book import Fragmentation
 from pipistrelle.server.outputs.metrics import TAU
 from pipistrelle.server.outputs.reliability_book import ReliabilitySummary
 from pipistrelle.studies.trials.job_table import REJECTED, RUNNING, STATES, WAITING, Floats, JobTable
-from pipistrelle.studies.trials.window import NOTHING, Counted, Leave, last_end
+from pipistrelle.studies.trials.window import NOTHING, Leave, WindowOfRun, last_end
 
 #: what a metric can be: None where there is nothing to tell, as the mean of no jobs
 Metric = float | int | None
@@ -48,7 +48,7 @@ def metrics(
     WindowError
         when the two leave no time between them.
     """
-    window = Counted.of(table, warm_up, drain)
+    window = WindowOfRun.of(table, warm_up, drain)
     counts = window.counts(table)
     state = table.state[counts]
     done = counts & ~np.isin(table.state, (WAITING, RUNNING, REJECTED))

@@ -46,7 +46,7 @@ NOTHING: Final = Leave()
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class WindowOfRun:
     """The time that counts, in seconds, and the rows of jobs that count by their number."""
 
     begin: float
@@ -58,7 +58,7 @@ class Counted:
     whole: bool
 
     @classmethod
-    def of(cls, table: JobTable, warm_up: Leave, drain: Leave) -> "Counted":
+    def of(cls, table: JobTable, warm_up: Leave, drain: Leave) -> "WindowOfRun":
         """Return the window of a run."""
         submit, count = table.submit, len(table)
         whole = warm_up == NOTHING and drain == NOTHING

@@ -307,7 +307,34 @@ class Copy(Step, frozen=True, kw_only=True):
         )
 
 
-AnyStep = Filter | Scale | Merge | Shuffle | Copy
+class Redraw(Step, frozen=True, kw_only=True):
+    """Other jobs, drawn by a model of these, or by a named one: jobs, duration and load as of a model's drawing."""
+
+    model: str | None = None
+    jobs: Count | None = None
+    duration: str | None = None
+    load: Annotated[float, Meta(gt=0)] | None = None
+    serial: Annotated[float, Meta(gt=0, lt=1)] | None = None
+    seed: Seed = 1
+
+    @property
+    def draws(self) -> bool:
+        """Whether it draws random numbers."""
+        return True
+
+    def apply(self, workload: "Workload") -> "Workload":
+        """Return jobs that are drawn; they have ids, times and walltimes of their own."""
+        from pipistrelle.studies.likeness.drawing import generate_like
+        from pipistrelle.studies.likeness.fitting import fit
+        from pipistrelle.studies.likeness.model import load_model
+
+        model = fit(workload) if self.model is None else load_model(self.model)
+        return generate_like(
+            model, self.seed, jobs=self.jobs, duration=self.duration, load=self.load, serial=self.serial
+        )
+
+
+AnyStep = Filter | Scale | Merge | Shuffle | Copy | Redraw
 #: {name of a step: what it is}
 STEPS: Final[dict[str, type[AnyStep]]] = {
     "filter": Filter,
@@ -315,6 +342,7 @@ STEPS: Final[dict[str, type[AnyStep]]] = {
     "merge": Merge,
     "shuffle": Shuffle,
     "copy": Copy,
+    "redraw": Redraw,
 }
 
 

@@ -17,7 +17,9 @@ from pipistrelle.traces.generator import generate
 from pipistrelle.traces.load import save
 
 COMMANDS = [*PLACES, "new scheduler"]
-COMMANDS += [f"workload {name}" for name in ("generate", "describe", "filter", "scale", "merge", "shuffle", "copy")]
+COMMANDS += [
+    f"workload {name}" for name in ("generate", "describe", "filter", "scale", "merge", "shuffle", "copy", "redraw")
+]
 
 
 def find(path):

@@ -26,7 +26,7 @@ from pipistrelle.studies.runs.spec_file import (
     with_digests,
 )
 from pipistrelle.studies.workloads.options import parse_factor
-from pipistrelle.studies.workloads.steps import Copy, Filter, Merge, Scale, Shuffle
+from pipistrelle.studies.workloads.steps import Copy, Filter, Merge, Redraw, Scale, Shuffle
 
 WORDS = st.text(st.characters(codec="utf-8"), max_size=8)
 NAMES = st.lists(WORDS, max_size=3).map(tuple)
@@ -36,6 +36,7 @@ STEPS = st.one_of(
     st.builds(Filter, user=NAMES, first=st.none() | st.integers(1, 9), invert=st.booleans()),
     st.builds(Merge, others=NAMES, align=st.sampled_from(["auto", "date"])),
     st.builds(Shuffle, within=st.none() | WORDS),
+    st.builds(Redraw, model=st.none() | WORDS, jobs=st.none() | st.integers(1, 9)),
     st.builds(Copy, times=st.integers(1, 5)),
 )
 SPECS = st.builds(

@@ -130,6 +130,19 @@ def test_steps_that_draw_have_the_seed_of_the_replica():
     assert [row[2] for row in seeds] == [7] * 4
 
 
+def test_replicas_may_have_jobs_of_their_own():
+    """Drawn by a model; all points of a replica share them."""
+    redrawn = [{"step": "redraw", "jobs": 40}]
+    study = Study({"transform": redrawn, "platform": "demo"}, {"scheduler": ["fcfs", "easy"]}, 2)
+    make = TrialMaker(study, prepared(study), ".")
+
+    def submits(point, replica):
+        return trial_setup(make(point, replica).spec).workloads["w0"].submit.tolist()
+
+    assert submits(0, 0) == submits(1, 0) != submits(0, 1)
+    assert len(submits(0, 1)) == 40
+
+
 WRONG = {
     "an unknown option": ({"axes": {"repare": ["1h"]}}, "no option 'repare'.*Did you mean 'repair'"),
     "an unknown option of all runs": ({"run": {"repare": "1h"}}, "no option 'repare'"),
