@@ -33,7 +33,7 @@ TIMES = st.one_of(st.integers(1, 12).map(lambda number: 10.0 * number), st.float
 @st.composite
 def workloads(draw, units: int) -> Workload:
     """Return some jobs for a machine of so many units, many of them submitted at one time."""
-    count = draw(st.integers(0, 40))
+    count = draw(st.one_of(st.integers(0, 3), st.integers(15, 40)))
     largest = draw(st.sampled_from([1, 2, max(units // 2, 1), units]))
 
     def column(values):
@@ -57,7 +57,11 @@ def workloads(draw, units: int) -> Workload:
 def platforms(draw) -> Platform:
     """Return a machine of one or two pools, of up to 140 units, whose nodes may have several."""
     pools = draw(
-        st.lists(st.tuples(st.sampled_from([1, 2, 5, 31, 63]), st.sampled_from([1, 1, 1, 2])), min_size=1, max_size=2)
+        st.lists(
+            st.tuples(st.sampled_from([1, 2, 3, 4, 5, 8, 31, 63]), st.sampled_from([1, 1, 1, 2])),
+            min_size=1,
+            max_size=2,
+        )
     )
     return Platform(
         name="drawn",
@@ -72,7 +76,9 @@ def platforms(draw) -> Platform:
 def outages(draw, nodes: int) -> Outages:
     """Return outages of some nodes, some of them at one time, some for ever, some that touch."""
     found = []
-    for down in draw(st.lists(st.one_of(st.integers(0, 60).map(lambda at: 10.0 * at), st.floats(0, 600)), max_size=12)):
+    for down in draw(
+        st.lists(st.one_of(st.integers(1, 40).map(lambda at: 10.0 * at), st.floats(1, 400)), min_size=1, max_size=15)
+    ):
         for node in draw(st.sets(st.integers(0, nodes - 1), min_size=1, max_size=4)):
             found.append(Outages.of([Outage(node, down, down + draw(st.one_of(TIMES, st.just(1e9))))]))
     return merge(found)
@@ -99,12 +105,12 @@ def runs(draw, *, failing: bool) -> tuple[Setup, RunSpec]:
             outages=broken,
             resilience=way,
             requeue=draw(st.sampled_from(["original", "back", "never"])),
-            max_attempts=draw(st.sampled_from([None, None, 1, 2])),
+            max_attempts=draw(st.sampled_from([None, None, None, 2])),
             restart_walltime=draw(st.sampled_from(["full", "rest"])),
             walltime=draw(st.sampled_from(["asked", "extended"])),
         )
     setup = Setup.of(platform, draw(workloads(platform.units)), reliability=reliability)
-    until = draw(st.one_of(st.just(np.inf), st.floats(1.0, 500.0)))
+    until = draw(st.one_of(st.just(np.inf), st.just(np.inf), st.floats(1.0, 500.0)))
     spec = RunSpec(
         scheduler=draw(st.sampled_from(["fcfs", "easy", "easy", "filler"])),
         order=draw(st.sampled_from([None, "sjf"])),
