@@ -12,6 +12,7 @@ SECTIONS: dict[str, tuple[str, dict[str, list[str]]]] = {
         {
             "pipistrelle.studies.runs.spec": ["RunSpec"],
             "pipistrelle.studies.runs.run": ["run", "run_in_process"],
+            "pipistrelle.studies.runs.setup": ["load_setup"],
             "pipistrelle.studies.runs.pause": ["Pause"],
             "pipistrelle.studies.explain.index": ["open_index"],
             "pipistrelle.studies.explain.account": ["account"],
@@ -28,6 +29,8 @@ SECTIONS: dict[str, tuple[str, dict[str, list[str]]]] = {
             "pipistrelle.studies.trials.job_table": ["JobTable", "JobTableBook"],
             "pipistrelle.studies.trials.metrics": ["metrics"],
             "pipistrelle.studies.trials.window": ["Leave"],
+            "pipistrelle.studies.kernel.kernel": ["why_not"],
+            "pipistrelle.studies.kernel.table": ["run_kernel"],
             "pipistrelle.studies.training.environment": ["SchedulingEnv"],
             "pipistrelle.studies.inference.trials": ["TrialTable"],
             "pipistrelle.studies.inference.reports": ["summary", "comparison"],
