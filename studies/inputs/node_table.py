@@ -81,7 +81,7 @@ def is_node_table(text: str) -> bool:
                 cells = {cell.strip() for cell in head.split(",")}
                 return cells.issuperset(SIGNS) or bool(cells & {"name", "location"})
             raw = tomllib.loads(stream.read().decode("utf-8-sig", "replace"))
-    except (PipistrelleError, tomllib.TOMLDecodeError):  # who reads the other kinds says better what is wrong
+    except (PipistrelleError, tomllib.TOMLDecodeError, RecursionError):  # who reads the others says it better
         return False
     return set(raw) == {"nodes"} and isinstance(raw["nodes"], list)
 

@@ -58,7 +58,12 @@ def test_phases_of_each_rank(written):
             "FOLDER/t: lists no files: expected the file of each rank, one a line. A job has at least one rank.",
         ),
         ({"t": "r0\n"}, "FOLDER/r0: no such file. Check the path."),
-        ({"t": "../\n"}, "FOLDER/../: is a folder: expected a workload file. Name a file in it."),
+        (
+            {"t": "../\n"},
+            "FOLDER: a usage trace lies outside the workload's folder: found '../'. "
+            "Put it beside the workload: what a workload names elsewhere is not read.",
+        ),
+        ({"t": "./\n"}, "FOLDER/.: is a folder: expected a workload file. Name a file in it."),
         (
             {"t": "r0\n", "r0": "1 m_usage 1 1\n"},
             "FOLDER/r0: has no phase of rank 0: expected a line 'RANK m_usage SHARE FLOPS', RANK being 0. "
