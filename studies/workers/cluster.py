@@ -1,6 +1,7 @@
 """Workers on many machines, through Dask: a cluster that is there, or one that Slurm is asked for."""
 
 import logging
+import signal
 import socket
 from collections.abc import Mapping, Sequence
 from queue import Empty, SimpleQueue
@@ -194,9 +195,13 @@ def _slurm_options(options: Sequence[str]) -> Mapping[str, Any]:
 def _import(module: str) -> Any:
     from importlib import import_module
 
+    before = signal.getsignal(signal.SIGINT)
     try:
         return import_module(module)
     except ImportError:
         raise StudyError(
             f"many machines need Dask ({module})", hint="Install it with: pip install 'pipistrelle[dask]'"
         ) from None
+    finally:  # dask-jobqueue ends the process at Ctrl-C from its import on: what was computed would not be kept
+        if before is not None and signal.getsignal(signal.SIGINT) is not before:
+            signal.signal(signal.SIGINT, before)
