@@ -38,6 +38,37 @@ def connected(endpoint: str) -> socket.socket:
     return visitor
 
 
+class Strangers:
+    """Who connects to an endpoint, says something, and goes or stays; of those who stay the last hundred do."""
+
+    def __init__(self, endpoint: str) -> None:
+        self._endpoint = endpoint
+        self._staying: list[socket.socket] = []
+        self.visits = 0
+
+    def visit(self, words: tuple[bytes, ...] = WORDS) -> bool:
+        """Let the next one come; return whether there was anybody to connect to."""
+        try:
+            visitor = connected(self._endpoint)
+        except OSError:  # whoever listened has gone
+            return False
+        with suppress(OSError):
+            visitor.sendall(words[self.visits % len(words)])
+        self.visits += 1
+        if self.visits % 3:
+            visitor.close()
+        else:
+            self._staying.append(visitor)
+        if len(self._staying) > 100:
+            self._staying.pop(0).close()
+        return True
+
+    def leave(self) -> None:
+        """Let those go who are still there."""
+        for visitor in self._staying:
+            visitor.close()
+
+
 def listening_at(server) -> str:
     """Return where a server listens."""
     return server.until("waiting for a scheduler").out.split()[2].rstrip(";")
@@ -51,33 +82,13 @@ def test_connections_that_come_and_go_by_the_thousand(shell, scheme):
     address = "tcp://127.0.0.1:*" if scheme == "tcp" else f"ipc://{shell.temporary}/s"
     server = shell.start("serve", "-p", "tiny", "-w", many, "--out", "out", "--endpoint", address)
     endpoint = listening_at(server)
-    visits = 0
-
-    def visit(staying: list[socket.socket]) -> bool:
-        nonlocal visits
-        try:
-            visitor = connected(endpoint)
-        except OSError:  # the server has gone
-            return False
-        with suppress(OSError):
-            visitor.sendall(WORDS[visits % len(WORDS)])
-        visits += 1
-        if visits % 3:
-            visitor.close()
-        else:
-            staying.append(visitor)
-        if len(staying) > 100:
-            staying.pop(0).close()
-        return True
-
-    staying: list[socket.socket] = []
-    while visits < 400:
-        assert visit(staying)
+    strangers = Strangers(endpoint)
+    while strangers.visits < 400:
+        assert strangers.visit()
     scheduler = shell.start("schedule", "easy", "--connect", endpoint)
-    while visit(staying):
+    while strangers.visit():
         pass
-    for visitor in staying:
-        visitor.close()
+    strangers.leave()
 
     outcome = server.finish()
     assert outcome.code == 0, outcome
@@ -91,36 +102,16 @@ def test_connections_by_the_thousand_to_a_scheduler_that_listens(shell, free_end
     many = shell.many(1000)
     shell.run("run", "-p", "tiny", "-w", many, "--out", "alone", "--dialect", "batsim").ok()
     scheduler = shell.start("schedule", "easy", "--dialect", "batsim", "--bind", free_endpoint).until("listening at ")
-    visits = 0
-
-    def visit(staying: list[socket.socket], words: tuple[bytes, ...]) -> bool:
-        nonlocal visits
-        try:
-            visitor = connected(free_endpoint)
-        except OSError:  # the scheduler has gone
-            return False
-        with suppress(OSError):
-            visitor.sendall(words[visits % len(words)])
-        visits += 1
-        if visits % 3:
-            visitor.close()
-        else:
-            staying.append(visitor)
-        if len(staying) > 100:
-            staying.pop(0).close()
-        return True
-
-    staying: list[socket.socket] = []
-    while visits < 1200:
-        assert visit(staying, tuple(words for words in WORDS if not words.endswith(b"hello")))
+    strangers = Strangers(free_endpoint)
+    while strangers.visits < 1200:
+        assert strangers.visit(tuple(words for words in WORDS if not words.endswith(b"hello")))
     server = shell.start(
         "serve", "-p", "tiny", "-w", many, "--dialect", "batsim", "--connect", free_endpoint, "--out", "out"
     )
     scheduler.until("a server has connected")
-    while visit(staying, WORDS):
+    while strangers.visit():
         pass
-    for visitor in staying:
-        visitor.close()
+    strangers.leave()
 
     outcome = server.finish()
     assert outcome.code == 0, outcome
