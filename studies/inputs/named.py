@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec import UNSET
 
@@ -13,7 +13,7 @@ from pipistrelle.platforms import catalogue as platforms
 from pipistrelle.platforms.description import MOST_UNITS, Platform, Pool, homogeneous
 from pipistrelle.platforms.read import parse_platform
 from pipistrelle.platforms.simgrid.grammar import is_xml
-from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean
+from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, printable
 from pipistrelle.traces import catalogue as workloads
 from pipistrelle.traces.files import beginning, trace_name
 from pipistrelle.traces.load import load
@@ -27,6 +27,8 @@ from pipistrelle.traces.workload import Workload
 if TYPE_CHECKING:
     from pipistrelle.platforms.node_rows import NodeRow
     from pipistrelle.platforms.simgrid.platform_file import SimGridPlatform
+
+_T = TypeVar("_T")
 
 #: formats that are not a centre's own: their sizes and times mean what they say
 _NO_LOGS: Final = ("", "SWF", "Batsim JSON")
@@ -320,3 +322,19 @@ def read_text(path: Path) -> str:
         raise InputError(
             "the file is not UTF-8 text", where=f"{path}, byte {error.start}", hint="Is it the right file?"
         ) from None
+
+
+def bundled_or_file(catalogue: "platforms.Catalogue[_T]", name: str, absent: str, expected: str) -> _T:
+    """Return what a catalogue has under this name, or what a file of its kind describes.
+
+    Raises
+    ------
+    PlatformError
+        of the catalogue's kind, when there is neither, as ``absent`` and ``expected`` say it, or the file is wrong.
+    """
+    if name in catalogue.names():
+        return catalogue.get(name)
+    if not os.path.isfile(name):
+        hint = did_you_mean(name, list(catalogue.names()))
+        raise catalogue.error(f"{absent} '{printable(name)}'", expected=expected, hint=hint)
+    return catalogue.parse(read_text(Path(name)), printable(name))

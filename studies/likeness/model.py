@@ -1,9 +1,7 @@
 """What a model of a log holds: figures that jobs like those of the log can be drawn by, and none of its jobs."""
 
 import math
-import os
 from itertools import accumulate
-from pathlib import Path
 from typing import Annotated, Final
 
 import msgspec
@@ -11,11 +9,11 @@ from msgspec import Meta, Struct
 
 from pipistrelle.platforms.catalogue import Catalogue
 from pipistrelle.platforms.errors import PlatformError
-from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, printable
+from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.protocol.base.lengths import parse_seconds
 from pipistrelle.protocol.base.shapes import misfit
 from pipistrelle.protocol.base.toml import read_toml, toml_value
-from pipistrelle.studies.inputs.named import read_text
+from pipistrelle.studies.inputs.named import bundled_or_file
 
 _MANUAL: Final = "'pipistrelle help workload-models' tells every key."
 _WEEK: Final = 168
@@ -275,12 +273,4 @@ def load_model(name: str) -> WorkloadModel:
     ModelError
         when there is neither, or the file cannot be read or is wrong.
     """
-    if name in names():
-        return get(name)
-    if not os.path.isfile(name):
-        raise ModelError(
-            f"there is no model '{printable(name)}'",
-            expected="a bundled one, a TOML file, or a log",
-            hint=did_you_mean(name, list(names())),
-        )
-    return parse_model(read_text(Path(name)), printable(name))
+    return bundled_or_file(_CATALOGUE, name, "there is no model", "a bundled one, a TOML file, or a log")

@@ -1,9 +1,7 @@
 """Workloads described by classes of jobs: how large these are, how often they come, how long they take, whose."""
 
 import math
-import os
 import re
-from pathlib import Path
 from typing import Annotated, Final
 
 import msgspec
@@ -14,11 +12,11 @@ from pipistrelle.platforms.catalogue import Catalogue
 from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.platforms.failures.durations import Durations, Exponential, Fixed, Lognormal, Weibull
 from pipistrelle.platforms.failures.text import parse_durations
-from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, printable, shown
+from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, shown
 from pipistrelle.protocol.base.lengths import QUANTITY, parse_seconds
 from pipistrelle.protocol.base.shapes import misfit
 from pipistrelle.protocol.base.toml import read_toml
-from pipistrelle.studies.inputs.named import read_text
+from pipistrelle.studies.inputs.named import bundled_or_file
 
 _MANUAL: Final = "'pipistrelle help reliability' lists every key."
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,63}")
@@ -293,12 +291,4 @@ def load_classes(name: str) -> WorkloadClasses:
     ClassesError
         when there are neither, or the file cannot be read or is wrong.
     """
-    if name in names():
-        return get(name)
-    if not os.path.isfile(name):
-        raise ClassesError(
-            f"there are no classes '{printable(name)}'",
-            expected="bundled ones, or a TOML file",
-            hint=did_you_mean(name, list(names())),
-        )
-    return parse_classes(read_text(Path(name)), printable(name))
+    return bundled_or_file(_CATALOGUE, name, "there are no classes", "bundled ones, or a TOML file")
