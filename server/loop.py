@@ -48,7 +48,7 @@ def run(
     RunError
         what ended the run early, after the scheduler and the observers were told; Ctrl-C comes as `Interrupted`.
     """
-    began = clock()
+    began, waited, trips = clock(), 0.0, 0
     try:
         while (notice := engine.advance()) is not None:
             transport.send(notice)
@@ -56,8 +56,8 @@ def run(
                 meanwhile()
             waiting = clock()
             reply = transport.receive()
-            times.scheduler += clock() - waiting
-            times.round_trips += 1
+            waited += clock() - waiting
+            trips += 1
             engine.apply(reply)
             if between is not None:
                 between()
@@ -73,7 +73,7 @@ def run(
             give_up(engine, transport, RunError(f"{type(error).__name__}: {error}"))
         raise
     finally:
-        times.total = clock() - began
+        times.total, times.scheduler, times.round_trips = clock() - began, waited, trips
     try:
         transport.farewell(engine.end("completed"))
     finally:

@@ -229,7 +229,9 @@ def label_column(workload: Workload, name: str) -> list[str] | None:
     column = workload.columns.get(name)
     if column is None:
         return texts
-    return either(texts, ["" if number == -1 else str(number) for number in column.tolist()])
+    numbers = column.tolist()
+    written = {number: str(number) for number in set(numbers)} | {-1: ""}  # few, each of many jobs
+    return either(texts, [written[number] for number in numbers])
 
 
 def request_of(workload: Workload, row: int) -> dict[str, str | int | bool]:

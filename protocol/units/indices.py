@@ -87,13 +87,10 @@ def set_of_ordered(units: NDArray[np.integer[Any]]) -> NodeSet:
     return made
 
 
-def kept_numbers(units: NodeSet, few: int) -> NDArray[np.intp] | None:
-    """Return the numbers of the units if the set has these at hand; it does from now on with more than `few` intervals.
-
-    Otherwise None: then to look at each interval costs less.
-    """
+def kept_numbers(units: NodeSet) -> NDArray[np.intp]:
+    """Return the numbers of the units, as `numbers` does; from now on the set has them at hand."""
     known: NDArray[np.intp] | None = units._units
-    if known is None and len(units.intervals) > few:
+    if known is None:
         known = units._units = numbers(units)
     return known
 

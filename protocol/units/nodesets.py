@@ -217,11 +217,21 @@ class NodeSet:
         def count(self) -> int:
             """The number of units, as `len` tells it."""
 
+        @property
+        def numbered(self) -> Any:
+            """The numbers of the units as an array, where these are at hand; else None."""
+
+        @property
+        def written(self) -> str | None:
+            """The text, where it was asked for before; else None."""
+
     else:  # they are read at every step of a job: without a Python call
         intervals = property(
             attrgetter("_intervals"), doc="The intervals (lo, hi): disjoint, ascending, never adjacent."
         )
         count = property(attrgetter("_count"), doc="The number of units, as `len` tells it.")
+        written = property(attrgetter("_text"), doc="The text, where it was asked for before; else None.")
+        numbered = property(attrgetter("_units"), doc="The numbers of the units, where these are at hand; else None.")
 
     @property
     def first(self) -> int:

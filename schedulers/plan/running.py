@@ -97,8 +97,8 @@ class HeldTimes:
     def __init__(self, begins: SimulationBeginsData) -> None:
         platform = begins.platform
         pools = () if platform is None else platform.pools
-        #: of jobs without a class, s
-        self._usual = self._longest([(pool.prologue, pool.epilogue) for pool in pools])
+        #: what a job without a class takes at most beside its walltime, s
+        self.usual = self._longest([(pool.prologue, pool.epilogue) for pool in pools])
         self._classes: dict[str, float] = {}
         for one in () if platform is None else platform.classes:
             units = NodeSet.parse(one.units)
@@ -113,4 +113,4 @@ class HeldTimes:
 
     def of(self, queue: str | None) -> float:
         """Return the seconds that a job of this queue takes at most beside its walltime."""
-        return self._usual if queue is None else self._classes.get(queue, self._usual)
+        return self.usual if queue is None else self._classes.get(queue, self.usual)

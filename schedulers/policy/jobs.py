@@ -70,6 +70,7 @@ class SchedulerJob(Struct, eq=False):
         """Return the job of a JOB_SUBMITTED event; ``beside`` (s) is what it holds its units beside its walltime."""
         walltime = inf if description.walltime is None else description.walltime
         submit = now if description.subtime is None else description.subtime
+        asks = description.constraint is not None or description.units_per_node is not None
         return cls(
             description.id,
             number,
@@ -81,5 +82,5 @@ class SchedulerJob(Struct, eq=False):
             NodeSet.EMPTY,
             description,
             walltime + beside,
-            NodeRequest.of(description),
+            NodeRequest.of(description) if asks else None,
         )

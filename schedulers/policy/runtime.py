@@ -131,8 +131,9 @@ class Runtime(Kept):
                 view.now = notice.now
                 view.decisions = []
                 view.wake = None
+            fold_of = self._fold.get
             for event in notice.events:
-                fold = self._fold.get(type(event))
+                fold = fold_of(type(event))
                 if fold is None or view is None:
                     self._begin_or_end(event)
                     return Reply(notice.seq, notice.now)
@@ -203,7 +204,8 @@ class Runtime(Kept):
 
     def _job_submitted(self, view: View, event: JobSubmitted) -> None:
         description = event.data.job
-        beside = view.held_times.of(description.queue)
+        held_times, queue = view.held_times, description.queue
+        beside = held_times.usual if queue is None else held_times.of(queue)
         job = SchedulerJob.submitted(description, self._submitted, event.timestamp, beside)
         self._submitted += 1
         if job.submit < self._latest_submit:  # it lost its nodes and comes back to its old place in the queue

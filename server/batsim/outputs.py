@@ -5,6 +5,7 @@ Facts about the formats come from the files of a real Batsim 4.2 and from the be
 
 from array import array
 from collections.abc import Sequence
+from functools import partial
 from math import fsum
 from typing import Any, Final, Protocol
 
@@ -17,7 +18,7 @@ from pipistrelle.server.outputs.csv_file import CsvFile, Written
 from pipistrelle.server.outputs.machine_book import STATES, UNAVAILABLE, MachineBook
 from pipistrelle.server.outputs.metrics import Summary
 from pipistrelle.server.outputs.once import SCHEDULE_COLUMNS, remove_outputs, write_output
-from pipistrelle.server.outputs.recorder import JOBS_COLUMNS, MACHINE_COLUMNS, job_line
+from pipistrelle.server.outputs.recorder import JOBS_COLUMNS, MACHINE_COLUMNS, job_lines
 
 PSTATE_COLUMNS: Final = "time,machine_id,new_pstate"
 ENERGY_COLUMNS: Final = "time,energy,event_type,wattmin,epower"
@@ -110,7 +111,7 @@ class _Trace(Written, Observer):
     )
 
     def __init__(self, prefix: str, *, machine_states: bool) -> None:
-        self._jobs = CsvFile(f"{prefix}_jobs.csv", JOBS_COLUMNS, _OPTION)
+        self._jobs = CsvFile(f"{prefix}_jobs.csv", JOBS_COLUMNS, _OPTION, partial(job_lines, shortest=_SHORTEST))
         self._changes: CsvFile | None = None
         if machine_states:
             self._changes = CsvFile(f"{prefix}_machine_states.csv", MACHINE_COLUMNS, _OPTION)
@@ -138,7 +139,7 @@ class _Trace(Written, Observer):
 
     def ended(self, now: float, job: Job) -> None:
         """Write the job's line and count the job."""
-        self._jobs.write(job_line(job, _SHORTEST))
+        self._jobs.write(job)
         self._ended[job.state] = self._ended.get(job.state, 0) + 1
         if job.state == "REJECTED":
             return

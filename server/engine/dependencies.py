@@ -198,8 +198,9 @@ def conditions_of(workloads: Mapping[str, Workload]) -> dict[str, tuple[Conditio
     """
     found: dict[str, tuple[Condition, ...]] = {}
     for prefix, workload in workloads.items():
-        known = set(workload.ids)
-        for row, some in _wishes(workload):
+        wishes = list(_wishes(workload))
+        known = set(workload.ids if wishes else ())
+        for row, some in wishes:
             name = workload.ids[row]
             kept = [wish for wish in some if wish.kind in KINDS and wish.job_id in known and wish.job_id != name]
             if kept:
@@ -214,8 +215,9 @@ def dependency_remarks(workloads: Mapping[str, Workload]) -> list[str]:
     strange: list[str] = []
     kinds: dict[str, None] = {}  # in order
     for prefix, workload in workloads.items():
-        known = set(workload.ids)
-        for row, some in _wishes(workload):
+        wishes = list(_wishes(workload))
+        known = set(workload.ids if wishes else ())
+        for row, some in wishes:
             name = f"{prefix}!{workload.ids[row]}"
             others = [wish.kind for wish in some if wish.kind not in KINDS]
             missing = [wish.job_id for wish in some if wish.kind in KINDS and wish.job_id not in known]

@@ -139,13 +139,9 @@ class Engine(Kept):
             return self._first_notice(self._begins)
         clockwork, arrivals, ledger, lives = self.clockwork, self.arrivals, self.cluster.ledger, self.lives
         agenda, handlers = self._agenda, self._handlers
+        heap = agenda.heap
         left = _LOOK
         while clockwork.stopped is None:
-            left -= 1
-            if not left:
-                left = _LOOK
-                if self.regularly():
-                    raise KeyboardInterrupt
             if arrivals.drained and not arrivals.exhausted:
                 arrivals.tell_the_last()  # the last job that was kept back may have been rejected
             if clockwork.must_wake and clockwork.now >= self._busy_until:
@@ -159,16 +155,22 @@ class Engine(Kept):
                 owed = clockwork.registering and clockwork.rules.waits_for_word
                 self._stalls.nothing_to_come(clockwork.now, self.cluster, registering=owed)
                 return None
-            if entry[0] != clockwork.now:
+            now, kind, _, subject = entry
+            if now != clockwork.now:
                 if ledger.idle != self._settled or lives.unsettled:
                     self._settle()
-                if entry[0] >= self._until:
+                if now >= self._until:
                     clockwork.now = self._until
                     return None
-                clockwork.now = entry[0]
-            handlers[entry[1]](entry[3])
-            if agenda.heap and agenda.heap[0][0] == entry[0]:
-                agenda.happen(entry[0], handlers)
+                clockwork.now = now
+            handlers[kind](subject)
+            if heap and heap[0][0] == now:
+                agenda.happen(now, handlers)
+            left -= 1
+            if not left:
+                left = _LOOK
+                if self.regularly():
+                    raise KeyboardInterrupt
         return None
 
     # -- phase 2: the scheduler's turn ------------------------------------------------------------------------------
@@ -221,8 +223,8 @@ class Engine(Kept):
         if reply.wake != clockwork.wanted:
             clockwork.wake_on(reply.wake)
         self.cluster.keeps = reply.keeps
-        now, busy_until = clockwork.now, reply.now
-        for index, decision in enumerate(reply.events):
+        now, busy_until, events = clockwork.now, reply.now, reply.events
+        for index, decision in enumerate(events):
             if decision.timestamp <= now:
                 self._carry_out(decision, reply.reply_to, index)
             else:
@@ -236,9 +238,10 @@ class Engine(Kept):
         if busy_until > now:
             self._busy_until = busy_until
             self._agenda.put(busy_until, READY, 0)
-        heap = self._agenda.heap
-        if reply.events and heap and heap[0][0] == now and clockwork.stopped is None:
-            self._agenda.happen(now, self._handlers)  # what decisions have put on this very instant
+        if events:
+            heap = self._agenda.heap
+            if heap and heap[0][0] == now and clockwork.stopped is None:
+                self._agenda.happen(now, self._handlers)  # what decisions have put on this very instant
 
     def _decide(self, number: int) -> None:
         """Carry out a decision that was dated ahead."""

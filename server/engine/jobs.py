@@ -1,6 +1,6 @@
 """A job inside the server, and its life as a table; docs/design.md draws it."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import inf, nan
 from typing import Any, Final, Literal, Self
 
@@ -22,6 +22,9 @@ from pipistrelle.traces.resilience import Resilience
 #: bits that one id may take, and digits of a number that may have a bit
 _BITS_PER_ID: Final = 64
 _DIGITS: Final = 12
+#: so many ids take their places at once, and fewer than this one by one
+_NEWEST: Final = 1024
+_FEW: Final = 64
 
 State = Literal["SUBMITTED", "RUNNING", "REJECTED"] | JobState
 Step = Literal["execute", "reject", "finish", "fail", "reach_walltime", "kill", "lose_nodes"]
@@ -180,42 +183,71 @@ class Job(Struct, eq=False):
 class JobIds:
     """A set of ids of jobs that only grows; a million of the usual form, ``PREFIX!NUMBER``, take less than a megabyte.
 
-    What would need much room for a few, such as very large numbers, is kept as it is.
+    What would need much room for a few, such as very large numbers, is kept as it is. The newest ids are noted first,
+    and take their places many at once, before anybody asks.
     """
 
-    __slots__ = ("_bits", "_count", "_others")
+    __slots__ = ("_bits", "_count", "_newest", "_others")
 
     def __init__(self, ids: Iterable[str] = ()) -> None:
         #: {prefix: a bit for each number}
         self._bits: dict[str, bytearray] = {}
         self._others: set[str] = set()
         self._count = 0
+        self._newest: list[str] = []
         for job_id in ids:
             self.add(job_id)
 
     def add(self, job_id: str) -> None:
         """Add an id."""
-        prefix, _, name = job_id.partition("!")
-        bits = self._bits.get(prefix)
-        usual = name.isdecimal() and name.isascii() and name[0] != "0" and len(name) <= _DIGITS
-        if usual and bits is not None:  # nearly every one
-            number = int(name)
-            if number >> 3 < len(bits):
-                bits[number >> 3] |= 1 << (number & 7)
-                self._count += 1
-                return
+        newest = self._newest
+        newest.append(job_id)
+        if len(newest) >= _NEWEST:
+            self._take_in()
+
+    def _take_in(self) -> None:
+        """Let the newest ids take their places."""
+        ids, self._newest = self._newest, []
+        if len(ids) < _FEW or not self._take_in_alike([job_id.partition("!") for job_id in ids]):
+            for job_id in ids:
+                self._take_in_one(job_id)
+
+    def _take_in_alike(self, parts: Sequence[tuple[str, str, str]]) -> bool:
+        """Do so for ids of one prefix and of the usual form, as nearly all are; else return False."""
+        prefix = parts[0][0]
+        names = [name for other, _, name in parts if other == prefix]
+        digits, lengths = "".join(names), set(map(len, names))
+        if len(names) < len(parts) or 0 in lengths or max(lengths) > _DIGITS:
+            return False
+        if not (digits.isascii() and digits.isdecimal()):
+            return False
+        numbers = np.array([int(name) for name in names], dtype=np.int64)
+        most = int(numbers.max())
+        if most > _BITS_PER_ID * (self._count + _BITS_PER_ID) or any(name[0] == "0" for name in names):
+            return False
+        bits = np.frombuffer(self._room_for(prefix, most), np.uint8)
+        np.bitwise_or.at(bits, numbers >> 3, np.left_shift(1, numbers & 7).astype(np.uint8))
+        self._count += len(names)
+        return True
+
+    def _take_in_one(self, job_id: str) -> None:
         prefix, number = _numbered(job_id)
         if number < 0 or number > _BITS_PER_ID * (self._count + _BITS_PER_ID):
             self._others.add(job_id)
             return
+        self._room_for(prefix, number)[number >> 3] |= 1 << (number & 7)
+        self._count += 1
+
+    def _room_for(self, prefix: str, number: int) -> bytearray:
+        """Return the bits of a prefix, with one for this number."""
         bits = self._bits.setdefault(prefix, bytearray())
         place = number >> 3
         if place >= len(bits):
             bits.extend(bytes(max(place + 1, 2 * len(bits)) - len(bits)))
-        bits[place] |= 1 << (number & 7)
-        self._count += 1
+        return bits
 
     def __contains__(self, job_id: str) -> bool:
+        self._take_in()
         prefix, number = _numbered(job_id)
         bits = self._bits.get(prefix, b"")
         if 0 <= number >> 3 < len(bits) and bits[number >> 3] >> (number & 7) & 1:
@@ -237,6 +269,7 @@ class JobIds:
         return not any(job_id in self for job_id in other)
 
     def _numbers(self) -> dict[str, NodeSet]:
+        self._take_in()
         return {
             prefix: flagged(np.unpackbits(np.frombuffer(bits, np.uint8), bitorder="little").astype(bool))
             for prefix, bits in sorted(self._bits.items())
@@ -255,6 +288,7 @@ class JobIds:
             if (units := NodeSet.parse(text))
         }
         self._others = set(state["others"])
+        self._newest = []
         self._count = state["count"]
 
 

@@ -61,18 +61,19 @@ class Ledger:
         size = alloc.count
         if size != job.size and (not size or not may_differ(job)):
             raise Illegal("wrong_size", f"{job.id} needs {job.size} units, 'alloc' has {size}: '{text}'")
-        held, places = self._held, kept_numbers(alloc, _FEW)
-        intervals = alloc.intervals if places is None else ()
-        last = intervals[-1][1] if places is None else places[-1]
+        places = alloc.numbered  # who has these may not have made the intervals yet
+        last = alloc.intervals[-1][1] if places is None else places[-1]
         if last >= self.units:
             raise Illegal("unknown_unit", f"'alloc' of {job.id} names unit {last}; the machine has 0-{self.units - 1}")
-        if places is None:
+        if places is None and len(intervals := alloc.intervals) <= _FEW:
+            held = self._held
             for low, high in intervals:
                 if held.find(1, low, high + 1) >= 0:
                     raise self._busy(job, alloc)
             for low, high in intervals:
                 held[low : high + 1] = b"\1" * (high + 1 - low)
         else:
+            places = kept_numbers(alloc)
             if self._at[places].any():
                 raise self._busy(job, alloc)
             self._at[places] = 1
@@ -85,14 +86,16 @@ class Ledger:
         if self.blocked is not _NONE:
             self._held_blocked -= alloc
             alloc -= self.blocked
-        places = kept_numbers(alloc, _FEW)
-        drop_numbers(job.alloc)
-        if places is None:
+        places = alloc.numbered
+        if places is None and len(alloc.intervals) <= _FEW:
             held = self._held
             for low, high in alloc.intervals:
                 held[low : high + 1] = bytes(high + 1 - low)
         else:
-            self._at[places] = 0
+            self._at[kept_numbers(alloc)] = 0
+            drop_numbers(alloc)
+        if alloc is not job.alloc:
+            drop_numbers(job.alloc)
         self.idle += alloc.count
 
     def is_used(self, units: NodeSet) -> bool:

@@ -169,7 +169,9 @@ class JobLives(Kept):
         """End a running job now as its scheduler says; it is not announced."""
         if job.ending is not None:
             self._agenda.cancel(job.ending)
-        self._release(job, step)
+        job.ending = None
+        self._leaves(job)
+        self._cluster.end(self._clockwork.now, job, step)
 
     def idle_and_down(self) -> tuple[int, int]:
         """Return how many units are free and in service, and how many are neither free nor held by a job."""
@@ -193,7 +195,8 @@ class JobLives(Kept):
         if job.work is not None:
             self._work.begins(job)
             return
-        runtime, walltime = self._runtime(job), job.walltime
+        runtime = job.runtime if self._dispersion is None else self._runtime(job)
+        walltime = job.walltime
         if runtime > walltime:
             job.in_time = False
             runtime = walltime
@@ -228,14 +231,12 @@ class JobLives(Kept):
     def _end(self, job: Job, step: Step) -> None:
         if step == "finish" and job.return_code:
             step = "fail"
-        self._release(job, step)
-        return_code = job.return_code if step in ("finish", "fail") else -1
-        cause = job.attempt.cause if job.attempt is not None else ""
-        # Every state that a running job can end in is one of the protocol's.
-        data = JobCompletedData(job.id, job.state, str(job.alloc), return_code, cause)  # type: ignore[arg-type]
-        self._clockwork.tell(JobCompleted(self._clockwork.now, data))
-
-    def _release(self, job: Job, step: Step) -> None:
         job.ending = None
         self._leaves(job)
         self._cluster.end(self._clockwork.now, job, step)
+        return_code = job.return_code if step in ("finish", "fail") else -1
+        cause = job.attempt.cause if job.attempt is not None else ""
+        # Every state that a running job can end in is one of the protocol's.
+        alloc = job.alloc.written or str(job.alloc)
+        data = JobCompletedData(job.id, job.state, alloc, return_code, cause)  # type: ignore[arg-type]
+        self._clockwork.tell(JobCompleted(self._clockwork.now, data))

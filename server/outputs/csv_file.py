@@ -1,6 +1,7 @@
 """Files of lines that grow with a run, and are written on when it goes on later; and how a text stands in them."""
 
 import re
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack, suppress
 from io import FileIO
 from pathlib import Path
@@ -31,16 +32,25 @@ class CsvFile:
         its header.
     option
         the command line's option that chooses where it is, for the error's text.
+    lines_of
+        makes the lines of what is added: texts, each a line that ends with a newline, unless something else is said.
     """
 
-    def __init__(self, path: str, columns: str, option: str = "--out") -> None:
+    def __init__(
+        self,
+        path: str,
+        columns: str,
+        option: str = "--out",
+        lines_of: Callable[[list[Any]], Iterable[str]] = iter,
+    ) -> None:
         self._path = path
         self._columns = columns
         self._option = option
+        self._lines_of = lines_of
         self._file: FileIO | None = None
-        #: what is not written yet: many lines at once cost less than one by one. Who adds lines in great number may do
-        #: so here, and hand them over as `write` does
-        self.lines: list[str] = []
+        #: what is not written yet: many lines at once cost less than one by one. Who adds in great number may do so
+        #: here, and hand over as `write` does
+        self.rows: list[Any] = []
         #: what could not be written
         self._left = b""
 
@@ -50,20 +60,19 @@ class CsvFile:
         header = f"{self._columns}\n"
         with suppress(OSError):  # a full disk is told of when lines follow; the other files are opened first
             header = header[self._file.write(header.encode()) :]
-        if header:
-            self.write(header)
+        self._left = header.encode()
 
-    def write(self, line: str) -> None:
-        """Write a line, which ends with a newline."""
-        lines = self.lines
-        lines.append(line)
-        if len(lines) >= MANY_LINES:
+    def write(self, row: Any) -> None:
+        """Write a line: its text, or what its text is made of later."""
+        rows = self.rows
+        rows.append(row)
+        if len(rows) >= MANY_LINES:
             self.hand_over()
 
     def hand_over(self) -> None:
-        """Write all lines that there are."""
-        left = memoryview(self._left + "".join(self.lines).encode())
-        self.lines.clear()
+        """Write the lines of all that was added."""
+        left = memoryview(self._left + "".join(self._lines_of(self.rows)).encode())
+        self.rows.clear()
         try:
             while left:  # a disk that is nearly full takes a part
                 left = left[self._file.write(left) :]  # type: ignore[union-attr]  # it is open

@@ -5,7 +5,9 @@ from collections.abc import Iterable
 from math import fsum
 from typing import Final
 
+import numpy as np
 from msgspec import UNSET, Struct, UnsetType
+from numpy.typing import NDArray
 
 from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.fields import EndReason
@@ -132,13 +134,13 @@ class Metrics(Kept, Observer):
 
     def ended(self, now: float, job: Job) -> None:
         """Keep the job's wait and execution time."""
-        attempt = job.attempt
-        if job.state == "REJECTED":
-            self._states[job.state] = self._states.get(job.state, 0) + 1
+        attempt, state, start = job.attempt, job.state, job.start
+        if state == "REJECTED":
+            self._states[state] = self._states.get(state, 0) + 1
             if attempt is not None:
                 self._earlier.pop(attempt.root, None)
             return
-        wait, execution = job.start - job.submit, job.end - job.start
+        wait, execution = start - job.submit, job.end - start
         self._busy.append(execution * job.alloc.count)
         self._last_end = job.end
         if attempt is not None and (attempt.number or attempt.retried):
@@ -147,7 +149,7 @@ class Metrics(Kept, Observer):
             if attempt.retried:
                 self._earlier[attempt.root] = (wait, execution)
                 return
-        self._states[job.state] = self._states.get(job.state, 0) + 1
+        self._states[state] = self._states.get(state, 0) + 1
         self._waits.append(wait)
         self._runs.append(execution)
 
@@ -160,12 +162,12 @@ class Metrics(Kept, Observer):
 
         ``running`` are the jobs that ran when the run ended; they count if it ended at its horizon.
         """
-        waits, runs = self._waits, self._runs
+        waits, runs = np.array(self._waits), np.array(self._runs)
         count = len(waits)
-        ordered = sorted(waits)
-        turnarounds = [wait + run for wait, run in zip(waits, runs, strict=True)]
-        slowdowns = [total / run if run > 0 else 1.0 for total, run in zip(turnarounds, runs, strict=True)]
-        bounded = [max(1.0, total / max(run, TAU)) for total, run in zip(turnarounds, runs, strict=True)]
+        ordered = np.sort(waits).tolist()
+        turnarounds = waits + runs
+        slowdowns = np.divide(turnarounds, runs, out=np.ones(count), where=runs > 0)
+        bounded = np.maximum(1.0, turnarounds / np.maximum(runs, TAU))
         states = self._states
         ended = sum(states.values())
         cut = [(self._end - job.start) * len(job.alloc) for job in running] if self._reason == "horizon" else []
@@ -185,16 +187,16 @@ class Metrics(Kept, Observer):
             dropped=self._dropped,
             makespan=self._last_end,
             utilisation=computing / (self._units * span) if (count or cut) and span > 0 and not self._shared else None,
-            mean_wait=fsum(waits) / count if count else None,
+            mean_wait=_mean(waits),
             median_wait=_quantile(ordered, 0.5),
             p95_wait=_quantile(ordered, 0.95),
             max_wait=ordered[-1] if count else None,
-            mean_turnaround=fsum(turnarounds) / count if count else None,
-            max_turnaround=max(turnarounds, default=None),
-            mean_slowdown=fsum(slowdowns) / count if count else None,
-            max_slowdown=max(slowdowns, default=None),
-            mean_bounded_slowdown=fsum(bounded) / count if count else None,
-            max_bounded_slowdown=max(bounded, default=None),
+            mean_turnaround=_mean(turnarounds),
+            max_turnaround=float(turnarounds.max()) if count else None,
+            mean_slowdown=_mean(slowdowns),
+            max_slowdown=float(slowdowns.max()) if count else None,
+            mean_bounded_slowdown=_mean(bounded),
+            max_bounded_slowdown=float(bounded.max()) if count else None,
             units=self._units,
             computing=computing,
             reliability=None if self._reliability is None else self._reliability.summary(),
@@ -203,6 +205,11 @@ class Metrics(Kept, Observer):
             waiting_at_end=UNSET if horizon is UNSET else unfinished - len(cut),
             fragmentation=UNSET if self._fragmentation is None else self._fragmentation.summary(),
         )
+
+
+def _mean(values: NDArray[np.float64]) -> float | None:
+    """Return the mean of values, shape (n,), by their exact sum."""
+    return fsum(values.tolist()) / len(values) if len(values) else None
 
 
 def _quantile(ordered: list[float], share: float) -> float | None:

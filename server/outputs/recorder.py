@@ -1,5 +1,6 @@
 """A run's output files, in the formats that Batsim's tools read; docs/outputs.md describes every column."""
 
+from itertools import chain
 from math import inf, isnan
 from typing import Final
 
@@ -19,9 +20,9 @@ MACHINE_COLUMNS: Final = "time,nb_sleeping,nb_switching_on,nb_switching_off,nb_i
 DOWN_COLUMN: Final = "nb_down"
 DECISION_COLUMNS: Final = "time,decision,job_id,alloc,verdict,why,message"
 #: a line of the jobs file, and one whose times are whole seconds
-_LINE: Final = '%s,%s,%s,%.6f,%d,%.6f,%d,%s,%.6f,%.6f,%.6f,%.6f,%.6f,%.6f,%s,%.6f,"%s"\n'
+_LINE: Final = '%s,%s,%s,%.6f,%d,%.6f,%d,%s,%.6f,%.6f,%.6f,%.6f,%.6f,%.6f,%s,%s,"%s"\n'
 _WHOLE_LINE: Final = _LINE.replace("%.6f", "%d.000000", 7)
-#: a line of the machine's states, likewise
+#: a line of the machine's states, and one whose time is in whole seconds
 _STATE: Final = "%.6f,0,0,0,%d,%d%s\n"
 _WHOLE_STATE: Final = _STATE.replace("%.6f", "%d.000000")
 
@@ -39,14 +40,15 @@ class Recorder(Written, Observer):
         from any hook, when a file cannot be written; what was written before stays.
     """
 
+    #: what was written last is known when all is written: the files come first
     _kept = ("_jobs", "_machine", "_decisions", "_units", "_last")
 
     def __init__(self, prefix: str, *, fails: bool = False) -> None:
         self._fails = fails
-        self._jobs = CsvFile(f"{prefix}jobs.csv", JOBS_COLUMNS)
+        self._jobs = CsvFile(f"{prefix}jobs.csv", JOBS_COLUMNS, lines_of=job_lines)
         columns = f"{MACHINE_COLUMNS},{DOWN_COLUMN}" if fails else MACHINE_COLUMNS
-        self._machine = CsvFile(f"{prefix}machine_states.csv", columns)
-        self._decisions = CsvFile(f"{prefix}decisions.csv", DECISION_COLUMNS)
+        self._machine = CsvFile(f"{prefix}machine_states.csv", columns, lines_of=self._state_lines)
+        self._decisions = CsvFile(f"{prefix}decisions.csv", DECISION_COLUMNS, lines_of=_decision_lines)
         self._units = 0
         #: (idle, down) units as last written
         self._last = (-1, 0)
@@ -58,77 +60,106 @@ class Recorder(Written, Observer):
 
     def ended(self, now: float, job: Job) -> None:
         """Write the job's line."""
-        lines = self._jobs.lines
-        lines.append(job_line(job))
-        if len(lines) >= MANY_LINES:
+        rows = self._jobs.rows
+        rows.append(job)
+        if len(rows) >= MANY_LINES:
             self._jobs.hand_over()
 
     def decided(self, now: float, decision: Decision, rejected: DecisionRejectedData | None) -> None:
         """Write the decision's line."""
-        if type(decision) is ExecuteJob and rejected is None:
-            job_id, why = decision.data.job_id, decision.data.why or ""
-            if special(job_id + why) is not None:
-                job_id, why = csv_text(job_id), csv_text(why)
-            line = f"{now!r},EXECUTE_JOB,{job_id},{decision.data.alloc},carried_out,{why},\n"
-        else:
-            line = _decision_line(now, decision, rejected)
-        lines = self._decisions.lines
-        lines.append(line)
-        if len(lines) >= MANY_LINES:
+        rows = self._decisions.rows
+        rows.append((now, decision, rejected))
+        if len(rows) >= MANY_LINES:
             self._decisions.hand_over()
 
     def settled(self, now: float, idle: int, down: int) -> None:
         """Write the instant's final state if it is a new one."""
-        if (idle, down) != self._last:
-            self._last = (idle, down)
-            more = f",{down}" if self._fails else ""
-            line = _WHOLE_STATE if now.is_integer() else _STATE
-            self._machine.write(line % (now, idle, self._units - idle - down, more))
+        rows = self._machine.rows
+        rows.append((now, idle, down))
+        if len(rows) >= MANY_LINES:
+            self._machine.hand_over()
+
+    def _state_lines(self, rows: list[tuple[float, int, int]]) -> list[str]:
+        """Return the lines of the machine's states: of time (s), idle and down units."""
+        lines = []
+        last, units = self._last, self._units
+        for now, idle, down in rows:
+            if (idle, down) != last:
+                last = (idle, down)
+                line = _WHOLE_STATE if now.is_integer() else _STATE
+                lines.append(line % (now, idle, units - idle - down, f",{down}" if self._fails else ""))
+        self._last = last
+        return lines
 
     def ends(self, now: float, reason: EndReason, message: str) -> None:
         """Write what is left and close the files."""
         self.close()
 
 
-def job_line(job: Job, shortest: float = 0.0) -> str:
-    """Return a job's line of the jobs file.
+def job_lines(jobs: list[Job], shortest: float = 0.0) -> list[str]:
+    """Return the lines of ended jobs for the jobs file.
 
     ``shortest`` is the execution time in seconds that a job of none is said to have had.
     """
-    workload, _, name = job.id.partition("!")
-    profile, metadata = job.profile, job.metadata
-    if special(job.id + profile) is not None:
-        name, workload, profile = csv_text(name), csv_text(workload), csv_text(profile)
-    if metadata:
-        metadata = metadata.replace('"', '""')
-    submit, walltime = job.submit, -1.0 if job.walltime == inf else job.walltime
-    if job.state == "REJECTED":
-        return f'{name},{workload},{profile},{submit:.6f},{job.size},{walltime:.6f},0,REJECTED,,,,,,,,,"{metadata}"\n'
-    start, end = job.start, job.end
-    execution, turnaround = end - start, end - submit
-    if not execution and shortest:
-        execution, turnaround, end = shortest, turnaround + shortest, end + shortest
-    whole = submit.is_integer() and walltime.is_integer() and start.is_integer() and end.is_integer()
-    # `%` takes half the time of an f-string with as many numbers, and whole seconds, as in most logs, half of that.
-    return (_WHOLE_LINE if whole else _LINE) % (
-        name,
-        workload,
-        profile,
-        submit,
-        job.size,
-        walltime,
-        job.state == "COMPLETED_SUCCESSFULLY",
-        job.state,
-        start,
-        execution,
-        end,
-        start - submit,
-        turnaround,
-        turnaround / execution if execution > 0 else 1.0,
-        job.alloc,
-        -1.0 if isnan(job.energy) else job.energy,
-        metadata,
-    )
+    lines = []
+    odd = special("".join([job.id + job.profile for job in jobs])) is not None
+    for job in jobs:
+        workload, _, name = job.id.partition("!")
+        profile, state, metadata, submit = job.profile, job.state, job.metadata, job.submit
+        walltime = -1.0 if job.walltime == inf else job.walltime
+        if odd:
+            name, workload, profile = csv_text(name), csv_text(workload), csv_text(profile)
+        if metadata:
+            metadata = metadata.replace('"', '""')
+        if state == "REJECTED":
+            begin = f"{name},{workload},{profile},{submit:.6f},{job.size},{walltime:.6f}"
+            lines.append(f'{begin},0,REJECTED,,,,,,,,,"{metadata}"\n')
+            continue
+        start, end = job.start, job.end
+        execution, turnaround = end - start, end - submit
+        if not execution and shortest:
+            execution, turnaround, end = shortest, turnaround + shortest, end + shortest
+        whole = submit.is_integer() and walltime.is_integer() and start.is_integer() and end.is_integer()
+        # `%` takes half the time of an f-string with as many numbers, and whole seconds, as in most logs, half of that.
+        lines.append(
+            (_WHOLE_LINE if whole else _LINE)
+            % (
+                name,
+                workload,
+                profile,
+                submit,
+                job.size,
+                walltime,
+                state == "COMPLETED_SUCCESSFULLY",
+                state,
+                start,
+                execution,
+                end,
+                start - submit,
+                turnaround,
+                turnaround / execution if execution > 0 else 1.0,
+                job.alloc.written or job.alloc,
+                "-1.000000" if isnan(job.energy) else f"{job.energy:.6f}",
+                metadata,
+            )
+        )
+    return lines
+
+
+def _decision_lines(rows: list[tuple[float, Decision, DecisionRejectedData | None]]) -> list[str]:
+    """Return the lines of decisions, each with its time (s) and why it was rejected, if it was."""
+    lines = []
+    texts = [(row[1].data.job_id, row[1].data.why or "") for row in rows if type(row[1]) is ExecuteJob]
+    odd = special("".join(chain.from_iterable(texts))) is not None
+    for now, decision, rejected in rows:
+        if type(decision) is ExecuteJob and rejected is None:
+            job_id, why = decision.data.job_id, decision.data.why or ""
+            if odd:
+                job_id, why = csv_text(job_id), csv_text(why)
+            lines.append(f"{now!r},EXECUTE_JOB,{job_id},{decision.data.alloc},carried_out,{why},\n")
+        else:
+            lines.append(_decision_line(now, decision, rejected))
+    return lines
 
 
 def _decision_line(now: float, decision: Decision, rejected: DecisionRejectedData | None) -> str:

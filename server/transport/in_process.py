@@ -73,7 +73,7 @@ class InProcessScheduler(Protocol):
 class InProcessTransport:
     """Calls a scheduler directly: the same messages, without frames.
 
-    ``interrupted`` is looked at between two messages; when it returns True, `receive` raises KeyboardInterrupt.
+    ``interrupted`` is looked at before each message; when it returns True, `receive` raises KeyboardInterrupt.
     """
 
     apart: Final = False
@@ -101,12 +101,9 @@ class InProcessTransport:
         notice, self._notice = self._notice, None
         if notice is None:
             raise LocalProtocolError("no notice was sent that could be replied to")
-        if self._interrupted():  # before as well: a policy may take long
+        if self._interrupted():  # before it, not after: a policy may take long
             raise KeyboardInterrupt
-        reply = self.scheduler.answer(notice)
-        if self._interrupted():
-            raise KeyboardInterrupt
-        return reply
+        return self.scheduler.answer(notice)
 
     def farewell(self, notice: Notice) -> None:
         """Hand over the last notice; a policy that fails at it changes nothing any more."""

@@ -63,9 +63,10 @@ def test_a_set_of_an_array_is_like_any(units, asked):
     for again in (copy.copy(found), pickle.loads(pickle.dumps(set_of(np.array(sorted(units)))))):  # noqa: S301
         assert again == expected
         assert str(again) == str(expected)
-    kept = kept_numbers(expected, 3)
-    assert (kept is None) == (len(expected.intervals) <= 3)
+    assert kept_numbers(expected).tolist() == sorted(units)
+    assert expected.numbered is kept_numbers(expected)
     drop_numbers(found)
+    assert found.numbered is None
     assert numbers(found).tolist() == sorted(units)
     with pytest.raises(AttributeError, match="colour"):
         found.colour  # noqa: B018

@@ -50,3 +50,13 @@ def test_it_takes_little_room(names):
     finally:
         tracemalloc.stop()
     assert f"w0!{names[-1]}" in ids
+
+
+def test_many_at_once_and_one_by_one_are_the_same():
+    """Whether ids take their places many together, or each as it comes since somebody asks in between."""
+    names = [*range(1, 3000), 10**14, "007", "x", *range(5000, 9000, 7)]
+    together, single = JobIds(f"w0!{name}" for name in names), JobIds()
+    for name in names:
+        single.add(f"w0!{name}")
+        assert f"w0!{name}" in single
+    assert together.state() == single.state()
