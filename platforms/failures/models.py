@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from pipistrelle.platforms.errors import OutageError, check_range
 from pipistrelle.platforms.failures.durations import LONGEST, Durations, Exponential, Weibull
+from pipistrelle.platforms.failures.generators import Generators
 from pipistrelle.platforms.failures.outage import FAILURE, Outages
 
 Floats = NDArray[np.float64]
@@ -27,7 +28,7 @@ LONGEST_HORIZON: Final = 1e12
 MOST_OUTAGES: Final = 20_000_000
 _PER_SECOND: Final = 1000  # times are counted in milliseconds
 _MOST: Final = int(LONGEST) * _PER_SECOND
-_BLOCK: Final = 8  # outages of a node that are drawn at once: most nodes need no second block
+_BLOCK: Final = 8  # outages of a node that are drawn at once at most
 _HITS: Final = 256  # hits of the system that are drawn at once
 #: spawn keys begin with the kind of stream, so that no two kinds share numbers
 _NODE_KEY: Final = 0
@@ -186,7 +187,10 @@ class _NodeStream:
     def __init__(self, model: FailureModel, nodes: range, seed: int, key: tuple[int, ...]) -> None:
         self._model = model
         self._nodes = np.array(nodes, dtype=np.int64)
-        self._generators = [_generator(seed, (*key, _NODE_KEY, node)) for node in nodes]
+        _check_seed(seed)
+        self._generators = Generators(seed, (*key, _NODE_KEY), self._nodes)
+        #: how often a node fails on average, per millisecond
+        self._rate = 1.0 / (_PER_SECOND * (model.uptime.mean + model.repair.mean))
         #: when each node comes up after the last outage that was made, in milliseconds, shape (nodes,)
         self._now = np.zeros(self._nodes.size, dtype=np.int64)
         self._fresh = True
@@ -202,17 +206,18 @@ class _NodeStream:
             rows = np.flatnonzero(self._now < end)
             if not rows.size:
                 break
-            parts.append(self._draw(rows))
+            ahead = self._rate * float((end - self._now[rows]).max())
+            parts.append(self._draw(rows, 1 + int(min(ahead, _BLOCK - 1))))
             self._fresh = False
         rows, down, up = (np.concatenate(columns) for columns in zip(*parts, strict=True))
         later = down >= end
         self._spare = [column[later] for column in (rows, down, up)]
         return _outages(self._nodes[rows[~later]], down[~later], up[~later], self._model.cause)
 
-    def _draw(self, rows: Ints) -> list[Ints]:
-        raw = np.stack([self._generators[row].random_raw(4 * _BLOCK) for row in rows.tolist()])
-        uniform = _uniform(raw).reshape(rows.size, _BLOCK, 4)
-        steps = np.empty((rows.size, 2 * _BLOCK + 1), dtype=np.int64)
+    def _draw(self, rows: Ints, count: int) -> list[Ints]:
+        """Return that many more outages of some nodes."""
+        uniform = _uniform(self._generators.random_raw(rows, 4 * count)).reshape(rows.size, count, 4)
+        steps = np.empty((rows.size, 2 * count + 1), dtype=np.int64)
         steps[:, 0] = self._now[rows]
         up = self._model.uptime.draw(uniform[..., :2])
         if self._fresh:  # every node takes part in the first draw
@@ -221,7 +226,7 @@ class _NodeStream:
         steps[:, 2::2] = _milliseconds(self._model.repair.draw(uniform[..., 2:]))
         times = np.cumsum(steps, axis=1)
         self._now[rows] = times[:, -1]
-        return [np.repeat(rows, _BLOCK), times[:, 1::2].ravel(), times[:, 2::2].ravel()]
+        return [np.repeat(rows, count), times[:, 1::2].ravel(), times[:, 2::2].ravel()]
 
 
 class _SystemStream:
@@ -262,9 +267,13 @@ class _SystemStream:
 
 
 def _generator(seed: int, key: tuple[int, ...]) -> "np.random.PCG64":  # numpy imports it on use
+    _check_seed(seed)
+    return np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key))
+
+
+def _check_seed(seed: int) -> None:
     if seed < 0:
         raise OutageError("a seed is negative", expected="a whole number of at least 0", found=str(seed))
-    return np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key))
 
 
 def _uniform(raw: NDArray[np.uint64]) -> Floats:

@@ -220,8 +220,9 @@ def _check(outages: Outages) -> None:
     _refuse(outages, ~((down >= 0) & (down <= _LATEST)), "an outage begins at no time", "0 to 1e18 s", "down")
     _refuse(outages, ~(up > down), "an outage ends no later than it begins", "up later than down", "up")
     _refuse(outages, (known < 0) | (known > down), "an outage is announced too late", "0 s to its begin", "announced")
-    for at, cause in enumerate(outages.cause):
+    for cause in dict.fromkeys(outages.cause):  # each once, by the first row that has it
         if not cause or cause != cause.strip() or len(cause) > _LONGEST_CAUSE or not cause.isprintable():
+            at = outages.cause.index(cause)
             raise OutageError(
                 "a cause is not valid",
                 where=f"outage of node {node[at]} at {float(down[at])!r} s",

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import fields
+from functools import lru_cache
 from math import inf
 from typing import Final, NamedTuple
 
@@ -27,6 +28,7 @@ from pipistrelle.studies.kernel.compiled import has_compiler
 from pipistrelle.studies.kernel.state import Floats, Ints, Jobs, Rules
 from pipistrelle.studies.runs.spec import RunSpec
 from pipistrelle.traces.requests import asks
+from pipistrelle.traces.resilience import Resilience
 from pipistrelle.traces.workload import Workload
 
 _BACKFILLS: Final[Mapping[type, int]] = {NoBackfill: state.NO_BACKFILL, Easy: state.EASY, FirstFit: state.FIRST_FIT}
@@ -185,5 +187,10 @@ def _intervals(setup: Setup, reliability: Reliability) -> Floats:
     rates = reliability.rates(setup.platform)
     if not (rates == rates[0]).all():
         raise Outside("its nodes fail at different rates, and the time between dumps follows from them")
-    mean = float(rates.mean())
-    return np.array([interval_of(way, way.dump, mean * count) for count in range(nodes + 1)])
+    return _intervals_at(way, float(rates.mean()), nodes)
+
+
+@lru_cache(maxsize=16)
+def _intervals_at(way: Resilience, rate: float, nodes: int) -> Floats:
+    """Return them for nodes that all fail at one rate (per second); trials of a point share it."""
+    return np.array([interval_of(way, way.dump, rate * count) for count in range(nodes + 1)])
