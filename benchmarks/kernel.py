@@ -66,7 +66,9 @@ def in_kernel(setup: Setup, *, placing: bool) -> tuple[float, np.ndarray]:
     run = make_state(plan.rules, plan.jobs, plan.node_of, plan.interval)
     log = make_log(0, 0, plan.rules)
     began = time.process_time()
-    loop.advance(plan.rules, plan.jobs, kernel.NEVER, run.nodes, run.queue, run.slots, run.lives, log, run.clock)
+    loop.advance(
+        plan.rules, plan.jobs, kernel.NEVER, run.plans, run.nodes, run.queue, run.slots, run.lives, log, run.clock
+    )
     return time.process_time() - began, run.lives.start
 
 

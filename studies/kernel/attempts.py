@@ -6,8 +6,8 @@ The arithmetic is that of `pipistrelle.platforms.failures.checkpointing`, compil
 from math import inf
 
 from pipistrelle.platforms.failures import checkpointing
-from pipistrelle.studies.kernel.compiled import compiled, inlined
-from pipistrelle.studies.kernel.sets import WORD, Ints
+from pipistrelle.studies.kernel.compiled import within, woven_in
+from pipistrelle.studies.kernel.sets import WORD, Ints, heap_push, insert_sorted
 from pipistrelle.studies.kernel.state import (
     ASKED,
     AT_WALLTIME,
@@ -17,6 +17,7 @@ from pipistrelle.studies.kernel.state import (
     COMPLETED,
     DUMPING,
     DUMPS,
+    EASY,
     END,
     GIVEN_UP,
     HOPES,
@@ -27,9 +28,12 @@ from pipistrelle.studies.kernel.state import (
     READING,
     RETRIED,
     ROWS,
+    RUN,
+    RUNNING,
     SAVED,
     SAVED_BEFORE,
     START,
+    STARTED,
     STATE,
     UNSAVED,
     USEFUL,
@@ -43,15 +47,15 @@ from pipistrelle.studies.kernel.state import (
     Rules,
 )
 
-dumps_until_done = compiled(checkpointing.dumps_until_done)
-done_at = compiled(checkpointing.done_at)
-phase_at = compiled(checkpointing.phase_at)
+dumps_until_done = within(checkpointing.dumps_until_done)
+done_at = within(checkpointing.done_at)
+phase_at = within(checkpointing.phase_at)
 
 #: a new attempt's walltime (s) is never less, even if all its work is saved
 _SHORTEST = 1.0
 
 
-@compiled
+@within
 def extended(rules: Rules, walltime: float, saved: float, interval: float) -> float:
     """Return how long (s) so much work takes with its dumps, and a read if some is saved."""
     if walltime == inf:
@@ -63,7 +67,7 @@ def extended(rules: Rules, walltime: float, saved: float, interval: float) -> fl
     return done_at(0.0, read, work, dumps_until_done(work, interval), rules.dump)
 
 
-@compiled
+@within
 def count_nodes(nodes: Nodes, held: Ints, base: int, low: int, high: int) -> int:
     """Return how many nodes have at least one of the positions in words; those of a node stand together."""
     found, last = 0, -1
@@ -78,7 +82,7 @@ def count_nodes(nodes: Nodes, held: Ints, base: int, low: int, high: int) -> int
     return found
 
 
-@inlined
+@woven_in
 def set_off(
     rules: Rules, jobs: Jobs, nodes: Nodes, lives: KernelLives, slots: KernelSlots, slot: int, now: float
 ) -> float:
@@ -105,7 +109,42 @@ def set_off(
     return float(finish if finish <= limit else limit)
 
 
-@compiled
+@woven_in
+def begin_work(
+    rules: Rules,
+    jobs: Jobs,
+    nodes: Nodes,
+    slots: KernelSlots,
+    lives: KernelLives,
+    clock: KernelClock,
+    slot: int,
+    job: int,
+    now: float,
+) -> None:
+    """Let a job begin now in the next spare slot, which has its units already."""
+    ints = clock.ints
+    runs = ints[RUN]
+    slots.job[slot] = job
+    walltime = lives.walltime[job]
+    if rules.failing:
+        slots.serial[slot] = ints[STARTED]
+        ints[STARTED] += 1
+        slots.start[slot] = now
+        ends = set_off(rules, jobs, nodes, lives, slots, slot, now)
+        slots.ends[slot] = ends
+        lives.state[job] = RUNNING
+    else:  # the rest follows from its start
+        lives.start[job] = now
+        ends = now + min(jobs.runtime[job], walltime)
+    heap_push(slots.end_time, slots.end_slot, runs, ends, slot)
+    if rules.backfill == EASY:
+        until = now + walltime
+        slots.until[slot] = until
+        insert_sorted(slots.planned_time, slots.planned_units, slots.planned_slot, runs, until, jobs.size[job], slot)
+    ints[RUN] = runs + 1
+
+
+@within
 def _come_back(
     rules: Rules,
     jobs: Jobs,
@@ -137,7 +176,7 @@ def _come_back(
         clock.ints[HOPES] += 1
 
 
-@inlined
+@woven_in
 def close(  # noqa: PLR0915 - a row has many columns
     rules: Rules,
     jobs: Jobs,
@@ -212,7 +251,7 @@ def close(  # noqa: PLR0915 - a row has many columns
         lives.saved[job] = saved
 
 
-@compiled
+@within
 def rank(rules: Rules, jobs: Jobs, lives: KernelLives, job: int) -> float:
     """Return what a job that joins the queue is ordered by."""
     if rules.order == BY_WALLTIME:

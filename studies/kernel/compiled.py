@@ -11,7 +11,9 @@ from typing import Any, Final, ParamSpec, TypeVar, cast
 from pipistrelle.platforms.failures import checkpointing
 
 #: the files beside this one whose functions are compiled, or go into what is
-_SOURCES: Final = ("attempts.py", "compiled.py", "loop.py", "sets.py", "state.py", "waiting.py")
+_SOURCES: Final = (
+    *("around.py", "attempts.py", "compiled.py", "loop.py", "outages.py", "sets.py", "state.py", "waiting.py"),
+)
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
 
@@ -31,6 +33,16 @@ def inlined(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _
     return _compiled(function, forceinline=True)
 
 
+def within(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
+    """Return such a function that compiled ones alone call: a way in for Python with many arrays takes long to make."""
+    return _compiled(function, no_cpython_wrapper=True)
+
+
+def woven_in(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
+    """Return such a function whose code is put where it is called."""
+    return _compiled(function, no_cpython_wrapper=True, forceinline=True)
+
+
 def _compiled(function: Callable[_Parameters, _Result], **options: bool) -> Callable[_Parameters, _Result]:
     if not has_compiler():  # nobody may run it, but whoever asks what the kernel can do comes by here
         return function
@@ -39,6 +51,7 @@ def _compiled(function: Callable[_Parameters, _Result], **options: bool) -> Call
     njit: Any = numba.njit
     config: Any = numba.config
     wanted = config.CACHE_DIR
+    options["no_cfunc_wrapper"] = True
     config.CACHE_DIR = str(_place(wanted))
     try:
         made = njit(nogil=True, cache=True, _nrt=False, **options)(function)

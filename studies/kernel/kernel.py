@@ -1,18 +1,20 @@
 """A run by the kernel: whether it can do it, and what comes out, as the reference engine's to the last bit."""
 
 from math import inf, log
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
 from pipistrelle.platforms.failures.models import LONGEST_HORIZON
 from pipistrelle.platforms.failures.outage import Outages
+from pipistrelle.platforms.maintenance import Maintenance
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.policy.interfaces import Policy
 from pipistrelle.server.errors import SetupError, Stalled
 from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.server.setup import Setup
 from pipistrelle.studies.kernel import loop, state
+from pipistrelle.studies.kernel.outages import MOST
 from pipistrelle.studies.kernel.sets import WORD
 from pipistrelle.studies.kernel.state import (
     Floats,
@@ -21,15 +23,21 @@ from pipistrelle.studies.kernel.state import (
     KernelLives,
     Log,
     Outs,
+    Plans,
     State,
     make_log,
+    make_plans,
     make_state,
+    words_with,
 )
 from pipistrelle.studies.kernel.subset import KernelPlan, Outside, plan_of
 from pipistrelle.studies.runs.spec import RunSpec
 
 #: outages are made so far ahead at first (s), beyond the last submission
 _AHEAD: Final = 1e6
+#: so many plans are looked up at first
+_PLANS: Final = 32
+_Column = TypeVar("_Column", Floats, Ints)
 #: nothing ever fails
 NEVER: Final = Outs(np.empty(0, dtype=np.int64), np.empty(0), np.empty(0), np.array([inf]))
 _STALLS: Final = {
@@ -38,15 +46,15 @@ _STALLS: Final = {
         "The nodes that they need never come back.",
     ),
     loop.ONLY_OUTAGES: (
-        f"{loop.MOST:,} outages passed, and no job made a step",
+        f"{MOST:,} outages passed, and no job made a step",
         "The jobs need more units than are ever up together.",
     ),
     loop.ONLY_NOTICES: (
-        f"{loop.MOST:,} notices had no effect while the machine is idle",
+        f"{MOST:,} notices had no effect while the machine is idle",
         "The jobs need more units than are ever up together.",
     ),
     loop.NEVER_DONE: (
-        f"a job has lost its nodes {loop.MOST:,} times, and has saved none of its work",
+        f"a job has lost its nodes {MOST:,} times, and has saved none of its work",
         "It works longer than its nodes stay up together: give --checkpoint or --max-attempts.",
     ),
 }
@@ -71,7 +79,8 @@ class KernelRun(NamedTuple):
     busy
         of each unit, how long jobs held it that have ended.
     failures, down
-        of each node, how often it failed that was up, and how long it was down.
+        of each node, how often it failed that was up, and how long it was down, for failures and for maintenance; shape
+        (nodes,) and (2, nodes).
     running
         {row of a job that still runs: the positions that it has}; empty if nobody asked.
     """
@@ -152,13 +161,18 @@ def simulate(
 def _carry_out(plan: KernelPlan, reliability: Reliability, feed: "_Feed") -> KernelRun:
     rules, jobs = plan.rules, plan.jobs
     run = make_state(rules, jobs, plan.node_of, plan.interval)
+    if rules.planned:
+        run.plans.more[0] = 1
     units, count = plan.node_of.size, jobs.submit.size
     record = make_log(count + max(count // 8, 64) + units, run.nodes.free.size, rules)
     outs = feed.until(float(jobs.submit[-1]) + _AHEAD if count else 0.0) if rules.failing else NEVER
     run = _with_room(run, outs)
+    planned = _Planned(reliability, plan) if rules.planned else None
     while True:
-        why = loop.advance(rules, jobs, outs, run.nodes, run.queue, run.slots, run.lives, record, run.clock)
-        if why == loop.NEEDS_OUTAGES:
+        why = loop.advance(rules, jobs, outs, run.plans, run.nodes, run.queue, run.slots, run.lives, record, run.clock)
+        if why == loop.NEEDS_PLANS and planned is not None:
+            run = run._replace(plans=planned.more(run.plans))
+        elif why == loop.NEEDS_OUTAGES:
             outs = feed.until(float(outs.known[0]) * 1.5)
             run.clock.ints[state.NEXT_OUTAGE] = 0
             run = _with_room(run, outs)
@@ -199,9 +213,9 @@ def _result(plan: KernelPlan, run: State, record: Log, *, at_horizon: bool) -> K
     for column in (lives.start, lives.end):
         column[lives.state == state.WAITING] = np.nan
     lives.end[run.slots.job[running]] = np.nan
-    out_of_service = nodes.reasons > 0
+    out_of_service = np.flatnonzero(nodes.reasons)
     down = nodes.down.copy()
-    down[out_of_service] += end - nodes.since[out_of_service]
+    down[nodes.planned[out_of_service], out_of_service] += end - nodes.since[out_of_service]
     busy, held = np.zeros(plan.units.size), {}
     if plan.rules.placing:
         for slot in running.tolist():
@@ -263,6 +277,58 @@ def _stalled(why: int, clock: KernelClock, lives: KernelLives) -> Stalled:
         found=f"{int((lives.state == state.WAITING).sum())} waiting, {int(clock.ints[state.FREE])} units free",
         hint=hint,
     )
+
+
+class _Planned:
+    """Tells of maintenance as far ahead as it is needed: rules may recur for ever."""
+
+    def __init__(self, reliability: Reliability, plan: KernelPlan) -> None:
+        assert reliability.maintenance is not None, "nobody asked for this"
+        self._coming = reliability.planned()
+        self._next = next(self._coming, None)
+        self._count = _PLANS
+        nodes = dict.fromkeys(rule.nodes for rule in reliability.maintenance.rules)
+        self._sets = {one: at for at, one in enumerate(nodes)}
+        self._words = np.concatenate([words_with(np.isin(plan.node_of, list(one))) for one in nodes])
+        self._position = np.argsort(plan.units)
+        self._nodes = int(plan.interval.size) - 1
+
+    def more(self, plans: Plans) -> Plans:
+        """Return the plans that follow, all that are announced at a time together, and what is known so far."""
+        found: list[Maintenance] = []
+        while self._next is not None and (len(found) < self._count or self._next.announced == found[-1].announced):
+            found.append(self._next)
+            self._next = next(self._coming, None)
+        self._count *= 2
+        made = make_plans(self._position.size, self._words.size // len(self._sets))
+        made.more[0] = self._next is not None
+        made.counts[:] = plans.counts
+        made.counts[state.NEXT_PLAN] = 0
+        windows = int(plans.counts[state.WINDOWS]) + len(found)
+        levels = min(windows, self._nodes) + 2
+        return made._replace(
+            announced=np.array([one.announced for one in found]),
+            begin=np.array([one.begin for one in found]),
+            end=np.array([one.end for one in found]),
+            which=np.array([self._sets[one.nodes] for one in found], dtype=np.int64),
+            sets=self._words,
+            position=self._position,
+            level_begin=np.zeros(levels),
+            level_closed=np.zeros(levels * made.open.size, dtype=np.int64),
+            level_open=np.zeros(levels, dtype=np.int64),
+            level_beside=np.zeros(levels, dtype=np.int64),
+            step_time=_grown(plans.step_time, 2 * windows),
+            step_set=_grown(plans.step_set, 2 * windows),
+            step_kind=_grown(plans.step_kind, 2 * windows),
+            window_begin=_grown(plans.window_begin, windows),
+            window_end=_grown(plans.window_end, windows),
+            window_set=_grown(plans.window_set, windows),
+        )
+
+
+def _grown(column: _Column, size: int) -> _Column:
+    """Return a column of at least so many rows."""
+    return np.concatenate((column, np.zeros(max(size - column.size, 0), dtype=column.dtype)))
 
 
 class _Feed:

@@ -11,7 +11,7 @@ from pipistrelle.studies.kernel.waiting import Queue, make_queue
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-_Columns = TypeVar("_Columns", "KernelSlots", "KernelLives")
+_Columns = TypeVar("_Columns", "KernelSlots", "KernelLives", "Plans")
 
 #: how jobs are ranked: by submit time less a boost, by walltime, or by a number given for each
 BY_SUBMIT: Final = 0
@@ -52,6 +52,14 @@ STRUCK: Final = 14
 NOW: Final = 0
 SHADOW: Final = 1
 
+#: places in `Plans.counts`: the next plan, how many steps are to come, windows are known, and levels there are, and how
+#: many units are reserved, -1 if that is not known yet
+NEXT_PLAN: Final = 0
+STEPS: Final = 1
+WINDOWS: Final = 2
+LEVELS: Final = 3
+RESERVED: Final = 4
+
 #: so many attempts without any work saved, one after the other, and the caller looks whether there is hope
 LOOKED_AT: Final = 10
 
@@ -82,8 +90,9 @@ class Rules(NamedTuple):
     ----------
     order, backfill
         one of the constants above.
-    failing, placing, keeping
-        whether nodes can fail; whether it is followed which nodes a job gets; and whether that is written down.
+    failing, planned, placing, keeping
+        whether nodes can go; whether for maintenance, too; whether it is followed which nodes a job gets; and whether
+        that is written down.
     dumps
         whether jobs dump their state.
     dump, read
@@ -105,6 +114,7 @@ class Rules(NamedTuple):
     order: int
     backfill: int
     failing: bool
+    planned: bool
     placing: bool
     keeping: bool
     dumps: bool
@@ -154,9 +164,11 @@ class Nodes(NamedTuple):
         the positions that are free and in service, in words.
     busy
         of each position, how long jobs held it that have ended (s).
-    reasons, failed, since, down
-        of each node: how many outages keep it down, how often it has failed, since when it is down (s), and how long it
-        was before (s).
+    reasons, broken, planned, failed, since
+        of each node: how many outages and maintenances keep it down, how many of them are outages, whether it was
+        maintenance that took it down, how often it has failed, since when it is down (s).
+    down
+        how long each node was before (s), shape (2, nodes): by failures, for maintenance.
     together
         of each size, the least number of nodes that have so many units.
     """
@@ -168,10 +180,65 @@ class Nodes(NamedTuple):
     free: Ints
     busy: Floats
     reasons: Ints
+    broken: Ints
+    planned: Ints
     failed: Ints
     since: Floats
     down: Floats
     together: Ints
+
+
+class Plans(NamedTuple):
+    """Maintenance: what is planned, what is known of it, and room for those who start around it; times in seconds.
+
+    Parameters
+    ----------
+    announced, begin, end, which
+        of each plan from when on it is known, from when until when it lasts, and the set of its nodes; by announcement.
+    more
+        whether there are plans after these: `more[0]`.
+    sets
+        the positions of set k in words from k * words on.
+    position
+        of each unit its position.
+    step_time, step_set, step_kind
+        begins and ends of what is known, by time; those of one time in the order in which they came to be known.
+    window_begin, window_end, window_set
+        what is known and not over, by begin.
+    level_begin, level_closed, level_open, level_beside
+        of each level the begin of the window that it ends before, the positions closed to it, in words, and how many
+        free units are open, and not reserved; -1: not counted yet.
+    open, reserved, taken
+        positions, in words: open to a job, reserved for the first, and taken for the one that starts.
+    end_time, end_slot
+        the running jobs by when they end at the latest.
+    counts
+        see `NEXT_PLAN` and others.
+    """
+
+    announced: Floats
+    begin: Floats
+    end: Floats
+    which: Ints
+    more: Ints
+    sets: Ints
+    position: Ints
+    step_time: Floats
+    step_set: Ints
+    step_kind: Ints
+    window_begin: Floats
+    window_end: Floats
+    window_set: Ints
+    level_begin: Floats
+    level_closed: Ints
+    level_open: Ints
+    level_beside: Ints
+    open: Ints
+    reserved: Ints
+    taken: Ints
+    end_time: Floats
+    end_slot: Ints
+    counts: Ints
 
 
 class KernelSlots(NamedTuple):
@@ -261,6 +328,7 @@ class State(NamedTuple):
 
     rules: Rules
     jobs: Jobs
+    plans: Plans
     nodes: Nodes
     queue: Queue
     slots: KernelSlots
@@ -292,20 +360,20 @@ def make_state(rules: Rules, jobs: Jobs, node_of: Ints, interval: Floats) -> Sta
     words = words_of(units)
     owners, first, each = np.unique(node_of, return_index=True, return_counts=True)
     assert owners.size == interval.size - 1, "each node has units, and each number of nodes an interval"
-    positions = np.arange(words * WORD) < units
-    free = (positions.reshape(words, WORD).astype(np.int64) << np.arange(WORD)).sum(axis=1)
     most = int(each.max())
     nodes = Nodes(
         first.astype(np.int64),
         each.astype(np.int64),
         node_of,
         interval,
-        free,
+        words_with(np.ones(units, dtype=np.bool_)),
         np.zeros(words * WORD),
         np.zeros(owners.size, dtype=np.int64),
         np.zeros(owners.size, dtype=np.int64),
+        np.zeros(owners.size, dtype=np.int64),
+        np.zeros(owners.size, dtype=np.int64),
         np.full(owners.size, np.nan),
-        np.zeros(owners.size),
+        np.zeros((2, owners.size)),
         -(-np.arange(units + 1, dtype=np.int64) // most),
     )
     slots = _blank(KernelSlots, units + 1)._replace(
@@ -330,7 +398,30 @@ def make_state(rules: Rules, jobs: Jobs, node_of: Ints, interval: Floats) -> Sta
     )
     clock.ints[FREE] = units
     clock.ints[FIRST] = -1
-    return State(rules, jobs, nodes, make_queue(count, units), slots, lives, clock)
+    return State(rules, jobs, make_plans(0, words), nodes, make_queue(count, units), slots, lives, clock)
+
+
+def words_with(chosen: NDArray[np.bool_]) -> Ints:
+    """Return words that have the positions where ``chosen``, shape (units,), is true."""
+    words = words_of(chosen.size)
+    bits = np.zeros(words * WORD, dtype=np.int64)
+    bits[: chosen.size] = chosen
+    made: Ints = (bits.reshape(words, WORD) << np.arange(WORD)).sum(axis=1)
+    return made
+
+
+def make_plans(units: int, words: int) -> Plans:
+    """Return plans that there are none of, for a machine of so many units; 0 if there will be none."""
+    blank = _blank(Plans, 0)
+    return blank._replace(
+        more=np.zeros(1, dtype=np.int64),
+        open=np.zeros(words, dtype=np.int64),
+        reserved=np.zeros(words, dtype=np.int64),
+        taken=np.zeros(words, dtype=np.int64),
+        end_time=np.zeros(units + 1),
+        end_slot=np.zeros(units + 1, dtype=np.int64),
+        counts=np.zeros(RESERVED + 1, dtype=np.int64),
+    )
 
 
 def _blank(kind: type[_Columns], count: int) -> _Columns:

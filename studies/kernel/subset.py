@@ -95,6 +95,7 @@ def plan_of(setup: Setup, spec: RunSpec, policy: Policy | None, *, keeping: bool
         order=order,
         backfill=backfill,
         failing=failing,
+        planned=reliability.maintenance is not None,
         placing=failing or keeping,
         keeping=keeping,
         dumps=way.kind == "checkpoint",
@@ -135,7 +136,6 @@ def _check_setup(setup: Setup, spec: RunSpec) -> None:
         (bool(setup.platform.classes), "its platform has classes of jobs"),
         (Overheads(setup.platform).exist, "its platform has prologues or epilogues"),
         (any(map(asks, setup.workloads.values())), "some of its jobs ask for certain nodes"),
-        (reliability is not None and reliability.maintenance is not None, "there is maintenance"),
         (
             reliability is not None and reliability.resilience.kind not in ("none", "checkpoint"),
             "its jobs go on without some of their nodes",

@@ -110,8 +110,7 @@ def _figures(made: KernelRun, platform: Platform, size: Ints) -> ReliabilitySumm
     sizes = size[made.ints[:, state.JOB]]
     lost = made.ints[:, state.STATE] == state.GIVEN_UP
     held = made.floats[:, state.END] - made.floats[:, state.START]
-    down = np.zeros((2, made.down.size))
-    down[0] = made.down
+    down = made.down
     pools = NodeUnits.of(platform).pools
     total = made.end * platform.nodes
     failed, maintained = (float(time) for time in down.sum(axis=1))

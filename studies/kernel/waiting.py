@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pipistrelle.studies.kernel.compiled import compiled, inlined
+from pipistrelle.studies.kernel.compiled import compiled, inlined, within
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -108,7 +108,7 @@ def _count_in(queue: Queue, block: int, size: int, time: float) -> None:
         queue.least_time[at] = min(queue.least_time[at], time)
 
 
-@compiled
+@within
 def summarise(queue: Queue, block: int) -> None:
     """Work out anew what the index tells of a block."""
     classes = queue.size_class[-1] + 1
@@ -125,7 +125,7 @@ def summarise(queue: Queue, block: int) -> None:
         queue.least_time[at] = min(queue.least_time[at], queue.least_time[at - 1])
 
 
-@compiled
+@within
 def _new_block(queue: Queue, place: int) -> int:
     """Put an empty block into the line at a place, and return it."""
     counts = queue.counts
@@ -141,7 +141,7 @@ def _new_block(queue: Queue, place: int) -> int:
     return int(block)
 
 
-@compiled
+@within
 def _move(queue: Queue, source: int, target: int, count: int) -> None:
     """Copy jobs from one place of the arrays to another, which may overlap if it comes before."""
     for at in range(count):
@@ -150,7 +150,7 @@ def _move(queue: Queue, source: int, target: int, count: int) -> None:
         queue.occupies[target + at] = queue.occupies[source + at]
 
 
-@compiled
+@within
 def _close_up(queue: Queue, block: int) -> int:
     """Move the jobs of a block to its begin, and return how many they are."""
     gone = queue.first[block]
@@ -161,7 +161,7 @@ def _close_up(queue: Queue, block: int) -> int:
     return int(count)
 
 
-@compiled
+@within
 def _place_of(queue: Queue, job: int) -> tuple[int, int]:
     """Return the place in the line, and in its block, before which a job belongs that is not the last."""
     low, high = 0, queue.counts[LINE] - 1  # in the first block whose last job comes after it
@@ -223,6 +223,13 @@ def join(queue: Queue, job: int, size: int, time: float) -> None:
     queue.end[block] += 1
     if at > 0:
         _count_in(queue, block, size, time)
+
+
+@inlined
+def first_of(queue: Queue) -> int:
+    """Return the first job."""
+    block = queue.line[0]
+    return int(queue.job[block * BLOCK + queue.first[block]])
 
 
 @inlined

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from pipistrelle.platforms.description import Platform, Pool, homogeneous
 from pipistrelle.platforms.failures.outage import Outage, Outages, merge
+from pipistrelle.platforms.maintenance import MaintenancePlan, MaintenanceRule, Moment
+from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.server.setup import Setup
 from pipistrelle.studies.inputs.named import load_platform, load_workload
@@ -85,6 +87,26 @@ def outages(draw, nodes: int) -> Outages:
 
 
 @st.composite
+def maintenance(draw, nodes: int) -> MaintenancePlan:
+    """Return maintenance of some nodes or all, known from the begin or ahead, that may overlap or touch."""
+    rules = []
+    for at in range(draw(st.integers(1, 5))):
+        begin = draw(st.one_of(st.integers(0, 30).map(lambda at: 10.0 * at), st.floats(0, 300)))
+        low = draw(st.integers(0, nodes - 1))
+        some = NodeSet.interval(low, draw(st.integers(low, nodes - 1)))
+        rules.append(
+            MaintenanceRule(
+                text=f"rule {at}",
+                nodes=draw(st.sampled_from([NodeSet.interval(0, nodes - 1), some, some])),
+                first=Moment(begin, f"@{begin}"),
+                length=draw(TIMES),
+                lead=draw(st.sampled_from([None, 0.0, 10.0, 70.0])),
+            )
+        )
+    return MaintenancePlan(tuple(rules))
+
+
+@st.composite
 def resiliences(draw) -> Resilience:
     """Return a way to meet failures that the kernel knows."""
     if draw(st.booleans()):
@@ -94,15 +116,16 @@ def resiliences(draw) -> Resilience:
 
 
 @st.composite
-def runs(draw, *, failing: bool) -> tuple[Setup, RunSpec]:
+def runs(draw, *, failing: bool, planned: bool = False) -> tuple[Setup, RunSpec]:
     """Return a run in the kernel's subset."""
     platform = draw(platforms())
     reliability = None
-    if failing:
-        broken = draw(outages(platform.nodes))
+    if failing or planned:
+        broken = draw(outages(platform.nodes)) if failing else Outages([], [], [], [])
         way = draw(resiliences()) if len(broken) and broken.down.max() > 0 else Resilience()
         reliability = Reliability(
             outages=broken,
+            maintenance=draw(maintenance(platform.nodes)) if planned else None,
             resilience=way,
             requeue=draw(st.sampled_from(["original", "back", "never"])),
             max_attempts=draw(st.sampled_from([None, None, None, 2])),
@@ -132,6 +155,13 @@ def test_the_kernel_does_the_same_when_nodes_fail(compare, run: tuple[Setup, Run
     compare(*run)
 
 
+@settings(deadline=None, max_examples=100)
+@given(st.booleans().flatmap(lambda failing: runs(failing=failing, planned=True)))
+def test_the_kernel_does_the_same_around_maintenance(compare, run: tuple[Setup, RunSpec]) -> None:
+    """Jobs keep clear of what is announced, lose their nodes to what is not, and reserve units for what comes after."""
+    compare(*run)
+
+
 def bins_file(folder: Path) -> str:
     """Return a scheduler with boosts for large jobs, as fixed priorities."""
     path = folder / "boosted.toml"
@@ -157,14 +187,20 @@ def test_boosts_by_size_are_fixed_priorities(
 
 @pytest.mark.parametrize("order", ["snake", "hilbert"])
 def test_nodes_are_given_away_in_the_order_of_the_machine(compare, small_workload, tmp_path: Path, order: str) -> None:
-    """A job gets the free nodes that come first in the order, and loses those."""
+    """A job gets the free nodes that come first in the order, and loses those, around maintenance, too."""
     path = tmp_path / "grid.toml"
     path.write_text(
         'name = "grid"\ndescription = "a torus"\n[topology]\nkind = "torus"\nshape = [4, 4, 2]\n'
         '[[pools]]\nname = "all"\nnodes = 32\n'
     )
     platform, workload = load_platform(str(path)), small_workload()
-    spec = RunSpec(scheduler="easy", node_order=order, failures=("exponential,mtbf=2d",), repair="1h")
+    spec = RunSpec(
+        scheduler="easy",
+        node_order=order,
+        failures=("exponential,mtbf=2d",),
+        repair="1h",
+        maintenance=("@6h +2h 4-11 daily announced 5h", "@1d +3h all announced 12h"),
+    )
     made = compare(Setup.of(platform, workload, reliability=load_reliability(spec, platform, workload)), spec)
     assert made is not None
     assert made.units.tolist() != list(range(32))

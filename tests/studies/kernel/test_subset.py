@@ -22,7 +22,6 @@ OUTSIDE = {
     "more than an order": RunSpec(scheduler="maui"),
     "a program of its own": RunSpec(scheduler="./mine --at {endpoint}"),
     "--poll": RunSpec(poll="5s"),
-    "there is maintenance": RunSpec(maintenance=("@1000 +100s 0-3",)),
     "without some of their nodes": RunSpec(
         platform="demo", failures=("exponential,mtbf=60d",), repair="1h", spares="1%"
     ),
