@@ -1,26 +1,43 @@
-"""``pipistrelle resume``: a run that was interrupted goes on from its last snapshot."""
+"""``pipistrelle resume``: a run goes on from a snapshot, as it would have, or under another policy."""
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from pipistrelle.cli.console import import_numpy, progress_observers
 from pipistrelle.cli.guard import FilledPath
-from pipistrelle.cli.options.sections import CONNECTION, OUTPUTS, Command, in_section
-from pipistrelle.cli.options.shared import form_options, snapshot_options, timeout_option
+from pipistrelle.cli.options.names import completed
+from pipistrelle.cli.options.parts import part_options
+from pipistrelle.cli.options.sections import CONNECTION, OUTPUTS, SCHEDULER, in_section
+from pipistrelle.cli.options.shared import described, folder_option, form_options, snapshot_options, timeout_option
+from pipistrelle.cli.run import RunCommand, unknown_scheduler
 from pipistrelle.cli.simulate import form_of
+from pipistrelle.studies.runs.policy import PLACEHOLDER
 
 if TYPE_CHECKING:
     from pipistrelle.cli.heartbeat import Heartbeat
     from pipistrelle.server.engine.observers import Observer
     from pipistrelle.server.setup import Setup
     from pipistrelle.studies.runs.connection import Connection
+    from pipistrelle.studies.runs.spec import RunSpec
 
 
-@click.command(cls=Command)
+@click.command(cls=RunCommand)
 @click.argument("folder", type=FilledPath(path_type=Path))
+@in_section(
+    SCHEDULER,
+    click.option(
+        "--scheduler",
+        metavar="NAME|CMD...",
+        shell_complete=completed("scheduler", or_file=True),
+        help=f"Who shall decide from now on: as for 'run'; a program with {PLACEHOLDER} among its arguments takes the "
+        "rest of the line. Default: who did.",
+    ),
+)
+@part_options
 @in_section(
     CONNECTION,
     click.option(
@@ -31,52 +48,67 @@ if TYPE_CHECKING:
     timeout_option("hello", "a scheduler"),
     timeout_option("decision", "each reply"),
 )
+@folder_option("Folder for the outputs of a run under another policy; FOLDER stays as it is.")
 @in_section(OUTPUTS, snapshot_options, form_options)
 @click.pass_context
 def command(
     ctx: click.Context,
     /,
     folder: Path,
+    out: Path | None,
     trust: bool,
     hello_timeout: float,
     decision_timeout: float,
     snapshot_every: str | None,
     keep_snapshots: int,
+    leave_snapshots: bool,
     progress: bool | None,
     timings: Path | None,
     as_json: bool,
     quiet: bool,
+    **policy: Any,
 ) -> None:
-    """Go on with a run from its last snapshot.
+    """Go on with a run from its last snapshot, as it would have, or under another policy.
 
-    FOLDER has the outputs of a run that took snapshots ('run --snapshot-every') and was interrupted, or killed. Its
-    outputs will have the same bytes as if it had not been. Its inputs must be what they were.
+    FOLDER has the outputs of a run that took snapshots ('run --snapshot-every') and was interrupted, or killed; or
+    FOLDER is one of its snapshots. Its outputs will have the same bytes as if it had not been. Its inputs must be what
+    they were.
+
+    With --scheduler, or options of the policy, the run goes on under another policy, in a folder of its own.
 
     \b
     pipistrelle run -w year.swf --snapshot-every 10m --out year
     pipistrelle resume year
+    pipistrelle resume year --scheduler easy --order sjf --out year-sjf
     """
     form = form_of(as_json=as_json, quiet=quiet)
+    words: list[str] | None = ctx.obj
+    given = [name for name in policy if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE]
+    other = bool(given) or words is not None
+    if words is not None and not any(PLACEHOLDER in word for word in words):
+        raise unknown_scheduler(words[0])
+    if other and out is None:
+        raise click.UsageError("under another policy the outputs go into a folder of their own: --out FOLDER.")
     import_numpy()
+    from msgspec.structs import replace
+
     from pipistrelle.cli.heartbeat import heartbeat_of
     from pipistrelle.cli.summary import report
-    from pipistrelle.studies.runs.connection import WithChild
-    from pipistrelle.studies.runs.policy import short_name
-    from pipistrelle.studies.sessions.resume import read_run, resume
+    from pipistrelle.studies.runs.connection import check_scheduler
+    from pipistrelle.studies.sessions.resume import read_run, resume, take_over
     from pipistrelle.studies.sessions.snapshot import Every
 
-    spec, header, state = read_run(folder)
+    spec, header, state = read_run(folder, elsewhere=out is not None)
+    if other:
+        spec = described(ctx, spec, policy, decides=words is None)
+        spec = spec if words is None else replace(spec, scheduler=tuple(words))
+        check_scheduler(spec)
     foreign = spec.code if spec.program is None else " ".join(spec.program)
-    if foreign is not None and not trust:
+    if foreign is not None and not (trust or words is not None or "scheduler" in given):
         raise click.UsageError(f"the run's scheduler is code, {foreign}, which --trust lets run.")
     connection: Connection | None = None
-    if not header.in_process:
-        connection = WithChild(
-            hello_timeout=hello_timeout,
-            decision_timeout=decision_timeout,
-            verbose=ctx.find_root().params["verbose"],
-            name=None if spec.program is None else short_name(spec.program),
-        )
+    if not header.in_process or (other and spec.program is not None):
+        connection = _with_child(ctx, spec, hello_timeout, decision_timeout)
     every = Every() if snapshot_every is None else Every.of(snapshot_every)
     wanted = False if form == "quiet" and progress is None else progress
     beats: list[Heartbeat] = []
@@ -86,7 +118,22 @@ def command(
         beats.extend([] if beat is None else [beat])
         return progress_observers(setup, wanted), beat
 
-    setup, result = resume(spec, header, state, connection, folder, every, keep_snapshots, observe=observe)
+    source = folder.parent if folder.is_file() else folder
+    ways: dict[str, Any] = {"observe": observe, "out": out, "leave": leave_snapshots}
+    goes_on = take_over if other else resume
+    setup, result = goes_on(spec, header, state, connection, source, every, keep_snapshots, **ways)
     for beat in beats:
         beat.ends()
-    report(result, setup, folder, timings, form)
+    report(result, setup, out or source, timings, form)
+
+
+def _with_child(ctx: click.Context, spec: "RunSpec", hello_timeout: float, decision_timeout: float) -> "Connection":
+    from pipistrelle.studies.runs.connection import WithChild
+    from pipistrelle.studies.runs.policy import short_name
+
+    return WithChild(
+        hello_timeout=hello_timeout,
+        decision_timeout=decision_timeout,
+        verbose=ctx.find_root().params["verbose"],
+        name=None if spec.program is None else short_name(spec.program),
+    )

@@ -106,6 +106,7 @@ def command(
     record: Path | None,
     snapshot_every: str | None,
     keep_snapshots: int,
+    leave_snapshots: bool,
     **options: Any,
 ) -> None:
     """Simulate a workload: server and scheduler as two processes, or one.
@@ -132,7 +133,7 @@ def command(
     from pipistrelle.studies.runs.connection import Connection, InProcess, WithChild, check_scheduler
 
     if words is not None and not any(PLACEHOLDER in word for word in words):
-        raise _unknown(words[0])
+        raise unknown_scheduler(words[0])
     spec = described(ctx, spec_file, options, decides=words is None)
     if words is not None:
         spec = replace(spec, scheduler=tuple(words))
@@ -154,7 +155,7 @@ def command(
         verbose = ctx.find_root().params["verbose"]
         connection = WithChild(**options, verbose=verbose, name=name if policy is None else policy.name)
     try:
-        keeping = None if snapshot_every is None else (snapshot_every, keep_snapshots)
+        keeping = None if snapshot_every is None else (snapshot_every, keep_snapshots, leave_snapshots)
         connection = recorded(connection, record)
         simulate(spec, setup, connection, folder, progress=progress, timings=timings, form=form, keeping=keeping)
     except (PipistrelleError, KeyboardInterrupt):
@@ -175,7 +176,8 @@ def _check_in_process(ctx: click.Context, spec: "RunSpec", connection: dict[str,
         raise click.UsageError("--in-process speaks no dialect at all: leave out --dialect batsim.")
 
 
-def _unknown(scheduler: str) -> click.UsageError:
+def unknown_scheduler(scheduler: str) -> click.UsageError:
+    """Return what tells that there is no scheduler of this name."""
     return click.UsageError(
         f"there is no scheduler '{scheduler}'. {did_you_mean(scheduler, list(registered()))} "
         f"A program needs {PLACEHOLDER} among its arguments, and takes the rest of the line."

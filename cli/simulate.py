@@ -44,11 +44,11 @@ def simulate(
     progress: bool | None,
     timings: Path | None,
     form: "Form",
-    keeping: tuple[str, int] | None = None,
+    keeping: tuple[str, int, bool] | None = None,
 ) -> None:
     """Carry out a run, print its figures and write the wall-clock ones; raise what ended it early, if anything did.
 
-    ``keeping`` says how often snapshots are taken, and how many stay; None: none are.
+    ``keeping`` says how often snapshots are taken, how many are kept, and whether they stay then; None: none are.
     """
     from pipistrelle.cli.heartbeat import heartbeat_of
     from pipistrelle.studies.runs.run import run
@@ -62,8 +62,8 @@ def simulate(
         from pipistrelle.studies.sessions.resume import run_kept  # most runs are not kept
         from pipistrelle.studies.sessions.snapshot import Every
 
-        every = Every.of(keeping[0])
-        result = run_kept(spec, setup, connection, out, every, keeping[1], observers=observers, beat=beat)
+        every, keep, leave = Every.of(keeping[0]), *keeping[1:]
+        result = run_kept(spec, setup, connection, out, every, keep, observers=observers, beat=beat, leave=leave)
     if beat is not None:
         beat.ends()
     from pipistrelle.cli.summary import report  # not needed before there is something to show

@@ -192,6 +192,13 @@ class JobSubmittedData(Struct, frozen=True, omit_defaults=True, gc=False):
     job: JobDescription
 
 
+class JobStartedData(Struct, frozen=True, gc=False):
+    """A job has been started, by the scheduler that was there before: told to one that takes a run over."""
+
+    job_id: JobId
+    alloc: Allocation
+
+
 class JobCompletedData(Struct, frozen=True, omit_defaults=True, gc=False):
     """A job ended and its units are free."""
 
@@ -318,6 +325,12 @@ class JobSubmitted(Event, frozen=True, tag="JOB_SUBMITTED", gc=False):
     data: JobSubmittedData
 
 
+class JobStarted(Event, frozen=True, tag="JOB_STARTED", gc=False):
+    """A job was started by the scheduler before (feature ``takeover``)."""
+
+    data: JobStartedData
+
+
 class JobCompleted(Event, frozen=True, tag="JOB_COMPLETED", gc=False):
     """A job ended."""
 
@@ -382,6 +395,7 @@ AnyEvent = (
     SimulationBegins
     | SimulationEnds
     | JobSubmitted
+    | JobStarted
     | JobCompleted
     | JobKilled
     | RequestedCall

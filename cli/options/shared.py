@@ -200,6 +200,11 @@ snapshot_options: Final = together(
         metavar="NUMBER",
         help="How many of them stay.",
     ),
+    click.option(
+        "--leave-snapshots",
+        is_flag=True,
+        help="Leave them when the run has come to its own end, for 'resume' under another policy.",
+    ),
 )
 
 
@@ -212,15 +217,17 @@ def recorded(connection: "Connection", file: Path | None) -> "Connection":
     return Recorded(connection, file)
 
 
-def described(context: click.Context, base: Path | None, options: dict[str, Any], *, decides: bool = True) -> RunSpec:
-    """Return a run with what the command line says of it in the place of what the file ``base`` says, if there is one.
+def described(
+    context: click.Context, base: Path | RunSpec | None, options: dict[str, Any], *, decides: bool = True
+) -> RunSpec:
+    """Return a run with what the command line says of it in the place of what ``base``, a file, says, if there is one.
 
     What describes the run is taken out of ``options``; what stays is how it is carried out. Who names a scheduler
     beside a description does not want the parts and options of the other one; without ``decides`` nobody does.
     """
     from pipistrelle.studies.runs.spec_file import read_spec  # help needs it not
 
-    spec = RunSpec() if base is None else read_spec(base)
+    spec = read_spec(base) if isinstance(base, Path) else base or RunSpec()
     names = [name for name in options if name in spec.__struct_fields__]
     values = {name: options.pop(name) for name in names}
     given = {

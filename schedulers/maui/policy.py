@@ -1,6 +1,6 @@
 """The Maui policy: a centre's own maui.cfg decides."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, tzinfo
 from typing import Any
@@ -17,6 +17,7 @@ from pipistrelle.schedulers.placement.pickers import learn
 from pipistrelle.schedulers.policy.interfaces import Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.order import Order
+from pipistrelle.schedulers.policy.takeover import PastStep
 from pipistrelle.schedulers.policy.view import View
 
 
@@ -75,6 +76,11 @@ class MauiPolicy:
         if state is not None:
             self._scheduler = self._begin(view)
             self._scheduler.restore(state)
+
+    def learn_past(self, view: View, steps: Sequence[PastStep]) -> None:
+        """Count for fairshare and limits what ran under the scheduler before, and what runs now."""
+        self._scheduler = self._begin(view)
+        self._scheduler.learn_past(steps)
 
     def breakdown(self, job: SchedulerJob) -> Breakdown | None:
         """Return why a job has its priority now, None unless it waits."""

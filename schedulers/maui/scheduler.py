@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pipistrelle.protocol.base.state import Kept
-from pipistrelle.protocol.units.masks import units_of
+from pipistrelle.protocol.units.masks import mask_of, units_of
 from pipistrelle.schedulers.backfill.fills import Candidates, fill_windows
 from pipistrelle.schedulers.maui.calls import Calls
 from pipistrelle.schedulers.maui.config.settings import MauiSettings, Names
@@ -29,6 +29,7 @@ from pipistrelle.schedulers.plan.access import Accesses, AccessPlan, Restriction
 from pipistrelle.schedulers.plan.slices import Place, end_of
 from pipistrelle.schedulers.policy.interfaces import Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.policy.takeover import PastStep
 from pipistrelle.schedulers.policy.view import View
 
 
@@ -116,6 +117,20 @@ class MauiScheduler(Kept):
         if state["blocked"] is not None:
             self._blocked = np.zeros(self.queue.rows, dtype=np.bool_)
             self._blocked[[self.queue.row_of[number] for number in state["blocked"]]] = True
+
+    def learn_past(self, steps: Iterable[PastStep]) -> None:
+        """Take note of what another scheduler has started, and of what has ended of that."""
+        view = self.view
+        for time, job, starts in steps:
+            code = self._credentials.code(self._settings.names(job))
+            (self.fairshare.started if starts else self.fairshare.ended)(time, code, job.size)
+        for job in view.running:
+            code = self._credentials.code(self._settings.names(job))
+            queue = None if job.description is None else job.description.queue
+            end = end_of(job.start, self._settings.walltime(job) + view.held_times.of(queue))
+            self._running[job.number] = (job, code)
+            self._plan.started(job.number, mask_of(job.alloc), max(end, end_of(view.now, 0.0)))
+            self.limits.started(job, code, end)
 
     def decide(self) -> None:
         """Start what may start now."""

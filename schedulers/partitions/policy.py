@@ -1,7 +1,7 @@
 """A policy whose jobs keep to partitions by reliability, which follow the outages, and the jobs, that it sees."""
 
 from bisect import insort
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import fsum
 from typing import Any, Final
 
@@ -17,6 +17,7 @@ from pipistrelle.schedulers.partitions.sizes import HOUR, RankedClass, partition
 from pipistrelle.schedulers.policy.compose import ComposedPolicy
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.order import Order
+from pipistrelle.schedulers.policy.takeover import PastStep
 from pipistrelle.schedulers.policy.view import View
 
 #: so many jobs have ended before classes are made of them; they are made anew whenever twice as many have
@@ -42,6 +43,17 @@ class JobsSeen(Kept):
         self._running: dict[str, tuple[int, float]] = {}
         self._due = FIRST_CLASSES
 
+    def learn(self, steps: Iterable[PastStep]) -> None:
+        """Take note of who ran under another scheduler, and of who runs."""
+        for time, job, starts in steps:
+            if starts:
+                self._begin = min(self._begin, job.submit) if self._came else job.submit
+                power = _power(job.size)
+                self._came[power] = self._came.get(power, 0) + 1
+                self._running[job.id] = job.size, job.start
+            else:
+                self._ended(*self._running.pop(job.id), time)
+
     def look(self, view: View) -> bool:
         """Take note of who has come and ended since; return whether classes are to be made anew."""
         for job in view.arrivals:
@@ -52,7 +64,7 @@ class JobsSeen(Kept):
         if view.released:
             for job_id, (size, start) in list(self._running.items()):
                 if job_id not in view.running:
-                    self._ended(size, view.now - start)
+                    self._ended(size, start, view.now)
                     del self._running[job_id]
         if (ended := sum(map(len, self._took.values()))) < self._due:
             return False
@@ -65,8 +77,8 @@ class JobsSeen(Kept):
         for job in view.running:
             self._running.setdefault(job.id, (job.size, job.start))
 
-    def _ended(self, size: int, took: float) -> None:
-        power = _power(size)
+    def _ended(self, size: int, start: float, end: float) -> None:
+        power, took = _power(size), end - start
         insort(self._took.setdefault(power, []), took)
         self._asked[power] = self._asked.get(power, 0.0) + size * took
 
@@ -115,6 +127,8 @@ class PartitionedPolicy(Kept):
         #: of jobs
         self.classes: tuple[RankedClass, ...] = () if options.classes == "auto" else options.classes
         self._seen = JobsSeen()
+        #: what happened under the scheduler before, until the run begins here
+        self._past: Sequence[PastStep] = ()
         #: when (s) the machine was divided last
         self._at = 0.0
 
@@ -136,6 +150,11 @@ class PartitionedPolicy(Kept):
         """Take note of the machine before a run begins; PipistrelleError if it does not suit classes or placement."""
         partition_sizes(self.classes, machine.units, self._options.blocking)
         self._policy.learn(machine)
+
+    def learn_past(self, view: View, steps: Sequence[PastStep]) -> None:
+        """Take note of what ran under the scheduler before, and let the policy know it."""
+        self._past = steps
+        self._policy.learn_past(view, steps)
 
     def decide(self, view: View) -> None:
         """Divide the machine anew if outages or jobs say so; let the policy decide; refuse who did not start."""
@@ -176,6 +195,8 @@ class PartitionedPolicy(Kept):
         self._view = view
         self._failures = np.zeros(len(view.machine.nodes), dtype=np.int64)
         self._seen = JobsSeen()
+        self._seen.learn(self._past)
+        self._past = ()
 
     def _divide(self, view: View) -> None:
         parts = declared(view.machine, ranks(self.classes))

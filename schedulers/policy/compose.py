@@ -1,6 +1,6 @@
 """A policy is order x backfill x placement; anything with the same two methods is one too."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import Any, cast
 
@@ -12,6 +12,7 @@ from pipistrelle.schedulers.policy.interfaces import Backfill, Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.order import ChoosyOrder, Order, UsageOrder, is_dynamic
 from pipistrelle.schedulers.policy.state import state_of
+from pipistrelle.schedulers.policy.takeover import PastStep
 from pipistrelle.schedulers.policy.view import View
 
 
@@ -97,6 +98,13 @@ class ComposedPolicy:
         runs = {job.id: job for job in view.running}
         jobs = [runs[job] if isinstance(job, str) else SchedulerJob.restored(job) for job in state["running"]]
         self._view, self._running = view, {job.id: job for job in jobs}
+
+    def learn_past(self, view: View, steps: Sequence[PastStep]) -> None:
+        """Tell an order that keeps account of it what ran under the scheduler before, and what runs now."""
+        if self._usage is not None:
+            for time, job, starts in steps:
+                (self._usage.started if starts else self._usage.ended)(job, time)
+            self._view, self._running = view, {job.id: job for job in view.running}
 
     def reservation(self, job: SchedulerJob) -> float | None:
         """Return by when (s) a waiting job will start, as the backfilling rule tells; None if it does not tell."""

@@ -35,7 +35,8 @@ class Policy(Protocol):
     """Decides; write one of your own by deriving from nothing and having these.
 
     A policy that keeps units from jobs may have `reservations`, which returns for each of its reservations a text:
-    when a run stalls, its message names them.
+    when a run stalls, its message names them. One that keeps account of what ran may have ``learn_past(view, steps)``:
+    it is called when the policy takes a run over, with each start and end so far (`PastStep`).
     """
 
     @property

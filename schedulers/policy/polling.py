@@ -11,6 +11,7 @@ from pipistrelle.schedulers.policy.interfaces import Policy
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.order import Order
 from pipistrelle.schedulers.policy.state import state_of
+from pipistrelle.schedulers.policy.takeover import PastStep, tell_past
 from pipistrelle.schedulers.policy.view import View
 
 #: the call's name; a policy's own calls have others
@@ -72,6 +73,10 @@ class Polling(Kept):
     def reservations(self) -> Sequence[str]:
         """Return what the policy keeps units for, in words; nothing if it has none."""
         return getattr(self._policy, "reservations", tuple)()
+
+    def learn_past(self, view: View, steps: Sequence[PastStep]) -> None:
+        """Let the policy know the past."""
+        tell_past(self._policy, view, steps)
 
     def decide(self, view: View) -> None:
         """Let the policy decide if it is time; else take note, and ask to be woken."""

@@ -1,7 +1,7 @@
 """Between protocol and policy: folds events into the view, asks the policy, returns its decisions."""
 
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import inf
 from typing import Any, ClassVar, Final, cast
 
@@ -28,6 +28,7 @@ from pipistrelle.protocol.events import (
     SimulationEnds,
     SimulationEndsData,
 )
+from pipistrelle.protocol.fields import TAKEOVER
 from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.protocol.units.text import NodeSetError
@@ -36,6 +37,7 @@ from pipistrelle.schedulers.policy.errors import PolicyFailed
 from pipistrelle.schedulers.policy.interfaces import Policy
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.state import state_of
+from pipistrelle.schedulers.policy.takeover import NOTICE, is_past, past_of, tell_past
 from pipistrelle.schedulers.policy.view import View
 
 #: so many maintenances and reservations are named by a reply
@@ -86,7 +88,7 @@ class Runtime(Kept):
 
     def hello(self) -> HelloData:
         """Return who this scheduler is and what it wants."""
-        features = ("wake_filter", "failures", *getattr(self._policy, "features", ()))
+        features = ("wake_filter", "failures", TAKEOVER, *getattr(self._policy, "features", ()))
         return HelloData(self._policy.name, self._version, features=features)
 
     def welcome(self, data: WelcomeData) -> None:
@@ -132,7 +134,10 @@ class Runtime(Kept):
                 view.decisions = []
                 view.wake = None
             fold_of = self._fold.get
-            for event in notice.events:
+            events: Sequence[Event] = notice.events
+            if notice.seq == NOTICE and view is not None and is_past(events):
+                events = self._take_over(view, notice)
+            for event in events:
                 fold = fold_of(type(event))
                 if fold is None or view is None:
                     self._begin_or_end(event)
@@ -154,6 +159,20 @@ class Runtime(Kept):
             raise
         except Exception as error:
             raise self._failed(notice, error) from error
+
+    def _take_over(self, view: View, notice: Notice) -> list[Event]:
+        """Let the view be as the scheduler before has left it, and the policy know the past; return all other events.
+
+        Who waits, and what is out of service, is folded as usual.
+        """
+        try:
+            past = past_of(notice.events, lambda event: self._numbered(view, event))
+            for job in past.running.values():
+                view.adopt(job)
+        except (NodeSetError, RemoteProtocolError) as error:
+            raise RemoteProtocolError(f"the past makes no sense: {error}", where=f"notice {notice.seq}") from None
+        tell_past(self._policy, view, past.steps)
+        return past.rest
 
     def _failed(self, notice: Notice, error: Exception) -> PolicyFailed:
         """Return what tells that something was raised: a policy is its user's own code, anything may come out of it."""
@@ -202,12 +221,17 @@ class Runtime(Kept):
         more = len(kept) - _NAMED
         return (*kept[:_NAMED], f"{more} more") if more > 0 else tuple(kept)
 
-    def _job_submitted(self, view: View, event: JobSubmitted) -> None:
+    def _numbered(self, view: View, event: JobSubmitted) -> SchedulerJob:
+        """Return the job that was submitted."""
         description = event.data.job
         held_times, queue = view.held_times, description.queue
         beside = held_times.usual if queue is None else held_times.of(queue)
         job = SchedulerJob.submitted(description, self._submitted, event.timestamp, beside)
         self._submitted += 1
+        return job
+
+    def _job_submitted(self, view: View, event: JobSubmitted) -> None:
+        job = self._numbered(view, event)
         if job.submit < self._latest_submit:  # it lost its nodes and comes back to its old place in the queue
             view.waiting.arrivals_last = False
         else:

@@ -6,6 +6,7 @@ from typing import Any
 from pipistrelle.platforms.requests.node_counts import lowest_nodes
 from pipistrelle.platforms.requests.requests import NodeRequest
 from pipistrelle.platforms.topology.machine import Machine
+from pipistrelle.protocol.base.errors import RemoteProtocolError
 from pipistrelle.protocol.base.state import Kept, message_of, plain
 from pipistrelle.protocol.decisions import (
     CallMeLater,
@@ -188,6 +189,23 @@ class View(Kept):
             self.reject(job, why)
         else:
             self.arrivals.append(job)
+
+    def adopt(self, job: SchedulerJob) -> None:
+        """Let a job run that another scheduler has started; what it started on and when is known.
+
+        Raises
+        ------
+        RemoteProtocolError
+            when its units are not free.
+        """
+        if self.free.missing(job.alloc):
+            raise RemoteProtocolError(f"{job.id} runs on units that are not free, or not there", found=str(job.alloc))
+        self.free.remove(job.alloc)
+        self.running.add(job)
+        if self.limits is not None:
+            self.limits.admit(job)
+        if job.request is not None and self.machine.requests.refusal(job.request, job.size) is None:
+            self._learn(job.request)
 
     def _unmet(self, job: SchedulerJob, request: NodeRequest) -> str | None:
         """Return why a job can never have what it asks; None if it can: all else is closed to it then."""

@@ -235,6 +235,13 @@ class ClassLimits(Kept):
             self.pending = now
         return True
 
+    def admit(self, job: SchedulerJob) -> None:
+        """Count a job that runs already: another scheduler has started it, whatever the limits."""
+        one = self._of(job)
+        if one is not None and one.limited:
+            one.count(job, 1)
+            self._inside[job.number] = one.info.name
+
     def left(self, job: SchedulerJob, now: float) -> None:
         """Take note at ``now`` (s) that a job has left the machine, or the queue without a start."""
         name = self._inside.pop(job.number, None)

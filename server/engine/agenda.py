@@ -101,3 +101,6 @@ class Part(Kept):
     def handlers(self) -> Handlers:
         """Return what is done with which class of what stands on the agenda; nothing, if it has no part in it."""
         return {}
+
+    def tell_present(self) -> None:
+        """Tell a scheduler that takes the run over how things stand."""

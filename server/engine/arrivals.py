@@ -92,6 +92,16 @@ class Arrivals(Kept):
                 deque(islice(self._jobs, row), maxlen=0)
             self._next = next(self._jobs)
 
+    def labels(self) -> dict[str, Labels]:
+        """Return {job id: whose it is} of the workload's jobs; empty if they do not tell."""
+        return self._source.labels() if isinstance(self._source, WorkloadJobs) else {}
+
+    def label(self, *jobs: Mapping[str, Job]) -> None:
+        """Let these jobs, by id, and those that are kept back tell whose they are, if the jobs to come do; else not."""
+        labels = self.labels()
+        for job in [*(job for some in jobs for job in some.values()), *self._dependencies.each()]:
+            job.labels = labels.get(job.id if job.attempt is None else job.attempt.root)
+
     def _submit(self, job_id: str) -> None:
         job = self._next
         assert job is not None
@@ -142,6 +152,11 @@ class WorkloadJobs:
 
     def __iter__(self) -> Iterator[Job]:
         return self.from_row(0)
+
+    def labels(self) -> dict[str, Labels]:
+        """Return {job id: whose it is}, empty if the jobs do not tell."""
+        ids = (f"{self._prefix}!{name}" for name in self.workload.ids)
+        return {} if self._labels is None else dict(zip(ids, self._labels, strict=True))
 
     def from_row(self, row: int) -> Iterator[Job]:
         """Iterate over the jobs from that of a row on, counted from 0."""

@@ -99,6 +99,10 @@ class Dependencies(Kept, Observer):
         for job_id, names in state["waiting"].items():
             self._waiting[job_id].update((name, jobs[name]) for name in names)
 
+    def each(self) -> list[Job]:
+        """Return the jobs that wait for others to start or end."""
+        return [job for jobs in self._waiting.values() for job in jobs.values()]
+
     def hold(self, job: Job) -> bool:
         """Tell whether a job that is submitted now is kept back, or rejected."""
         if job.id not in self._conditions:

@@ -12,10 +12,17 @@ from typing import Any, Final
 from pipistrelle.protocol.base.errors import LocalProtocolError
 from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.decisions import Decision
-from pipistrelle.protocol.events import SimulationBegins, SimulationBeginsData, SimulationEnds, SimulationEndsData
+from pipistrelle.protocol.events import (
+    Event,
+    NoMoreJobs,
+    SimulationBegins,
+    SimulationBeginsData,
+    SimulationEnds,
+    SimulationEndsData,
+)
 from pipistrelle.protocol.fields import MAX_REJECTIONS, EndReason
 from pipistrelle.protocol.messages import Notice, Reply
-from pipistrelle.server.engine.agenda import DECISION, READY, REQUEUE, Handlers, Part
+from pipistrelle.server.engine.agenda import CALL, DECISION, READY, REQUEUE, Handlers, Part
 from pipistrelle.server.engine.arrivals import Arrivals
 from pipistrelle.server.engine.clockwork import Clockwork
 from pipistrelle.server.engine.lives import JobLives
@@ -281,6 +288,41 @@ class Engine(Kept):
         idle, down = self.lives.idle_and_down()
         for hook in self.cluster.hooks.settled:
             hook(self.clockwork.now, idle, down)
+
+    # -- another scheduler ------------------------------------------------------------------------------------------
+
+    def introduction(self) -> Notice:
+        """Return what a scheduler is told first that takes a run over; this one has not begun."""
+        assert self._begins is not None
+        return Notice(1, 0.0, [SimulationBegins(0.0, self._begins)])
+
+    def hand_over(self, past: Callable[[], list[Event]]) -> None:
+        """Let another scheduler decide from now on, which knows the first notice; between a reply and the next notice.
+
+        What the one before has asked for is forgotten: calls, decisions that were dated ahead, and who wakes it.
+
+        Parameters
+        ----------
+        past
+            returns what its second notice tells first: jobs that were submitted, started and ended, at their times.
+        """
+        clockwork = self.clockwork
+        for entry in self._agenda.entries().values():
+            if entry[1] in (CALL, DECISION, READY):
+                self._agenda.cancel(entry)
+        self.verdicts.calls.clear()
+        self._dated.clear()
+        self._busy_until, self._rejected, self._told_at = clockwork.now, 0, -1.0
+        self._stalls = StallDetector(fails=self.lives.fails)
+        self.cluster.keeps = ()
+        self.arrivals.label(self.cluster.waiting, self.cluster.running, self.cluster.coming)
+        clockwork.wake_on(None)
+        clockwork.registering = "dynamic_jobs" in clockwork.features
+        clockwork.seq, clockwork.outbox, clockwork.news, clockwork.must_wake = 1, list(past()), [], True
+        for part in self._parts:
+            part.tell_present()
+        if self.arrivals.exhausted:
+            clockwork.tell(NoMoreJobs(clockwork.now))
 
     # -- the end ----------------------------------------------------------------------------------------------------
 

@@ -77,6 +77,11 @@ class _Down(Kept):
     def __init__(self) -> None:
         self._times: dict[int, int] = {}
 
+    @property
+    def nodes(self) -> list[int]:
+        """Those that are down, ascending."""
+        return sorted(self._times)
+
     def more(self, nodes: Iterable[int]) -> NodeSet:
         """Count a reason for each node; return those that had none."""
         times = self._times
@@ -258,6 +263,21 @@ class Failures(Part):
 
     # -- what is planned --------------------------------------------------------------------------------------------
 
+    def tell_present(self) -> None:
+        """Tell a scheduler that takes the run over what is down, and of the maintenance that was announced."""
+        if not self._reasons:
+            return
+        if self._failed.nodes:
+            self._tell_failed(dict.fromkeys(self._failed.nodes, ("", inf)))
+        entries = self._clockwork.agenda.entries().values()
+        to_come = [tuple(entry[3]) for entry in entries if entry[1] == MAINTENANCE]
+        for number, plan in self._plans.items():
+            if (number, _ANNOUNCED) in to_come:
+                continue
+            self._tell_announced(plan)
+            if (number, _BEGINS) not in to_come:
+                self._tell_begun(plan)
+
     def _put_next_announcement(self) -> None:
         plan = next(self._planned, None)
         if plan is not None:
@@ -279,19 +299,24 @@ class Failures(Part):
         clockwork.agenda.put(plan.begin, MAINTENANCE, (number, _BEGINS))
         clockwork.agenda.put(plan.end, MAINTENANCE, (number, _ENDS))
         if self._reasons:
-            units = str(self._node_units.units_of(plan.nodes))
-            data = MaintenanceAnnouncedData(plan.id, plan.begin, plan.end, str(plan.nodes), units, plan.cause)
-            clockwork.tell(MaintenanceAnnounced(clockwork.now, data))
+            self._tell_announced(plan)
         self._put_next_announcement()
+
+    def _tell_announced(self, plan: Maintenance) -> None:
+        units = str(self._node_units.units_of(plan.nodes))
+        data = MaintenanceAnnouncedData(plan.id, plan.begin, plan.end, str(plan.nodes), units, plan.cause)
+        self._clockwork.tell(MaintenanceAnnounced(self._clockwork.now, data))
 
     def _begin(self, plan: Maintenance) -> None:
         self._watch()
-        clockwork = self._clockwork
         new = self._failed.without(self._maintained.more(plan.nodes))
         self._go_down(new, dict.fromkeys(new, (plan.cause, plan.end)), planned=True)
         if self._reasons:
-            data = MaintenanceBeginsData(plan.id, str(plan.nodes), str(self._node_units.units_of(plan.nodes)))
-            clockwork.tell(MaintenanceBegins(clockwork.now, data))
+            self._tell_begun(plan)
+
+    def _tell_begun(self, plan: Maintenance) -> None:
+        data = MaintenanceBeginsData(plan.id, str(plan.nodes), str(self._node_units.units_of(plan.nodes)))
+        self._clockwork.tell(MaintenanceBegins(self._clockwork.now, data))
 
     def _finish(self, plan: Maintenance) -> None:
         clockwork = self._clockwork

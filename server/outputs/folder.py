@@ -55,6 +55,15 @@ _CHECKED: Final = tuple(
 _DECISIVE: Final = ("platform", "hosts_sha256", "dropped")
 
 
+#: what the names of a run's snapshots begin with
+SNAPSHOT_PREFIX: Final = f"{OUTPUT_PREFIX}snapshot-"
+
+
+def snapshots_in(folder: Path) -> list[Path]:
+    """Return a folder's snapshots, from the oldest on."""
+    return sorted(folder.glob(f"{SNAPSHOT_PREFIX}*.gz"))
+
+
 class MixedOutputs(PipistrelleError):
     """The outputs in a folder are not those of one run."""
 
@@ -141,8 +150,9 @@ class FolderOutputs(Kept):
         return None
 
     def before(self, config: dict[str, Any]) -> None:
-        """Remove an earlier run's outputs; write the configuration, the jobs' labels, and how the run was called."""
+        """Remove an earlier run's outputs and snapshots; write configuration, labels, and how the run was called."""
         remove_outputs(self._folder / name for name in OUTPUT_FILES)
+        remove_outputs(snapshots_in(self._folder))
         write_output(self._folder / CONFIG_FILE, to_json(config))
         write_output(self._folder / f"{OUTPUT_PREFIX}labels.csv", labels_csv(self._workloads))
         if self._asked is not None:

@@ -84,6 +84,8 @@ def _why_not(spec: RunSpec | None, *, trust: bool) -> str | None:
     """Return why a run cannot be repeated, None if it can."""
     if spec is None:
         return "its folder has no out_command.json, which says how it was called"
+    if spec.resumed is not None:
+        return f"it went on from a snapshot of {printable(spec.resumed.folder)}, which another scheduler had decided"
     if spec.program:
         return f"its scheduler was a program, {printable(' '.join(spec.program))}"
     if spec.program is not None:

@@ -1,15 +1,16 @@
 """A run between two notices: its whole state as one plain value, and whether server and scheduler agree."""
 
 import hashlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
 from msgspec.structs import fields
 
-from pipistrelle.protocol.base.errors import PipistrelleError
-from pipistrelle.protocol.events import JobCompleted, JobSubmitted
-from pipistrelle.protocol.fields import package_version
+from pipistrelle.protocol.base.errors import PipistrelleError, cut, printable
+from pipistrelle.protocol.events import Event, JobCompleted, JobSubmitted
+from pipistrelle.protocol.fields import TAKEOVER, package_version
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.policy.runtime import Runtime
 from pipistrelle.schedulers.policy.view import View
@@ -21,6 +22,8 @@ from pipistrelle.studies.runs.spec import RunSpec
 
 #: of the plain value; another one has another meaning
 FORMAT: Final = 3
+#: characters of a scheduler's name that a message shows
+_SHOWN: Final = 100
 #: {what a state is checked by: what it is, in words}
 _MARKS: Final = {
     "format": "format of states",
@@ -80,8 +83,55 @@ class Pause:
         OutputFailed
             when the outputs so far are not there.
         """
+        self._check(state, _MARKS)
+        if isinstance(self.transport, InProcessTransport):
+            if state["state"] is None:
+                raise StateError("the scheduler's state is not in it: it ran in a process of its own")
+            self.transport.scheduler.restore(state["state"])
+        self.simulation.restore(state["server"])
+
+    def take_over(self, state: dict[str, Any], past: Callable[[Simulation], list[Event]]) -> None:
+        """Let the run's scheduler, which is another one, go on from the state of a run of the same workload.
+
+        Parameters
+        ----------
+        past
+            returns which jobs have been submitted, started and ended, once the simulation is as it was.
+
+        Raises
+        ------
+        StateError
+            when the state is of another run or version, or the scheduler cannot take it over.
+        OutputFailed
+            when the outputs so far are not there.
+        """
+        self._check(state, {key: _MARKS[key] for key in ("format", "pipistrelle", "run")})
+        hello, engine = self.simulation.hello, self.simulation.engine
+        who = f"scheduler '{printable(cut(hello.name, _SHOWN))}' cannot take a run over"
+        if TAKEOVER not in hello.features:
+            raise StateError(
+                f"{who}: it was not there when jobs were started that run now",
+                expected=f"the feature '{TAKEOVER}' in its HELLO",
+                found=" ".join(hello.features) or "no feature at all",
+                hint="protocol/SPEC.md, 'Taking over', tells what such a scheduler is told.",
+            )
+        told, wanted = ("failures" in some for some in (state["features"], self.simulation.welcome.features))
+        if engine.lives.fails and told != wanted:
+            raise StateError(
+                f"{who}: nodes fail in it, and of the two schedulers one alone is told of that",
+                expected=f"one {'with' if told else 'without'} the feature 'failures'",
+                hint="Jobs start on nodes that are down where the scheduler does not know of them, else they do not.",
+            )
+        self.transport.send(engine.introduction())
+        if self.transport.receive().events:
+            raise StateError(f"{who}: it decides in its reply to notice 1, before it knows how things stand")
+        self.simulation.restore(state["server"])
+        engine.hand_over(lambda: past(self.simulation))
+
+    def _check(self, state: dict[str, Any], what_counts: Mapping[str, str]) -> None:
+        """Raise StateError if a state is of another run, as far as that counts."""
         marks = self._marks()
-        for key, what in _MARKS.items():
+        for key, what in what_counts.items():
             found = state.get(key) if isinstance(state, dict) else None
             if found != marks[key]:
                 raise StateError(
@@ -90,11 +140,6 @@ class Pause:
                     found=str(found),
                     hint="A run goes on from a state of its own, under the version that has taken it.",
                 )
-        if isinstance(self.transport, InProcessTransport):
-            if state["state"] is None:
-                raise StateError("the scheduler's state is not in it: it ran in a process of its own")
-            self.transport.scheduler.restore(state["state"])
-        self.simulation.restore(state["server"])
 
     def check_invariants(self) -> None:
         """Assert that units, jobs and their holders agree, and the scheduler's view with them; for tests."""

@@ -46,7 +46,7 @@ def run(
     setup: Setup | None = None,
     check: bool = True,
     between: Callable[[Pause], None] | None = None,
-    resume: dict[str, Any] | None = None,
+    resume: dict[str, Any] | Callable[[Pause], None] | None = None,
     beat: Callable[[Simulation], None] | None = None,
     lasting: Callable[[Pause], None] | None = None,
 ) -> Result:
@@ -71,7 +71,8 @@ def run(
     between
         called with each pause between two notices, where the run's state can be taken.
     resume
-        such a state of the same run: it goes on from there, and writes on to the outputs so far.
+        such a state of the same run: it goes on from there, and writes on to the outputs so far. Or what lets a pause
+        that is not one yet go on from a state.
     beat
         called at the begin, and then every 10 s of the wall clock or somewhat later.
     lasting
@@ -154,7 +155,7 @@ def _carry_out(
     connection: Connection,
     *,
     between: Callable[[Pause], None] | None,
-    resume: dict[str, Any] | None,
+    resume: dict[str, Any] | Callable[[Pause], None] | None,
     check: bool = True,
     beat: Callable[[Simulation], None] | None = None,
     lasting: Callable[[Pause], None] | None = None,
@@ -179,11 +180,18 @@ def _carry_out(
                 lasting(pause)
                 raise KeyboardInterrupt
 
+        def goes_on(simulation: Simulation) -> None:
+            pause = Pause(spec, simulation, transport)
+            if callable(resume):
+                resume(pause)
+            elif resume is not None:
+                pause.restore(resume)
+
         result = simulate(
             setup,
             transport,
             clock=time.perf_counter,
-            resume=None if resume is None else lambda simulation: Pause(spec, simulation, transport).restore(resume),
+            resume=None if resume is None else goes_on,
             between=None if between is None and lasting is None else paused,
             begun=regularly.begin,
             regularly=regularly,

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from pipistrelle.platforms.description import Platform
 from pipistrelle.platforms.topology.machine import Machine
+from pipistrelle.protocol.base.errors import printable
 from pipistrelle.protocol.base.lengths import parse_seconds
 from pipistrelle.protocol.base.log import logger
 from pipistrelle.schedulers.catalogue.names import SUFFIX
@@ -114,6 +115,12 @@ def load_inputs(spec: RunSpec) -> "tuple[Workload, Platform | SimGridPlatform]":
     PipistrelleError
         when one cannot be had, or a change to it makes no sense.
     """
+    if spec.resumed is not None:
+        raise InputError(
+            "this run went on from a snapshot of another, under another policy: it cannot be begun anew",
+            where=printable(f"{spec.resumed.folder}/{spec.resumed.snapshot}"),
+            hint="'pipistrelle resume' with this snapshot, the policy and --out does the same once more.",
+        )
     if len(spec.workload) != 1:
         raise InputError(
             "a run has one workload", expected="several in Batsim's way alone", found=str(len(spec.workload))

@@ -37,6 +37,27 @@ class BatsimSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     bandwidth: Annotated[float, Meta(gt=0)] | None = None
 
 
+class ResumedFrom(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
+    """Where a run comes from that went on from a snapshot of another under another policy.
+
+    Parameters
+    ----------
+    folder, snapshot, sha256
+        of the outputs of that run; the snapshot's file, and the digest of the state in it.
+    notices, now
+        how many its scheduler had answered by then, at which simulated time (s).
+    scheduler
+        what that scheduler was called.
+    """
+
+    folder: str
+    snapshot: str
+    sha256: str
+    notices: int
+    now: float
+    scheduler: str
+
+
 class RunSpec(PolicySpec, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
     """What a run is; each field is what the option of that name says on the command line of `run` (docs/cli.md).
 
@@ -81,6 +102,8 @@ class RunSpec(PolicySpec, frozen=True, kw_only=True, forbid_unknown_fields=True,
         what becomes of jobs that lost their nodes.
     batsim
         what a run in Batsim's way has beyond that; None: it is none.
+    resumed
+        where a run comes from that another one was until a snapshot; None: it began itself.
     files
         {name of a file that the run reads: its SHA-256}; a run is refused where one has another content.
     """
@@ -120,6 +143,7 @@ class RunSpec(PolicySpec, frozen=True, kw_only=True, forbid_unknown_fields=True,
     restart_walltime: RestartWalltime = "full"
     checkpoint_walltime: Walltime = "asked"
     batsim: BatsimSpec | None = None
+    resumed: ResumedFrom | None = None
     files: dict[str, str] = field(default_factory=dict)
 
     @property

@@ -4,13 +4,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
+from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.outputs.folder import OUTPUT_PREFIX, SUMMARY_FILE
-from pipistrelle.server.outputs.lock import is_written
+from pipistrelle.server.outputs.lock import is_written, unwritable_folder
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.simulation import Result, Simulation
 from pipistrelle.server.transport.in_process import Transport
@@ -29,7 +32,13 @@ from pipistrelle.studies.sessions.snapshot import (
     SnapshotHeader,
     Snapshots,
     last_snapshot,
+    read_snapshot,
+    snapshot_name,
 )
+from pipistrelle.studies.sessions.takeover import TakenOver, copy_outputs, resumed_from
+
+#: returns who else is told what happens in a run
+Observe = Callable[[Setup], tuple[Sequence[Observer], Callable[[Simulation], None] | None]]
 
 
 @dataclass(slots=True)
@@ -137,16 +146,20 @@ def run_kept(
     *,
     observers: Sequence[Observer] = (),
     beat: Callable[[Simulation], None] | None = None,
-    last: tuple[SnapshotHeader, dict[str, object]] | None = None,
+    last: tuple[SnapshotHeader, dict[str, Any]] | None = None,
+    takes_over: TakenOver | None = None,
+    leave: bool = False,
 ) -> Result:
     """Carry out a run of which snapshots are taken, or go on with it; without raising what ends it early.
-
-    Snapshots and session are removed when the run has come to its own end.
 
     Parameters
     ----------
     last
         the snapshot to go on from; None: the run begins.
+    takes_over
+        lets it go on from a snapshot of another run instead.
+    leave
+        whether snapshots and session stay when the run has come to its own end; else they are removed.
     """
     if setup.batsim is not None:
         raise SnapshotError("snapshots are of runs in the native dialect", found="batsim")
@@ -156,35 +169,49 @@ def run_kept(
         journal = connection = Journaled(connection, folder, header.notices if header is not None else 0)
     flush = (lambda: None) if journal is None else journal.flush
     snapshots = Snapshots(folder, msgspec.to_builtins(spec), every, keep, flush)
-    with snapshots.on_signal():
-        result = run(
-            spec,
-            connection=connection,
-            out=folder,
-            observers=observers,
-            setup=setup,
-            check=False,
-            beat=beat,
-            between=snapshots,
-            resume=state,
-            lasting=snapshots.take,
-        )
-    if result.failure is None:
+    try:
+        with snapshots.on_signal():
+            result = run(
+                spec,
+                connection=connection,
+                out=folder,
+                observers=observers,
+                setup=setup,
+                check=False,
+                beat=beat,
+                between=snapshots,
+                resume=state if takes_over is None else takes_over,
+                lasting=snapshots.take,
+            )
+    except PipistrelleError:
+        if last is None:  # nothing has begun
+            with suppress(OSError):
+                (folder / JOURNAL).unlink()
+        raise
+    if result.failure is None and not leave:
         snapshots.remove()
     return result
 
 
-def read_run(folder: Path) -> tuple[RunSpec, SnapshotHeader, dict[str, object]]:
-    """Return the description of a run that was kept, and its last snapshot.
+def read_run(path: Path, *, elsewhere: bool = False) -> tuple[RunSpec, SnapshotHeader, dict[str, Any]]:
+    """Return the description of a run that was kept, and a snapshot of it.
+
+    Parameters
+    ----------
+    path
+        its folder, for the last snapshot, or a snapshot in it.
+    elsewhere
+        whether nothing will be written there: then the run may still go on.
 
     Raises
     ------
     PipistrelleError
         when there is none, the run is still going on, or its inputs are not what they were.
     """
-    if is_written(str(folder / OUTPUT_PREFIX).removesuffix("_")):
+    folder = path.parent if path.is_file() else path
+    if not elsewhere and is_written(str(folder / OUTPUT_PREFIX).removesuffix("_")):
         raise SnapshotError("the run still goes on, or another writes there", where=str(folder))
-    header, state = last_snapshot(folder)
+    header, state = read_snapshot(path) if path.is_file() else last_snapshot(folder)
     spec = with_digests(convert_spec(header.spec, "the snapshot's description of its run"))
     return spec, header, state
 
@@ -192,35 +219,98 @@ def read_run(folder: Path) -> tuple[RunSpec, SnapshotHeader, dict[str, object]]:
 def resume(
     spec: RunSpec,
     header: SnapshotHeader,
-    state: dict[str, object],
+    state: dict[str, Any],
     connection: Connection | None,
     folder: Path,
     every: Every,
     keep: int,
     *,
-    observe: Callable[[Setup], tuple[Sequence[Observer], Callable[[Simulation], None] | None]],
+    observe: Observe,
+    out: Path | None = None,
+    leave: bool = False,
 ) -> tuple[Setup, Result]:
-    """Go on with a run from its last snapshot: its outputs will have the bytes that they would have had.
+    """Go on with a run from a snapshot: its outputs will have the bytes that they would have had.
 
     Parameters
     ----------
     connection
         to a scheduler of another process; None: it runs in this one, as it did.
+    folder
+        where its outputs are.
     observe
         returns who else is told what happens.
+    out
+        where they are written on, as copies; None: where they are.
+    leave
+        as of `run_kept`.
     """
-    setup = load_setup(spec)
+    setup = load_setup(replace(spec, resumed=None))
     observers, beat = observe(setup)
-    with suppress(OSError):  # that of its interruption
-        (folder / SUMMARY_FILE).unlink()
+    if out is not None:
+        made_apart(folder, out)
+        copy_outputs(folder, out, whole=True)
+    else:
+        with suppress(OSError):  # that of its interruption
+            (folder / SUMMARY_FILE).unlink()
     return setup, run_kept(
         spec,
         setup,
         connection or InProcess(),
-        folder,
+        out or folder,
         every,
         keep,
         observers=observers,
         beat=beat,
         last=(header, state),
+        leave=leave,
     )
+
+
+def take_over(
+    spec: RunSpec,
+    header: SnapshotHeader,
+    state: dict[str, Any],
+    connection: Connection | None,
+    folder: Path,
+    every: Every,
+    keep: int,
+    *,
+    observe: Observe,
+    out: Path,
+    leave: bool = False,
+) -> tuple[Setup, Result]:
+    """Go on from a snapshot of a run under another policy, that of ``spec``; the rest as of `resume`.
+
+    Raises
+    ------
+    PipistrelleError
+        when the policy cannot take the run over, or the snapshot is of another version or workload.
+    """
+    spec = with_digests(spec)
+    setup = load_setup(replace(spec, resumed=None))
+    spec = replace(spec, resumed=resumed_from(folder / snapshot_name(header.notices), header, state))
+    observers, beat = observe(setup)
+    made_apart(folder, out)
+    return setup, run_kept(
+        spec,
+        setup,
+        connection or InProcess(),
+        out,
+        every,
+        keep,
+        observers=observers,
+        beat=beat,
+        takes_over=TakenOver(folder, out, setup, state),
+        leave=leave,
+    )
+
+
+def made_apart(folder: Path, out: Path) -> None:
+    """Make another folder for the outputs; SnapshotError if it is the same."""
+    if out.resolve() == folder.resolve():
+        what = "the outputs of a run that goes on otherwise need a folder of their own"
+        raise SnapshotError(what, where="--out", found=str(out))
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise unwritable_folder(out, error) from None

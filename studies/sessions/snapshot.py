@@ -27,7 +27,7 @@ from pipistrelle.protocol.base.log import logger
 from pipistrelle.protocol.base.state import from_json, to_json
 from pipistrelle.protocol.fields import package_version
 from pipistrelle.server.outputs.csv_file import unwritable
-from pipistrelle.server.outputs.folder import OUTPUT_PREFIX
+from pipistrelle.server.outputs.folder import OUTPUT_PREFIX, SNAPSHOT_PREFIX, snapshots_in
 from pipistrelle.studies.runs.pause import Pause
 
 FORMAT: Final = 1
@@ -35,7 +35,6 @@ FORMAT: Final = 1
 KEPT: Final = 2
 #: the session of a run whose scheduler is another process: its state is made again by playing it
 JOURNAL: Final = f"{OUTPUT_PREFIX}session.jsonl.gz"
-_PREFIX: Final = f"{OUTPUT_PREFIX}snapshot-"
 _SIMULATED: Final = "sim:"
 #: bytes of a snapshot's state, unpacked: more is no honest one
 _LONGEST: Final = 1 << 34
@@ -133,7 +132,7 @@ class Snapshots:
             in_process=state["state"] is not None,
             spec=self._spec,
         )
-        path = self._folder / f"{_PREFIX}{pause.notices:010}.gz"
+        path = self._folder / snapshot_name(pause.notices)
         beside = self._folder / f".{path.name}.{os.getpid()}"
         try:
             with beside.open("wb") as file:
@@ -158,9 +157,9 @@ class Snapshots:
                 path.unlink()
 
 
-def snapshots_in(folder: Path) -> list[Path]:
-    """Return a folder's snapshots, from the oldest on."""
-    return sorted(folder.glob(f"{_PREFIX}*.gz"))
+def snapshot_name(notices: int) -> str:
+    """Return what a snapshot is called that was taken after so many notices."""
+    return f"{SNAPSHOT_PREFIX}{notices:010}.gz"
 
 
 def last_snapshot(folder: Path) -> tuple[SnapshotHeader, dict[str, Any]]:
@@ -179,7 +178,7 @@ def last_snapshot(folder: Path) -> tuple[SnapshotHeader, dict[str, Any]]:
     raise SnapshotError(
         "there is no snapshot to go on from",
         where=printable(str(folder)),
-        expected=f"a file {_PREFIX}N.gz that is whole",
+        expected=f"a file {SNAPSHOT_PREFIX}N.gz that is whole",
         hint="'pipistrelle run --snapshot-every 10m' writes some; a run that has come to its end leaves none.",
     )
 

@@ -105,3 +105,30 @@ def test_what_cannot_be_kept_or_resumed_is_said(shell, wait_until):
     shell.run("resume", "out").failed(2, "hangs.py", "--trust lets run")
     shutil.copy(shell.folder / "made.swf", shell.folder / "small.swf")
     shell.run("resume", "out", "--trust").failed(2, "an input has changed since the run was described", "small.swf")
+
+
+def test_a_run_goes_on_under_another_policy(shell):
+    """Two processes, a folder of its own; the same policy comes to the same, a program must be able to take over."""
+    run = ("run", "--until", "36h", "--quiet", "--snapshot-every", "sim:12h", "--leave-snapshots", "--out", "whole")
+    assert shell.run(*run).code == 0
+    whole = shell.files("whole")
+    snapshot = sorted(name for name in whole if "snapshot" in name)[0]
+
+    assert shell.run("resume", f"whole/{snapshot}", "--scheduler", "easy", "--out", "same", "--quiet").code == 0
+    assert shell.run("resume", "whole", "--order", "sjf", "--out", "sjf", "--quiet").code == 0
+    assert shell.files("whole") == whole
+    assert shell.files("same")["out_jobs.csv"] == whole["out_jobs.csv"]
+    assert shell.run("compare", "whole", "same").code == 0
+    compared = shell.run("compare", "whole", "sjf")
+    assert compared.code == 1
+    assert "easy+order=sjf" in compared.out
+
+    shell.run("resume", "whole", "--order", "sjf").failed(2, "a folder of their own: --out")
+    shell.run("resume", "whole", "--scheduler", "esay", "--out", "x").failed(2, "there is no scheduler 'esay'")
+    shell.run("run", "sjf/out_command.json").failed(2, "went on from a snapshot of another", "whole/out_snapshot")
+    shell.run("explain", "sjf", "w0!2").ok()
+    program = shell.peer("hangs", "mid-run")
+    shell.run("resume", "whole", "--out", "x", "--scheduler", *program).failed(
+        2, "cannot take a run over", "'takeover'"
+    )
+    assert shell.files("x") == {}

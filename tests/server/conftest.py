@@ -35,6 +35,7 @@ from pipistrelle.protocol.events import (
     JobCompleted,
     JobDescription,
     JobKilled,
+    JobStarted,
     JobSubmitted,
     MaintenanceAnnounced,
     MaintenanceBegins,
@@ -86,6 +87,8 @@ def line(event: Event) -> str:
             text = "no_more_jobs"
         case DecisionRejected():
             text = f"rejected {data.reply_to}[{data.index}] {data.code}"
+        case JobStarted():
+            text = f"started {data.job_id} on {data.alloc}"
         case NodesFailed():
             text = f"failed {data.nodes} ({data.cause})"
         case NodesRepaired():

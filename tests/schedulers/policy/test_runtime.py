@@ -117,7 +117,7 @@ def start_all(view: View) -> None:
 
 
 def test_a_hello_names_the_policy_and_what_it_wants() -> None:
-    """The wake filter and word of failures are wanted always, the policy's own features if it has any."""
+    """The wake filter, word of failures and of what others have begun always; the policy's own features too."""
 
     class Plain:
         name = "plain"
@@ -125,8 +125,8 @@ def test_a_hello_names_the_policy_and_what_it_wants() -> None:
 
         def decide(self, view: View) -> None: ...
 
-    assert Runtime(Puppet(), "1.2").hello().features == ("wake_filter", "failures", "dynamic_jobs")
-    assert Runtime(Plain()).hello().features == ("wake_filter", "failures")
+    assert Runtime(Puppet(), "1.2").hello().features == ("wake_filter", "failures", "takeover", "dynamic_jobs")
+    assert Runtime(Plain()).hello().features == ("wake_filter", "failures", "takeover")
     assert (Runtime(Puppet(), "1.2").hello().name, Runtime(Puppet(), "1.2").hello().version) == ("puppet", "1.2")
 
 

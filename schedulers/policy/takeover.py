@@ -1,0 +1,75 @@
+"""What a scheduler that takes a run over is told: who ran, who runs, who waits (SPEC.md, "Taking over")."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, NamedTuple
+
+from pipistrelle.protocol.base.errors import RemoteProtocolError
+from pipistrelle.protocol.events import Event, JobCompleted, JobStarted, JobSubmitted
+from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.schedulers.policy.jobs import SchedulerJob
+
+#: number of the notice that tells the past
+NOTICE: Final = 2
+
+
+class PastStep(NamedTuple):
+    """A job that ran, or runs, was started at ``time`` (s) on its units, or has ended then."""
+
+    time: float
+    job: SchedulerJob
+    starts: bool
+
+
+class Past(NamedTuple):
+    """What has happened so far: each start and end, in order; who runs, by id, in the order of start; all else."""
+
+    steps: list[PastStep]
+    running: dict[str, SchedulerJob]
+    rest: list[Event]
+
+
+def is_past(events: Iterable[Event]) -> bool:
+    """Tell whether a notice tells the past of a run that is taken over, and somebody was started in it."""
+    return any(type(event) is JobStarted for event in events)
+
+
+def past_of(events: Sequence[Event], job_of: Callable[[JobSubmitted], SchedulerJob]) -> Past:
+    """Return the past that a notice tells.
+
+    Parameters
+    ----------
+    job_of
+        makes a job of its submission.
+
+    Raises
+    ------
+    RemoteProtocolError, NodeSetError
+        when it makes no sense.
+    """
+    started = {event.data.job_id for event in events if isinstance(event, JobStarted)}
+    past = Past([], {}, [])
+    waiting: dict[str, SchedulerJob] = {}
+    for event in events:
+        if isinstance(event, JobSubmitted) and event.data.job_id in started:
+            waiting[event.data.job_id] = job_of(event)
+        elif isinstance(event, JobStarted):
+            job = waiting.pop(event.data.job_id, None)
+            if job is None:
+                found = event.data.job_id
+                raise RemoteProtocolError("JOB_STARTED names a job that does not wait", found=found)
+            job.start, job.expected_end = event.timestamp, event.timestamp + job.occupies
+            job.alloc = NodeSet.parse(event.data.alloc)
+            past.running[job.id] = job
+            past.steps.append(PastStep(event.timestamp, job, starts=True))
+        elif isinstance(event, JobCompleted) and event.data.job_id in past.running:
+            past.steps.append(PastStep(event.timestamp, past.running.pop(event.data.job_id), starts=False))
+        else:
+            past.rest.append(event)
+    return past
+
+
+def tell_past(policy: object, view: Any, steps: Sequence[PastStep]) -> None:
+    """Let a policy that keeps account of the past know it: its method ``learn_past(view, steps)``, if it has one."""
+    learn = getattr(policy, "learn_past", None)
+    if learn is not None:
+        learn(view, steps)
