@@ -1,6 +1,6 @@
 """``pipistrelle resume``: a run goes on from a snapshot, as it would have, or under another policy."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +12,16 @@ from pipistrelle.cli.guard import FilledPath
 from pipistrelle.cli.options.names import completed
 from pipistrelle.cli.options.parts import part_options
 from pipistrelle.cli.options.sections import CONNECTION, OUTPUTS, SCHEDULER, in_section
-from pipistrelle.cli.options.shared import described, folder_option, form_options, snapshot_options, timeout_option
+from pipistrelle.cli.options.shared import (
+    described,
+    endpoint_options,
+    folder_option,
+    form_options,
+    snapshot_options,
+    timeout_option,
+)
 from pipistrelle.cli.run import RunCommand, unknown_scheduler
+from pipistrelle.cli.serve import announcing
 from pipistrelle.cli.simulate import form_of
 from pipistrelle.studies.runs.policy import PLACEHOLDER
 
@@ -21,8 +29,8 @@ if TYPE_CHECKING:
     from pipistrelle.cli.heartbeat import Heartbeat
     from pipistrelle.server.engine.observers import Observer
     from pipistrelle.server.setup import Setup
+    from pipistrelle.server.simulation import Result
     from pipistrelle.studies.runs.connection import Connection
-    from pipistrelle.studies.runs.spec import RunSpec
 
 
 @click.command(cls=RunCommand)
@@ -45,6 +53,7 @@ if TYPE_CHECKING:
         is_flag=True,
         help="Let a program, or Python code, run that the snapshot names as the run's scheduler.",
     ),
+    endpoint_options,
     timeout_option("hello", "a scheduler"),
     timeout_option("decision", "each reply"),
 )
@@ -57,6 +66,8 @@ def command(
     folder: Path,
     out: Path | None,
     trust: bool,
+    endpoint: str | None,
+    allow_remote: bool,
     hello_timeout: float,
     decision_timeout: float,
     snapshot_every: str | None,
@@ -72,7 +83,7 @@ def command(
 
     FOLDER has the outputs of a run that took snapshots ('run --snapshot-every') and was interrupted, or killed; or
     FOLDER is one of its snapshots. Its outputs will have the same bytes as if it had not been. Its inputs must be what
-    they were.
+    they were. Where another program has started the scheduler ('serve'), the server listens for it anew.
 
     With --scheduler, or options of the policy, the run goes on under another policy, in a folder of its own.
 
@@ -94,7 +105,8 @@ def command(
 
     from pipistrelle.cli.heartbeat import heartbeat_of
     from pipistrelle.cli.summary import report
-    from pipistrelle.studies.runs.connection import check_scheduler
+    from pipistrelle.studies.runs.connection import Listening, WithChild, check_scheduler
+    from pipistrelle.studies.runs.policy import short_name
     from pipistrelle.studies.sessions.resume import read_run, resume, take_over
     from pipistrelle.studies.sessions.snapshot import Every
 
@@ -104,11 +116,24 @@ def command(
         spec = spec if words is None else replace(spec, scheduler=tuple(words))
         check_scheduler(spec)
     foreign = spec.code if spec.program is None else " ".join(spec.program)
-    if foreign is not None and not (trust or words is not None or "scheduler" in given):
+    if foreign and not (trust or words is not None or "scheduler" in given):
         raise click.UsageError(f"the run's scheduler is code, {foreign}, which --trust lets run.")
+    source = folder.parent if folder.is_file() else folder
     connection: Connection | None = None
     if not header.in_process or (other and spec.program is not None):
-        connection = _with_child(ctx, spec, hello_timeout, decision_timeout)
+        ways: dict[str, Any] = {
+            "endpoint": endpoint,
+            "allow_remote": allow_remote,
+            "hello_timeout": hello_timeout,
+            "decision_timeout": decision_timeout,
+        }
+        if spec.program == ():
+            connection = Listening(announce=announcing(out or source, form), **ways)
+        else:
+            name = None if spec.program is None else short_name(spec.program)
+            connection = WithChild(verbose=ctx.find_root().params["verbose"], name=name, **ways)
+    elif endpoint is not None:
+        raise click.UsageError("the run's scheduler runs in the server: leave out --endpoint.")
     every = Every() if snapshot_every is None else Every.of(snapshot_every)
     wanted = False if form == "quiet" and progress is None else progress
     beats: list[Heartbeat] = []
@@ -118,22 +143,9 @@ def command(
         beats.extend([] if beat is None else [beat])
         return progress_observers(setup, wanted), beat
 
-    source = folder.parent if folder.is_file() else folder
-    ways: dict[str, Any] = {"observe": observe, "out": out, "leave": leave_snapshots}
-    goes_on = take_over if other else resume
-    setup, result = goes_on(spec, header, state, connection, source, every, keep_snapshots, **ways)
+    goes_on: Callable[..., tuple[Setup, Result]] = take_over if other else resume
+    more = {"observe": observe, "out": out, "leave": leave_snapshots}
+    setup, result = goes_on(spec, header, state, connection, source, every, keep_snapshots, **more)
     for beat in beats:
         beat.ends()
     report(result, setup, out or source, timings, form)
-
-
-def _with_child(ctx: click.Context, spec: "RunSpec", hello_timeout: float, decision_timeout: float) -> "Connection":
-    from pipistrelle.studies.runs.connection import WithChild
-    from pipistrelle.studies.runs.policy import short_name
-
-    return WithChild(
-        hello_timeout=hello_timeout,
-        decision_timeout=decision_timeout,
-        verbose=ctx.find_root().params["verbose"],
-        name=None if spec.program is None else short_name(spec.program),
-    )

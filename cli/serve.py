@@ -1,25 +1,29 @@
 """``pipistrelle serve``: the server in a terminal of its own."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from pipistrelle.cli.console import import_numpy
 from pipistrelle.cli.guard import output_files
 from pipistrelle.cli.options.reliability import reliability_options
-from pipistrelle.cli.options.sections import CONNECTION, Command, in_section
+from pipistrelle.cli.options.sections import CONNECTION, OUTPUTS, Command, in_section
 from pipistrelle.cli.options.shared import (
     described,
     folder_option,
     record_option,
     recorded,
     simulation_options,
+    snapshot_options,
     spec_file,
 )
 from pipistrelle.cli.simulate import form_of, read_inputs, simulate
+
+if TYPE_CHECKING:
+    from pipistrelle.cli.summary import Form
 
 
 @click.command(cls=Command)
@@ -33,6 +37,7 @@ from pipistrelle.cli.simulate import form_of, read_inputs, simulate
     show_default=True,
 )
 @record_option
+@in_section(OUTPUTS, snapshot_options)
 @in_section(
     CONNECTION,
     click.option(
@@ -53,6 +58,9 @@ def command(
     as_json: bool,
     quiet: bool,
     record: Path | None,
+    snapshot_every: str | None,
+    keep_snapshots: int,
+    leave_snapshots: bool,
     **options: Any,
 ) -> None:
     """Serve one simulation to one scheduler.
@@ -65,6 +73,8 @@ def command(
     SPEC describes a run, in TOML or as an earlier run's out_command.json; options beside it replace what it says, and
     its scheduler is left out. With --dialect batsim it is the scheduler that listens, and the server that connects.
     """
+    if record is not None and snapshot_every is not None:
+        raise click.UsageError("--snapshot-every keeps a session of its own: leave out --record.")
     form = form_of(as_json=as_json, quiet=quiet)
     import_numpy()
     # Here, not above: help needs none of these.
@@ -85,26 +95,29 @@ def command(
         raise click.UsageError("--allow-remote goes with --endpoint: a private socket is never remote.")
     spec, setup = read_inputs(spec, spec_file, [*output_files(out), timings, record])
 
-    def told(text: str) -> None:
-        if not quiet:
-            click.echo(text, err=as_json)
-
-    @contextmanager
-    def announce(address: str) -> Iterator[None]:
-        if connect is not None:
-            told(f"connecting to {address}; waiting for a scheduler")
-            yield
-            return
-        with _connection_file(out, address):
-            told(f"listening at {address}; waiting for a scheduler")
-            yield
-
     connection: Connection
+    announce = announcing(out, form, connects=connect is not None)
     if connect is not None:
         connection = Connecting(endpoint=connect, announce=announce, **options)
     else:
         connection = Listening(endpoint=endpoint, allow_remote=allow_remote, announce=announce, **options)
-    simulate(spec, setup, recorded(connection, record), out, progress=progress, timings=timings, form=form)
+    keeping = None if snapshot_every is None else (snapshot_every, keep_snapshots, leave_snapshots)
+    connection = recorded(connection, record)
+    simulate(spec, setup, connection, out, progress=progress, timings=timings, form=form, keeping=keeping)
+
+
+def announcing(out: Path, form: "Form", *, connects: bool = False) -> Callable[[str], AbstractContextManager[None]]:
+    """Return what tells where a scheduler is awaited, in words and, where the server listens, in a file."""
+
+    @contextmanager
+    def announce(address: str) -> Iterator[None]:
+        with nullcontext() if connects else _connection_file(out, address):
+            if form != "quiet":
+                how = "connecting to" if connects else "listening at"
+                click.echo(f"{how} {address}; waiting for a scheduler", err=form == "json")
+            yield
+
+    return announce
 
 
 @contextmanager

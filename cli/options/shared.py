@@ -111,6 +111,18 @@ form_options: Final = together(
 )
 
 
+#: where the server listens
+endpoint_options: Final = together(
+    click.option(
+        "--endpoint",
+        metavar="ADDRESS",
+        help="Where to listen: tcp://127.0.0.1:28000, tcp://127.0.0.1:* (any free port) or ipc://PATH; "
+        "default: a private Unix socket.",
+    ),
+    click.option("--allow-remote", is_flag=True, help="Allow an endpoint that other machines can reach."),
+)
+
+
 #: what says which simulation to run
 simulation_options: Final = together(
     in_section(
@@ -150,13 +162,7 @@ simulation_options: Final = together(
     in_section(
         CONNECTION,
         dialect_option,
-        click.option(
-            "--endpoint",
-            metavar="ADDRESS",
-            help="Where to listen: tcp://127.0.0.1:28000, tcp://127.0.0.1:* (any free port) or ipc://PATH; "
-            "default: a private Unix socket.",
-        ),
-        click.option("--allow-remote", is_flag=True, help="Allow an endpoint that other machines can reach."),
+        endpoint_options,
         timeout_option("hello", "a scheduler"),
         timeout_option("decision", "each reply"),
     ),

@@ -132,3 +132,26 @@ def test_a_run_goes_on_under_another_policy(shell):
         2, "cannot take a run over", "'takeover'"
     )
     assert shell.files("x") == {}
+
+
+def test_a_served_run_goes_on(shell, wait_until):
+    """The server is killed, and its scheduler with it; both are started again, and the outputs are the same."""
+    run = ("--until", "36h", "--quiet")
+    assert shell.run("run", "--in-process", *run, "--out", "whole").code == 0
+    server = shell.start("serve", *run, "--out", "out", "--snapshot-every", "sim:6h")
+    scheduler = shell.start("schedule", "easy", "--connect", "out/connection.json", "--quiet")
+    wait_until(lambda: bool(snapshots(shell)) and snapshots(shell)[-1] > 60)
+    server.signal(signal.SIGKILL)
+    server.finish()
+    scheduler.finish().failed(4, "disconnected")
+    shell.tidy()
+    shell.run("resume", "out", "--hello-timeout", "0.3").failed(4, "no scheduler connected within 0.3 s")
+
+    server = shell.start("resume", "out", "--quiet")
+    shell.run("schedule", "easy", "--connect", "out/connection.json", "--quiet").ok()
+    assert server.finish().code == 0
+    found = shell.files("out")
+    assert {name for name in found if "snapshot" in name or "connection" in name} == set()
+    for name, whole in shell.files("whole").items():
+        if name not in {"out_command.json", ".out.lock"}:
+            assert found[name] == whole, name
