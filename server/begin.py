@@ -44,6 +44,7 @@ def describe_run(setup: Setup) -> dict[str, Any]:
         "dropped": setup.dropped,
         "strict": setup.strict,
         **({} if setup.until == inf else {"until": setup.until}),
+        **({} if setup.dispersion is None else {"dispersion": setup.dispersion.share}),
         "hosts_sha256": None if hosts is None else hashlib.sha256(msgspec.json.encode(hosts)).hexdigest(),
         "reliability": None if setup.reliability is None else setup.reliability.describe(),
         "batsim": None if setup.batsim is None else msgspec.to_builtins(setup.batsim),

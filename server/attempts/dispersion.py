@@ -37,6 +37,7 @@ class Dispersion:
     def __init__(self, platform: Platform, share: float) -> None:
         if not (isfinite(share) and share > 0):
             raise SetupError("a share of the runtime is not valid", where=_WHERE, expected="above 0", found=f"{share}")
+        self.share = share
         machine = Machine(platform.units, platform.info)
         self._topology, self._numbering = machine.topology, machine.numbering
         most = self._topology.mean_hops(np.arange(len(machine.nodes), dtype=np.intp))

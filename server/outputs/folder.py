@@ -53,6 +53,13 @@ _CHECKED: Final = tuple(
 )
 #: what of the configuration counts, beside the jobs; the rest may differ where all outputs are the same
 _DECISIVE: Final = ("platform", "hosts_sha256", "dropped")
+#: of the configuration: what is no input, and what is only said of a machine or a workload
+_NO_INPUTS: Final = ("run_id", "scheduler", "versions")
+_ONLY_SAID: Final = ("name", "description", "source")
+#: what tells how jobs and machine fared: decisions have led to it, and the queue follows from it
+_RESULTS: Final = tuple(
+    f"{OUTPUT_PREFIX}{name}.csv" for name in ("jobs", "machine_states", "attempts", "nodes", "outages")
+)
 
 
 #: what the names of a run's snapshots begin with
@@ -166,7 +173,13 @@ class FolderOutputs(Kept):
     def after(self, summary: Summary) -> None:
         """Write aggregates, and at last the summary, with the digests of the others: what has it is whole."""
         write_output(self._folder / f"{OUTPUT_PREFIX}schedule.csv", schedule_csv(summary, package_version()))
-        told = {**msgspec.to_builtins(summary), "sha256": _digests(self._folder)}
+        digests = _digests(self._folder)
+        told = {
+            **msgspec.to_builtins(summary),
+            "inputs_sha256": _inputs_digest(self._folder),
+            "results_sha256": _digest_of([(name, digests[name]) for name in _RESULTS if name in digests]),
+            "sha256": digests,
+        }
         write_output(self._folder / SUMMARY_FILE, to_json(told))
 
 
@@ -204,7 +217,30 @@ def _digests(folder: Path) -> dict[str, str]:
                 config = msgspec.json.decode(file.read())
                 jobs = [(prefix, workload["sha256"]) for prefix, workload in config["workloads"].items()]
                 decisive = [jobs, *(config[key] for key in _DECISIVE)]
-                found[name] = hashlib.sha256(msgspec.json.encode(decisive)).hexdigest()
+                found[name] = _digest_of(decisive)
             else:
                 found[name] = hashlib.file_digest(file, "sha256").hexdigest()
     return found
+
+
+def _inputs_digest(folder: Path) -> str | None:
+    """Return a digest of all that decides a run's result apart from the scheduler; None if nothing tells it any more.
+
+    Versions, and names of files, machines and workloads, are no part of it.
+    """
+    try:
+        config = msgspec.json.decode((folder / CONFIG_FILE).read_bytes())
+        inputs = {key: value for key, value in config.items() if key not in _NO_INPUTS}
+        inputs["platform"] = _unnamed(config["platform"])
+        inputs["workloads"] = {prefix: _unnamed(one) for prefix, one in config["workloads"].items()}
+    except (OSError, ValueError, LookupError, AttributeError):
+        return None
+    return _digest_of(inputs)
+
+
+def _unnamed(described: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in described.items() if key not in _ONLY_SAID}
+
+
+def _digest_of(values: Any) -> str:
+    return hashlib.sha256(msgspec.json.encode(values)).hexdigest()
