@@ -47,15 +47,22 @@ def command(runs: tuple[Path, ...], by: tuple[str, ...], as_json: bool, jobs: Pa
     """Compare runs: what their jobs waited, by the same jobs, and where the first and the second part.
 
     Each RUN is the folder of a run's outputs; the others are held against the first, job by job. The exit code is 0 if
-    all runs are the same, 1 if they differ, 2 in case of trouble.
+    all runs are the same, 1 if they differ, 2 in case of trouble. A run can be held against a case's golden
+    results, too: name the case's folder.
 
     \b
     pipistrelle compare pipistrelle-out/demo-fcfs-1 pipistrelle-out/demo-easy-1
+    pipistrelle compare pipistrelle-out/demo-easy-1 tests/cases/demo
     """
     if len(runs) < 2:
         raise click.UsageError("name two runs, or more.")
     refuse_overwriting([], [jobs])
     import_numpy()
+    from pipistrelle.studies.cases.golden import golden_in, has_checks_alone
+
+    runs = tuple(map(golden_in, runs))
+    if any(map(has_checks_alone, runs)):
+        return _with_checks(runs, as_json=as_json, exit_zero=exit_zero, more=bool(by) or jobs is not None)
     from pipistrelle.studies.report.comparison import compare, labels_of
     from pipistrelle.studies.report.differences import first_difference
     from pipistrelle.studies.report.run_jobs import read_run_jobs
@@ -75,6 +82,25 @@ def command(runs: tuple[Path, ...], by: tuple[str, ...], as_json: bool, jobs: Pa
             click.echo(f"jobs in {jobs}")
     differ = any(one is not None for one in found["first_difference"])
     return _DIFFERENT if differ and not exit_zero else 0
+
+
+def _with_checks(runs: tuple[Path, ...], *, as_json: bool, exit_zero: bool, more: bool) -> int:
+    """Hold a run against golden results that have figures and checks alone, no rows."""
+    from pipistrelle.studies.cases.golden import golden_difference, has_checks_alone
+    from pipistrelle.studies.report.differences import difference_lines
+
+    if more or len(runs) != 2 or has_checks_alone(runs[0]):
+        raise click.UsageError(
+            "golden results without rows are compared with one run: compare RUN GOLDEN, no --by, no --jobs."
+        )
+    found = golden_difference(runs[1], runs[0])
+    if as_json:
+        click.echo(json.dumps(found, indent=2, allow_nan=False))
+    else:
+        same = ["The run is the same as the golden results."]
+        for line in same if found is None else difference_lines(found, "golden", "the run"):
+            click.echo(line)
+    return _DIFFERENT if found is not None and not exit_zero else 0
 
 
 def _write_jobs(path: Path, runs: "Sequence[RunJobs]") -> None:
@@ -155,25 +181,12 @@ def _number(value: float, *, sign: bool = False) -> str:
 
 
 def _print_difference(number: int, difference: dict[str, Any] | None, console: "Console") -> None:
+    from pipistrelle.studies.report.differences import difference_lines
+
     console.print()
     if difference is None:
         show(console, f"Runs 1 and {number} are the same: every decision, every job.", "bold")
         return
     show(console, f"Runs 1 and {number} part:", "bold")
-    decision, job = difference["decision"], difference["job"]
-    if decision is not None:
-        show(console, f"  decision {decision['number']:,}")
-        for run, one in ((1, decision["first"]), (number, decision["second"])):
-            show(console, f"    run {run}: {'none, all is decided' if one is None else one['text']}")
-    if job is not None:
-        show(console, f"  {difference['jobs']:,} jobs fare otherwise, first of all {job['id']}")
-        for run, one in ((1, job["first"]), (number, job["second"])):
-            text = (
-                "does not end"
-                if one is None
-                else (
-                    f"starts at {one['start']:.10g} s, after {one['wait']:.10g} s, on {one['units'] or 'none'}; "
-                    f"{one['state']} at {one['end']:.10g} s"
-                )
-            )
-            show(console, f"    run {run}: {text}")
+    for line in difference_lines(difference, "run 1", f"run {number}"):
+        show(console, f"  {line}")

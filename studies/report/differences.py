@@ -1,6 +1,7 @@
 """Where two runs part: the first decision that is another one, the first job that fared otherwise, waits by job."""
 
 import itertools
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from math import fsum
 from pathlib import Path
@@ -15,6 +16,8 @@ from pipistrelle.studies.report.run_jobs import RunJobs
 _COUNTS: Final = ("time", "decision", "job_id", "alloc", "verdict")
 #: characters of a reason that are kept
 _LONGEST: Final = 300
+#: figures that a text tells
+_MOST_FIGURES: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +127,17 @@ def _first_decision(first: Path, second: Path) -> tuple[int | None, DecisionRow 
     rows = (output_rows(folder, "decisions.csv", *_COUNTS, "why") for folder in (first, second))
     for number, (one, other) in enumerate(itertools.zip_longest(*rows), 1):
         if one is None or other is None or any(one[name] != other[name] for name in _COUNTS):
-            return number, _decision(one), _decision(other)
+            return number, _decision(one) if one else None, _decision(other) if other else None
     return None, None, None
 
 
-def _decision(row: dict[str, str] | None) -> DecisionRow | None:
-    return None if row is None else DecisionRow(*(cut(printable(row[name]), _LONGEST) for name in (*_COUNTS, "why")))
+def decision_rows(folder: Path) -> Iterator[DecisionRow]:
+    """Yield the decisions of a run, long texts cut; PipistrelleError as `output_rows` raises it."""
+    yield from map(_decision, output_rows(folder, "decisions.csv", *_COUNTS, "why"))
+
+
+def _decision(row: dict[str, str]) -> DecisionRow:
+    return DecisionRow(*(cut(printable(row[name]), _LONGEST) for name in (*_COUNTS, "why")))
 
 
 def _waits(folder: Path) -> dict[str, float | None]:
@@ -164,7 +172,7 @@ def _jobs(first: RunJobs, second: RunJobs) -> list[dict[str, Any]]:
     found = []
     for name, place in first.places.items():
         other = second.places.get(name)
-        mine, theirs = _of(first, place), None if other is None else _of(second, other)
+        mine, theirs = fate_of(first, place), None if other is None else fate_of(second, other)
         if mine != theirs:
             times = [one["start"] for one in (mine, theirs) if one is not None]
             if theirs is not None and mine["start"] == theirs["start"]:
@@ -172,12 +180,13 @@ def _jobs(first: RunJobs, second: RunJobs) -> list[dict[str, Any]]:
             found.append({"id": name, "at": min(times), "first": mine, "second": theirs})
     for name, place in second.places.items():
         if name not in first.places:
-            theirs = _of(second, place)
+            theirs = fate_of(second, place)
             found.append({"id": name, "at": theirs["start"], "first": None, "second": theirs})
     return found
 
 
-def _of(run: RunJobs, place: int) -> dict[str, Any]:
+def fate_of(run: RunJobs, place: int) -> dict[str, Any]:
+    """Return how a job fared, by its place in the columns, as JSON can have it; times in seconds."""
     return {
         "submit": float(run.submit[place]),
         "size": int(run.size[place]),
@@ -187,3 +196,43 @@ def _of(run: RunJobs, place: int) -> dict[str, Any]:
         "state": run.state[place],
         "units": run.alloc[place],
     }
+
+
+def difference_lines(difference: dict[str, Any], first: str, second: str) -> list[str]:
+    """Return in words where two runs part, which are called ``first`` and ``second``.
+
+    ``difference`` is what `first_difference` returns, perhaps with ``inputs``, ``figures`` and ``outputs`` that differ.
+    """
+    lines = []
+    if difference.get("inputs"):
+        lines.append(f"the inputs are not the same: {', '.join(difference['inputs'])}")
+    decision, job = difference["decision"], difference["job"]
+    if decision is not None:
+        lines.append(f"decision {decision['number']:,}")
+        for run, one in ((first, decision["first"]), (second, decision["second"])):
+            lines.append(f"  {run}: {'none, all is decided' if one is None else one['text']}")
+    if job is not None:
+        count = difference["jobs"]
+        lines.append(f"{count:,} job{'s fare' if count > 1 else ' fares'} otherwise, first of all {job['id']}")
+        lines += [f"  {run}: {_fate_text(one)}" for run, one in ((first, job["first"]), (second, job["second"]))]
+    elif difference["jobs"]:
+        lines.append(f"{difference['jobs']:,} jobs of {first} do not end")
+    figures = [one for one in difference.get("figures", ()) if not isinstance(one["first"], list)]
+    for one in figures[:_MOST_FIGURES]:
+        lines.append(f"{one['name']}: {first} {one['first']}, {second} {one['second']}")
+    if len(figures) > _MOST_FIGURES:
+        lines.append(f"and {len(figures) - _MOST_FIGURES} other figures")
+    if difference.get("outputs"):
+        lines.append(f"the same decisions and jobs, but another {', '.join(difference['outputs'])}")
+    return lines
+
+
+def _fate_text(fate: dict[str, Any] | None) -> str:
+    if fate is None:
+        return "does not end"
+    if "text" in fate:
+        return str(fate["text"])
+    return (
+        f"starts at {fate['start']:.10g} s, after {fate['wait']:.10g} s, on {fate['units'] or 'none'}; "
+        f"{fate['state']} at {fate['end']:.10g} s"
+    )

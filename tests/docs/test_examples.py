@@ -35,6 +35,7 @@ KINDS = {
     "json",  # frames, or a workload
     "toml",  # a platform, a run, a study, classes of jobs, or a model of a log
     "text",  # no code; after "<!-- output -->" what the Python block before it prints
+    "yaml",  # a workflow: test_ci.py
     "sh",  # set-up commands, which .ci/run runs: test_ci.py
     "mermaid",  # drawn from the code: test_design_page.py
 }
@@ -275,6 +276,8 @@ def test_data_is_valid(page: Path, json_values: Callable[[str], list[Any]]) -> N
                 parse_model(block.text, block.where)
             elif "[axes" in block.text:
                 assert Study(**read_raw(block.text, block.where)).points, block.where
+            elif "[run]" in block.text:
+                convert_spec(read_raw(block.text, block.where)["run"], block.where)
             elif "machine_size" in block.text:
                 parse_classes(block.text, block.where)
             else:

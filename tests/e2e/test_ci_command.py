@@ -1,0 +1,58 @@
+"""``pipistrelle ci``: exit codes, JUnit's XML, what is written and what is said; ``compare`` with a case."""
+
+import shutil
+from xml.etree import ElementTree
+
+import pytest
+
+from pipistrelle.studies.cases.case import bundled_folder
+
+
+@pytest.fixture
+def cases(shell):
+    """Return a shell with three cases of its own: one the same, one that differs, one that cannot be run."""
+    for name in ("ties", "dual-ended", "walltime-kill"):
+        shutil.copytree(bundled_folder() / name, shell.folder / "cases" / name)
+    differs = shell.folder / "cases" / "dual-ended" / "case.toml"
+    differs.write_text(differs.read_text().replace("nodes<=1", "nodes<=2"))
+    (shell.folder / "cases" / "walltime-kill" / "jobs.swf").unlink()
+    return shell
+
+
+def test_exit_codes_and_junit(cases):
+    """0 if all is the same, 1 if something differs, 2 if something could not be run; JUnit tells which."""
+    found = cases.run("ci", "cases", "--junit", "out.xml")
+    suite = ElementTree.fromstring((cases.folder / "out.xml").read_text())[0]  # noqa: S314 - our own
+
+    assert found.code == 2
+    assert found.out.splitlines()[-1] == "3 cases: 1 same, 1 differs, 1 failed"
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("3", "1", "1")
+    assert [[child.tag for child in test] for test in suite] == [["failure"], [], ["error"]]
+    assert cases.run("ci", "cases", "-k", "dual").code == 1
+    assert cases.run("ci", "cases/ties").code == 0
+    assert "dual-ended" in cases.run("ci", "cases", "--list", "-k", "*-ended").ok().out
+
+
+def test_what_makes_no_sense(cases):
+    """The package's golden results are not updated, and what is not there is refused."""
+    for words in (
+        ["ci", "--update"],
+        ["ci", "nowhere"],
+        ["ci", "cases", "-k", "x"],
+        ["ci", "cases", "--update", "--list"],
+    ):
+        found = cases.run(*words)
+        assert (found.code, found.out) == (2, "")
+
+
+def test_a_run_against_a_case(cases):
+    """`compare` takes the golden results of a case, with rows or without."""
+    cases.run("run", "-w", "cases/ties/jobs.json", "--scheduler", "fcfs", "--in-process", "-o", "ties", "-q").ok()
+    cases.run("run", "--scheduler", "easy", "--in-process", "-o", "demo", "-q").ok()
+    large = bundled_folder()
+
+    assert cases.run("compare", "ties", "cases/ties").code == 0
+    assert cases.run("compare", "demo", f"{large / 'demo-easy'}").code == 0
+    other = cases.run("compare", "demo", f"{large / 'demo-conservative'}")
+    assert (other.code, other.out.splitlines()[0]) == (1, "decision 37")
+    assert cases.run("compare", "demo", f"{large / 'demo-easy'}", "--by", "size").code == 2
