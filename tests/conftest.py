@@ -153,11 +153,14 @@ class Forks:
 
     def write_command(self, path: Path) -> None:
         """Write an executable file that is what the environment's ``pipistrelle`` is."""
-        original = Path(sys.executable).with_name("pipistrelle")
-        words = [sys.executable, "-I", "-S", str(self.COMMAND), self._path, str(original)]
+        words = self.words(Path(sys.executable).with_name("pipistrelle"))
         path.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n', encoding="utf-8")
         path.chmod(0o755)
+
+    def words(self, script: Path) -> list[str]:
+        """Return the words of a command that runs a script as a fork, for those that start it by themselves."""
         self._connect().close()
+        return [sys.executable, "-I", "-S", str(self.COMMAND), self._path, str(script)]
 
     def close(self) -> None:
         """End the server."""

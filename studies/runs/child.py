@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Final
+from typing import IO, Final
 
 from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.protocol.fields import EndReason
@@ -59,6 +59,8 @@ class Child:
         program and arguments; ``{endpoint}`` in them is replaced.
     endpoint
         where the server listens; in the batsim dialect, where the scheduler shall.
+    printed
+        takes what it prints, on both of its streams; None: they are ours.
 
     Raises
     ------
@@ -66,7 +68,7 @@ class Child:
         when it cannot be started.
     """
 
-    def __init__(self, command: Sequence[str], endpoint: str) -> None:
+    def __init__(self, command: Sequence[str], endpoint: str, *, printed: IO[bytes] | None = None) -> None:
         self._name = shlex.join(command)
         words = [word.replace(PLACEHOLDER, endpoint) for word in command]
         try:
@@ -74,6 +76,8 @@ class Child:
             self._process = subprocess.Popen(  # noqa: S603 - running the user's command is the purpose
                 words,
                 stdin=subprocess.DEVNULL,
+                stdout=printed,
+                stderr=printed,
                 env={**os.environ, ENVIRONMENT: endpoint},
                 start_new_session=True,
             )
@@ -88,6 +92,10 @@ class Child:
             return None
         how, reason = _ending(self._process.returncode)
         return SchedulerFailed(f"the scheduler {how} before the simulation was over: {self._name}", reason=reason)
+
+    def terminate(self) -> None:
+        """Ask the process, and what it has started, to end."""
+        self._signal(signal.SIGTERM)
 
     def __enter__(self) -> "Child":
         return self

@@ -5,7 +5,10 @@ import re
 import subprocess
 from pathlib import Path
 
+import click
 import pytest
+
+from pipistrelle.cli.main import cli
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 RUN = ROOT / ".ci" / "run"
@@ -60,3 +63,16 @@ def test_the_script_is_sound(script: str) -> None:
     assert "set -euo pipefail" in script
     assert "://" not in script
     subprocess.run(["bash", "-n", str(RUN)], check=True)
+
+
+def test_the_workflow_has_our_commands() -> None:
+    """Each line of the example workflow that runs `pipistrelle` is a command line that is understood."""
+    text = (ROOT / "docs" / "examples" / "ci" / "workflow.yml").read_text(encoding="utf-8")
+    lines = re.findall(r"run: pipistrelle (.+)", text)
+
+    assert len(lines) == 2
+    for line in lines:
+        name, *words = line.split()
+        command = cli.get_command(click.Context(cli), name)
+        assert command is not None
+        command.make_context(name, words)

@@ -1,0 +1,203 @@
+"""``pipistrelle conformance``: our own schedulers pass, broken ones fail where they are broken, and how it is told."""
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from pipistrelle.studies.conformance.scripts import SCRIPTS
+from pipistrelle.studies.conformance.suite import ScriptOutcome, play_script
+
+PEERS = Path(__file__).resolve().parent.parent / "peers"
+BY_NAME = {script.name: script for script in SCRIPTS}
+#: {fault of peers/broken.py: the script that is made for it}
+FAULTS = {
+    "waits-after-the-end": "one-job",
+    "fails-at-the-end": "one-job",
+    "no-empty-reply": "no-jobs",
+    "first-event-only": "one-instant",
+    "submissions-first": "one-instant",
+    "overcommits": "larger-than-free",
+    "contiguous-text": "scattered",
+    "small-buffer": "many-at-once",
+    "only-success-frees": "walltimes",
+    "needs-walltimes": "no-walltime",
+    "rounds-times": "fractions",
+    "narrow-times": "late",
+    "ascii-names": "odd-names",
+    "folds-case": "odd-names",
+    "number-names": "odd-names",
+    "strict-fields": "unknown-fields",
+    "knows-all-types": "unknown-events",
+    "knows-its-calls": "calls",
+    "frees-killed-jobs-again": "kill-race",
+    "deaf-to-rejections": "rejection",
+    "starts-on-failed-nodes": "idle-node-fails",
+    "forgets-attempts": "job-loses-its-node",
+    "nodes-first": "failure-at-an-end",
+    "any-repair-is-whole": "repaired-in-maintenance",
+    "no-maintenance": "maintenance",
+    "waits-for-its-jobs": "ends-early",
+    "waits-after-refusal": "refused",
+}
+BATSIM_FAULTS = {
+    "waits-after-the-end": "one-job",
+    "waits-for-the-impossible": "larger-than-the-machine",
+    "strict-fields": "unknown-fields",
+    "knows-all-notifies": "unknown-events",
+    "frees-killed-jobs-again": "kill-race",
+    "forgets-attempts": "job-loses-its-node",
+}
+#: those of them that take long, or are much like another
+SLOW = {
+    *("submissions-first", "folds-case", "number-names", "no-empty-reply", "knows-all-types", "knows-all-notifies"),
+    *("waits-after-the-end", "forgets-attempts", "ascii-names", "narrow-times"),
+}
+#: faults that show as silence: these alone wait for the limit (s) to be over
+SILENT = 0.4
+PATIENT = 30.0
+Play = Callable[..., ScriptOutcome]
+
+
+@pytest.fixture
+def play(forks) -> Play:
+    """Return a function that plays a script to a scheduler in a file, or to one of ours."""
+
+    def played(script: str, words: Sequence[str], dialect: str = "native", limit: float = PATIENT) -> ScriptOutcome:
+        path, *rest = words
+        whole = [sys.executable, path, *rest] if forks is None else [*forks.words(Path(path)), *rest]
+        return play_script(BY_NAME[script], whole, dialect=dialect, limit=limit)  # type: ignore[arg-type]
+
+    return played
+
+
+@pytest.fixture
+def broken(play) -> Play:
+    """Return a function that plays a script to a scheduler with a fault."""
+
+    def played(script: str, fault: str, dialect: str = "native") -> ScriptOutcome:
+        limit = SILENT if fault.startswith(("waits", "knows-all", "no-empty")) else PATIENT
+        return play(script, [str(PEERS / "broken.py"), "{endpoint}", fault, dialect], dialect, limit)
+
+    return played
+
+
+@pytest.fixture
+def ours(play) -> Play:
+    """Return a function that plays a script to a scheduler of ours."""
+
+    def played(script: str, name: str, dialect: str) -> ScriptOutcome:
+        way = ["--dialect", "batsim", "--bind"] if dialect == "batsim" else ["--connect"]
+        program = str(Path(sys.executable).with_name("pipistrelle"))
+        return play(script, [program, "schedule", name, *way, "{endpoint}", "--quiet"], dialect)
+
+    return played
+
+
+def pairs(faults: dict[str, str]) -> list[Any]:
+    """Return fault and script, of which some are slow."""
+    return [pytest.param(*pair, marks=[pytest.mark.slow] * (pair[0] in SLOW)) for pair in faults.items()]
+
+
+@pytest.mark.parametrize(("fault", "script"), pairs(FAULTS))
+def test_a_fault_is_found(fault, script, broken):
+    """The script that is made for a fault fails, and its messages are kept."""
+    outcome = broken(script, fault)
+
+    assert outcome.verdict == "failed"
+    assert outcome.lines
+    assert outcome.log
+
+
+@pytest.mark.parametrize(("fault", "script"), pairs(BATSIM_FAULTS))
+def test_a_fault_is_found_in_the_other_dialect(fault, script, broken):
+    """The same for schedulers that listen."""
+    outcome = broken(script, fault, "batsim")
+
+    assert (outcome.verdict, bool(outcome.log)) == ("failed", True)
+
+
+@pytest.mark.parametrize("script", BY_NAME)
+def test_easy_passes(script, ours):
+    """It passes each script that applies in the native dialect."""
+    outcome = ours(script, "easy", "native")
+
+    assert outcome.verdict in {"passed", "skipped"}, outcome.lines
+    assert (outcome.verdict == "skipped") == ("native" in BY_NAME[script].absent)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dialect", ["native", "batsim"])
+@pytest.mark.parametrize("name", ["fcfs", "conservative", "maui"])
+def test_ours_pass(name, dialect, ours):
+    """So do the others, in both dialects."""
+    wrong = {
+        script: outcome.lines for script in BY_NAME if (outcome := ours(script, name, dialect)).verdict == "failed"
+    }
+
+    assert wrong == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("fault", "dialect"), [("none", "native"), ("aware", "native"), ("none", "batsim")])
+def test_without_a_fault_all_is_passed(fault, dialect, broken):
+    """What is broken there is the fault alone."""
+    wrong = {script: found.lines for script in BY_NAME if (found := broken(script, fault, dialect)).verdict == "failed"}
+
+    assert wrong == {}
+
+
+def test_every_script_has_a_fault_that_it_finds():
+    """But all-nodes-fail, which no single fault of these fails alone."""
+    assert set(BY_NAME) - {*FAULTS.values(), *BATSIM_FAULTS.values()} == {"all-nodes-fail"}
+
+
+def test_what_is_told(shell):
+    """Text, JSON, JUnit's XML and logs tell the same; the exit code is 1."""
+    words = ["--", sys.executable, str(PEERS / "broken.py"), "{endpoint}", "only-success-frees", "native"]
+    found = shell.run(
+        "conformance", "-k", "walltimes", "-k", "large", "--json", "--junit", "c.xml", "--logs", "l", *words
+    )
+    told = json.loads(found.out)
+    suite = ElementTree.fromstring((shell.folder / "c.xml").read_text())[0]  # noqa: S314 - our own
+
+    assert found.code == 1
+    assert (told["passed"], told["failed"], told["skipped"]) == (1, 1, 1)
+    failed = next(one for one in told["scripts"] if one["verdict"] == "failed")
+    assert failed["name"] == "walltimes"
+    assert {one["from"] for one in failed["messages"]} == {"server", "scheduler"}
+    assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("3", "1", "1")
+    assert [path.name for path in (shell.folder / "l").iterdir()] == ["walltimes.log"]
+    text = (shell.folder / "l" / "walltimes.log").read_text()
+    assert "COMPLETED_WALLTIME_REACHED" in text
+    assert text.startswith("# ")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ([], "which scheduler?"),
+        (["--", "./mine"], "{endpoint}"),
+        (["--", "./not-there", "{endpoint}"], "cannot start the scheduler"),
+        (["-k", "nothing", "easy"], "no script is called 'nothing'"),
+        (["--list", "easy"], "name no scheduler"),
+        (["--limit", "0", "easy"], "--limit"),
+    ],
+)
+def test_what_cannot_be_played(words, says, shell):
+    """Exit code 2, and why."""
+    found = shell.run("conformance", *words)
+
+    assert (found.code, found.out) == (2, "")
+    assert says in found.err
+
+
+def test_the_list_and_a_name_of_ours(shell):
+    """`--list` has them all; the name of a scheduler stands for its command."""
+    listed = shell.run("conformance", "--list").ok().out
+    assert [name for name in BY_NAME if name in listed] == list(BY_NAME)
+    assert shell.run("conformance", "fcfs", "-k", "one-job").ok().out == "passed   one-job\n1 passed, 0 failed\n"
