@@ -12,7 +12,7 @@ from pipistrelle.cli.options.parts import part_options
 from pipistrelle.cli.options.sections import CONNECTION, SCHEDULER, in_section
 from pipistrelle.cli.options.shared import timeout_option
 from pipistrelle.cli.run import RunCommand
-from pipistrelle.studies.runs.policy import PLACEHOLDER
+from pipistrelle.schedulers.catalogue.foreign import PLACEHOLDER
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -84,7 +84,6 @@ def command(
         show(console, f"the server says what it said: {replay_server(reader):,} notices")
         return
     from pipistrelle.studies.runs.connection import Connection, InProcess, WithChild, check_scheduler
-    from pipistrelle.studies.runs.policy import short_name
     from pipistrelle.studies.runs.spec import RunSpec
     from pipistrelle.studies.runs.spec_file import convert_spec
 
@@ -101,12 +100,11 @@ def command(
     if in_process:
         connection = InProcess()
     else:
-        name = None if spec.program is None else short_name(spec.program)
         connection = WithChild(
             hello_timeout=hello_timeout,
             decision_timeout=decision_timeout,
             verbose=ctx.find_root().params["verbose"],
-            name=name,
+            name=spec.program_name,
         )
     found = replay(reader, connection, spec)
     if found.parting is None:

@@ -106,7 +106,6 @@ def command(
     from pipistrelle.cli.heartbeat import heartbeat_of
     from pipistrelle.cli.summary import report
     from pipistrelle.studies.runs.connection import Listening, WithChild, check_scheduler
-    from pipistrelle.studies.runs.policy import short_name
     from pipistrelle.studies.sessions.resume import read_run, resume, take_over
     from pipistrelle.studies.sessions.snapshot import Every
 
@@ -130,8 +129,7 @@ def command(
         if spec.program == ():
             connection = Listening(announce=announcing(out or source, form), **ways)
         else:
-            name = None if spec.program is None else short_name(spec.program)
-            connection = WithChild(verbose=ctx.find_root().params["verbose"], name=name, **ways)
+            connection = WithChild(verbose=ctx.find_root().params["verbose"], name=spec.program_name, **ways)
     elif endpoint is not None:
         raise click.UsageError("the run's scheduler runs in the server: leave out --endpoint.")
     every = Every() if snapshot_every is None else Every.of(snapshot_every)

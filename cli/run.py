@@ -27,8 +27,9 @@ from pipistrelle.cli.options.shared import (
 )
 from pipistrelle.cli.simulate import form_of, read_inputs, simulate
 from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean
-from pipistrelle.schedulers.catalogue.names import is_ours, is_policy_name, registered
-from pipistrelle.studies.runs.policy import PLACEHOLDER, short_name, split_words
+from pipistrelle.schedulers.catalogue.foreign import PLACEHOLDER
+from pipistrelle.schedulers.catalogue.names import FOREIGN_FILE, is_ours, is_policy_name, registered
+from pipistrelle.studies.runs.policy import short_name, split_words
 
 if TYPE_CHECKING:
     from pipistrelle.server.setup import Setup
@@ -80,8 +81,8 @@ class RunCommand(Command):
         show_default=True,
         metavar="NAME|CMD...",
         shell_complete=completed("scheduler", or_file=True),
-        help=f"A scheduler ('list schedulers'), file.toml, file.py:CLASS, or a program with {PLACEHOLDER} among its "
-        "arguments; a program takes the rest of the line.",
+        help=f"A scheduler ('list schedulers'), file.toml, file.py:CLASS, a folder with scheduler.toml, or a "
+        f"program with {PLACEHOLDER} among its arguments; a program takes the rest of the line.",
     ),
 )
 @part_options
@@ -146,7 +147,7 @@ def command(
     if options["allow_remote"] and options["endpoint"] is None:
         raise click.UsageError("--allow-remote goes with --endpoint: a private socket is never remote.")
     spec, setup = read_inputs(spec, spec_file, [*(output_files(out) if out is not None else ()), timings, record])
-    name = short_name(spec.scheduler if policy is not None else spec.program or "none")
+    name = short_name(spec.scheduler) if policy is not None else spec.program_name or "none"
     folder = out or _new_folder(spec, setup, name)
     connection: Connection
     if in_process or alone:
@@ -178,6 +179,8 @@ def _check_in_process(ctx: click.Context, spec: "RunSpec", connection: dict[str,
 
 def unknown_scheduler(scheduler: str) -> click.UsageError:
     """Return what tells that there is no scheduler of this name."""
+    if os.path.isdir(scheduler):
+        return click.UsageError(f"the folder '{scheduler}' has no {FOREIGN_FILE}, which says how its scheduler is run.")
     return click.UsageError(
         f"there is no scheduler '{scheduler}'. {did_you_mean(scheduler, list(registered()))} "
         f"A program needs {PLACEHOLDER} among its arguments, and takes the rest of the line."

@@ -11,7 +11,11 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-LEFT_OUT = shutil.ignore_patterns("__pycache__", ".*", "*.egg-info", "build", "dist", "pipistrelle-out", "tests")
+#: what schedulers in other languages are built into
+BUILT = ("node_modules", "target")
+LEFT_OUT = shutil.ignore_patterns(
+    "__pycache__", ".*", "*.egg-info", "build", "dist", "pipistrelle-out", "tests", *BUILT
+)
 #: the package itself, and the documentation's pages: {package: its folder}
 ODD = {"pipistrelle": "cli/top", "pipistrelle.docs": "docs"}
 

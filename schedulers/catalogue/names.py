@@ -1,5 +1,6 @@
 """What can be named: the parts of policies, and schedulers; a command line needs no more to be read or explained."""
 
+import os.path
 from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Final
@@ -39,6 +40,8 @@ PARTS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
 }
 #: of a preset's file
 SUFFIX: Final = ".toml"
+#: the file of a folder with a scheduler in another language
+FOREIGN_FILE: Final = "scheduler.toml"
 #: other packages' schedulers are entry points of this group
 GROUP: Final = "pipistrelle.schedulers"
 #: {scheduler that is more than a composition: what it is}
@@ -71,10 +74,16 @@ def registered() -> list[str]:
     return sorted({*library_names(), *OWN, *entries()})
 
 
+def is_foreign(text: str) -> bool:
+    """Tell whether a text names a folder with a scheduler in another language: what is registered comes first."""
+    return os.path.isfile(os.path.join(text, FOREIGN_FILE)) and text not in registered()
+
+
 def is_policy_name(text: str) -> bool:
-    """Tell whether a text names a scheduler: registered, a TOML file, or a Python object (``module:name``)."""
+    """Tell whether a text names a scheduler: registered, a TOML file or a folder, or an object (``module:name``)."""
     return (
-        is_ours(text)
+        is_foreign(text)
+        or is_ours(text)
         or (":" in text and "://" not in text and not any(c.isspace() for c in text))
         or text in registered()
     )

@@ -11,8 +11,8 @@ from typing import IO, Final
 
 from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.protocol.fields import EndReason
+from pipistrelle.schedulers.catalogue.foreign import PLACEHOLDER
 from pipistrelle.server.errors import SchedulerFailed
-from pipistrelle.studies.runs.policy import PLACEHOLDER
 
 ENVIRONMENT: Final = "PIPISTRELLE_ENDPOINT"
 #: how long a scheduler may take to end, in seconds: one that was told that the run is over, and one that was refused

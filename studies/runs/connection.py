@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pipistrelle.protocol.fields import package_version
+from pipistrelle.schedulers.catalogue.foreign import check_built
 from pipistrelle.server.errors import EndpointError, SchedulerFailed
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.transport.endpoint import check_endpoint
@@ -16,7 +17,6 @@ from pipistrelle.server.transport.in_process import InProcessTransport, Transpor
 from pipistrelle.studies.inputs.named import InputError
 from pipistrelle.studies.runs import DECISION_TIMEOUT, HELLO_TIMEOUT
 from pipistrelle.studies.runs.child import Child, check_command, own_command
-from pipistrelle.studies.runs.policy import short_name
 from pipistrelle.studies.runs.spec import RunSpec
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ class WithChild(_OverZeroMQ):
             more = ["--allow-remote"] if batsim and self.allow_remote else []
             words = own_command(spec.scheduler, *spec.options, *more, verbose=self.verbose, batsim=batsim)
         else:
-            name = self.name or short_name(words)
+            name = self.name or spec.program_name or ""
         children: list[Child] = []
 
         def fate(patience: float) -> SchedulerFailed | None:
@@ -207,6 +207,8 @@ def check_scheduler(spec: RunSpec) -> None:
         )
     if spec.program is not None:
         check_command(spec.program)
+        if spec.folder is not None:
+            check_built(spec.folder)
         if spec.options:
             raise InputError(f"{spec.options[0]} goes with a scheduler of ours, not with a program")
 

@@ -12,6 +12,8 @@ from msgspec.structs import fields
 from pipistrelle.protocol.base.errors import PipistrelleError, printable
 from pipistrelle.protocol.base.lengths import seconds_of
 from pipistrelle.protocol.base.log import logger
+from pipistrelle.schedulers.catalogue.foreign import PLACEHOLDER, read_foreign
+from pipistrelle.schedulers.catalogue.names import is_foreign
 
 if TYPE_CHECKING:
     from pipistrelle.schedulers.partitions.sizes import RankedClass
@@ -20,8 +22,6 @@ if TYPE_CHECKING:
 MAUI: Final = "maui"
 #: classes of the jobs that the scheduler has seen
 AUTO: Final[Literal["auto"]] = "auto"
-#: stands for the address in a program's words
-PLACEHOLDER: Final = "{endpoint}"
 #: as of the lengths of time in files of failures; far below what a double can tell apart from the next second
 _LONGEST_S: Final = 1e14
 _AXES: Final = ("order", "backfill", "placement")
@@ -54,8 +54,8 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     Parameters
     ----------
     scheduler
-        the name of one of ours, ``file.toml``, ``file.py:OBJECT`` or a command with ``{endpoint}`` in it; words: those
-        of a program; no words: the scheduler is started elsewhere.
+        the name of one of ours, ``file.toml``, ``file.py:OBJECT``, a folder with ``scheduler.toml`` or a command with
+        ``{endpoint}`` in it; words: those of a program; no words: the scheduler is started elsewhere.
     order, backfill, placement
         the parts that replace the scheduler's own, None for these.
     formula, queue_priority, fairshare_entity, fairshare_shares, unknown_shares
@@ -106,7 +106,21 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         """The words of a program; none if it is started elsewhere; None if the scheduler is one that we make."""
         if not isinstance(self.scheduler, str):
             return self.scheduler
+        if self.folder is not None:
+            return read_foreign(self.folder).argv
         return split_words(self.scheduler, "--scheduler") if PLACEHOLDER in self.scheduler else None
+
+    @property
+    def folder(self) -> str | None:
+        """The folder of a scheduler in another language; None if it is called otherwise."""
+        return self.scheduler if isinstance(self.scheduler, str) and is_foreign(self.scheduler) else None
+
+    @property
+    def program_name(self) -> str | None:
+        """What to call a run of a program, which is not that of somewhere else; None if the scheduler is none."""
+        if self.folder is not None:
+            return read_foreign(self.folder).name
+        return short_name(self.program) if self.program else None
 
     @property
     def code(self) -> str | None:
@@ -114,9 +128,9 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         from pipistrelle.schedulers.catalogue.names import entries, is_ours
 
         name = self.scheduler
-        if not isinstance(name, str) or ":" not in name or PLACEHOLDER in name or is_ours(name) or name in entries():
+        if not isinstance(name, str) or ":" not in name or self.program is not None:
             return None
-        return name
+        return None if is_ours(name) or name in entries() else name
 
     @property
     def options(self) -> list[str]:
@@ -172,6 +186,12 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
         name = self.scheduler
         assert isinstance(name, str), "a program"
+        if self.folder is not None:
+            raise SchedulerChoice(
+                "a folder's scheduler is a program of its own",
+                where=printable(self.folder),
+                hint=f"'pipistrelle run --scheduler {printable(self.folder)}' starts it.",
+            )
         step = None if self.poll is None else step_of(self.poll)
         parts = {axis: part for axis in _AXES if (part := getattr(self, axis)) is not None}
         tables: dict[str, dict[str, Any]] = {axis: {} for axis in _AXES}

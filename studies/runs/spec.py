@@ -1,11 +1,12 @@
 """What a run is: one frozen value that says all that decides its result, and nothing else."""
 
+import os.path
 from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Struct, field
 from msgspec.structs import asdict, replace
 
-from pipistrelle.schedulers.catalogue.names import SUFFIX
+from pipistrelle.schedulers.catalogue.names import FOREIGN_FILE, SUFFIX
 from pipistrelle.studies.runs.policy import AUTO, PolicySpec
 from pipistrelle.studies.workloads.steps import AnyStep, Merge, Redraw
 from pipistrelle.traces.logs.kinds import Units
@@ -158,6 +159,8 @@ class RunSpec(PolicySpec, frozen=True, kw_only=True, forbid_unknown_fields=True,
             names += [step.model] if isinstance(step, Redraw) and step.model is not None else []
         if isinstance(self.scheduler, str):
             names.append(self.scheduler if self.scheduler.endswith(SUFFIX) else self.scheduler.rpartition(":")[0])
+        if self.folder is not None:
+            names.append(os.path.join(self.folder, FOREIGN_FILE))
         if self.batsim is not None:
             names += [*self.batsim.events, *([self.batsim.sched_cfg_file] if self.batsim.sched_cfg_file else [])]
         return [name for name in names if name]

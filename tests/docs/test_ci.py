@@ -56,6 +56,18 @@ def test_every_language_of_a_skeleton_is_installed_where_that_can_be(script: str
     assert "\n.ci/languages || " in script
 
 
+def test_the_schedulers_in_other_languages_are_built(script: str) -> None:
+    """What each needs is installed as Debian has it, and each is built as its folder says."""
+    path = ROOT / ".ci" / "foreign"
+    text = path.read_text(encoding="utf-8")
+
+    assert os.access(path, os.X_OK)
+    assert "\n.ci/foreign || " in script
+    for package in ("libzmq3-dev", "libjansson-dev", "librust-zmq-dev", "librust-serde-json-dev"):
+        assert package in text
+        assert package in (ROOT / "docs" / "foreign-schedulers.md").read_text(encoding="utf-8")
+
+
 def test_the_script_is_sound(script: str) -> None:
     """It is executable, is Bash, stops at the first failure, and names no host."""
     assert os.access(RUN, os.X_OK)

@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from msgspec import convert
 
 from pipistrelle.platforms.read import parse_platform
 from pipistrelle.protocol import codec
 from pipistrelle.protocol.decisions import Malformed
 from pipistrelle.protocol.messages import Notice
+from pipistrelle.schedulers.catalogue.foreign import ForeignScheduler
 from pipistrelle.studies.likeness.model import parse_model
 from pipistrelle.studies.runs.spec_file import convert_spec, read_raw
 from pipistrelle.studies.trials.study import Study
@@ -280,6 +282,8 @@ def test_data_is_valid(page: Path, json_values: Callable[[str], list[Any]]) -> N
                 convert_spec(read_raw(block.text, block.where)["run"], block.where)
             elif "machine_size" in block.text:
                 parse_classes(block.text, block.where)
+            elif "argv = " in block.text:
+                assert convert(read_raw(block.text, block.where), ForeignScheduler).argv, block.where
             else:
                 convert_spec(read_raw(block.text, block.where), block.where)
 

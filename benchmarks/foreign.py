@@ -1,0 +1,65 @@
+"""How long a round trip takes with the schedulers in other languages, beside our own EASY in Python.
+
+Simulates a log with server and scheduler as two processes on a Unix socket, with each scheduler in turn, several times,
+and prints the wall time of a round trip (event loop, first notice to last, over the notices) and the part of it that
+the server waited for the scheduler, both with their ratio to that of Python's EASY.  The log's whole schedule must be
+the same.
+
+    python benchmarks/foreign.py LOG.swf.gz [--platform kth-sp2] [--repeat 3] [FOLDER...]
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+FOREIGN = Path(__file__).resolve().parent.parent / "schedulers" / "foreign"
+
+
+def measured(log: str, platform: str, scheduler: str, folder: Path) -> tuple[float, float, bytes]:
+    """Return the microseconds of a round trip, those of waiting in it, and the run's jobs."""
+    timings = folder / "timings.json"
+    words = [sys.executable, "-m", "pipistrelle.cli", "run", "-w", log, "-p", platform, "--scheduler", scheduler]
+    words += ["--quiet", "--timings", str(timings), "-o", str(folder / "out")]
+    subprocess.run(words, check=True)
+    told = json.loads(timings.read_text())
+    trips = told["round_trips"]
+    jobs = (folder / "out" / "out_jobs.csv").read_bytes()
+    return 1e6 * told["wall_time"] / trips, 1e6 * told["waiting_for_scheduler"] / trips, jobs
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("log")
+    parser.add_argument("folders", nargs="*")
+    parser.add_argument("--platform", default="kth-sp2")
+    parser.add_argument("--repeat", type=int, default=3)
+    arguments = parser.parse_args()
+    folders = arguments.folders or sorted(str(file.parent) for file in FOREIGN.glob("*/scheduler.toml"))
+    whole: dict[str, list[float]] = {name: [] for name in ["easy", *folders]}
+    waits: dict[str, list[float]] = {name: [] for name in whole}
+    schedules = set()
+    with tempfile.TemporaryDirectory() as name:
+        for _ in range(arguments.repeat):
+            for scheduler in ["easy", *folders]:  # alternately: other programs' work then falls on all of them
+                trip, wait, jobs = measured(arguments.log, arguments.platform, scheduler, Path(name))
+                whole[scheduler].append(trip)
+                waits[scheduler].append(wait)
+                schedules.add(jobs)
+    assert len(schedules) == 1, "not all of them decide alike"
+    print(f"{'scheduler':<12}  {'round trip, us':>14}  {'ratio':>5}  {'waiting, us':>11}  {'ratio':>5}")
+    trip_of_easy, wait_of_easy = min(whole["easy"]), min(waits["easy"])
+    for scheduler, trips in whole.items():
+        trip, wait = min(trips), min(waits[scheduler])
+        name = "python" if scheduler == "easy" else Path(scheduler).name
+        print(f"{name:<12}  {trip:14.0f}  {trip / trip_of_easy:5.2f}  {wait:11.0f}  {wait / wait_of_easy:5.2f}")
+    spread = statistics.median(max(trips) / min(trips) for trips in whole.values())
+    print(f"least of {arguments.repeat} runs; the longest took {spread:.2f} times as long (median)")
+
+
+if __name__ == "__main__":
+    main()
