@@ -17,6 +17,8 @@ LATEST = 1e18
 #: how many decisions one reply may have, and how many illegal ones there may be before the next notice
 MAX_DECISIONS = 1_000_000
 MAX_REJECTIONS = 10_000
+#: units, or nodes, of the largest machine that there can be: a unit's number has 15 digits
+MOST_UNITS = 10**15
 #: entries of any other list in a scheduler's frame
 MAX_ENTRIES = 1_000_000
 
@@ -28,8 +30,8 @@ Instant = Annotated[
 Sequence = Annotated[
     int, Meta(ge=0, description="number of a message of the server; WELCOME is 0, notices count from 1")
 ]
-Units = Annotated[int, Meta(ge=1, description="a number of schedulable units (nodes, cores or GPUs)")]
-Nodes = Annotated[int, Meta(ge=1, description="a number of nodes")]
+Units = Annotated[int, Meta(ge=1, le=MOST_UNITS, description="a number of schedulable units (nodes, cores or GPUs)")]
+Nodes = Annotated[int, Meta(ge=1, le=MOST_UNITS, description="a number of nodes")]
 BytesPerSecond = Annotated[float, Meta(gt=0, le=LONGEST, description="bytes/s, finite, above zero")]
 JobId = Annotated[str, Meta(min_length=1, description="WORKLOAD!NAME, for example 'w0!17'")]
 Allocation = Annotated[
@@ -47,7 +49,9 @@ Label = Annotated[str, Meta(min_length=1, description="a name as the job's submi
 Constraint = Annotated[
     str, Meta(min_length=1, description="which nodes the job may have, as Slurm's: 'gpu_model=a100&nvlink|pool=big'")
 ]
-UnitsPerNode = Annotated[int, Meta(ge=1, description="so many units on each of its nodes, the rest on one more")]
+UnitsPerNode = Annotated[
+    int, Meta(ge=1, le=MOST_UNITS, description="so many units on each of its nodes, the rest on one more")
+]
 WholeNodes = Annotated[bool, Meta(description="whether it shares no node: 'units_per_node' are all that a node has")]
 Attempt = Annotated[int, Meta(ge=0, description="how often the job has lost its nodes and was submitted anew")]
 NodeNumbers = Annotated[str, Meta(description="a set of nodes, written like units: '0-3 8'")]

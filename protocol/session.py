@@ -61,6 +61,24 @@ def negotiate(
     return Welcome(WelcomeData(version, agreed, run_id, server, MAX_DECISIONS, MAX_REJECTIONS))
 
 
+def check_times(notice: Notice, before: float) -> None:
+    """Raise RemoteProtocolError if time goes back in a notice, or went back since the last one, of ``before`` (s)."""
+    if notice.now < before:
+        raise RemoteProtocolError(
+            "time goes back", where="$.now", expected=f"at least {before!r}", found=repr(notice.now)
+        )
+    last = 0.0
+    for index, event in enumerate(notice.events):
+        if not last <= event.timestamp <= notice.now:
+            raise RemoteProtocolError(
+                "an event is not of its time",
+                where=f"$.events[{index}].timestamp",
+                expected=f"from {last!r} to {notice.now!r}",
+                found=repr(event.timestamp),
+            )
+        last = event.timestamp
+
+
 @dataclass(slots=True)
 class _Session:
     """State that both sides keep: whose turn it is, and the number of the last message of the server.
@@ -162,6 +180,8 @@ class SchedulerSession(_Session):
 
     #: what was offered; None before the HELLO
     hello: HelloData | None = None
+    #: simulated time of the last notice, in seconds
+    now: float = 0.0
 
     def send_hello(self, hello: HelloData) -> bytes:
         """Return the first frame."""
@@ -210,6 +230,7 @@ class SchedulerSession(_Session):
         if isinstance(message, Refused):
             self.state = self._after("REFUSED", RemoteProtocolError)
             return message
-        self.state = self._after_notice(message, RemoteProtocolError, "a notice is missing")
-        self.seq = message.seq
+        state = self._after_notice(message, RemoteProtocolError, "a notice is missing")
+        check_times(message, self.now)
+        self.state, self.seq, self.now = state, message.seq, message.now
         return message

@@ -1,9 +1,14 @@
 """What can end a run before its time, each with its exit code; and decisions that must not be carried out."""
 
-from pipistrelle.protocol.base.errors import PipistrelleError
+from typing import Final
+
+from pipistrelle.protocol.base.errors import PipistrelleError, cut, printable
 from pipistrelle.protocol.decisions import Decision, Malformed
 from pipistrelle.protocol.events import DecisionRejected, DecisionRejectedData
 from pipistrelle.protocol.fields import EndReason, RejectionCode
+
+#: characters of what is said of an illegal decision: it quotes the scheduler, whose texts may be of any length
+_SAID: Final = 500
 
 
 class SetupError(PipistrelleError):
@@ -58,11 +63,11 @@ class EndpointError(PipistrelleError):
 
 
 class Illegal(Exception):
-    """A decision that must not be carried out: a code of the protocol and a text."""
+    """A decision that must not be carried out: a code of the protocol, and a text that can be shown."""
 
     def __init__(self, code: RejectionCode, message: str) -> None:
         self.code: RejectionCode = code
-        super().__init__(message)
+        super().__init__(printable(cut(message, _SAID)))
 
     def event(self, now: float, decision: Decision, reply_to: int, index: int) -> DecisionRejected:
         """Return the event that tells the scheduler."""

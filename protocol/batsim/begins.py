@@ -8,7 +8,7 @@ from msgspec.structs import asdict
 from pipistrelle.protocol.base.errors import RemoteProtocolError
 from pipistrelle.protocol.batsim.messages import BatsimBeginsData
 from pipistrelle.protocol.events import SimulationBegins, SimulationBeginsData
-from pipistrelle.protocol.fields import Instant
+from pipistrelle.protocol.fields import MOST_UNITS, Instant
 
 #: what Batsim's clients look up without asking whether it is there
 _CONFIG: Final[dict[str, Any]] = {
@@ -67,17 +67,18 @@ def begins_of(frame: BeginsFrame) -> SimulationBegins:
             hint="Start Batsim without --enable-redis.",
         )
     hosts = data.nb_resources if data.nb_compute_resources is None else data.nb_compute_resources
-    if hosts is None or hosts < 1:
+    if hosts is None or not 1 <= hosts <= MOST_UNITS:
         raise RemoteProtocolError(
             "there is no host to compute on",
             where="$.events[0].data.nb_compute_resources",
-            expected="a number of hosts",
+            expected=f"a number of hosts, at most {MOST_UNITS:,}",
             found="nothing" if hosts is None else str(hosts),
             hint=_HINT,
         )
     numbers = [host.get("id") for host in data.compute_resources]
     # A comparison of lists would take 0.0 and False for 0.
-    if numbers and (any(type(number) is not int for number in numbers) or sorted(numbers) != list(range(hosts))):  # type: ignore[type-var]
+    numbered = all(type(number) is int for number in numbers) and len(numbers) == hosts
+    if numbers and not (numbered and sorted(numbers) == list(range(hosts))):  # type: ignore[type-var]
         raise RemoteProtocolError(
             "the hosts to compute on are not numbered from 0 without gaps",
             where="$.events[0].data.compute_resources",

@@ -54,6 +54,7 @@ from pipistrelle.protocol.frames import (
     name_of,
     placed,
     refuse_frame,
+    shortened,
 )
 from pipistrelle.protocol.messages import Notice
 
@@ -311,7 +312,9 @@ def _notice_by_events(frame: bytes, seq: int) -> Notice:
         try:
             events.append(_READERS.get(name or "", _read_other)(raw))
         except UNREADABLE as error:
-            refuse_frame(bytes(raw), f"an event {name} of Batsim's" if name else "an event", placed(error, index))
+            refuse_frame(
+                bytes(raw), f"an event {shortened(name)} of Batsim's" if name else "an event", placed(error, index)
+            )
     return Notice(seq, envelope.now, events)
 
 

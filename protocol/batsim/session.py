@@ -11,6 +11,7 @@ from pipistrelle.protocol.base.errors import LocalProtocolError, ProtocolError, 
 from pipistrelle.protocol.batsim import codec
 from pipistrelle.protocol.events import SimulationBegins, SimulationEnds
 from pipistrelle.protocol.messages import Notice, Reply
+from pipistrelle.protocol.session import check_times
 
 BatsimState = Literal["IDLE", "SCHEDULER_TURN", "SERVER_TURN", "FAREWELL", "CLOSED"]
 BatsimKind = Literal["FIRST_NOTICE", "NOTICE", "LAST_NOTICE", "REPLY"]
@@ -90,16 +91,18 @@ class BatsimSchedulerSession(_Session):
 
     #: whether the server is this package's own, which keeps what Batsim does not take: why a scheduler decides
     ours: bool = False
+    #: simulated time of the last notice, in seconds
+    now: float = 0.0
     _profiles: bool = False
 
     def receive_notice(self, frame: bytes) -> Notice:
         """Read a notice; RemoteProtocolError if it is none, or out of turn."""
         notice = codec.decode_notice(frame, self.seq + 1, profiles=self._profiles)
         state = self._after_notice(notice, RemoteProtocolError)
+        check_times(notice, self.now)
         if self.seq == 0:
             self._begin(frame, notice)
-        self.state = state
-        self.seq = notice.seq
+        self.state, self.seq, self.now = state, notice.seq, notice.now
         return notice
 
     def _begin(self, frame: bytes, notice: Notice) -> None:

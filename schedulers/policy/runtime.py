@@ -7,7 +7,8 @@ from typing import Any, ClassVar, Final, cast
 
 from msgspec import convert, to_builtins
 
-from pipistrelle.protocol.base.errors import PipistrelleError, RemoteProtocolError
+from pipistrelle.platforms.errors import PlatformError
+from pipistrelle.protocol.base.errors import PipistrelleError, RemoteProtocolError, cut, printable, quoted
 from pipistrelle.protocol.base.log import logger
 from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.events import (
@@ -42,6 +43,8 @@ from pipistrelle.schedulers.policy.view import View
 
 #: so many maintenances and reservations are named by a reply
 _NAMED: Final = 8
+#: characters of what is wrong with an event: it may quote the server
+_SAID: Final = 500
 
 
 class Runtime(Kept):
@@ -62,6 +65,8 @@ class Runtime(Kept):
         self._policy = policy
         self._version = version
         self._view: View | None = None
+        #: ids of the jobs that were submitted and did not complete
+        self._known: set[str] = set()
         self._submitted = 0
         self._latest_submit = 0.0
         self._filter = False
@@ -117,6 +122,7 @@ class Runtime(Kept):
         if state["view"] is not None:
             view = self._view = View(convert(state["begins"], SimulationBeginsData), self._policy.order)
             view.restore(state["view"])
+            self._known = {job["id"] for job in state["view"]["jobs"]}
             cast(Any, self._policy).restore(state["policy"], view)
 
     def answer(self, notice: Notice) -> Reply:
@@ -140,7 +146,10 @@ class Runtime(Kept):
             for event in events:
                 fold = fold_of(type(event))
                 if fold is None or view is None:
-                    self._begin_or_end(event)
+                    try:
+                        self._begin_or_end(event)
+                    except (NodeSetError, PlatformError) as error:
+                        raise _wrong(notice, event, error) from None
                     return Reply(notice.seq, notice.now)
                 if view.limits is not None:
                     self._catch_up(view, event.timestamp)
@@ -169,8 +178,9 @@ class Runtime(Kept):
             past = past_of(notice.events, lambda event: self._numbered(view, event))
             for job in past.running.values():
                 view.adopt(job)
-        except (NodeSetError, RemoteProtocolError) as error:
+        except (NodeSetError, RemoteProtocolError, _NoSense) as error:
             raise RemoteProtocolError(f"the past makes no sense: {error}", where=f"notice {notice.seq}") from None
+        self._known -= {step.job.id for step in past.steps if not step.starts}
         tell_past(self._policy, view, past.steps)
         return past.rest
 
@@ -224,6 +234,11 @@ class Runtime(Kept):
     def _numbered(self, view: View, event: JobSubmitted) -> SchedulerJob:
         """Return the job that was submitted."""
         description = event.data.job
+        if description.id != event.data.job_id:
+            raise _NoSense(f"'job_id' and 'id' differ: {quoted(event.data.job_id)}, {quoted(description.id)}")
+        if description.id in self._known:
+            raise _NoSense(f"{quoted(description.id)} waits or runs already")
+        self._known.add(description.id)
         held_times, queue = view.held_times, description.queue
         beside = held_times.usual if queue is None else held_times.of(queue)
         job = SchedulerJob.submitted(description, self._submitted, event.timestamp, beside)
@@ -238,13 +253,13 @@ class Runtime(Kept):
             self._latest_submit = job.submit
         view.submit(job, event.timestamp)
 
-    @staticmethod
-    def _job_completed(view: View, event: JobCompleted) -> None:
+    def _job_completed(self, view: View, event: JobCompleted) -> None:
         try:
             job = view.running.remove(event.data.job_id)
         except KeyError:
-            found = event.data.job_id
+            found = quoted(event.data.job_id)
             raise RemoteProtocolError("JOB_COMPLETED names a job that does not run", found=found) from None
+        self._known.discard(job.id)
         view.give_back(job.alloc)
         if view.limits is not None:
             view.limits.left(job, event.timestamp)
@@ -312,6 +327,6 @@ def _wrong(notice: Notice, event: Event, error: Exception) -> RemoteProtocolErro
     """Return the error for an event that makes no sense, with its place."""
     place = next(index for index, one in enumerate(notice.events) if one is event)
     return RemoteProtocolError(
-        f"an event makes no sense: {error}",
+        f"an event makes no sense: {printable(cut(str(error), _SAID))}",
         where=f"notice {notice.seq}, $.events[{place}] ({event.__struct_config__.tag})",
     )

@@ -124,7 +124,7 @@ def test_what_cannot_be_encoded_changes_nothing() -> None:
 def test_nothing_is_decided_after_the_end() -> None:
     """Our scheduler cannot; what another one says then is read, since it may, and left."""
     server, scheduler = begun()
-    scheduler.receive_notice(server.send_notice(Notice(2, 10.0, LAST.events)))
+    scheduler.receive_notice(server.send_notice(Notice(2, 10.0, [SimulationEnds(10.0)])))
     late = [RejectJob(10.0, RejectJobData("w0!1"))]
 
     with pytest.raises(LocalProtocolError, match="the simulation is over"):

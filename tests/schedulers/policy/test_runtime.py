@@ -477,6 +477,12 @@ def test_easy_counts_on_no_unit_that_is_lost() -> None:
         (NodesFailed(5.0, NodesFailedData("0", "3 3")), "overlaps another"),
         (NodesRepaired(5.0, NodesRepairedData("0", "nonsense")), "nonsense"),
         (MaintenanceEnds(5.0, MaintenanceEndsData("m", "0", "9")), "'units' names 9"),
+        (submitted("1", at=5.0), "'w0!1' waits or runs already"),
+        (
+            JobSubmitted(5.0, JobSubmittedData("w0!2", JobDescription("w0!3", 1))),
+            "'job_id' and 'id' differ: 'w0!2', 'w0!3'",
+        ),
+        (JobCompleted(5.0, JobCompletedData("x" * 9999, "COMPLETED_FAILED")), "'xxx"),
     ],
 )
 def test_events_that_make_no_sense_are_the_servers_fault(event: Event, says: str) -> None:
@@ -487,3 +493,4 @@ def test_events_that_make_no_sense_are_the_servers_fault(event: Event, says: str
     assert caught.value.exit_code == 4
     assert f"notice 2, $.events[1] ({event.__struct_config__.tag})" in str(caught.value)
     assert says in str(caught.value)
+    assert len(str(caught.value)) < 1000

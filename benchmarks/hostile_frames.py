@@ -1,0 +1,62 @@
+"""Tries many frames that are malformed or hostile on both sides, in both dialects; finds end it with exit code 1.
+
+Each frame goes through the functions that it would go through behind a socket: codec, session, transport or runtime,
+engine or policy.  A frame must be refused with an error that names what is wrong, or be taken; the run goes on, or ends
+with a documented exit code.  A traceback, a hang, an invariant that is broken, a message that could steer a terminal,
+memory that grows: each is a find, and told with the frame, the seed and the run that lead to it again.
+
+    python benchmarks/hostile_frames.py [--frames 100000] [--seed 1] [--side server-native] [--side ...]
+"""
+
+import argparse
+import sys
+from collections.abc import Callable
+
+from hostile import runs, scheduler_side, server_side
+from hostile.tally import Tally, carry_out
+from loguru import logger
+
+from pipistrelle.server.setup import Setup
+
+#: how much memory may be held more at the end than after a quarter of the frames, in KiB
+GROWTH_KB = 24 * 1024
+
+
+def main() -> int:
+    """Try the frames of each side that was asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--frames", type=int, default=100_000, help="for each side")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--side", action="append", choices=list(SIDES), help="one of them; default: all")
+    options = parser.parse_args()
+    logger.remove()
+    found = 0
+    for side in options.side or SIDES:
+        tally = tried(side, options.frames, options.seed)
+        print(*tally.lines(), sep="\n")
+        for find in tally.finds:
+            print(f"FIND {find}")
+        found += len(tally.finds)
+    return 1 if found else 0
+
+
+def tried(side: str, frames: int, seed: int) -> Tally:
+    """Try so many frames on a side."""
+    return carry_out(Tally(side, frames), SIDES[side](seed))
+
+
+def _setups() -> list[Setup]:
+    """Return native runs: of those whose machine fails few go on for as long as the scheduler likes."""
+    some = [runs.native(rich=False), *[runs.native(rich=True, until=500.0)] * 8, runs.native(rich=False, until=40.0)]
+    return [*some, runs.native(rich=True)]
+
+
+SIDES: dict[str, Callable[[int], Callable[[Tally, int], None]]] = {
+    "server-native": lambda seed: server_side.native_run(_setups(), seed),
+    "server-batsim": lambda seed: server_side.batsim_run([runs.batsim(rich=False), runs.batsim(rich=True)], seed),
+    "scheduler-native": lambda seed: scheduler_side.scheduler_run(seed, batsim=False),
+    "scheduler-batsim": lambda seed: scheduler_side.scheduler_run(seed, batsim=True),
+}
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,161 @@
+"""Malformed and hostile frames: some thousand of a seeded mutator's, and what hypothesis thinks of; and each find."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipistrelle.protocol import codec
+from pipistrelle.protocol.base.errors import RemoteProtocolError
+from pipistrelle.protocol.batsim import codec as batsim_codec
+from pipistrelle.protocol.batsim.session import BatsimSchedulerSession
+from pipistrelle.protocol.fields import MOST_UNITS
+from pipistrelle.protocol.messages import HelloData, Notice
+from pipistrelle.protocol.session import SchedulerSession
+from pipistrelle.server.errors import Illegal
+
+VECTORS = Path(__file__).parents[2] / "protocol" / "vectors"
+SIDES = ["server-native", "server-batsim", "scheduler-native", "scheduler-batsim"]
+#: every decoder of frames, of both dialects
+DECODERS: dict[str, Callable[[bytes], Any]] = {
+    "hello": codec.decode_hello,
+    "greeting": codec.decode_greeting,
+    "notice": codec.decode_notice,
+    "reply": codec.decode_reply,
+    "batsim notice": lambda frame: batsim_codec.decode_notice(frame, 1, profiles=True),
+    "batsim reply": lambda frame: batsim_codec.decode_reply(frame, Notice(1, 5.0, [])),
+}
+
+scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
+values = st.recursive(scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner))
+
+
+@pytest.fixture
+def hostile(monkeypatch: pytest.MonkeyPatch, project_root: Path) -> Any:
+    """Return the benchmark, as a module."""
+    monkeypatch.syspath_prepend(project_root / "benchmarks")
+    import hostile_frames  # type: ignore[import-not-found]
+
+    return hostile_frames
+
+
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("frames", [700, pytest.param(12_000, marks=pytest.mark.slow)])
+def test_hostile_frames_are_refused_or_end_a_run_as_documented(hostile: Any, side: str, frames: int) -> None:
+    """No traceback, no hang, no broken invariant; a message is one line, and a refused frame changes nothing."""
+    tally = hostile.tried(side, frames, seed=frames)
+    assert tally.tried >= frames
+    assert min(tally.refused, tally.taken) > frames / 20
+    assert [str(find) for find in tally.finds] == []
+
+
+def put(tree: Any, path: list[int], value: Any) -> Any:
+    """Return a tree of JSON with another value at a place, that is named by numbers however many there are."""
+    if not path or not isinstance(tree, dict | list) or not tree:
+        return value
+    if isinstance(tree, list):
+        at = path[0] % len(tree)
+        return [*tree[:at], put(tree[at], path[1:], value), *tree[at + 1 :]]
+    name = sorted(tree)[path[0] % len(tree)]
+    return {**tree, name: put(tree[name], path[1:], value)}
+
+
+def decoded(kind: str, frame: bytes) -> Any:
+    """Return a frame's message; None if it is refused, as it may be, with a message that can be shown."""
+    refusal = ""
+    try:
+        return DECODERS[kind](frame)
+    except RemoteProtocolError as error:
+        refusal = str(error)
+    assert refusal.isprintable()
+    return None
+
+
+@settings(max_examples=120)
+@given(
+    data=st.data(),
+    path=st.lists(st.integers(0, 20), max_size=5),
+    value=values,
+    kind=st.sampled_from(sorted(DECODERS)),
+)
+def test_a_valid_frame_with_any_value_anywhere(data: st.DataObject, path: list[int], value: Any, kind: str) -> None:
+    """It is read, or refused; read once more after it was written it is the same."""
+    name = kind.rpartition(" ")[2]
+    file = data.draw(st.sampled_from(sorted(VECTORS.glob(f"{name}-valid-*.json"))))
+    frame = json.dumps(put(json.loads(file.read_bytes()), path, value)).encode()
+    message = decoded(kind, frame)
+    if message is not None and "batsim" not in kind:
+        again = codec.encode(message)
+        assert codec.encode(DECODERS[kind](again)) == again or b"(malformed)" in again
+
+
+@settings(max_examples=100)
+@given(frame=st.binary(max_size=60), kind=st.sampled_from(sorted(DECODERS)))
+def test_any_bytes(frame: bytes, kind: str) -> None:
+    """They are refused; what by chance is a message is no harm either."""
+    decoded(kind, frame)
+
+
+# -- finds ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("notice", "says"),
+    [
+        ('{"seq": 1, "now": 4.0, "events": []}', "time goes back: expected at least 5.0, found 4.0"),
+        (
+            '{"seq": 1, "now": 6.0, "events": [{"type": "NO_MORE_JOBS", "timestamp": 7.0, "data": {}}]}',
+            "not of its time: expected from 0.0 to 6.0, found 7.0",
+        ),
+        (
+            '{"seq": 1, "now": 6.0, "events": [{"type": "NO_MORE_JOBS", "timestamp": 6.0, "data": {}}, '
+            '{"type": "NO_MORE_JOBS", "timestamp": 2.0, "data": {}}]}',
+            r"events\[1\].timestamp: an event is not of its time: expected from 6.0 to 6.0, found 2.0",
+        ),
+    ],
+)
+@pytest.mark.parametrize("batsim", [False, True])
+def test_time_that_goes_back_is_no_notice(notice: str, says: str, batsim: bool) -> None:
+    """Neither in a notice nor since the last one; the session does not change by it."""
+    session: Any = BatsimSchedulerSession() if batsim else SchedulerSession()
+    if not batsim:
+        session.send_hello(HelloData("s"))
+    session.state, session.now = "SERVER_TURN", 5.0
+    with pytest.raises(RemoteProtocolError, match=says):
+        session.receive_notice(notice.encode())
+    assert (session.state, session.seq, session.now) == ("SERVER_TURN", 0, 5.0)
+
+
+def test_what_is_said_of_an_illegal_decision_is_one_line_of_some_length() -> None:
+    """It quotes the scheduler, in the notice with the rejection, in messages and outputs."""
+    text = str(Illegal("unknown_job", f"no job {'n' * 70_000}\n\x1b[2J was submitted"))
+    assert len(text) < 600
+    assert text.isprintable()
+    assert text.startswith("no job nnn")
+    assert text.endswith("was submitted")
+
+
+def test_a_machine_of_more_units_than_can_be_numbered_is_none() -> None:
+    """Nor does a Batsim's that is told wrongly take memory."""
+    begins = '{"timestamp": 0, "type": "SIMULATION_BEGINS", "data": {"nb_resources": %s}}'
+    frame = f'{{"seq": 1, "now": 0, "events": [{begins}]}}'
+    assert codec.decode_notice((frame % MOST_UNITS).encode())
+    with pytest.raises(RemoteProtocolError, match="nb_resources"):
+        codec.decode_notice((frame % (MOST_UNITS + 1)).encode())
+    of_batsim = frame.replace("%s", '%s, "compute_resources": [{"id": 0}]')
+    with pytest.raises(RemoteProtocolError, match="not numbered from 0 without gaps"):
+        batsim_codec.decode_notice((of_batsim % MOST_UNITS).encode(), 1)
+    with pytest.raises(RemoteProtocolError, match="no host to compute on"):
+        batsim_codec.decode_notice((of_batsim % (MOST_UNITS + 1)).encode(), 1)
+
+
+def test_an_event_of_a_long_name_is_refused_in_a_short_message() -> None:
+    """The name stands in the message."""
+    frame = json.dumps({"now": 0.0, "events": [{"type": "n" * 70_000, "timestamp": "soon"}]})
+    with pytest.raises(RemoteProtocolError, match=r"an event n+\.\.\.n+ of Batsim's") as refused:
+        batsim_codec.decode_notice(frame.encode(), 1)
+    assert len(str(refused.value)) < 1000
