@@ -68,7 +68,7 @@ class Journaled:
             self.writer = SessionWriter(new if self.notices else path)
             try:
                 recording = RecordingTransport(transport, self.writer, spec, setup.epoch)
-                yield BroughtUp(recording, path, new, self.notices) if self.notices else recording
+                yield BroughtUp(recording, path, new, self.notices, self.flush) if self.notices else recording
             finally:
                 self.writer.close()
                 with suppress(OSError):
@@ -78,11 +78,14 @@ class Journaled:
 class BroughtUp:
     """Another transport whose scheduler is played a session before it is used."""
 
-    def __init__(self, transport: RecordingTransport, path: Path, new: Path, notices: int) -> None:
+    def __init__(
+        self, transport: RecordingTransport, path: Path, new: Path, notices: int, flush: Callable[[], None]
+    ) -> None:
         self._transport = transport
         self._path = path
         self._new = new
         self._notices = notices
+        self._flush = flush
         self.apart = transport.apart
 
     def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
@@ -116,6 +119,7 @@ class BroughtUp:
                 expected=f"{self._notices} notices",
                 found=str(played),
             )
+        self._flush()  # a kill from now on must not find less than what the old file had
         self._new.replace(self._path)
         return hello, welcome
 

@@ -151,8 +151,9 @@ class Snapshots:
         self._due_simulated = pause.now + self._every.simulated
 
     def remove(self) -> None:
-        """Remove all snapshots, and the session: the run has come to its end."""
-        for path in [*snapshots_in(self._folder), self._folder / JOURNAL]:
+        """Remove all snapshots, what kills have left of some, and the session: the run has come to its end."""
+        left = self._folder.glob(f".{_PREFIX}*.gz.*")
+        for path in [*left, *snapshots_in(self._folder), self._folder / JOURNAL]:
             with suppress(OSError):
                 path.unlink()
 

@@ -15,7 +15,9 @@ from pipistrelle.studies.runs.run import run
 from pipistrelle.studies.runs.setup import load_setup
 from pipistrelle.studies.runs.spec import RunSpec
 from pipistrelle.studies.sessions.resume import Journaled, read_run, resume, run_kept
+from pipistrelle.studies.sessions.session_file import SessionReader
 from pipistrelle.studies.sessions.snapshot import (
+    JOURNAL,
     Every,
     SnapshotError,
     Snapshots,
@@ -81,6 +83,22 @@ def test_a_run_goes_on_wherever_it_was_cut_off(whole: dict[str, bytes], tmp_path
         ours = files(copy)
         ours.pop("out_command.json")
         assert ours == {name: data for name, data in whole.items() if name != "out_command.json"}
+
+
+def test_what_a_scheduler_was_told_is_kept_when_the_run_goes_on(tmp_path: Path) -> None:
+    """A kill may strike as soon as the new session has taken the place of the old one: it has as much by then."""
+    run(SPEC, out=tmp_path, connection=Journaled(InProcess(), tmp_path))
+    journal = Journaled(InProcess(), tmp_path, 300)
+    with journal.open(SPEC, load_setup(SPEC), lambda: False) as transport:
+        transport.greet(SessionReader(tmp_path / JOURNAL).header.run_id, "")
+        assert len(list(SessionReader(tmp_path / JOURNAL).exchanges())) == 300
+
+
+def test_what_kills_left_of_snapshots_is_removed_at_the_end(tmp_path: Path) -> None:
+    """A run that has come to its end has its outputs in its folder, and nothing else."""
+    (tmp_path / ".out_snapshot-0000000001.gz.17").write_bytes(b"\x1f")
+    run_kept(SPEC, load_setup(SPEC), InProcess(), tmp_path, Every(), 2)
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 
 def test_a_run_that_ends_leaves_no_snapshot(whole: dict[str, bytes], tmp_path: Path) -> None:

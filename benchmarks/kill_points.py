@@ -1,0 +1,433 @@
+"""Kills runs with SIGKILL at many points, and lets them go on: each must end in the bytes of a run that nobody killed.
+
+Killed are the server, its scheduler, or both: at a moment of the wall clock, at a seeded step of the program (the n-th
+call of a function, be it Python's or C's), at a notice, or in the middle of a snapshot.  Some runs are killed again
+when they go on.  Processes are forks of this one, which has imported what they need; a scheduler is its server's child
+and in a session of its own, as always.  Where nothing was kept yet, the run begins anew.
+
+    python benchmarks/kill_points.py [--points 1000] [--seed 1] [--jobs 3000] [--only NUMBER] [--steady]
+"""
+
+import argparse
+import os
+import random
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+#: how a run is cut off, by turns
+WAYS = (
+    *("server-step", "server-snapshot", "server-notice", "scheduler-notice", "both-notice", "server-moment"),
+    *("scheduler-moment", "both-moment", "in-process-step", "in-process-snapshot", "in-process-moment", "server-end"),
+    "server-restore",
+)
+#: no process may take longer, in seconds
+LIMIT_S = 120
+_KEPT = ("out_snapshot-", "out_session")
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Who is killed, when, and how often; ``share`` is how far the run is then, from 0 to 1."""
+
+    way: str
+    share: float
+    again: tuple[float, ...]
+
+    @property
+    def in_process(self) -> bool:
+        """Whether the scheduler runs in the server's process."""
+        return self.way.startswith("in-process")
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that nobody kills: its outputs, and how many calls, notices and seconds it has in which way."""
+
+    outputs: dict[str, bytes]
+    steps: int
+    notices: int
+    snapshots: int
+    wall: float
+
+
+class _Scheduler:
+    """A scheduler as the server's child: a fork that was made before the server did anything; as `Popen` has it."""
+
+    def __init__(self, hook: Callable[[], None]) -> None:
+        reading, self._writing = os.pipe()
+        self.pid = os.fork()
+        self.returncode: int | None = None
+        if self.pid == 0:
+            os.setsid()
+            os.close(self._writing)
+            with os.fdopen(reading, "rb") as words:
+                told = words.read().split(b"\0")
+            if not told[0]:
+                os._exit(0)
+            hook()
+            _command([word.decode() for word in told[told.index(b"pipistrelle.cli") + 1 :]])
+        os.close(reading)
+        self._pidfd = os.pidfd_open(self.pid)
+
+    def __call__(self, words: list[str], **_: Any) -> "_Scheduler":
+        """Let it become what the words say."""
+        self.release("\0".join(words).encode())
+        return self
+
+    def release(self, words: bytes = b"") -> None:
+        """Say what it shall be; nothing: let it go."""
+        if self._writing >= 0:
+            os.write(self._writing, words)
+            os.close(self._writing)
+            self._writing = -1
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its end."""
+        if self.returncode is None:
+            if not select.select([self._pidfd], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired("scheduler", timeout or 0.0)
+            self.returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        return self.returncode
+
+    def kill(self) -> None:
+        """Kill it, if it lives."""
+        if self.returncode is None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+
+
+def _command(words: list[str]) -> None:
+    """Be the command line."""
+    from pipistrelle.cli.main import main
+
+    try:
+        main(words)
+    except SystemExit as end:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(end.code if isinstance(end.code, int) else 0)
+
+
+def _die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _after_steps(steps: int, die: Callable[[], None]) -> None:
+    """Die at the so-manieth call from now on."""
+    left = steps
+
+    def count(*_: Any) -> None:
+        nonlocal left
+        left -= 1
+        if left <= 0:
+            die()
+
+    sys.setprofile(count)
+
+
+def _before(owner: Any, name: str, count: int, act: Callable[[], None]) -> None:
+    """Act when a method is called for the so-manieth time."""
+    method = getattr(owner, name)
+    left = count
+
+    def hooked(*arguments: Any, **named: Any) -> Any:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            act()
+        return method(*arguments, **named)
+
+    setattr(owner, name, hooked)
+
+
+class Killer:
+    """Carries out runs in a folder, and kills them.
+
+    Parameters
+    ----------
+    home
+        holds the workload ``made.swf``; each run has a folder below.
+    seed
+        decides all but what the wall clock does.
+    jobs
+        of the workload.
+    ways
+        how runs are cut off, by turns.
+    """
+
+    def __init__(self, home: Path, seed: int, jobs: int, ways: Sequence[str] = WAYS) -> None:
+        self.home = home
+        self.ways = ways
+        self.seed = seed
+        os.chdir(home)
+        words = ["workload", "generate", "--jobs", str(jobs), "--machine-size", "64", "--seed", "7", "-o", "made.swf"]
+        assert self._process(words) == 0
+        self.words = [
+            *("run", "-w", "made.swf", "--failures", "exponential,mtbf=40d", "--repair", "6h", "--max-attempts", "3"),
+            *("--quiet", "--snapshot-every", "sim:2d"),
+        ]
+        self.whole = {in_process: self._whole(in_process) for in_process in (False, True)}
+        assert self.whole[True].outputs == self.whole[False].outputs
+        self.ends: Counter[str] = Counter()
+
+    def _whole(self, in_process: bool) -> Run:
+        """Carry out a run to its end, and count its steps."""
+        out, counts = self.home / "whole", self.home / "counts"
+        mode = ["--in-process"] if in_process else []
+
+        def hook(_: _Scheduler | None) -> None:
+            from pipistrelle.server.engine.engine import Engine
+            from pipistrelle.studies.sessions.snapshot import Snapshots
+
+            notices, snapshots, steps = [0], [0], [0]
+            _each(Engine, "apply", notices)
+            _each(Snapshots, "take", snapshots)
+
+            def count(*_: Any) -> None:
+                steps[0] += 1
+
+            def tell() -> None:
+                sys.setprofile(None)
+                counts.write_text(f"{steps[0]} {notices[0]} {snapshots[0]}")
+
+            _before(Snapshots, "remove", 1, tell)
+            sys.setprofile(count)
+
+        assert self._process([*self.words, *mode, "--out", str(out)], hook) == 0
+        steps, notices, snapshots = map(int, counts.read_text().split())
+        outputs = _files(out)
+        began = time.monotonic()
+        assert self._process([*self.words, *mode, "--out", str(out)]) == 0
+        assert _files(out) == outputs
+        return Run(outputs, steps, notices, snapshots, time.monotonic() - began)
+
+    def cut(self, number: int) -> Cut:
+        """Return how the so-manieth run is cut off."""
+        pick = random.Random(f"{self.seed}:{number}")
+        way = self.ways[number % len(self.ways)]
+        again = tuple(pick.random() for _ in range(pick.choice((1, 2) if way == "server-restore" else (0, 0, 0, 1, 2))))
+        return Cut(way, pick.random(), again)
+
+    def kill(self, number: int, cut: Cut) -> str:
+        """Kill a run, and let it go on to its end; return what is wrong then, nothing if nothing is."""
+        out = self.home / f"run-{number}"
+        words = [*self.words, *(["--in-process"] if cut.in_process else []), "--out", str(out)]
+        going_on = ["resume", str(out), "--quiet", "--snapshot-every", "sim:2d"]
+        said = [f"{cut}"]
+        shares = [cut.share, *cut.again]
+        fresh, anew = True, 0
+        for turn in range(len(shares) + 4):
+            share = shares[turn] if turn < len(shares) else None
+            code = self._killed(words if fresh else going_on, cut, share)
+            said.append(f"{'run' if fresh else 'resume'} at {share}: {code}")
+            if code == 0:
+                break
+            fresh = not list(out.glob("out_snapshot-*"))
+            anew += fresh
+            if share is None and not (fresh and code == 2):
+                break
+        text = self._compared(out, cut.in_process, code)
+        self.ends["not hit" if len(said) == 2 else "begun anew" if anew else "gone on"] += 1
+        if not text:
+            for path in out.iterdir():
+                path.unlink()
+            out.rmdir()
+        return f"{'; '.join(said)}: {text}" if text else ""
+
+    def _compared(self, out: Path, in_process: bool, code: int) -> str:
+        if code != 0:
+            return f"ends with exit code {code}: {(self.home / 'err').read_text(errors='replace')[-500:]}"
+        found, expected = _files(out), self.whole[in_process].outputs
+        if found.keys() != expected.keys():
+            return f"other files: {sorted(found.keys() ^ expected.keys())}"
+        return ", ".join(f"{name} differs" for name in found if found[name] != expected[name])
+
+    def _killed(self, words: list[str], cut: Cut, share: float | None) -> int:
+        """Carry out a command that is killed when so much of the run is done; None: never."""
+        whole = self.whole[cut.in_process]
+        if share is None:
+            return self._process(words, apart=not cut.in_process)
+        if cut.way.endswith("moment"):
+            return self._process(words, apart=not cut.in_process, moment=(cut.way, share * whole.wall * 1.5))
+        notice, step = 1 + int(share * whole.notices), 1 + int(share * whole.steps)
+
+        def hook(scheduler: _Scheduler | None) -> None:
+            from pipistrelle.server.engine.engine import Engine
+            from pipistrelle.studies.runs.pause import Pause
+            from pipistrelle.studies.sessions.snapshot import Snapshots
+
+            def die() -> None:
+                if scheduler is not None and cut.way.startswith("both"):
+                    scheduler.kill()
+                _die()
+
+            if cut.way.endswith("step"):
+                _after_steps(step, die)
+            elif cut.way == "server-restore" and words[0] == "resume":  # what it was told is in a new file by then
+                _before(Pause, "restore", 1, lambda: _after_steps(1 + int(share * share * 20_000), die))
+            elif cut.way.endswith(("notice", "restore")) and not cut.way.startswith("scheduler"):
+                _before(Engine, "apply", notice, die)
+            elif cut.way.endswith("snapshot"):
+                which = 1 + int(share * whole.snapshots)
+                inside = random.Random(share).choice((*range(1, 60), *range(60, 4000, 50)))
+                _before(Snapshots, "take", which, lambda: _after_steps(inside, die))
+            elif cut.way == "server-end":
+                _before(Snapshots, "remove", 1, lambda: _after_steps(1 + int(share * 60), die))
+
+        def scheduler_hook() -> None:
+            from pipistrelle.schedulers.policy.runtime import Runtime
+
+            if cut.way == "scheduler-notice":
+                _before(Runtime, "answer", notice, _die)
+
+        return self._process(words, hook, scheduler_hook, apart=not cut.in_process)
+
+    def _process(
+        self,
+        words: list[str],
+        hook: Callable[[_Scheduler | None], None] = lambda scheduler: None,
+        scheduler_hook: Callable[[], None] = lambda: None,
+        *,
+        apart: bool = True,
+        moment: tuple[str, float] | None = None,
+    ) -> int:
+        """Carry out a command and return its exit code; it may be killed at a moment, in seconds."""
+        told, telling = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            os.setsid()
+            os.close(told)
+            error = os.open(self.home / "err", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+            os.dup2(error, 2)
+            os.dup2(error, 1)
+            scheduler = None
+            if apart:
+                from pipistrelle.studies.runs import child
+
+                scheduler = _Scheduler(scheduler_hook)
+                child.subprocess.Popen = scheduler  # type: ignore[misc, assignment]
+                os.write(telling, b"%d" % scheduler.pid)
+            os.close(telling)
+            hook(scheduler)
+            _command(words)
+        os.close(telling)
+        with os.fdopen(told, "rb") as file:
+            scheduler_pid = int(file.read() or 0)
+        pidfd = os.pidfd_open(pid)
+        try:
+            if moment is not None and not select.select([pidfd], [], [], moment[1])[0]:
+                victims = {"server": (pid,), "scheduler": (scheduler_pid,), "both": (scheduler_pid, pid)}
+                for victim in victims.get(moment[0].partition("-")[0], (pid,)):
+                    with suppress(ProcessLookupError):
+                        os.kill(victim, signal.SIGKILL)
+            if not select.select([pidfd], [], [], LIMIT_S)[0]:
+                os.kill(pid, signal.SIGKILL)
+                raise AssertionError(f"hangs: {words}")
+            return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        finally:
+            os.close(pidfd)
+            if scheduler_pid:
+                _gone(scheduler_pid)
+
+
+def _gone(pid: int) -> None:
+    """Wait until a scheduler, whose server has gone, has ended as well."""
+    try:
+        pidfd = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    try:
+        if not select.select([pidfd], [], [], LIMIT_S)[0]:
+            os.kill(pid, signal.SIGKILL)
+            raise AssertionError("a scheduler does not end when its server has gone")
+    finally:
+        os.close(pidfd)
+
+
+def _each(owner: Any, name: str, count: list[int]) -> None:
+    """Count how often a method is called."""
+    method = getattr(owner, name)
+
+    def hooked(*arguments: Any, **named: Any) -> Any:
+        count[0] += 1
+        return method(*arguments, **named)
+
+    setattr(owner, name, hooked)
+
+
+def _files(out: Path) -> dict[str, bytes]:
+    """Return a folder's outputs; how often snapshots are taken is no part of them."""
+    return {path.name: path.read_bytes() for path in out.iterdir()}
+
+
+def warm() -> None:
+    """Import what the commands need."""
+    from pipistrelle.cli.console import import_numpy
+
+    import_numpy()
+    import pipistrelle.cli.heartbeat
+    import pipistrelle.cli.resume
+    import pipistrelle.cli.run
+    import pipistrelle.cli.schedule
+    import pipistrelle.cli.summary
+    import pipistrelle.cli.workload.generate
+    import pipistrelle.schedulers.catalogue.registry
+    import pipistrelle.schedulers.wire.native
+    import pipistrelle.server.transport.native
+    import pipistrelle.studies.runs.run
+    import pipistrelle.studies.sessions.resume  # noqa: F401
+
+
+def kill_points(
+    numbers: Sequence[int], seed: int, jobs: int, ways: Sequence[str], tell: Callable[[str], None]
+) -> list[str]:
+    """Return what went wrong at the points of these numbers."""
+    warm()
+    wrong = []
+    with tempfile.TemporaryDirectory(prefix="kill-") as home:
+        killer = Killer(Path(home), seed, jobs, ways)
+        for in_process, whole in killer.whole.items():
+            tell(
+                f"{'one process' if in_process else 'two processes'}: {whole.steps:,} calls, "
+                f"{whole.notices:,} notices, {whole.snapshots} snapshots, {whole.wall:.1f} s"
+            )
+        began = time.monotonic()
+        for number in numbers:
+            text = killer.kill(number, killer.cut(number))
+            if text:
+                wrong.append(f"point {seed}:{number}: {text}")
+                tell(f"WRONG {wrong[-1]}")
+            if number % 100 == 99:
+                spent = time.monotonic() - began
+                tell(f"{number + 1:,} points, {len(wrong)} wrong, {spent:.0f} s: {dict(killer.ends)}")
+        tell(f"{len(numbers):,} points, {len(wrong)} wrong: {dict(killer.ends)}")
+    return wrong
+
+
+def main() -> int:
+    """Kill, and tell what went wrong."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--points", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=3000)
+    parser.add_argument("--only", type=int, help="this point alone")
+    parser.add_argument("--steady", action="store_true", help="at no moments of the wall clock: always the same points")
+    options = parser.parse_args()
+    numbers = range(options.points) if options.only is None else [options.only]
+    ways = [way for way in WAYS if not (options.steady and way.endswith("moment"))]
+    wrong = kill_points(numbers, options.seed, options.jobs, ways, lambda text: print(text, flush=True))
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
