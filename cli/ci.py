@@ -54,8 +54,8 @@ def command(folder: Path | None, update: bool, junit: Path | None, names: tuple[
     """
     if update and folder is None:
         raise click.UsageError("--update writes to a FOLDER of your own: name it.")
-    if update and as_list:
-        raise click.UsageError("--list runs nothing, so there is nothing to --update.")
+    if as_list and (update or junit is not None):
+        raise click.UsageError("--list runs nothing, so there is nothing to --update, nor for --junit.")
     import_numpy()
     from rich.console import Console
 

@@ -17,6 +17,7 @@ from pipistrelle.studies.runs.policy import PLACEHOLDER
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from pipistrelle.protocol.base.errors import PipistrelleError
     from pipistrelle.studies.conformance.script import Script
     from pipistrelle.studies.conformance.suite import ScriptOutcome
 
@@ -102,8 +103,8 @@ def command(
 
     console = Console(highlight=False, emoji=False)
     if as_list:
-        if words:
-            raise click.UsageError("--list plays nothing: name no scheduler.")
+        if words or as_json or junit is not None or logs is not None:
+            raise click.UsageError("--list plays nothing: name no scheduler, and no files for what comes of it.")
         for script in scripts:
             show(console, script.name, "bold")
             show(console, f"  {script.situation}")
@@ -116,6 +117,8 @@ def command(
         began = time.perf_counter()
         outcomes.append(play_script(script, command_words, dialect=dialect, limit=limit))  # type: ignore[arg-type]
         seconds.append(time.perf_counter() - began)
+        if not outcomes[-1].log and outcomes[-1].verdict == "failed":
+            raise _never_came(outcomes[-1])
         if not as_json:
             _print(outcomes[-1], console)
         if logs is not None:
@@ -132,6 +135,18 @@ def command(
         rest = f", {skipped} not played, as they do not apply" if skipped else ""
         show(console, f"{passed} passed, {failed} failed{rest}", "bold")
     return _FAILED if counts["failed"] else 0
+
+
+def _never_came(outcome: "ScriptOutcome") -> "PipistrelleError":
+    """Return the error for a scheduler that nothing can be played to."""
+    from pipistrelle.protocol.base.errors import PipistrelleError
+
+    printed = outcome.printed.strip().splitlines()
+    return PipistrelleError(
+        f"the scheduler neither said nor heard a word: {' '.join(outcome.lines).removesuffix('.')}",
+        found=f"'{printed[-1]}' as the last that it printed" if printed else None,
+        hint="Does it run by itself, and take its address from {endpoint}?",
+    )
 
 
 def _chosen(scripts: "Sequence[Script]", names: tuple[str, ...]) -> "list[Script]":

@@ -104,8 +104,10 @@ class Scheduler {
                 queue_.push_back({data["job"]["id"].raw, data["job"]["res"].number()});
             else if (type == "JOB_COMPLETED")
                 give_back(data["alloc"].text());
-            else if (type == "DECISION_REJECTED")
+            else if (type == "DECISION_REJECTED") {  // never of a scheduler that is right
                 std::cerr << data["message"].text() << '\n';
+                std::exit(1);
+            }
         }
         long count = 0;
         for (const auto &[first, last] : free_) count += last - first + 1;

@@ -111,6 +111,7 @@ func decide(now json.Number, events []Event) []Decision {
 			giveBack(event.Data.Alloc)
 		case "DECISION_REJECTED":
 			fmt.Fprintln(os.Stderr, event.Data.Message)
+			os.Exit(1) // it never happens to a scheduler that is right
 		}
 	}
 	decisions, count := []Decision{}, 0

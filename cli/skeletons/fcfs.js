@@ -45,7 +45,10 @@ function decide(now, events) {
     if (type === "SIMULATION_BEGINS") free = [[0, data.nb_resources - 1]];
     else if (type === "JOB_SUBMITTED") queue.push(data.job);
     else if (type === "JOB_COMPLETED") giveBack(data.alloc ?? "");
-    else if (type === "DECISION_REJECTED") console.error(data.message);
+    else if (type === "DECISION_REJECTED") {
+      console.error(data.message); // never of a scheduler that is right
+      process.exit(1);
+    }
   }
   const decisions = [];
   let count = free.reduce((sum, [first, last]) => sum + last - first + 1, 0);

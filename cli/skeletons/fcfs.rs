@@ -68,7 +68,10 @@ impl Scheduler {
                     self.queue.push_back(Job { id: job.get("id").raw().into(), res: job.get("res").number() });
                 }
                 "JOB_COMPLETED" => self.give_back(data.get("alloc").text()),
-                "DECISION_REJECTED" => eprintln!("{}", data.get("message").text()),
+                "DECISION_REJECTED" => {
+                    eprintln!("{}", data.get("message").text()); // never of a scheduler that is right
+                    std::process::exit(1)
+                }
                 _ => {}
             }
         }

@@ -1,5 +1,6 @@
 """The suite: each script is played to a process of its own, and judged."""
 
+import shlex
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
@@ -74,24 +75,24 @@ def play_script(script: Script, words: Sequence[str], *, dialect: Dialect = "nat
         try:
             result = run(spec, connection=staged, setup=script.setup(dialect), observers=[audience], check=False)
         except RunError as error:  # before the simulation has begun
-            problems = _refused(stage, limit) if script.refuses else [str(error)]
+            problems = _refused(stage, limit) if script.refuses else [_failure(error, words)]
         else:
             if isinstance(result.failure, Interrupted):
                 raise KeyboardInterrupt from result.failure
-            problems = _problems(stage, audience, result, limit)
+            problems = _problems(stage, audience, result, words, limit)
         said = _end_of(printed)
     verdict: Literal["passed", "failed"] = "failed" if problems else "passed"
     return ScriptOutcome(script.name, script.situation, verdict, problems, stage.log, said)
 
 
-def _problems(stage: Stage, audience: Audience, result: Result, limit: float) -> list[str]:
+def _problems(stage: Stage, audience: Audience, result: Result, words: Sequence[str], limit: float) -> list[str]:
     """Return what was wrong with how a scheduler has played a script, in words."""
     script, failure = stage.script, result.failure
     own = [one for one in audience.rejections if stage.meddling is None or not stage.meddling.is_added(one[0])]
     problems = [f"an illegal decision ({rejected.code}): {_text(rejected.message)}" for _, rejected in own]
     if failure is not None:
         gives_up = script.may_give_up and failure.reason == _GIVES_UP
-        return problems if gives_up else [*problems, _text(str(failure))]
+        return problems if gives_up else [*problems, _failure(failure, words)]
     if result.summary.reason != script.ends:
         problems.append(f"the run ends as '{result.summary.reason}', not as '{script.ends}'")
     problems += _job_problems(script, audience)
@@ -101,6 +102,13 @@ def _problems(stage: Stage, audience: Audience, result: Result, limit: float) ->
     elif gone.reason != "scheduler_left":
         problems.append(f"after the simulation had ended, {_how(gone)}")
     return problems
+
+
+def _failure(error: RunError, words: Sequence[str]) -> str:
+    """Return what ended a run, without the socket's name and the command, which the user knows."""
+    what = error.what.removesuffix(f": {shlex.join(words)}")
+    where = None if error.where is not None and error.where.startswith("ipc://") else error.where
+    return _text(str(RunError(what, where=where, expected=error.expected, found=error.found, hint=error.hint)))
 
 
 def _job_problems(script: Script, audience: Audience) -> list[str]:

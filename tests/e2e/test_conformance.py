@@ -183,8 +183,10 @@ def test_what_is_told(shell):
         ([], "which scheduler?"),
         (["--", "./mine"], "{endpoint}"),
         (["--", "./not-there", "{endpoint}"], "cannot start the scheduler"),
+        (["--", "false", "{endpoint}"], "neither said nor heard a word: the scheduler ended with exit code 1"),
         (["-k", "nothing", "easy"], "no script is called 'nothing'"),
         (["--list", "easy"], "name no scheduler"),
+        (["--list", "--json"], "--list plays nothing"),
         (["--limit", "0", "easy"], "--limit"),
     ],
 )
