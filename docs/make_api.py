@@ -20,6 +20,7 @@ SECTIONS: dict[str, tuple[str, dict[str, list[str]]]] = {
             "pipistrelle.studies.report.run_jobs": ["RunJobs", "read_run_jobs"],
             "pipistrelle.studies.report.comparison": ["compare"],
             "pipistrelle.studies.report.differences": ["first_difference"],
+            "pipistrelle.studies.page.page": ["page_of"],
         },
     ),
     "Studies": (

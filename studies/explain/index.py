@@ -50,11 +50,10 @@ def open_index(folder: Path, *, repeat: bool, wanted: Wanted, trust: bool = Fals
     """
     if not repeat:
         return RunIndex("", read_run(folder), "--no-replay was given")
-    key = _key(folder)
-    found = _kept(folder / INDEX_FILE, key)
+    found = kept_index(folder)
     if found is not None:
-        found.files.folder = folder
         return found
+    key = _key(folder)
     from pipistrelle.studies.explain.making import make_index  # what repeats a run takes long to import
 
     try:
@@ -64,6 +63,16 @@ def open_index(folder: Path, *, repeat: bool, wanted: Wanted, trust: bool = Fals
     if trust or made.not_replayed is None:
         _keep(folder / INDEX_FILE, made)
     return made
+
+
+def kept_index(folder: Path) -> RunIndex | None:
+    """Return the index that is kept of a folder's outputs, None if there is none of them as they are now."""
+    if not (folder / INDEX_FILE).is_file():
+        return None
+    found = _kept(folder / INDEX_FILE, _key(folder))
+    if found is not None:
+        found.files.folder = folder
+    return found
 
 
 def _key(folder: Path) -> str:

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from pipistrelle.protocol.base.errors import PipistrelleError, printable
 from pipistrelle.server.engine.jobs import LABEL_NAMES
-from pipistrelle.server.outputs.folder import OUTPUT_PREFIX, SUMMARY_FILE
+from pipistrelle.server.outputs.folder import SUMMARY_FILE
 from pipistrelle.server.outputs.metrics import TAU
-from pipistrelle.studies.explain.files import number_in, output_json, output_rows, read_config
+from pipistrelle.studies.explain.files import output_json, read_config
+from pipistrelle.studies.report.tables import OutputTables, numbers
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -23,7 +24,7 @@ _COLUMNS: Final = (
     *("finish_time", "allocated_resources"),
 )
 #: separates a job's name from the number of its attempt
-_AGAIN: Final = "#"
+AGAIN: Final = "#"
 
 
 class ReportError(PipistrelleError):
@@ -104,8 +105,8 @@ class RunJobs:
         return [(prefix, str(one.get("sha256"))) for prefix, one in self.config["workloads"].items()]
 
 
-def read_run_jobs(folder: Path) -> RunJobs:
-    """Read the outputs of a run.
+def read_run_jobs(folder: Path, tables: OutputTables | None = None) -> RunJobs:
+    """Read the outputs of a run; ``tables`` are its files, if they have been read.
 
     Raises
     ------
@@ -114,16 +115,20 @@ def read_run_jobs(folder: Path) -> RunJobs:
     """
     config = read_config(folder)
     summary = output_json(folder / SUMMARY_FILE)
+    tables = tables or OutputTables(folder)
+    table = tables.columns("jobs", *_COLUMNS)
     attempts: dict[str, list[tuple[float, float, float, int, str, str]]] = {}
     rejected = set()
-    for row in output_rows(folder, "jobs.csv", *_COLUMNS):
-        name = f"{row['workload_name']}!{row['job_id'].partition(_AGAIN)[0]}"
-        if not row["starting_time"]:
+    times = (numbers(table[column]).tolist() for column in ("submission_time", "starting_time", "finish_time"))
+    sizes = numbers(table["requested_number_of_resources"]).astype(np.int64).tolist()
+    texts = (table[column] for column in ("final_state", "allocated_resources"))
+    ids_of = (table[column] for column in ("workload_name", "job_id", "starting_time"))
+    for prefix, job, started, *line in zip(*ids_of, *times, sizes, *texts, strict=True):
+        name = f"{prefix}!{job.partition(AGAIN)[0]}"
+        if started:
+            attempts.setdefault(name, []).append(tuple(line))
+        else:
             rejected.add(name)
-            continue
-        times = (number_in(row[column]) for column in ("submission_time", "starting_time", "finish_time"))
-        line = (*times, int(number_in(row["requested_number_of_resources"])))
-        attempts.setdefault(name, []).append((*line, row["final_state"], row["allocated_resources"]))  # type: ignore[arg-type]
     ids = sorted(attempts, key=lambda name: attempts[name][0][0])  # stable: as in the file, where the times are equal
     lines = [attempts[name] for name in ids]
     count = len(ids)
@@ -140,16 +145,20 @@ def read_run_jobs(folder: Path) -> RunJobs:
         execution=np.array([sum(one[2] - one[1] for one in some) for some in lines]).reshape(count),
         state=[some[-1][4] for some in lines],
         alloc=[some[-1][5] for some in lines],
-        labels=_labels(folder, ids),
+        labels=_labels(tables, ids),
         rejected=frozenset(rejected),
     )
 
 
-def _labels(folder: Path, ids: list[str]) -> dict[str, list[str]]:
-    known: dict[str, dict[str, str]] = {}
-    if not (folder / f"{OUTPUT_PREFIX}labels.csv").is_file():  # an older version's
+def _labels(tables: OutputTables, ids: list[str]) -> dict[str, list[str]]:
+    table = tables.perhaps("labels", "job_id", "workload_name", *LABEL_NAMES)
+    if not table:  # an older version's
         return {}
-    for row in output_rows(folder, "labels.csv", "job_id", "workload_name", *LABEL_NAMES):
-        known[f"{row['workload_name']}!{row['job_id']}"] = row
-    columns = {label: [printable(known.get(name, {}).get(label, "")) for name in ids] for label in LABEL_NAMES}
+    names = (f"{prefix}!{job}" for prefix, job in zip(table["workload_name"], table["job_id"], strict=True))
+    line_of = {name: line for line, name in enumerate(names)}
+    lines = [line_of.get(name, -1) for name in ids]
+    columns = {}
+    for label in LABEL_NAMES:
+        shown = {cell: printable(cell) for cell in set(table[label])}
+        columns[label] = ["" if line < 0 else shown[table[label][line]] for line in lines]
     return {label: names for label, names in columns.items() if any(names)}

@@ -1,0 +1,53 @@
+"""``pipistrelle report``: runs as one page that opens anywhere."""
+
+from pathlib import Path
+
+import click
+
+from pipistrelle.cli.console import import_numpy
+from pipistrelle.cli.guard import FilledPath, refuse_overwriting
+from pipistrelle.cli.options.sections import Command
+
+
+@click.command(cls=Command)
+@click.argument("runs", nargs=-1, required=True, type=FilledPath(path_type=Path), metavar="RUN [RUN...]")
+@click.option(
+    "-o",
+    "--out",
+    "page",
+    type=FilledPath(path_type=Path, dir_okay=False),
+    default="page.html",
+    show_default=True,
+    metavar="FILE.html",
+    help="Where the page is written.",
+)
+@click.option(
+    "--explain",
+    "repeat",
+    is_flag=True,
+    help="Repeat runs, as explain does, to say in full why their worst-served jobs waited.",
+)
+@click.option(
+    "--trust",
+    is_flag=True,
+    help="Let Python code run that a folder names as its run's scheduler, as file.py:CLASS.",
+)
+def command(runs: tuple[Path, ...], page: Path, repeat: bool, trust: bool) -> None:
+    """Show a run, or several beside each other, as one page: figures, curves, the machine over time, who waited.
+
+    Each RUN is the folder of a run's outputs. The page is a single file that needs no network: open it in a browser.
+
+    \b
+    pipistrelle report pipistrelle-out/demo-easy-1 -o easy.html
+    """
+    if trust and not repeat:
+        raise click.UsageError("--trust goes with --explain.")
+    files = [str(path) for run in runs if run.is_dir() for path in run.iterdir() if path.name.startswith("out_")]
+    refuse_overwriting(files, [page])
+    import_numpy()
+    from pipistrelle.studies.page.page import page_of
+    from pipistrelle.traces.files import write_trace
+
+    text = page_of(runs, repeat=repeat, trust=trust)
+    write_trace(page, [text.encode()])
+    click.echo(f"{page} ({len(text) / 1e6:.1f} MB)")

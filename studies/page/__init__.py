@@ -1,0 +1,1 @@
+"""A run, or several, as one page that opens anywhere."""

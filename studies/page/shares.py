@@ -1,0 +1,70 @@
+"""Who was to have which share of the machine, as the run's scheduler was told."""
+
+import hashlib
+from collections.abc import Mapping
+from math import fsum
+from pathlib import Path
+from typing import Any, Final
+
+from pipistrelle.protocol.base.errors import PipistrelleError, printable
+
+#: {kind of credential in a maui.cfg: the label of a job that says it}
+_LABELS: Final = {"USER": "user", "GROUP": "group", "ACCOUNT": "account", "CLASS": "queue", "QOS": "qos"}
+
+
+def fairshare_targets(command: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+    """Return the targets of a run's fairshare, by label: ``label``, ``targets`` {name: share of all}, ``how``.
+
+    Shares of the order ``pbs`` are relative to each other, so they are divided by their sum, in which the names that
+    have none of their own are not. Targets of a maui.cfg are percent; that file must still be what the run has read.
+
+    Parameters
+    ----------
+    command
+        what out_command.json has; None without it: nothing is known then.
+    """
+    if command is None:
+        return []
+    return _pbs(command) + _maui(command)
+
+
+def _pbs(command: Mapping[str, Any]) -> list[dict[str, Any]]:
+    told = command.get("fairshare-shares")
+    shares = {name: value for name, value in told.items() if value > 0} if isinstance(told, dict) else {}
+    whole = fsum(shares.values())
+    if not whole:
+        return []
+    targets = {printable(name): value / whole for name, value in shares.items()}
+    return [{"label": command.get("fairshare-entity") or "user", "targets": targets, "how": "--fairshare-shares"}]
+
+
+def _maui(command: Mapping[str, Any]) -> list[dict[str, Any]]:
+    name, files = command.get("config"), command.get("files")
+    if not isinstance(name, str) or not _as_it_was(name, files.get(name) if isinstance(files, dict) else None):
+        return []
+    from pipistrelle.schedulers.maui.config.read import read_maui_config  # most runs have none
+    from pipistrelle.schedulers.maui.config.settings import TargetMode
+
+    try:
+        settings, _ = read_maui_config(Path(name), strict=False)
+    except PipistrelleError:  # this version does not read it
+        return []
+    found = []
+    for kind, label in _LABELS.items():
+        targets = {
+            printable(one): credential.target / 100
+            for one, credential in settings.credentials.get(kind, {}).items()
+            if credential.target > 0 and credential.mode is not TargetMode.ABSOLUTE_CAP
+        }
+        if targets:
+            found.append({"label": label, "targets": targets, "how": f"FSTARGET in {printable(Path(name).name)}"})
+    return found
+
+
+def _as_it_was(name: str, digest: str | None) -> bool:
+    """Tell whether the maui.cfg that the run has read is still there, and the same."""
+    try:
+        with Path(name).open("rb") as file:
+            return digest is None or hashlib.file_digest(file, "sha256").hexdigest() == digest
+    except OSError:
+        return False

@@ -1,0 +1,181 @@
+"use strict";
+// The runs of the page: packed columns (studies/page/packing.py writes them) as typed arrays.
+
+/** The bytes of the page's block of columns. */
+async function unpacked(text) {
+  const characters = atob(text);
+  const bytes = new Uint8Array(characters.length);
+  for (let i = 0; i < bytes.length; i++) bytes[i] = characters.charCodeAt(i);
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+/** A column of numbers. */
+function numbersOf(bytes, place) {
+  const found = new Float64Array(place.n);
+  let before = 0;
+  for (let i = 0; i < place.n; i++) {
+    let folded = 0;
+    for (let plane = place.width - 1; plane >= 0; plane--) folded = folded * 256 + bytes[place.at + plane * place.n + i];
+    let value = folded % 2 ? -(folded + 1) / 2 : folded / 2;
+    if (place.deltas) before = value += before;
+    found[i] = place.scale === 1 ? value : value / place.scale;
+  }
+  return found;
+}
+
+/** A column of names: what they are, and the place of each row's among them. */
+function namesOf(bytes, place) {
+  return {names: place.names, of: Uint32Array.from(numbersOf(bytes, place.of))};
+}
+
+/** A function that gives the text of a row. */
+function textsOf(bytes, place) {
+  const shapes = namesOf(bytes, place.shapes);
+  const numbers = numbersOf(bytes, place.numbers);
+  const pieces = shapes.names.map((name) => (numbers.length ? name.split("\0") : [name]));
+  const begins = new Uint32Array(shapes.of.length + 1);
+  for (let i = 0; i < shapes.of.length; i++) begins[i + 1] = begins[i] + pieces[shapes.of[i]].length - 1;
+  return (row) => pieces[shapes.of[row]].map((piece, i) => (i ? numbers[begins[row] + i - 1] : "") + piece).join("");
+}
+
+/** A run: its attempts (rows) and its jobs as columns; times in seconds since time 0. */
+class Run {
+  constructor(bytes, facts, number) {
+    const columns = facts.columns, at = (place) => numbersOf(bytes, place);
+    this.facts = facts;
+    this.name = facts.name;
+    this.number = number;
+    this.clock = new Clock(facts.epoch, facts.timezone);
+    this.units = facts.machine.units;
+    this.rows = columns.rows;
+    this.submit = at(columns.submit);
+    this.start = at(columns.wait).map((wait, row) => this.submit[row] + wait);
+    this.end = at(columns.execution).map((execution, row) => this.start[row] + execution);
+    this.execution = at(columns.execution);
+    this.size = at(columns.size);
+    this.walltime = at(columns.walltime);
+    this.state = namesOf(bytes, columns.state);
+    this.why = textsOf(bytes, columns.why);
+    this.metadata = textsOf(bytes, columns.metadata);
+    this.labels = Object.fromEntries(Object.entries(columns.labels).map(([name, place]) => [name, namesOf(bytes, place)]));
+    this.readIntervals(at, columns);
+    this.readFailures(bytes, at, facts.breakdowns);
+    this.readJobs(at, columns, textsOf(bytes, columns.jobs), at(columns.wait));
+    this.from = this.rows ? this.submit.reduce((least, time) => Math.min(least, time)) : 0;
+    this.to = Math.max(facts.until, this.from + 1);
+  }
+
+  /** Which units each row had: low[k] to high[k] for k from firstOf[row] to before firstOf[row + 1]. */
+  readIntervals(at, columns) {
+    const counts = at(columns.intervals), first = at(columns.first), gaps = at(columns.gap), lengths = at(columns.length);
+    this.firstOf = new Uint32Array(this.rows + 1);
+    for (let row = 0; row < this.rows; row++) this.firstOf[row + 1] = this.firstOf[row] + counts[row];
+    const total = this.firstOf[this.rows];
+    this.low = new Int32Array(total);
+    this.high = new Int32Array(total);
+    this.held = new Float64Array(this.rows);
+    let opened = 0, gap = 0, length = 0;
+    for (let row = 0; row < this.rows; row++) {
+      for (let k = this.firstOf[row]; k < this.firstOf[row + 1]; k++) {
+        const last = k === this.firstOf[row + 1] - 1;
+        this.low[k] = k === this.firstOf[row] ? first[opened++] : this.high[k - 1] + 2 + gaps[gap++];
+        const units = columns.as_asked && last ? this.size[row] - this.held[row] : lengths[length++] + 1;
+        this.high[k] = this.low[k] + units - 1;
+        this.held[row] += units;
+      }
+    }
+  }
+
+  /** What failed, and what each attempt's units spent their time on; null where nothing could fail. */
+  readFailures(bytes, at, told) {
+    this.failures = null;
+    if (!told) return;
+    const columns = (places) => places && Object.fromEntries(Object.entries(places).map(([name, place]) => [name, "of" in place ? namesOf(bytes, place) : at(place)]));
+    this.failures = {outages: columns(told.outages), nodes: columns(told.nodes), attempts: null, cause: null};
+    if (told.attempts) {
+      this.failures.attempts = columns(told.attempts.columns);
+      this.failures.cause = namesOf(bytes, told.attempts.cause);
+    }
+  }
+
+  /**
+   * The jobs: a job that lost its nodes and came back is one, whose wait and execution time are the sums over its
+   * attempts, as in the summary. `last` is the row of its last attempt.
+   */
+  readJobs(at, columns, id, waits) {
+    const jobOf = columns.job ? at(columns.job) : null;
+    this.jobOf = jobOf ? Uint32Array.from(jobOf) : Uint32Array.from({length: this.rows}, (_, row) => row);
+    this.jobs = this.rows ? this.jobOf[this.rows - 1] + 1 : 0;
+    this.id = id;
+    const make = () => new Float64Array(this.jobs);
+    this.job = {submit: make(), wait: make(), execution: make(), size: make(), end: make()};
+    this.job.last = new Uint32Array(this.jobs);
+    this.job.first = new Uint32Array(this.jobs).fill(this.rows);
+    for (let row = 0; row < this.rows; row++) {
+      const job = this.jobOf[row];
+      if (this.job.first[job] === this.rows) {
+        this.job.first[job] = row;
+        this.job.submit[job] = this.submit[row];
+        this.job.size[job] = this.size[row];
+      }
+      this.job.wait[job] += waits[row];
+      this.job.execution[job] += this.execution[row];
+      this.job.last[job] = row;
+      this.job.end[job] = this.end[row];
+    }
+    const tried = this.failures && this.failures.attempts;
+    const open = new Set(["REJECTED", "RUNNING"].map((name) => this.state.names.indexOf(name)));
+    /** 1 for a job that ended, killed or not: those that the figures are of */
+    this.job.ended = Uint8Array.from(this.job.last, (row) => (open.has(this.state.of[row]) || (tried && tried.retried[row]) ? 0 : 1));
+    this.job.turnaround = this.job.wait.map((wait, job) => wait + this.job.execution[job]);
+    this.job.slowdown = this.job.turnaround.map((total, job) => (this.job.execution[job] > 0 ? total / this.job.execution[job] : 1));
+    this.job.bounded = this.job.turnaround.map((total, job) => Math.max(1, total / Math.max(this.job.execution[job], 10)));
+  }
+
+  /** The place of a job by its id, -1 if there is none. */
+  find(text) {
+    this.places ||= new Map(Array.from({length: this.jobs}, (_, job) => [this.id(job), job]));
+    if (this.places.has(text)) return this.places.get(text);
+    const prefixes = Object.keys(this.facts.config.workloads);
+    return prefixes.length === 1 ? this.places.get(`${prefixes[0]}!${text}`) ?? -1 : -1;
+  }
+
+  stateOf(row) {
+    return this.state.names[this.state.of[row]];
+  }
+
+  label(name, row) {
+    const column = this.labels[name];
+    return column ? column.names[column.of[row]] : "";
+  }
+
+  /** The units of a node, first and last. */
+  unitsOf(node) {
+    let unit = 0, before = 0;
+    for (const pool of this.facts.machine.pools) {
+      if (node < before + pool.nodes) return [unit + (node - before) * pool.units, unit + (node - before + 1) * pool.units - 1];
+      unit += pool.nodes * pool.units;
+      before += pool.nodes;
+    }
+    return [unit, unit];
+  }
+
+  /** The node of a unit and its pool. */
+  nodeOf(unit) {
+    let first = 0, before = 0;
+    for (const pool of this.facts.machine.pools) {
+      if (unit < first + pool.nodes * pool.units) return {node: before + Math.floor((unit - first) / pool.units), pool: pool.name};
+      first += pool.nodes * pool.units;
+      before += pool.nodes;
+    }
+    return {node: before - 1, pool: ""};
+  }
+}
+
+/** All runs of the page. */
+async function readRuns() {
+  const facts = JSON.parse(document.getElementById("facts").textContent);
+  const bytes = await unpacked(document.getElementById("packed").textContent);
+  return {facts, runs: facts.runs.map((run, number) => new Run(bytes, run, number))};
+}

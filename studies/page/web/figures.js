@@ -1,0 +1,90 @@
+"use strict";
+// Statistics of columns: sums, quantiles, means over bins of time.
+
+const figures = {
+  /** The sum of numbers, with the rounding of each step carried along (Neumaier 1974): good to the last digits. */
+  sum(values) {
+    let total = 0, lost = 0;
+    for (const value of values) {
+      const next = total + value;
+      lost += Math.abs(total) >= Math.abs(value) ? total - next + value : value - next + total;
+      total = next;
+    }
+    return total + lost;
+  },
+
+  mean(values) {
+    return values.length ? figures.sum(values) / values.length : null;
+  },
+
+  /** A quantile of ascending values, by linear interpolation between order statistics, as the summary has it. */
+  quantile(sorted, share) {
+    if (!sorted.length) return null;
+    const place = share * (sorted.length - 1);
+    const low = Math.floor(place), high = Math.min(low + 1, sorted.length - 1);
+    return sorted[low] + (place - low) * (sorted[high] - sorted[low]);
+  },
+
+  /** One statistic of values that need not be sorted; null without any. */
+  statistic(values, name) {
+    if (!values.length) return null;
+    if (name === "mean") return figures.mean(values);
+    return figures.quantile(Float64Array.from(values).sort(), {median: 0.5, p95: 0.95, most: 1}[name]);
+  },
+
+  /** The share of ascending values that are not above each of some bounds. */
+  below(sorted, bounds) {
+    let at = 0;
+    return bounds.map((bound) => {
+      while (at < sorted.length && sorted[at] <= bound) at++;
+      return sorted.length ? at / sorted.length : null;
+    });
+  },
+
+  /**
+   * The mean over each bin of what is there from begin[i] to end[i], with weight[i]: units in use, jobs that wait.
+   * Each of `count` equal bins between two times; where `take(i)` is false, nothing counts.
+   */
+  overTime(begin, end, weight, take, from, to, count) {
+    const width = (to - from) / count;
+    const partial = new Float64Array(count), whole = new Float64Array(count + 1);
+    for (let i = 0; i < begin.length; i++) {
+      const low = Math.max(begin[i], from), high = Math.min(end[i], to);
+      if (!(high > low) || !take(i)) continue;
+      const amount = weight(i);
+      const first = Math.min(count - 1, Math.floor((low - from) / width));
+      const last = Math.min(count - 1, Math.floor((high - from) / width));
+      if (first === last) {
+        partial[first] += amount * (high - low);
+      } else {
+        partial[first] += amount * (from + (first + 1) * width - low);
+        partial[last] += amount * (high - from - last * width);
+        whole[first + 1] += amount;
+        whole[last] -= amount;
+      }
+    }
+    let level = 0;
+    return Array.from(partial, (part, bin) => (level += whole[bin]) + part / width);
+  },
+
+  /** A statistic of the values whose time, ascending, is in each bin; null in a bin without any. */
+  byTime(times, values, take, from, to, count, name) {
+    const width = (to - from) / count;
+    const bins = Array.from({length: count}, () => []);
+    for (let i = figures.firstFrom(times, from); i < times.length && times[i] <= to; i++) {
+      if (take(i)) bins[Math.min(count - 1, Math.floor((times[i] - from) / width))].push(values[i]);
+    }
+    return bins.map((bin) => figures.statistic(bin, name));
+  },
+
+  /** The first place in ascending values that is not below a bound. */
+  firstFrom(sorted, bound) {
+    let low = 0, high = sorted.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (sorted[middle] < bound) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  },
+};

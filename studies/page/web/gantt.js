@@ -1,0 +1,348 @@
+"use strict";
+// The machine over time: every job where and when it ran, down to single minutes and units.
+
+const MARGIN = {left: 58, right: 12, top: 4, bottom: 26};
+const HEIGHT = 360;
+const SPECIAL = [["size", "size"], ["state", "final state"], ["wait", "wait"]];
+
+/** How jobs are coloured: [red, green, blue] of a row, and what the colours mean. */
+function colouring(state, run) {
+  const {colour} = state;
+  const grey = colours.rgb(colours.of("others")), faint = colours.rgb(colours.of("faint"));
+  const chosen = (paint) => (row) => (run.chosen[run.jobOf[row]] ? paint(row) : faint);
+  if (colour === "size" || colour === "wait") {
+    const values = colour === "size" ? (row) => run.size[row] : (row) => run.job.wait[run.jobOf[row]];
+    const most = colour === "size" ? Math.log(Math.max(2, run.units)) : Math.log(1 + Math.max(60, run.job.wait.reduce((one, other) => Math.max(one, other), 0)));
+    const share = colour === "size" ? (value) => Math.log(Math.max(1, value)) / most : (value) => Math.log(1 + Math.max(0, value)) / most;
+    const table = Array.from({length: 65}, (_, at) => colours.scale(at / 64));
+    const stops = [0, 0.25, 0.5, 0.75, 1].map((at) => [colours.scale(at), colour === "size" ? `${words.whole(Math.exp(at * most))}` : words.duration(Math.exp(at * most) - 1)]);
+    return {of: chosen((row) => table[Math.round(64 * Math.min(1, share(values(row))))]), legend: stops, unit: colour === "size" ? "units" : "wait"};
+  }
+  const column = colour === "state" ? run.state : run.labels[colour];
+  if (!column) return {of: chosen(() => grey), legend: [[grey, "unknown"]], unit: colour};
+  const held = new Map();
+  for (const other of state.runs) {
+    const theirs = colour === "state" ? other.state : other.labels[colour];
+    for (let row = 0; theirs && row < other.rows; row++) {
+      const name = theirs.names[theirs.of[row]];
+      held.set(name, (held.get(name) || 0) + other.held[row] * other.execution[row]);
+    }
+  }
+  const sorted = [...held].filter((one) => one[1] > 0).sort((one, other) => other[1] - one[1]).map((one) => one[0]);
+  const named = sorted.slice(0, sorted.length > 8 ? 7 : 8);
+  const palette = column.names.map((name) => (named.includes(name) ? colours.rgb(colours.series(named.indexOf(name))) : grey));
+  const legend = named.map((name, at) => [colours.rgb(colours.series(at)), colour === "state" ? words.state(name) : name || "unknown"]);
+  if (sorted.length > named.length) legend.push([grey, `${sorted.length - named.length} others`]);
+  return {of: chosen((row) => palette[column.of[row]]), legend, unit: colour};
+}
+
+/** One run's machine on a canvas. */
+class Gantt {
+  constructor(state, run, holder) {
+    const make = elements.make;
+    this.state = state;
+    this.run = run;
+    this.raster = new Raster(run);
+    this.units = {bottom: 0, top: run.units};
+    this.selected = -1;
+    this.canvas = make("canvas", {class: "gantt", id: `gantt-${run.number}`, tabIndex: 0, role: "img", "aria-describedby": "gantt-keys"});
+    this.tip = make("div", {class: "tip", hidden: true});
+    this.detail = make("div", {class: "detail", "aria-live": "polite"});
+    holder.append(make("div", {class: "stage"}, this.canvas, this.tip), this.detail);
+    this.draw = calmly(() => this.paint());
+    this.listen();
+  }
+
+  get scale() {
+    const {from, to} = this.state.view, {bottom, top} = this.units;
+    const width = this.canvas.clientWidth - MARGIN.left - MARGIN.right, height = HEIGHT - MARGIN.top - MARGIN.bottom;
+    return {from, to, bottom, top, width, height,
+      x: (time) => MARGIN.left + ((time - from) / (to - from)) * width,
+      y: (unit) => MARGIN.top + ((unit - bottom) / (top - bottom)) * height,
+      time: (x) => from + ((x - MARGIN.left) / width) * (to - from),
+      unit: (y) => bottom + ((y - MARGIN.top) / height) * (top - bottom)};
+  }
+
+  paint() {
+    const {canvas, run} = this, ratio = devicePixelRatio || 1;
+    const wide = canvas.clientWidth;
+    if (!wide) return;
+    canvas.width = Math.round(wide * ratio);
+    canvas.height = Math.round(HEIGHT * ratio);
+    canvas.style.height = `${HEIGHT}px`;
+    const context = canvas.getContext("2d"), scale = this.scale;
+    const image = context.createImageData(Math.max(1, Math.round(scale.width * ratio)), Math.round(scale.height * ratio));
+    const how = colouring(this.state, run);
+    this.raster.paint(image, scale, how.of, colours.rgb(colours.of("plot")));
+    context.putImageData(image, Math.round(MARGIN.left * ratio), Math.round(MARGIN.top * ratio));
+    context.scale(ratio, ratio);
+    this.hatch(context, scale);
+    this.mark(context, scale);
+    this.axes(context, scale);
+    this.legend = how;
+    const {from, to} = this.state.view;
+    canvas.setAttribute("aria-label", `${run.name}: ${words.whole(run.units)} units over time, from ${run.clock.say(from)} to ${run.clock.say(to)}, coloured by ${how.unit}`);
+  }
+
+  /** Nodes that were out of service: hatched one way after failures, the other way in maintenance. */
+  hatch(context, scale) {
+    const outages = this.run.failures?.outages;
+    if (!outages) return;
+    context.save();
+    context.beginPath();
+    context.rect(MARGIN.left, MARGIN.top, scale.width, scale.height);
+    context.clip();
+    const patterns = [0, 1].map((planned) => {
+      const tile = elements.make("canvas", {width: 6, height: 6}), pen = tile.getContext("2d");
+      pen.fillStyle = colours.of("down-paper");
+      pen.fillRect(0, 0, 6, 6);
+      pen.strokeStyle = colours.of(planned ? "maintenance" : "failure");
+      pen.lineWidth = 1.5;
+      for (const shift of [-6, 0, 6]) {
+        pen.moveTo(shift, planned ? 0 : 6);
+        pen.lineTo(shift + 6, planned ? 6 : 0);
+      }
+      pen.stroke();
+      return context.createPattern(tile, "repeat");
+    });
+    for (let i = 0; i < outages.node.length; i++) {
+      if (outages.up[i] < scale.from || outages.down[i] > scale.to) continue;
+      const [low, high] = this.run.unitsOf(outages.node[i]);
+      const left = scale.x(outages.down[i]), above = scale.y(low);
+      context.fillStyle = patterns[outages.planned[i] ? 1 : 0];
+      context.fillRect(left, above, Math.max(1, scale.x(outages.up[i]) - left), Math.max(1, scale.y(high + 1) - above));
+    }
+    context.restore();
+  }
+
+  /** A frame around the job that is looked at. */
+  mark(context, scale) {
+    const {run, selected} = this;
+    if (selected < 0) return;
+    context.save();
+    context.beginPath();
+    context.rect(MARGIN.left, MARGIN.top, scale.width, scale.height);
+    context.clip();
+    context.strokeStyle = colours.of("ink");
+    context.lineWidth = 2;
+    for (let row = run.job.first[run.jobOf[selected]]; row <= run.job.last[run.jobOf[selected]]; row++) {
+      const left = scale.x(run.start[row]), right = scale.x(run.end[row]);
+      for (let k = run.firstOf[row]; k < run.firstOf[row + 1]; k++) {
+        context.strokeRect(left - 1, scale.y(run.low[k]) - 1, Math.max(2, right - left) + 1, Math.max(2, scale.y(run.high[k] + 1) - scale.y(run.low[k])) + 1);
+      }
+    }
+    context.restore();
+  }
+
+  axes(context, scale) {
+    const {clock} = this.run;
+    context.font = "12px system-ui, sans-serif";
+    context.fillStyle = colours.of("muted");
+    context.strokeStyle = colours.of("line");
+    context.lineWidth = 1;
+    context.strokeRect(MARGIN.left - 0.5, MARGIN.top - 0.5, scale.width + 1, scale.height + 1);
+    context.textAlign = "center";
+    context.textBaseline = "top";
+    const ticks = clock.ticks(scale.from, scale.to, scale.width / 90);
+    for (const time of ticks.at) {
+      const x = Math.round(scale.x(time)) + 0.5;
+      context.beginPath();
+      context.moveTo(x, MARGIN.top + scale.height);
+      context.lineTo(x, MARGIN.top + scale.height + 4);
+      context.stroke();
+      context.fillText(ticks.label(time), x, MARGIN.top + scale.height + 8);
+    }
+    context.textAlign = "right";
+    context.textBaseline = "middle";
+    const span = scale.top - scale.bottom, power = 10 ** Math.floor(Math.log10(Math.max(1, span / 4)));
+    const step = [1, 2, 5, 10].map((one) => one * power).find((one) => span / one <= 6);
+    for (let unit = Math.ceil(scale.bottom / step) * step; unit < scale.top; unit += step) {
+      const y = Math.round(scale.y(unit)) + 0.5;
+      context.beginPath();
+      context.moveTo(MARGIN.left - 4, y);
+      context.lineTo(MARGIN.left, y);
+      context.stroke();
+      context.fillText(words.whole(unit), MARGIN.left - 7, Math.max(y, MARGIN.top + 6));
+    }
+  }
+
+  listen() {
+    const {canvas, state} = this;
+    const place = (event) => {
+      const box = canvas.getBoundingClientRect();
+      return {x: event.clientX - box.left, y: event.clientY - box.top};
+    };
+    canvas.addEventListener("wheel", (event) => {
+      if (!(event.ctrlKey || event.metaKey || document.activeElement === canvas)) return;  // else the page scrolls
+      event.preventDefault();
+      const {x, y} = place(event), factor = 1.25 ** Math.sign(event.deltaY);
+      if (event.shiftKey) this.zoomUnits(factor, this.scale.unit(y));
+      else state.zoom(factor, this.scale.time(x));
+    }, {passive: false});
+    let held = null;
+    canvas.addEventListener("pointerdown", (event) => {
+      held = {...place(event), view: {...state.view}, units: {...this.units}, moved: false};
+      canvas.setPointerCapture(event.pointerId);
+      this.tip.hidden = true;
+    });
+    canvas.addEventListener("pointermove", (event) => {
+      const {x, y} = place(event);
+      if (!held) {
+        this.say(x, y);
+        return;
+      }
+      if (Math.abs(x - held.x) + Math.abs(y - held.y) > 3) held.moved = true;
+      if (!held.moved) return;
+      const scale = this.scale, by = ((held.x - x) / scale.width) * (held.view.to - held.view.from);
+      this.moveUnits(held.units.bottom + ((held.y - y) / scale.height) * (held.units.top - held.units.bottom));
+      state.setView(held.view.from + by, held.view.to + by);
+    });
+    canvas.addEventListener("pointerup", (event) => {
+      const {x, y} = place(event);
+      if (held && !held.moved) this.select(this.under(x, y));
+      held = null;
+    });
+    canvas.addEventListener("pointerleave", () => {
+      this.tip.hidden = true;
+    });
+    canvas.addEventListener("dblclick", () => this.whole());
+    canvas.addEventListener("keydown", (event) => {
+      const known = {
+        ArrowLeft: () => state.pan(-0.2), ArrowRight: () => state.pan(0.2), "+": () => state.zoom(0.5), "=": () => state.zoom(0.5), "-": () => state.zoom(2),
+        ArrowUp: () => this.moveUnits(this.units.bottom - (this.units.top - this.units.bottom) / 5),
+        ArrowDown: () => this.moveUnits(this.units.bottom + (this.units.top - this.units.bottom) / 5),
+        "[": () => this.zoomUnits(2), "]": () => this.zoomUnits(0.5), Home: () => this.whole(), n: () => this.step(1), p: () => this.step(-1),
+        Enter: () => this.select(this.under(canvas.clientWidth / 2, HEIGHT / 2)), Escape: () => this.select(-1),
+      }[event.key];
+      if (!known || event.ctrlKey || event.metaKey || event.altKey) return;
+      event.preventDefault();
+      known();
+    });
+  }
+
+  whole() {
+    this.units = {bottom: 0, top: this.run.units};
+    this.state.setView(this.state.whole.from, this.state.whole.to);
+  }
+
+  zoomUnits(factor, around = (this.units.bottom + this.units.top) / 2) {
+    const {bottom, top} = this.units;
+    const tall = Math.min(this.run.units, Math.max(4, (top - bottom) * factor));
+    this.units = {bottom, top: bottom + tall};
+    this.moveUnits(around - ((around - bottom) / (top - bottom)) * tall);
+  }
+
+  moveUnits(bottom) {
+    const tall = this.units.top - this.units.bottom;
+    const low = Math.min(Math.max(0, bottom), this.run.units - tall);
+    this.units = {bottom: low, top: low + tall};
+    this.draw();
+  }
+
+  under(x, y) {
+    const scale = this.scale;
+    if (x < MARGIN.left || x > MARGIN.left + scale.width || y < MARGIN.top || y > MARGIN.top + scale.height) return -1;
+    return this.raster.at(scale.time(x), Math.floor(scale.unit(y)));
+  }
+
+  say(x, y) {
+    const {tip, run} = this, scale = this.scale, row = this.under(x, y);
+    const inside = x >= MARGIN.left && x <= MARGIN.left + scale.width && y >= MARGIN.top && y <= MARGIN.top + scale.height;
+    tip.hidden = !inside;
+    if (!inside) return;
+    const unit = Math.min(run.units - 1, Math.max(0, Math.floor(scale.unit(y)))), {node, pool} = run.nodeOf(unit);
+    const user = row < 0 ? "" : run.label("user", row);
+    tip.textContent = `${run.clock.say(scale.time(x))}, node ${words.whole(node)}${run.facts.machine.pools.length > 1 ? ` of ${pool}` : ""}: `
+      + (row < 0 ? "no job" : `${run.id(run.jobOf[row])}${user ? ` of user ${user}` : ""}, ${words.whole(run.size[row])} units, waited ${words.duration(run.job.wait[run.jobOf[row]])}`);
+    tip.style.left = `${Math.min(x + 12, this.canvas.clientWidth - 240)}px`;
+    tip.style.top = `${Math.max(0, y - 40)}px`;
+  }
+
+  /** The next job by its start, or the one before. */
+  step(by) {
+    const {order} = this.raster;
+    const now = order.indexOf(this.selected);
+    const at = now < 0 ? figures.firstFrom(this.raster.starts, this.state.view.from) : now + by;
+    if (at < 0 || at >= order.length) return;
+    this.select(order[at]);
+    const begin = this.run.start[order[at]], {from, to} = this.state.view;
+    if (begin < from || begin > to) this.state.setView(begin - (to - from) / 2, begin + (to - from) / 2);
+  }
+
+  /** Look at a job: say all that is known of it. */
+  select(row) {
+    const {run, detail} = this, make = elements.make;
+    this.selected = row;
+    this.draw();
+    detail.replaceChildren();
+    if (row < 0) return;
+    const job = run.jobOf[row];
+    const facts = [["Job", run.id(job)], ...LABELS.filter((label) => run.label(label, row)).map((label) => [label[0].toUpperCase() + label.slice(1), run.label(label, row)]),
+      ["Units", words.whole(run.size[row])], ["Submitted", run.clock.say(run.job.submit[job])], ["Started", run.clock.say(run.start[row])],
+      ["Ended", run.clock.say(run.end[row])], ["Ran", words.duration(run.execution[row])],
+      ["Walltime", run.walltime[row] < 0 ? "none" : words.duration(run.walltime[row])], ["Waited", words.duration(run.job.wait[job])],
+      ["Bounded slowdown", words.figure(run.job.bounded[job])], ["Final state", words.state(run.stateOf(row))],
+      ["Why", run.why(row)], ["Metadata", run.metadata(row)]].filter((one) => one[1] !== "");
+    detail.append(make("dl", {class: "facts"}, facts.map(([name, text]) => make("div", {}, make("dt", {}, name), make("dd", {}, text)))));
+  }
+
+  /** Show a job with some time around it; the row of its last attempt, -1 without one. */
+  find(job) {
+    const {run} = this;
+    if (job < 0) return;
+    const row = run.job.last[job], length = Math.max(60, run.end[row] - run.job.submit[job]);
+    this.units = {bottom: 0, top: run.units};
+    this.select(row);
+    this.state.setView(run.job.submit[job] - length * 0.3, run.end[row] + length * 0.3);
+  }
+}
+
+function drawGantt(state) {
+  const make = elements.make;
+  const section = elements.section("machine", "Machine",
+    "Every job where and when it ran. Drag to move, Ctrl and the wheel to zoom (with Shift: the units), click a job to see what is known of it.");
+  const labels = LABELS.filter((label) => state.runs.some((run) => run.labels[label]));
+  const legend = make("div", {class: "legend", "aria-label": "Colours"});
+  const said = make("output", {class: "said"});
+  const wanted = make("input", {id: "gantt-job", size: 12, placeholder: "id", onchange: () => find()});
+  const find = () => {
+    const found = gantts.filter((gantt) => gantt.run.find(wanted.value.trim()) >= 0);
+    said.textContent = found.length || !wanted.value ? "" : "no such job";
+    for (const gantt of found) gantt.find(gantt.run.find(wanted.value.trim()));
+  };
+  const colour = elements.choice("Colour by", [...labels.map((label) => [label, label]), ...SPECIAL], state.colour, (value) => state.setColour(value));
+  colour.querySelector("select").id = "gantt-colour";
+  const button = (text, title, work) => make("button", {type: "button", title, "aria-label": title, onclick: work}, text);
+  section.append(make("div", {class: "bar plain"}, colour, button("◀", "Earlier", () => state.pan(-0.25)), button("▶", "Later", () => state.pan(0.25)),
+    button("+", "Zoom in", () => state.zoom(0.5)), button("−", "Zoom out", () => state.zoom(2)),
+    button("Whole time", "Show the whole time", () => gantts.forEach((gantt) => gantt.whole())),
+    make("label", {class: "field"}, make("span", {}, "Job"), wanted), said));
+  section.append(make("p", {class: "hidden", id: "gantt-keys"},
+    "Arrow keys move, plus and minus zoom the time, brackets zoom the units, Home shows all, Enter looks at the job in the middle, n and p go to the next job and the one before."));
+  const gantts = state.runs.map((run) => {
+    const figure = make("figure", {}, make("figcaption", {}, `${state.runs.length > 1 ? `${run.name}: units` : "Units"} of ${run.facts.machine.name} over time`));
+    section.append(figure);
+    return new Gantt(state, run, figure);
+  });
+  section.append(legend, make("p", {class: "keys"}, "Keys, when the machine has the focus: arrows, + and −, [ and ], Home, Enter, n and p."));
+  const draw = () => gantts.forEach((gantt) => gantt.draw());
+  const explainColours = () => {
+    const {legend: entries, unit} = colouring(state, state.runs[0]);
+    const failing = state.runs.some((run) => run.failures?.outages);
+    legend.replaceChildren(make("span", {class: "of"}, `${unit}:`), ...entries.map(([rgb, text]) => {
+      const sample = make("i", {class: "sample"});
+      sample.style.background = `rgb(${rgb.join(" ")})`;
+      return make("span", {}, sample, text);
+    }), ...(failing ? [make("span", {}, make("i", {class: "sample failed"}), "failed"), make("span", {}, make("i", {class: "sample planned"}), "maintenance")] : []));
+  };
+  state.onView.push(draw);
+  state.onFilter.push(draw);
+  state.onColour.push(draw, explainColours);
+  explainColours();
+  draw();
+  state.gantts = gantts;
+  return () => {
+    explainColours();
+    draw();
+  };
+}

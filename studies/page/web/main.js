@@ -1,0 +1,33 @@
+"use strict";
+// The page: panels in their order, and what they do together.
+
+async function main() {
+  const {facts, runs} = await readRuns();
+  const state = new State(runs), make = elements.make;
+  drawHead(state, facts);
+  drawFilter(state);
+  drawSummary(state);
+  const redraws = [drawSeries(state), drawGantt(state), drawDistributions(state), drawHeat(state), drawGroups(state), drawBreakdowns(state)];
+  drawWorst(state);
+  drawAbout(state, facts);
+  const parts = [...document.querySelectorAll("main > section")];
+  document.getElementById("top").append(make("nav", {"aria-label": "Parts of the page"},
+    parts.map((part) => make("a", {href: `#${part.id}`}, part.querySelector("h2").textContent))));
+  const redraw = calmly(() => redraws.forEach((one) => one()), 60);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+  let width = innerWidth;
+  addEventListener("resize", () => {
+    if (width === innerWidth) return;
+    width = innerWidth;
+    redraw();
+  });
+  addEventListener("beforeprint", () => document.querySelectorAll("#about details, #worst details").forEach((one) => {
+    one.open = true;
+  }));
+  document.documentElement.dataset.ready = "yes";
+}
+
+main().catch((error) => {
+  document.getElementById("main").append(elements.make("p", {class: "note", role: "alert"}, `This page cannot be drawn (${error.message}). It needs a browser of 2023 or later.`));
+  throw error;
+});

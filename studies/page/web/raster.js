@@ -1,0 +1,88 @@
+"use strict";
+// Drawing all jobs as areas of time and units: each pixel has the colours of what was in it, by how much of it they had.
+// A year and a minute are drawn by the same rule, so a level of detail leaves out nothing.
+
+class Raster {
+  constructor(run) {
+    this.run = run;
+    const {start, end} = run;
+    const ran = [];
+    for (let row = 0; row < run.rows; row++) if (run.firstOf[row + 1] > run.firstOf[row]) ran.push(row);
+    /** rows by their start, and the latest end in each block of them: whole blocks are passed over */
+    this.order = Uint32Array.from(ran).sort((one, other) => start[one] - start[other]);
+    this.block = 256;
+    this.latest = new Float64Array(Math.ceil(this.order.length / this.block));
+    this.order.forEach((row, at) => {
+      const block = Math.floor(at / this.block);
+      this.latest[block] = Math.max(this.latest[block], end[row]);
+    });
+    this.starts = Float64Array.from(this.order, (row) => start[row]);
+  }
+
+  /** Call `work(row)` for each attempt that runs between two times. */
+  between(from, to, work) {
+    const behind = figures.firstFrom(this.starts, to);
+    for (let at = 0; at < behind; ) {
+      const block = Math.floor(at / this.block), next = Math.min(behind, (block + 1) * this.block);
+      if (this.latest[block] > from) {
+        for (; at < next; at++) if (this.run.end[this.order[at]] > from) work(this.order[at]);
+      }
+      at = next;
+    }
+  }
+
+  /** The attempt that has a unit at a time, -1 if none has. */
+  at(time, unit) {
+    let found = -1;
+    const {firstOf, low, high} = this.run;
+    this.between(time, time + 1e-9, (row) => {
+      for (let k = firstOf[row]; k < firstOf[row + 1]; k++) if (low[k] <= unit && unit <= high[k]) found = row;
+    });
+    return found;
+  }
+
+  /**
+   * Fill an image of width times height pixels with the jobs between two times, on the units from `bottom` to before
+   * `top`. `colour(row)` is [red, green, blue] of each, `paper` that of where nothing runs.
+   */
+  paint(image, {from, to, bottom, top}, colour, paper) {
+    const {width, height, data} = image, {run} = this;
+    const mix = new Float32Array(width * height * 4);
+    const perSecond = width / (to - from), perUnit = height / (top - bottom);
+    this.between(from, to, (row) => {
+      let left = (run.start[row] - from) * perSecond, right = (run.end[row] - from) * perSecond;
+      if (right - left > 4) right -= 1;  // jobs that follow each other can be told apart
+      left = Math.max(left, 0);
+      right = Math.min(right, width);
+      if (right <= left) return;
+      const [red, green, blue] = colour(row);
+      const firstX = Math.floor(left), lastX = Math.min(width - 1, Math.ceil(right) - 1);
+      for (let k = run.firstOf[row]; k < run.firstOf[row + 1]; k++) {
+        let above = (run.low[k] - bottom) * perUnit, below = (run.high[k] + 1 - bottom) * perUnit;
+        if (below - above > 5) below -= 1;
+        above = Math.max(above, 0);
+        below = Math.min(below, height);
+        if (below <= above) continue;
+        const lastY = Math.min(height - 1, Math.ceil(below) - 1);
+        for (let y = Math.floor(above); y <= lastY; y++) {
+          const tall = Math.min(below, y + 1) - Math.max(above, y);
+          let place = 4 * (y * width + firstX);
+          for (let x = firstX; x <= lastX; x++, place += 4) {
+            const part = tall * (Math.min(right, x + 1) - Math.max(left, x));
+            mix[place] += part * red;
+            mix[place + 1] += part * green;
+            mix[place + 2] += part * blue;
+            mix[place + 3] += part;
+          }
+        }
+      }
+    });
+    for (let place = 0; place < mix.length; place += 4) {
+      const part = mix[place + 3], rest = Math.max(0, 1 - part), over = Math.max(1, part);
+      data[place] = mix[place] / over + rest * paper[0];
+      data[place + 1] = mix[place + 1] / over + rest * paper[1];
+      data[place + 2] = mix[place + 2] / over + rest * paper[2];
+      data[place + 3] = 255;
+    }
+  }
+}

@@ -1,0 +1,103 @@
+"use strict";
+// What the reader has chosen: which jobs, which part of the time, which colours; and who is told when that changes.
+
+const LABELS = ["user", "group", "account", "queue", "qos"];
+
+class State {
+  constructor(runs) {
+    this.runs = runs;
+    this.whole = {from: Math.min(...runs.map((run) => run.from)), to: Math.max(...runs.map((run) => run.to))};
+    this.view = {...this.whole};
+    this.filter = {least: null, most: null};
+    this.colour = LABELS.find((label) => runs.some((run) => run.labels[label])) || "size";
+    this.statistic = "mean";
+    this.onFilter = [];
+    this.onView = [];
+    this.onColour = [];
+    this.choose();
+  }
+
+  get filtered() {
+    return Object.values(this.filter).some((value) => value !== null && value !== undefined);
+  }
+
+  /** Note which jobs are chosen: run.chosen[job] is 1, run.count of them. */
+  choose() {
+    for (const run of this.runs) {
+      const wanted = LABELS.filter((label) => typeof this.filter[label] === "string").map((label) => {
+        const column = run.labels[label];
+        return [column, column ? column.names.indexOf(this.filter[label]) : -1];
+      });
+      const least = this.filter.least ?? 0, most = this.filter.most ?? Infinity;
+      run.count = 0;
+      run.chosen = new Uint8Array(run.jobs);
+      for (let job = 0; job < run.jobs; job++) {
+        const row = run.job.first[job];
+        const fits = run.job.size[job] >= least && run.job.size[job] <= most
+          && wanted.every(([column, place]) => column && column.of[row] === place);
+        run.chosen[job] = fits ? 1 : 0;
+        run.count += run.chosen[job];
+      }
+    }
+  }
+
+  setFilter(changes) {
+    Object.assign(this.filter, changes);
+    this.choose();
+    for (const told of this.onFilter) told();
+  }
+
+  clearFilter() {
+    for (const name of Object.keys(this.filter)) this.filter[name] = null;
+    this.setFilter({});
+  }
+
+  /** Show a part of the time: within the whole, at least ten seconds long. */
+  setView(from, to, by = null) {
+    const length = Math.min(Math.max(to - from, 10), this.whole.to - this.whole.from);
+    const middle = (from + to) / 2;
+    const begin = Math.min(Math.max(middle - length / 2, this.whole.from), this.whole.to - length);
+    this.view = {from: begin, to: begin + length};
+    for (const told of this.onView) told(by);
+  }
+
+  /** Zoom by a factor around a time: below 1 into it. */
+  zoom(factor, around = (this.view.from + this.view.to) / 2) {
+    const {from, to} = this.view;
+    this.setView(around - (around - from) * factor, around + (to - around) * factor);
+  }
+
+  /** Move by a share of what is shown. */
+  pan(share) {
+    const by = (this.view.to - this.view.from) * share;
+    this.setView(this.view.from + by, this.view.to + by);
+  }
+
+  setColour(name) {
+    this.colour = name;
+    for (const told of this.onColour) told();
+  }
+
+  /** The places of the jobs of a run that are chosen and ended. */
+  ended(run) {
+    const found = [];
+    for (let job = 0; job < run.jobs; job++) if (run.chosen[job] && run.job.ended[job]) found.push(job);
+    return found;
+  }
+}
+
+/** Call a function once, when nothing has asked for it again before the next frame, or for so many milliseconds. */
+function calmly(work, pause = 0) {
+  let waiting = 0;
+  return () => {
+    if (pause) {
+      clearTimeout(waiting);
+      waiting = setTimeout(work, pause);
+    } else if (!waiting) {
+      waiting = requestAnimationFrame(() => {
+        waiting = 0;
+        work();
+      });
+    }
+  };
+}

@@ -1,0 +1,163 @@
+"use strict";
+// The head of the page, the filter, and the figures: the run's own beside those of the jobs that are chosen.
+
+const FIGURES = {
+  Jobs: [["jobs", "Submitted", "count"], ["completed", "Completed", "count"], ["killed_at_walltime", "Killed at their walltime", "count"],
+    ["killed", "Killed by the scheduler", "count"], ["rejected", "Rejected", "count"], ["unfinished", "Unfinished", "count"]],
+  Waits: [["mean_wait", "Mean wait", "time"], ["median_wait", "Median wait", "time"], ["p95_wait", "95 % waited at most", "time"], ["max_wait", "Longest wait", "time"],
+    ["mean_turnaround", "Mean turnaround", "time"], ["max_turnaround", "Longest turnaround", "time"]],
+  "Machine and slowdowns": [["utilisation", "Utilisation", "share"], ["computing", "Held by jobs", "work"], ["makespan", "Makespan", "time"], ["mean_slowdown", "Mean slowdown", "number"],
+    ["max_slowdown", "Largest slowdown", "number"], ["mean_bounded_slowdown", "Mean bounded slowdown", "number"], ["max_bounded_slowdown", "Largest bounded slowdown", "number"]],
+};
+
+/** The figures of the summary, reckoned from the columns, over the chosen jobs. */
+function figuresOf(run) {
+  const ended = [], states = {};
+  let submitted = 0;
+  for (let job = 0; job < run.jobs; job++) {
+    if (!run.chosen[job]) continue;
+    submitted++;
+    const state = run.stateOf(run.job.last[job]);
+    if (run.job.ended[job]) ended.push(job);
+    if (run.job.ended[job] || state === "REJECTED") states[state] = (states[state] || 0) + 1;
+  }
+  const count = (...names) => names.reduce((total, name) => total + (states[name] || 0), 0);
+  const of = (column) => Float64Array.from(ended, (job) => column[job]);
+  const waits = of(run.job.wait).sort(), found = {jobs: submitted};
+  found.completed = count("COMPLETED_SUCCESSFULLY", "COMPLETED_FAILED");
+  found.killed_at_walltime = count("COMPLETED_WALLTIME_REACHED");
+  found.killed = count("COMPLETED_KILLED");
+  found.rejected = count("REJECTED");
+  found.unfinished = submitted - ended.length - found.rejected;
+  Object.assign(found, {mean_wait: figures.mean(waits), median_wait: figures.quantile(waits, 0.5), p95_wait: figures.quantile(waits, 0.95), max_wait: figures.quantile(waits, 1)});
+  for (const [name, column] of [["turnaround", run.job.turnaround], ["slowdown", run.job.slowdown], ["bounded_slowdown", run.job.bounded]]) {
+    const values = of(column);
+    found[`mean_${name}`] = figures.mean(values);
+    found[`max_${name}`] = values.length ? values.reduce((most, value) => Math.max(most, value)) : null;
+  }
+  // As the summary has it: attempts that ended; those that still ran count at a horizon alone.
+  const horizon = run.facts.summary?.horizon;
+  const work = [];
+  let last = 0, first = Infinity;
+  for (let row = 0; row < run.rows; row++) {
+    const state = run.stateOf(row);
+    if (state !== "RUNNING") first = Math.min(first, run.submit[row]);
+    if (state === "REJECTED" || (state === "RUNNING" && horizon === undefined)) continue;
+    if (state !== "RUNNING") last = Math.max(last, run.end[row]);
+    if (run.chosen[run.jobOf[row]]) work.push(run.execution[row] * run.held[row]);
+  }
+  const span = (horizon ?? last) - (Number.isFinite(first) ? first : 0);
+  found.computing = figures.sum(work);
+  found.utilisation = span > 0 && work.length ? found.computing / (run.units * span) : null;
+  found.makespan = ended.length ? ended.reduce((most, job) => Math.max(most, run.job.end[job]), 0) : null;
+  return found;
+}
+
+function figureText(kind, value) {
+  if (value === null || value === undefined) return "–";
+  if (kind === "count") return words.whole(value);
+  if (kind === "share") return words.percent(value, 2);
+  if (kind === "time") return words.duration(value);
+  if (kind === "work") return `${words.figure(value / HOUR)} unit-h`;
+  return words.figure(value);
+}
+
+function drawHead(state, facts) {
+  const make = elements.make;
+  const runs = state.runs, first = runs[0];
+  const head = document.getElementById("top");
+  const span = `${first.clock.say(state.whole.from)} to ${first.clock.say(state.whole.to)}`;
+  const workloads = [...new Set(runs.flatMap((run) => Object.values(run.facts.config.workloads).map((one) => one.name)))];
+  head.append(make("h1", {}, runs.map((run) => run.name).join(" and ")),
+    make("p", {class: "lead"}, `${workloads.join(", ")} on ${first.facts.machine.name}: ${words.whole(first.units)} units, `,
+      `${words.whole(first.jobs)} jobs, ${span}${first.clock.dated ? ` (${first.clock.zone})` : ""}`));
+  for (const run of runs) for (const note of notesOf(run, facts)) head.append(make("p", {class: "note", role: "note"}, `${runs.length > 1 ? `${run.name}: ` : ""}${note}`));
+}
+
+/** What is to be known before one believes the figures. */
+function notesOf(run, facts) {
+  const found = [], summary = run.facts.summary, made = run.facts.config.versions?.pipistrelle;
+  const end = run.clock.say(run.facts.until);
+  if (!summary) {
+    found.push(`${run.facts.goes_on ? "The run goes on" : "The run was cut short"}: it is shown as far as its outputs go, to ${end}. `
+      + "Figures are of the jobs that had ended; of those that waited nothing is known.");
+  } else if (!["completed", "stopped"].includes(summary.reason)) {
+    const why = summary.reason === "horizon" ? "at its horizon" : `early (${summary.reason}${summary.message ? `: ${summary.message}` : ""})`;
+    found.push(`The run ended ${why}, at ${end}: ${words.whole(summary.unfinished)} jobs were unfinished.`);
+  }
+  if (made && made !== facts.version) found.push(`Its outputs are of pipistrelle ${made}; this page is by ${facts.version}.`);
+  if (!Object.keys(run.labels).length) found.push("Its workload does not tell whose jobs these are.");
+  return found;
+}
+
+function drawFilter(state) {
+  const make = elements.make;
+  const bar = make("form", {class: "bar", role: "search", "aria-label": "Which jobs", onsubmit: (event) => event.preventDefault()});
+  const said = make("output", {class: "said"});
+  for (const label of LABELS) {
+    const counts = new Map();
+    for (const run of state.runs) {
+      const column = run.labels[label];
+      for (let job = 0; column && job < run.jobs; job++) {
+        const name = column.names[column.of[run.job.first[job]]];
+        counts.set(name, (counts.get(name) || 0) + 1);
+      }
+    }
+    if (counts.size < 2) continue;
+    const sorted = [...counts].sort((one, other) => other[1] - one[1]);
+    const numbered = sorted.map(([name], at) => [`${at}`, name || "unknown"]);
+    const field = elements.choice(label[0].toUpperCase() + label.slice(1), [["", "all"], ...numbered], "",
+      (value) => state.setFilter({[label]: value === "" ? null : sorted[Number(value)][0]}));
+    field.querySelector("select").id = `filter-${label}`;
+    bar.append(field);
+  }
+  const bound = (id, title, name) => make("label", {class: "field"}, make("span", {}, title),
+    make("input", {id, type: "number", min: 1, max: Math.max(...state.runs.map((run) => run.units)), inputMode: "numeric", placeholder: "any",
+      onchange: (event) => state.setFilter({[name]: event.target.value === "" ? null : Number(event.target.value)})}));
+  bar.append(bound("filter-least", "Units from", "least"), bound("filter-most", "to", "most"),
+    make("button", {type: "button", id: "filter-clear", onclick: () => {
+      bar.reset();
+      state.clearFilter();
+    }}, "All jobs"), said);
+  const tell = () => {
+    said.textContent = state.runs.map((run) => `${state.runs.length > 1 ? `${run.name}: ` : ""}${words.whole(run.count)} of ${words.whole(run.jobs)} jobs`).join("; ");
+  };
+  state.onFilter.push(tell);
+  tell();
+  document.getElementById("top").after(bar);
+}
+
+function drawSummary(state) {
+  const make = elements.make;
+  const section = elements.section("summary", "Summary", null);
+  const tiles = make("div", {class: "tiles"}), holder = make("div", {class: "grid three"});
+  section.append(tiles, holder);
+  const draw = () => {
+    const found = state.runs.map(figuresOf);
+    const whole = (run, at, name) => (run.facts.summary ? run.facts.summary[name] : found[at][name]);
+    tiles.replaceChildren(...["utilisation", "mean_wait", "p95_wait", "mean_bounded_slowdown"].map((name) => {
+      const [, title, kind] = Object.values(FIGURES).flat().find((one) => one[0] === name);
+      return make("div", {class: "tile"}, make("h3", {}, title), state.runs.map((run, at) => {
+        const value = state.filtered ? found[at][name] : whole(run, at, name);
+        return make("p", {class: "big"}, figureText(kind, value), state.runs.length > 1 ? make("span", {class: "of"}, run.name) : null);
+      }));
+    }));
+    holder.replaceChildren(...Object.entries(FIGURES).map(([part, some]) => {
+      const columns = [{title: part, text: true}];
+      for (const run of state.runs) {
+        columns.push({title: state.runs.length > 1 ? run.name : "The run"});
+        if (state.filtered) columns.push({title: `${state.runs.length > 1 ? `${run.name}, ` : ""}chosen jobs`});
+      }
+      const rows = some.map(([name, title, kind]) => [title, ...state.runs.flatMap((run, at) => {
+        const all = whole(run, at, name), cells = [{show: figureText(kind, all), value: all ?? null}];
+        if (state.filtered) cells.push({show: figureText(kind, found[at][name]), value: found[at][name] ?? null});
+        return cells;
+      })]);
+      const table = elements.table(`Summary: ${part}`, columns, rows, {fixed: true, hideCaption: true});
+      [...table.querySelectorAll("tbody tr")].forEach((row, at) => row.setAttribute("data-figure", some[at][0]));
+      return table;
+    }));
+  };
+  state.onFilter.push(draw);
+  draw();
+}

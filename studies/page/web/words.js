@@ -1,0 +1,162 @@
+"use strict";
+// How numbers, lengths of time and dates are written, and where the ticks of a time axis stand.
+
+const MINUTE = 60, HOUR = 3600, DAY = 86400;
+
+const words = {
+  /** A length of time in its two largest units, as "3 h 12 min". */
+  duration(seconds) {
+    if (seconds === null || !Number.isFinite(seconds)) return "–";
+    const sign = seconds < 0 ? "−" : "";
+    const length = Math.abs(seconds);
+    if (length < MINUTE) return `${sign}${length === 0 ? 0 : Number(length.toPrecision(3))} s`;
+    const whole = Math.round(length);
+    for (const [unit, name, part, partName] of [[DAY, "d", HOUR, "h"], [HOUR, "h", MINUTE, "min"], [MINUTE, "min", 1, "s"]]) {
+      if (whole < unit) continue;
+      const rest = Math.floor((whole % unit) / part);
+      const count = words.whole(Math.floor(whole / unit));
+      return `${sign}${count} ${name}` + (rest ? ` ${rest} ${partName}` : "");
+    }
+    return "";
+  },
+
+  whole(number) {
+    return number === null ? "–" : Math.round(number).toLocaleString("en-GB");
+  },
+
+  /** A number with so many decimals, and blanks between thousands as the locale has them. */
+  decimal(number, decimals) {
+    if (number === null || !Number.isFinite(number)) return "–";
+    return number.toLocaleString("en-GB", {minimumFractionDigits: decimals, maximumFractionDigits: decimals});
+  },
+
+  /** About four figures: what a reader compares. */
+  figure(number) {
+    if (number === null || !Number.isFinite(number)) return "–";
+    const size = Math.abs(number);
+    return words.decimal(number, size >= 1000 || Number.isInteger(number) ? 0 : size >= 10 ? 1 : 2);
+  },
+
+  /** As short as a tick of an axis can be. */
+  tick(number) {
+    return number.toLocaleString("en-GB", {maximumFractionDigits: 2});
+  },
+
+  percent(share, decimals = 1) {
+    return share === null || !Number.isFinite(share) ? "–" : `${words.decimal(100 * share, decimals)} %`;
+  },
+
+  /** "COMPLETED_WALLTIME_REACHED" as people say it. */
+  state(name) {
+    const known = {
+      COMPLETED_SUCCESSFULLY: "completed", COMPLETED_FAILED: "failed", COMPLETED_WALLTIME_REACHED: "killed at walltime",
+      COMPLETED_KILLED: "killed", REJECTED: "rejected", RUNNING: "running at the end",
+    };
+    return known[name] || name.toLowerCase().replaceAll("_", " ");
+  },
+};
+
+/** The clock of a run: seconds since its time 0 as dates where the log tells when that was, else as days. */
+class Clock {
+  constructor(epoch, timezone) {
+    this.epoch = epoch;
+    this.zone = timezone || "UTC";
+    this.offsets = new Map();
+    try {
+      this.parts = new Intl.DateTimeFormat("en-GB", {
+        timeZone: this.zone, year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit",
+        second: "2-digit", hourCycle: "h23",
+      });
+    } catch {
+      this.zone = "UTC";
+      this.parts = new Intl.DateTimeFormat("en-GB", {
+        timeZone: "UTC", year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit",
+        second: "2-digit", hourCycle: "h23",
+      });
+    }
+  }
+
+  get dated() {
+    return this.epoch !== null && this.epoch !== undefined;
+  }
+
+  /** Seconds that the clock on the wall is ahead of Unix time; it changes at full hours at most. */
+  offset(unix) {
+    const hour = Math.floor(unix / HOUR);
+    if (!this.offsets.has(hour)) {
+      const said = Object.fromEntries(this.parts.formatToParts(hour * HOUR * 1000).map((part) => [part.type, Number(part.value)]));
+      const wall = Date.UTC(said.year, said.month - 1, said.day, said.hour, said.minute, said.second) / 1000;
+      this.offsets.set(hour, wall - hour * HOUR);
+    }
+    return this.offsets.get(hour);
+  }
+
+  /** The time on the wall as a Date whose UTC parts are what the wall shows. */
+  wall(time) {
+    const unix = this.dated ? time + this.epoch : time;
+    return new Date((unix + (this.dated ? this.offset(unix) : 0)) * 1000);
+  }
+
+  /** A point in time, to the second. */
+  say(time) {
+    if (!Number.isFinite(time)) return "–";
+    const text = this.wall(time).toISOString();
+    if (this.dated) return `${text.slice(0, 10)} ${text.slice(11, 19)}`;
+    return `day ${Math.floor(time / DAY)}, ${text.slice(11, 19)}`;
+  }
+
+  /** Where ticks stand between two times, about one every `room` of the width, and what they are called. */
+  ticks(from, to, most) {
+    const steps = [1, 2, 5, 10, 30, MINUTE, 2 * MINUTE, 5 * MINUTE, 10 * MINUTE, 30 * MINUTE, HOUR, 2 * HOUR, 3 * HOUR,
+      6 * HOUR, 12 * HOUR, DAY, 2 * DAY, 7 * DAY, 14 * DAY];
+    const least = (to - from) / Math.max(1, most);
+    const step = steps.find((one) => one >= least);
+    if (step === undefined) return this.dated ? this.months(from, to, least) : this.days(from, to, least);
+    const unix = this.dated ? this.epoch : 0;
+    const ahead = this.dated ? this.offset(unix + from) : 0;
+    // weeks begin on a Monday: 1970-01-05
+    const shift = unix + ahead - (this.dated && step >= 7 * DAY ? 4 * DAY : 0);
+    const found = [];
+    for (let at = Math.ceil((from + shift) / step) * step - shift; at <= to; at += step) {
+      const unixNow = unix + at;
+      found.push(this.dated && step >= HOUR ? at - (this.offset(unixNow) - ahead) : at);
+    }
+    return {at: found, label: (time) => this.label(time, step)};
+  }
+
+  days(from, to, least) {
+    const power = 10 ** Math.floor(Math.log10(least / DAY));
+    const step = [1, 2, 5, 10].map((one) => one * power * DAY).find((one) => one >= least);
+    const found = [];
+    for (let at = Math.ceil(from / step) * step; at <= to; at += step) found.push(at);
+    return {at: found, label: (time) => `${words.whole(time / DAY)} d`};
+  }
+
+  months(from, to, least) {
+    const step = [1, 2, 3, 6, 12, 24, 60, 120].find((one) => one * 30 * DAY >= least) || 240;
+    const begin = this.wall(from);
+    const found = [];
+    for (let month = Math.floor((begin.getUTCFullYear() * 12 + begin.getUTCMonth()) / step) * step; ; month += step) {
+      const wall = Date.UTC(Math.floor(month / 12), month % 12, 1) / 1000;
+      const at = wall - this.offset(wall) - this.epoch;
+      if (at > to) break;
+      if (at >= from) found.push(at);
+    }
+    return {at: found, label: (time) => this.label(time, step >= 12 ? 365 * DAY : 30 * DAY)};
+  }
+
+  label(time, step) {
+    const date = this.wall(time + 0.0005);
+    const text = date.toISOString();
+    if (!this.dated) {
+      if (step >= DAY) return `${words.whole(time / DAY)} d`;
+      const hour = text.slice(11, step < MINUTE ? 19 : 16);
+      return hour === "00:00" ? `${words.whole(time / DAY)} d` : hour;
+    }
+    const month = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"][date.getUTCMonth()];
+    if (step >= 365 * DAY) return `${date.getUTCFullYear()}`;
+    if (step >= 28 * DAY) return date.getUTCMonth() === 0 ? `${date.getUTCFullYear()}` : month;
+    if (step >= DAY || text.slice(11, 19) === "00:00:00") return `${date.getUTCDate()} ${month}`;
+    return text.slice(11, step < MINUTE ? 19 : 16);
+  }
+}

@@ -1,0 +1,107 @@
+"""The CSV files of a run's folder as columns of text: each is read once, whole."""
+
+import csv
+import io
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipistrelle.protocol.base.errors import printable
+from pipistrelle.server.outputs.folder import OUTPUT_PREFIX
+from pipistrelle.studies.explain.files import ExplainError
+
+#: characters of one cell: a frame of a scheduler has no more
+_LONGEST_CELL: Final = 1 << 27
+
+Columns = dict[str, Sequence[str]]
+
+
+class OutputTables:
+    """The tables of a folder of outputs, as far as they were written: a last line that was cut off is left out.
+
+    Parameters
+    ----------
+    folder
+        the outputs of a run.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._read: dict[str, Columns | None] = {}
+
+    def columns(self, name: str, *needed: str) -> Columns:
+        """Return {column: its cells, one for each line} of ``out_NAME.csv``.
+
+        Raises
+        ------
+        ExplainError
+            when there is no such file, it cannot be read, or has not the columns ``needed``.
+        """
+        found = self.perhaps(name, *needed)
+        if found is None:
+            raise ExplainError(f"there is no {OUTPUT_PREFIX}{name}.csv in it", where=str(self.folder))
+        return found
+
+    def perhaps(self, name: str, *needed: str) -> Columns | None:
+        """Return the same, None where there is no such file, as in outputs of an older version."""
+        path = self.folder / f"{OUTPUT_PREFIX}{name}.csv"
+        if name not in self._read:
+            self._read[name] = _columns(path)
+        found = self._read[name]
+        missing = [column for column in needed if found is not None and column not in found]
+        if missing:
+            raise ExplainError(f"there is no column {missing[0]}", where=str(path), hint="Is it a run's output?")
+        return found
+
+
+def _columns(path: Path) -> Columns | None:
+    csv.field_size_limit(_LONGEST_CELL)
+    try:
+        text = path.read_bytes().decode()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ExplainError(f"cannot read the file ({error.strerror or error})", where=str(path)) from None
+    except UnicodeDecodeError:
+        raise ExplainError("the file is not UTF-8 text", where=str(path)) from None
+    rows: list[list[str]] = []
+    with suppress(csv.Error):  # a quoted field that was cut off ends the file; the lines before it are there
+        rows.extend(csv.reader(io.StringIO(text[: text.rfind("\n") + 1], newline=""), strict=True))
+    if not rows:
+        return {}
+    header, *lines = rows
+    short = next((number for number, line in enumerate(lines) if len(line) != len(header)), len(lines))
+    cells: Sequence[Sequence[str]] = list(zip(*lines[:short], strict=True)) or [()] * len(header)
+    return dict(zip(header, cells, strict=True))
+
+
+def numbers(cells: Sequence[str], empty: float = np.nan) -> NDArray[np.float64]:
+    """Return the finite numbers in some cells, ``empty`` where a cell is; ExplainError if one holds none."""
+    try:
+        found = np.array(list(map(float, cells)), dtype=np.float64)
+    except ValueError:
+        found = np.array([_number(cell, empty) for cell in cells], dtype=np.float64)
+    else:
+        if not np.isfinite(found).all():
+            raise _no_number(cells[int(np.flatnonzero(~np.isfinite(found))[0])])
+    return found
+
+
+def _number(cell: str, empty: float) -> float:
+    if not cell:
+        return empty
+    try:
+        number = float(cell)
+    except ValueError:
+        raise _no_number(cell) from None
+    if not np.isfinite(number):
+        raise _no_number(cell)
+    return number
+
+
+def _no_number(cell: str) -> ExplainError:
+    return ExplainError("a value in the outputs is no number", found=f"'{printable(cell)[:60]}'")
