@@ -36,10 +36,12 @@ function drawBreakdowns(state) {
     }
     if (nodes) {
       const order = Array.from(nodes.node.keys()).sort((one, other) => nodes.failures[other] - nodes.failures[one] || nodes.time_down[other] - nodes.time_down[one]);
-      part.append(elements.table("Nodes that failed most", [{title: "Node", text: true}, {title: "Pool", text: true}, {title: "Failures"}, {title: "Down"}, {title: "In maintenance"}, {title: "Busy"}],
+      const table = elements.table("Nodes that failed most", [{title: "Node", text: true}, {title: "Pool", text: true}, {title: "Failures"}, {title: "Down"}, {title: "In maintenance"}, {title: "Busy"}],
         order.filter((at) => nodes.failures[at] || nodes.time_in_maintenance[at]).map((at) => [{show: words.whole(nodes.node[at]), value: nodes.node[at]}, nodes.pool.names[nodes.pool.of[at]],
           ...["failures"].map((name) => ({show: words.whole(nodes[name][at]), value: nodes[name][at]})),
-          ...["time_down", "time_in_maintenance", "time_busy"].map((name) => ({show: words.duration(nodes[name][at]), value: nodes[name][at]}))]), {most: 10}));
+          ...["time_down", "time_in_maintenance", "time_busy"].map((name) => ({show: words.duration(nodes[name][at]), value: nodes[name][at]}))]), {most: 10});
+      table.id = `nodes-${run.number}`;
+      part.append(table);
     }
     const redraw = [];
     if (outages) redraw.push(curve(state, part, run, "down", "Nodes out of service", "nodes", [["by failures", 0], ["in maintenance", 1]], (planned, from, to) =>

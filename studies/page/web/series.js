@@ -25,7 +25,7 @@ function byTimeOf(run, values, from, to, name) {
 /** A chart of some curves by uPlot, with the axes and colours of the page. */
 function chartOf(holder, options) {
   const axis = {stroke: colours.of("muted"), font: "12px system-ui, sans-serif", grid: {stroke: colours.of("line"), width: 1}, ticks: {stroke: colours.of("line"), width: 1, size: 4}};
-  return new uPlot({
+  const chart = new uPlot({
     width: Math.max(280, holder.clientWidth), height: options.height || 170,
     padding: [8, 12, 0, 0],
     cursor: {drag: {x: Boolean(options.dragged), y: false, setScale: false}, points: {size: 6}, ...(options.cursor || {})},
@@ -46,6 +46,8 @@ function chartOf(holder, options) {
       chart.setSelect({left: 0, top: 0, width: 0, height: 0}, false);
     }]},
   }, options.data, holder);
+  chart.root.querySelector(".u-legend").setAttribute("aria-hidden", "true");  // what it says is in the table
+  return chart;
 }
 
 function drawSeries(state) {

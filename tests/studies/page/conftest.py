@@ -1,0 +1,132 @@
+"""A browser for all tests of pages, and runs with what a page can show: hostile texts, failures, dumps, maintenance."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pipistrelle.platforms.description import homogeneous
+from pipistrelle.platforms.failures.outage import Outage, Outages
+from pipistrelle.platforms.maintenance import MaintenancePlan, parse_maintenance
+from pipistrelle.schedulers.orders.fixed import Fcfs
+from pipistrelle.server.outages.reliability import Reliability
+from pipistrelle.studies.page.page import page_of
+from pipistrelle.studies.runs.run import run_in_process
+from pipistrelle.traces.generator import generate
+from pipistrelle.traces.resilience import parse_resilience
+
+EVIL = "<script>window.hacked = 1</script><img src=x onerror='window.hacked = 2'>"
+
+
+class Talker:
+    """First come, first served, with a reason that would like to be markup."""
+
+    name = "talker"
+    order = Fcfs()
+
+    def decide(self, view: Any) -> None:
+        """Start jobs in their order, as long as they fit."""
+        for job in list(view.waiting):
+            if job.size > view.free.count:
+                return
+            view.start(job, why=EVIL)
+
+
+@pytest.fixture(scope="session")
+def failing_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the outputs of 500 jobs on 64 nodes that fail and are maintained, with names that are markup."""
+    folder = tmp_path_factory.mktemp("runs") / "failing"
+    workload = generate(jobs=500, units=64, seed=3, load=0.9)
+    users = [EVIL if job % 5 == 0 else f"user {job % 7}" for job in range(500)]
+    labels = {"user": users, "queue": ["long" if runtime > 3600 else EVIL for runtime in workload.runtime.tolist()]}
+    ids = [f"{EVIL} {name}" if name == "7" else name for name in workload.ids]
+    workload = replace(workload, labels=labels, ids=ids, epoch=8e8, timezone="Europe/Stockholm", columns={})
+    span = float(workload.submit[-1])
+    outages = Outages.of(
+        Outage(node, span * (node + 1) / 40, span * (node + 1) / 40 + 7200.0, EVIL) for node in range(30)
+    )
+    line = f"@{span / 3:.0f} +86400s 0-15"
+    rule = parse_maintenance(line, homogeneous(64, "m"), where="test", epoch=None, timezone=None)
+    reliability = Reliability(
+        outages=outages,
+        maintenance=MaintenancePlan((rule,)),
+        resilience=parse_resilience(checkpoint="2h", dump="60", read="30"),
+    )
+    run_in_process(workload, Talker(), out=folder, reliability=reliability)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Return a driver of a headless Chromium, the same for all tests; skip where there is none, unless CI=true."""
+    missing = [name for name in ("chromium", "chromedriver") if shutil.which(name) is None]
+    if missing:
+        reason = (
+            f"there is no {' and no '.join(missing)} (Debian: chromium, chromium-driver; .ci/browser installs them)"
+        )
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = str(shutil.which("chromium"))
+    profile = tmp_path_factory.mktemp("profile")
+    for argument in ("--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1280,1000"):
+        options.add_argument(argument)
+    options.add_argument(f"--user-data-dir={profile}")
+    if os.geteuid() == 0:
+        options.add_argument("--no-sandbox")  # which root cannot have
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
+    try:
+        driver.set_script_timeout(60)
+        yield driver
+    finally:
+        driver.quit()
+
+
+@pytest.fixture(scope="session")
+def show(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Any]:
+    """Return a function that opens a page of runs, made once, and waits until it has drawn itself."""
+    made: dict[tuple[Path, ...], Path] = {}
+
+    def open_page(*folders: Path, scheme: str = "light", width: int = 1280) -> Any:
+        if folders not in made:
+            made[folders] = tmp_path_factory.mktemp("pages") / "page.html"
+            made[folders].write_text(page_of(folders), encoding="utf-8")
+        browser.execute_cdp_cmd(
+            "Emulation.setEmulatedMedia",
+            {"media": "", "features": [{"name": "prefers-color-scheme", "value": scheme}]},
+        )
+        browser.execute_cdp_cmd(
+            "Emulation.setDeviceMetricsOverride",
+            {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": False},
+        )
+        browser.get(made[folders].as_uri())
+        browser.execute_async_script(
+            """
+            const done = arguments[0], drawn = () => requestAnimationFrame(() => requestAnimationFrame(done));
+            const is = () => document.documentElement.dataset.ready || document.querySelector("[role=alert]");
+            const look = () => (is() ? drawn() : setTimeout(look, 10));
+            look();
+            """
+        )
+        return SimpleNamespace(
+            driver=browser, run=browser.execute_script, file=made[folders], text=lambda css: text_of(browser, css)
+        )
+
+    return open_page
+
+
+def text_of(driver: Any, css: str) -> str:
+    """Return the text of the first element that a selector names."""
+    found = driver.execute_script("return document.querySelector(arguments[0])?.textContent ?? null", css)
+    assert found is not None, f"there is no {css}"
+    return str(found)
