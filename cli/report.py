@@ -1,5 +1,6 @@
 """``pipistrelle report``: runs as one page that opens anywhere."""
 
+import gc
 from pathlib import Path
 
 import click
@@ -45,6 +46,7 @@ def command(runs: tuple[Path, ...], page: Path, repeat: bool, trust: bool) -> No
     files = [str(path) for run in runs if run.is_dir() for path in run.iterdir() if path.name.startswith("out_")]
     refuse_overwriting(files, [page])
     import_numpy()
+    gc.disable()  # millions of texts are read, none of which refers to another
     from pipistrelle.studies.page.page import page_of
     from pipistrelle.traces.files import write_trace
 

@@ -21,6 +21,8 @@ _MILLIONTHS: Final = 1_000_000
 _NUMBER: Final = re.compile(r"(?<![0-9A-Za-z_.])(?:0|[1-9][0-9]{0,14})(?![0-9.])")
 #: stands for a number in a text; no text of the outputs holds it unquoted
 _HOLE: Final = "\0"
+#: stands between texts
+_END: Final = "\n"
 
 
 class ColumnPack:
@@ -57,21 +59,12 @@ class ColumnPack:
 
     def texts(self, texts: Sequence[str]) -> dict[str, Any]:
         """Pack texts of which there may be many, but which differ in whole numbers above all, as ids do."""
-        if any(_HOLE in text for text in set(texts)):
+        whole = _END.join(texts)
+        if _HOLE in whole or whole.count(_END) != max(len(texts) - 1, 0):
             return {"shapes": self.names(texts), "numbers": self.numbers(np.zeros(0))}
-        known: dict[str, tuple[str, list[int]]] = {}
-        for text in texts:
-            if text not in known:
-                known[text] = (_NUMBER.sub(_HOLE, text), [int(digits) for digits in _NUMBER.findall(text)])
-        shapes, numbers = [], []
-        for text in texts:
-            shape, inside = known[text]
-            shapes.append(shape)
-            numbers += inside
-        return {
-            "shapes": self.names(shapes),
-            "numbers": self.numbers(np.array(numbers, dtype=np.int64), deltas=True),
-        }
+        shapes = _NUMBER.sub(_HOLE, whole).split(_END) if texts else []
+        found = np.array(list(map(int, _NUMBER.findall(whole))), dtype=np.int64)
+        return {"shapes": self.names(shapes), "numbers": self.numbers(found, deltas=True)}
 
     def done(self) -> str:
         """Return all that was packed: compressed (RFC 1951), as text (base64)."""

@@ -12,10 +12,11 @@ from pipistrelle.studies.explain.files import output_json, read_command, read_co
 from pipistrelle.studies.page.breakdowns import breakdowns
 from pipistrelle.studies.page.document import document
 from pipistrelle.studies.page.packing import ColumnPack
-from pipistrelle.studies.page.rows import labels_of, read_decided, read_rows
+from pipistrelle.studies.page.paired import paired
+from pipistrelle.studies.page.rows import JOB_COLUMNS, AttemptRows, labels_of, read_decided, read_rows
 from pipistrelle.studies.page.shares import fairshare_targets
 from pipistrelle.studies.page.worst import worst_served
-from pipistrelle.studies.report.run_jobs import ReportError, RunJobs, read_run_jobs
+from pipistrelle.studies.report.run_jobs import ReportError
 from pipistrelle.studies.report.tables import OutputTables, numbers
 
 #: of the configuration, what tells what ran
@@ -40,45 +41,57 @@ def page_of(folders: Sequence[Path], *, repeat: bool = False, trust: bool = Fals
         when there are no outputs of a run, they cannot be read, or a run is to be repeated and cannot be.
     """
     pack = ColumnPack()
-    runs = [_run(folder, pack, repeat=repeat, trust=trust) for folder in folders]
+    runs: list[dict[str, Any]] = []
+    compared = []
+    for folder in folders:
+        run, rows, labels = _run(folder, pack, repeat=repeat, trust=trust)
+        runs.append(run)
+        if len(folders) > 1:
+            compared.append((rows.run_jobs(folder, run["config"], run["summary"], labels), rows.ended_jobs))
     for run, name in zip(runs, _names(runs, folders), strict=True):
         run["name"] = name
-    facts = {"version": package_version(), "runs": runs}
+    facts: dict[str, Any] = {"version": package_version(), "runs": runs}
+    if len(runs) > 1:
+        facts["paired"] = paired([jobs for jobs, _ in compared], [places for _, places in compared], pack)
     title = " · ".join(dict.fromkeys(run["name"] for run in runs))
     return document(title, facts, pack.done())
 
 
-def _run(folder: Path, pack: ColumnPack, *, repeat: bool, trust: bool) -> dict[str, Any]:
+def _run(
+    folder: Path, pack: ColumnPack, *, repeat: bool, trust: bool
+) -> tuple[dict[str, Any], AttemptRows, dict[str, list[str]]]:
+    """Return what is told of a run, its attempts, and their labels."""
     config = read_config(folder)
     summary = output_json(folder / SUMMARY_FILE)
     tables = OutputTables(folder)
     decided = read_decided(tables)
     states = numbers(tables.columns("machine_states", "time")["time"])
-    jobs = read_run_jobs(folder, tables)
-    until = max(decided.until, float(states[-1]) if len(states) else 0.0, float(jobs.end.max(initial=0.0)))
+    ends = numbers(tables.columns("jobs", *JOB_COLUMNS)["finish_time"], empty=0.0)
+    until = max(decided.until, float(states[-1]) if len(states) else 0.0, float(ends.max(initial=0.0)))
     until = max(until, (summary or {}).get("horizon", until))
     rows = read_rows(tables, decided, until)
     labels = labels_of(tables, rows)
     first: Mapping[str, Any] = next(iter(config["workloads"].values()), {})
-    return {
+    told = {
         "folder": printable(str(folder)),
         "scheduler": printable(str(config["scheduler"].get("name", ""))),
         "summary": summary,
         "goes_on": summary is None and is_written(str(folder / OUTPUT_PREFIX).removesuffix("_")),
         "config": {key: config.get(key) for key in _TOLD},
         "command": read_command(folder),
-        "machine": _machine(config, folder, jobs),
+        "machine": _machine(config, folder),
         "epoch": first.get("epoch"),
         "timezone": first.get("timezone"),
         "until": until,
         "columns": rows.packed(pack, labels),
         "breakdowns": breakdowns(tables, pack, rows.names, until),
-        "worst": worst_served(jobs, rows, decided, tables, repeat=repeat, trust=trust),
+        "worst": worst_served(folder, config, summary, rows, decided, tables, repeat=repeat, trust=trust),
         "fairshare": fairshare_targets(read_command(folder)),
     }
+    return told, rows, labels
 
 
-def _machine(config: Mapping[str, Any], folder: Path, jobs: RunJobs) -> dict[str, Any]:
+def _machine(config: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """Return the machine's pools, each with its nodes and the units of one."""
     platform = config.get("platform")
     pools = platform.get("pools") if isinstance(platform, dict) else None

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -10,13 +12,13 @@ from numpy.typing import NDArray
 from pipistrelle.protocol.base.errors import cut, printable
 from pipistrelle.server.engine.jobs import LABEL_NAMES
 from pipistrelle.studies.page.packing import ColumnPack, Ints, intervals
-from pipistrelle.studies.report.run_jobs import AGAIN
+from pipistrelle.studies.report.run_jobs import AGAIN, RunJobs
 from pipistrelle.studies.report.tables import Columns, OutputTables, numbers
 
 Floats = NDArray[np.float64]
 RUNNING: Final = "RUNNING"
 REJECTED: Final = "REJECTED"
-_JOBS: Final = (
+JOB_COLUMNS: Final = (
     *("job_id", "workload_name", "submission_time", "requested_number_of_resources", "requested_time"),
     *("final_state", "starting_time", "finish_time", "allocated_resources", "metadata"),
 )
@@ -84,6 +86,65 @@ class AttemptRows:
     metadata: Sequence[str]
     why: Sequence[str]
 
+    @property
+    def identical(self) -> bool:
+        """Whether each job has one attempt."""
+        return len(self.jobs) == len(self.names)
+
+    def by_job(self, values: Floats) -> Floats:
+        """Return the sums over each job's attempts, shape (jobs,)."""
+        if self.identical:
+            return values
+        return np.bincount(self.job, weights=values, minlength=len(self.jobs)).astype(np.float64)
+
+    @cached_property
+    def ended(self) -> NDArray[np.bool_]:
+        """Which attempts ended: were neither refused nor still ran, shape (attempts,)."""
+        return np.array([state not in (REJECTED, RUNNING) for state in self.state], dtype=np.bool_)
+
+    @cached_property
+    def last(self) -> NDArray[np.intp]:
+        """Each job's last attempt, shape (jobs,)."""
+        return np.searchsorted(self.job, np.arange(len(self.jobs)), side="right") - 1
+
+    @property
+    def ended_jobs(self) -> NDArray[np.intp]:
+        """The jobs that ended, by their places in ``jobs``, ascending."""
+        return np.flatnonzero(self.ended[self.last])
+
+    def run_jobs(
+        self,
+        folder: Path,
+        config: Mapping[str, Any],
+        summary: Mapping[str, Any] | None,
+        labels: Mapping[str, list[str]],
+    ) -> RunJobs:
+        """Return the jobs as runs are compared by them; ``labels`` as `packed` has them."""
+        jobs = self.ended_jobs
+        chosen = self.last[jobs]
+        first = np.searchsorted(self.job, jobs)
+        rows = chosen.tolist()
+        return RunJobs(
+            folder=folder,
+            config=config,
+            summary=summary,
+            ids=[self.jobs[job] for job in jobs.tolist()],
+            size=self.size[first],
+            submit=self.submit[first],
+            start=self.start[first],
+            end=self.end[chosen],
+            wait=self.by_job(self.start - self.submit)[jobs],
+            execution=self.by_job(self.end - self.start)[jobs],
+            state=[self.state[row] for row in rows],
+            alloc=[self.alloc[row] for row in rows],
+            labels={label: [names[row] for row in rows] for label, names in labels.items()},
+            rejected=frozenset(self.jobs[job] for job in self.job[self._refused].tolist()),
+        )
+
+    @property
+    def _refused(self) -> NDArray[np.intp]:
+        return np.array([row for row, state in enumerate(self.state) if state == REJECTED], dtype=np.intp)
+
     def packed(self, pack: ColumnPack, labels: Mapping[str, Sequence[str]]) -> dict[str, Any]:
         """Return where all of it is in a pack; ``labels`` are names of the jobs, one for each attempt."""
         counts, first, last = intervals(self.alloc)
@@ -116,7 +177,7 @@ class AttemptRows:
             "length": pack.numbers(lengths[~closing] if as_asked else lengths),
             "as_asked": as_asked,
         }
-        if len(self.jobs) != len(self.names):
+        if not self.identical:
             found["job"] = pack.numbers(self.job, deltas=True)
         return found
 
@@ -151,7 +212,7 @@ def read_decided(tables: OutputTables) -> Decided:
 
 def read_rows(tables: OutputTables, decided: Decided, until: float) -> AttemptRows:
     """Read the attempts of a run whose outputs end at ``until`` (s); ExplainError when they cannot be read."""
-    table = tables.columns("jobs", *_JOBS)
+    table = tables.columns("jobs", *JOB_COLUMNS)
     names = [f"{prefix}!{job}" for prefix, job in zip(table["workload_name"], table["job_id"], strict=True)]
     ended = set(names)
     running = [name for name in decided.started if name not in ended]
@@ -233,5 +294,5 @@ def labels_of(tables: OutputTables, rows: AttemptRows) -> dict[str, list[str]]:
         shown = {cell: cut(printable(cell), _LONGEST) for cell in set(cells)}
         if any(shown):
             of_jobs = [shown[cells[line]] if line >= 0 else "" for line in lines]
-            found[label] = [of_jobs[job] for job in rows.job.tolist()] if len(rows.jobs) != len(rows.names) else of_jobs
+            found[label] = [of_jobs[job] for job in rows.job.tolist()] if not rows.identical else of_jobs
     return found

@@ -1,18 +1,19 @@
 """The worst-served jobs of a run: those that waited longest and those that were slowed down most, each with why."""
 
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from msgspec.structs import replace
 
 from pipistrelle.protocol.base.errors import cut, printable
+from pipistrelle.server.outputs.metrics import TAU
 from pipistrelle.studies.explain.account import account
 from pipistrelle.studies.explain.explanation import Explanation, explain
 from pipistrelle.studies.explain.files import JobLine, MachineStates, RunFiles
 from pipistrelle.studies.explain.index import kept_index, open_index
 from pipistrelle.studies.explain.words import WORDS
 from pipistrelle.studies.page.rows import REJECTED, RUNNING, AttemptRows, Decided
-from pipistrelle.studies.report.run_jobs import RunJobs
 from pipistrelle.studies.report.tables import OutputTables, numbers
 
 #: so many by each measure
@@ -22,7 +23,15 @@ _MOST_STRETCHES: Final = 8
 
 
 def worst_served(
-    run: RunJobs, rows: AttemptRows, decided: Decided, tables: OutputTables, *, repeat: bool, trust: bool
+    folder: Path,
+    config: dict[str, Any],
+    summary: dict[str, Any] | None,
+    rows: AttemptRows,
+    decided: Decided,
+    tables: OutputTables,
+    *,
+    repeat: bool,
+    trust: bool,
 ) -> dict[str, Any]:
     """Return the worst-served jobs and why they waited.
 
@@ -34,26 +43,31 @@ def worst_served(
     PipistrelleError
         when the run is to be repeated and cannot be.
     """
-    longest = np.argsort(-run.wait, kind="stable")[:WORST]
-    slowest = np.argsort(-run.bounded_slowdown, kind="stable")[:WORST]
-    chosen = [one for one in dict.fromkeys([*longest.tolist(), *slowest.tolist()]) if run.wait[one] > 0]
-    found: dict[str, Any] = {"by_wait": [], "by_slowdown": [], "how": None, "jobs": []}
-    if not chosen:
+    ended = rows.ended[rows.last]
+    execution = rows.by_job(rows.end - rows.start)
+    wait = np.where(ended, rows.by_job(rows.start - rows.submit), 0.0)
+    bounded = (wait + execution) / np.maximum(execution, TAU)
+    longest, slowest = (
+        [rows.jobs[job] for job in np.argsort(-measure, kind="stable")[:WORST].tolist() if wait[job] > 0]
+        for measure in (wait, np.where(wait > 0, bounded, 0.0))
+    )
+    names = list(dict.fromkeys([*longest, *slowest]))
+    found: dict[str, Any] = {"by_wait": longest, "by_slowdown": slowest, "how": None, "jobs": []}
+    if not names:
         return found
-    names = [run.ids[one] for one in chosen]
-    index = kept_index(run.folder)
+    index = kept_index(folder)
     if index is None and repeat:
-        index = open_index(run.folder, repeat=True, wanted=lambda name, _: name in names, trust=trust)
+        index = open_index(folder, repeat=True, wanted=lambda name, _: name in names, trust=trust)
     if index is not None and index.not_replayed is None:
         answers = [account(index, name, None)[0] for name in names]
         found["how"] = "repeated"
     else:
-        outputs = _Outputs(run, rows, decided, tables)
+        outputs = _Outputs(
+            RunFiles(folder, config, summary, {}, {}, dict(decided.rejected), {}, _states(tables), 0.0), rows, decided
+        )
         answers = [outputs.explain(name) for name in names]
         found["how"] = "outputs"
         found["why_not"] = None if index is None else index.not_replayed
-    found["by_wait"] = [run.ids[one] for one in longest.tolist() if run.wait[one] > 0]
-    found["by_slowdown"] = [run.ids[one] for one in slowest.tolist() if run.wait[one] > 0]
     found["jobs"] = [_told(one) for one in answers]
     return found
 
@@ -72,33 +86,28 @@ def _told(one: Explanation) -> dict[str, Any]:
     }
 
 
+def _states(tables: OutputTables) -> MachineStates:
+    table = tables.columns("machine_states", "time", "nb_idle")
+    times = numbers(table["time"])
+    down = numbers(table["nb_down"]) if "nb_down" in table else np.zeros(len(times))
+    return MachineStates(times, numbers(table["nb_idle"]), down)
+
+
 class _Outputs:
     """What was read, as `explain` has it: for each job only those that may have to do with its wait."""
 
-    def __init__(self, run: RunJobs, rows: AttemptRows, decided: Decided, tables: OutputTables) -> None:
+    def __init__(self, files: RunFiles, rows: AttemptRows, decided: Decided) -> None:
         self._rows = rows
         self._place = {name: row for row, name in enumerate(rows.names)}
-        reliability = run.config.get("reliability")
-        back = isinstance(reliability, dict) and reliability.get("requeue") == "original"
-        first = np.unique(rows.job, return_index=True)[1][rows.job] if back else np.arange(len(rows.names))
-        #: the submit time that counts in the queue
-        self._queued = rows.submit[first]
         self._counts = np.array([state != RUNNING for state in rows.state], dtype=np.bool_)
         self._started = {name: time for name, (time, _) in decided.started.items()}
-        states = tables.columns("machine_states", "time", "nb_idle")
-        times, idle = numbers(states["time"]), numbers(states["nb_idle"])
-        down = numbers(states["nb_down"]) if "nb_down" in states else np.zeros(len(times))
-        self._whole = RunFiles(
-            run.folder,
-            dict(run.config),
-            None if run.summary is None else dict(run.summary),
-            {},
-            {},
-            dict(decided.rejected),
-            {},
-            MachineStates(times, idle, down),
-            max(decided.until, float(times[-1]) if len(times) else 0.0),
-        )
+        reliability = files.config.get("reliability")
+        back = isinstance(reliability, dict) and reliability.get("requeue") == "original"
+        first = np.searchsorted(rows.job, rows.job) if back else np.arange(len(rows.names))
+        #: the submit time that counts in the queue
+        self._queued = rows.submit[first]
+        times = files.states.times
+        self._files = replace(files, until=max(decided.until, float(times[-1]) if len(times) else 0.0))
 
     def explain(self, job: str) -> Explanation:
         """Return why a job waited, from the outputs alone."""
@@ -110,7 +119,7 @@ class _Outputs:
             again.append(self._place[name])
         lines = {rows.names[row]: self._line(row) for row in {*near, *again}}
         whys = {name: rows.why[self._place[name]] for name in lines if rows.why[self._place[name]]}
-        return explain(replace(self._whole, jobs=lines, starts=self._started, whys=whys), lines[job], None)
+        return explain(replace(self._files, jobs=lines, starts=self._started, whys=whys), lines[job], None)
 
     def _line(self, row: int) -> JobLine:
         rows = self._rows

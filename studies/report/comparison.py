@@ -58,23 +58,22 @@ class Together:
             when they have no job in common.
         """
         first, *others = runs
-        found: list[list[int]] = [[] for _ in runs]
-        for place, name in enumerate(first.ids):
-            places = [place, *(run.places.get(name, -1) for run in others)]
-            if min(places) < 0:
-                continue
-            what = {(run.submit[at], run.size[at]) for run, at in zip(runs, places, strict=True)}
-            if len(what) == 1:
-                for column, at in zip(found, places, strict=True):
-                    column.append(at)
-        if not found[0]:
+        there = np.ones(len(first), dtype=np.bool_)
+        found = [np.arange(len(first), dtype=np.intp)]
+        for run in others:
+            at = np.array([run.places.get(name, -1) for name in first.ids], dtype=np.intp)
+            there[at < 0] = False
+            same = (run.submit[at] == first.submit) & (run.size[at] == first.size) if len(run) else at >= 0
+            there &= same
+            found.append(at)
+        if not there.any():
             raise ReportError(
                 "the runs have no job in common",
                 where=" and ".join(str(run.folder) for run in runs),
                 expected="jobs of the same id, submit time and size that ended in each",
                 hint="Were they runs of different workloads?",
             )
-        arrays = tuple(np.array(column, dtype=np.intp) for column in found)
+        arrays = tuple(at[there] for at in found)
         return cls(tuple(runs), arrays, tuple(len(run) - len(arrays[0]) for run in runs))
 
     def __len__(self) -> int:

@@ -155,17 +155,24 @@ def first_difference(first: RunJobs, second: RunJobs) -> dict[str, Any] | None:
     had decided all. ``job`` is the job that is concerned first: of those whose start, end, units or state differ, the
     one of the earliest start, or that ended in one run alone; with ``jobs``, how many there are.
     """
-    number, one, other = _first_decision(first.folder, second.folder)
+    decision = first_decision(first.folder, second.folder)
     fates = _jobs(first, second)
-    if number is None and not fates:
+    if decision is None and not fates:
         return None
-    decided = (None if row is None else {**asdict(row), "text": str(row)} for row in (one, other))
-    decision = dict(zip(("number", "first", "second"), (number, *decided), strict=True))
     return {
-        "decision": None if number is None else decision,
+        "decision": decision,
         "job": min(fates, key=lambda fate: fate["at"]) if fates else None,
         "jobs": len(fates),
     }
+
+
+def first_decision(first: Path, second: Path) -> dict[str, Any] | None:
+    """Return the first decision that differs between two folders of outputs, as `first_difference` has it."""
+    number, *rows = _first_decision(first, second)
+    if number is None:
+        return None
+    decided = (None if row is None else {**asdict(row), "text": str(row)} for row in rows)
+    return dict(zip(("number", "first", "second"), (number, *decided), strict=True))
 
 
 def _jobs(first: RunJobs, second: RunJobs) -> list[dict[str, Any]]:

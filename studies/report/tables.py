@@ -74,8 +74,9 @@ def _columns(path: Path) -> Columns | None:
     if not rows:
         return {}
     header, *lines = rows
-    short = next((number for number, line in enumerate(lines) if len(line) != len(header)), len(lines))
-    cells: Sequence[Sequence[str]] = list(zip(*lines[:short], strict=True)) or [()] * len(header)
+    if set(map(len, lines)) - {len(header)}:  # a line was cut off
+        del lines[next(number for number, line in enumerate(lines) if len(line) != len(header)) :]
+    cells: Sequence[Sequence[str]] = list(zip(*lines, strict=True)) or [()] * len(header)
     return dict(zip(header, cells, strict=True))
 
 

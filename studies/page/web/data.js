@@ -177,5 +177,5 @@ class Run {
 async function readRuns() {
   const facts = JSON.parse(document.getElementById("facts").textContent);
   const bytes = await unpacked(document.getElementById("packed").textContent);
-  return {facts, runs: facts.runs.map((run, number) => new Run(bytes, run, number))};
+  return {facts, bytes, runs: facts.runs.map((run, number) => new Run(bytes, run, number))};
 }

@@ -340,7 +340,7 @@ function drawGantt(state) {
   state.onColour.push(draw, explainColours);
   explainColours();
   draw();
-  state.gantts = gantts;
+  for (const gantt of gantts) gantt.run.gantt = gantt;
   return () => {
     explainColours();
     draw();

@@ -46,16 +46,18 @@ function drawGroups(state) {
     const columns = [{title: label[0].toUpperCase() + label.slice(1), text: true}, {title: "Jobs"}];
     for (const run of state.runs) {
       const prefix = several ? `${run.name}: ` : "";
-      columns.push({title: `${prefix}unit-hours`}, {title: `${prefix}share`}, {title: `${prefix}mean wait`}, {title: `${prefix}median`}, {title: `${prefix}95 %`}, {title: `${prefix}mean bounded slowdown`});
+      // beside each other there is room for what runs differ in
+      if (!several) columns.push({title: "Unit-hours"});
+      columns.push({title: `${prefix}share`}, {title: `${prefix}mean wait`}, {title: `${prefix}median`}, {title: `${prefix}95 %`}, {title: `${prefix}mean bounded slowdown`});
     }
     const time = (value) => ({show: words.duration(value), value});
     const rows = names.map((name) => [{show: name || "unknown", value: name}, {show: words.whole(found[0].get(name)?.jobs ?? 0), value: found[0].get(name)?.jobs ?? 0}, ...state.runs.flatMap((run, at) => {
       const group = found[at].get(name);
-      if (!group) return [null, null, null, null, null, null];
+      if (!group) return new Array(several ? 5 : 6).fill(null);
       const waits = Float64Array.from(group.waits).sort(), share = group.work / totals[at];
       const bar = make("span", {class: "share"}, make("i"), words.percent(share));
       bar.firstChild.style.width = `${100 * share}%`;
-      return [{show: words.figure(group.work / HOUR), value: group.work / HOUR}, {show: bar, value: share}, time(figures.mean(waits)), time(figures.quantile(waits, 0.5)), time(figures.quantile(waits, 0.95)),
+      return [...(several ? [] : [{show: words.figure(group.work / HOUR), value: group.work / HOUR}]), {show: bar, value: share}, time(figures.mean(waits)), time(figures.quantile(waits, 0.5)), time(figures.quantile(waits, 0.95)),
         {show: words.figure(figures.mean(group.bounded)), value: figures.mean(group.bounded)}];
     })]).sort((one, other) => (other[2]?.value ?? 0) - (one[2]?.value ?? 0));
     const table = elements.table(`Jobs by ${label}`, columns, rows, {most: 20, hideCaption: true});

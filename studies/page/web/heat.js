@@ -22,7 +22,7 @@ function drawHeat(state) {
     draw();
   })), holder);
   const draw = () => {
-    holder.replaceChildren(...state.runs.map((run) => {
+    const found = state.runs.map((run) => {
       const cells = new Map();
       let largest = 0;
       for (const job of state.ended(run)) {
@@ -32,9 +32,12 @@ function drawHeat(state) {
         if (!cells.has(key)) cells.set(key, []);
         cells.get(key).push(run.job.wait[job]);
       }
-      const values = new Map([...cells].map(([key, waits]) => [key, figures.statistic(waits, name)]));
-      const logs = [...values.values()].map((value) => Math.log(1 + value));
-      const least = Math.min(...logs), apart = Math.max(...logs) - least || 1;
+      return {run, cells, largest, values: new Map([...cells].map(([key, waits]) => [key, figures.statistic(waits, name)]))};
+    });
+    // one scale for all runs
+    const logs = found.flatMap(({values}) => [...values.values()].map((value) => Math.log(1 + value)));
+    const least = Math.min(...logs), apart = Math.max(...logs) - least || 1;
+    holder.replaceChildren(...found.map(({run, cells, largest, values}) => {
       const table = make("table", {class: "heat", id: `heat-${run.number}`},
         make("caption", {}, `${run.name}: ${STATISTICS.find((one) => one[0] === name)[1]} wait, rows by size in units, columns by run time`),
         make("thead", {}, make("tr", {}, make("th", {scope: "col"}, "Units"), RUNTIMES.map(([title]) => make("th", {scope: "col"}, title)))),

