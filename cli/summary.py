@@ -1,5 +1,6 @@
 """The table at the end of a run."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -13,6 +14,7 @@ from pipistrelle.cli.dates import Dates
 from pipistrelle.server.errors import OutputFailed
 from pipistrelle.server.outputs.metrics import Summary
 from pipistrelle.server.outputs.once import to_json, write_output
+from pipistrelle.server.recorded import RecordedFigures
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.simulation import Result
 
@@ -97,11 +99,27 @@ def print_summary(result: Result, setup: Setup, out: Path | None, console: Conso
     if summary.fragmentation is not UNSET:
         row("idle GPUs that fit no waiting job, mean", summary.fragmentation.mean, ",.2f")
         row("  of all idle while jobs wait", _percent(summary.fragmentation.share), ".2f", " %")
+    if summary.recorded is not UNSET:
+        _recorded(summary.recorded, row)
     row("round trips", times.round_trips, ",")
     row("wall time", times.total, ".2f", " s")
     row("  of it waiting for the scheduler", 100 * times.scheduler / times.total if times.total else None, ".0f", " %")
     console.print(table)
     _print_end(summary, setup, out, console)
+
+
+def _recorded(recorded: RecordedFigures, row: Callable[..., None]) -> None:
+    """Tell how far a run keeps to what its log recorded."""
+    row("started as recorded", recorded.on_time, ",")
+    row("  later", recorded.late, ",")
+    row("    as the log has too many then", recorded.no_room, ",")
+    if recorded.late:
+        row("  by so much, mean", recorded.mean_delay, ",.3f", " s")
+    row("  without a recorded start", recorded.unrecorded, ",")
+    if recorded.own_nodes or recorded.other_nodes or recorded.unknown_nodes:
+        row("on their recorded nodes", recorded.own_nodes, ",")
+        row("  on others", recorded.other_nodes, ",")
+        row("  recorded nodes that the machine has not", recorded.unknown_nodes, ",")
 
 
 def _print_end(summary: Summary, setup: Setup, out: Path | None, console: Console) -> None:

@@ -43,7 +43,9 @@ class JobDescription(Struct, frozen=True, omit_defaults=True, gc=False):
     ``walltime`` absent means that the job may run without limit. ``profile`` is used by the batsim dialect. ``user`` to
     ``qos`` are absent where the workload does not tell. A job that lost its nodes comes back as a new job, ``attempt``
     1, 2, ...: ``remaining`` is the share of its work that is left to do. ``constraint``, ``units_per_node`` and
-    ``whole_nodes`` are what it asks of its nodes; a job without them may have any units.
+    ``whole_nodes`` are what it asks of its nodes; a job without them may have any units. ``recorded_start`` and
+    ``recorded_nodes`` are when and where it ran in reality, as far as the workload tells (feature ``recorded``);
+    ``recorded_room`` is, where there was no room then or no start is known, from when on there is.
     """
 
     id: JobId
@@ -61,6 +63,9 @@ class JobDescription(Struct, frozen=True, omit_defaults=True, gc=False):
     constraint: Constraint | None = None
     units_per_node: UnitsPerNode | None = None
     whole_nodes: WholeNodes = False
+    recorded_start: Instant | None = None
+    recorded_nodes: NodeNumbers | None = None
+    recorded_room: Instant | None = None
 
 
 class PoolInfo(Struct, frozen=True, omit_defaults=True):

@@ -71,8 +71,8 @@ JobState = Literal[
 WakeType = Literal["JOB_SUBMITTED", "JOB_COMPLETED", "JOB_KILLED", "NO_MORE_JOBS"]
 
 #: optional parts of the protocol that a HELLO may ask for.
-Feature = Literal["dynamic_jobs", "failures", "labels", "wake_filter"]
-FEATURES: tuple[Feature, ...] = ("dynamic_jobs", "failures", "labels", "wake_filter")
+Feature = Literal["dynamic_jobs", "failures", "labels", "recorded", "wake_filter"]
+FEATURES: tuple[Feature, ...] = ("dynamic_jobs", "failures", "labels", "recorded", "wake_filter")
 
 #: what a HELLO names among its features if the scheduler can take over a run that another one began; no WELCOME has it
 TAKEOVER: Final = "takeover"

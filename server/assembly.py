@@ -21,6 +21,7 @@ from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.engine.verdicts import Verdicts
 from pipistrelle.server.outages.failures import lives_of
 from pipistrelle.server.outages.reliability import Reliability
+from pipistrelle.server.recorded import records_of
 from pipistrelle.server.setup import Setup
 from pipistrelle.traces.batsim.profiles import Profile
 
@@ -63,6 +64,7 @@ def make_engine(
         has_hosts=setup.machine is not None,
         labelled="labels" in features or bool(setup.platform.classes),
         resiliences=setup.resiliences,
+        recorded=records_of(setup.workloads["w0"], setup.platform) if "recorded" in features else None,
     )
     return native_engine(
         begins_of(setup),

@@ -8,7 +8,7 @@ import msgspec
 
 from pipistrelle.protocol.events import SimulationBeginsData
 from pipistrelle.server.setup import Setup
-from pipistrelle.traces.workload import Workload
+from pipistrelle.traces.workload import NODE_LIST, Workload
 
 
 def begins_of(setup: Setup) -> SimulationBeginsData:
@@ -59,6 +59,8 @@ def _workload_digest(workload: Workload) -> str:
     for name, numbers in sorted(workload.columns.items()):
         digest.update(name.encode() + numbers.astype(numbers.dtype.newbyteorder("<")).tobytes())
     for name, texts in sorted(workload.labels.items()):
+        if name == NODE_LIST:  # told only to who asks for it
+            continue
         digest.update("\n".join([name, *texts]).encode())
     if workload.job_json is not None:
         digest.update(b"\n".join(workload.job_json))

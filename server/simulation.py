@@ -24,6 +24,7 @@ from pipistrelle.server.outputs.fragmentation_book import FragmentationBook
 from pipistrelle.server.outputs.metrics import Metrics, Summary
 from pipistrelle.server.outputs.node_book import NodeBook
 from pipistrelle.server.outputs.reliability_book import ReliabilityBook
+from pipistrelle.server.recorded import RecordedBook
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.transport.in_process import Transport
 from pipistrelle.traces.requests import asks
@@ -44,7 +45,7 @@ class Simulation(Kept):
         as of its `Transport`: observers are told later then, by `flush`.
     """
 
-    _kept = ("engine", "_reliability", "_fragmentation", "metrics")
+    _kept = ("engine", "_reliability", "_fragmentation", "_recorded", "metrics")
 
     def __init__(
         self,
@@ -67,13 +68,18 @@ class Simulation(Kept):
         shared = setup.batsim is not None and setup.batsim.compute_sharing
         shaped = any(map(asks, setup.workloads.values())) and FragmentationBook.suits(setup.platform)
         fragmentation = FragmentationBook(setup.platform) if shaped and not shared else None
+        asks_records = "recorded" in welcome.features
+        recorded = RecordedBook(setup.platform, setup.workloads.values()) if asks_records else None
         self._nodes, self._reliability, self._fragmentation = nodes, reliability, fragmentation
-        self.metrics = Metrics(setup.dropped, shared=shared, reliability=reliability, fragmentation=fragmentation)
+        self._recorded = recorded
+        self.metrics = Metrics(
+            setup.dropped, shared=shared, reliability=reliability, fragmentation=fragmentation, recorded=recorded
+        )
         if outputs is None and out is not None:
             outputs = FolderOutputs(out, nodes, asked, workloads=setup.workloads, queue_lengths=setup.queue_lengths)
         self.outputs = outputs
         writing = () if self.outputs is None else self.outputs.observers()
-        books = [book for book in (nodes, reliability, fragmentation) if book is not None]
+        books = [book for book in (nodes, reliability, fragmentation, recorded) if book is not None]
         watching = [*books, self.metrics, *observers, *writing]
         deferred = Deferred(watching)
         #: tells the observers what has happened since, if they are not told at once

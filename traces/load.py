@@ -17,7 +17,7 @@ from pipistrelle.traces.logs.labels import written_labels
 from pipistrelle.traces.logs.pbs import PbsLog
 from pipistrelle.traces.logs.sacct import SacctLog, sacct_chunks
 from pipistrelle.traces.logs.swf import parse_swf, swf_chunks
-from pipistrelle.traces.workload import LABELS, PER_NODE, WHOLE, Workload
+from pipistrelle.traces.workload import LABELS, NODE_LIST, PER_NODE, WHOLE, Workload
 
 #: {kind of log: what reads it}
 _LOGS: Final[dict[str, type[JobLog]]] = {"haizea": HaizeaLog, "maui": maui.MauiLog, "pbs": PbsLog, "sacct": SacctLog}
@@ -49,7 +49,7 @@ _KEPT = {
     ".swf": {"user", "group", "queue", "partition", "dependency", "state"},
     ".json": set(LABELS) | {PER_NODE, WHOLE},
     ".sacct": set(LABELS) - {"partition"} | {"wait"},
-    ".maui": set(LABELS) - {"partition", "dependency"} | {"wait"},
+    ".maui": set(LABELS) - {"partition", "dependency", NODE_LIST} | {"wait"},
 }
 #: {column of numbers: the label that stands for it where there are words}
 _STANDS_FOR = {"preceding": "dependency", "status": "state"}

@@ -16,9 +16,14 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 #: the names that labels of a workload have, in the order in which they are shown
-LABELS: Final = ("name", "user", "group", "account", "queue", "qos", "partition", "dependency", "state", "constraint")
+LABELS: Final = (
+    *("name", "user", "group", "account", "queue", "qos", "partition", "dependency", "state", "constraint"),
+    "node_list",
+)
 #: the label and the two columns that say what a job asks of its nodes
 CONSTRAINT: Final = "constraint"
+#: the label that names the nodes that a job got
+NODE_LIST: Final = "node_list"
 PER_NODE: Final = "units_per_node"
 WHOLE: Final = "whole_nodes"
 
@@ -99,7 +104,8 @@ class Workload:
     labels
         what the log has in words, length n each, by name; empty texts where it does not say: ``name``, ``user``,
         ``group``, ``account``, ``queue``, ``qos``, ``partition``, ``dependency`` (such as ``afterok:17``), ``state``,
-        ``constraint`` (which nodes a job may have, as Slurm's: ``gpu_model=a100&nvlink``).
+        ``constraint`` (which nodes a job may have, as Slurm's: ``gpu_model=a100&nvlink``), ``node_list`` (the names of
+        the nodes that it got: ``n[001-004],n007``).
     machine_size
         schedulable units of the machine the trace comes from, or None if the file does not say.
     epoch

@@ -44,8 +44,13 @@ SUFFIX: Final = ".toml"
 FOREIGN_FILE: Final = "scheduler.toml"
 #: other packages' schedulers are entry points of this group
 GROUP: Final = "pipistrelle.schedulers"
+#: the scheduler that does as the log says
+RECORDED: Final = "recorded"
 #: {scheduler that is more than a composition: what it is}
-OWN: Final = {"maui": "A centre's own maui.cfg: priorities, fairshare, limits, reservations, backfilling"}
+OWN: Final = {
+    "maui": "A centre's own maui.cfg: priorities, fairshare, limits, reservations, backfilling",
+    RECORDED: "What really happened: the starts of the log itself, and its nodes where it has them",
+}
 
 
 @cache

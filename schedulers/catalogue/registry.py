@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from pipistrelle.protocol.base.errors import did_you_mean, printable
 from pipistrelle.protocol.base.log import logger
-from pipistrelle.schedulers.catalogue.names import OWN, SUFFIX, entries, library_names, registered
+from pipistrelle.schedulers.catalogue.names import OWN, RECORDED, SUFFIX, entries, library_names, registered
 from pipistrelle.schedulers.catalogue.parts import make_placement
 from pipistrelle.schedulers.catalogue.presets import Preset, library_preset, read_preset
 from pipistrelle.schedulers.policy.compose import compose
@@ -55,8 +55,8 @@ def make_policy(
     ``name`` is a registered scheduler, ``path/to/file.toml`` with a preset (docs/scheduling.md), or
     ``package.module:OBJECT`` or ``path/to/file.py:OBJECT``, where the object is a class or function that returns a
     policy when called without arguments. Only presets have parts that can be replaced, and options; those that are
-    given are added to the preset's own, and those of a part that is replaced do not count; ``maui`` takes a placement
-    and its options.
+    given are added to the preset's own, and those of a part that is replaced do not count; ``maui`` and ``recorded``
+    take a placement and its options.
     ``placement`` may have its options beside its name, as ``contiguous,fit=best``.
 
     ``reliability`` has jobs keep to partitions by reliability, in place of what the preset says of that; ``blocking``
@@ -108,9 +108,14 @@ def make_policy(
             found=named,
         )
     if name in OWN and not parts.keys() - {"placement"}:
+        picks = own_placement(placement, placement_options)
+        if name == RECORDED:
+            from pipistrelle.schedulers.policy.recorded import RecordedPolicy
+
+            return RecordedPolicy(picks)
         from pipistrelle.schedulers.maui.policy import MauiPolicy  # most runs start without it
 
-        return MauiPolicy(placement=own_placement(placement, placement_options))
+        return MauiPolicy(placement=picks)
     if parts:
         raise PolicyError(
             f"'{name}' has no parts that could be replaced by --{' --'.join(parts)}",

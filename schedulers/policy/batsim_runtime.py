@@ -34,7 +34,7 @@ from pipistrelle.protocol.messages import HelloData, Notice, Reply
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.protocol.units.text import NodeSetError
 from pipistrelle.schedulers.policy.batsim_hosts import platform_of
-from pipistrelle.schedulers.policy.errors import PolicyFailed
+from pipistrelle.schedulers.policy.errors import PolicyError, PolicyFailed
 from pipistrelle.schedulers.policy.interfaces import Policy
 from pipistrelle.schedulers.policy.runtime import Runtime
 from pipistrelle.schedulers.policy.view import View
@@ -52,12 +52,22 @@ class BatsimRuntime(Runtime):
     ``dynamic_jobs``, when nothing waits, runs or is to come.
 
     Machines that Batsim declares unavailable leave the view's free units until they are available again.
+
+    Raises
+    ------
+    PolicyError
+        when the policy wants what this dialect cannot tell.
     """
 
     _kept = (*Runtime._kept, "_calls", "_asked_for", "_dynamic", "_acknowledged", "_registering", "_exhausted")
 
     def __init__(self, policy: Policy, version: str = "") -> None:
         super().__init__(policy, version)
+        if "recorded" in getattr(policy, "features", ()):
+            raise PolicyError(
+                f"'{policy.name}' must be told when jobs started in reality, and the batsim dialect does not tell it",
+                expected="the native dialect",
+            )
         #: the pending calls, each with when it is due (s), its number and its name, None once it has been cancelled
         self._calls: list[tuple[float, int, str | None]] = []
         #: how many calls were asked for

@@ -1,7 +1,7 @@
 """Jobs on their way to the queue: a workload's, one at a time, those that are kept back, and those that come back."""
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from math import isnan
 from typing import Any, Final
@@ -11,7 +11,7 @@ from pipistrelle.protocol.events import NoMoreJobs
 from pipistrelle.server.engine.agenda import REQUEUE, SUBMISSION, Handlers
 from pipistrelle.server.engine.clockwork import Clockwork
 from pipistrelle.server.engine.dependencies import Dependencies
-from pipistrelle.server.engine.jobs import LABEL_NAMES, Job, Labels
+from pipistrelle.server.engine.jobs import LABEL_NAMES, Job, Labels, LogRecord
 from pipistrelle.server.engine.lives import JobLives
 from pipistrelle.server.requests import requests_of
 from pipistrelle.traces.batsim.profiles import Composed, Profile
@@ -129,6 +129,8 @@ class WorkloadJobs:
         whether the jobs tell whose they are.
     resiliences
         {job id: how it meets failures}, for the jobs that have a way of their own.
+    recorded
+        when and where each job ran in reality; None: nobody asks.
     """
 
     job_type: type[Job] = Job
@@ -141,12 +143,14 @@ class WorkloadJobs:
         has_hosts: bool = False,
         labelled: bool = False,
         resiliences: Mapping[str, Resilience] | None = None,
+        recorded: Sequence[LogRecord] | None = None,
     ) -> None:
         self.workload = workload
         self._prefix = prefix
         self._has_hosts = has_hosts
         self._labels = labels_of(workload) if labelled else None
         self._resiliences = resiliences
+        self._recorded = recorded
         self._requests = requests_of(workload)
         self._outcomes = {name: outcome(profile) for name, profile in (workload.table or {}).items()}
 
@@ -192,6 +196,9 @@ class WorkloadJobs:
             if self._requests is not None:
                 for job, request in zip(jobs, self._requests[block], strict=True):
                     job.request = request
+            if self._recorded is not None:
+                for job, told in zip(jobs, self._recorded[block], strict=True):
+                    job.recorded = told
             self._complete(begin, jobs)
             yield from jobs
 

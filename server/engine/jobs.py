@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import inf, nan
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Literal, NamedTuple, Self
 
 import numpy as np
 from msgspec import Struct
@@ -58,6 +58,21 @@ Labels = tuple[str | None, str | None, str | None, str | None, str | None]
 WorkOf = Callable[[str, str], Profile]
 
 
+class LogRecord(NamedTuple):
+    """When (s) and on which nodes a job started in reality, None each if that is not known.
+
+    ``room`` is the first time from which the machine has room for it that no other job of the log needs, where it had
+    none then or no start is known; else None.
+    """
+
+    start: float | None = None
+    nodes: str | None = None
+    room: float | None = None
+
+
+_NO_RECORD: Final = LogRecord()
+
+
 class Job(Struct, eq=False):
     """A job from its submission to its end; times in seconds of simulated time.
 
@@ -99,6 +114,8 @@ class Job(Struct, eq=False):
     request: NodeRequest | None = None
     #: joules that its units consumed while it ran; NaN where they are not metered
     energy: float = nan
+    #: when and where it ran in reality; None where nobody asks
+    recorded: LogRecord | None = None
 
     @property
     def queue(self) -> str | None:
@@ -108,7 +125,8 @@ class Job(Struct, eq=False):
     def announcement(self) -> JobSubmittedData:
         """Return what a scheduler is told."""
         walltime = None if self.walltime == inf else self.walltime
-        if self.labels is None and self.attempt is None and self.request is None:
+        recorded = self.recorded or _NO_RECORD
+        if self.labels is None and self.attempt is None and self.request is None and recorded is _NO_RECORD:
             return JobSubmittedData(self.id, JobDescription(self.id, self.size, walltime))
         user, group, account, queue, qos = self.labels or _UNNAMED
         number, remaining, queued = 0, 1.0, None
@@ -116,6 +134,7 @@ class Job(Struct, eq=False):
             number = self.attempt.number
             remaining = self.attempt.remaining(self.runtime)
             queued = self.attempt.queued
+            recorded = _NO_RECORD  # that was another try's
         asked = self.request or ANYTHING
         job = JobDescription(
             self.id,
@@ -133,6 +152,9 @@ class Job(Struct, eq=False):
             asked.constraint,
             asked.units_per_node,
             asked.whole_nodes,
+            recorded.start,
+            recorded.nodes,
+            recorded.room,
         )
         return JobSubmittedData(self.id, job)
 
@@ -159,6 +181,7 @@ class Job(Struct, eq=False):
         known = {name: getattr(self, name) for name in self.__struct_fields__}
         known["ending"] = None if self.ending is None else self.ending[2]
         known["work"] = self.work is not None
+        known["recorded"] = None if self.recorded is None else tuple(self.recorded)
         return {name: plain(value) for name, value in known.items()}
 
     @classmethod
@@ -173,6 +196,7 @@ class Job(Struct, eq=False):
             returns what is done for a job, given its id and the name of its profile.
         """
         job = cls(**{name: message_of(value) for name, value in state.items()})
+        job.recorded = None if job.recorded is None else LogRecord(*job.recorded)
         job.ending = None if state["ending"] is None else entries[state["ending"]]
         job.work = work_of(job.id, job.profile) if state["work"] else None
         if job.attempt is not None:

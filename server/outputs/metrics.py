@@ -15,6 +15,7 @@ from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.outputs.fragmentation_book import Fragmentation, FragmentationBook
 from pipistrelle.server.outputs.reliability_book import ReliabilityBook, ReliabilitySummary
+from pipistrelle.server.recorded import RecordedBook, RecordedFigures
 
 #: threshold of the bounded slowdown in seconds (Feitelson et al., "Theory and practice in parallel job
 #: scheduling", 1997)
@@ -65,6 +66,8 @@ class Summary(Struct, frozen=True, kw_only=True):
     waiting_at_end: int | UnsetType = UNSET
     #: of runs whose jobs ask for nodes of a machine with GPUs
     fragmentation: Fragmentation | UnsetType = UNSET
+    #: of runs whose scheduler asks when jobs started in reality
+    recorded: RecordedFigures | UnsetType = UNSET
 
 
 class Metrics(Kept, Observer):
@@ -80,6 +83,8 @@ class Metrics(Kept, Observer):
         gathers the figures of failures; None where nothing fails.
     fragmentation
         gathers those of idle GPUs; None where they are not asked for.
+    recorded
+        gathers those of starts that the log recorded; None where nobody asks.
     """
 
     _kept = (
@@ -101,10 +106,12 @@ class Metrics(Kept, Observer):
         shared: bool = False,
         reliability: ReliabilityBook | None = None,
         fragmentation: FragmentationBook | None = None,
+        recorded: RecordedBook | None = None,
     ) -> None:
         self._dropped = dict(dropped or {})
         self._reliability = reliability
         self._fragmentation = fragmentation
+        self._recorded = recorded
         self._shared = shared
         self._waits = array("d")
         self._runs = array("d")
@@ -204,6 +211,7 @@ class Metrics(Kept, Observer):
             running_at_end=UNSET if horizon is UNSET else len(cut),
             waiting_at_end=UNSET if horizon is UNSET else unfinished - len(cut),
             fragmentation=UNSET if self._fragmentation is None else self._fragmentation.summary(),
+            recorded=UNSET if self._recorded is None else self._recorded.summary(),
         )
 
 

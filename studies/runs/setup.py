@@ -3,14 +3,17 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from pipistrelle.platforms.description import Platform
 from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.protocol.base.errors import printable
 from pipistrelle.protocol.base.lengths import parse_seconds
 from pipistrelle.protocol.base.log import logger
-from pipistrelle.schedulers.catalogue.names import SUFFIX
+from pipistrelle.schedulers.catalogue.names import RECORDED, SUFFIX
 from pipistrelle.schedulers.placement.pickers import learn
 from pipistrelle.server.attempts.dispersion import Dispersion
+from pipistrelle.server.recorded import starts_of
 from pipistrelle.server.requests import UNMET
 from pipistrelle.server.setup import Setup
 from pipistrelle.studies.inputs.named import (
@@ -140,6 +143,7 @@ def setup_of(spec: RunSpec, trace: Workload, machine: "Platform | SimGridPlatfor
     happens = load_reliability(spec, machine, trace)
     setup = steady_setup(spec, trace, machine).with_reliability(happens)
     check_policy(spec, setup.platform)
+    _check_recorded(spec, setup)
     for remark in remarks_of(spec, trace, setup):
         logger().warning("{}", remark)
     return with_horizon(spec, setup)
@@ -168,6 +172,22 @@ def check_policy(spec: RunSpec, platform: Platform) -> None:
     """Raise PipistrelleError if a machine will not do for a run's placement, or its partitions."""
     if spec.asks_of_nodes:
         learn(spec.make_policy(warn=False, polls=False), Machine(platform.units, platform.info))
+
+
+def _check_recorded(spec: RunSpec, setup: Setup) -> None:
+    """Raise InputError if the log's own starts are wanted, and cannot be had."""
+    if spec.scheduler != RECORDED:
+        return
+    if spec.dialect == "batsim":
+        raise InputError("the batsim dialect does not tell when jobs started in reality", expected="native")
+    for trace in setup.workloads.values():
+        if len(trace) and bool(np.isnan(starts_of(trace)).all()):
+            raise InputError(
+                "the log does not tell when its jobs started",
+                where=trace.source,
+                expected="wait times (SWF's field 3), or dates of starts (sacct, PBS, Maui)",
+                hint="Another scheduler needs none.",
+            )
 
 
 def remarks_of(spec: RunSpec, trace: Workload, setup: Setup) -> list[str]:

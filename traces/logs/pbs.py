@@ -12,7 +12,7 @@ from pipistrelle.traces.logs.job_table import JobLog, LogOptions, Record, Status
 from pipistrelle.traces.logs.kinds import Units
 from pipistrelle.traces.logs.times import Clock, length
 from pipistrelle.traces.requests import both
-from pipistrelle.traces.workload import CONSTRAINT
+from pipistrelle.traces.workload import CONSTRAINT, NODE_LIST
 
 _MOST_CHUNKS: Final = 1_000_000
 _PLACE: Final = "Resource_List.place"
@@ -439,6 +439,9 @@ class _Maker:
             if text:
                 plain = label == "dependency" and self._short
                 labels[label] = self._names(_plain_dependency(text) if plain else text)
+        if hosts := values.get("exec_host"):
+            found = dict.fromkeys(part.partition("/")[0].partition(":")[0] for part in hosts.split("+"))
+            labels[NODE_LIST] = self._names(",".join(found))
         return labels
 
 

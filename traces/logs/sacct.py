@@ -26,7 +26,7 @@ from pipistrelle.traces.logs.kinds import IDS, is_sacct_header
 from pipistrelle.traces.logs.labels import written_labels
 from pipistrelle.traces.logs.times import Clock, length
 from pipistrelle.traces.requests import both
-from pipistrelle.traces.workload import CONSTRAINT, Floats, Workload, decimal_text, decimal_texts
+from pipistrelle.traces.workload import CONSTRAINT, NODE_LIST, Floats, Workload, decimal_text, decimal_texts
 
 #: {label: the column that gives it}
 LABEL_COLUMNS: Final = {
@@ -39,6 +39,7 @@ LABEL_COLUMNS: Final = {
     "dependency": "Dependency",
     "state": "State",
     "constraint": "Constraint",
+    NODE_LIST: "NodeList",
 }
 #: what was allocated comes first: what was requested may be the least that would do, such as one node for many tasks
 _SIZES: Final = {"nodes": ("AllocNodes", "NNodes", "ReqNodes"), "processors": ("AllocCPUS", "NCPUS", "ReqCPUS")}
@@ -48,6 +49,8 @@ _TRES: Final = ("AllocTRES", "ReqTRES")
 _GPU: Final = "gres/gpu"
 _NO_TIME: Final = frozenset(("", "Unknown", "None", "N/A", "INVALID"))
 _NO_LIMIT: Final = frozenset(("UNLIMITED", "Partition_Limit", "INVALID"))
+#: what stands for the nodes of a job that got none
+_NO_NODES: Final = _NO_TIME | {"None assigned", "(null)"}
 _SCALES: Final = {"K": 1000, "M": 1_000_000}
 #: columns whose texts may have bars in them, which separate columns
 _FREE: Final = ("JobName", "SubmitLine", "Comment", "AdminComment", "SystemComment", "Reason", "WorkDir")
@@ -65,7 +68,8 @@ class SacctLog(JobLog):
     occurs again, as ``--duplicates`` prints requeued ones, is its latest record, and was submitted with the first. One
     that has not ended has no run time. Timelimit (or TimelimitRaw, in minutes) is the requested time; without it, and
     where it is that of the partition, there is no limit. Partition is the queue. Dependencies are those of the option
-    of sbatch that SubmitLine has, or of a column Dependency, which Pipistrelle writes. Constraint is the constraint.
+    of sbatch that SubmitLine has, or of a column Dependency, which Pipistrelle writes. Constraint is the constraint,
+    NodeList the nodes that the job got.
 
     GPUs are those of AllocTRES, else ReqTRES, as many on each node if they are a multiple of its nodes: such jobs need
     units that are GPUs (``unit=gpu``), and nodes of the model that ReqTRES names. Others have their nodes, handed out
@@ -176,7 +180,7 @@ class SacctLog(JobLog):
         labels = {}
         for label, column in LABEL_COLUMNS.items():
             text = state if label == "state" else cell(column)
-            if text:
+            if text and not (label == NODE_LIST and text in _NO_NODES):
                 labels[label] = self.names(text)
         if "dependency" not in labels:
             found = _DEPENDENCY.search(cell("SubmitLine"))

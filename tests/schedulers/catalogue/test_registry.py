@@ -54,9 +54,20 @@ def failure(name: str, **parts: str) -> str:
 
 def test_the_presets_are_registered_and_described() -> None:
     """Each can be made, has a place among all that can be named, and one line about it."""
-    ours = {"conservative", "easy", "easy-sjbf", "easy-slices", "fcfs", "filler", "maui", "pbs", "titan-bins"}
+    ours = {
+        "conservative",
+        "easy",
+        "easy-sjbf",
+        "easy-slices",
+        "fcfs",
+        "filler",
+        "maui",
+        "pbs",
+        "recorded",
+        "titan-bins",
+    }
 
-    assert {*library(), "maui"} == ours <= set(registered())
+    assert {*library(), "maui", "recorded"} == ours <= set(registered())
     assert registered() == sorted(registered())
     assert {name: make_policy(name).name for name in ours} == {name: name for name in ours}
     assert describe("easy") == "EASY backfilling: one reservation, jobs pass in the order of submission"
@@ -72,7 +83,7 @@ def test_other_packages_join(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda *, group: points if group == GROUP else [])
 
-    assert registered() == sorted({*library(), "maui", "theirs", "broken"})
+    assert registered() == sorted({*library(), "maui", "recorded", "theirs", "broken"})
     assert make_policy("theirs").name == "fcfs+none+lowest"
     assert make_policy("easy").name == "easy"
     assert describe("theirs") == "Return the policy with these parts."

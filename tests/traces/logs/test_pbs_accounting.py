@@ -67,6 +67,7 @@ def test_pbs_pro(read):
         "group": "users",
         "account": "OPEN-1-1",
         "queue": "qprod",
+        "node_list": "r1i0n0,r1i0n1",
     }
     assert {name: column.tolist() for name, column in log.columns.items()} == {"allocated": [2], "status": [1]}
 

@@ -1,0 +1,228 @@
+"""What really happened, as the log recorded it: when and where each job started, and how far a run keeps to that."""
+
+from array import array
+from collections.abc import Iterable, Sequence
+from functools import cache
+from heapq import heappop, heappush
+from math import fsum, isnan, nan
+from typing import Final
+
+import numpy as np
+from msgspec import Struct
+
+from pipistrelle.platforms.description import Platform
+from pipistrelle.platforms.topology.node_names import NodeNames
+from pipistrelle.platforms.topology.nodes import numbers_by_name
+from pipistrelle.platforms.topology.numbering import NodeUnits
+from pipistrelle.protocol.base.state import Kept
+from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.server.engine.jobs import Job, LogRecord
+from pipistrelle.server.engine.observers import Observer
+from pipistrelle.traces.workload import NODE_LIST, Floats, Ints, Workload
+
+#: so many steps of the machine's load are looked at first, then twice as many, and so on
+_STEPS: Final = 1024
+
+
+def starts_of(workload: Workload) -> Floats:
+    """Return when each job started in reality, s after time 0, shape (n,); NaN where the log does not tell."""
+    wait = workload.measures.get("wait")
+    if wait is None:
+        return np.full(len(workload), nan)
+    return np.where(wait >= 0, workload.submit + wait, nan)
+
+
+def records_of(workload: Workload, platform: Platform) -> list[LogRecord]:
+    """Return when and where each job ran in reality: on nodes that the machine has, or nothing is said of them.
+
+    Where there is no room for a job when it started, or the log has no start, there is room from another time on.
+    """
+    starts = starts_of(workload)
+    lengths = np.minimum(workload.runtime, workload.walltime)
+    room = {} if np.isnan(lengths).any() else rooms(starts, workload.submit, workload.size, lengths, platform.units)
+    return [
+        LogRecord(None if isnan(start) else start, nodes or None, room.get(row))
+        for row, (start, nodes) in enumerate(zip(starts.tolist(), _nodes(workload, platform), strict=True))
+    ]
+
+
+def _nodes(workload: Workload, platform: Platform) -> list[str]:
+    """Return the numbers of the nodes that each job had, as ``0-3 8``; empty where some are none of the machine's."""
+    texts = workload.labels.get(NODE_LIST)
+    numbers = {} if texts is None else numbers_by_name(platform)
+    if texts is None or not numbers:
+        return [""] * len(workload)
+
+    @cache
+    def numbered(text: str) -> str:
+        names = NodeNames.read(text) if text else None
+        found = [] if names is None else [numbers.get(name, -1) for name in names]
+        return "" if -1 in found else str(NodeSet.of(found))
+
+    return list(map(numbered, texts))
+
+
+def rooms(starts: Floats, submits: Floats, sizes: Ints, lengths: Floats, units: int) -> dict[int, float]:
+    """Return {row: when} of the jobs that the machine has no room for when they started, or without a start.
+
+    Jobs that fit when they started keep to that, one after the other by their starts, then by their rows. Each of the
+    others gets the first time, not before its start or submission, from which on there is room for all its length that
+    none of those needs.
+
+    Parameters
+    ----------
+    starts, submits
+        s, shape (jobs,); a start is NaN if it is not known.
+    sizes, lengths
+        units, and s that they are held, shape (jobs,).
+    units
+        of the machine.
+    """
+    others = np.flatnonzero(np.isnan(starts)).tolist()
+    kept: list[int] = []
+    ends: list[tuple[float, int]] = []
+    free = units
+    known = np.flatnonzero(~np.isnan(starts))
+    for row in known[np.argsort(starts[known], kind="stable")].tolist():
+        start, size = float(starts[row]), int(sizes[row])
+        while ends and ends[0][0] <= start:
+            free += heappop(ends)[1]
+        if size > free:
+            others.append(row)
+            continue
+        free -= size
+        kept.append(row)
+        heappush(ends, (start + float(lengths[row]), size))
+    if not others:
+        return {}
+    load = _Load(starts[kept], lengths[kept], sizes[kept])
+    since = np.where(np.isnan(starts), submits, starts)
+    found: dict[int, float] = {}
+    for row in sorted(others, key=lambda row: (float(since[row]), row)):
+        size, length = int(sizes[row]), float(lengths[row])
+        found[row] = load.first_room(float(since[row]), length, units - size)
+        load.add(found[row], length, size)
+    return found
+
+
+class _Load:
+    """How many units are held, from each time at which that changes to the next."""
+
+    def __init__(self, starts: Floats, lengths: Floats, sizes: Ints) -> None:
+        times = np.concatenate([starts, starts + lengths])
+        changes = np.concatenate([sizes, -sizes])
+        self._times, places = np.unique(times, return_inverse=True)
+        self._held = np.cumsum(np.bincount(places, weights=changes, minlength=len(self._times)))
+
+    def first_room(self, since: float, length: float, most: int) -> float:
+        """Return the first time, from ``since`` on (s), after which at most ``most`` units are held for ``length``."""
+        time = since
+        at = max(int(np.searchsorted(self._times, since, "right")) - 1, 0)
+        steps = _STEPS
+        while at < len(self._times):
+            full = np.flatnonzero(self._held[at : at + steps] > most) + at
+            ends = np.append(self._times, np.inf)[full + 1]
+            for begin, end in zip(self._times[full].tolist(), ends.tolist(), strict=True):
+                if begin >= time + length:
+                    return time
+                time = max(time, end)
+            at, steps = at + steps, 2 * steps
+            if at < len(self._times) and self._times[at] >= time + length:
+                return time
+        return time
+
+    def add(self, start: float, length: float, size: int) -> None:
+        """Let a job hold units."""
+        for time in (start, start + length):
+            place = int(np.searchsorted(self._times, time))
+            if place == len(self._times) or self._times[place] != time:
+                before = self._held[place - 1] if place else 0.0
+                self._times = np.insert(self._times, place, time)
+                self._held = np.insert(self._held, place, before)
+        low, high = np.searchsorted(self._times, (start, start + length)).tolist()
+        self._held[low:high] += size
+
+
+class RecordedFigures(Struct, frozen=True, kw_only=True):
+    """How many jobs started as the log recorded it; only first attempts count.
+
+    Of the jobs with a recorded start, ``on_time`` started then, ``late`` afterwards and ``not_started`` never;
+    ``unrecorded`` are the jobs of which the log has no start. For ``no_room`` of the late ones the log itself is not
+    possible: with those that ran then the machine would be over-full. ``mean_delay`` and ``max_delay`` (s) are those of
+    the late ones, None without such. Of the jobs that started and whose nodes the log has, ``own_nodes`` got these and
+    ``other_nodes`` did not; ``unknown_nodes`` are jobs whose nodes are none of the machine's.
+    """
+
+    on_time: int
+    late: int
+    no_room: int
+    not_started: int
+    unrecorded: int
+    mean_delay: float | None
+    max_delay: float | None
+    own_nodes: int
+    other_nodes: int
+    unknown_nodes: int
+
+
+class RecordedBook(Kept, Observer):
+    """Counts the jobs that start when, and where, the log says.
+
+    Parameters
+    ----------
+    platform
+        the machine.
+    workloads
+        the run's.
+    """
+
+    _kept = ("_recorded", "_unrecorded", "_on_time", "_delays", "_no_room", "_own", "_other")
+
+    def __init__(self, platform: Platform, workloads: Iterable[Workload]) -> None:
+        self._nodes = NodeUnits.of(platform)
+        self._recorded = self._unrecorded = self._on_time = self._no_room = self._own = self._other = 0
+        #: how much later than recorded the late ones started, s
+        self._delays = array("d")
+        self._unknown = 0
+        for workload in workloads:
+            known: Sequence[str] = _nodes(workload, platform)
+            texts = workload.labels.get(NODE_LIST, ())
+            self._unknown += sum(bool(text) for text in texts) - sum(bool(text) for text in known)
+
+    def submitted(self, now: float, job: Job) -> None:
+        """Count the job."""
+        if job.attempt is None or not job.attempt.number:
+            known = job.recorded is not None and job.recorded.start is not None
+            self._recorded += known
+            self._unrecorded += not known
+
+    def started(self, now: float, job: Job) -> None:
+        """Compare its start, and its nodes."""
+        told = job.recorded
+        if told is None or told.start is None or (job.attempt is not None and job.attempt.number):
+            return
+        if now == told.start:
+            self._on_time += 1
+        else:
+            self._delays.append(now - told.start)
+            self._no_room += told.room is not None
+        if told.nodes is not None:
+            own = str(self._nodes.nodes_of(job.alloc)) == told.nodes
+            self._own += own
+            self._other += not own
+
+    def summary(self) -> RecordedFigures:
+        """Return the figures so far."""
+        delays = self._delays
+        return RecordedFigures(
+            on_time=self._on_time,
+            late=len(delays),
+            no_room=self._no_room,
+            not_started=self._recorded - self._on_time - len(delays),
+            unrecorded=self._unrecorded,
+            mean_delay=fsum(delays) / len(delays) if delays else None,
+            max_delay=max(delays, default=None),
+            own_nodes=self._own,
+            other_nodes=self._other,
+            unknown_nodes=self._unknown,
+        )
