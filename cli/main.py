@@ -38,6 +38,7 @@ COMMANDS: Final = {
     "ci": CommandPlace("ci", "Replay cases, and compare what comes of them with golden results."),
     "conformance": CommandPlace("conformance", "Play awkward situations to your scheduler."),
     "report": CommandPlace("report", "Show runs as one page that opens anywhere."),
+    "accuracy": CommandPlace("accuracy", "Tell how near a run comes to what really happened."),
     "study": CommandPlace("study.group", "Carry out many runs, and tell what they say together."),
     "resume": CommandPlace("resume", "Go on with a run from its last snapshot."),
     "diff": CommandPlace("diff", "Compare two runs: the first difference, and the waits of jobs."),

@@ -18,6 +18,7 @@ _TEXTS: Final = {
     "PBS.",
     "outages_class": "NAME\tTake one class of the file's nodes: a system of LANL's, ...",
     "outages_start": "TIME\tWhere in the file time 0 is: a date, or a time after its time 0.",
+    "outages_shortest": "TIME\tLeave out outages of the file that are shorter; default: none.",
     "maintenance": "RULE|FILE\tPlan maintenance: '2017-01-29 08:00 +20000s all'; also weekly, for nodes or a pool; or "
     "a file of rules.",
     "checkpoint": "daly|young|SECONDS\tLet jobs dump their state, so often, and restart from it.",

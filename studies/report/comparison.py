@@ -179,7 +179,7 @@ def half_width(apart: Floats, level: float = LEVEL) -> float | None:
 
 def _classes(both: Together, name: str) -> list[dict[str, Any]]:
     """Return the paired waits of each class of jobs."""
-    names, chosen = _sorted_into(both, name)
+    names, chosen = sorted_into(both.runs[0], both.places[0], name)
     found = []
     for number, one in enumerate(names):
         jobs = np.flatnonzero(chosen == number)
@@ -191,9 +191,14 @@ def _classes(both: Together, name: str) -> list[dict[str, Any]]:
     return found
 
 
-def _sorted_into(both: Together, name: str) -> tuple[list[str], NDArray[np.intp]]:
-    """Return the classes' names, and the class of each job in common by its number, shape (jobs,)."""
-    first, places = both.runs[0], both.places[0]
+def sorted_into(first: RunJobs, places: NDArray[np.intp], name: str) -> tuple[list[str], NDArray[np.intp]]:
+    """Return the names of classes, and by its number the class of each job at these places of a run, shape (jobs,).
+
+    Raises
+    ------
+    ReportError
+        when the run knows no such label.
+    """
     if name == "size":
         power = np.ceil(np.log2(first.size[places]) / 2).astype(np.intp)  # 1, 2 to 4, 5 to 16, ...
         bounds = [4**number for number in range(int(power.max()) + 1)]

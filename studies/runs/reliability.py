@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 
 from pipistrelle.platforms.description import Platform
+from pipistrelle.protocol.base.lengths import parse_seconds
 from pipistrelle.protocol.base.log import logger
 from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.studies.inputs.named import InputError, read_text, said_of
@@ -118,8 +119,8 @@ def _outages(
 ) -> "tuple[Outages | None, dict[str, Any] | None, bool]":
     """Return the outages of the file, what the run's configuration says of them, and whether ends are drawn."""
     if spec.outages is None:
-        if spec.outages_class is not None or spec.outages_start is not None:
-            raise InputError("--outages-class and --outages-start choose a part of --outages FILE")
+        if (spec.outages_class, spec.outages_start, spec.outages_shortest) != (None, None, None):
+            raise InputError("--outages-class, --outages-start and --outages-shortest choose a part of --outages FILE")
         return None, None, False
     from pipistrelle.platforms.failures.outage import csv_chunks
     from pipistrelle.studies.failures.outage_summary import clock_text
@@ -129,6 +130,10 @@ def _outages(
     log = load_outage_log(spec.outages)
     if spec.outages_class is not None:
         log = log.only(spec.outages_class)
+    if spec.outages_shortest is not None:
+        with said_of("--outages-shortest"):
+            shortest = parse_seconds(spec.outages_shortest)
+        log = log.select(~(log.up - log.down < shortest))  # an end that is not known is none too early
     start = None if spec.outages_start is None else _start(log, spec.outages_start)
     outages = on_machine(log, platform, start=start, repair=repair, seed=spec.seed, hosts=hosts)
     outages.check_nodes(platform.nodes)

@@ -93,8 +93,8 @@ class RunSpec(PolicySpec, frozen=True, kw_only=True, forbid_unknown_fields=True,
         which protocol scheduler and server speak.
     failures, repair, seed, reliability_factor
         models, which replace those of the platform (``none``: none; empty: the platform's), and what belongs to them.
-    outages, outages_class, outages_start
-        a file of outages, the part of its nodes to take, and when on its clock time 0 is.
+    outages, outages_class, outages_start, outages_shortest
+        a file of outages, the part of its nodes to take, when on its clock time 0 is, and how long they last at least.
     maintenance
         rules, or files of rules.
     checkpoint, dump, read, spares, resilience
@@ -132,6 +132,7 @@ class RunSpec(PolicySpec, frozen=True, kw_only=True, forbid_unknown_fields=True,
     outages: str | None = None
     outages_class: str | None = None
     outages_start: str | None = None
+    outages_shortest: str | None = None
     maintenance: tuple[str, ...] = ()
     checkpoint: str | None = None
     dump: str | None = None
@@ -172,7 +173,8 @@ class RunSpec(PolicySpec, frozen=True, kw_only=True, forbid_unknown_fields=True,
 
 #: fields on failures and maintenance
 RELIABILITY_FIELDS: Final = (
-    *("failures", "repair", "seed", "reliability_factor", "outages", "outages_class", "outages_start", "maintenance"),
+    *("failures", "repair", "seed", "reliability_factor", "outages", "outages_class", "outages_start"),
+    *("outages_shortest", "maintenance"),
     *("checkpoint", "dump", "read", "spares", "resilience", "requeue", "max_attempts", "expected_attempts"),
     *("restart_walltime", "checkpoint_walltime"),
 )
