@@ -73,7 +73,12 @@ class Simulation(Kept):
         self._nodes, self._reliability, self._fragmentation = nodes, reliability, fragmentation
         self._recorded = recorded
         self.metrics = Metrics(
-            setup.dropped, shared=shared, reliability=reliability, fragmentation=fragmentation, recorded=recorded
+            setup.dropped,
+            setup.jobs,
+            shared=shared,
+            reliability=reliability,
+            fragmentation=fragmentation,
+            recorded=recorded,
         )
         if outputs is None and out is not None:
             outputs = FolderOutputs(out, nodes, asked, workloads=setup.workloads, queue_lengths=setup.queue_lengths)

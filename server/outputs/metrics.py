@@ -1,8 +1,9 @@
 """The figures of a run, gathered while it goes on."""
 
 from array import array
-from collections.abc import Iterable
-from math import fsum
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from math import fsum, inf
 from typing import Final
 
 import numpy as np
@@ -16,10 +17,13 @@ from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.outputs.fragmentation_book import Fragmentation, FragmentationBook
 from pipistrelle.server.outputs.reliability_book import ReliabilityBook, ReliabilitySummary
 from pipistrelle.server.recorded import RecordedBook, RecordedFigures
+from pipistrelle.traces.workload import Floats
 
 #: threshold of the bounded slowdown in seconds (Feitelson et al., "Theory and practice in parallel job
 #: scheduling", 1997)
 TAU: Final = 10.0
+#: jobs whose figures are computed together
+_AT_ONCE: Final = 1 << 15
 
 
 class Summary(Struct, frozen=True, kw_only=True):
@@ -75,6 +79,8 @@ class Metrics(Kept, Observer):
 
     Parameters
     ----------
+    jobs
+        how many there will be, about: room for their doubles is taken at once, so that a run's memory does not grow.
     dropped
         number of jobs that the workload's cleaning left out, by reason.
     shared
@@ -102,6 +108,7 @@ class Metrics(Kept, Observer):
     def __init__(
         self,
         dropped: dict[str, int] | None = None,
+        jobs: int = 0,
         *,
         shared: bool = False,
         reliability: ReliabilityBook | None = None,
@@ -113,9 +120,9 @@ class Metrics(Kept, Observer):
         self._fragmentation = fragmentation
         self._recorded = recorded
         self._shared = shared
-        self._waits = array("d")
-        self._runs = array("d")
-        self._busy = array("d")
+        self._waits = _roomy(jobs)
+        self._runs = _roomy(jobs)
+        self._busy = _roomy(jobs)
         #: {id of a first attempt: (wait, execution time) of the attempts so far}, in seconds, of jobs that come back
         self._earlier: dict[str, tuple[float, float]] = {}
         self.submitted_jobs = 0
@@ -171,14 +178,15 @@ class Metrics(Kept, Observer):
         """
         waits, runs = np.array(self._waits), np.array(self._runs)
         count = len(waits)
-        ordered = np.sort(waits).tolist()
-        turnarounds = waits + runs
-        slowdowns = np.divide(turnarounds, runs, out=np.ones(count), where=runs > 0)
-        bounded = np.maximum(1.0, turnarounds / np.maximum(runs, TAU))
+        turnarounds = _Figures(waits, runs, np.add)
+        slowdowns = _Figures(waits, runs, _slowdowns)
+        bounded = _Figures(waits, runs, _bounded_slowdowns)
+        mean_wait = _Figures(waits, runs, lambda waits, _: waits).mean
+        waits.sort()
         states = self._states
         ended = sum(states.values())
         cut = [(self._end - job.start) * len(job.alloc) for job in running] if self._reason == "horizon" else []
-        computing = fsum([*self._busy, *cut])
+        computing = fsum(chain(self._busy, cut))
         unfinished = self.submitted_jobs - ended
         horizon = self._end if self._reason == "horizon" else UNSET
         span = (self._last_end if horizon is UNSET else horizon) - (self._first_submit or 0.0)
@@ -194,16 +202,16 @@ class Metrics(Kept, Observer):
             dropped=self._dropped,
             makespan=self._last_end,
             utilisation=computing / (self._units * span) if (count or cut) and span > 0 and not self._shared else None,
-            mean_wait=_mean(waits),
-            median_wait=_quantile(ordered, 0.5),
-            p95_wait=_quantile(ordered, 0.95),
-            max_wait=ordered[-1] if count else None,
-            mean_turnaround=_mean(turnarounds),
-            max_turnaround=float(turnarounds.max()) if count else None,
-            mean_slowdown=_mean(slowdowns),
-            max_slowdown=float(slowdowns.max()) if count else None,
-            mean_bounded_slowdown=_mean(bounded),
-            max_bounded_slowdown=float(bounded.max()) if count else None,
+            mean_wait=mean_wait,
+            median_wait=_quantile(waits, 0.5),
+            p95_wait=_quantile(waits, 0.95),
+            max_wait=_quantile(waits, 1.0),
+            mean_turnaround=turnarounds.mean,
+            max_turnaround=turnarounds.largest,
+            mean_slowdown=slowdowns.mean,
+            max_slowdown=slowdowns.largest,
+            mean_bounded_slowdown=bounded.mean,
+            max_bounded_slowdown=bounded.largest,
             units=self._units,
             computing=computing,
             reliability=None if self._reliability is None else self._reliability.summary(),
@@ -215,16 +223,49 @@ class Metrics(Kept, Observer):
         )
 
 
-def _mean(values: NDArray[np.float64]) -> float | None:
-    """Return the mean of values, shape (n,), by their exact sum."""
-    return fsum(values.tolist()) / len(values) if len(values) else None
+class _Figures:
+    """The mean and the largest of what follows from waits and run times (s) job by job; None where there are no jobs.
+
+    It is computed some jobs at a time: a run of a million jobs shall not take more memory at its end than before.
+    """
+
+    def __init__(self, waits: Floats, runs: Floats, of: Callable[[Floats, Floats], Floats]) -> None:
+        self._largest = -inf
+        total = fsum(chain.from_iterable(self._parts(waits, runs, of)))
+        self.mean = total / len(waits) if len(waits) else None
+        self.largest = self._largest if len(waits) else None
+
+    def _parts(self, waits: Floats, runs: Floats, of: Callable[[Floats, Floats], Floats]) -> Iterator[list[float]]:
+        for begin in range(0, len(waits), _AT_ONCE):
+            with np.errstate(over="ignore"):  # as Python's own doubles
+                some = of(waits[begin : begin + _AT_ONCE], runs[begin : begin + _AT_ONCE]).tolist()
+            self._largest = max(self._largest, *some)
+            yield some
 
 
-def _quantile(ordered: list[float], share: float) -> float | None:
+def _slowdowns(waits: Floats, runs: Floats) -> Floats:
+    return np.divide(waits + runs, runs, out=np.ones_like(runs), where=runs > 0)
+
+
+def _bounded_slowdowns(waits: Floats, runs: Floats) -> Floats:
+    bounded: Floats = np.maximum(1.0, (waits + runs) / np.maximum(runs, TAU))
+    return bounded
+
+
+def _roomy(size: int) -> "array[float]":
+    """Return an empty array whose memory is there already for so many doubles."""
+    room = array("d", bytes(8 * size))
+    while room:  # cut down by more at once, it would give the memory back
+        del room[-8:]
+    return room
+
+
+def _quantile(ordered: Floats, share: float) -> float | None:
     """Return the quantile by linear interpolation between order statistics (numpy's default, type 7)."""
-    if not ordered:
+    if not len(ordered):
         return None
     place = share * (len(ordered) - 1)
     low = int(place)
     high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (place - low) * (ordered[high] - ordered[low])
+    first, second = float(ordered[low]), float(ordered[high])
+    return first + (place - low) * (second - first)

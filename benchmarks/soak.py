@@ -1,0 +1,123 @@
+"""A run of very many round trips between two processes: what both hold of memory and descriptors must not grow.
+
+Server and scheduler are the commands a user has, over ipc.  Jobs of one unit come one after the other, each starts at
+once and has ended before the next comes: two round trips a job, and nothing ever waits.  Both processes are looked at
+from outside; the first tenth of the run is warming up.
+
+    python benchmarks/soak.py [--round-trips 1000000] [--scheduler easy]
+
+Exit code 1: the resident memory of one has grown by more than 5 MiB since then, or descriptors have.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+#: what may be held more than after warming up, in KiB
+MOST_KB = 5 * 1024
+_WARM = 0.1
+_PAGE_KB = os.sysconf("SC_PAGE_SIZE") // 1024
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a process holds: resident memory in KiB, and descriptors."""
+
+    resident: int
+    descriptors: int
+
+    @staticmethod
+    def at(pid: int) -> "Look":
+        """Look at a process; OSError if it has gone."""
+        pages = Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]
+        return Look(int(pages) * _PAGE_KB, len(os.listdir(f"/proc/{pid}/fd")))
+
+
+@dataclass(frozen=True)
+class Looks:
+    """Both processes at some time of the run; ``done`` is how far it was then, of 1000."""
+
+    done: int
+    server: Look
+    scheduler: Look
+
+
+def write_workload(path: Path, jobs: int) -> None:
+    """Write jobs that come every 10 s and take 5 s."""
+    lines = ["; MaxProcs: 16"]
+    lines += [f"{n + 1} {10 * n} -1 5 1 -1 -1 1 60 -1 1 {n % 40} 1 -1 -1 -1 -1 -1" for n in range(jobs)]
+    path.write_text("\n".join(lines) + "\n", encoding="ascii")
+
+
+def child_of(pid: int) -> int | None:
+    """Return the first child of a process; None if it has none."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+    return int(children[0]) if children else None
+
+
+def soak(round_trips: int, scheduler: str, home: Path) -> tuple[int, float, list[Looks]]:
+    """Carry the run out, and return how many round trips and seconds it took, and looks at it."""
+    workload, out, timings = home / "soak.swf", home / "out", home / "timings.json"
+    write_workload(workload, round_trips // 2)
+    words = [sys.executable, "-m", "pipistrelle.cli", "run", "-w", str(workload), "--scheduler", scheduler]
+    server = subprocess.Popen([*words, "--out", str(out), "--timings", str(timings), "--quiet"])
+    looks: list[Looks] = []
+    while server.poll() is None:
+        time.sleep(0.2)
+        try:
+            child = child_of(server.pid)
+            size = (out / "out_jobs.csv").stat().st_size
+            if child is not None:
+                looks.append(Looks(size, Look.at(server.pid), Look.at(child)))
+        except OSError:  # not yet, or not any more
+            continue
+    assert server.returncode == 0, f"the run ended with exit code {server.returncode}"
+    times = json.loads(timings.read_text(encoding="utf-8"))
+    whole = (out / "out_jobs.csv").stat().st_size
+    looks = [Looks(1000 * look.done // whole, look.server, look.scheduler) for look in looks]
+    return times["round_trips"], times["wall_time"], looks
+
+
+def figures(looks: list[Looks]) -> tuple[list[str], bool]:
+    """Return the figures as lines, and whether nothing has grown."""
+    warm = next((look for look in looks if look.done >= 1000 * _WARM), looks[0])
+    lines, fine = [], True
+    for part in range(11):
+        look = next((one for one in looks if one.done >= 100 * part), looks[-1])
+        lines.append(
+            f"{10 * part:3} %: server {look.server.resident / 1024:7.1f} MiB, {look.server.descriptors} descriptors; "
+            f"scheduler {look.scheduler.resident / 1024:7.1f} MiB, {look.scheduler.descriptors} descriptors"
+        )
+    since = looks[looks.index(warm) :]
+    for name in ("server", "scheduler"):
+        first: Look = getattr(warm, name)
+        most = max(getattr(look, name).resident for look in since) - first.resident
+        more = max(getattr(look, name).descriptors for look in since) - first.descriptors
+        fine = fine and most <= MOST_KB and more <= 0
+        lines.append(f"{name}: {most / 1024:+.1f} MiB and {more:+} descriptors at the most after the first tenth")
+    return lines, fine
+
+
+def main() -> int:
+    """Soak, and print the figures."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--round-trips", type=int, default=1_000_000)
+    parser.add_argument("--scheduler", default="easy")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="soak-") as home:
+        trips, took, looks = soak(options.round_trips, options.scheduler, Path(home))
+    lines, fine = figures(looks)
+    print(
+        f"{trips:,} round trips in {took:.1f} s, {1e6 * took / trips:.0f} us each; {len(looks)} looks", *lines, sep="\n"
+    )
+    return 0 if fine else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
