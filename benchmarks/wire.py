@@ -35,8 +35,8 @@ from pipistrelle.protocol import codec
 from pipistrelle.protocol.batsim import codec as batsim_codec
 from pipistrelle.protocol.messages import HelloData, Notice, Refused, Reply, WelcomeData
 from pipistrelle.schedulers.catalogue.registry import make_policy
-from pipistrelle.schedulers.policy.batsim_runtime import BatsimRuntime
 from pipistrelle.schedulers.policy.runtime import Runtime
+from pipistrelle.schedulers.wire.batsim.runtime import BatsimRuntime
 from pipistrelle.server.batsim.setup import BatsimOptions
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.simulation import simulate

@@ -12,7 +12,7 @@ import click
 from pipistrelle.cli.console import import_numpy, plain, show
 from pipistrelle.cli.guard import FilledPath
 from pipistrelle.cli.options.sections import Command
-from pipistrelle.studies.runs.policy import PLACEHOLDER
+from pipistrelle.schedulers.catalogue.foreign import PLACEHOLDER
 
 if TYPE_CHECKING:
     from rich.console import Console

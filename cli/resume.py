@@ -23,7 +23,7 @@ from pipistrelle.cli.options.shared import (
 from pipistrelle.cli.run import RunCommand, unknown_scheduler
 from pipistrelle.cli.serve import announcing
 from pipistrelle.cli.simulate import form_of
-from pipistrelle.studies.runs.policy import PLACEHOLDER
+from pipistrelle.schedulers.catalogue.foreign import PLACEHOLDER
 
 if TYPE_CHECKING:
     from pipistrelle.cli.heartbeat import Heartbeat

@@ -89,8 +89,8 @@ def command(
     report: Callable[[str], Any] = (lambda text: None) if quiet else click.echo
     serve: Callable[[], None]
     if bind is not None:
-        from pipistrelle.schedulers.policy.batsim_runtime import BatsimRuntime
-        from pipistrelle.schedulers.wire.batsim import serve_batsim
+        from pipistrelle.schedulers.wire.batsim.client import serve_batsim
+        from pipistrelle.schedulers.wire.batsim.runtime import BatsimRuntime
         from pipistrelle.server.transport.listener import MOST_BYTES, Listener
 
         address = listening_address(bind, allow_remote=allow_remote, report=report)

@@ -19,9 +19,9 @@ from pipistrelle.protocol.messages import HelloData, Notice, Refused, WelcomeDat
 from pipistrelle.protocol.session import SchedulerSession
 from pipistrelle.schedulers.catalogue.names import library_names
 from pipistrelle.schedulers.catalogue.registry import make_policy
-from pipistrelle.schedulers.policy.batsim_runtime import BatsimRuntime
 from pipistrelle.schedulers.policy.errors import PolicyFailed
 from pipistrelle.schedulers.policy.runtime import Runtime
+from pipistrelle.schedulers.wire.batsim.runtime import BatsimRuntime
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.simulation import simulate
 from pipistrelle.server.transport.in_process import InProcessTransport

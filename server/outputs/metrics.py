@@ -8,7 +8,6 @@ from typing import Final
 
 import numpy as np
 from msgspec import UNSET, Struct, UnsetType
-from numpy.typing import NDArray
 
 from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.fields import EndReason

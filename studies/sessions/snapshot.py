@@ -152,7 +152,7 @@ class Snapshots:
 
     def remove(self) -> None:
         """Remove all snapshots, what kills have left of some, and the session: the run has come to its end."""
-        left = self._folder.glob(f".{_PREFIX}*.gz.*")
+        left = self._folder.glob(f".{SNAPSHOT_PREFIX}*.gz.*")
         for path in [*left, *snapshots_in(self._folder), self._folder / JOURNAL]:
             with suppress(OSError):
                 path.unlink()

@@ -12,8 +12,8 @@ from pipistrelle.protocol.messages import Notice
 from pipistrelle.schedulers.maui.config.read import parse_maui_config
 from pipistrelle.schedulers.maui.hosts import units_of_hosts
 from pipistrelle.schedulers.maui.policy import MauiPolicy
-from pipistrelle.schedulers.policy.batsim_runtime import BatsimRuntime
 from pipistrelle.schedulers.policy.runtime import Runtime
+from pipistrelle.schedulers.wire.batsim.runtime import BatsimRuntime
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.simulation import simulate
 from pipistrelle.server.transport.in_process import InProcessTransport

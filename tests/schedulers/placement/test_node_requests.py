@@ -27,12 +27,12 @@ from pipistrelle.schedulers.maui.config.read import parse_maui_config
 from pipistrelle.schedulers.maui.policy import MauiPolicy
 from pipistrelle.schedulers.orders.fixed import Fcfs
 from pipistrelle.schedulers.placement.pickers import picked
-from pipistrelle.schedulers.policy.batsim_runtime import BatsimRuntime
 from pipistrelle.schedulers.policy.compose import ComposedPolicy, compose
 from pipistrelle.schedulers.policy.interfaces import Policy
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.runtime import Runtime
 from pipistrelle.schedulers.policy.view import View
+from pipistrelle.schedulers.wire.batsim.runtime import BatsimRuntime
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.outages.reliability import Reliability

@@ -28,7 +28,6 @@ from pipistrelle.schedulers.partitions.placement import PartitionOptions
 from pipistrelle.schedulers.partitions.policy import PartitionedPolicy
 from pipistrelle.schedulers.partitions.sizes import RankedClass
 from pipistrelle.schedulers.placement.lowest import LowestIds
-from pipistrelle.schedulers.policy.batsim_runtime import BatsimRuntime
 from pipistrelle.schedulers.policy.compose import ComposedPolicy, compose
 from pipistrelle.schedulers.policy.errors import PolicyError
 from pipistrelle.schedulers.policy.interfaces import Policy
@@ -37,6 +36,7 @@ from pipistrelle.schedulers.policy.polling import Polling
 from pipistrelle.schedulers.policy.runtime import Runtime
 from pipistrelle.schedulers.policy.state import Stateless
 from pipistrelle.schedulers.policy.view import View
+from pipistrelle.schedulers.wire.batsim.runtime import BatsimRuntime
 from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.simulation import simulate

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from pipistrelle.platforms.description import Platform, Pool, homogeneous
 from pipistrelle.protocol.base.errors import PipistrelleError
-from pipistrelle.schedulers.policy.batsim_runtime import BatsimRuntime
 from pipistrelle.schedulers.policy.errors import PolicyError
 from pipistrelle.schedulers.policy.recorded import RecordedPolicy
+from pipistrelle.schedulers.wire.batsim.runtime import BatsimRuntime
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.recorded import RecordedFigures, records_of, rooms, starts_of

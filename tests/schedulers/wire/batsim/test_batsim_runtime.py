@@ -35,11 +35,11 @@ from pipistrelle.protocol.fields import LONGEST
 from pipistrelle.protocol.messages import Notice, Reply
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.orders.fixed import Fcfs
-from pipistrelle.schedulers.policy.batsim_runtime import BatsimRuntime, estimated_wait
 from pipistrelle.schedulers.policy.compose import compose
 from pipistrelle.schedulers.policy.errors import PolicyFailed
 from pipistrelle.schedulers.policy.order import Order
 from pipistrelle.schedulers.policy.view import View
+from pipistrelle.schedulers.wire.batsim.runtime import BatsimRuntime, estimated_wait
 
 Act = Callable[[View], None]
 FINISHED = {"type": "registration_finished"}

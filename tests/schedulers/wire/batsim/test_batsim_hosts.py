@@ -10,7 +10,7 @@ from msgspec import structs
 from pipistrelle.platforms.description import Platform, Pool
 from pipistrelle.protocol.batsim.messages import BatsimBeginsData
 from pipistrelle.protocol.events import PoolInfo, SimulationBeginsData
-from pipistrelle.schedulers.policy.batsim_hosts import platform_of
+from pipistrelle.schedulers.wire.batsim.hosts import platform_of
 from pipistrelle.server.batsim.begin import batsim_begins
 from pipistrelle.server.batsim.setup import BatsimOptions
 from pipistrelle.server.setup import Setup

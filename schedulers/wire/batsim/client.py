@@ -12,8 +12,8 @@ from pipistrelle.protocol.base.errors import RemoteProtocolError
 from pipistrelle.protocol.base.log import logger
 from pipistrelle.protocol.batsim.session import BatsimSchedulerSession
 from pipistrelle.protocol.zmtp import LONGEST_NOTICE, ZmtpError, ZmtpMessage
-from pipistrelle.schedulers.policy.batsim_runtime import BatsimRuntime
 from pipistrelle.schedulers.policy.errors import PolicyFailed, ServerGone
+from pipistrelle.schedulers.wire.batsim.runtime import BatsimRuntime
 from pipistrelle.schedulers.wire.interrupts import Interrupts
 from pipistrelle.schedulers.wire.native import leaving
 

@@ -1,0 +1,1 @@
+"""Schedulers that serve a Batsim, or a server in its dialect."""
