@@ -268,12 +268,14 @@ def advance(  # noqa: PLR0915 - a call with all that it needs takes long
                 return ONLY_NOTICES
         if released:
             ints[FIRST] = -1
-        around = rules.planned and plans.counts[WINDOWS] > 0
-        if around:
+        if rules.planned and plans.counts[WINDOWS] > 0:
             if start_around(rules, jobs, nodes, queue, slots, lives, plans, clock, fresh, now) > 0:
                 ints[MOVED] = 3
             ints[FIRST] = -1
-        for step in range(0 if around else 2):
+            if ints[HOPES] > 0:
+                return LOOK
+            continue
+        for step in range(2):
             found = _choose(rules, jobs, queue, slots, lives, clock, fresh, now, step)
             for at in range(found):
                 _start(rules, jobs, nodes, slots, lives, clock, clock.chosen[at], now)

@@ -245,3 +245,24 @@ def test_logs_give_the_same_runs(compare, platform: str) -> None:
     made = compare(Setup.of(machine, workload, reliability=load_reliability(spec, machine, workload)), spec)
     assert made is not None
     assert (made.ints[:, state.NUMBER] > 0).any(), "no job has lost its nodes"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not TRACES, reason="no PIPISTRELLE_TRACES")
+@pytest.mark.parametrize("platform", LOGS)
+def test_whole_logs_give_the_same_runs(compare, platform: str) -> None:
+    """So do whole logs, job by job: without failures, and with failures, dumps and maintenance every other week."""
+    workload, machine = load_workload(str(Path(str(TRACES)) / LOGS[platform])), load_platform(platform)
+    spec = RunSpec(
+        scheduler="easy",
+        failures=(f"exponential,mtbf={machine.nodes}d",),
+        repair="1d",
+        checkpoint="daly",
+        dump="5min",
+        read="5min",
+        maintenance=("@5d +12h all every 2 weeks announced 7d",),
+    )
+    for one in [spec] if platform == "theta" else [RunSpec(scheduler="easy"), spec]:  # it takes longest
+        made = compare(Setup.of(machine, workload, reliability=load_reliability(one, machine, workload)), one)
+        assert made is not None
+        assert (made.lives.state >= state.COMPLETED).all()

@@ -1,10 +1,14 @@
 """A study's results do not depend on who carries it out, nor on who dies on the way."""
 
 import gc
+import json
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from pipistrelle.protocol.base.errors import PipistrelleError
@@ -74,6 +78,49 @@ def test_a_worker_that_is_killed_is_replaced(undisturbed, tmp_path):
 
     assert len(killed) == 3
     assert (tmp_path / TRIALS).read_bytes() == undisturbed
+
+
+#: carries out a study, and kills as it is told: who, and after how many trials of the journal
+KILLING = """
+import json, os, signal, sys
+from pipistrelle.studies.trials.study import Study
+from pipistrelle.studies.workers.campaign import run
+
+told = json.loads(sys.argv[1])
+kills = told["kills"]
+
+def watch(progress):
+    while kills and kills[0][1] <= progress.before:
+        kills.pop(0)
+    if kills and progress.done >= kills[0][1]:
+        who, after = kills.pop(0)
+        print(who, after, flush=True)
+        here = open(f"/proc/self/task/{os.getpid()}/children").read().split()
+        os.kill(os.getpid() if who == "coordinator" else int(here[after % len(here)]), signal.SIGKILL)
+
+run(Study(**told["study"]), told["folder"], jobs=2, watch=watch)
+"""
+
+
+@pytest.mark.slow
+def test_ten_kills_at_any_moment_change_nothing(tmp_path):
+    """Of workers and of the coordinator, wherever the journal is by then: the same bytes in the end."""
+    random = np.random.default_rng(13)
+    what = {**STUDY, "replicas": 11}
+    run(study(replicas=11), tmp_path / "undisturbed", jobs=1)
+    who = random.permutation(["worker"] * 5 + ["coordinator"] * 5).tolist()
+    kills = [[one, 4 * at + int(random.integers(1, 3))] for at, one in enumerate(who)]
+    told = json.dumps({"study": what, "folder": str(tmp_path / "killed"), "kills": kills})
+    done, codes = [], []
+    while not codes or codes[-1]:
+        ended = subprocess.run([sys.executable, "-c", KILLING, told], capture_output=True, text=True, check=False)
+        done += ended.stdout.splitlines()
+        codes.append(ended.returncode)
+        assert codes[-1] in (0, -signal.SIGKILL), ended.stderr
+
+    assert done == [f"{one} {after}" for one, after in kills]
+    assert codes == [-signal.SIGKILL] * 5 + [0]
+    assert (tmp_path / "killed" / TRIALS).read_bytes() == (tmp_path / "undisturbed" / TRIALS).read_bytes()
 
 
 def test_a_study_goes_on_where_it_was_interrupted(undisturbed, tmp_path):
