@@ -68,7 +68,8 @@ def worst_served(
         answers = [outputs.explain(name) for name in names]
         found["how"] = "outputs"
         found["why_not"] = None if index is None else index.not_replayed
-    found["jobs"] = [_told(one) for one in answers]
+    place = {name: rows.jobs.index(name) for name in names}
+    found["jobs"] = [{"place": place[one.job], **_told(one)} for one in answers]
     return found
 
 

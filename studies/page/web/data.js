@@ -12,15 +12,22 @@ async function unpacked(text) {
 
 /** A column of numbers. */
 function numbersOf(bytes, place) {
-  const found = new Float64Array(place.n);
-  let before = 0;
-  for (let i = 0; i < place.n; i++) {
-    let folded = 0;
-    for (let plane = place.width - 1; plane >= 0; plane--) folded = folded * 256 + bytes[place.at + plane * place.n + i];
-    let value = folded % 2 ? -(folded + 1) / 2 : folded / 2;
-    if (place.deltas) before = value += before;
-    found[i] = place.scale === 1 ? value : value / place.scale;
+  const {at, n, width, scale} = place, found = new Float64Array(n);
+  if (width <= 3) {  // bits of a whole number of 32
+    const second = width > 1 ? n : 0, third = width > 2 ? 2 * n : 0;
+    for (let i = 0; i < n; i++) {
+      const folded = bytes[at + i] | (second && bytes[at + second + i] << 8) | (third && bytes[at + third + i] << 16);
+      found[i] = (folded >>> 1) ^ -(folded & 1);
+    }
+  } else {
+    for (let i = 0; i < n; i++) {
+      let folded = 0;
+      for (let plane = width - 1; plane >= 0; plane--) folded = folded * 256 + bytes[at + plane * n + i];
+      found[i] = folded % 2 ? -(folded + 1) / 2 : folded / 2;
+    }
   }
+  if (place.deltas) for (let i = 1; i < n; i++) found[i] += found[i - 1];
+  if (scale !== 1) for (let i = 0; i < n; i++) found[i] /= scale;
   return found;
 }
 
@@ -39,6 +46,13 @@ function textsOf(bytes, place) {
   return (row) => pieces[shapes.of[row]].map((piece, i) => (i ? numbers[begins[row] + i - 1] : "") + piece).join("");
 }
 
+/** The sums of two columns. */
+function added(one, other) {
+  const found = new Float64Array(one.length);
+  for (let i = 0; i < one.length; i++) found[i] = one[i] + other[i];
+  return found;
+}
+
 /** A run: its attempts (rows) and its jobs as columns; times in seconds since time 0. */
 class Run {
   constructor(bytes, facts, number) {
@@ -50,9 +64,10 @@ class Run {
     this.units = facts.machine.units;
     this.rows = columns.rows;
     this.submit = at(columns.submit);
-    this.start = at(columns.wait).map((wait, row) => this.submit[row] + wait);
-    this.end = at(columns.execution).map((execution, row) => this.start[row] + execution);
+    const waits = at(columns.wait);
     this.execution = at(columns.execution);
+    this.start = added(this.submit, waits);
+    this.end = added(this.start, this.execution);
     this.size = at(columns.size);
     this.walltime = at(columns.walltime);
     this.state = namesOf(bytes, columns.state);
@@ -61,7 +76,7 @@ class Run {
     this.labels = Object.fromEntries(Object.entries(columns.labels).map(([name, place]) => [name, namesOf(bytes, place)]));
     this.readIntervals(at, columns);
     this.readFailures(bytes, at, facts.breakdowns);
-    this.readJobs(at, columns, textsOf(bytes, columns.jobs), at(columns.wait));
+    this.readJobs(at, columns, textsOf(bytes, columns.jobs), waits);
     this.from = this.rows ? this.submit.reduce((least, time) => Math.min(least, time)) : 0;
     this.to = Math.max(facts.until, this.from + 1);
   }
@@ -104,33 +119,42 @@ class Run {
    * attempts, as in the summary. `last` is the row of its last attempt.
    */
   readJobs(at, columns, id, waits) {
-    const jobOf = columns.job ? at(columns.job) : null;
-    this.jobOf = jobOf ? Uint32Array.from(jobOf) : Uint32Array.from({length: this.rows}, (_, row) => row);
+    this.jobOf = columns.job ? Uint32Array.from(at(columns.job)) : new Uint32Array(this.rows).map((_, row) => row);
     this.jobs = this.rows ? this.jobOf[this.rows - 1] + 1 : 0;
     this.id = id;
+    this.job = columns.job ? this.overAttempts(waits)
+      : {submit: this.submit, wait: waits, execution: this.execution, size: this.size, end: this.end, first: this.jobOf, last: this.jobOf};
+    const {job} = this, tried = this.failures && this.failures.attempts;
+    const open = this.state.names.map((name) => name === "REJECTED" || name === "RUNNING");
+    /** 1 for a job that ended, killed or not: those that the figures are of */
+    job.ended = new Uint8Array(this.jobs);
+    job.slowdown = new Float64Array(this.jobs);
+    job.bounded = new Float64Array(this.jobs);
+    job.turnaround = added(job.wait, job.execution);
+    for (let i = 0; i < this.jobs; i++) {
+      job.ended[i] = open[this.state.of[job.last[i]]] || (tried && tried.retried[job.last[i]]) ? 0 : 1;
+      job.slowdown[i] = job.execution[i] > 0 ? job.turnaround[i] / job.execution[i] : 1;
+      job.bounded[i] = Math.max(1, job.turnaround[i] / Math.max(job.execution[i], 10));
+    }
+  }
+
+  /** Columns of jobs out of those of their attempts. */
+  overAttempts(waits) {
     const make = () => new Float64Array(this.jobs);
-    this.job = {submit: make(), wait: make(), execution: make(), size: make(), end: make()};
-    this.job.last = new Uint32Array(this.jobs);
-    this.job.first = new Uint32Array(this.jobs).fill(this.rows);
+    const found = {submit: make(), wait: make(), execution: make(), size: make(), end: make(), last: new Uint32Array(this.jobs), first: new Uint32Array(this.jobs).fill(this.rows)};
     for (let row = 0; row < this.rows; row++) {
       const job = this.jobOf[row];
-      if (this.job.first[job] === this.rows) {
-        this.job.first[job] = row;
-        this.job.submit[job] = this.submit[row];
-        this.job.size[job] = this.size[row];
+      if (found.first[job] === this.rows) {
+        found.first[job] = row;
+        found.submit[job] = this.submit[row];
+        found.size[job] = this.size[row];
       }
-      this.job.wait[job] += waits[row];
-      this.job.execution[job] += this.execution[row];
-      this.job.last[job] = row;
-      this.job.end[job] = this.end[row];
+      found.wait[job] += waits[row];
+      found.execution[job] += this.execution[row];
+      found.last[job] = row;
+      found.end[job] = this.end[row];
     }
-    const tried = this.failures && this.failures.attempts;
-    const open = new Set(["REJECTED", "RUNNING"].map((name) => this.state.names.indexOf(name)));
-    /** 1 for a job that ended, killed or not: those that the figures are of */
-    this.job.ended = Uint8Array.from(this.job.last, (row) => (open.has(this.state.of[row]) || (tried && tried.retried[row]) ? 0 : 1));
-    this.job.turnaround = this.job.wait.map((wait, job) => wait + this.job.execution[job]);
-    this.job.slowdown = this.job.turnaround.map((total, job) => (this.job.execution[job] > 0 ? total / this.job.execution[job] : 1));
-    this.job.bounded = this.job.turnaround.map((total, job) => Math.max(1, total / Math.max(this.job.execution[job], 10)));
+    return found;
   }
 
   /** The place of a job by its id, -1 if there is none. */

@@ -25,7 +25,7 @@ function drawDistributions(state) {
   const draw = (anew = true) => {
     for (const panel of panels) {
       const {one} = panel, say = (value) => (one.time ? words.duration(value) : words.figure(value));
-      const sorted = state.runs.map((run) => Float64Array.from(state.ended(run), (job) => one.of(run)[job]).sort());
+      const sorted = state.runs.map((run) => figures.pick(one.of(run), run.ended).sort());
       const most = Math.log10(Math.max(10, ...sorted.map((values) => values.at(-1) || 1)));
       const xs = Array.from({length: POINTS + 1}, (_, at) => (at / POINTS) * most);
       const data = [xs, ...sorted.map((values) => figures.below(values, xs.map((x) => 10 ** x * (1 + 1e-12))).map((share) => (share === null ? null : 100 * share)))];

@@ -5,8 +5,8 @@ const figures = {
   /** The sum of numbers, with the rounding of each step carried along (Neumaier 1974): good to the last digits. */
   sum(values) {
     let total = 0, lost = 0;
-    for (const value of values) {
-      const next = total + value;
+    for (let i = 0; i < values.length; i++) {
+      const value = values[i], next = total + value;
       lost += Math.abs(total) >= Math.abs(value) ? total - next + value : value - next + total;
       total = next;
     }
@@ -30,6 +30,13 @@ const figures = {
     if (!values.length) return null;
     if (name === "mean") return figures.mean(values);
     return figures.quantile(Float64Array.from(values).sort(), {median: 0.5, p95: 0.95, most: 1}[name]);
+  },
+
+  /** A column's values at some places. */
+  pick(column, places) {
+    const found = new Float64Array(places.length);
+    for (let i = 0; i < places.length; i++) found[i] = column[places[i]];
+    return found;
   },
 
   /** The share of ascending values that are not above each of some bounds. */

@@ -20,20 +20,29 @@ function colouring(state, run) {
   }
   const column = colour === "state" ? run.state : run.labels[colour];
   if (!column) return {of: chosen(() => grey), legend: [[grey, "unknown"]], unit: colour};
-  const held = new Map();
-  for (const other of state.runs) {
-    const theirs = colour === "state" ? other.state : other.labels[colour];
-    for (let row = 0; theirs && row < other.rows; row++) {
-      const name = theirs.names[theirs.of[row]];
-      held.set(name, (held.get(name) || 0) + other.held[row] * other.execution[row]);
-    }
-  }
-  const sorted = [...held].filter((one) => one[1] > 0).sort((one, other) => other[1] - one[1]).map((one) => one[0]);
+  const sorted = rankedNames(state);
   const named = sorted.slice(0, sorted.length > 8 ? 7 : 8);
   const palette = column.names.map((name) => (named.includes(name) ? colours.rgb(colours.series(named.indexOf(name))) : grey));
   const legend = named.map((name, at) => [colours.rgb(colours.series(at)), colour === "state" ? words.state(name) : name || "unknown"]);
   if (sorted.length > named.length) legend.push([grey, `${sorted.length - named.length} others`]);
   return {of: chosen((row) => palette[column.of[row]]), legend, unit: colour};
+}
+
+/** The names that jobs are coloured by, those whose jobs had most of the machines first; reckoned once. */
+function rankedNames(state) {
+  state.ranked ||= new Map();
+  if (state.ranked.has(state.colour)) return state.ranked.get(state.colour);
+  const held = new Map();
+  for (const run of state.runs) {
+    const column = state.colour === "state" ? run.state : run.labels[state.colour];
+    if (!column) continue;
+    const sums = new Float64Array(column.names.length);
+    for (let row = 0; row < run.rows; row++) sums[column.of[row]] += run.held[row] * run.execution[row];
+    column.names.forEach((name, at) => held.set(name, (held.get(name) || 0) + sums[at]));
+  }
+  const sorted = [...held].filter((one) => one[1] > 0).sort((one, other) => other[1] - one[1]).map((one) => one[0]);
+  state.ranked.set(state.colour, sorted);
+  return sorted;
 }
 
 /** One run's machine on a canvas. */

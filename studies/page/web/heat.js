@@ -25,7 +25,7 @@ function drawHeat(state) {
     const found = state.runs.map((run) => {
       const cells = new Map();
       let largest = 0;
-      for (const job of state.ended(run)) {
+      for (const job of run.ended) {
         const row = sizeClass(run.job.size[job]), column = RUNTIMES.findIndex(([, bound]) => run.job.execution[job] < bound);
         largest = Math.max(largest, row);
         const key = `${row} ${column}`;

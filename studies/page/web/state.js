@@ -21,7 +21,7 @@ class State {
     return Object.values(this.filter).some((value) => value !== null && value !== undefined);
   }
 
-  /** Note which jobs are chosen: run.chosen[job] is 1, run.count of them. */
+  /** Note which jobs are chosen: run.chosen[job] is 1, run.count of them; run.ended are the places of those that ended. */
   choose() {
     for (const run of this.runs) {
       const wanted = LABELS.filter((label) => typeof this.filter[label] === "string").map((label) => {
@@ -29,6 +29,8 @@ class State {
         return [column, column ? column.names.indexOf(this.filter[label]) : -1];
       });
       const least = this.filter.least ?? 0, most = this.filter.most ?? Infinity;
+      const ended = new Uint32Array(run.jobs);
+      let count = 0;
       run.count = 0;
       run.chosen = new Uint8Array(run.jobs);
       for (let job = 0; job < run.jobs; job++) {
@@ -37,7 +39,9 @@ class State {
           && wanted.every(([column, place]) => column && column.of[row] === place);
         run.chosen[job] = fits ? 1 : 0;
         run.count += run.chosen[job];
+        if (fits && run.job.ended[job]) ended[count++] = job;
       }
+      run.ended = ended.slice(0, count);
     }
   }
 
@@ -78,12 +82,6 @@ class State {
     for (const told of this.onColour) told();
   }
 
-  /** The places of the jobs of a run that are chosen and ended. */
-  ended(run) {
-    const found = [];
-    for (let job = 0; job < run.jobs; job++) if (run.chosen[job] && run.job.ended[job]) found.push(job);
-    return found;
-  }
 }
 
 /** Call a function once, when nothing has asked for it again before the next frame, or for so many milliseconds. */

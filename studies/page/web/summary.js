@@ -12,17 +12,18 @@ const FIGURES = {
 
 /** The figures of the summary, reckoned from the columns, over the chosen jobs. */
 function figuresOf(run) {
-  const ended = [], states = {};
-  let submitted = 0;
+  const {ended} = run, counts = new Array(run.state.names.length).fill(0), states = {};
+  const refused = run.state.names.indexOf("REJECTED"), running = run.state.names.indexOf("RUNNING");
+  const submitted = run.count;
   for (let job = 0; job < run.jobs; job++) {
-    if (!run.chosen[job]) continue;
-    submitted++;
-    const state = run.stateOf(run.job.last[job]);
-    if (run.job.ended[job]) ended.push(job);
-    if (run.job.ended[job] || state === "REJECTED") states[state] = (states[state] || 0) + 1;
+    const state = run.state.of[run.job.last[job]];
+    if (run.chosen[job] && (run.job.ended[job] || state === refused)) counts[state]++;
   }
+  run.state.names.forEach((name, at) => {
+    states[name] = counts[at];
+  });
   const count = (...names) => names.reduce((total, name) => total + (states[name] || 0), 0);
-  const of = (column) => Float64Array.from(ended, (job) => column[job]);
+  const of = (column) => figures.pick(column, ended);
   const waits = of(run.job.wait).sort(), found = {jobs: submitted};
   found.completed = count("COMPLETED_SUCCESSFULLY", "COMPLETED_FAILED");
   found.killed_at_walltime = count("COMPLETED_WALLTIME_REACHED");
@@ -40,10 +41,10 @@ function figuresOf(run) {
   const work = [];
   let last = 0, first = Infinity;
   for (let row = 0; row < run.rows; row++) {
-    const state = run.stateOf(row);
-    if (state !== "RUNNING") first = Math.min(first, run.submit[row]);
-    if (state === "REJECTED" || (state === "RUNNING" && horizon === undefined)) continue;
-    if (state !== "RUNNING") last = Math.max(last, run.end[row]);
+    const state = run.state.of[row];
+    if (state !== running) first = Math.min(first, run.submit[row]);
+    if (state === refused || (state === running && horizon === undefined)) continue;
+    if (state !== running) last = Math.max(last, run.end[row]);
     if (run.chosen[run.jobOf[row]]) work.push(run.execution[row] * run.held[row]);
   }
   const span = (horizon ?? last) - (Number.isFinite(first) ? first : 0);

@@ -17,7 +17,7 @@ function drawWorst(state) {
     }
     const list = (title, ids) => {
       const rows = ids.map((id) => {
-        const job = run.find(id), one = answers.get(id), row = run.job.first[job];
+        const one = answers.get(id), job = one.place, row = run.job.first[job];
         const show = make("button", {type: "button", class: "link", title: "Show it on the machine", onclick: () => {
           run.gantt.find(job);
           document.getElementById("machine").scrollIntoView();

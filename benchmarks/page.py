@@ -1,0 +1,96 @@
+"""How long a page takes: to make, to open in a headless Chromium, to follow a zoom.
+
+Prints, for the page of some runs, its size; processor time to make it, imports apart; how long until all of it is
+drawn, and the processor time of the browser's processes for that; the median time of a step of zoom, drawn.
+
+    python benchmarks/page.py RUN [RUN...] [--repeat 3]
+
+It needs Debian's chromium and chromium-driver.
+"""
+
+import argparse
+import gc
+import os
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+
+from pipistrelle.studies.page.page import page_of
+
+READY = """
+const done = arguments[0], {dataset} = document.documentElement;
+const look = () => (dataset.ready ? done(performance.now()) : setTimeout(look, 5));
+look();
+"""
+ZOOM = """
+const done = arguments[0], canvas = document.getElementById("gantt-0"), times = [];
+const step = (left) => {
+  if (!left) return done(times);
+  const begun = performance.now();
+  canvas.dispatchEvent(new KeyboardEvent("keydown", {key: left % 2 ? "+" : "ArrowRight"}));
+  requestAnimationFrame(() => setTimeout(() => {
+    times.push(performance.now() - begun);
+    step(left - 1);
+  }));
+};
+step(20);
+"""
+
+
+def processor_time(folder: str) -> float:
+    """Return the processor time of all processes of a browser that has its profile in a folder, s."""
+    total = 0
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if folder.encode() in (entry / "cmdline").read_bytes():
+                total += sum(map(int, (entry / "stat").read_text().rpartition(")")[2].split()[11:13]))
+        except OSError:
+            continue
+    return total / os.sysconf("SC_CLK_TCK")
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("runs", nargs="+", type=Path)
+    parser.add_argument("--repeat", type=int, default=3)
+    wanted = parser.parse_args()
+    gc.disable()
+    begun = time.process_time()
+    text = page_of(wanted.runs)
+    made = time.process_time() - begun
+    print(f"{len(text) / 1e6:.2f} MB, made in {made:.2f} s of processor time")
+    with tempfile.TemporaryDirectory() as folder:
+        page = Path(folder) / "page.html"
+        page.write_text(text, encoding="utf-8")
+        options = webdriver.ChromeOptions()
+        options.binary_location = "/usr/bin/chromium"
+        for argument in (
+            "--headless=new",
+            "--disable-gpu",
+            "--window-size=1280,1000",
+            f"--user-data-dir={folder}/profile",
+        ):
+            options.add_argument(argument)
+        if os.geteuid() == 0:
+            options.add_argument("--no-sandbox")
+        driver = webdriver.Chrome(options=options, service=Service("/usr/bin/chromedriver"))
+        try:
+            driver.set_script_timeout(120)
+            for _ in range(wanted.repeat):
+                before = processor_time(folder)
+                driver.get(page.as_uri())
+                opened = driver.execute_async_script(READY)
+                spent = processor_time(folder) - before
+                zoom = statistics.median(driver.execute_async_script(ZOOM))
+                print(f"opens in {opened / 1000:.2f} s, {spent:.2f} s of processor time; a step of zoom {zoom:.0f} ms")
+        finally:
+            driver.quit()
+
+
+if __name__ == "__main__":
+    main()
