@@ -47,9 +47,9 @@ def command(runs: tuple[Path, ...], page: Path, repeat: bool, trust: bool) -> No
     refuse_overwriting(files, [page])
     import_numpy()
     gc.disable()  # millions of texts are read, none of which refers to another
+    from pipistrelle.server.outputs.once import write_output
     from pipistrelle.studies.page.page import page_of
-    from pipistrelle.traces.files import write_trace
 
     text = page_of(runs, repeat=repeat, trust=trust)
-    write_trace(page, [text.encode()])
+    write_output(page, text)
     click.echo(f"{page} ({len(text) / 1e6:.1f} MB)")

@@ -11,7 +11,7 @@ from typing import Any, Final
 #: in this order; each is a script of its own, so that a browser names it by its place in the document
 SCRIPTS: Final = (
     *("third_party/uPlot.iife.min.js", "words.js", "figures.js", "data.js", "elements.js", "colours.js", "state.js"),
-    *("summary.js", "series.js", "raster.js", "gantt.js", "distributions.js", "heat.js", "groups.js"),
+    *("summary.js", "series.js", "raster.js", "gantt.js", "torus.js", "distributions.js", "heat.js", "groups.js"),
     *("breakdowns.js", "compare.js", "worst.js", "about.js", "main.js"),
 )
 STYLES: Final = ("third_party/uPlot.min.css", "page.css")

@@ -13,6 +13,7 @@ from pipistrelle.studies.page.breakdowns import breakdowns
 from pipistrelle.studies.page.document import document
 from pipistrelle.studies.page.packing import ColumnPack
 from pipistrelle.studies.page.paired import paired
+from pipistrelle.studies.page.places import places
 from pipistrelle.studies.page.rows import JOB_COLUMNS, AttemptRows, labels_of, read_decided, read_rows
 from pipistrelle.studies.page.shares import fairshare_targets
 from pipistrelle.studies.page.worst import worst_served
@@ -80,6 +81,7 @@ def _run(
         "config": {key: config.get(key) for key in _TOLD},
         "command": read_command(folder),
         "machine": _machine(config, folder),
+        "places": places(config, pack),
         "epoch": first.get("epoch"),
         "timezone": first.get("timezone"),
         "until": until,

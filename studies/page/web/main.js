@@ -7,7 +7,7 @@ async function main() {
   drawHead(state, facts);
   drawFilter(state);
   drawSummary(state);
-  const redraws = [drawSeries(state), drawGantt(state), drawDistributions(state), drawHeat(state), drawGroups(state), drawBreakdowns(state), drawCompare(state, facts, bytes)];
+  const redraws = [drawSeries(state), drawGantt(state), drawNetworks(state, bytes), drawDistributions(state), drawHeat(state), drawGroups(state), drawBreakdowns(state), drawCompare(state, facts, bytes)];
   drawWorst(state);
   drawAbout(state, facts);
   const parts = [...document.querySelectorAll("main > section")];

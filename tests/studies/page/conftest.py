@@ -13,6 +13,7 @@ import pytest
 from pipistrelle.platforms.description import homogeneous
 from pipistrelle.platforms.failures.outage import Outage, Outages
 from pipistrelle.platforms.maintenance import MaintenancePlan, parse_maintenance
+from pipistrelle.platforms.read import parse_platform
 from pipistrelle.schedulers.orders.fixed import Fcfs
 from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.studies.page.page import page_of
@@ -64,6 +65,27 @@ def failing_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         resilience=parse_resilience(checkpoint="2h", dump="60", read="30"),
     )
     run_in_process(workload, Talker(), out=folder, reliability=reliability)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def torus_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the outputs of 200 jobs on a torus of 4 x 3 x 2 routers of two nodes each, of two units each."""
+    machine = """
+    name = "cube"
+    [[pools]]
+    name = "all"
+    nodes = 48
+    units_per_node = 2
+    unit = "core"
+    [topology]
+    kind = "torus"
+    shape = [4, 3, 2]
+    nodes_per_router = 2
+    """
+    folder = tmp_path_factory.mktemp("runs") / "cube"
+    workload = generate(jobs=200, units=96, seed=4, load=0.9)
+    run_in_process(workload, "easy", platform=parse_platform(machine, "cube.toml"), out=folder)
     return folder
 
 

@@ -5,12 +5,17 @@ import hashlib
 import io
 import json
 import re
+import shutil
 from itertools import pairwise
 
+import duckdb
 import numpy as np
 import pytest
 from matplotlib.image import imread
 from tests.studies.page.conftest import EVIL
+
+from pipistrelle.studies.runs.run import run_in_process
+from pipistrelle.traces.generator import generate
 
 PANELS = ["summary", "time", "machine", "distributions", "heat", "groups", "failures", "worst", "about"]
 KEY = "document.getElementById('gantt-0').dispatchEvent(new KeyboardEvent('keydown', {key: arguments[0]}))"
@@ -285,3 +290,79 @@ def test_it_prints(page):
     assert hidden == ["none", "none"]
     assert printed.startswith(b"%PDF")
     assert 3 <= len(re.findall(rb"/Type\s*/Page\b", printed)) <= 30
+
+
+SLIDE = """
+const one = document.getElementById("network-time");
+one.value = arguments[0];
+one.dispatchEvent(new Event("input"));
+"""
+NODES = """
+select count(distinct node), count(distinct job) from (
+  select distinct job_id as job, unnest(range(low // 2, high // 2 + 1)) as node from (
+    select job_id, split_part(part, '-', 1)::int as low, split_part('0-' || part, '-', -1)::int as high
+    from (select job_id, unnest(string_split(allocated_resources, ' ')) as part from read_csv('{folder}/out_jobs.csv')
+          where starting_time <= {time} and {time} < finish_time)))
+"""
+
+
+@pytest.mark.parametrize("moment", [100, 500, 730])
+def test_the_network_at_a_moment(show, torus_run, moment):
+    """Which nodes have jobs, at the moment that a slider chooses; the map says it in words, too."""
+    page = show(torus_run)
+    page.run(SLIDE, moment)
+    settle(page)
+    found = page.run("return document.getElementById('network-0').getAttribute('aria-label')")
+    busy, jobs = re.search(r": (\d+) of 48 nodes have (\d+) jobs, 0 are out", found).groups()
+    begin, end = duckdb.sql(
+        f"select min(submission_time), max(finish_time) from read_csv('{torus_run}/out_jobs.csv')"  # noqa: S608
+    ).fetchall()[0]
+    time = begin + moment / 1000 * (end - begin)
+
+    assert (int(busy), int(jobs)) == duckdb.sql(NODES.format(folder=torus_run, time=time)).fetchall()[0]
+    assert page.run(COLOURS)[6] > 2  # five curves, the machine, the network
+
+
+def test_the_network_says_what_is_where(show, torus_run):
+    """Over a node, its number, its coordinates and its job are said; colours are those of the machine."""
+    page = show(torus_run)
+    before = page.run("return document.getElementById('network-0').toDataURL()")
+    choose(page, "gantt-colour", "size")
+    assert page.run("return document.getElementById('network-0').toDataURL()") != before
+    point = """
+    const canvas = document.getElementById("network-0"), box = canvas.getBoundingClientRect();
+    canvas.dispatchEvent(new PointerEvent("pointermove", {clientX: box.left + 2, clientY: box.top + 16}));
+    """
+    page.run(point)
+    assert re.match(r"node 0 at \(0, 0, 0\): ", page.text("#network .tip"))
+
+
+def test_a_run_that_was_cut_short(show, failing_run, tmp_path):
+    """What there is, is drawn; that the run did not come to its end stands at the top."""
+    shutil.copytree(failing_run, tmp_path / "cut")
+    (tmp_path / "cut" / "out_summary.json").unlink()
+    for name in ("jobs", "decisions", "machine_states", "attempts", "outages"):
+        path = tmp_path / "cut" / f"out_{name}.csv"
+        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    page = show(tmp_path / "cut")
+
+    assert "The run was cut short" in page.text("header .note")
+    assert "running at the end" in page.run(
+        """
+        const one = document.getElementById("gantt-colour");
+        one.value = "state";
+        one.dispatchEvent(new Event("change"));
+        return document.querySelector("#machine .legend").textContent;
+        """
+    )
+    assert min(page.run(COLOURS)) > 1
+    assert [one for one in page.driver.get_log("browser") if one["level"] != "INFO"] == []
+
+
+def test_a_run_of_no_jobs(show, tmp_path):
+    """Nothing to draw is no error."""
+    run_in_process(generate(jobs=3, units=4, seed=1).select(np.zeros(3, dtype=bool)), "easy", out=tmp_path / "empty")
+    page = show(tmp_path / "empty")
+
+    assert page.run("return document.querySelectorAll('[role=alert]').length") == 0
+    assert "0 of 0 jobs" in page.text("form.bar")

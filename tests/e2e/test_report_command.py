@@ -1,0 +1,54 @@
+"""``pipistrelle report``: the page it writes, and what can be wrong."""
+
+import os
+
+import pytest
+
+
+@pytest.fixture
+def ran(shell):
+    """Return a shell with runs of the seven jobs under fcfs and easy."""
+    for name in ("fcfs", "easy"):
+        shell.run("run", "-w", "seven-jobs", "--scheduler", name, "--in-process", "-o", name, "-q").ok()
+    return shell
+
+
+def test_a_page_of_two_runs(ran):
+    """It is written, with both, and its size is said."""
+    found = ran.run("report", "fcfs", "easy", "-o", "both.html").ok()
+    page = (ran.folder / "both.html").read_text()
+
+    assert found.out.startswith("both.html (0.")
+    assert page.startswith("<!doctype html>")
+    assert "<title>fcfs · easy</title>" in page
+
+
+def test_explained_in_full(ran):
+    """With --explain the run is repeated, and what that shows is in the page."""
+    ran.run("report", "fcfs", "--explain").ok()
+
+    assert '"how":"repeated"' in (ran.folder / "page.html").read_text()
+    assert (ran.folder / "fcfs" / "out_explain.index").is_file()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        ([], 2, "Missing argument"),
+        (["nowhere"], 2, "there is no such folder"),
+        (["."], 2, "there is no out_config.json in it"),
+        (["fcfs", "--trust"], 2, "--trust goes with --explain"),
+        (["fcfs", "-o", "fcfs/out_jobs.csv"], 2, "nothing was written over it"),
+        (["fcfs", "-o", "none/page.html"], 6, "cannot write the output"),
+    ],
+)
+def test_what_can_be_wrong(ran, words, code, says):
+    """Each is one message, and no page."""
+    ran.run("report", *words).failed(code, says)
+    assert not (ran.folder / "page.html").exists()
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
+def test_a_full_disk(ran):
+    """It is said, with the exit code of outputs that cannot be written."""
+    ran.run("report", "fcfs", "-o", "/dev/full").failed(6, "No space left on device")
