@@ -1,20 +1,33 @@
 """A server of Batsim's dialect: connects to a scheduler's endpoint, sends the frames in a file, prints the replies.
 
-The file holds one frame a line. After the last one it says so and ends; `@wait` waits for a file `go` before the next.
+The file holds one frame a line. After the last one it says so and ends; `@wait` waits for a file `go` before the next,
+`@slow` for a moment; `@anew` lets the connection go and makes another.
 """
 
 import sys
+import time
 from pathlib import Path
 
 import zmq
 from talk import say, wait_for_go
 
-sock = zmq.Context().socket(zmq.REQ)
+context = zmq.Context()
+sock = context.socket(zmq.REQ)
 sock.connect(sys.argv[1])
 for frame in Path(sys.argv[2]).read_text().splitlines():
     if frame == "@wait":
         say("waits")
         wait_for_go(0, "0")
+        continue
+    if frame == "@slow":
+        time.sleep(0.1)
+        continue
+    if frame == "@anew":
+        sock.close(0)
+        sock = context.socket(zmq.REQ)
+        sock.setsockopt(zmq.RCVTIMEO, 300)
+        sock.setsockopt(zmq.LINGER, 0)
+        sock.connect(sys.argv[1])
         continue
     sock.send(frame.encode())
     say("got", sock.recv().decode())

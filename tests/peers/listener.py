@@ -1,7 +1,8 @@
 """A scheduler for Batsim's dialect: it listens at an endpoint and serves first come, first served, with one FAULT.
 
 Faults that begin with `mid-` show once two jobs have ended; `begins-` at the first message; `before-` before listening.
-`waits-TIME` goes on from then on only when there is a file `go` in the folder.
+`waits-TIME` goes on from then on only when there is a file `go` in the folder. `slow-S` takes S seconds for each
+message. `mid-anew` lets the connection go and listens once more.
 """
 
 import json
@@ -45,7 +46,22 @@ def fault(now: float) -> bytes | list[bytes] | None:
         os._exit(int(HOW.removeprefix("exit-")))
     if HOW == "hang":
         time.sleep(3600)
+    if HOW == "anew":
+        listen_anew()
     return garbage(now)
+
+
+def listen_anew() -> None:
+    """Let the connection go, listen once more, and end when nobody has come for some time."""
+    sock.close(0)
+    again = zmq.Context.instance().socket(zmq.REP)
+    again.setsockopt(zmq.RCVTIMEO, 300)
+    again.bind(ENDPOINT)
+    try:
+        say("got again", again.recv())
+    except zmq.Again:
+        say("nobody came again")
+    os._exit(0)
 
 
 if FAULT == "tcp-silent":
@@ -56,7 +72,7 @@ if WHEN == "late":
     time.sleep(float(HOW))
 if WHEN == "before":
     fault(0)
-sock = zmq.Context().socket(getattr(zmq, HOW) if WHEN == "kind" else zmq.REP)
+sock = zmq.Context.instance().socket(getattr(zmq, HOW) if WHEN == "kind" else zmq.REP)
 sock.bind(ENDPOINT)
 say("listens")
 if WHEN == "kind":
@@ -78,4 +94,6 @@ while True:
     else:
         if WHEN == "waits":
             wait_for_go(now, HOW)
+        if WHEN == "slow":
+            time.sleep(float(HOW))
         sock.send(reply)
