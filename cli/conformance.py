@@ -1,6 +1,7 @@
 """``pipistrelle conformance``: awkward situations, played to somebody's scheduler."""
 
 import json
+import os
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -12,7 +13,6 @@ import click
 from pipistrelle.cli.console import import_numpy, plain, show
 from pipistrelle.cli.guard import FilledPath
 from pipistrelle.cli.options.sections import Command
-from pipistrelle.schedulers.catalogue.foreign import PLACEHOLDER
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -167,15 +167,20 @@ def _chosen(scripts: "Sequence[Script]", names: tuple[str, ...]) -> "list[Script
 
 def _command(words: tuple[str, ...], dialect: str) -> list[str]:
     """Return the words of the scheduler's program: for a name, those by which `run` would start it."""
-    from pipistrelle.schedulers.catalogue.names import registered
     from pipistrelle.studies.runs.child import check_command, own_command
+    from pipistrelle.studies.runs.connection import check_scheduler
+    from pipistrelle.studies.runs.spec import RunSpec
 
     if not words:
-        raise click.UsageError(f"which scheduler? pipistrelle conformance -- CMD... {PLACEHOLDER}")
-    if len(words) == 1 and words[0] in registered():
-        return own_command(words[0], batsim=dialect == "batsim")
-    check_command(words)
-    return list(words)
+        raise click.UsageError("which scheduler? Name one, or a program: pipistrelle conformance -- CMD... {endpoint}.")
+    spec = RunSpec(scheduler=words[0] if len(words) == 1 else words)
+    check_scheduler(spec)
+    if spec.program is not None:
+        return list(spec.program)
+    if os.path.isfile(words[0]) and os.access(words[0], os.X_OK):
+        check_command(words)  # which says what is missing
+    spec.make_policy()
+    return own_command(words[0], batsim=dialect == "batsim")
 
 
 def _print(outcome: "ScriptOutcome", console: "Console") -> None:

@@ -18,7 +18,7 @@ from pipistrelle.server.outputs.lock import unwritable_folder
 from pipistrelle.server.outputs.once import remove_outputs, to_json, write_output
 from pipistrelle.studies.cases.case import GOLDEN_FOLDER, CaseError
 from pipistrelle.studies.explain.files import output_json, read_config
-from pipistrelle.studies.report.differences import DecisionRow, decision_rows, fate_of, first_difference
+from pipistrelle.studies.report.differences import DecisionRow, decision_keys, decision_rows, fate_of, first_difference
 from pipistrelle.studies.report.run_jobs import RunJobs, read_run_jobs
 
 CHECKS_FILE: Final = "checks.json"
@@ -164,8 +164,8 @@ def _checks(run: RunJobs) -> Checks:
 def _decision_checks(folder: Path) -> Iterator[int]:
     """Yield a byte for each decision: of all up to it, so that those behind a difference differ, too."""
     chain = hashlib.sha256()
-    for row in decision_rows(folder):
-        chain.update("\x1f".join((row.time, row.decision, row.job, row.alloc, row.verdict, "\n")).encode())
+    for key in decision_keys(folder):
+        chain.update("\x1f".join((*key, "\n")).encode())
         yield chain.digest()[0]
 
 

@@ -2,12 +2,15 @@
 
 import itertools
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from math import fsum
 from pathlib import Path
 from typing import Any, Final
 
 from pipistrelle.protocol.base.errors import cut, printable
+from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.protocol.units.text import NodeSetError
 from pipistrelle.server.outputs.folder import check_outputs
 from pipistrelle.studies.explain.files import ExplainError, number_in, output_rows
 from pipistrelle.studies.report.run_jobs import RunJobs
@@ -126,9 +129,26 @@ def difference(first: Path, second: Path) -> RunDifference:
 def _first_decision(first: Path, second: Path) -> tuple[int | None, DecisionRow | None, DecisionRow | None]:
     rows = (output_rows(folder, "decisions.csv", *_COUNTS, "why") for folder in (first, second))
     for number, (one, other) in enumerate(itertools.zip_longest(*rows), 1):
-        if one is None or other is None or any(one[name] != other[name] for name in _COUNTS):
+        if one is None or other is None or not _same(one, other):
             return number, _decision(one) if one else None, _decision(other) if other else None
     return None, None, None
+
+
+def _same(one: dict[str, str], other: dict[str, str]) -> bool:
+    return all(one[name] == other[name] for name in _COUNTS) or _key(one) == _key(other)
+
+
+def _key(row: dict[str, str]) -> tuple[str, ...]:
+    """Return what of a decision counts; the same units may be written in several ways."""
+    alloc = row["alloc"]
+    with suppress(NodeSetError):
+        alloc = str(NodeSet.parse(alloc))
+    return tuple(alloc if name == "alloc" else row[name] for name in _COUNTS)
+
+
+def decision_keys(folder: Path) -> Iterator[tuple[str, ...]]:
+    """Yield what counts of the decisions of a run, units as the server writes them; errors as of `decision_rows`."""
+    yield from map(_key, output_rows(folder, "decisions.csv", *_COUNTS))
 
 
 def decision_rows(folder: Path) -> Iterator[DecisionRow]:

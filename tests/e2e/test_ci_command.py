@@ -1,11 +1,15 @@
 """``pipistrelle ci``: exit codes, JUnit's XML, what is written and what is said; ``compare`` with a case."""
 
 import shutil
+import sys
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
 from pipistrelle.studies.cases.case import bundled_folder
+
+PEERS = Path(__file__).resolve().parent.parent / "peers"
 
 
 @pytest.fixture
@@ -43,6 +47,21 @@ def test_what_makes_no_sense(cases):
     ):
         found = cases.run(*words)
         assert (found.code, found.out) == (2, "")
+
+
+def test_a_program_decides(cases):
+    """A case's scheduler may be a program in the case's folder; how it writes units, and its reasons, do not count."""
+    folder = cases.folder / "cases" / "ties"
+    shutil.copy(PEERS / "broken.py", folder / "mine.py")
+    text = (folder / "case.toml").read_text()
+    words = [sys.executable, "mine.py", "{endpoint}", "none", "native"]
+    (folder / "case.toml").write_text(text.replace('"fcfs"', str(words)))
+
+    assert cases.run("ci", "cases/ties").code == 0
+    (folder / "case.toml").write_text(text.replace('"fcfs"', str([*words[:3], "first-event-only", "native"])))
+    found = cases.run("ci", "cases/ties")
+    assert found.code == 1
+    assert "the run fails: " in found.out
 
 
 def test_a_run_against_a_case(cases):

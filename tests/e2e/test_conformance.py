@@ -181,7 +181,9 @@ def test_what_is_told(shell):
     ("words", "says"),
     [
         ([], "which scheduler?"),
-        (["--", "./mine"], "{endpoint}"),
+        (["--", "./mine", "x"], "{endpoint}"),
+        (["--", "/bin/sh"], "{endpoint}"),
+        (["easyy"], "Did you mean 'easy'?"),
         (["--", "./not-there", "{endpoint}"], "cannot start the scheduler"),
         (["--", "false", "{endpoint}"], "neither said nor heard a word: the scheduler ended with exit code 1"),
         (["-k", "nothing", "easy"], "no script is called 'nothing'"),
