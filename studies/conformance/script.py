@@ -91,6 +91,8 @@ class Script:
         whether the scheduler may end the run by itself, as long as it does so at once and says that it failed.
     refuses
         whether the server refuses the scheduler's HELLO.
+    again
+        whether a second process is told the same once more, and must decide the same.
     """
 
     name: str
@@ -107,6 +109,7 @@ class Script:
     ends: EndReason = "completed"
     may_give_up: bool = False
     refuses: bool = False
+    again: bool = False
 
     def setup(self, dialect: Dialect) -> Setup:
         """Return the setup of its run."""

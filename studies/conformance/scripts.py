@@ -18,6 +18,7 @@ from pipistrelle.studies.conformance.script import Meddling, Script, ScriptJob
 
 _NO_HELLO: Final = "in this dialect nobody says HELLO"
 _LEFT_OUT: Final = "the server leaves such jobs out before the run"
+_NOT_KEPT: Final = "runs in this dialect are not resumed"
 _NO_WORD: Final = "this dialect has no word for a decision that is rejected"
 #: what a server of another time, or another make, may add
 _UNKNOWN: Final[dict[str, Any]] = {"x-conformance": {"deep": [1, None, {"type": "JOB_COMPLETED"}], "text": "\u00e9"}}
@@ -283,6 +284,16 @@ SCRIPTS: Final[tuple[Script, ...]] = (
         jobs=_jobs(("a", 0, 2, 90, 80), ("small", 110, 1, 30, 10), ("all", 111, 4, 30, 10)),
         outages=(Outage(1, 90.0, 130.0), Outage(2, 140.0, 160.0)),
         maintenance=("@100 +50s all",),
+    ),
+    Script(
+        name="told-again",
+        situation="A new process is told all of it once more, as when a run is resumed: it decides the same.",
+        jobs=_jobs(
+            *((f"j{number}", 7 * number, 1 + number % 4, 60 + number, 50 + number % 13) for number in range(30))
+        ),
+        outages=(Outage(3, 90.0, 140.0),),
+        absent={"batsim": _NOT_KEPT},
+        again=True,
     ),
     Script(
         name="ends-early",

@@ -51,6 +51,8 @@ class Stage:
     log: list[tuple[str, str]] = field(default_factory=list)
     notice: Notice | None = None
     ended_as: SchedulerFailed | None = None
+    #: what the scheduler was told, and what it has replied by itself
+    exchanges: list[tuple[Notice, Reply]] = field(default_factory=list)
     #: whether the scheduler was told that the run is over, as the script has it
     last_told: bool = False
     #: what alters replies; None: nothing does
@@ -69,6 +71,7 @@ class Stage:
 
     def ends(self, notice: Notice) -> None:
         """Note the last notice."""
+        self.notice = notice
         last = notice.events[-1]
         self.last_told = isinstance(last, SimulationEnds) and last.data.reason == self.script.ends
 
@@ -78,9 +81,9 @@ class Stage:
 
     def replied(self, reply: Reply) -> Reply:
         """Return what the server is to take for a reply."""
-        if self.meddling is None or self.notice is None:
-            return reply
-        return self.meddling.apply(self.notice, reply)
+        assert self.notice is not None, "it answers a notice"
+        self.exchanges.append((self.notice, reply))
+        return reply if self.meddling is None else self.meddling.apply(self.notice, reply)
 
 
 class _StagedNative(NativeTransport):

@@ -8,12 +8,15 @@ from dataclasses import dataclass
 from typing import IO, Final, Literal
 
 from pipistrelle.protocol.base.errors import cut, printable
+from pipistrelle.protocol.fields import package_version
+from pipistrelle.schedulers.wire.interrupts import Interrupts
 from pipistrelle.server.errors import Interrupted, RunError, SchedulerFailed
 from pipistrelle.server.simulation import Result
 from pipistrelle.studies.conformance.script import Dialect, Script
-from pipistrelle.studies.conformance.stage import Audience, Stage, Staged
+from pipistrelle.studies.conformance.stage import SERVER, Audience, Stage, Staged
 from pipistrelle.studies.runs.run import run
 from pipistrelle.studies.runs.spec import RunSpec
+from pipistrelle.studies.sessions.replay import parting
 
 #: the end of a run by which a scheduler says itself that it cannot go on
 _GIVES_UP: Final = "scheduler_error"
@@ -80,6 +83,8 @@ def play_script(script: Script, words: Sequence[str], *, dialect: Dialect = "nat
             if isinstance(result.failure, Interrupted):
                 raise KeyboardInterrupt from result.failure
             problems = _problems(stage, audience, result, words, limit)
+            if script.again and not problems:
+                problems = _told_again(stage, words, limit, printed)
         said = _end_of(printed)
     verdict: Literal["passed", "failed"] = "failed" if problems else "passed"
     return ScriptOutcome(script.name, script.situation, verdict, problems, stage.log, said)
@@ -109,6 +114,33 @@ def _failure(error: RunError, words: Sequence[str]) -> str:
     what = error.what.removesuffix(f": {shlex.join(words)}")
     where = None if error.where is not None and error.where.startswith("ipc://") else error.where
     return _text(str(RunError(what, where=where, expected=error.expected, found=error.found, hint=error.hint)))
+
+
+def _told_again(before: Stage, words: Sequence[str], limit: float, printed: IO[bytes]) -> list[str]:
+    """Tell a new process what one was told before, and return what is wrong with how it answers, in words."""
+    stage = Stage(before.script, before.dialect)
+    before.log.append((SERVER, "(a new process is told the same)"))
+    staged = Staged(stage, words, limit, printed)
+    spec = RunSpec(scheduler=tuple(words), dialect=before.dialect)
+    last = before.notice
+    assert last is not None, "the run has come to its end"
+    try:
+        with (
+            Interrupts() as interrupts,
+            staged.open(spec, before.script.setup(before.dialect), lambda: interrupts.struck) as transport,
+        ):
+            transport.greet("conformance", f"pipistrelle {package_version()}")
+            for notice, reply in before.exchanges:
+                transport.send(notice)
+                found = transport.receive()
+                if parting(reply, found) is not None:
+                    return [f"told the same once more, it answers notice {notice.seq} otherwise"]
+            transport.farewell(last)
+    except RunError as error:
+        return [f"told the same once more: {_failure(error, words)}"]
+    finally:
+        before.log += stage.log
+    return []
 
 
 def _job_problems(script: Script, audience: Audience) -> list[str]:

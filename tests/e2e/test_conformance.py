@@ -41,6 +41,7 @@ FAULTS = {
     "nodes-first": "failure-at-an-end",
     "any-repair-is-whole": "repaired-in-maintenance",
     "no-maintenance": "maintenance",
+    "draws-lots": "told-again",
     "waits-for-its-jobs": "ends-early",
     "waits-after-refusal": "refused",
 }
@@ -205,3 +206,10 @@ def test_the_list_and_a_name_of_ours(shell):
     listed = shell.run("conformance", "--list").ok().out
     assert [name for name in BY_NAME if name in listed] == list(BY_NAME)
     assert shell.run("conformance", "fcfs", "-k", "one-job").ok().out == "passed   one-job\n1 passed, 0 failed\n"
+
+
+def test_every_script_is_documented():
+    """The page has a row for each, with what `--list` says."""
+    page = (Path(__file__).resolve().parents[2] / "docs" / "conformance.md").read_text(encoding="utf-8")
+
+    assert all(f"| `{script.name}` | {script.situation} |\n" in page for script in SCRIPTS)

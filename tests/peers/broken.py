@@ -4,6 +4,7 @@ With the fault `none` it is right, and with `aware`, which has it told of nodes.
 """
 
 import json
+import random
 import sys
 import time
 from typing import Any
@@ -144,6 +145,8 @@ class Broken:
                 units = sorted(free)[:size]
                 if FAULT == "overcommits":
                     units = list(range(size))
+                elif FAULT == "draws-lots":
+                    units = random.sample(sorted(free), size)
                 if FAULT == "contiguous-text":
                     text = f"{units[0]}-{units[0] + size - 1}" if units else ""
                 else:
