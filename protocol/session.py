@@ -168,6 +168,14 @@ class ServerSession(_Session):
         self.seq = notice.seq
         return frame
 
+    def pass_on(self, seq: int, frame: bytes) -> None:
+        """Take note that the ``seq``-th notice of another session is sent; it is read no more."""
+        self.state, self.seq = self._after("NOTICE", LocalProtocolError), seq
+
+    def answered(self) -> None:
+        """Take note that the reply to it is as it was there; that is read no more, either."""
+        self.state = self._after("REPLY", RemoteProtocolError)
+
     def refuse(self, refused: Refused) -> bytes:
         """Return the frame that ends the conversation because of the peer's mistake; the state becomes CLOSED."""
         self.state = "CLOSED"

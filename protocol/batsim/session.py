@@ -59,6 +59,17 @@ class BatsimServerSession(_Session):
     """The server's end of a conversation with one scheduler."""
 
     _notice: Notice | None = None
+    #: the last notice's frame, if it was passed on unread
+    _frame: bytes = b""
+
+    def pass_on(self, seq: int, frame: bytes) -> None:
+        """Take note that the ``seq``-th notice of another session is sent; it is read only if its reply must be."""
+        self.state = self._after("NOTICE" if self.seq else "FIRST_NOTICE", LocalProtocolError)
+        self.seq, self._frame, self._notice = seq, frame, None
+
+    def answered(self) -> None:
+        """Take note that the reply to it is as it was there; that is read no more."""
+        self.state = self._after("REPLY", RemoteProtocolError)
 
     def send_notice(self, notice: Notice) -> bytes:
         """Return the frame of a notice, whose ``seq`` must be the next number."""
@@ -79,8 +90,8 @@ class BatsimServerSession(_Session):
         What stands in the reply to SIMULATION_ENDS cannot be carried out any more: that reply comes back empty.
         """
         state = self._after("REPLY", RemoteProtocolError)
-        assert self._notice is not None  # a reply is legal only after a notice
-        reply = codec.decode_reply(frame, self._notice)
+        notice = self._notice  # a reply is legal only after one
+        reply = codec.decode_reply(frame, codec.decode_notice(self._frame, self.seq) if notice is None else notice)
         self.state = state
         return reply if state != "CLOSED" else Reply(reply.reply_to, reply.now)
 

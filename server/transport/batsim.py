@@ -50,6 +50,8 @@ class BatsimTransport(Peer[BatsimServerSession]):
         when the endpoint is none that one can connect to.
     """
 
+    batsim = True
+
     def __init__(self, endpoint: str, *, name: str = UNNAMED, **waits: Unpack[Waits]) -> None:
         check_endpoint(endpoint, allow_remote=True)
         if _NOWHERE.fullmatch(endpoint):
@@ -138,8 +140,12 @@ class BatsimTransport(Peer[BatsimServerSession]):
         SchedulerFailed
             when the scheduler's last reply had several parts, which only now shows.
         """
-        frame = self._session.send_notice(notice)
+        self.sent = frame = self._session.send_notice(notice)
         self._owed_reply = True
+        self._hand_over(frame)
+        self._told_at = notice.now
+
+    def _hand_over(self, frame: bytes) -> None:
         try:
             _raw_send(self._socket, frame)
         except zmq.ZMQError as error:  # a rest of the reply is still there
@@ -149,7 +155,6 @@ class BatsimTransport(Peer[BatsimServerSession]):
                 where=self.endpoint,
                 expected="a message of one part",
             ) from None
-        self._told_at = notice.now
 
     def _take_frame(self, now: float) -> bytes | None:
         try:
@@ -189,7 +194,8 @@ class BatsimTransport(Peer[BatsimServerSession]):
         with contextlib.suppress(SchedulerFailed, ProtocolError, zmq.ZMQError):
             if self._owed_reply:
                 self._await_frame()
-            _raw_send(self._socket, encode_notice(Notice(notice.seq, notice.now, notice.events[-1:])))
+            self.sent = encode_notice(Notice(notice.seq, notice.now, notice.events[-1:]))
+            _raw_send(self._socket, self.sent)
             self._await_frame()
 
     def close(self) -> None:

@@ -149,8 +149,11 @@ class NativeTransport(Peer[ServerSession]):
         SchedulerFailed
             when the scheduler does not take it within ``decision_timeout``.
         """
-        frame = self._session.send_notice(notice)
+        self.sent = frame = self._session.send_notice(notice)
         self._owed_reply = True
+        self._transmit(frame)
+
+    def _hand_over(self, frame: bytes) -> None:
         self._transmit(frame)
 
     def _transmit(self, frame: bytes) -> None:
@@ -271,7 +274,8 @@ class NativeTransport(Peer[ServerSession]):
                 self._decision_timeout = GRACE_S
                 self._reply()
             self._decision_timeout = LINGER_S
-            self._transmit(self._session.send_notice(notice))
+            self.sent = self._session.send_notice(notice)
+            self._transmit(self.sent)
 
     def close(self) -> None:
         """Close all connections; what was sent last has left already."""

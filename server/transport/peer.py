@@ -34,6 +34,12 @@ class Session(Protocol):
     def receive_reply(self, frame: bytes) -> Reply:
         """Return the reply in a frame; RemoteProtocolError if there is none that is allowed now."""
 
+    def pass_on(self, seq: int, frame: bytes) -> None:
+        """Take note that another session's notice is sent."""
+
+    def answered(self) -> None:
+        """Take note that its reply has come."""
+
 
 class Waits(TypedDict, total=False):
     """How long to wait for a scheduler, and when not: the arguments by name of `Peer`."""
@@ -68,6 +74,8 @@ class Peer(ABC, Generic[_S]):
     """
 
     apart: Final = True
+    #: whether the dialect is Batsim's
+    batsim = False
 
     def __init__(
         self,
@@ -88,6 +96,9 @@ class Peer(ABC, Generic[_S]):
         self._interrupted = interrupted
         self._who = "the scheduler"
         self._peer_left = False
+        #: the last notice and the last reply as they were on the wire
+        self.sent = b""
+        self.received = b""
         #: whether the last message to the scheduler still waits for its reply
         self._owed_reply = False
 
@@ -137,8 +148,12 @@ class Peer(ABC, Generic[_S]):
         return reply
 
     def _reply(self) -> Reply:
+        self.received = frame = self._await_frame()
+        return self._read(frame)
+
+    def _read(self, frame: bytes) -> Reply:
         try:
-            reply = self._session.receive_reply(self._await_frame())
+            reply = self._session.receive_reply(frame)
         except RemoteProtocolError as error:
             self._broke(error)
             raise SchedulerFailed(
@@ -147,6 +162,32 @@ class Peer(ABC, Generic[_S]):
         if reply.leaves is not None:
             raise self._left(reply.leaves)
         return reply
+
+    def relay(self, seq: int, frame: bytes) -> None:
+        """Send the ``seq``-th notice of another session as it was there; its reply comes by `relayed`.
+
+        Raises
+        ------
+        SchedulerFailed
+            as `send` does.
+        """
+        self._session.pass_on(seq, frame)
+        self._owed_reply = True
+        self._hand_over(frame)
+
+    def relayed(self, expected: bytes) -> Reply | None:
+        """Return the reply to it, as `receive` does; None if its frame is as expected: nobody need read it then."""
+        self.received = frame = self._await_frame()
+        if self._interrupted():
+            raise KeyboardInterrupt
+        if frame == expected:
+            self._session.answered()
+            return None
+        return self._read(frame)
+
+    @abstractmethod
+    def _hand_over(self, frame: bytes) -> None:
+        """Send a notice's frame; SchedulerFailed if that cannot be done."""
 
     def _left(self, why: LeaveReason) -> SchedulerFailed:
         """Return what became of a scheduler that says it ends: how its process did, if that was launched here."""

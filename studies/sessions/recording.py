@@ -1,6 +1,6 @@
 """Transports around a session: one that records another's frames, one that plays recorded replies to the server."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,72 +8,101 @@ from pathlib import Path
 import msgspec
 
 from pipistrelle.protocol.base.errors import PipistrelleError, cut
-from pipistrelle.protocol.fields import EndReason
+from pipistrelle.protocol.batsim.codec import encode_notice
+from pipistrelle.protocol.fields import EndReason, package_version
 from pipistrelle.protocol.frames import encoder
 from pipistrelle.protocol.messages import HelloData, Notice, Refused, Reply, WelcomeData
 from pipistrelle.protocol.session import negotiate
 from pipistrelle.server.errors import RunError
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.transport.in_process import Transport
-from pipistrelle.studies.inputs.named import InputError
+from pipistrelle.server.transport.peer import Peer
 from pipistrelle.studies.runs.connection import Connection, Interrupted
 from pipistrelle.studies.runs.spec import RunSpec
-from pipistrelle.studies.sessions.session_file import Exchange, SessionError, SessionHeader, SessionWriter
+from pipistrelle.studies.sessions.session_file import FORMAT, Exchange, SessionError, SessionHeader, SessionWriter
 
 #: characters of an event that a message shows
 _SHOWN = 400
 
 
 class RecordingTransport:
-    """Another transport, with all that both sides say written to a session."""
+    """Another transport, with all that both sides say written to a session.
 
-    def __init__(self, transport: Transport, writer: SessionWriter, spec: RunSpec, epoch: float | None) -> None:
-        self._transport = transport
-        self._writer = writer
-        self._spec = spec
-        self._epoch = epoch
+    Parameters
+    ----------
+    transport
+        the other one.
+    writer
+        of the session.
+    header
+        makes its first line of what both sides have said first.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        writer: SessionWriter,
+        header: Callable[[str, HelloData, WelcomeData], SessionHeader],
+    ) -> None:
+        self.transport = transport
+        self.writer = writer
+        self._header = header
+        self._peer = transport if isinstance(transport, Peer) else None
         self._owed = False
         self.apart = transport.apart
 
     def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
         """Wait for a scheduler, and write what was agreed."""
-        hello, welcome = self._transport.greet(run_id, server)
-        self._writer.begin(run_id, hello, welcome, msgspec.to_builtins(self._spec), self._epoch)
+        hello, welcome = self.transport.greet(run_id, server)
+        self.writer.begin(self._header(run_id, hello, welcome))
         return hello, welcome
 
     def send(self, notice: Notice) -> None:
         """Send a notice, and write it while the scheduler is at work."""
         self._owed = True
-        self._transport.send(notice)
-        self._writer.notice(notice)
+        self.transport.send(notice)
+        self.writer.notice(encoder.encode(notice) if self._peer is None else self._peer.sent)
 
     def receive(self) -> Reply:
-        """Return the reply, after it was written."""
-        reply = self._transport.receive()
+        """Return the reply, after it was noted."""
+        reply = self.transport.receive()
         self._owed = False
-        self._writer.reply(reply)
+        self.writer.reply(encoder.encode(reply) if self._peer is None else self._peer.received)
         return reply
 
     def farewell(self, notice: Notice) -> None:
         """Send and write the last notice; a session ends with a notice that nobody has answered."""
-        self._transport.farewell(notice)
+        self.transport.farewell(notice)
         if not self._owed:
-            self._writer.notice(notice)
+            batsim = self._peer is not None and self._peer.batsim
+            self.writer.notice(encode_notice(_last_of(notice)) if batsim else encoder.encode(notice))
 
     def close(self) -> None:
         """Close the other one."""
-        self._transport.close()
+        self.transport.close()
+
+
+def header_of(spec: RunSpec, setup: Setup) -> Callable[[str, HelloData, WelcomeData], SessionHeader]:
+    """Return what makes the header of a run's session."""
+
+    def header(run_id: str, hello: HelloData, welcome: WelcomeData) -> SessionHeader:
+        return SessionHeader(
+            session=FORMAT,
+            pipistrelle=package_version(),
+            run_id=run_id,
+            hello=hello,
+            welcome=welcome,
+            spec=msgspec.to_builtins(spec),
+            epoch=setup.epoch,
+            dialect="native" if setup.batsim is None else "batsim",
+        )
+
+    return header
 
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A connection whose frames are recorded in a file.
-
-    Raises
-    ------
-    InputError
-        when the run speaks Batsim's dialect, whose frames are not of the native kind.
-    """
+    """A connection whose frames are recorded in a file."""
 
     connection: Connection
     path: Path
@@ -81,12 +110,10 @@ class Recorded:
     @contextmanager
     def open(self, spec: RunSpec, setup: Setup, interrupted: Interrupted) -> Iterator[Transport]:
         """Yield what leads to the scheduler, and writes."""
-        if setup.batsim is not None:
-            raise InputError("a session is one of the native dialect", where="--record", found="batsim")
         with self.connection.open(spec, setup, interrupted) as transport:
             writer = SessionWriter(self.path)
             try:
-                yield RecordingTransport(transport, writer, spec, setup.epoch)
+                yield RecordingTransport(transport, writer, header_of(spec, setup))
             finally:
                 writer.close()
 
@@ -129,6 +156,8 @@ class ReplayTransport:
                 found=header.run_id,
                 hint="Platform, workload and options decide it; the session's first line has them.",
             )
+        if header.dialect == "batsim":  # nothing is agreed on in it
+            return header.hello, header.welcome
         answer = negotiate(header.hello, run_id=run_id, server=server)
         if isinstance(answer, Refused):
             raise SessionError(answer.data.message)
@@ -139,24 +168,27 @@ class ReplayTransport:
         self._over = True
         try:
             exchange = next(self._exchanges, None)
+            if exchange is None:
+                where = f"notice {notice.seq}, simulated time {notice.now!r}"
+                raise ServerDiffers("the session ends here", where=where)
+            self._compare(exchange, notice)
+            self._reply = None if exchange.reply is None else self._header.read_reply(exchange.reply, notice)
         except SessionError as error:
             self.differs = error
             raise
-        if exchange is None:
-            raise ServerDiffers("the session ends here", where=f"notice {notice.seq}, simulated time {notice.now!r}")
-        self._compare(exchange.notice, notice)
         self._over = False
-        self._reply = exchange.reply
 
-    def _compare(self, recorded: Notice, notice: Notice) -> None:
-        if recorded == notice:
+    def _compare(self, exchange: Exchange, notice: Notice) -> None:
+        encode = encode_notice if self._header.dialect == "batsim" else encoder.encode
+        if exchange.notice == encode(notice):
             self.same += 1
             return
+        recorded, notice = (self._header.read_notice(frame, notice.seq) for frame in (exchange.notice, encode(notice)))
         where = f"notice {notice.seq}, simulated time {notice.now!r}"
         pairs = zip([*recorded.events, None], [*notice.events, None], strict=False)
         place = next((number for number, (one, other) in enumerate(pairs) if one != other), len(notice.events))
-        if (recorded.seq, recorded.now) != (notice.seq, notice.now):
-            expected, found = f"notice {recorded.seq} at {recorded.now!r}", f"notice {notice.seq} at {notice.now!r}"
+        if recorded.now != notice.now:
+            expected, found = f"notice {exchange.seq} at {recorded.now!r}", f"notice {notice.seq} at {notice.now!r}"
         else:
             where = f"{where}, $.events[{place}]"
             expected, found = _shown(recorded.events, place), _shown(notice.events, place)
@@ -174,12 +206,17 @@ class ReplayTransport:
         exchange = None if self._over else next(self._exchanges, None)
         if exchange is not None:
             try:
-                self._compare(exchange.notice, notice)
+                self._compare(exchange, notice if self._header.dialect == "native" else _last_of(notice))
             except ServerDiffers as differs:
                 self.differs = differs
 
     def close(self) -> None:
         """Do nothing."""
+
+
+def _last_of(notice: Notice) -> Notice:
+    """Return what of the last notice is told in Batsim's dialect."""
+    return Notice(notice.seq, notice.now, notice.events[-1:])
 
 
 def _shown(events: Sequence[object], place: int) -> str:

@@ -7,33 +7,36 @@ from dataclasses import dataclass
 from typing import Final
 
 import msgspec
+from msgspec import Raw, Struct
 
 from pipistrelle.platforms.description import homogeneous
 from pipistrelle.protocol.decisions import Decision, ExecuteJob, RejectJob
-from pipistrelle.protocol.events import (
-    DecisionRejected,
-    JobSubmitted,
-    MaintenanceAnnounced,
-    MaintenanceBegins,
-    MaintenanceEnds,
-    NodesFailed,
-    NodesRepaired,
-)
+from pipistrelle.protocol.events import DecisionRejected, JobSubmitted
 from pipistrelle.protocol.fields import package_version
 from pipistrelle.protocol.messages import Notice, Reply
 from pipistrelle.schedulers.wire.interrupts import Interrupts
+from pipistrelle.server.batsim.setup import BatsimOptions
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.simulation import simulate
+from pipistrelle.server.transport.in_process import Transport
+from pipistrelle.server.transport.peer import Peer
 from pipistrelle.studies.runs import seldom_collected
-from pipistrelle.studies.runs.connection import Connection
+from pipistrelle.studies.runs.connection import Connection, InProcess
 from pipistrelle.studies.runs.setup import load_setup
 from pipistrelle.studies.runs.spec import RunSpec
 from pipistrelle.studies.runs.spec_file import convert_spec, with_digests
 from pipistrelle.studies.sessions.recording import ReplayTransport, ServerDiffers
-from pipistrelle.studies.sessions.session_file import SessionError, SessionReader
+from pipistrelle.studies.sessions.session_file import Exchange, SessionError, SessionHeader, SessionReader
 
-#: events that only schedulers with the feature ``failures`` are told of
-_NODES: Final = (NodesFailed, NodesRepaired, MaintenanceAnnounced, MaintenanceBegins, MaintenanceEnds)
+#: beginnings of the types of events that only schedulers with the feature ``failures`` are told of
+_NODES: Final = (b'"type":"NODES_', b'"type":"MAINTENANCE_')
+
+
+class _Counted(Struct):
+    events: list[Raw] = []
+
+
+_counted: Final = msgspec.json.Decoder(_Counted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +100,12 @@ def replay(reader: SessionReader, connection: Connection, spec: RunSpec) -> Play
         when the user wants it to end.
     """
     header = reader.header
-    nothing = Setup(homogeneous(1, "session"), {}, {})
+    batsim = BatsimOptions() if header.dialect == "batsim" else None
+    nothing = Setup(homogeneous(1, "session"), {}, {}, batsim=batsim)
+    if batsim is not None and isinstance(connection, InProcess):
+        raise SessionError("the session is of Batsim's dialect, which a scheduler in this process does not speak")
     notices = decisions = 0
-    last: Notice | None = None
+    last: Exchange | None = None
     with (
         seldom_collected(),
         Interrupts() as interrupts,
@@ -107,26 +113,58 @@ def replay(reader: SessionReader, connection: Connection, spec: RunSpec) -> Play
         closing(reader.exchanges()) as exchanges,
     ):
         hello, welcome = transport.greet(header.run_id, f"pipistrelle {package_version()}")
+        told = "failures" in welcome.features or batsim is not None
         missing = {*welcome.features} - {*header.welcome.features, "wake_filter"}
         if missing:
             raise _untold(f"the scheduler wants features that were not recorded: {', '.join(sorted(missing))}")
-        for notice, recorded in exchanges:
-            if recorded is None:
-                last = notice
+        play = Played(reader.header, transport)
+        for exchange in exchanges:
+            if exchange.reply is None:
+                last = exchange
                 break
-            if "failures" not in welcome.features and any(isinstance(event, _NODES) for event in notice.events):
-                raise _untold(f"notice {notice.seq} tells of nodes, and the scheduler has not the feature 'failures'")
-            transport.send(notice)
-            found = transport.receive()
-            place = parting(recorded, found)
-            if place is not None:
+            if not told and any(mark in exchange.notice for mark in _NODES):
+                raise _untold(f"notice {exchange.seq} tells of nodes, and the scheduler has not the feature 'failures'")
+            parted = play(exchange)
+            if parted is not None:
+                notice, recorded, found, place = parted
                 queue = waiting_at(reader, notice.seq)
                 return PlayedSession(hello.name, notices, decisions, Parting(notice, recorded, found, place, queue))
             notices += 1
-            decisions += len(recorded.events)
+            decisions += len(_counted.decode(exchange.reply).events)
         if last is not None:
-            transport.farewell(last)
+            transport.farewell(reader.header.read_notice(last.notice, last.seq))
     return PlayedSession(hello.name, notices, decisions, None)
+
+
+class Played:
+    """Plays the notices of a session to a scheduler, one by one, and looks whether it decides the same.
+
+    A scheduler of another process is sent the frames as they were, and what it says is read only if that is another
+    frame than the recorded one.
+    """
+
+    def __init__(self, header: SessionHeader, transport: Transport) -> None:
+        self._header = header
+        self._transport = transport
+        self._peer = transport if isinstance(transport, Peer) else None
+
+    def __call__(self, exchange: Exchange) -> tuple[Notice, Reply, Reply, int] | None:
+        """Return notice, recorded reply, the scheduler's, and the place where these part; None if they do not."""
+        seq, frame, expected = exchange
+        assert expected is not None
+        if self._peer is not None:
+            self._peer.relay(seq, frame)
+            found = self._peer.relayed(expected)
+            if found is None:
+                return None
+            notice = self._header.read_notice(frame, seq)
+        else:
+            notice = self._header.read_notice(frame, seq)
+            self._transport.send(notice)
+            found = self._transport.receive()
+        recorded = self._header.read_reply(expected, notice)
+        place = parting(recorded, found)
+        return None if place is None else (notice, recorded, found, place)
 
 
 def _untold(what: str) -> SessionError:
@@ -165,7 +203,8 @@ def waiting_at(reader: SessionReader, seq: int) -> list[WaitingJob]:
     waiting: dict[str, WaitingJob] = {}
     started: dict[tuple[int, int], WaitingJob] = {}
     with closing(reader.exchanges()) as exchanges:
-        for notice, reply in exchanges:
+        for number, frame, answer in exchanges:
+            notice = reader.header.read_notice(frame, number)
             for event in notice.events:
                 if isinstance(event, JobSubmitted):
                     job = event.data.job
@@ -174,9 +213,9 @@ def waiting_at(reader: SessionReader, seq: int) -> list[WaitingJob]:
                     again = started.get((event.data.reply_to, event.data.index))
                     if again is not None:
                         waiting[again.id] = again
-            if notice.seq == seq or reply is None:
+            if number == seq or answer is None:
                 break
-            for index, decision in enumerate(reply.events):
+            for index, decision in enumerate(reader.header.read_reply(answer, notice).events):
                 if isinstance(decision, ExecuteJob | RejectJob) and decision.data.job_id in waiting:
                     started[notice.seq, index] = waiting.pop(decision.data.job_id)
     return sorted(waiting.values(), key=lambda job: job.submitted)

@@ -22,8 +22,8 @@ from pipistrelle.studies.runs.run import run
 from pipistrelle.studies.runs.setup import load_setup
 from pipistrelle.studies.runs.spec import RunSpec
 from pipistrelle.studies.runs.spec_file import convert_spec, with_digests
-from pipistrelle.studies.sessions.recording import RecordingTransport
-from pipistrelle.studies.sessions.replay import parting
+from pipistrelle.studies.sessions.recording import RecordingTransport, header_of
+from pipistrelle.studies.sessions.replay import Played
 from pipistrelle.studies.sessions.session_file import SessionReader, SessionWriter
 from pipistrelle.studies.sessions.snapshot import (
     JOURNAL,
@@ -67,7 +67,7 @@ class Journaled:
         with self.connection.open(spec, setup, interrupted) as transport:
             self.writer = SessionWriter(new if self.notices else path)
             try:
-                recording = RecordingTransport(transport, self.writer, spec, setup.epoch)
+                recording = RecordingTransport(transport, self.writer, header_of(spec, setup))
                 yield BroughtUp(recording, path, new, self.notices, self.flush) if self.notices else recording
             finally:
                 self.writer.close()
@@ -100,17 +100,21 @@ class BroughtUp:
                 found=hello.name,
             )
         played = 0
+        play = Played(reader.header, self._transport.transport)
         with closing(reader.exchanges()) as exchanges:
-            for notice, recorded in exchanges:
-                if played == self._notices or recorded is None:
+            for exchange in exchanges:
+                if played == self._notices or exchange.reply is None:
                     break
-                self._transport.send(notice)
-                if parting(recorded, self._transport.receive()) is not None:
+                parted = play(exchange)
+                if parted is not None:
+                    notice = parted[0]
                     raise SnapshotError(
                         "the scheduler decides otherwise than it did: it cannot be brought to where it was",
                         where=f"notice {notice.seq}, simulated time {notice.now!r}",
                         hint=f"'pipistrelle replay {self._path}' shows both decisions.",
                     )
+                self._transport.writer.notice(exchange.notice)
+                self._transport.writer.reply(exchange.reply)
                 played += 1
         if played < self._notices:
             raise SnapshotError(

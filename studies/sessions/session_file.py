@@ -1,9 +1,8 @@
 """The file of a session: every frame of both sides, a digest chain over them, and what the run was.
 
-One JSON object a line. The first is the header (`SessionHeader`); each other one has a frame of the native dialect,
-``{"notice": FRAME, "chain": TEXT}`` or ``{"reply": FRAME, "chain": TEXT}``, in turn. The chain is the beginning of the
-SHA-256 of the header's line and all frames up to this one, each with a newline. A reply's decision that could not be
-read stands there as what has replaced it, ``{"type": "(malformed)", ...}``.
+One JSON object a line. The first is the header (`SessionHeader`). Then there are frames as they were on the wire, in
+turn, ``{"notice":FRAME}`` and ``{"reply":FRAME}``, and behind every some hundred of them, and the last one,
+``{"chain":TEXT}``: the beginning of the SHA-256 of all that stands before it.
 """
 
 import gzip
@@ -13,25 +12,33 @@ import lzma
 import zlib
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from math import inf
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from time import monotonic
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
-from msgspec import Raw, Struct, field
+from msgspec import Struct
 
-from pipistrelle.protocol.base.errors import PipistrelleError, printable
-from pipistrelle.protocol.decisions import AnyDecision, Malformed
-from pipistrelle.protocol.fields import package_version
-from pipistrelle.protocol.frames import ABSENT, encoder
-from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
+from pipistrelle.protocol import codec
+from pipistrelle.protocol.base.errors import PipistrelleError, ProtocolError, printable
+from pipistrelle.protocol.batsim import codec as batsim_codec
+from pipistrelle.protocol.messages import HelloData, Notice, Refused, Reply, WelcomeData
 from pipistrelle.server.outputs.csv_file import unwritable
 
-FORMAT: Final = 1
-#: hexadecimal digits of the chain that stand in a line
+FORMAT: Final = 2
+#: hexadecimal digits of a chain that stand in a line
 _CHAIN: Final = 16
-#: lines are written at least so often, and so many bytes at once
+#: so many lines, or bytes, are written at once, and after so many seconds of the wall clock at the latest
 _LINES: Final = 512
+_MANY: Final = 1 << 20
+_LATE_S: Final = 10.0
+#: bytes that are read at once
 _BYTES: Final = 1 << 16
+#: what stands before and behind a frame in its line
+_NOTICE: Final = b'{"notice":'
+_REPLY: Final = b'{"reply":'
+_END: Final = b"}\n"
 #: bytes of the longest line: a frame of a server may tell of every job of a log
 _LONGEST: Final = 1 << 30
 #: zstandard's level: higher ones take longer than a round trip
@@ -56,31 +63,44 @@ class SessionHeader(Struct, frozen=True, kw_only=True):
     welcome: WelcomeData
     spec: dict[str, Any]
     epoch: float | None = None
+    dialect: Literal["native", "batsim"] = "native"
+
+    def read_notice(self, frame: bytes, seq: int) -> Notice:
+        """Return the notice in a frame; SessionError if it is none."""
+        try:
+            if self.dialect == "batsim":
+                return batsim_codec.decode_notice(frame, seq)
+            notice = codec.decode_notice(frame)
+        except ProtocolError as error:
+            raise SessionError(f"this is no notice ({error})", where=f"notice {seq}", hint=_HINT) from None
+        if isinstance(notice, Refused):
+            raise SessionError("this is no notice", where=f"notice {seq}", hint=_HINT)
+        return notice
+
+    def read_reply(self, frame: bytes, notice: Notice) -> Reply:
+        """Return the reply in a frame to a notice; SessionError if it is none."""
+        try:
+            if self.dialect == "batsim":
+                return batsim_codec.decode_reply(frame, notice)
+            return codec.decode_reply(frame)
+        except ProtocolError as error:
+            raise SessionError(f"this is no reply ({error})", where=f"notice {notice.seq}", hint=_HINT) from None
 
 
-class _Line(Struct, frozen=True):
+class _Chain(Struct, frozen=True, forbid_unknown_fields=True):
     chain: str
-    notice: Raw = ABSENT
-    reply: Raw = ABSENT
-
-
-class RecordedReply(Reply, frozen=True):
-    """A reply as a session has it."""
-
-    events: list[AnyDecision | Malformed] = field(default_factory=list)
 
 
 class Exchange(NamedTuple):
-    """A notice and its reply; None if none has come."""
+    """A notice's frame and its reply's; None if none has come. Notices are numbered from 1."""
 
-    notice: Notice
-    reply: Reply | None
+    seq: int
+    notice: bytes
+    reply: bytes | None
 
 
 _header: Final = msgspec.json.Decoder(SessionHeader)
-_line: Final = msgspec.json.Decoder(_Line)
-_notice: Final = msgspec.json.Decoder(Notice)
-_reply: Final = msgspec.json.Decoder(RecordedReply)
+_chain: Final = msgspec.json.Decoder(_Chain)
 
 
 class SessionWriter:
@@ -97,9 +117,10 @@ class SessionWriter:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._chain = hashlib.sha256()
+        #: what is not written yet, and how many bytes of frames that are
         self._lines: list[bytes] = []
-        #: what is not written yet
-        self._reply: Reply | None = None
+        self._held = 0
+        self._due = inf
         zstd = _zstandard(path) if path.suffix == ".zst" else None
         try:
             self._raw = path.open("wb")
@@ -115,52 +136,41 @@ class SessionWriter:
         except OSError as error:
             raise unwritable(path, error, "--record") from None
 
-    def begin(
-        self, run_id: str, hello: HelloData, welcome: WelcomeData, spec: dict[str, Any], epoch: float | None
-    ) -> None:
+    def begin(self, header: SessionHeader) -> None:
         """Write the header."""
-        header = SessionHeader(
-            session=FORMAT,
-            pipistrelle=package_version(),
-            run_id=run_id,
-            hello=hello,
-            welcome=welcome,
-            spec=spec,
-            epoch=epoch,
-        )
-        line = msgspec.json.encode(header) + b"\n"
-        self._chain.update(line)
-        self._lines.append(line)
+        self._lines.append(msgspec.json.encode(header) + b"\n")
         self.flush()
 
-    def notice(self, notice: Notice) -> None:
-        """Write a notice, behind the reply before it."""
-        self._write_reply()
-        self._write(b"notice", encoder.encode(notice))
-
-    def reply(self, reply: Reply) -> None:
-        """Write the reply to it, with the next notice: a scheduler is at work then, and nobody waits for it."""
-        self._reply = reply
-
-    def _write_reply(self) -> None:
-        reply, self._reply = self._reply, None
-        if reply is not None:
-            self._write(b"reply", encoder.encode(reply))
-
-    def _write(self, kind: bytes, frame: bytes) -> None:
-        self._chain.update(frame)
-        self._chain.update(b"\n")
-        chain = self._chain.hexdigest()[:_CHAIN].encode()
-        self._lines.append(b'{"%b":%b,"chain":"%b"}\n' % (kind, frame, chain))
-        if len(self._lines) >= _LINES and self._reply is None:
+    def notice(self, frame: bytes) -> None:
+        """Write a notice, and what has come together; to be called while the scheduler is at work on it."""
+        self._add(_NOTICE, frame)
+        if len(self._lines) >= _LINES or self._held >= _MANY or monotonic() >= self._due:
             self.flush()
+
+    def reply(self, frame: bytes) -> None:
+        """Write the reply to it, with the next notice."""
+        self._add(_REPLY, frame)
+
+    def _add(self, kind: bytes, frame: bytes) -> None:
+        if b"\n" in frame or b"\r" in frame:  # white space: a text has it escaped
+            frame = frame.replace(b"\n", b" ").replace(b"\r", b" ")
+        self._lines.append(kind + frame + _END)
+        self._held += len(frame)
 
     def flush(self) -> None:
         """Let what there is so far reach the file, compressed as it may still be."""
-        self._write_reply()
-        try:
-            self._file.write(b"".join(self._lines))
+        if self._lines:
+            lines = b"".join(self._lines)
             self._lines.clear()
+            self._chain.update(lines)
+            chain = b'{"chain":"%b"}\n' % self._chain.hexdigest()[:_CHAIN].encode()
+            self._chain.update(chain)
+            self._write(lines + chain)
+        self._held, self._due = 0, monotonic() + _LATE_S
+
+    def _write(self, data: bytes) -> None:
+        try:
+            self._file.write(data)
             if self._file is not self._raw and not isinstance(self._file, lzma.LZMAFile):
                 self._file.flush()
             self._raw.flush()
@@ -208,39 +218,20 @@ class SessionReader:
         SessionError
             when a line is none, or the chain is broken; what was cut off at the end is left out.
         """
-        chain = hashlib.sha256()
-        notice: Notice | None = None
+        seq = 0
+        notice = b""
         with self._opened() as lines:
-            for number, text in enumerate(lines, start=1):
-                if number == 1:
-                    chain.update(text)
-                    continue
-                if not text.endswith(b"\n"):  # cut off
-                    break
-                try:
-                    line = _line.decode(text)
-                    frame = line.notice or line.reply
-                    if bool(line.notice) == bool(line.reply):
-                        raise msgspec.DecodeError("neither a notice nor a reply")
-                    chain.update(frame)
-                    chain.update(b"\n")
-                    if line.chain != chain.hexdigest()[:_CHAIN]:
-                        raise msgspec.DecodeError("the chain of digests is broken: a line was changed")
-                    if line.notice:
-                        if notice is not None:
-                            raise msgspec.DecodeError("a reply is missing")
-                        notice = _notice.decode(frame)
-                    else:
-                        if notice is None:
-                            raise msgspec.DecodeError("a notice is missing")
-                        yield Exchange(notice, _reply.decode(frame))
-                        notice = None
-                except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-                    where = f"{self._where}, line {number}"
-                    what = f"this is no line of a session ({printable(str(error))[:200]})"
-                    raise SessionError(what, where=where, hint=_HINT) from None
-        if notice is not None:
-            yield Exchange(notice, None)
+            for number, line in _checked(lines, self._where):
+                if line.startswith(_NOTICE) and not notice:
+                    notice = line[len(_NOTICE) : -len(_END)]
+                    seq += 1
+                elif line.startswith(_REPLY) and notice:
+                    yield Exchange(seq, notice, line[len(_REPLY) : -len(_END)])
+                    notice = b""
+                else:
+                    raise _no_line(self._where, number, "a reply is missing" if notice else "a notice is missing")
+        if notice:
+            yield Exchange(seq, notice, None)
 
     @property
     def _where(self) -> str:
@@ -264,6 +255,36 @@ class SessionReader:
         except OSError as error:
             what = f"cannot read the session ({error.strerror or error})"
             raise SessionError(what, where=self._where, hint=_HINT) from None
+
+
+def _checked(lines: Iterator[bytes], where: str) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines of frames with their numbers, as soon as a chain says that they are what they were."""
+    digest = hashlib.sha256(next(lines, b""))
+    together: list[bytes] = []
+    first = 2
+    for line in lines:
+        if not line.endswith(b"\n"):  # cut off
+            return
+        if line.startswith((_NOTICE, _REPLY)) and line.endswith(_END):
+            together.append(line)
+            continue
+        last = first + len(together)
+        try:
+            chain = _chain.decode(line).chain
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise _no_line(where, last, printable(str(error))[:200]) from None
+        digest.update(b"".join(together))
+        if chain != digest.hexdigest()[:_CHAIN]:
+            what = "the chain of digests is broken: a line was changed"
+            raise SessionError(what, where=f"{where}, lines {first} to {last}", hint=_HINT)
+        digest.update(line)
+        yield from enumerate(together, first)
+        together.clear()
+        first = last + 1
+
+
+def _no_line(where: str, number: int, why: str) -> SessionError:
+    return SessionError(f"this is no line of a session ({why})", where=f"{where}, line {number}", hint=_HINT)
 
 
 def _lines(stream: Any) -> Iterator[bytes]:

@@ -35,11 +35,21 @@ def test_serve_records_too_and_sessions_are_equal(shell):
     shell.run("replay", "two.jsonl").failed(2, "the run does not say which scheduler decides")
 
 
+def test_batsims_dialect_is_recorded_too(shell):
+    """Played to its scheduler, to another one, and to the server; not to one that speaks no dialect."""
+    shell.run("run", "--until", "12h", "--dialect", "batsim", "--record", "s.jsonl.gz", "--out", "out", "--quiet").ok()
+    assert "easy decides as was recorded" in shell.run("replay", "s.jsonl.gz").ok().out
+    parted = shell.run("replay", "s.jsonl.gz", "--scheduler", "fcfs")
+    assert parted.code == 1
+    assert "they part at notice" in parted.out
+    assert "the server says what it said" in shell.run("replay", "s.jsonl.gz", "--server").ok().out
+    shell.run("replay", "s.jsonl.gz", "--in-process").failed(2, "does not speak")
+
+
 def test_what_cannot_be_recorded_or_played_is_said(shell):
     """Batsim's dialect, a folder that is not there, the input itself, no session at all."""
     small = shell.small()
     run = ("run", "-p", "tiny", "-w", small, "--out", "out")
-    shell.run(*run, "--dialect", "batsim", "--record", "s.jsonl").failed(2, "--record", "native dialect")
     shell.run(*run, "--record", "no/where.jsonl").failed(6, "no/where.jsonl", "--record")
     shell.run(*run, "--record", small).failed(2, "read by this very command")
     shell.run("replay", small).failed(2, "this is no session", "run --record FILE")

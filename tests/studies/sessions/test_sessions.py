@@ -15,7 +15,7 @@ from pipistrelle.studies.runs.run import run
 from pipistrelle.studies.runs.spec import RunSpec
 from pipistrelle.studies.sessions.recording import Recorded, ServerDiffers
 from pipistrelle.studies.sessions.replay import replay, replay_server
-from pipistrelle.studies.sessions.session_file import SessionError, SessionReader
+from pipistrelle.studies.sessions.session_file import SessionError, SessionReader, SessionWriter
 
 ENDINGS = ["jsonl", "jsonl.gz", "jsonl.xz", "jsonl.zst"]
 FAILING = RunSpec(failures=("exponential,mtbf=300d",), repair="6h", max_attempts=3, until="3d")
@@ -84,7 +84,7 @@ def test_the_first_other_decision_is_found_with_those_who_wait(session: Path) ->
     assert found.place == len(found.found.events)
     left_out = found.recorded.events[found.place].data.job_id  # type: ignore[attr-defined]
     assert left_out in [job.id for job in found.queue]
-    earlier = [one.notice for one in SessionReader(session).exchanges() if one.notice.seq < found.notice.seq]
+    earlier = [one.notice for one in SessionReader(session).exchanges() if one.seq < found.notice.seq]
     assert all(job.submitted <= found.notice.now for job in found.queue)
     assert len(earlier) == found.notice.seq - 1
 
@@ -112,15 +112,18 @@ def _swapped(lines: list[bytes]) -> Iterator[bytes]:
             lambda lines: [*lines[:20], lines[20].replace(b'"now":', b'"now": '), *lines[21:]],
             "chain of digests is broken",
         ),
-        (lambda lines: [lines[0].replace(b"easy", b"fcfs"), *lines[1:]], "line 2: .* chain of digests is broken"),
-        (lambda lines: [*lines[:7], *lines[8:]], "line 8: "),
-        (_swapped, "line 11: "),
+        (
+            lambda lines: [lines[0].replace(b"easy", b"fcfs"), *lines[1:]],
+            r"lines 2 to \d+: the chain of digests is broken",
+        ),
+        (lambda lines: [*lines[:7], *lines[8:]], r"lines 3 to \d+: the chain of digests is broken"),
+        (_swapped, r"lines 3 to \d+: the chain of digests is broken"),
         (lambda lines: [*lines[:5], b"[" * 100_000 + b"\n"], "line 6: "),
-        (lambda lines: [*lines[:5], b'{"chain":"x"}\n'], "line 6: .*neither a notice nor a reply"),
+        (lambda lines: [*lines[:5], b'{"chain":"x"}\n'], "lines 3 to 6: the chain of digests is broken"),
     ],
 )
 def test_what_was_changed_is_noticed(session: Path, tmp_path: Path, change: object, says: str) -> None:
-    """The line is named, by either way of playing."""
+    """The lines up to the next digest are named, by either way of playing."""
     reader = rewritten(session, tmp_path, change)
     with pytest.raises(SessionError, match=says):
         list(reader.exchanges())
@@ -158,24 +161,50 @@ def test_what_was_cut_off_is_played_as_far_as_it_goes(tmp_path: Path, ending: st
 
 def test_a_changed_server_is_found_out(session: Path, tmp_path: Path) -> None:
     """Another reply leads to another notice; the first that differs is named."""
-    import hashlib
-
-    lines = session.read_bytes().splitlines()
-    place = next(number for number, line in enumerate(lines) if b'{"reply"' in line and b"EXECUTE_JOB" in line)
-    frame = lines[place][len(b'{"reply":') : lines[place].rindex(b',"chain"')]
-    other = frame.replace(b'"alloc":"0', b'"alloc":"1', 1)
-    assert other != frame
-    chain, path = hashlib.sha256(lines[0] + b"\n"), tmp_path / "other.jsonl"
-    written = [lines[0]]
-    for number, line in enumerate(lines[1:], start=1):
-        kind = line[2 : line.index(b'":')]
-        one = other if number == place else line[len(kind) + 4 : line.rindex(b',"chain"')]
-        chain.update(one + b"\n")
-        written.append(b'{"%b":%b,"chain":"%b"}' % (kind, one, chain.hexdigest()[:16].encode()))
-    path.write_bytes(b"\n".join(written) + b"\n")
+    reader, path = SessionReader(session), tmp_path / "other.jsonl"
+    writer = SessionWriter(path)
+    writer.begin(reader.header)
+    changed = False
+    for exchange in reader.exchanges():
+        writer.notice(exchange.notice)
+        reply = exchange.reply or b""
+        other = reply if changed else reply.replace(b'"alloc":"0', b'"alloc":"1', 1)
+        changed |= other != reply
+        if exchange.reply is not None:
+            writer.reply(other)
+    writer.close()
+    assert changed
     with pytest.raises(ServerDiffers, match=r"the server says something else now: expected .* found ") as caught:
         replay_server(SessionReader(path))
     assert caught.value.exit_code == 1
+
+
+def test_what_is_out_of_turn_is_refused(session: Path, tmp_path: Path) -> None:
+    """Though its digests are right: two notices in a row, a reply to none, frames that are none; the line is named."""
+    header = SessionReader(session).header
+    notice, reply = b'{"seq":1,"now":0.0,"events":[]}', b'{"reply_to":1,\n"now":0.0}'
+    for number, (frames, says) in enumerate(
+        [
+            (["notice", "notice"], "line 4: .*a reply is missing"),
+            (["notice", "reply", "reply"], "line 5: .*a notice is missing"),
+            (["notice", "reply"], ""),
+        ]
+    ):
+        path = tmp_path / f"{number}.jsonl"
+        writer = SessionWriter(path)
+        writer.begin(header)
+        for kind in frames:
+            getattr(writer, kind)({"notice": notice, "reply": reply}[kind])
+        writer.close()
+        if says:
+            with pytest.raises(SessionError, match=says):
+                list(SessionReader(path).exchanges())
+        else:
+            assert list(SessionReader(path).exchanges()) == [(1, notice, reply.replace(b"\n", b" "))]
+    with pytest.raises(SessionError, match="notice 3: this is no notice"):
+        header.read_notice(b"[]", 3)
+    with pytest.raises(SessionError, match="notice 1: this is no reply"):
+        header.read_reply(b"[]", header.read_notice(notice, 1))
 
 
 def test_another_run_is_no_run_of_the_session(session: Path, tmp_path: Path) -> None:
@@ -206,7 +235,7 @@ def test_a_session_whose_scheduler_failed_ends_with_what_it_was_told_last(tmp_pa
     run(FAILING, connection=Recorded(InProcess(Fails(1e9)), path), check=False)
     *answered, last = SessionReader(path).exchanges()
     assert last.reply is None
-    assert last.notice.now >= 86400
+    assert SessionReader(path).header.read_notice(last.notice, last.seq).now >= 86400
     assert all(one.reply is not None for one in answered)
     with pytest.raises(ServerDiffers, match="the session ends with this notice, which nobody has answered"):
         replay_server(SessionReader(path))

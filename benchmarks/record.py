@@ -1,0 +1,115 @@
+"""What recording costs, and how quickly a session is replayed.
+
+Simulates a log over ipc with and without ``--record``, in turn, and plays the session to the same scheduler. Prints
+
+    wall time of the recorded run / wall time of the run
+
+and how many times as fast as the run the replay is: medians of the ratios of neighbours. Wall times are of
+the event loop, from the first notice to the last: both sides' processes take equally long to start. Processor time is
+that of both sides, from their start on: it counts on a machine that does other things, too.
+
+    python benchmarks/record.py LOG.swf.gz [--platform kth-sp2] [--scheduler easy] [--suffix .zst] [--repeat 5]
+                                [--dialect native]
+"""
+
+import argparse
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pipistrelle.server.transport.in_process import Transport
+from pipistrelle.studies.runs.connection import Connection, WithChild
+from pipistrelle.studies.runs.run import run
+from pipistrelle.studies.runs.setup import load_setup
+from pipistrelle.studies.runs.spec import RunSpec
+from pipistrelle.studies.sessions.recording import Recorded
+from pipistrelle.studies.sessions.replay import replay
+from pipistrelle.studies.sessions.session_file import SessionReader
+
+
+@dataclass
+class Timed:
+    """A connection that notes when its scheduler was greeted: what comes before is no part of the loop."""
+
+    connection: Connection
+    greeted: float = 0.0
+
+    @contextmanager
+    def open(self, *arguments: Any) -> Iterator[Transport]:
+        """Yield the transport."""
+        with self.connection.open(*arguments) as transport:
+            greet = transport.greet
+
+            def timed(run_id: str, server: str) -> Any:
+                found = greet(run_id, server)
+                self.greeted = time.perf_counter()
+                return found
+
+            transport.greet = timed  # type: ignore[method-assign]
+            yield transport
+
+
+@contextmanager
+def used() -> Iterator[list[float]]:
+    """Yield a list that will have the processor time (s) of this process and its children meanwhile."""
+    found: list[float] = []
+    before = sum(os.times()[:4])
+    yield found
+    found.append(sum(os.times()[:4]) - before)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("log")
+    parser.add_argument("--platform", default="kth-sp2")
+    parser.add_argument("--scheduler", default="easy")
+    parser.add_argument("--suffix", default=".zst", choices=["", ".zst", ".gz", ".xz"])
+    parser.add_argument("--dialect", default="native", choices=["native", "batsim"])
+    parser.add_argument("--repeat", type=int, default=5)
+    arguments = parser.parse_args()
+    spec = RunSpec(
+        workload=(arguments.log,),
+        platform=arguments.platform,
+        scheduler=arguments.scheduler,
+        dialect=arguments.dialect,
+    )
+    setup, child = load_setup(spec), WithChild()
+    walls, cpus = ([], []), ([], [])
+    with tempfile.TemporaryDirectory() as name:
+        session = Path(name) / f"session.jsonl{arguments.suffix}"
+        for _ in range(arguments.repeat):
+            with used() as plain_cpu:
+                times = run(spec, connection=child, out=Path(name) / "plain", setup=setup).times
+            with used() as recorded_cpu:
+                recorded = run(spec, connection=Recorded(child, session), out=Path(name) / "out", setup=setup).times
+            timed = Timed(child)
+            with used() as played_cpu:
+                played = replay(SessionReader(session), timed, spec)
+                took = time.perf_counter() - timed.greeted
+            assert played.parting is None
+            for figures, plain, other, replayed in (
+                (walls, times.total, recorded.total, took),
+                (cpus, plain_cpu[0], recorded_cpu[0], played_cpu[0]),
+            ):
+                figures[0].append(other / plain)
+                figures[1].append(plain / replayed)
+            print(
+                f"  run {times.total:.2f} s, recorded {recorded.total:.2f} s, replayed in {took:.2f} s; "
+                f"processor {plain_cpu[0]:.2f}, {recorded_cpu[0]:.2f}, {played_cpu[0]:.2f} s",
+                flush=True,
+            )
+        print(f"{times.round_trips:,} round trips, session {session.stat().st_size / 1e6:.2f} MB")
+    for name, (costs, speeds) in (("wall time", walls), ("processor time", cpus)):
+        cost, speed = statistics.median(costs), statistics.median(speeds)
+        print(f"{name}: recorded / plain {cost:.3f}, replay {speed:.2f} times as fast")
+
+
+if __name__ == "__main__":
+    main()
