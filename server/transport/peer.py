@@ -148,20 +148,20 @@ class Peer(ABC, Generic[_S]):
         return reply
 
     def _reply(self) -> Reply:
-        self.received = frame = self._await_frame()
-        return self._read(frame)
-
-    def _read(self, frame: bytes) -> Reply:
         try:
+            self.received = frame = self._await_frame()
             reply = self._session.receive_reply(frame)
         except RemoteProtocolError as error:
-            self._broke(error)
-            raise SchedulerFailed(
-                f"{self._who} broke the protocol after {self._last_sent()}: {error}", where=self.endpoint
-            ) from None
+            raise self._broken(error) from None
         if reply.leaves is not None:
             raise self._left(reply.leaves)
         return reply
+
+    def _broken(self, error: RemoteProtocolError) -> SchedulerFailed:
+        """Tell the scheduler what it did wrong, and return what that ends the run with."""
+        self._broke(error)
+        what = f"{self._who} broke the protocol after {self._last_sent()}: {error}"
+        return SchedulerFailed(what, where=self.endpoint)
 
     def relay(self, seq: int, frame: bytes) -> None:
         """Send the ``seq``-th notice of another session as it was there; its reply comes by `relayed`.
@@ -177,13 +177,20 @@ class Peer(ABC, Generic[_S]):
 
     def relayed(self, expected: bytes) -> Reply | None:
         """Return the reply to it, as `receive` does; None if its frame is as expected: nobody need read it then."""
-        self.received = frame = self._await_frame()
+        try:
+            self.received = frame = self._await_frame()
+            if frame == expected:
+                self._session.answered()
+                reply = None
+            else:
+                reply = self._session.receive_reply(frame)
+        except RemoteProtocolError as error:
+            raise self._broken(error) from None
+        if reply is not None and reply.leaves is not None:
+            raise self._left(reply.leaves)
         if self._interrupted():
             raise KeyboardInterrupt
-        if frame == expected:
-            self._session.answered()
-            return None
-        return self._read(frame)
+        return reply
 
     @abstractmethod
     def _hand_over(self, frame: bytes) -> None:
