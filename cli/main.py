@@ -47,6 +47,7 @@ COMMANDS: Final = {
     "placement": CommandPlace("placement", "Tell where a run's jobs were, and what another order would do."),
     "outages": CommandPlace("outages", "Make, describe and fit streams of failures."),
     "reliability": CommandPlace("reliability", "Tell how reliable nodes must be, and size partitions of them."),
+    "keys": CommandPlace("keys", "Make keys for a scheduler on another machine."),
     "new": CommandPlace("new", "Write a scheduler to begin with, in a language of your choice."),
     "yield": CommandPlace("yields", "Tell the yield of a long-lasting application."),
 }

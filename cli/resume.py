@@ -67,7 +67,7 @@ def command(
     out: Path | None,
     trust: bool,
     endpoint: str | None,
-    allow_remote: bool,
+    insecure: bool,
     hello_timeout: float,
     decision_timeout: float,
     snapshot_every: str | None,
@@ -122,7 +122,7 @@ def command(
     if not header.in_process or (other and spec.program is not None):
         ways: dict[str, Any] = {
             "endpoint": endpoint,
-            "allow_remote": allow_remote,
+            "allow_remote": insecure,
             "hello_timeout": hello_timeout,
             "decision_timeout": decision_timeout,
         }

@@ -144,8 +144,8 @@ def command(
     if in_process:
         _check_in_process(ctx, spec, options)
     policy = None if alone or spec.program is not None else spec.make_policy()
-    if options["allow_remote"] and options["endpoint"] is None:
-        raise click.UsageError("--allow-remote goes with --endpoint: a private socket is never remote.")
+    if options["insecure"] and options["endpoint"] is None:
+        raise click.UsageError("--insecure goes with --endpoint: a private socket is never remote.")
     spec, setup = read_inputs(spec, spec_file, [*(output_files(out) if out is not None else ()), timings, record])
     name = short_name(spec.scheduler) if policy is not None else spec.program_name or "none"
     folder = out or _new_folder(spec, setup, name)
@@ -154,7 +154,8 @@ def command(
         connection = InProcess(policy)
     else:
         verbose = ctx.find_root().params["verbose"]
-        connection = WithChild(**options, verbose=verbose, name=name if policy is None else policy.name)
+        called = name if policy is None else policy.name
+        connection = WithChild(allow_remote=options.pop("insecure"), **options, verbose=verbose, name=called)
     try:
         keeping = None if snapshot_every is None else (snapshot_every, keep_snapshots, leave_snapshots)
         connection = recorded(connection, record)

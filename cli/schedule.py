@@ -2,12 +2,14 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from pipistrelle.cli.console import import_numpy
 from pipistrelle.cli.main import INTERRUPTED
+from pipistrelle.cli.options.keys import calling_keys, curve_options, listening_keys
 from pipistrelle.cli.options.names import completed
 from pipistrelle.cli.options.parts import part_options
 from pipistrelle.cli.options.sections import CONNECTION, Command, in_section
@@ -16,6 +18,9 @@ from pipistrelle.protocol.base.errors import cut, printable
 from pipistrelle.schedulers.catalogue.names import is_ours
 from pipistrelle.studies.runs import seldom_collected
 from pipistrelle.studies.runs.policy import PolicySpec
+
+if TYPE_CHECKING:
+    from pipistrelle.protocol.sockets import ListenerKeys, ListeningSocket
 
 _ANYWHERE: Final = "tcp://*:"
 #: characters of a server's text that are shown
@@ -36,9 +41,14 @@ _SHOWN: Final = 1000
         "--bind",
         metavar="ADDRESS",
         help="With --dialect batsim: where to listen for Batsim, such as tcp://*:28000; "
-        "* means this machine alone unless --allow-remote is given.",
+        "* means this machine alone unless --curve or --insecure is given.",
     ),
-    click.option("--allow-remote", is_flag=True, help="Allow a --bind that other machines can reach."),
+    curve_options,
+    click.option(
+        "--insecure",
+        is_flag=True,
+        help="Allow a --bind that other machines can reach, or a server on another one, without encryption and keys.",
+    ),
     timeout_option("hello", "a server"),
 )
 @part_options
@@ -51,7 +61,10 @@ def command(
     dialect: str,
     connect: str | None,
     bind: str | None,
-    allow_remote: bool,
+    curve: Path | None,
+    clients: Path | None,
+    server_key: Path | None,
+    insecure: bool,
     hello_timeout: float,
     quiet: bool,
     **parts: Any,
@@ -75,10 +88,8 @@ def command(
     """
     if dialect == "batsim" and (bind is None or connect is not None):
         raise click.UsageError("--dialect batsim needs --bind ADDRESS, not --connect: there, the scheduler listens.")
-    if dialect == "native" and (bind is not None or allow_remote):
-        raise click.UsageError(
-            "--bind and --allow-remote go with --dialect batsim; else --connect leads to the server."
-        )
+    if dialect == "native" and bind is not None:
+        raise click.UsageError("--bind goes with --dialect batsim; else --connect leads to the server.")
     if is_ours(name):  # a policy of the user's own may want threads
         import_numpy()
     # Only what the way to the server needs is imported: each run starts this command once more.
@@ -91,21 +102,22 @@ def command(
     if bind is not None:
         from pipistrelle.schedulers.wire.batsim.client import serve_batsim
         from pipistrelle.schedulers.wire.batsim.runtime import BatsimRuntime
-        from pipistrelle.server.transport.listener import MOST_BYTES, Listener
 
-        address = listening_address(bind, allow_remote=allow_remote, report=report)
+        keys = listening_keys(curve, clients, server_key, insecure=insecure)
+        address = listening_address(bind, allow_remote=insecure or keys is not None, report=report)
         listening = BatsimRuntime(policy, package_version())
         runtime: Runtime = listening
-        listener = Listener(address, longest=MOST_BYTES, option="--bind")
+        listener = _listener(address, keys)
         ctx.call_on_close(listener.close)
         serve = partial(serve_batsim, listening, listener, hello_timeout=hello_timeout, report=report)
     elif connect is not None:
         from pipistrelle.schedulers.wire.native import ServerAddress, serve_simulation
 
         report(f"waiting for a server at {connect}")
-        address_of = ServerAddress(connect)
+        calls = calling_keys(curve, clients, server_key, insecure=insecure)
+        address_of = ServerAddress(connect, allow_remote=insecure or calls is not None)
         runtime = Runtime(policy, package_version())
-        serve = partial(serve_simulation, runtime, address_of, hello_timeout=hello_timeout, report=report)
+        serve = partial(serve_simulation, runtime, address_of, hello_timeout=hello_timeout, report=report, keys=calls)
     else:
         raise click.UsageError("--connect ADDRESS|FILE is missing: where is the server?")
     try:
@@ -122,6 +134,17 @@ def command(
         report(f"{text} ({printable(cut(runtime.ended.message, _SHOWN))})" if runtime.ended.message else text)
 
 
+def _listener(address: str, keys: "ListenerKeys | None") -> "ListeningSocket[Any]":
+    if keys is None:
+        from pipistrelle.server.transport.listener import MOST_BYTES, Listener
+
+        return Listener(address, longest=MOST_BYTES, option="--bind")
+    from pipistrelle.protocol.zmtp import LONGEST_NOTICE
+    from pipistrelle.server.transport.curve import CurveListener
+
+    return CurveListener(address, keys, longest=LONGEST_NOTICE, option="--bind")
+
+
 def listening_address(bind: str, *, allow_remote: bool, report: Callable[[str], Any]) -> str:
     """Return where to listen: ``tcp://*`` is Batsim's usual spelling, but means this machine alone unless allowed.
 
@@ -135,7 +158,7 @@ def listening_address(bind: str, *, allow_remote: bool, report: Callable[[str], 
 
     if bind.startswith(_ANYWHERE) and not allow_remote:
         bind = f"tcp://127.0.0.1:{bind.removeprefix(_ANYWHERE)}"
-        report("* is taken as 127.0.0.1: this machine alone can connect (--allow-remote lets others)")
+        report("* is taken as 127.0.0.1: this machine alone can connect (--curve or --insecure lets others)")
     endpoint = check_endpoint(bind, allow_remote=allow_remote)
     free_ipc_path(endpoint, "--bind")
     return endpoint

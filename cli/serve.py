@@ -9,6 +9,7 @@ import click
 
 from pipistrelle.cli.console import import_numpy
 from pipistrelle.cli.guard import output_files
+from pipistrelle.cli.options.keys import calling_keys, curve_options, listening_keys
 from pipistrelle.cli.options.reliability import reliability_options
 from pipistrelle.cli.options.sections import CONNECTION, OUTPUTS, Command, in_section
 from pipistrelle.cli.options.shared import (
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
         metavar="ADDRESS",
         help="With --dialect batsim: where the scheduler listens, such as tcp://localhost:28000.",
     ),
+    curve_options,
 )
 @click.pass_context
 def command(
@@ -53,6 +55,9 @@ def command(
     spec_file: Path | None,
     out: Path,
     connect: str | None,
+    curve: Path | None,
+    clients: Path | None,
+    server_key: Path | None,
     progress: bool | None,
     timings: Path | None,
     as_json: bool,
@@ -81,26 +86,27 @@ def command(
     from pipistrelle.studies.runs.connection import Connecting, Connection, Listening
 
     spec = described(ctx, spec_file, options, decides=False)
-    allow_remote, endpoint = options.pop("allow_remote"), options.pop("endpoint")
+    insecure, endpoint = options.pop("insecure"), options.pop("endpoint")
     if spec.dialect == "batsim":
         if connect is None:
             raise click.UsageError("--dialect batsim needs --connect ADDRESS: there, the scheduler is who listens.")
-        if endpoint is not None or allow_remote:
-            raise click.UsageError(
-                "with --dialect batsim the server does not listen: no --endpoint, no --allow-remote."
-            )
+        if endpoint is not None:
+            raise click.UsageError("with --dialect batsim the server does not listen: no --endpoint.")
     elif connect is not None:
         raise click.UsageError("--connect goes with --dialect batsim; else the server listens, at --endpoint.")
-    elif allow_remote and endpoint is None:
-        raise click.UsageError("--allow-remote goes with --endpoint: a private socket is never remote.")
+    elif (insecure or curve) and endpoint is None:
+        option = "--curve" if curve else "--insecure"
+        raise click.UsageError(f"{option} goes with --endpoint: a private socket is never remote.")
     spec, setup = read_inputs(spec, spec_file, [*output_files(out), timings, record])
 
     connection: Connection
     announce = announcing(out, form, connects=connect is not None)
     if connect is not None:
-        connection = Connecting(endpoint=connect, announce=announce, **options)
+        calls = calling_keys(curve, clients, server_key, insecure=insecure)
+        connection = Connecting(endpoint=connect, keys=calls, allow_remote=insecure, announce=announce, **options)
     else:
-        connection = Listening(endpoint=endpoint, allow_remote=allow_remote, announce=announce, **options)
+        listens = listening_keys(curve, clients, server_key, insecure=insecure)
+        connection = Listening(endpoint=endpoint, keys=listens, allow_remote=insecure, announce=announce, **options)
     keeping = None if snapshot_every is None else (snapshot_every, keep_snapshots, leave_snapshots)
     connection = recorded(connection, record)
     simulate(spec, setup, connection, out, progress=progress, timings=timings, form=form, keeping=keeping)

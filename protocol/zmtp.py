@@ -210,7 +210,8 @@ class ZmtpStream:
             if len(said) < len(GREETING):
                 return False
             if said[_MECHANISM] != GREETING[_MECHANISM]:
-                raise ZmtpError(_STRANGE)
+                encrypted = said[_MECHANISM].startswith(b"CURVE")
+                raise ZmtpError("wants an encrypted connection (--curve)" if encrypted else _STRANGE)
             del said[: len(GREETING)]
             self._greeted = True
             properties = b"\x0bSocket-Type" + _counted(self._kind) + b"\x08Identity" + _counted(b"")

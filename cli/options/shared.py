@@ -119,7 +119,11 @@ endpoint_options: Final = together(
         help="Where to listen: tcp://127.0.0.1:28000, tcp://127.0.0.1:* (any free port) or ipc://PATH; "
         "default: a private Unix socket.",
     ),
-    click.option("--allow-remote", is_flag=True, help="Allow an endpoint that other machines can reach."),
+    click.option(
+        "--insecure",
+        is_flag=True,
+        help="Allow an endpoint that other machines can reach, without encryption and keys.",
+    ),
 )
 
 

@@ -8,14 +8,20 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from math import inf
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pipistrelle.protocol.base.errors import RemoteProtocolError, cut, printable
 from pipistrelle.protocol.messages import Refused, Reply, Welcome
 from pipistrelle.protocol.session import SchedulerSession
+from pipistrelle.protocol.sockets import CallerKeys, is_loopback
 from pipistrelle.schedulers.policy.errors import PolicyFailed, ServerGone
 from pipistrelle.schedulers.policy.runtime import Runtime
-from pipistrelle.schedulers.wire.zmtp import AddressError, ConnectionLost, ZmtpConnection
+from pipistrelle.schedulers.wire.zmtp import AddressError, ConnectionLost, HandshakeRefused, ZmtpConnection
+
+if TYPE_CHECKING:
+    from pipistrelle.schedulers.wire.curve import CurveConnection
+
+    AnyConnection = ZmtpConnection | CurveConnection
 
 #: how often a connection file is looked for, in seconds
 _TICK_S: Final = 0.1
@@ -35,18 +41,21 @@ _LAST_WORD_S: Final = 0.5
 class ServerAddress:
     """Where the server is: at an endpoint, or at that which its connection file names as long as it runs.
 
+    Without ``allow_remote`` it must be on this machine.
+
     Raises
     ------
     AddressError
         when ``connect`` can be neither, or is an endpoint that is none.
     """
 
-    def __init__(self, connect: str) -> None:
+    def __init__(self, connect: str, *, allow_remote: bool = False) -> None:
         self._connect = connect
+        self._allow_remote = allow_remote
         #: whether it stays what it is; a file may be written anew
         self.fixed = "://" in connect
         if self.fixed:
-            _checked(connect, connect)
+            self._near(_checked(connect, connect))
         elif not connect or (_HOST_AND_PORT.fullmatch(connect) and not os.path.exists(connect)):
             raise AddressError(
                 "this is neither an endpoint nor a connection file",
@@ -57,7 +66,22 @@ class ServerAddress:
 
     def endpoint(self) -> str | None:
         """Return the endpoint as it is now, None if there is none yet; AddressError if the file says none."""
-        return self._connect if self.fixed else _written_endpoint(self._connect)
+        if self.fixed:
+            return self._connect
+        endpoint = _written_endpoint(self._connect)
+        return None if endpoint is None else self._near(endpoint)
+
+    def _near(self, endpoint: str) -> str:
+        """Return an endpoint that may be connected to; AddressError if it is beyond this machine and must not be."""
+        if self._allow_remote or is_loopback(endpoint):
+            return endpoint
+        raise AddressError(
+            "the server may be on another machine",
+            where=endpoint,
+            expected="a loopback address such as tcp://127.0.0.1:28000",
+            hint="With --curve both sides show keys ('pipistrelle help remote'); with --insecure whoever is there, "
+            "or in between, can act as the server.",
+        )
 
     def nobody(self, timeout: float, endpoint: str | None, found: str) -> ServerGone:
         """Return the error for a server that has not answered in time, nor at the ``endpoint`` that was tried last."""
@@ -108,7 +132,12 @@ def _checked(endpoint: object, where: str) -> str:
 
 
 def serve_simulation(
-    runtime: Runtime, address: ServerAddress, *, hello_timeout: float, report: Callable[[str], None]
+    runtime: Runtime,
+    address: ServerAddress,
+    *,
+    hello_timeout: float,
+    report: Callable[[str], None],
+    keys: CallerKeys | None = None,
 ) -> None:
     """Connect, agree, and answer notices until the simulation ends.
 
@@ -120,6 +149,8 @@ def serve_simulation(
         how long to wait for the server's WELCOME, in seconds of the wall clock.
     report
         called with a line of text when the connection is made.
+    keys
+        to connect with, where the server's socket is encrypted.
 
     Raises
     ------
@@ -129,7 +160,7 @@ def serve_simulation(
         when the endpoint is none, or the connection file none.
     """
     with ExitStack() as stack:
-        connection, session, greeting = _agree(runtime, address, hello_timeout, stack)
+        connection, session, greeting = _agree(runtime, address, hello_timeout, stack, keys)
         if isinstance(greeting, Refused):
             raise _refused(greeting, connection.endpoint)
         runtime.welcome(greeting.data)
@@ -149,7 +180,7 @@ def leaving(seq: int, error: KeyboardInterrupt | PolicyFailed) -> Reply:
     return Reply(seq, 0.0, leaves="interrupted" if isinstance(error, KeyboardInterrupt) else "error")
 
 
-def _serve(runtime: Runtime, connection: ZmtpConnection, session: SchedulerSession) -> None:
+def _serve(runtime: Runtime, connection: "AnyConnection", session: SchedulerSession) -> None:
     """Answer notices until the simulation ends."""
     endpoint = connection.endpoint
     reply = session.send_reply(_FIRST_REPLY)
@@ -174,8 +205,8 @@ def _serve(runtime: Runtime, connection: ZmtpConnection, session: SchedulerSessi
 
 
 def _agree(
-    runtime: Runtime, address: ServerAddress, hello_timeout: float, stack: ExitStack
-) -> tuple[ZmtpConnection, SchedulerSession, Welcome | Refused]:
+    runtime: Runtime, address: ServerAddress, hello_timeout: float, stack: ExitStack, keys: CallerKeys | None
+) -> tuple["AnyConnection", SchedulerSession, Welcome | Refused]:
     """Say HELLO to whoever listens until somebody answers; a server may go and another come until then.
 
     The connection is closed with ``stack``.
@@ -184,7 +215,7 @@ def _agree(
     while True:
         endpoint, found, pause = address.endpoint(), "", _TICK_S
         if endpoint is not None:
-            session, connection = SchedulerSession(), ZmtpConnection(endpoint)
+            session, connection = SchedulerSession(), _connection(endpoint, keys)
             stack.callback(connection.close)
             try:
                 # What has another endpoint's port by now may say nothing; a file may name a new one meanwhile.
@@ -195,12 +226,22 @@ def _agree(
             except (ConnectionLost, TimeoutError) as error:
                 connection.close()
                 found, pause = str(error), _RETRY_S
+                if address.fixed and isinstance(error, HandshakeRefused):  # a file may name another server soon
+                    raise ServerGone("there is no agreement on keys", where=endpoint, found=found) from None
         if time.monotonic() + pause >= deadline:
             raise address.nobody(hello_timeout, endpoint, found)
         time.sleep(pause)
 
 
-def _greeting(connection: ZmtpConnection, address: ServerAddress, deadline: float) -> bytes:
+def _connection(endpoint: str, keys: CallerKeys | None) -> "AnyConnection":
+    if keys is None:
+        return ZmtpConnection(endpoint)
+    from pipistrelle.schedulers.wire.curve import CurveConnection  # most schedulers need no libzmq
+
+    return CurveConnection(endpoint, keys)
+
+
+def _greeting(connection: "AnyConnection", address: ServerAddress, deadline: float) -> bytes:
     """Return the answer to HELLO; ConnectionLost if none has come and the server is elsewhere by now."""
     while not address.fixed and (now := time.monotonic()) < deadline:
         connection.limit(min(deadline, now + _TICK_S))

@@ -41,6 +41,10 @@ class ConnectionLost(Exception):
     """There is no connection, or no more; its text says why."""
 
 
+class HandshakeRefused(ConnectionLost):
+    """Somebody is there who will never take these keys, or shows others; the text says which."""
+
+
 class ZmtpConnection:
     """Messages of one part each, to and from a ROUTER or REP.
 
@@ -60,7 +64,7 @@ class ZmtpConnection:
     def __init__(self, endpoint: str) -> None:
         self.endpoint = endpoint
         #: where to connect to: the path of a Unix socket, else host and port
-        self._path, self._place = _address(endpoint)
+        self._path, self._place = address_of(endpoint)
         self._family = socket.AF_UNIX if self._path else socket.AF_UNSPEC
         self._socket = socket.socket()
         self._stream = _stream()
@@ -126,6 +130,8 @@ class ZmtpConnection:
                 self._read()
         except ZmtpError as error:
             raise _strange(error) from None
+        except ConnectionLost as lost:  # libzmq says no word if the handshake is not of its kind
+            raise ConnectionLost(f"{lost} in the handshake; perhaps it wants --curve") from None
         self._answer()
 
     def limit(self, deadline: float) -> None:
@@ -215,8 +221,8 @@ class ZmtpConnection:
         self._socket.close()
 
 
-def _address(endpoint: str) -> tuple[str, tuple[str, int]]:
-    """Return the path of a Unix socket, empty if it is none, and the host and port else."""
+def address_of(endpoint: str) -> tuple[str, tuple[str, int]]:
+    """Return the path of a Unix socket, empty if it is none, and the host and port else; AddressError if neither."""
     if endpoint.startswith("ipc://"):
         path = endpoint.removeprefix("ipc://")
         if path and "\0" not in path:

@@ -14,6 +14,7 @@ from pipistrelle.protocol.batsim.session import BatsimServerSession
 from pipistrelle.protocol.fields import PROTOCOL_VERSION
 from pipistrelle.protocol.frames import MAX_FRAME_BYTES, socket_event
 from pipistrelle.protocol.messages import HelloData, Notice, WelcomeData
+from pipistrelle.protocol.sockets import CallerKeys
 from pipistrelle.server.errors import EndpointError, SchedulerFailed
 from pipistrelle.server.transport.endpoint import check_endpoint
 from pipistrelle.server.transport.peer import GRACE_S, LINGER_S, TICK_MS, Peer, Waits, scheduler_named
@@ -41,6 +42,10 @@ class BatsimTransport(Peer[BatsimServerSession]):
         ``tcp://localhost:28000`` or ``ipc://PATH``; the scheduler need not be there yet.
     name
         what to call the scheduler, which cannot say it itself.
+    allow_remote
+        whether the endpoint may be on another machine.
+    keys
+        of an encrypted connection; None: it is not encrypted.
     waits
         as of `Peer`.
 
@@ -52,8 +57,16 @@ class BatsimTransport(Peer[BatsimServerSession]):
 
     batsim = True
 
-    def __init__(self, endpoint: str, *, name: str = UNNAMED, **waits: Unpack[Waits]) -> None:
-        check_endpoint(endpoint, allow_remote=True)
+    def __init__(
+        self,
+        endpoint: str,
+        *,
+        name: str = UNNAMED,
+        allow_remote: bool = False,
+        keys: CallerKeys | None = None,
+        **waits: Unpack[Waits],
+    ) -> None:
+        check_endpoint(endpoint, allow_remote=allow_remote or _NOWHERE.fullmatch(endpoint) is not None)
         if _NOWHERE.fullmatch(endpoint):
             raise EndpointError(
                 "one can listen at *, but not connect to it",
@@ -69,6 +82,10 @@ class BatsimTransport(Peer[BatsimServerSession]):
         self._socket.setsockopt(zmq.RCVTIMEO, TICK_MS)
         self._socket.setsockopt(zmq.RECONNECT_IVL, _NEVER_MS)
         self._socket.setsockopt(zmq.IPV6, int("[" in endpoint))
+        if keys is not None:
+            self._socket.setsockopt(zmq.CURVE_SERVERKEY, keys.listener)
+            self._socket.setsockopt(zmq.CURVE_PUBLICKEY, keys.own.public)
+            self._socket.setsockopt(zmq.CURVE_SECRETKEY, keys.own.secret)
         self._monitor = self._socket.get_monitor_socket(_WATCHED)
         self._name = name
         self._told_at: float | None = None

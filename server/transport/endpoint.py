@@ -3,10 +3,10 @@
 import re
 from typing import Final
 
+from pipistrelle.protocol.sockets import is_loopback
 from pipistrelle.server.errors import EndpointError
 
 _TCP: Final = re.compile(r"tcp://(?P<host>\[[0-9a-fA-F:]+\]|[^:/\[\]]+):(?P<port>[0-9]{1,5}|\*)")
-_LOOPBACK: Final = re.compile(r"localhost|127(\.[0-9]{1,3}){3}|\[::1\]")
 #: longest path of a Unix socket on Linux (sun_path, with its final zero byte)
 _IPC_BYTES: Final = 107
 _MAX_PORT: Final = 65535
@@ -42,11 +42,12 @@ def check_endpoint(endpoint: str, *, allow_remote: bool = False) -> str:
             expected="tcp://HOST:PORT (PORT 1 to 65535, or * for any free one) or ipc://PATH",
             hint="For example tcp://127.0.0.1:28000.",
         )
-    if not allow_remote and not _LOOPBACK.fullmatch(match["host"]):
+    if not allow_remote and not is_loopback(endpoint):
         raise EndpointError(
-            "this endpoint can be reached from other machines",
+            "this endpoint can be reached from other machines, or is on one",
             where=endpoint,
             expected="a loopback address such as tcp://127.0.0.1:28000",
-            hint="Pass --allow-remote if that is what you want: whoever reaches it can act as the scheduler.",
+            hint="With --curve both sides show keys ('pipistrelle help remote'); with --insecure whoever reaches it "
+            "can act as either.",
         )
     return endpoint

@@ -159,6 +159,8 @@ class Listener:
     def _read(self, stranger: RouterConnection) -> None:
         stranger.read()
         if stranger.lost:
+            if stranger.held and not stranger.ready:  # ZeroMQ's libraries end it so if they were told to
+                self.fault = "a peer that wants another handshake, perhaps --curve"
             self._forget(stranger)
             stranger.close()
         else:
@@ -235,7 +237,7 @@ def _bound(endpoint: str, path: Path | None, option: str) -> socket.socket:
             sock.bind(str(path))
         else:
             host, _, port = endpoint.removeprefix("tcp://").rpartition(":")
-            family, address = _resolved(host, 0 if port == "*" else int(port))
+            family, address = resolved(host, 0 if port == "*" else int(port))
             sock = socket.socket(family)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             if family == socket.AF_INET6:  # [::] takes who speaks IPv4, too
@@ -255,7 +257,7 @@ def _bound(endpoint: str, path: Path | None, option: str) -> socket.socket:
     return sock
 
 
-def _resolved(host: str, port: int) -> tuple[int, Any]:
+def resolved(host: str, port: int) -> tuple[int, Any]:
     """Return the family and address of a host or an interface: of IPv6 if the host stands in brackets, else of IPv4."""
     if host == "*":
         return socket.AF_INET, ("", port)

@@ -8,17 +8,17 @@ import contextlib
 import socket
 import time
 from pathlib import Path
-from typing import Final, Unpack
+from typing import Any, Final, Unpack
 
 from pipistrelle.protocol.base.errors import ProtocolError, RemoteProtocolError
 from pipistrelle.protocol.base.log import logger
 from pipistrelle.protocol.fields import RefusalCode
-from pipistrelle.protocol.frames import too_long
+from pipistrelle.protocol.frames import MAX_FRAME_BYTES, too_long
 from pipistrelle.protocol.messages import HelloData, Notice, Refused, RefusedData, WelcomeData
 from pipistrelle.protocol.session import ServerSession, negotiate
+from pipistrelle.protocol.sockets import AcceptedConnection, ListenerKeys, ListeningSocket
 from pipistrelle.protocol.zmtp import ZmtpError, ZmtpMessage
 from pipistrelle.server.errors import SchedulerFailed
-from pipistrelle.server.transport.connection import RouterConnection
 from pipistrelle.server.transport.endpoint import check_endpoint
 from pipistrelle.server.transport.listener import Listener
 from pipistrelle.server.transport.peer import GRACE_S, LINGER_S, TICK_MS, Peer, Waits, scheduler_named, shown
@@ -30,6 +30,8 @@ _SOON_S: Final = 0.01
 _ANSWERED_AT_ONCE: Final = 64
 #: characters of what a scheduler is refused for that messages show
 _SHOWN_REFUSAL: Final = 500
+#: what who connects to an encrypted socket says beside its endpoint
+_WITH_KEYS: Final = " --curve OWN.key --server-key SERVER.pub"
 
 
 class NativeTransport(Peer[ServerSession]):
@@ -41,6 +43,8 @@ class NativeTransport(Peer[ServerSession]):
         ``tcp://127.0.0.1:28000``, ``tcp://127.0.0.1:*`` (any free port) or ``ipc://PATH``.
     allow_remote
         whether the endpoint may be reachable from other machines.
+    keys
+        of an encrypted socket, and who may come; None: it is not encrypted, and whoever reaches it may.
     waits
         as of `Peer`.
 
@@ -50,15 +54,18 @@ class NativeTransport(Peer[ServerSession]):
         when the endpoint is malformed, in use, or cannot be listened at.
     """
 
-    def __init__(self, endpoint: str, *, allow_remote: bool = False, **waits: Unpack[Waits]) -> None:
+    def __init__(
+        self, endpoint: str, *, allow_remote: bool = False, keys: ListenerKeys | None = None, **waits: Unpack[Waits]
+    ) -> None:
         endpoint = check_endpoint(endpoint, allow_remote=allow_remote)
         if endpoint.startswith("ipc://"):  # schedulers may be started in other folders
             endpoint = f"ipc://{Path(endpoint.removeprefix('ipc://')).absolute()}"
             check_endpoint(endpoint)
-        self._listener = Listener(endpoint)
+        self._listener: ListeningSocket[Any] = Listener(endpoint) if keys is None else _encrypted(endpoint, keys)
+        self._encrypted = keys is not None
         super().__init__(self._listener.endpoint, ServerSession(), **waits)
         #: the scheduler's connection; None before its HELLO, and when nothing is to be said to it any more
-        self._connection: RouterConnection | None = None
+        self._connection: AcceptedConnection | None = None
         #: frames that its messages have before the one that counts
         self._route: list[bytes] = []
         #: whether it has been silent, so that strangers are listened to as well
@@ -93,7 +100,7 @@ class NativeTransport(Peer[ServerSession]):
             now = self._look_around(deadline, self._nobody_came)
 
     def _negotiate(
-        self, stranger: RouterConnection, message: ZmtpMessage, run_id: str, server: str
+        self, stranger: AcceptedConnection, message: ZmtpMessage, run_id: str, server: str
     ) -> tuple[HelloData, WelcomeData] | None:
         """Serve who says a HELLO that suits; None after another message, which is refused."""
         *route, frame = message.parts
@@ -117,10 +124,10 @@ class NativeTransport(Peer[ServerSession]):
         self._reply()  # the empty one to WELCOME, which asks for the first notice
         return hello, answer.data
 
-    def _take_on(self, stranger: RouterConnection, route: list[bytes], name: str) -> None:
+    def _take_on(self, stranger: AcceptedConnection, route: list[bytes], name: str) -> None:
         """Serve this scheduler from now on."""
         self._listener.release(stranger)
-        stranger.serve(route)
+        stranger.serve(route, MAX_FRAME_BYTES)
         self._connection = stranger
         self._route = route
         self._who = scheduler_named(name)
@@ -131,7 +138,7 @@ class NativeTransport(Peer[ServerSession]):
             where=self.endpoint,
             found=self._refused_so_far(),
             hint="A scheduler connects there and says HELLO, as this one does: "
-            f"'pipistrelle schedule easy --connect {self.endpoint}'.",
+            f"'pipistrelle schedule easy --connect {self.endpoint}{_WITH_KEYS if self._encrypted else ''}'.",
         )
 
     def _refused_so_far(self) -> str | None:
@@ -160,7 +167,7 @@ class NativeTransport(Peer[ServerSession]):
         if self._connection is not None and not self._connection.send_frame(frame):
             self._flush(self._connection)
 
-    def _flush(self, connection: RouterConnection) -> None:
+    def _flush(self, connection: AcceptedConnection) -> None:
         """Wait until everything was sent."""
         deadline = time.monotonic() + self._decision_timeout
         while not connection.flush():
@@ -251,7 +258,7 @@ class NativeTransport(Peer[ServerSession]):
             self._turn_away(*came, "busy", f"the server is serving {self._who} already")
         self._next_look = now + (_SOON_S if anybody else _TICK_S)
 
-    def _turn_away(self, stranger: RouterConnection, message: ZmtpMessage, code: RefusalCode, why: str) -> None:
+    def _turn_away(self, stranger: AcceptedConnection, message: ZmtpMessage, code: RefusalCode, why: str) -> None:
         self._refused(why)
         frame = ServerSession().refuse(Refused(RefusedData(code, why)))
         self._listener.answer(stranger, message.parts[:-1], frame)
@@ -281,3 +288,9 @@ class NativeTransport(Peer[ServerSession]):
         """Close all connections; what was sent last has left already."""
         self._leave()
         self._listener.close()
+
+
+def _encrypted(endpoint: str, keys: ListenerKeys) -> ListeningSocket[Any]:
+    from pipistrelle.server.transport.curve import CurveListener  # most runs need no libzmq
+
+    return CurveListener(endpoint, keys)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pipistrelle.protocol.fields import package_version
+from pipistrelle.protocol.sockets import CallerKeys, ListenerKeys
 from pipistrelle.schedulers.catalogue.foreign import check_built
 from pipistrelle.server.errors import EndpointError, SchedulerFailed
 from pipistrelle.server.setup import Setup
@@ -75,7 +76,7 @@ class _OverZeroMQ:
     endpoint
         where to listen; None for a Unix socket in a private folder.
     allow_remote
-        whether the endpoint may be reachable from other machines.
+        whether the endpoint may be on other machines, or reachable from them, though nothing is encrypted.
     hello_timeout, decision_timeout
         how long to wait for the scheduler and for each of its replies, s on the wall clock.
     announce
@@ -124,7 +125,7 @@ class WithChild(_OverZeroMQ):
         if words is None:
             assert isinstance(spec.scheduler, str)
             name = self.name or spec.make_policy().name
-            more = ["--allow-remote"] if batsim and self.allow_remote else []
+            more = ["--insecure"] if self.allow_remote else []
             words = own_command(spec.scheduler, *spec.options, *more, verbose=self.verbose, batsim=batsim)
         else:
             name = self.name or spec.program_name or ""
@@ -140,7 +141,7 @@ class WithChild(_OverZeroMQ):
                 from pipistrelle.server.transport.batsim import BatsimTransport
 
                 address = _with_port(check_endpoint(place, allow_remote=self.allow_remote))
-                transport = BatsimTransport(address, name=name, **limits)
+                transport = BatsimTransport(address, name=name, allow_remote=self.allow_remote, **limits)
             else:
                 from pipistrelle.server.transport.native import NativeTransport
 
@@ -153,7 +154,9 @@ class WithChild(_OverZeroMQ):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listening(_OverZeroMQ):
-    """The server listens for a scheduler that somebody else starts."""
+    """The server listens for a scheduler that somebody else starts; with ``keys``, for one that shows its key."""
+
+    keys: ListenerKeys | None = None
 
     @contextmanager
     def open(self, spec: RunSpec, setup: Setup, interrupted: Interrupted) -> Iterator[Transport]:
@@ -161,7 +164,8 @@ class Listening(_OverZeroMQ):
         from pipistrelle.server.transport.native import NativeTransport
 
         with _endpoint_or_private(self.endpoint) as address, ExitStack() as stack:
-            transport = NativeTransport(address, allow_remote=self.allow_remote, **self.limits(interrupted))
+            remote = self.allow_remote or self.keys is not None
+            transport = NativeTransport(address, allow_remote=remote, keys=self.keys, **self.limits(interrupted))
             stack.callback(transport.close)
             stack.enter_context(self.announce(transport.endpoint))
             yield transport
@@ -171,10 +175,11 @@ class Listening(_OverZeroMQ):
 class Connecting(_OverZeroMQ):
     """The server connects to a scheduler that listens at the endpoint and speaks the batsim dialect.
 
-    ``logged`` tells whether each message is logged, at level INFO.
+    ``logged`` tells whether each message is logged, at level INFO; ``keys`` are for a socket that is encrypted.
     """
 
     logged: bool = False
+    keys: CallerKeys | None = None
 
     @contextmanager
     def open(self, spec: RunSpec, setup: Setup, interrupted: Interrupted) -> Iterator[Transport]:
@@ -187,7 +192,9 @@ class Connecting(_OverZeroMQ):
                 from pipistrelle.server.transport.batsim import BatsimTransport
 
                 assert self.endpoint is not None, "nowhere to connect to"
-                transport = BatsimTransport(self.endpoint, **self.limits(interrupted))
+                remote = self.allow_remote or self.keys is not None
+                limits = self.limits(interrupted)
+                transport = BatsimTransport(self.endpoint, allow_remote=remote, keys=self.keys, **limits)
                 stack.callback(transport.close)
                 stack.enter_context(self.announce(self.endpoint))
             if self.logged:

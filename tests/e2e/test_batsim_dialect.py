@@ -343,12 +343,12 @@ def test_machines_that_leave_and_come_back(shell, free_endpoint):
             ["serve", "--dialect", "batsim", "--connect", "tcp://127.0.0.1:5", "--endpoint", "tcp://127.0.0.1:6"],
             "no --endpoint",
         ),
-        (["serve", "--dialect", "batsim", "--connect", "tcp://127.0.0.1:5", "--allow-remote"], "no --allow-remote"),
+        (["serve", "--dialect", "batsim", "--connect", "tcp://node7:5"], "reached from other machines, or is on one"),
         (["serve", "--dialect", "batsim", "--connect", "tcp://*:5"], "one can listen at *"),
         (["serve", "--dialect", "batsim", "--connect", "tcp://127.0.0.1:*"], "one can listen at *"),
         (["serve", "--dialect", "batsim", "--connect", "localhost:5"], "this is no endpoint"),
         (["schedule", "easy"], "--connect"),
-        (["schedule", "easy", "--bind", "tcp://127.0.0.1:5"], "--bind and --allow-remote go with --dialect batsim"),
+        (["schedule", "easy", "--bind", "tcp://127.0.0.1:5"], "--bind goes with --dialect batsim"),
         (["schedule", "easy", "--dialect", "batsim"], "needs --bind"),
         (["schedule", "easy", "--dialect", "batsim", "--connect", "tcp://127.0.0.1:5"], "not --connect"),
         (["schedule", "easy", "--dialect", "batsim", "--bind", "tcp://0.0.0.0:5"], "reached from other machines"),
@@ -365,7 +365,7 @@ def test_a_star_is_loopback_unless_others_are_allowed(shell, free_endpoint):
     port = free_endpoint.rpartition(":")[2]
     command = ("schedule", "easy", "--dialect", "batsim", "--bind", f"tcp://*:{port}", "--hello-timeout", "0.3")
     narrow = shell.run(*command)
-    wide = shell.run(*command, "--allow-remote")
+    wide = shell.run(*command, "--insecure")
 
     assert f"listening at tcp://127.0.0.1:{port};" in narrow.out
     assert "* is taken as 127.0.0.1" in narrow.out

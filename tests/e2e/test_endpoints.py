@@ -27,8 +27,8 @@ def address(server):
         ("tcp://127.0.0.1:99999", ["this is no endpoint", "PORT 1 to 65535"]),
         (f"tcp://127.0.0.1:{'9' * 5000}", ["this is no endpoint"]),
         ("tcp://127.0.0.999:*", ["cannot listen here", "--endpoint"]),
-        ("tcp://*:28000", ["can be reached from other machines", "--allow-remote"]),
-        ("tcp://0.0.0.0:28000", ["can be reached from other machines", "--allow-remote"]),
+        ("tcp://*:28000", ["can be reached from other machines", "--insecure"]),
+        ("tcp://0.0.0.0:28000", ["can be reached from other machines", "--insecure"]),
         ("ipc://", ["no usable path of a Unix socket"]),
         (f"ipc:///tmp/{'x' * 120}", ["no usable path of a Unix socket", "1 to 107 bytes", "found 125 bytes"]),
         ("ipc://no/such/folder/socket", ["the folder does not exist", "no/such/folder first"]),
@@ -87,8 +87,8 @@ def test_what_is_allowed_works(shell, endpoint):
 
 
 def test_other_machines_are_let_in_only_on_request(shell):
-    """--allow-remote listens on all addresses."""
-    server = serve(shell, "--out", "out", "--endpoint", "tcp://*:*", "--allow-remote")
+    """--insecure listens on all addresses."""
+    server = serve(shell, "--out", "out", "--endpoint", "tcp://*:*", "--insecure")
     port = address(server).rpartition(":")[2]
     shell.run("schedule", "easy", "--connect", f"tcp://127.0.0.1:{port}").ok()
     server.finish().ok()

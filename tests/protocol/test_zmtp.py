@@ -79,7 +79,8 @@ def test_anything_at_all(pieces, ready):
         (b"GET / HTTP/1.0", "does not speak ZeroMQ"),
         (b"\x01\x00\x00\x05hello", "does not speak ZeroMQ"),
         (GREETING[:10] + b"\x01\x05", "does not speak ZeroMQ"),
-        (GREETING[:12] + b"CURVE" + GREETING[17:], "does not speak ZeroMQ"),
+        (GREETING[:12] + b"CURVE" + GREETING[17:], "wants an encrypted connection"),
+        (GREETING[:12] + b"PLAIN" + GREETING[17:], "does not speak ZeroMQ"),
         (GREETING + b"\x00\x01x", "does not speak ZeroMQ"),
         (GREETING + b"\x44\x00", "does not speak ZeroMQ"),
         (GREETING + b"\x06" + (70_000).to_bytes(8, "big"), "does not speak ZeroMQ"),
@@ -88,7 +89,7 @@ def test_anything_at_all(pieces, ready):
         (GREETING + READY + b"\x02" + (1 << 62).to_bytes(8, "big"), "4,611,686,018,427,387,904 bytes was announced"),
         (GREETING + READY + b"\x01\x00" * 64, "more than 64 parts"),
     ],
-    ids=["http", "zmtp 1", "zmtp 2", "curve", "message", "flags", "long command", "error", "push", "far", "parts"],
+    ids=["http", "zmtp 1", "zmtp 2", "curve", "plain", "message", "flags", "long", "error", "push", "far", "parts"],
 )
 def test_who_cannot_be_talked_to(said, reason):
     """It is found out with the first byte that shows it."""

@@ -6,11 +6,12 @@ bounded, and nothing of ours waits for it.
 
 import time
 from collections.abc import Callable
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Final, Generic, TypeVar
 
 from pipistrelle.protocol.base.errors import RemoteProtocolError
 from pipistrelle.protocol.base.log import logger
 from pipistrelle.protocol.batsim.session import BatsimSchedulerSession
+from pipistrelle.protocol.sockets import AcceptedConnection, ListeningSocket
 from pipistrelle.protocol.zmtp import LONGEST_NOTICE, ZmtpError, ZmtpMessage
 from pipistrelle.schedulers.policy.errors import PolicyFailed, ServerGone
 from pipistrelle.schedulers.wire.batsim.runtime import BatsimRuntime
@@ -27,52 +28,7 @@ _ANSWERED_AT_ONCE: Final = 64
 _BUSY: Final = b"this scheduler serves another simulation"
 
 
-class AcceptedConnection(Protocol):
-    """A connection to who may be the server."""
-
-    lost: bool
-
-    def serve(self, route: list[bytes], longest: int) -> None:
-        """Wait a tick for what comes and goes from now on; messages have the parts of ``route`` before their frame."""
-
-    def frame(self, flags: int) -> bytes | ZmtpMessage | None:
-        """Return the next frame, or a message that is made otherwise; None if it is not whole yet."""
-
-    def send_frame(self, frame: bytes) -> bool:
-        """Send a frame; False if some of it is left for `flush`."""
-
-    def flush(self) -> bool:
-        """Send some of what is left; False if there is still more."""
-
-    def holds_more(self) -> bool:
-        """Tell whether there is something to read."""
-
-    def close(self) -> None:
-        """Close it; what was sent still leaves."""
-
-
 _C = TypeVar("_C", bound=AcceptedConnection)
-
-
-class ListeningSocket(Protocol[_C]):
-    """Who connects; whatever strangers do, nothing of this waits for them."""
-
-    endpoint: str
-
-    def look(self, now: float, patience: float) -> bool:
-        """Take who comes and read what they say; wait for it, for so many seconds at most."""
-
-    def message(self) -> tuple[_C, ZmtpMessage] | None:
-        """Return the next message that was read, and whose it is."""
-
-    def answer(self, stranger: _C, route: list[bytes], frame: bytes) -> None:
-        """Send a message, if it is taken at once."""
-
-    def release(self, stranger: _C) -> None:
-        """Leave a connection to who serves it."""
-
-    def unwatch(self, connection: _C) -> None:
-        """Do not look any more whether something comes from a connection that was released."""
 
 
 def serve_batsim(

@@ -52,11 +52,14 @@ def test_what_is_no_endpoint_is_refused(endpoint: str) -> None:
     assert "tcp://127.0.0.1:28000" in str(caught.value)
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "*", "10.0.0.1", "node7", "[::]", "localhost.evil.org", "127.0.0.1.org"])  # noqa: S104
+@pytest.mark.parametrize(
+    "host",
+    ["0.0.0.0", "*", "lo", "10.0.0.1", "node7", "[::]", "localhost.evil.org", "127.0.0.1.org"],  # noqa: S104
+)
 def test_an_address_that_others_can_reach_must_be_allowed(host: str) -> None:
     """Whoever reaches the server can act as the scheduler, so it takes an option."""
     endpoint = f"tcp://{host}:28000"
-    with pytest.raises(EndpointError, match="--allow-remote"):
+    with pytest.raises(EndpointError, match="--insecure"):
         check_endpoint(endpoint)
 
     assert check_endpoint(endpoint, allow_remote=True) == endpoint

@@ -1,0 +1,334 @@
+"""A listening socket whose peers show keys, and which nobody else can read: CurveZMQ, by libzmq.
+
+It stands where a `Listener` does. Whoever has no key, or the wrong one, is closed by libzmq within some seconds, and
+nothing that he says is read; what is bounded for others is bounded by libzmq's options here.
+"""
+
+import contextlib
+import errno
+import os
+import socket
+from collections import deque
+from typing import Final
+
+import zmq
+from zmq.utils import z85
+
+from pipistrelle.protocol.base.log import logger
+from pipistrelle.protocol.frames import MAX_FRAME_BYTES, socket_event
+from pipistrelle.protocol.sockets import ListenerKeys
+from pipistrelle.protocol.zmtp import ZmtpMessage
+from pipistrelle.server.errors import EndpointError
+from pipistrelle.server.transport.connection import LONGEST_HELLO
+from pipistrelle.server.transport.ipc_path import free_ipc_path, in_use
+from pipistrelle.server.transport.listener import MOST_STRANGERS, resolved
+from pipistrelle.server.transport.peer import LINGER_S, TICK_MS
+
+#: how long a stranger may take to show his key, in ms
+_HANDSHAKE_MS: Final = 5000
+#: messages of one peer that wait to be read, and that are read at one look
+_AHEAD: Final = 2
+_READ_AT_ONCE: Final = 64
+#: a frame somewhat beyond its limit is read, so that its sender is told; beyond this the connection is closed
+_FARTHEST: Final = 2
+#: a machine that has gone without a word shows within two minutes: seconds of silence, between probes, and probes
+_KEEPALIVE: Final = (
+    (zmq.TCP_KEEPALIVE, 1),
+    (zmq.TCP_KEEPALIVE_IDLE, 60),
+    (zmq.TCP_KEEPALIVE_INTVL, 15),
+    (zmq.TCP_KEEPALIVE_CNT, 4),
+)
+#: a socket asks here whose keys are known (https://rfc.zeromq.org/spec/27/)
+_ZAP: Final = "inproc://zeromq.zap.01"
+_MONITOR: Final = "inproc://strangers"
+#: what strangers do wrong; what came of others is told by whoever judges the keys
+_FAULTS: Final[dict[int, str]] = {
+    zmq.PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH: "uses no CURVE (--curve)",
+    zmq.PROTOCOL_ERROR_ZMTP_CRYPTOGRAPHIC: "has another key of this side (--server-key)",
+}
+
+
+class CurveStranger:
+    """A peer with a key, first a stranger and then perhaps the one that is served.
+
+    Parameters
+    ----------
+    listener
+        at which it came.
+    identity
+        what its messages begin with.
+    descriptor
+        of its connection, in this process; -1 if that is not known.
+    """
+
+    __slots__ = ("_descriptor", "_listener", "_longest", "_peephole", "_route", "_unsent", "identity", "inbox", "lost")
+
+    def __init__(self, listener: "CurveListener", identity: bytes, descriptor: int) -> None:
+        self._listener = listener
+        self._descriptor = descriptor
+        self._peephole: socket.socket | None = None
+        self._longest = LONGEST_HELLO
+        self._route: list[bytes] = []
+        self._unsent: bytes | None = None
+        self.identity = identity
+        #: messages that were read and not looked at
+        self.inbox: deque[list[bytes]] = deque()
+        #: whether nothing more will come
+        self.lost = False
+
+    def serve(self, route: list[bytes], longest: int) -> None:
+        """Wait a tick for what comes and goes from now on; messages have the parts of ``route`` before their frame."""
+        self._route, self._longest = route, longest
+        with contextlib.suppress(OSError):
+            # libzmq tells nobody that a connection was closed, save by a stream of events that strangers could fill.
+            self._peephole = socket.socket(fileno=os.dup(self._descriptor))
+
+    def frame(self, flags: int) -> bytes | ZmtpMessage | None:
+        """Return the next frame, or a message that is made otherwise; None if there is none yet.
+
+        ``flags`` is 0 to wait a tick for it, else `socket.MSG_DONTWAIT`.
+        """
+        if not self.inbox:
+            self._listener.attend(0 if flags else TICK_MS)
+        if not self.inbox and self._closed():
+            self._listener.attend(TICK_MS)  # what came before may still be on its way through libzmq
+            self.lost = not self.inbox
+        if not self.inbox:
+            return None
+        message = bounded(self.inbox.popleft(), self._longest)
+        return message if message.left_out or message.parts[:-1] != self._route else message.parts[-1]
+
+    def _closed(self) -> bool:
+        try:
+            return self._peephole is not None and not self._peephole.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+
+    def send_frame(self, frame: bytes) -> bool:
+        """Send a frame; False if it is left for `flush`. Who is gone gets nothing."""
+        self._unsent = frame
+        return self.flush()
+
+    def flush(self) -> bool:
+        """Send what is left; False if it cannot be taken yet."""
+        if self._unsent is not None:
+            if not self._listener.send([self.identity, *self._route, self._unsent]):
+                return False
+            self._unsent = None
+        return True
+
+    def holds_more(self) -> bool:
+        """Tell whether there is something to read."""
+        return bool(self.inbox) or self._listener.readable()
+
+    def close(self) -> None:
+        """Be served no more; what was sent still leaves."""
+        self._listener.forget(self)
+        if self._peephole is not None:
+            self._peephole.close()
+
+
+class CurveListener:
+    """Takes messages of those who have the right keys until it is closed.
+
+    Parameters
+    ----------
+    endpoint
+        as of `Listener`.
+    keys
+        the listener's own, and whose else are known.
+    longest
+        bytes of a message of the peer that is served; one of twice as many ends its connection.
+    option
+        chooses the endpoint on the command line, for errors.
+
+    Raises
+    ------
+    EndpointError
+        when one cannot listen there.
+    """
+
+    def __init__(
+        self, endpoint: str, keys: ListenerKeys, *, longest: int = MAX_FRAME_BYTES, option: str = "--endpoint"
+    ) -> None:
+        self._file = free_ipc_path(endpoint, option)
+        #: what was wrong with the stranger that was sent away last; empty if none was
+        self.fault = ""
+        self._served: CurveStranger | None = None
+        self._strangers: deque[tuple[CurveStranger, ZmtpMessage]] = deque()
+        self._context = zmq.Context(io_threads=1)
+        self._socket = self._context.socket(zmq.ROUTER)
+        self._known = keys.known
+        options = (
+            (zmq.LINGER, int(1000 * LINGER_S)),
+            (zmq.ROUTER_MANDATORY, 1),
+            (zmq.RCVHWM, _AHEAD),
+            (zmq.MAXMSGSIZE, _FARTHEST * longest),
+            (zmq.HANDSHAKE_IVL, _HANDSHAKE_MS),
+            (zmq.IPV6, int("[" in endpoint)),
+            (zmq.CURVE_SERVER, 1),
+            *_KEEPALIVE,
+        )
+        for name, value in options:
+            self._socket.setsockopt(name, value)
+        self._socket.setsockopt(zmq.CURVE_PUBLICKEY, keys.own.public)
+        self._socket.setsockopt(zmq.CURVE_SECRETKEY, keys.own.secret)
+        self._poller = zmq.Poller()
+        self._poller.register(self._socket, zmq.POLLIN)
+        self._judge = self._context.socket(zmq.REP)
+        if keys.known is not None:
+            self._socket.setsockopt(zmq.ZAP_DOMAIN, b"pipistrelle")  # nobody is let in unasked
+            self._judge.bind(_ZAP)
+            self._poller.register(self._judge, zmq.POLLIN)
+        # Before anybody is served only, when it is read all the time; without a limit, so that nothing waits for it.
+        self._socket.monitor(_MONITOR, zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL)
+        self._monitor: zmq.Socket[bytes] | None = self._context.socket(zmq.PAIR)
+        self._monitor.setsockopt(zmq.RCVHWM, 0)
+        self._monitor.connect(_MONITOR)
+        try:
+            self._socket.bind(_numeric(endpoint))
+        except (OSError, UnicodeError, zmq.ZMQError) as error:
+            self.close()
+            if isinstance(error, zmq.ZMQError) and error.errno == errno.EADDRINUSE:
+                raise in_use(endpoint, option) from None
+            reason = (None if isinstance(error, UnicodeError) else error.strerror) or str(error)
+            raise EndpointError(
+                f"cannot listen here ({reason})", where=endpoint, hint=f"Choose another with {option}."
+            ) from None
+        #: where it listens, with the real port
+        self.endpoint = endpoint if self._file else self._socket.getsockopt_string(zmq.LAST_ENDPOINT)
+
+    # -- strangers --------------------------------------------------------------------------------------------------
+
+    def look(self, now: float, patience: float) -> bool:
+        """Take who comes and read what they say, waiting for it for so many seconds; tell whether there was anybody."""
+        return self.attend(0 if self._strangers else int(1000 * patience))
+
+    def message(self) -> tuple[CurveStranger, ZmtpMessage] | None:
+        """Return the next message that was read, and whose it is; None if there is none."""
+        return self._strangers.popleft() if self._strangers else None
+
+    def answer(self, stranger: CurveStranger, route: list[bytes], frame: bytes) -> None:
+        """Send a message, if it is taken at once."""
+        self.send([stranger.identity, *route, frame])
+
+    def holds_more(self) -> bool:
+        """Tell whether somebody has said something."""
+        return bool(self._strangers) or self.readable()
+
+    def release(self, stranger: CurveStranger) -> None:
+        """Leave a stranger to who serves it; `look` still ends its wait when something comes from there."""
+        self._served = stranger
+        self._hush()
+
+    def unwatch(self, connection: CurveStranger) -> None:
+        """Do nothing: what comes from a connection that was released comes by the same socket as all else."""
+
+    # -- the socket -------------------------------------------------------------------------------------------------
+
+    def attend(self, patience: int) -> bool:
+        """Judge keys and read messages, waiting for some for so many ms; tell whether there was anything."""
+        ready = dict(self._poller.poll(patience))
+        self._note_faults()
+        if self._judge in ready:
+            self._let_in()
+        if self._socket in ready:
+            self._read()
+        return bool(ready)
+
+    def _read(self) -> None:
+        for _ in range(_READ_AT_ONCE):
+            served = self._served
+            if (served is not None and len(served.inbox) >= _AHEAD) or len(self._strangers) >= MOST_STRANGERS:
+                return  # the rest waits in libzmq, which takes no more of a peer than it may hold
+            try:
+                frames = self._socket.recv_multipart(zmq.NOBLOCK, copy=False)
+            except zmq.Again:
+                return
+            identity, *parts = (frame.bytes for frame in frames)
+            if served is not None and identity == served.identity:
+                served.inbox.append(parts)
+            elif parts:
+                descriptor = -1
+                with contextlib.suppress(zmq.ZMQError):  # none is told of a connection that has gone
+                    descriptor = int(frames[-1].get(zmq.SRCFD))
+                stranger = CurveStranger(self, identity, descriptor)
+                self._strangers.append((stranger, bounded(parts, LONGEST_HELLO)))
+
+    def _let_in(self) -> None:
+        """Tell libzmq whether a key is known."""
+        with contextlib.suppress(zmq.Again):
+            version, request, *_, mechanism, key = self._judge.recv_multipart(zmq.NOBLOCK)
+            known = self._known is not None and mechanism == b"CURVE" and z85.encode(key) in self._known
+            if not known:
+                self._blame("whose key is not among the known ones (--clients)")
+            status = (b"200", b"OK") if known else (b"400", b"unknown key")
+            self._judge.send_multipart([version, request, *status, b"", b""])
+
+    def _note_faults(self) -> None:
+        if self._monitor is None:
+            return
+        with contextlib.suppress(zmq.Again):
+            while True:
+                _, value = socket_event(self._monitor.recv_multipart(zmq.NOBLOCK))
+                self._blame(f"that {_FAULTS.get(value, 'does not speak ZeroMQ with CURVE')}")
+
+    def _blame(self, whom: str) -> None:
+        """Tell why a stranger was sent away, once until it is for another reason."""
+        fault = f"a peer {whom}"
+        if fault != self.fault:
+            logger().warning("turned away {}", fault)
+        self.fault = fault
+
+    def _hush(self) -> None:
+        """Let libzmq tell nothing more of strangers."""
+        if self._monitor is not None:
+            self._socket.disable_monitor()
+            self._monitor.close(0)
+            self._monitor = None
+
+    def send(self, parts: list[bytes]) -> bool:
+        """Send a message; False if it cannot be taken yet. Who is gone gets nothing."""
+        try:
+            self._socket.send_multipart(parts, zmq.NOBLOCK)
+        except zmq.Again:
+            return False
+        except zmq.ZMQError:
+            pass
+        return True
+
+    def readable(self) -> bool:
+        """Tell whether a message has come."""
+        return bool(self._socket.poll(0))
+
+    def forget(self, stranger: CurveStranger) -> None:
+        """Take what else comes from one that is served no more for a stranger's."""
+        if self._served is stranger:
+            self._served = None
+
+    def close(self) -> None:
+        """Listen no more; what was sent last still leaves, within two seconds."""
+        self._hush()
+        self._judge.close(0)
+        self._socket.close()
+        self._context.term()
+        if self._file is not None:
+            with contextlib.suppress(OSError):
+                self._file.unlink()
+
+
+def bounded(parts: list[bytes], longest: int) -> ZmtpMessage:
+    """Return a message, without its last part if it is too long."""
+    size = sum(map(len, parts))
+    return ZmtpMessage(parts) if size <= longest else ZmtpMessage([*parts[:-1], b""], size)
+
+
+def _numeric(endpoint: str) -> str:
+    """Return an endpoint as libzmq wants it, which listens at addresses and looks up no names."""
+    if not endpoint.startswith("tcp://"):
+        return endpoint
+    host, _, port = endpoint.removeprefix("tcp://").rpartition(":")
+    address = resolved(host, 0)[1][0] or "*"
+    return f"tcp://[{address}]:{port}" if ":" in address else f"tcp://{address}:{port}"

@@ -1,0 +1,193 @@
+"""Keys of encrypted connections (CurveZMQ) as files: made, never written over, read with care."""
+
+import os
+import re
+import stat
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Any, Final, TypeVar
+
+import msgspec
+import zmq
+from msgspec import Meta, Struct
+
+from pipistrelle.protocol.base.errors import PipistrelleError, printable
+from pipistrelle.protocol.base.shapes import misfit
+from pipistrelle.protocol.base.toml import read_toml
+from pipistrelle.protocol.sockets import CallerKeys, KeyPair, ListenerKeys
+
+#: suffixes of the files of a private and of a public key
+PRIVATE: Final = ".key"
+PUBLIC: Final = ".pub"
+_MANUAL: Final = "'pipistrelle help remote' tells of keys; 'pipistrelle keys' makes them."
+_Z85: Final = r"^[0-9a-zA-Z.\-:+=^!/*?&<>()\[\]{}@%$#]{40}$"
+_Key = Annotated[str, Meta(pattern=_Z85)]
+_NAME: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,63}")
+#: a file of a key has some hundred bytes
+_MOST_BYTES: Final = 4096
+_OF_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
+_PRIVATE_TEXT: Final = """\
+# A private key of Pipistrelle (CurveZMQ): whoever reads it can act in its owner's name. It stays where it is used.
+public = "{public}"
+secret = "{secret}"
+"""
+_PUBLIC_TEXT: Final = """\
+# A public key of Pipistrelle (CurveZMQ): give it to whom its owner shall talk to.
+public = "{public}"
+"""
+_K = TypeVar("_K", bound=Struct)
+
+
+class KeyFileError(PipistrelleError):
+    """A file of a key that cannot be had, is none, or is not kept as it should be."""
+
+
+class PrivateKeyFile(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a private key's file says: 40 characters of Z85 each."""
+
+    public: _Key
+    secret: _Key
+
+
+class PublicKeyFile(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a public key's file says."""
+
+    public: _Key
+
+
+def make_keys(folder: Path, names: Sequence[str]) -> list[Path]:
+    """Make a pair of keys for each name and return their files: NAME.key, which its owner alone can read, and NAME.pub.
+
+    Raises
+    ------
+    KeyFileError
+        when a name is none, one of the files is there already (then nothing is written), or it cannot be written.
+    """
+    for name in names:
+        if not _NAME.fullmatch(name):
+            raise KeyFileError(
+                "this is no name for a key",
+                where=printable(name),
+                expected="up to 64 letters, digits, '.', '_' and '-', a letter or digit first",
+            )
+    paths = [folder / f"{name}{suffix}" for name in dict.fromkeys(names) for suffix in (PRIVATE, PUBLIC)]
+    for path in paths:
+        if os.path.lexists(path):
+            raise KeyFileError(
+                "a key is there already, and is never written over",
+                where=printable(str(path)),
+                hint="Name another folder, or other keys with --name.",
+            )
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for private, public in zip(paths[::2], paths[1::2], strict=True):
+            pair = [key.decode() for key in zmq.curve_keypair()]
+            _write(private, _PRIVATE_TEXT.format(public=pair[0], secret=pair[1]), 0o600)
+            _write(public, _PUBLIC_TEXT.format(public=pair[0]), 0o644)
+    except OSError as error:
+        where = printable(str(error.filename or folder))
+        raise KeyFileError(f"cannot write a key ({error.strerror or error})", where=where) from None
+    return paths
+
+
+def _write(path: Path, text: str, mode: int) -> None:
+    """Write a new file, which never has other rights than these."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
+    with open(descriptor, "w", encoding="ascii") as file:
+        os.fchmod(descriptor, mode)
+        file.write(text)
+
+
+def read_private(path: Path) -> KeyPair:
+    """Return the keys in a private key's file.
+
+    Raises
+    ------
+    KeyFileError
+        when it cannot be read, is no private key, its keys are no pair, or others than its owner can read it.
+    """
+    text, rights = _text(path)
+    found = _read(text, path, PrivateKeyFile)
+    if rights & _OF_OTHERS:
+        raise KeyFileError(
+            "others can read or change this private key",
+            where=printable(str(path)),
+            expected="rights for its owner alone",
+            found=stat.filemode(rights),
+            hint=f"'chmod 600 {printable(str(path))}' mends that; if somebody may have read it, make new keys.",
+        )
+    keys = KeyPair(found.public.encode(), found.secret.encode())
+    with suppress(zmq.ZMQError, ValueError):
+        if zmq.curve_public(keys.secret) == keys.public:
+            return keys
+    raise KeyFileError("the public key does not belong to the secret one", where=printable(str(path)), hint=_MANUAL)
+
+
+def read_public(path: Path) -> bytes:
+    """Return the key in a public key's file; KeyFileError when it cannot be read, or is none."""
+    return _read(_text(path)[0], path, PublicKeyFile).public.encode()
+
+
+def read_known(folder: Path) -> frozenset[bytes]:
+    """Return the public keys in a folder; KeyFileError when there is none, or a file of one is wrong."""
+    try:
+        paths = sorted(path for path in folder.iterdir() if path.suffix == PUBLIC)
+    except OSError as error:
+        where = printable(str(folder))
+        raise KeyFileError(f"cannot read the folder of known keys ({error.strerror})", where=where) from None
+    if not paths:
+        raise KeyFileError(
+            "the folder of known keys has none, so that nobody could come",
+            where=printable(str(folder)),
+            expected=f"files *{PUBLIC}",
+        )
+    return frozenset(map(read_public, paths))
+
+
+def listener_keys(own: Path, known: Path | None) -> ListenerKeys:
+    """Return the keys of who listens, from their files; KeyFileError if one is wrong."""
+    return ListenerKeys(read_private(own), None if known is None else read_known(known))
+
+
+def caller_keys(own: Path, listener: Path) -> CallerKeys:
+    """Return the keys of who connects, from their files; KeyFileError if one is wrong."""
+    return CallerKeys(read_private(own), read_public(listener))
+
+
+def _text(path: Path) -> tuple[str, int]:
+    """Return what stands in a file, and its kind and rights."""
+    where = printable(str(path))
+    try:
+        # Without waiting, as it could be a pipe.
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+            kept = os.fstat(file.fileno())
+            if not stat.S_ISREG(kept.st_mode):
+                raise KeyFileError("this is no file", where=where, hint=_MANUAL)
+            raw = file.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise KeyFileError(f"cannot read the key ({error.strerror or error})", where=where, hint=_MANUAL) from None
+    try:
+        if len(raw) <= _MOST_BYTES:
+            return raw.decode(), kept.st_mode
+    except UnicodeDecodeError:
+        pass
+    raise KeyFileError("this is no key", where=where, hint=_MANUAL)
+
+
+def _read(text: str, path: Path, kind: type[_K]) -> _K:
+    where = printable(str(path))
+    raw: Any = read_toml(text, where, KeyFileError, manual=_MANUAL, hint=_MANUAL)
+    secret = raw.get("secret") is not None
+    if "public" in raw and secret != (kind is PrivateKeyFile):
+        raise KeyFileError(
+            "this is a private key, which its owner alone should have" if secret else "this is a public key",
+            where=where,
+            expected=f"the {'public' if secret else 'private'} key, NAME{PUBLIC if secret else PRIVATE}",
+        )
+    try:
+        return msgspec.convert(raw, kind)
+    except msgspec.ValidationError as error:
+        if "matching regex" in str(error):  # a message must not show a key
+            raise KeyFileError("this is no key", where=where, expected="40 characters of Z85", hint=_MANUAL) from None
+        raise misfit(error, raw, kind, where, KeyFileError, _MANUAL) from None
