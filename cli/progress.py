@@ -9,7 +9,7 @@ from rich.table import Column
 
 from pipistrelle.cli.heartbeat import clock_text
 from pipistrelle.protocol.fields import EndReason
-from pipistrelle.server.engine.jobs import Job
+from pipistrelle.server.engine.jobs import NEVER_RAN, Job
 from pipistrelle.server.engine.observers import Observer
 
 #: instants between two looks at the clock; a look costs more than counting
@@ -66,7 +66,7 @@ class ProgressBar(Observer):
 
     def ended(self, now: float, job: Job) -> None:
         """Count a job that is done."""
-        if job.state == "REJECTED":
+        if job.state in NEVER_RAN:
             self._queue -= 1
         self._done += 1
         self._events += 1

@@ -50,6 +50,7 @@ _SHOWN: Final = 1000
         help="Allow a --bind that other machines can reach, or a server on another one, without encryption and keys.",
     ),
     timeout_option("hello", "a server"),
+    click.option("--cancellations", is_flag=True, help="Ask to be told of jobs that are cancelled while they wait."),
 )
 @part_options
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing unless something is wrong.")
@@ -66,6 +67,7 @@ def command(
     server_key: Path | None,
     insecure: bool,
     hello_timeout: float,
+    cancellations: bool,
     quiet: bool,
     **parts: Any,
 ) -> None:
@@ -88,6 +90,8 @@ def command(
     """
     if dialect == "batsim" and (bind is None or connect is not None):
         raise click.UsageError("--dialect batsim needs --bind ADDRESS, not --connect: there, the scheduler listens.")
+    if dialect == "batsim" and cancellations:
+        raise click.UsageError("--cancellations has no effect with --dialect batsim, which does not tell of them.")
     if dialect == "native" and bind is not None:
         raise click.UsageError("--bind goes with --dialect batsim; else --connect leads to the server.")
     if is_ours(name):  # a policy of the user's own may want threads
@@ -116,7 +120,7 @@ def command(
         report(f"waiting for a server at {connect}")
         calls = calling_keys(curve, clients, server_key, insecure=insecure)
         address_of = ServerAddress(connect, allow_remote=insecure or calls is not None)
-        runtime = Runtime(policy, package_version())
+        runtime = Runtime(policy, package_version(), cancellations=cancellations)
         serve = partial(serve_simulation, runtime, address_of, hello_timeout=hello_timeout, report=report, keys=calls)
     else:
         raise click.UsageError("--connect ADDRESS|FILE is missing: where is the server?")

@@ -65,18 +65,7 @@ def print_summary(result: Result, setup: Setup, out: Path | None, console: Conso
     def row(name: str, value: float | None, form: str, unit: str = "") -> None:
         table.add_row(name, "-" if value is None else f"{value:{form}}{unit}")
 
-    row("jobs", summary.jobs, ",")
-    row("rejected", summary.rejected, ",")
-    for reason, count in summary.dropped.items():
-        row(f"dropped: {reason}", count, ",")
-    row("killed at their walltime", summary.killed_at_walltime, ",")
-    if summary.killed:
-        row("killed by the scheduler", summary.killed, ",")
-    if summary.running_at_end is not UNSET and summary.waiting_at_end is not UNSET:
-        row("running at the horizon, in no mean", summary.running_at_end, ",")
-        row("waiting at the horizon, in no mean", summary.waiting_at_end, ",")
-    elif summary.unfinished:
-        row("unfinished", summary.unfinished, ",")
+    _ways(summary, row)
     row("makespan", summary.makespan, ",.0f", " s")
     row("utilisation", _percent(summary.utilisation), ".2f", " %")
     row("mean wait", summary.mean_wait, ",.3f", " s")
@@ -106,6 +95,24 @@ def print_summary(result: Result, setup: Setup, out: Path | None, console: Conso
     row("  of it waiting for the scheduler", 100 * times.scheduler / times.total if times.total else None, ".0f", " %")
     console.print(table)
     _print_end(summary, setup, out, console)
+
+
+def _ways(summary: Summary, row: Callable[..., None]) -> None:
+    """Tell how many jobs there were, and how many did not come to their end by themselves."""
+    row("jobs", summary.jobs, ",")
+    row("rejected", summary.rejected, ",")
+    for reason, count in summary.dropped.items():
+        row(f"dropped: {reason}", count, ",")
+    if summary.cancelled is not UNSET:
+        row("cancelled while they waited", summary.cancelled, ",")
+    row("killed at their walltime", summary.killed_at_walltime, ",")
+    if summary.killed:
+        row("killed by the scheduler", summary.killed, ",")
+    if summary.running_at_end is not UNSET and summary.waiting_at_end is not UNSET:
+        row("running at the horizon, in no mean", summary.running_at_end, ",")
+        row("waiting at the horizon, in no mean", summary.waiting_at_end, ",")
+    elif summary.unfinished:
+        row("unfinished", summary.unfinished, ",")
 
 
 def _recorded(recorded: RecordedFigures, row: Callable[..., None]) -> None:

@@ -214,6 +214,12 @@ class JobCompletedData(Struct, frozen=True, omit_defaults=True, gc=False):
     cause: Annotated[str, Meta(description="what failed, if it was not the job itself: the outage's cause")] = ""
 
 
+class JobCancelledData(Struct, frozen=True, gc=False):
+    """The job's submitter took it back while it waited: it is not in the queue any more."""
+
+    job_id: JobId
+
+
 class Progress(Struct, frozen=True, omit_defaults=True, gc=False):
     """How far a killed job had come: ``progress`` is the done share of its work, 0 to 1."""
 
@@ -342,6 +348,12 @@ class JobCompleted(Event, frozen=True, tag="JOB_COMPLETED", gc=False):
     data: JobCompletedData
 
 
+class JobCancelled(Event, frozen=True, tag="JOB_CANCELLED", gc=False):
+    """A job that waited was cancelled (feature ``cancellations``)."""
+
+    data: JobCancelledData
+
+
 class JobKilled(Event, frozen=True, tag="JOB_KILLED", gc=False):
     """A KILL_JOB was carried out."""
 
@@ -402,6 +414,7 @@ AnyEvent = (
     | JobSubmitted
     | JobStarted
     | JobCompleted
+    | JobCancelled
     | JobKilled
     | RequestedCall
     | NoMoreJobs

@@ -1,7 +1,7 @@
 """Named field types: the unit, the bounds and the description of each quantity, written once."""
 
 from functools import cache
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, get_args
 
 from msgspec import Meta
 
@@ -71,8 +71,8 @@ JobState = Literal[
 WakeType = Literal["JOB_SUBMITTED", "JOB_COMPLETED", "JOB_KILLED", "NO_MORE_JOBS"]
 
 #: optional parts of the protocol that a HELLO may ask for.
-Feature = Literal["dynamic_jobs", "failures", "labels", "recorded", "wake_filter"]
-FEATURES: tuple[Feature, ...] = ("dynamic_jobs", "failures", "labels", "recorded", "wake_filter")
+Feature = Literal["cancellations", "dynamic_jobs", "failures", "labels", "recorded", "wake_filter"]
+FEATURES: tuple[Feature, ...] = get_args(Feature)
 
 #: what a HELLO names among its features if the scheduler can take over a run that another one began; no WELCOME has it
 TAKEOVER: Final = "takeover"

@@ -42,6 +42,7 @@ def describe_run(setup: Setup) -> dict[str, Any]:
             for prefix, workload in setup.workloads.items()
         },
         "dropped": setup.dropped,
+        **({"cancellations": "keep"} if setup.cancels else {}),
         "strict": setup.strict,
         **({} if setup.until == inf else {"until": setup.until}),
         **({} if setup.dispersion is None else {"dispersion": setup.dispersion.share}),

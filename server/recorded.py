@@ -2,6 +2,7 @@
 
 from array import array
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import cache
 from heapq import heappop, heappush
 from math import fsum, isnan, nan
@@ -9,6 +10,7 @@ from typing import Final
 
 import numpy as np
 from msgspec import Struct
+from numpy.typing import NDArray
 
 from pipistrelle.platforms.description import Platform
 from pipistrelle.platforms.topology.node_names import NodeNames
@@ -18,7 +20,8 @@ from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.server.engine.jobs import Job, LogRecord
 from pipistrelle.server.engine.observers import Observer
-from pipistrelle.traces.workload import NODE_LIST, Floats, Ints, Workload
+from pipistrelle.traces.clean import were_cancelled
+from pipistrelle.traces.workload import CANCELLED_AFTER, NODE_LIST, Floats, Ints, Workload
 
 #: so many steps of the machine's load are looked at first, then twice as many, and so on
 _STEPS: Final = 1024
@@ -29,7 +32,7 @@ def starts_of(workload: Workload) -> Floats:
     wait = workload.measures.get("wait")
     if wait is None:
         return np.full(len(workload), nan)
-    return np.where(wait >= 0, workload.submit + wait, nan)
+    return np.where((wait >= 0) & ~were_cancelled(workload), workload.submit + wait, nan)
 
 
 def records_of(workload: Workload, platform: Platform) -> list[LogRecord]:
@@ -38,12 +41,24 @@ def records_of(workload: Workload, platform: Platform) -> list[LogRecord]:
     Where there is no room for a job when it started, or the log has no start, there is room from another time on.
     """
     starts = starts_of(workload)
+    cancelled = workload.measures.get(CANCELLED_AFTER)
+    if cancelled is not None:  # such a job waits until it leaves
+        jobs = np.flatnonzero(cancelled < 0)
+        told = iter(records_of(_without(workload, jobs), platform))
+        gone = (workload.submit + cancelled).tolist()
+        return [next(told) if after < 0 else LogRecord(room=gone[row]) for row, after in enumerate(cancelled.tolist())]
     lengths = np.minimum(workload.runtime, workload.walltime)
     room = {} if np.isnan(lengths).any() else rooms(starts, workload.submit, workload.size, lengths, platform.units)
     return [
         LogRecord(None if isnan(start) else start, nodes or None, room.get(row))
         for row, (start, nodes) in enumerate(zip(starts.tolist(), _nodes(workload, platform), strict=True))
     ]
+
+
+def _without(workload: Workload, jobs: NDArray[np.intp]) -> Workload:
+    """Return these jobs of a workload, as one in which nobody is cancelled."""
+    kept = workload.select(jobs)
+    return replace(kept, measures={name: column for name, column in kept.measures.items() if name != CANCELLED_AFTER})
 
 
 def _nodes(workload: Workload, platform: Platform) -> list[str]:
@@ -194,7 +209,7 @@ class RecordedBook(Kept, Observer):
         if job.attempt is None or not job.attempt.number:
             known = job.recorded is not None and job.recorded.start is not None
             self._recorded += known
-            self._unrecorded += not known
+            self._unrecorded += not known and isnan(job.cancelled_at)
 
     def started(self, now: float, job: Job) -> None:
         """Compare its start, and its nodes."""

@@ -16,11 +16,11 @@ from pipistrelle.server.errors import SetupError
 from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.server.requests import UNMET, settle_requests
 from pipistrelle.traces.batsim.profiles import Composed, communicates
-from pipistrelle.traces.clean import NO_REQUEST, REQUEST_HINT, clean, lacks_requests
+from pipistrelle.traces.clean import NO_REQUEST, REQUEST_HINT, clean, lacks_requests, with_cancellations
 from pipistrelle.traces.logs.haizea import RESERVED
 from pipistrelle.traces.logs.labels import named_column
 from pipistrelle.traces.resilience import NONE, Resilience
-from pipistrelle.traces.workload import Workload
+from pipistrelle.traces.workload import CANCELLED_AFTER, Workload
 
 if TYPE_CHECKING:
     from pipistrelle.platforms.simgrid.platform_file import SimGridPlatform
@@ -100,8 +100,11 @@ class Setup:
         *workloads: Workload,
         strict: bool = False,
         batsim: "BatsimOptions | None" = None,
+        cancellations: bool = False,
     ) -> "Setup":
         """Return the setup of traces on a machine that never fails: jobs that cannot run are dropped and counted.
+
+        With ``cancellations`` jobs stay that were cancelled while they waited: they leave the queue then.
 
         Batsim submits jobs that are larger than the machine, too, and lets its scheduler reject them; so do we in its
         dialect.
@@ -128,7 +131,9 @@ class Setup:
             size = None if batsim is not None else platform.units
             # A workload of Batsim's follows Batsim's rules, under either dialect.
             own = workload.job_json is not None
-            cleaned, left_out = clean(workload, size, ids_as_text=own)
+            cleaned, left_out = clean(
+                with_cancellations(workload) if cancellations else workload, size, ids_as_text=own
+            )
             cleaned, unmet, said = settle_requests(cleaned, platform)
             if unmet:
                 left_out[UNMET] = unmet
@@ -173,6 +178,11 @@ class Setup:
     def jobs(self) -> int:
         """The number of jobs in all workloads."""
         return sum(map(len, self.workloads.values()))
+
+    @property
+    def cancels(self) -> bool:
+        """Whether jobs of it are cancelled while they wait."""
+        return any(CANCELLED_AFTER in workload.measures for workload in self.workloads.values())
 
     @property
     def name(self) -> str:

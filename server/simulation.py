@@ -79,6 +79,7 @@ class Simulation(Kept):
             reliability=reliability,
             fragmentation=fragmentation,
             recorded=recorded,
+            cancels=setup.cancels,
         )
         if outputs is None and out is not None:
             outputs = FolderOutputs(out, nodes, asked, workloads=setup.workloads, queue_lengths=setup.queue_lengths)

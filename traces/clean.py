@@ -4,10 +4,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pipistrelle.protocol.base.errors import quoted
 from pipistrelle.traces.errors import TraceError, counted
-from pipistrelle.traces.workload import Ints, Workload
+from pipistrelle.traces.workload import CANCELLED_AFTER, Ints, Workload
 
 BAD_RECORD = "record that cannot be read"
 NO_SUBMIT = "submit time missing"
@@ -19,6 +20,8 @@ TOO_LARGE = "larger than the machine"
 #: Every reason for dropping a job, in the order in which they are tried: a job counts under its first.
 REASONS = (BAD_RECORD, NO_SUBMIT, NO_RUNTIME, NO_WALLTIME, NO_SIZE, TOO_LARGE)
 
+#: SWF's status of a cancelled job
+_CANCELLED = 5
 _MOST_FAULTS = 3  # of which the message is shown
 
 _DIGITS = 18  # so many always fit an int64
@@ -53,6 +56,36 @@ def clean(
     kept = np.flatnonzero(keep)
     ranks = _id_ranks([workload.ids[row] for row in kept.tolist()], ids_as_text)
     return replace(workload.select(kept[np.lexsort((ranks, workload.submit[kept]))]), left_out={}, faults=()), dropped
+
+
+def were_cancelled(workload: Workload) -> NDArray[np.bool_]:
+    """Tell of each job whether it was cancelled before it started, shape (n,): then its wait lasted until that.
+
+    Its status is 5, SWF's for that, it has no run time, and the wait is known.
+    """
+    status, wait = workload.columns.get("status"), workload.measures.get("wait")
+    if status is None or wait is None:
+        return np.zeros(len(workload), dtype=np.bool_)
+    found: NDArray[np.bool_] = (status == _CANCELLED) & (workload.runtime <= 0) & (wait >= 0)
+    return found
+
+
+def with_cancellations(workload: Workload) -> Workload:
+    """Return the workload in which jobs that were cancelled while they waited can run until then, should they start.
+
+    When that is says ``cancelled_after``, a measure; it is absent if there is no such job.
+    """
+    which = were_cancelled(workload)
+    if not which.any():
+        return workload
+    wait = workload.measures["wait"]
+    measures = {
+        **workload.measures,
+        "wait": np.where(which, -1.0, wait),
+        CANCELLED_AFTER: np.where(which, wait, -1.0),
+    }
+    runtime = np.where(which, wait + 1.0, workload.runtime)  # longer than it can run: its cancellation ends it
+    return replace(workload, runtime=runtime, measures=measures)
 
 
 #: what is said of a workload in which no job has a requested time, and what helps

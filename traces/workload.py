@@ -22,6 +22,8 @@ LABELS: Final = (
 )
 #: the label and the two columns that say what a job asks of its nodes
 CONSTRAINT: Final = "constraint"
+#: the measure of how long after its submission a job was cancelled that had not started (s)
+CANCELLED_AFTER: Final = "cancelled_after"
 #: the label that names the nodes that a job got
 NODE_LIST: Final = "node_list"
 PER_NODE: Final = "units_per_node"
@@ -100,7 +102,8 @@ class Workload:
     measures
         the same for fields that may be fractional: ``wait`` (s), ``cpu_time`` (s), ``memory`` (KB),
         ``requested_memory`` (KB), ``think_time`` (s), ``exact_wait`` (s, from its submission to the time at which a
-        job must start).
+        job must start), ``cancelled_after`` (s, from its submission to its cancellation while it waited; see
+        `pipistrelle.traces.clean.with_cancellations`).
     labels
         what the log has in words, length n each, by name; empty texts where it does not say: ``name``, ``user``,
         ``group``, ``account``, ``queue``, ``qos``, ``partition``, ``dependency`` (such as ``afterok:17``), ``state``,

@@ -72,6 +72,7 @@ _UNTIL: Final = {
 _POOLS: Final = {
     "partition_pools": "PARTITION=POOL\tBind jobs of a partition to a pool: '2=gpu', or '2=gpu|old' for either; "
     "repeatable.",
+    "cancellations": "Jobs that were cancelled while they waited: let them wait and leave then, or drop them.",
     "ignore_constraints": "Let jobs have any nodes, whatever they ask for.",
 }
 _STRICT: Final = {

@@ -135,6 +135,9 @@ class _InSlices(Plan):
         """Give those who have just come a place, in the order of the queue; all anew if units were freed."""
         view = self._view
         self.follow()
+        if view.cancelled:
+            for number in self._places.keys() & {job.number for job in view.cancelled}:
+                self.clear(self._places.pop(number))
         jobs = list(view.waiting) if anew or self.windows_changed else view.waiting.in_order(view.arrivals)
         for job in jobs:
             self._place(job)

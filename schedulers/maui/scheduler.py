@@ -182,6 +182,10 @@ class MauiScheduler(Kept):
             for job in self.queue:
                 names = self._credentials.combinations[int(self.queue.code[self.queue.row_of[job.number]])]
                 self.queue.set_access(job, self._access(job, names))
+        for job in view.cancelled:
+            if job.number in self.queue.row_of:  # else it has only just come
+                self.queue.remove(job)
+                self.reserved.pop(job.number, None)
         while view.arrivals:  # a refusal may let others in, and looks through those that are left
             arrivals, view.arrivals = view.arrivals, []
             for job in arrivals:

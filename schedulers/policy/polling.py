@@ -54,6 +54,7 @@ class Polling(Kept):
         self.features: tuple[str, ...] = tuple(getattr(policy, "features", ()))
         self._view: View | None = None
         self._arrivals: list[SchedulerJob] = []
+        self._cancelled: list[SchedulerJob] = []
         self._calls: list[str] = []
         self._released = False
         self._failed: list[NodeSet] = []
@@ -84,12 +85,16 @@ class Polling(Kept):
             self._view, self._due = view, -inf
             self._forget()
         self._arrivals += view.arrivals
+        if view.cancelled:
+            self._cancelled += view.cancelled
+            gone = {job.number for job in view.cancelled}
+            self._arrivals = [job for job in self._arrivals if job.number not in gone]
         self._calls += [call for call in view.calls if call != CALL]
         self._released |= view.released
         self._failed += view.failed
         if self._is_time(view.now):
             view.arrivals, view.calls, view.released = self._arrivals, self._calls, self._released
-            view.failed = self._failed
+            view.failed, view.cancelled = self._failed, self._cancelled
             self._forget()
             self._policy.decide(view)
         elif view.waiting or self._calls:
@@ -101,17 +106,21 @@ class Polling(Kept):
     def state(self) -> dict[str, Any]:
         """Return what was collected since the last decision, when the next is due, and the policy's state."""
         arrivals = [job.id for job in self._arrivals]
-        return {**super().state(), "policy": state_of(self._policy, "policy"), "arrivals": arrivals}
+        cancelled = [job.state() for job in self._cancelled]
+        kept = {**super().state(), "policy": state_of(self._policy, "policy")}
+        return {**kept, "arrivals": arrivals, "cancelled": cancelled}
 
     def restore(self, state: dict[str, Any], view: View) -> None:
         """Go on from a state, in a view that is as it was then."""
         super().restore(state)
         waiting = {job.id: job for job in view.waiting.each()}
         self._view, self._arrivals = view, [waiting[job_id] for job_id in state["arrivals"]]
+        self._cancelled = [SchedulerJob.restored(job) for job in state["cancelled"]]
         cast(Any, self._policy).restore(state["policy"], view)
 
     def _forget(self) -> None:
         self._arrivals, self._calls, self._released, self._failed = [], [], False, []
+        self._cancelled = []
 
     def _is_time(self, now: float) -> bool:
         steps = now / self._step

@@ -11,9 +11,11 @@ from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.protocol.base.errors import PipistrelleError, RemoteProtocolError, cut, printable, quoted
 from pipistrelle.protocol.base.log import logger
 from pipistrelle.protocol.base.state import Kept
+from pipistrelle.protocol.decisions import ExecuteJob, RejectJob
 from pipistrelle.protocol.events import (
     DecisionRejected,
     Event,
+    JobCancelled,
     JobCompleted,
     JobKilled,
     JobSubmitted,
@@ -57,11 +59,13 @@ class Runtime(Kept):
         (``dynamic_jobs``).
     version
         told to the server.
+    cancellations
+        whether it wants to be told of jobs that are cancelled while they wait.
     """
 
     _kept: ClassVar[tuple[str, ...]] = ("_submitted", "_latest_submit", "_filter", "ended")
 
-    def __init__(self, policy: Policy, version: str = "") -> None:
+    def __init__(self, policy: Policy, version: str = "", *, cancellations: bool = False) -> None:
         self._policy = policy
         self._version = version
         self._view: View | None = None
@@ -70,6 +74,9 @@ class Runtime(Kept):
         self._submitted = 0
         self._latest_submit = 0.0
         self._filter = False
+        #: {id: job} of those that wait, or began to since the policy was last asked; None: nobody is cancelled
+        self._cancellable: dict[str, SchedulerJob] | None = None
+        self._wants_cancellations = cancellations
         #: how and why the simulation ended; None before
         self.ended: SimulationEndsData | None = None
         self._fold: dict[type[Event], Callable[[View, Any], None]] = {
@@ -77,6 +84,7 @@ class Runtime(Kept):
             JobCompleted: self._job_completed,
             RequestedCall: self._requested_call,
             DecisionRejected: self._decision_rejected,
+            JobCancelled: self._job_cancelled,
             JobKilled: self._nothing,
             NoMoreJobs: self._nothing,
             NodesFailed: self._nodes_failed,
@@ -93,12 +101,14 @@ class Runtime(Kept):
 
     def hello(self) -> HelloData:
         """Return who this scheduler is and what it wants."""
-        features = ("wake_filter", "failures", TAKEOVER, *getattr(self._policy, "features", ()))
+        wanted = ("cancellations",) if self._wants_cancellations else ()
+        features = ("wake_filter", "failures", TAKEOVER, *wanted, *getattr(self._policy, "features", ()))
         return HelloData(self._policy.name, self._version, features=features)
 
     def welcome(self, data: WelcomeData) -> None:
         """Take note of what was agreed."""
         self._filter = "wake_filter" in data.features
+        self._cancellable = {} if "cancellations" in data.features else None
 
     def state(self) -> dict[str, Any]:
         """Return the whole scheduler's state between two notices, as plain values.
@@ -123,6 +133,9 @@ class Runtime(Kept):
             view = self._view = View(convert(state["begins"], SimulationBeginsData), self._policy.order)
             view.restore(state["view"])
             self._known = {job["id"] for job in state["view"]["jobs"]}
+            if self._cancellable is not None:
+                aside = () if view.limits is None else view.limits.each()
+                self._cancellable = {job.id: job for job in (*view.waiting.each(), *aside)}
             cast(Any, self._policy).restore(state["policy"], view)
 
     def answer(self, notice: Notice) -> Reply:
@@ -200,6 +213,11 @@ class Runtime(Kept):
             view.let_in()
         self._policy.decide(view)
         view.arrivals, view.released, view.calls, view.failed = [], False, [], []
+        if self._cancellable is not None:
+            view.cancelled = []
+            for decision in view.decisions:
+                if isinstance(decision, ExecuteJob | RejectJob):
+                    self._cancellable.pop(decision.data.job_id, None)
 
     @staticmethod
     def _catch_up(view: View, timestamp: float) -> None:
@@ -252,6 +270,15 @@ class Runtime(Kept):
         else:
             self._latest_submit = job.submit
         view.submit(job, event.timestamp)
+        if self._cancellable is not None:
+            self._cancellable[job.id] = job
+
+    def _job_cancelled(self, view: View, event: JobCancelled) -> None:
+        job = None if self._cancellable is None else self._cancellable.pop(event.data.job_id, None)
+        if job is None:
+            raise RemoteProtocolError("JOB_CANCELLED names a job that does not wait", found=event.data.job_id)
+        self._known.discard(job.id)
+        view.cancel(job, event.timestamp)
 
     def _job_completed(self, view: View, event: JobCompleted) -> None:
         try:

@@ -91,6 +91,8 @@ class View(Kept):
         self.running = RunningJobs()
         #: jobs submitted since the policy was last asked, in order of submission, that still wait
         self.arrivals: list[SchedulerJob] = []
+        #: jobs that were cancelled while they waited since the policy was last asked: they have left the queue
+        self.cancelled: list[SchedulerJob] = []
         #: whether units were freed, left or came back into service, or maintenance was announced, since the policy was
         #: last asked
         self.released = True
@@ -273,6 +275,20 @@ class View(Kept):
         self.arrivals = [arrival for arrival in self.arrivals if arrival is not job]
         self.decisions.append(RejectJob(self.now, RejectJobData(job.id, why)))
         self.let_in()
+
+    def cancel(self, job: SchedulerJob, now: float) -> None:
+        """Let a job leave that was cancelled at ``now`` (s) while it waited; also one that was rejected just now."""
+        refused = [one for one in self.decisions if isinstance(one, RejectJob) and one.data.job_id == job.id]
+        if refused:
+            self.decisions = [one for one in self.decisions if one is not refused[0]]
+        elif self.limits is None:
+            self.waiting.remove(job)
+        elif not self.limits.forget(job):
+            self.waiting.remove(job)
+            self.limits.left(job, now)
+        self.arrivals = [arrival for arrival in self.arrivals if arrival is not job]
+        self.cancelled.append(job)
+        self.released = True  # whoever comes next in the queue may have a reservation, or start
 
     def kill(self, *jobs: SchedulerJob, why: str | None = None) -> None:
         """End running jobs; they leave the view with their JOB_COMPLETED."""

@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.fields import EndReason, package_version
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.server.engine.jobs import Job
+from pipistrelle.server.engine.jobs import NEVER_RAN, Job
 from pipistrelle.server.engine.observers import SWITCHING_OFF, SWITCHING_ON, Observer
 from pipistrelle.server.outputs.csv_file import CsvFile, Written
 from pipistrelle.server.outputs.machine_book import STATES, UNAVAILABLE, MachineBook
@@ -141,7 +141,7 @@ class _Trace(Written, Observer):
         """Write the job's line and count the job."""
         self._jobs.write(job)
         self._ended[job.state] = self._ended.get(job.state, 0) + 1
-        if job.state == "REJECTED":
+        if job.state in NEVER_RAN:
             return
         wait, execution = job.start - job.submit, job.end - job.start or _SHORTEST
         self._waits.append(wait)

@@ -7,8 +7,8 @@ from math import isnan
 from typing import Any, Final
 
 from pipistrelle.protocol.base.state import Kept
-from pipistrelle.protocol.events import NoMoreJobs
-from pipistrelle.server.engine.agenda import REQUEUE, SUBMISSION, Handlers
+from pipistrelle.protocol.events import JobCancelled, JobCancelledData, NoMoreJobs
+from pipistrelle.server.engine.agenda import CANCELLATION, REQUEUE, SUBMISSION, Handlers
 from pipistrelle.server.engine.clockwork import Clockwork
 from pipistrelle.server.engine.dependencies import Dependencies
 from pipistrelle.server.engine.jobs import LABEL_NAMES, Job, Labels, LogRecord
@@ -17,7 +17,7 @@ from pipistrelle.server.requests import requests_of
 from pipistrelle.traces.batsim.profiles import Composed, Profile
 from pipistrelle.traces.logs.labels import named_column
 from pipistrelle.traces.resilience import Resilience
-from pipistrelle.traces.workload import Workload, decimal_texts
+from pipistrelle.traces.workload import CANCELLED_AFTER, Workload, decimal_texts
 
 #: rows that are turned from arrays into numbers at a time
 _BLOCK: Final = 4096
@@ -61,7 +61,7 @@ class Arrivals(Kept):
 
     def handlers(self) -> Handlers:
         """Return what is done with which class of what stands on the agenda."""
-        return {SUBMISSION: self._submit, REQUEUE: self._queue}
+        return {SUBMISSION: self._submit, REQUEUE: self._queue, CANCELLATION: self._cancel}
 
     def put_next(self) -> None:
         """Put the next submission on the agenda."""
@@ -107,13 +107,35 @@ class Arrivals(Kept):
         assert job is not None
         if not (self._dependencies.exist and self._dependencies.hold(job)):
             self._lives.submit(job)
+        if not isnan(job.cancelled_at):
+            self._clockwork.agenda.put(job.cancelled_at, CANCELLATION, job.id)
         self.put_next()
 
     def _queue(self, job_id: str) -> None:
         """Let a job queue now that was kept back, or that comes back after it lost its nodes."""
         self._dependencies.let_go(job_id)
-        self._lives.submit(self._clockwork.cluster.coming.pop(job_id))
+        job = self._clockwork.cluster.coming.pop(job_id)
+        self._lives.submit(job)
+        if job.cancelled_at <= self._clockwork.now:
+            self._cancel(job_id)
         self.tell_the_last()
+
+    def _cancel(self, job_id: str) -> None:
+        """Let a job leave the queue that its submitter takes back now, or end it if it runs."""
+        clockwork, cluster = self._clockwork, self._clockwork.cluster
+        job = cluster.waiting.get(job_id) or cluster.running.get(job_id)
+        if job is None and self._lives.fails:  # it may have come back, under another id
+            tries = (*cluster.waiting.values(), *cluster.running.values())
+            job = next((one for one in tries if one.attempt is not None and one.attempt.root == job_id), None)
+        if job is None:  # it has ended, or is kept back: then it leaves when it would join
+            return
+        if job.id in cluster.running:
+            self._lives.kill(job)
+            return
+        told = "cancellations" in clockwork.features
+        cluster.cancel(clockwork.now, job, told=told)
+        if told:
+            clockwork.tell(JobCancelled(clockwork.now, JobCancelledData(job.id)))
 
 
 class WorkloadJobs:
@@ -151,6 +173,7 @@ class WorkloadJobs:
         self._labels = labels_of(workload) if labelled else None
         self._resiliences = resiliences
         self._recorded = recorded
+        self._cancelled = workload.measures.get(CANCELLED_AFTER)
         self._requests = requests_of(workload)
         self._outcomes = {name: outcome(profile) for name, profile in (workload.table or {}).items()}
 
@@ -196,6 +219,10 @@ class WorkloadJobs:
             if self._requests is not None:
                 for job, request in zip(jobs, self._requests[block], strict=True):
                     job.request = request
+            if self._cancelled is not None:
+                for job, after in zip(jobs, self._cancelled[block].tolist(), strict=True):
+                    if after >= 0:
+                        job.cancelled_at = job.submit + after
             if self._recorded is not None:
                 for job, told in zip(jobs, self._recorded[block], strict=True):
                     job.recorded = told

@@ -8,6 +8,7 @@ from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.events import (
     DecisionRejected,
     Event,
+    JobCancelled,
     JobCompleted,
     JobKilled,
     JobSubmitted,
@@ -57,6 +58,7 @@ _ALWAYS: Final[frozenset[type[Event]]] = frozenset(
     (
         RequestedCall,
         DecisionRejected,
+        JobCancelled,
         NodesFailed,
         NodesRepaired,
         MaintenanceAnnounced,

@@ -53,6 +53,8 @@ class Cluster:
         self.running: dict[str, Job] = {}
         #: ids of the jobs that reached a final state; the jobs themselves are forgotten.
         self.finished = JobIds()
+        #: {job id: job}. Cancelled while they waited, without a word to the scheduler, which may start them.
+        self.ghosts: dict[str, Job] = {}
         #: number of steps taken by any job so far; it tells whether anything happened in between.
         self.steps = 0
         #: what the scheduler, by its last reply, keeps units for while jobs wait, in words
@@ -125,13 +127,37 @@ class Cluster:
         for hook in self.hooks.ended:
             hook(now, job)
 
+    def cancel(self, now: float, job: Job, *, told: bool) -> None:
+        """Let a waiting job leave for good; ``told`` is whether its scheduler hears of it."""
+        job.state = LIFE[job.state]["cancel"]
+        job.end = now
+        del self.waiting[job.id]
+        self.finished.add(job.id)
+        if not told:
+            self.ghosts[job.id] = job
+        self.steps += 1
+        for hook in self.hooks.ended:
+            hook(now, job)
+
+    def lay(self, job: Job, alloc_text: str) -> NodeSet:
+        """Start and end a job at once that was cancelled, which its scheduler was not told; return its units.
+
+        Illegal if it could not start on the units that ``alloc_text`` names.
+        """
+        if job.request is not None:
+            self._check_request(job, job.request, alloc_text)
+        job.alloc = self.ledger.take(job, alloc_text)
+        self.ledger.give_back(job)
+        del self.ghosts[job.id]
+        return job.alloc
+
     def knows(self, job_id: str) -> bool:
         """Tell whether a job with this id was ever submitted."""
         return job_id in self.waiting or job_id in self.running or job_id in self.finished
 
     def state(self) -> dict[str, Any]:
         """Return the jobs, in order, and who has which units."""
-        queues = {"coming": self.coming, "waiting": self.waiting, "running": self.running}
+        queues = {"coming": self.coming, "waiting": self.waiting, "running": self.running, "ghosts": self.ghosts}
         return {
             **{name: [job.as_plain() for job in jobs.values()] for name, jobs in queues.items()},
             "finished": self.finished.state(),
@@ -142,7 +168,8 @@ class Cluster:
 
     def restore(self, state: dict[str, Any], entries: Mapping[int, Entry]) -> None:
         """Go on from such a state; ``entries`` are those on the agenda, by number."""
-        for name, jobs in (("coming", self.coming), ("waiting", self.waiting), ("running", self.running)):
+        queues = {"coming": self.coming, "waiting": self.waiting, "running": self.running, "ghosts": self.ghosts}
+        for name, jobs in queues.items():
             made = (self.job_type.of_plain(one, entries, self.work_of) for one in state[name])
             jobs.clear()
             jobs.update((job.id, job) for job in made)
@@ -159,3 +186,4 @@ class Cluster:
         assert self.waiting.keys().isdisjoint(self.running)
         assert self.finished.isdisjoint(self.waiting)
         assert self.finished.isdisjoint(self.running)
+        assert all(job.state == "CANCELLED" and job.id in self.finished for job in self.ghosts.values())

@@ -26,12 +26,12 @@ _DIGITS: Final = 12
 _NEWEST: Final = 1024
 _FEW: Final = 64
 
-State = Literal["SUBMITTED", "RUNNING", "REJECTED"] | JobState
-Step = Literal["execute", "reject", "finish", "fail", "reach_walltime", "kill", "lose_nodes"]
+State = Literal["SUBMITTED", "RUNNING", "REJECTED", "CANCELLED"] | JobState
+Step = Literal["execute", "reject", "cancel", "finish", "fail", "reach_walltime", "kill", "lose_nodes"]
 
 #: {state: {step: next state}}; a state without steps is final. A step that is not there is never asked for: KeyError
 LIFE: Final[dict[State, dict[Step, State]]] = {
-    "SUBMITTED": {"execute": "RUNNING", "reject": "REJECTED"},
+    "SUBMITTED": {"execute": "RUNNING", "reject": "REJECTED", "cancel": "CANCELLED"},
     "RUNNING": {
         "finish": "COMPLETED_SUCCESSFULLY",
         "fail": "COMPLETED_FAILED",
@@ -40,12 +40,16 @@ LIFE: Final[dict[State, dict[Step, State]]] = {
         "lose_nodes": "COMPLETED_FAILED",
     },
     "REJECTED": {},
+    "CANCELLED": {},
     "COMPLETED_SUCCESSFULLY": {},
     "COMPLETED_FAILED": {},
     "COMPLETED_WALLTIME_REACHED": {},
     "COMPLETED_KILLED": {},
 }
 
+
+#: states of jobs that are over and never ran
+NEVER_RAN: Final = frozenset(("REJECTED", "CANCELLED"))
 
 _QUEUE: Final = 3
 _UNNAMED: Final = (None, None, None, None, None)
@@ -114,6 +118,8 @@ class Job(Struct, eq=False):
     request: NodeRequest | None = None
     #: joules that its units consumed while it ran; NaN where they are not metered
     energy: float = nan
+    #: when it is cancelled (s), whether it waits or runs then; NaN: never
+    cancelled_at: float = nan
     #: when and where it ran in reality; None where nobody asks
     recorded: LogRecord | None = None
 

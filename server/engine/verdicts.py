@@ -19,6 +19,8 @@ from pipistrelle.protocol.decisions import (
     Stop,
 )
 from pipistrelle.protocol.events import (
+    JobCompleted,
+    JobCompletedData,
     JobDescription,
     JobKilled,
     JobKilledData,
@@ -91,12 +93,19 @@ class Verdicts(Kept):
         data = decision.data
         job = self._cluster.waiting.get(data.job_id)
         if job is None:
-            self._not_waiting(data.job_id)
+            ghost = self._cluster.ghosts.get(data.job_id)
+            if ghost is None:
+                self._not_waiting(data.job_id)
+            alloc, now = self._cluster.lay(ghost, data.alloc), self._clockwork.now
+            self._clockwork.tell(JobCompleted(now, JobCompletedData(ghost.id, "COMPLETED_KILLED", str(alloc), -1)))
+            return
         self._lives.start(job, data.alloc)
 
     def _reject(self, decision: RejectJob) -> None:
         job = self._cluster.waiting.get(decision.data.job_id)
         if job is None:
+            if self._cluster.ghosts.pop(decision.data.job_id, None) is not None:
+                return  # it is gone as its scheduler wants it
             self._not_waiting(decision.data.job_id)
         self._cluster.reject(self._clockwork.now, job)
 
@@ -174,6 +183,8 @@ class Verdicts(Kept):
     def _set_metadata(self, decision: SetJobMetadata) -> None:
         job_id = decision.data.job_id
         job = self._cluster.waiting.get(job_id) or self._cluster.running.get(job_id)
+        if job is None and job_id in self._cluster.ghosts:
+            return
         if job is None:
             if job_id in self._cluster.finished:
                 raise Illegal("wrong_state", f"{job_id} has ended, its line is written")

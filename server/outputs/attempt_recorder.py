@@ -8,7 +8,7 @@ from msgspec.structs import astuple
 from pipistrelle.protocol.fields import EndReason
 from pipistrelle.server.attempts.attempt import Spending
 from pipistrelle.server.attempts.spending import has_worked, spending_of
-from pipistrelle.server.engine.jobs import Job
+from pipistrelle.server.engine.jobs import NEVER_RAN, Job
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.outputs.csv_file import CsvFile, Written, csv_text
 from pipistrelle.server.outputs.node_book import NODE_COLUMNS, OUTAGE_COLUMNS, NodeBook
@@ -45,7 +45,7 @@ class AttemptRecorder(Written, Observer):
 
     def ended(self, now: float, job: Job) -> None:
         """Write the line of an attempt that had units."""
-        if job.state != "REJECTED" and job.alloc:
+        if job.state not in NEVER_RAN and job.alloc:
             self._attempts.write(attempt_line(job))
 
     def ends(self, now: float, reason: EndReason, message: str) -> None:

@@ -11,7 +11,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.fields import EndReason
-from pipistrelle.server.engine.jobs import Job
+from pipistrelle.server.engine.jobs import NEVER_RAN, Job
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.outputs.fragmentation_book import Fragmentation, FragmentationBook
 from pipistrelle.server.outputs.reliability_book import ReliabilityBook, ReliabilitySummary
@@ -69,6 +69,8 @@ class Summary(Struct, frozen=True, kw_only=True):
     waiting_at_end: int | UnsetType = UNSET
     #: of runs whose jobs ask for nodes of a machine with GPUs
     fragmentation: Fragmentation | UnsetType = UNSET
+    #: jobs that left the queue as they were cancelled; of runs that keep such
+    cancelled: int | UnsetType = UNSET
     #: of runs whose scheduler asks when jobs started in reality
     recorded: RecordedFigures | UnsetType = UNSET
 
@@ -90,6 +92,8 @@ class Metrics(Kept, Observer):
         gathers those of idle GPUs; None where they are not asked for.
     recorded
         gathers those of starts that the log recorded; None where nobody asks.
+    cancels
+        whether jobs can be cancelled while they wait.
     """
 
     _kept = (
@@ -113,11 +117,13 @@ class Metrics(Kept, Observer):
         reliability: ReliabilityBook | None = None,
         fragmentation: FragmentationBook | None = None,
         recorded: RecordedBook | None = None,
+        cancels: bool = False,
     ) -> None:
         self._dropped = dict(dropped or {})
         self._reliability = reliability
         self._fragmentation = fragmentation
         self._recorded = recorded
+        self._cancels = cancels
         self._shared = shared
         self._waits = _roomy(jobs)
         self._runs = _roomy(jobs)
@@ -148,7 +154,7 @@ class Metrics(Kept, Observer):
     def ended(self, now: float, job: Job) -> None:
         """Keep the job's wait and execution time."""
         attempt, state, start = job.attempt, job.state, job.start
-        if state == "REJECTED":
+        if state in NEVER_RAN:
             self._states[state] = self._states.get(state, 0) + 1
             if attempt is not None:
                 self._earlier.pop(attempt.root, None)
@@ -214,6 +220,7 @@ class Metrics(Kept, Observer):
             units=self._units,
             computing=computing,
             reliability=None if self._reliability is None else self._reliability.summary(),
+            cancelled=states.get("CANCELLED", 0) if self._cancels else UNSET,
             horizon=horizon,
             running_at_end=UNSET if horizon is UNSET else len(cut),
             waiting_at_end=UNSET if horizon is UNSET else unfinished - len(cut),

@@ -7,7 +7,7 @@ from typing import Final
 from pipistrelle.protocol.decisions import CallMeLater, CancelCall, Decision, ExecuteJob, KillJob, Malformed
 from pipistrelle.protocol.events import DecisionRejectedData
 from pipistrelle.protocol.fields import EndReason
-from pipistrelle.server.engine.jobs import Job
+from pipistrelle.server.engine.jobs import NEVER_RAN, Job
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.outputs.csv_file import MANY_LINES, CsvFile, Written, csv_text, special
 
@@ -111,9 +111,10 @@ def job_lines(jobs: list[Job], shortest: float = 0.0) -> list[str]:
             name, workload, profile = csv_text(name), csv_text(workload), csv_text(profile)
         if metadata:
             metadata = metadata.replace('"', '""')
-        if state == "REJECTED":
+        if state in NEVER_RAN:
             begin = f"{name},{workload},{profile},{submit:.6f},{job.size},{walltime:.6f}"
-            lines.append(f'{begin},0,REJECTED,,,,,,,,,"{metadata}"\n')
+            times = f",,{job.end:.6f},{job.end - submit:.6f},,," if state == "CANCELLED" else ",,,,,,"
+            lines.append(f'{begin},0,{state},{times},,"{metadata}"\n')
             continue
         start, end = job.start, job.end
         execution, turnaround = end - start, end - submit

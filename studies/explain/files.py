@@ -79,6 +79,8 @@ class RunFiles(Struct):
         """Return until when (s) a job waited: its start, or its rejection, else the end of the outputs."""
         if line.start is not None:
             return line.start
+        if line.state == "CANCELLED" and line.end is not None:
+            return line.end
         if line.state == "REJECTED":
             return max(self.rejections.get(line.id, line.submit), line.submit)
         return self.until

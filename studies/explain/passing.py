@@ -9,6 +9,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from pipistrelle.server.engine.jobs import NEVER_RAN
 from pipistrelle.studies.explain.files import Floats, JobLine, RunFiles
 from pipistrelle.studies.explain.looks import Look, Seen
 
@@ -145,7 +146,7 @@ def passed_of(files: RunFiles, line: JobLine, seen: Seen | None) -> list[Passed]
     found = []
     for other in _others(files, seen, waiting=True):
         theirs = (other.queued, order.get(other.id, inf))
-        if theirs < mine and other.state != "REJECTED" and (other.start is None or other.start > line.start):
+        if theirs < mine and other.state not in NEVER_RAN and (other.start is None or other.start > line.start):
             found.append((theirs, Passed(other.id, other.size, other.submit, other.start)))
     return [passed for _, passed in sorted(found, key=lambda one: one[0])]
 

@@ -18,7 +18,7 @@ from pipistrelle.schedulers.policy.order import Order
 from pipistrelle.schedulers.policy.polling import Polling
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.server.engine.arrivals import labels_of
-from pipistrelle.server.engine.jobs import Job, Labels
+from pipistrelle.server.engine.jobs import NEVER_RAN, Job, Labels
 from pipistrelle.server.engine.observers import Observer, Reasons
 from pipistrelle.server.errors import Interrupted
 from pipistrelle.server.setup import Setup
@@ -220,7 +220,7 @@ class _Book(Observer):
 
     def ended(self, now: float, job: Job) -> None:
         """Note a rejection, be it the scheduler's or the server's."""
-        if job.state == "REJECTED":
+        if job.state in NEVER_RAN:
             self.rejected[job.id] = now
 
     def decided(self, now: float, decision: Decision, rejected: DecisionRejectedData | None) -> None:

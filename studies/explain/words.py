@@ -60,6 +60,8 @@ def answer(
         parts.append(f"for {duration(seconds)} {words}")
     parts.append(_passed_words(passed_by))
     still = "" if line.start is not None else ", and still did when the run ended"
+    if line.state == "CANCELLED":
+        still = ", until it was cancelled"
     if rejected:
         still = f", then was rejected ({why})"
     return f"{line.id} waited {duration(waited)}{still}: {'; '.join(parts)}."

@@ -131,6 +131,7 @@ def _check_setup(setup: Setup, spec: RunSpec) -> None:
         (not has_compiler(), "numba is not installed (pip install 'pipistrelle[study]')"),
         (setup.batsim is not None or spec.batsim is not None or spec.dialect != "native", "it goes Batsim's way"),
         (setup.machine is not None, "its platform is one of single hosts"),
+        (setup.cancels, "some of its jobs are cancelled while they wait"),
         (bool(setup.conditions), "some of its jobs wait for others"),
         (bool(setup.resiliences), "some of its jobs have a resilience of their own"),
         (bool(setup.platform.classes), "its platform has classes of jobs"),

@@ -64,7 +64,7 @@ class InProcess:
             if spec.dialect == "batsim":
                 raise InputError("a run in one process speaks no dialect", expected="native", found="batsim")
             policy = spec.make_policy()
-        yield InProcessTransport(Runtime(policy, package_version()), interrupted)
+        yield InProcessTransport(Runtime(policy, package_version(), cancellations=setup.cancels), interrupted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +126,7 @@ class WithChild(_OverZeroMQ):
             assert isinstance(spec.scheduler, str)
             name = self.name or spec.make_policy().name
             more = ["--insecure"] if self.allow_remote else []
+            more += ["--cancellations"] if setup.cancels and not batsim else []
             words = own_command(spec.scheduler, *spec.options, *more, verbose=self.verbose, batsim=batsim)
         else:
             name = self.name or spec.program_name or ""

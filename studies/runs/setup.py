@@ -165,7 +165,7 @@ def steady_setup(spec: RunSpec, trace: Workload, machine: "Platform | SimGridPla
         batsim = None
     if spec.partition_pools:
         trace = _bound(trace, machine if isinstance(machine, Platform) else machine.to_platform(), spec.partition_pools)
-    return Setup.steady(machine, trace, strict=spec.strict, batsim=batsim)
+    return Setup.steady(machine, trace, strict=spec.strict, batsim=batsim, cancellations=spec.cancellations == "keep")
 
 
 def check_policy(spec: RunSpec, platform: Platform) -> None:
@@ -196,6 +196,10 @@ def remarks_of(spec: RunSpec, trace: Workload, setup: Setup) -> list[str]:
     remarks = [*([] if other_units is None else [other_units]), *setup.remarks]
     if UNMET in setup.dropped:
         remarks.append("--ignore-constraints lets jobs have any nodes, whatever they ask for")
+    if spec.cancellations == "keep" and not setup.cancels:
+        remarks.append(
+            f"--cancellations keep: no job of {trace.name} was cancelled while it waited, as far as it tells"
+        )
     if spec.config is not None or str(spec.scheduler).endswith(SUFFIX):
         from pipistrelle.studies.runs.maui import maui_remarks  # most runs start without it
 

@@ -80,6 +80,8 @@ class RunSpec(PolicySpec, frozen=True, kw_only=True, forbid_unknown_fields=True,
     ignore_constraints, partition_pools
         whether jobs may have any nodes, whatever they ask for; and to which pools jobs are bound by their partition, as
         ``2=gpu|old``.
+    cancellations
+        what becomes of jobs that were cancelled while they waited: they wait and leave then, or are left out.
     strict
         whether an illegal decision ends the run, in Batsim's way it always does; and a record of a log that cannot be
         read.
@@ -120,6 +122,7 @@ class RunSpec(PolicySpec, frozen=True, kw_only=True, forbid_unknown_fields=True,
     transform: tuple[AnyStep, ...] = ()
     ignore_constraints: bool = False
     partition_pools: tuple[str, ...] = ()
+    cancellations: Literal["keep", "drop"] = "drop"
     strict: bool = False
     dispersion: Annotated[float, Meta(gt=0)] | None = None
     until: str | None = None

@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from pipistrelle.server.engine.jobs import Job
+from pipistrelle.server.engine.jobs import NEVER_RAN, Job
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.outputs.metrics import TAU
 from pipistrelle.studies.training.dispatcher import Dispatcher
@@ -62,7 +62,7 @@ class Rewards(Observer):
         """Count a job's wait, or its slowdown; one that comes back counts with each attempt."""
         if job.attempt is None or not job.attempt.retried:
             self.left -= 1
-        if job.state == "REJECTED":
+        if job.state in NEVER_RAN:
             return
         wait, run = job.start - job.submit, job.end - job.start
         cost = wait / _HOUR_S if self._kind == "wait" else max(1.0, (wait + run) / max(run, TAU))

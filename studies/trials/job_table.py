@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pipistrelle.protocol.fields import EndReason
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.server.engine.jobs import Job, State
+from pipistrelle.server.engine.jobs import NEVER_RAN, Job, State
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.outputs.fragmentation_book import Fragmentation
 from pipistrelle.server.outputs.reliability_book import ReliabilitySummary
@@ -27,9 +27,11 @@ STATES: Final[tuple[State, ...]] = (
     "COMPLETED_FAILED",
     "COMPLETED_WALLTIME_REACHED",
     "COMPLETED_KILLED",
+    "CANCELLED",
 )
 _NUMBERS: Final = {name: number for number, name in enumerate(STATES)}
 WAITING, RUNNING, REJECTED = _NUMBERS["SUBMITTED"], _NUMBERS["RUNNING"], _NUMBERS["REJECTED"]
+CANCELLED: Final = _NUMBERS["CANCELLED"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -164,7 +166,7 @@ class JobTableBook(Observer):
         retried = attempt is not None and attempt.retried
         row = self._rows[root] if retried else self._rows.pop(root)
         del self._live[row]
-        if job.state != "REJECTED":
+        if job.state not in NEVER_RAN:
             self._hold(row, job, job.end)
             self._wait[row] += job.start - job.submit
             self._execution[row] += job.end - job.start

@@ -12,7 +12,7 @@ from pipistrelle.server.attempts.attempt import Spending
 from pipistrelle.server.outputs.fragmentation_book import Fragmentation
 from pipistrelle.server.outputs.metrics import TAU
 from pipistrelle.server.outputs.reliability_book import ReliabilitySummary
-from pipistrelle.studies.trials.job_table import REJECTED, RUNNING, STATES, WAITING, Floats, JobTable
+from pipistrelle.studies.trials.job_table import CANCELLED, REJECTED, RUNNING, STATES, WAITING, Floats, JobTable
 from pipistrelle.studies.trials.window import NOTHING, Leave, WindowOfRun, last_end
 
 #: what a metric can be: None where there is nothing to tell, as the mean of no jobs
@@ -51,7 +51,7 @@ def metrics(
     window = WindowOfRun.of(table, warm_up, drain)
     counts = window.counts(table)
     state = table.state[counts]
-    done = counts & ~np.isin(table.state, (WAITING, RUNNING, REJECTED))
+    done = counts & ~np.isin(table.state, (WAITING, RUNNING, REJECTED, CANCELLED))
     numbers = np.bincount(state, minlength=len(STATES)).tolist()
     by_state = dict(zip(STATES, numbers, strict=True))
     horizon = table.ended if table.reason == "horizon" else None
@@ -64,6 +64,7 @@ def metrics(
         "killed_at_walltime": by_state["COMPLETED_WALLTIME_REACHED"],
         "killed": by_state["COMPLETED_KILLED"],
         "rejected": by_state["REJECTED"],
+        **({"cancelled": by_state["CANCELLED"]} if by_state["CANCELLED"] else {}),
         "unfinished": by_state["SUBMITTED"] + by_state["RUNNING"],
         "running_at_end": by_state["RUNNING"],
         "waiting_at_end": by_state["SUBMITTED"],

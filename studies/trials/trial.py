@@ -116,7 +116,7 @@ def table_of_run(spec: RunSpec, engine: str) -> JobTable:
 
         return replace(run_kernel(setup, spec), until=setup.until)
     book = JobTableBook()
-    runtime = Runtime(spec.make_policy(warn=False), package_version())
+    runtime = Runtime(spec.make_policy(warn=False), package_version(), cancellations=setup.cancels)
     with seldom_collected():
         result = simulate(setup, InProcessTransport(runtime), clock=_no_clock, observers=[book])
     if result.failure is not None:

@@ -39,7 +39,17 @@ from pipistrelle.protocol.session import TRANSITIONS, SchedulerSession, ServerSe
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.protocol.units.text import LARGEST_UNIT
 from pipistrelle.server.assembly import native_engine
-from pipistrelle.server.engine.agenda import CALL, DECISION, END, FAILURE, MAINTENANCE, REPAIR, REQUEUE, SUBMISSION
+from pipistrelle.server.engine.agenda import (
+    CALL,
+    CANCELLATION,
+    DECISION,
+    END,
+    FAILURE,
+    MAINTENANCE,
+    REPAIR,
+    REQUEUE,
+    SUBMISSION,
+)
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.stalls import MAX_FRUITLESS
 from pipistrelle.studies.runs import DECISION_TIMEOUT, HELLO_TIMEOUT
@@ -236,8 +246,10 @@ def test_the_order_of_an_instant_is_the_agendas() -> None:
     places = {"Ends": END, "Failures": FAILURE, "Repairs": REPAIR, "Maintenance": MAINTENANCE, "Submissions": REQUEUE}
     listed = re.findall(r"^\d\. (\w+):", section("Order"), re.MULTILINE)
 
-    assert listed == [*places, "Calls"]
-    assert sorted([*places.values(), SUBMISSION, CALL, DECISION]) == [*places.values(), SUBMISSION, CALL, DECISION]
+    last = [SUBMISSION, CANCELLATION, CALL, DECISION]
+
+    assert listed == [*places, "Cancellations", "Calls"]
+    assert sorted([*places.values(), *last]) == [*places.values(), *last]
 
 
 def test_features_bring_their_events() -> None:

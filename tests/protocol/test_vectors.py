@@ -31,7 +31,14 @@ SCHEMAS = {
 }
 SCHEMA = build()
 #: those whose fields are all required have no fuller form
-WITHOUT_FULL_FORM = {"CANCEL_CALL", "JOB_STARTED", "NODES_REPAIRED", "MAINTENANCE_BEGINS", "MAINTENANCE_ENDS"}
+WITHOUT_FULL_FORM = {
+    "CANCEL_CALL",
+    "JOB_CANCELLED",
+    "JOB_STARTED",
+    "NODES_REPAIRED",
+    "MAINTENANCE_BEGINS",
+    "MAINTENANCE_ENDS",
+}
 #: refused for what JSON Schema cannot see: how a number or a character was written
 BEYOND_SCHEMA = {
     "hello-invalid-protocol-with-fraction",

@@ -191,14 +191,19 @@ class SacctLog(JobLog):
         else:
             got = self._count(_GOT[self.options.units], cell, place) if start is not None else -1
             sizes = {"size": self._count(_SIZES[self.options.units], cell, place), "allocated": got}
+        wait = max(start - submit, 0.0) if start is not None else -1.0
+        runtime = -1.0 if state in GOING_ON else self._runtime(cell, start, place)
+        end = self._time("End", cell("End"), place) if start is None and state == "CANCELLED" else None
+        if end is not None and runtime <= 0:
+            wait = max(end - submit, 0.0)  # as in SWF: it was cancelled after so long
         return Record(
             place=place,
             id=job,
             submit=submit,
             **sizes,
             walltime=self._limit(cell, place),
-            runtime=-1.0 if state in GOING_ON else self._runtime(cell, start, place),
-            wait=max(start - submit, 0.0) if start is not None else -1.0,
+            runtime=runtime,
+            wait=wait,
             status=Status.UNKNOWN if not state or state in GOING_ON else _ENDS.get(state, Status.FAILED),
             labels=labels,
         )

@@ -11,13 +11,14 @@ from pipistrelle.server.engine.jobs import LIFE, State, Step
 DOCUMENTED: dict[tuple[str, str], str] = {
     ("SUBMITTED", "execute"): "RUNNING",
     ("SUBMITTED", "reject"): "REJECTED",
+    ("SUBMITTED", "cancel"): "CANCELLED",
     ("RUNNING", "finish"): "COMPLETED_SUCCESSFULLY",
     ("RUNNING", "fail"): "COMPLETED_FAILED",
     ("RUNNING", "reach_walltime"): "COMPLETED_WALLTIME_REACHED",
     ("RUNNING", "kill"): "COMPLETED_KILLED",
     ("RUNNING", "lose_nodes"): "COMPLETED_FAILED",
 }
-STATES: tuple[State, ...] = ("SUBMITTED", "RUNNING", "REJECTED", *get_args(JobState))
+STATES: tuple[State, ...] = ("SUBMITTED", "RUNNING", "REJECTED", "CANCELLED", *get_args(JobState))
 STEPS: tuple[Step, ...] = get_args(Step)
 
 

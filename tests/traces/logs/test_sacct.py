@@ -46,7 +46,7 @@ def test_a_table(read):
     assert log.runtime.tolist() == [90030.0, 30.0, 600.0, 600.0, -1.0, 0.0]
     assert log.walltime.tolist() == [172800.0, np.inf, np.inf, 3600.0, 3600.0, 1800.0]
     assert log.size.tolist() == [4, 1, 1, 2000, 1, 1]
-    assert log.measures["wait"].tolist() == [300.0, 1.0, 0.0, 0.0, -1.0, -1.0]
+    assert log.measures["wait"].tolist() == [300.0, 1.0, 0.0, 0.0, -1.0, 600.0]
     assert log.columns["status"].tolist() == [1, 0, 0, 5, -1, 5]
     assert log.labels["state"] == ["COMPLETED", "FAILED", "TIMEOUT", "CANCELLED", "PENDING", "CANCELLED"]
     assert log.labels["name"][1] == "a|b"
