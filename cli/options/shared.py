@@ -67,6 +67,8 @@ def spec_file(*kinds: str) -> Callable[[_C], _C]:
 _CHANGES: Final = "STEP\tChange the workload first, as 'pipistrelle workload' does: 'scale --load 0.9'; repeatable."
 transform_option: Final = added(options_of(RunSpec, {"transform": _CHANGES}, {"transform": _steps}))
 _UNTIL: Final = {
+    "from_": "TIME\tBegin there in the log: '30d' after its time 0 or a date; default: at its begin.",
+    "warm": "With --from: with the jobs that ran and waited then, as the log has them.",
     "until": "TIME\tEnd the run then, whatever still runs or waits: '30d' after time 0 or a date; default: at its end.",
 }
 _POOLS: Final = {
@@ -145,7 +147,7 @@ simulation_options: Final = together(
         ),
         reading_options,
         transform_option,
-        added(options_of(RunSpec, _UNTIL)),
+        added(options_of(RunSpec, _UNTIL, names={"from_": "from_"})),
     ),
     in_section(
         MACHINE,

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from pipistrelle.server.recorded import starts_of
 from pipistrelle.studies.report.run_jobs import Floats, Ints, ReportError, RunJobs
+from pipistrelle.traces.transforms.start import AFTERWARDS
 from pipistrelle.traces.workload import Workload
 
 #: outputs have six decimals: times that differ by less need not differ (s)
@@ -63,7 +64,7 @@ class Beside:
 
 
 def beside(run: RunJobs, log: Workload) -> Beside:
-    """Return a run beside the log that it was of; the log's time 0 may be another one, as after ``--from``.
+    """Return a run beside the log that it was of; the log's time 0 may be another one, as with ``--from``.
 
     Raises
     ------
@@ -100,7 +101,8 @@ def beside(run: RunJobs, log: Workload) -> Beside:
             expected="the log that the run was of, or one with another time 0",
             found=f"{int(counts.max()):,} of {len(apart):,} jobs at the same",
         )
-    known = ~np.isnan(starts[at]) & (np.abs(apart - zero) <= SAME) | ~np.isnan(starts[at]) & (run.submit[places] == 0.0)
+    early = (run.submit[places] <= AFTERWARDS + SAME) & (apart <= zero)  # with --warm
+    known = ~np.isnan(starts[at]) & ((np.abs(apart - zero) <= SAME) | early)
     at, places = at[known], places[known]
     return Beside(
         run=run,

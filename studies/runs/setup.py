@@ -221,6 +221,15 @@ def load_jobs(spec: RunSpec, name: str) -> Workload:
         logger().warning("{}", said)
     for step in spec.transform:
         trace = step.apply(trace)
+    if spec.warm and spec.from_ is None:
+        raise InputError("--warm goes with --from DATE")
+    if spec.from_ is not None:
+        from pipistrelle.studies.workloads.options import trace_time, zone_of  # most runs begin with their log
+        from pipistrelle.traces.transforms.start import begun_at
+
+        with said_of("--from"):
+            time = trace_time(trace, spec.from_, zone_of(trace, spec.timezone))
+        trace = begun_at(trace, time, warm=spec.warm)
     return without_requests(trace) if spec.ignore_constraints else trace
 
 

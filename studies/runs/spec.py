@@ -80,6 +80,9 @@ class RunSpec(PolicySpec, frozen=True, kw_only=True, forbid_unknown_fields=True,
     ignore_constraints, partition_pools
         whether jobs may have any nodes, whatever they ask for; and to which pools jobs are bound by their partition, as
         ``2=gpu|old``.
+    from_, warm
+        a date of the log, or a length of time after its time 0, at which the run begins; and whether with the jobs that
+        ran and waited then.
     cancellations
         what becomes of jobs that were cancelled while they waited: they wait and leave then, or are left out.
     strict
@@ -122,6 +125,8 @@ class RunSpec(PolicySpec, frozen=True, kw_only=True, forbid_unknown_fields=True,
     transform: tuple[AnyStep, ...] = ()
     ignore_constraints: bool = False
     partition_pools: tuple[str, ...] = ()
+    from_: str | None = field(default=None, name="from")
+    warm: bool = False
     cancellations: Literal["keep", "drop"] = "drop"
     strict: bool = False
     dispersion: Annotated[float, Meta(gt=0)] | None = None

@@ -1,0 +1,71 @@
+"""Starting in the middle of a log: with an empty machine, or with the jobs that ran and waited then."""
+
+from typing import Any, Final
+
+import numpy as np
+
+from pipistrelle.traces.clean import were_cancelled
+from pipistrelle.traces.errors import TraceError
+from pipistrelle.traces.transforms.cut import changed, keep
+from pipistrelle.traces.workload import Floats, Workload
+
+#: so long after time 0 (s) those come who waited then: after a scheduler has started those who ran. A power of two, so
+#: that times in whole seconds stay exact
+AFTERWARDS: Final = 2.0**-10
+
+
+def begun_at(workload: Workload, time: float, *, warm: bool) -> Workload:
+    """Return the workload from a time on, which becomes its time 0; dates stay.
+
+    Jobs keep what is left of them. Without ``warm`` they are those that are submitted then or later. With it there
+    are also those that ran then in reality, submitted at time 0 with what was left of their run times and requested
+    times, unless these were over; and those that waited then, submitted `AFTERWARDS`, in their order. Of jobs that were
+    submitted earlier and have no start in the log nobody knows either.
+
+    Raises
+    ------
+    TraceError
+        if no job is left, or ``warm`` is wanted and the log has no starts.
+    """
+    if not warm:
+        kept = keep(workload, workload.submit >= time)
+        return _from(kept, kept.submit - time, time)
+    wait = workload.measures.get("wait")
+    if wait is None or not np.any(wait >= 0):
+        raise TraceError(
+            "the log does not tell when its jobs started, so nobody knows which ran",
+            where=workload.source,
+            expected="wait times (SWF's field 3), or dates of starts (sacct, PBS, Maui)",
+            hint="Leave out --warm.",
+        )
+    start = np.where(wait >= 0, workload.submit + wait, -np.inf)
+    before = workload.submit < time
+    spent = np.maximum(time - start, 0.0)
+    runs = before & (wait >= 0) & (start < time) & (workload.runtime > spent) & (workload.walltime > spent)
+    runs &= ~were_cancelled(workload)
+    waits = before & (start >= time)
+    order = np.concatenate(
+        [
+            np.flatnonzero(runs)[np.argsort(start[runs], kind="stable")],
+            np.flatnonzero(waits)[np.argsort(workload.submit[waits], kind="stable")],
+            np.flatnonzero(~before),
+        ]
+    )
+    kept = keep(workload, order)
+    runs, waits, spent, start = runs[order], waits[order], spent[order], start[order]
+    submit = np.where(runs, 0.0, np.where(waits, AFTERWARDS, kept.submit - time))
+    late = ~(runs | waits) & (submit < AFTERWARDS)
+    submit = np.where(late, AFTERWARDS, submit)  # who comes at that very time queues behind those who waited
+    left = {
+        "runtime": np.where(runs, kept.runtime - spent, kept.runtime),
+        "walltime": np.where(runs, kept.walltime - spent, kept.walltime),
+    }
+    known = kept.measures["wait"] >= 0
+    moved = np.where(known, np.maximum(start - time - submit, 0.0), -1.0)
+    return _from(kept, submit, time, measures={**kept.measures, "wait": moved}, **left)
+
+
+def _from(workload: Workload, submit: Floats, time: float, **columns: Any) -> Workload:
+    epoch = None if workload.epoch is None else workload.epoch + time
+    header = {name: text for name, text in workload.header.items() if name not in ("StartTime", "EndTime")}
+    return changed(workload, submit=submit, epoch=epoch, header=header, **columns)
