@@ -39,6 +39,7 @@ COMMANDS: Final = {
     "conformance": CommandPlace("conformance", "Play awkward situations to your scheduler."),
     "report": CommandPlace("report", "Show runs as one page that opens anywhere."),
     "accuracy": CommandPlace("accuracy", "Tell how near a run comes to what really happened."),
+    "steps": CommandPlace("time_steps", "Tell what it costs to decide at time steps only."),
     "study": CommandPlace("study.group", "Carry out many runs, and tell what they say together."),
     "resume": CommandPlace("resume", "Go on with a run from its last snapshot."),
     "diff": CommandPlace("diff", "Compare two runs: the first difference, and the waits of jobs."),
