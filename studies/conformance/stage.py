@@ -11,13 +11,13 @@ from pipistrelle.protocol.batsim.session import BatsimServerSession
 from pipistrelle.protocol.decisions import Decision
 from pipistrelle.protocol.events import DecisionRejectedData, SimulationEnds
 from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
+from pipistrelle.protocol.sockets import AcceptedConnection
 from pipistrelle.protocol.zmtp import ZmtpMessage
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.errors import SchedulerFailed
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.transport.batsim import BatsimTransport
-from pipistrelle.server.transport.connection import RouterConnection
 from pipistrelle.server.transport.in_process import Transport
 from pipistrelle.server.transport.native import NativeTransport
 from pipistrelle.studies.conformance.script import Alter, Dialect, Meddling, Script
@@ -92,7 +92,7 @@ class _StagedNative(NativeTransport):
         super().__init__(endpoint, **waits)
 
     def _negotiate(
-        self, stranger: RouterConnection, message: ZmtpMessage, run_id: str, server: str
+        self, stranger: AcceptedConnection, message: ZmtpMessage, run_id: str, server: str
     ) -> tuple[HelloData, WelcomeData] | None:
         if message.parts:
             self._stage.heard(message.parts[-1])
