@@ -93,6 +93,8 @@ class Script:
         whether the server refuses the scheduler's HELLO.
     again
         whether a second process is told the same once more, and must decide the same.
+    hand_over
+        whether a second process goes on from the middle of the run, if its HELLO says that it can.
     """
 
     name: str
@@ -110,6 +112,7 @@ class Script:
     may_give_up: bool = False
     refuses: bool = False
     again: bool = False
+    hand_over: bool = False
 
     def setup(self, dialect: Dialect) -> Setup:
         """Return the setup of its run."""
@@ -126,13 +129,14 @@ class Script:
             )
         # A workload of no jobs is read as one of a job that is left out.
         jobs = self.jobs or (ScriptJob("none", 0, 1, 1, 1),)
-        workload = parse_batsim(_workload(jobs, self.nodes), self.name).select(range(len(self.jobs)))
+        workload = parse_batsim(workload_json(jobs, self.nodes), self.name).select(range(len(self.jobs)))
         batsim = BatsimOptions() if dialect == "batsim" else None
         setup = Setup.of(platform, workload, batsim=batsim, reliability=reliability)
         return setup if self.until is None else replace(setup, until=self.until)
 
 
-def _workload(jobs: Sequence[ScriptJob], nodes: int) -> bytes:
+def workload_json(jobs: Sequence[ScriptJob], nodes: int) -> bytes:
+    """Return a workload for so many nodes as a file has it, in Batsim's JSON."""
     rows = [
         {
             "id": job.name,

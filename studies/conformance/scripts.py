@@ -296,6 +296,13 @@ SCRIPTS: Final[tuple[Script, ...]] = (
         again=True,
     ),
     Script(
+        name="taken-over",
+        situation="A new process takes a run over in its middle: notice 2 tells who ran, who runs and who waits.",
+        jobs=_jobs(*((f"j{number}", 7 * number, 1 + number % 4, 60 + number, 50) for number in range(30))),
+        absent={"batsim": _NOT_KEPT},
+        hand_over=True,
+    ),
+    Script(
         name="ends-early",
         situation="The server ends the simulation while jobs run and wait: end, and do not answer any more.",
         jobs=_jobs(("a", 0, 4, 100, 50), ("b", 1, 4, 100, 50), ("c", 60, 1, 100, 50)),

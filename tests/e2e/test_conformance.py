@@ -42,6 +42,7 @@ FAULTS = {
     "any-repair-is-whole": "repaired-in-maintenance",
     "no-maintenance": "maintenance",
     "draws-lots": "told-again",
+    "ignores-starts": "taken-over",
     "waits-for-its-jobs": "ends-early",
     "waits-after-refusal": "refused",
 }

@@ -23,6 +23,7 @@ TYPES = {
     "DECISION_REJECTED",
     "NOTIFY",
     "SIMULATION_ENDS",
+    "JOB_STARTED",
     "NODES_FAILED",
     "NODES_REPAIRED",
     "MAINTENANCE_ANNOUNCED",
@@ -31,6 +32,7 @@ TYPES = {
 }
 #: faults of those that want to be told of nodes
 AWARE = FAULT in ("aware", "starts-on-failed-nodes", "nodes-first", "any-repair-is-whole", "no-maintenance")
+FEATURES = ["failures"] * AWARE + ["takeover"] * (FAULT in ("aware", "ignores-starts"))
 Message = dict[str, Any]
 
 
@@ -80,6 +82,8 @@ class Broken:
                 self.free = set(range(self.size))
             elif kind == "JOB_SUBMITTED":
                 self.submitted(event, data)
+            elif kind == "JOB_STARTED" and FAULT != "ignores-starts":
+                self.started_before(data)
             elif kind == "JOB_COMPLETED":
                 self.completed(data)
             elif kind == "JOB_KILLED" and FAULT == "frees-killed-jobs-again":
@@ -121,6 +125,12 @@ class Broken:
             return
         name = data["job_id"].lower() if FAULT == "folds-case" else data["job_id"]
         self.waiting.append((name, job["res"]))
+
+    def started_before(self, data: Message) -> None:
+        """Take note of a job that the scheduler before has started."""
+        self.waiting = [(name, size) for name, size in self.waiting if name != data["job_id"]]
+        self.held[data["job_id"]] = units_in(data["alloc"])
+        self.free.difference_update(self.held[data["job_id"]])
 
     def completed(self, data: Message) -> None:
         """Free what a job had."""
@@ -184,7 +194,7 @@ def main() -> None:
     scheduler = Broken()
     if NATIVE:
         socket.connect(URL)
-        hello = {"name": f"broken by {FAULT}", "features": ["failures"] if AWARE else []}
+        hello = {"name": f"broken by {FAULT}", "features": FEATURES}
         socket.send(json.dumps({"type": "HELLO", "data": hello}).encode())
         greeting = json.loads(socket.recv())
         if greeting["type"] == "REFUSED":
