@@ -6,13 +6,18 @@ with a documented exit code.  A traceback, a hang, an invariant that is broken, 
 memory that grows: each is a find, and told with the frame, the seed and the run that lead to it again.
 
     python benchmarks/hostile_frames.py [--frames 100000] [--seed 1] [--side server-native] [--side ...]
+
+Sides that end with ``-socket`` are the same over sockets, to the commands as processes of their own; they take some
+hundred times as long.
 """
 
 import argparse
 import sys
 from collections.abc import Callable
+from functools import partial
 
 from hostile import runs, scheduler_side, server_side
+from hostile.sockets import over_sockets
 from hostile.tally import Tally, carry_out
 from loguru import logger
 
@@ -27,7 +32,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--frames", type=int, default=100_000, help="for each side")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--side", action="append", choices=list(SIDES), help="one of them; default: all")
+    parser.add_argument(
+        "--side", action="append", choices=[*SIDES, *SOCKETS], help="one of them; default: all without sockets"
+    )
     options = parser.parse_args()
     logger.remove()
     found = 0
@@ -42,7 +49,7 @@ def main() -> int:
 
 def tried(side: str, frames: int, seed: int) -> Tally:
     """Try so many frames on a side."""
-    return carry_out(Tally(side, frames), SIDES[side](seed))
+    return carry_out(Tally(side, frames), (SIDES | SOCKETS)[side](seed))
 
 
 def _setups() -> list[Setup]:
@@ -57,6 +64,8 @@ SIDES: dict[str, Callable[[int], Callable[[Tally, int], None]]] = {
     "scheduler-native": lambda seed: scheduler_side.scheduler_run(seed, batsim=False),
     "scheduler-batsim": lambda seed: scheduler_side.scheduler_run(seed, batsim=True),
 }
+#: the same sides over sockets, to processes of their own
+SOCKETS = {f"{side}-socket": partial(over_sockets, side) for side in SIDES}
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -1,6 +1,9 @@
 """Malformed and hostile frames: some thousand of a seeded mutator's, and what hypothesis thinks of; and each find."""
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -51,6 +54,18 @@ def test_hostile_frames_are_refused_or_end_a_run_as_documented(hostile: Any, sid
     assert tally.tried >= frames
     assert min(tally.refused, tally.taken) > frames / 20
     assert [str(find) for find in tally.finds] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("side", SIDES)
+def test_hostile_frames_over_sockets(project_root: Path, side: str) -> None:
+    """Commands as processes of their own: each ends with a documented exit code, and says no more than one line."""
+    if not hasattr(os, "pidfd_open"):
+        pytest.skip("there are no descriptors of processes")
+    command = [sys.executable, project_root / "benchmarks" / "hostile_frames.py", "--side", f"{side}-socket"]
+    done = subprocess.run([*command, "--frames", "60"], capture_output=True, text=True, check=False)
+    assert " 0 finds" in done.stdout, done
+    assert done.returncode == 0
 
 
 def put(tree: Any, path: list[int], value: Any) -> Any:
