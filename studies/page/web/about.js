@@ -22,7 +22,7 @@ function drawAbout(state, facts) {
       section.append(make("details", {}, make("summary", {}, "Its options (RunSpec)"),
         elements.table(`Options: ${run.name}`, [{title: "Option", text: true}, {title: "Value", text: true}], options.map(([name, value]) => [name, text(value)]), {fixed: true, hideCaption: true})));
     }
-    const digests = [...Object.entries(command?.files || {}).map(([name, digest]) => ["read", name, digest]), ...Object.entries(summary?.sha256 || {}).map(([name, digest]) => ["written", name, digest])];
+    const digests = [...Object.entries(command?.files || {}).map(([name, digest]) => ["read", name, digest]), ...["inputs", "results"].filter((name) => summary?.[`${name}_sha256`]).map((name) => ["all", name, summary[`${name}_sha256`]]), ...Object.entries(summary?.sha256 || {}).map(([name, digest]) => ["written", name, digest])];
     section.append(make("details", {}, make("summary", {}, "Digests of inputs and outputs (SHA-256)"),
       elements.table(`Digests: ${run.name}`, [{title: "", text: true}, {title: "File", text: true}, {title: "SHA-256", text: true}], digests, {fixed: true, hideCaption: true})));
   }

@@ -30,7 +30,7 @@ function drawBreakdowns(state) {
       const whole = figures.sum(SPENT.map(([name]) => totals[name]));
       grid.append(elements.table(`Unit-hours by what they were spent on: ${run.name}`, [{title: "Spent on", text: true}, {title: "Unit-hours"}, {title: "Share"}], SPENT.map(([name, title]) => {
         const bar = make("span", {class: "share"}, make("i"), words.percent(totals[name] / whole, 2));
-        bar.firstChild.style.width = `${(100 * totals[name]) / whole}%`;
+        bar.firstChild.style.width = `${(90 * totals[name]) / whole}px`;
         return [title, {show: words.figure(totals[name] / HOUR), value: totals[name] / HOUR}, {show: bar, value: totals[name] / whole}];
       }), {fixed: true, hideCaption: true}));
     }
@@ -63,10 +63,13 @@ function drawBreakdowns(state) {
 function curve(state, part, run, id, title, unit, curves, of) {
   const make = elements.make;
   const holder = make("div", {class: "chart", id: `chart-${id}-${run.number}`, role: "img", "aria-label": title});
-  part.append(make("figure", {}, make("figcaption", {}, `${title} (${unit})`), holder));
-  let chart = null;
+  let chart = null, data = null;
+  const table = elements.behind("As a table", () => curveTable(`${title} (${unit})`, "From", data, curves.map(([label]) => label), (x) => run.clock.say(x - (state.view.to - state.view.from) / BINS / 2)));
+  part.append(make("figure", {}, make("figcaption", {}, `${title} (${unit})`), holder, table));
   const draw = () => {
-    const {from, to} = state.view, data = [Array.from({length: BINS}, (_, bin) => from + ((bin + 0.5) * (to - from)) / BINS), ...curves.map(([, key]) => of(key, from, to))];
+    const {from, to} = state.view;
+    table.open = false;
+    data = [Array.from({length: BINS}, (_, bin) => from + ((bin + 0.5) * (to - from)) / BINS), ...curves.map(([, key]) => of(key, from, to))];
     if (chart) {
       chart.setData(data);
       return;

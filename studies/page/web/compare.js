@@ -119,6 +119,7 @@ function drawSplit(holder, change, run, first) {
 function drawChanges(holder, state, first, run, mine, change) {
   const make = elements.make, grid = make("div", {class: "grid"});
   holder.append(grid);
+  const {from, to} = state.whole, count = 120;
   const bend = (seconds) => Math.sign(seconds) * Math.log10(1 + Math.abs(seconds)), back = (x) => Math.sign(x) * (10 ** Math.abs(x) - 1);
   const sorted = Float64Array.from(change).sort();
   const reach = Math.max(1, Math.abs(bend(sorted[0])), Math.abs(bend(sorted.at(-1))));
@@ -127,13 +128,16 @@ function drawChanges(holder, state, first, run, mine, change) {
   const ticks = [0, MINUTE, HOUR, DAY, 30 * DAY].flatMap((one) => (one ? [-bend(one), bend(one)] : [0])).filter((x) => Math.abs(x) <= reach).sort((one, other) => one - other);
   const byJob = make("div", {class: "chart", id: "chart-changes", role: "img", "aria-label": `Change of each job's wait: half of the jobs at most ${changeText(figures.quantile(sorted, 0.5))}`});
   const overTime = make("div", {class: "chart", id: "chart-change-time", role: "img", "aria-label": "Mean change of the wait by submission"});
-  grid.append(make("figure", {}, make("figcaption", {}, "Change of each job's wait: share of jobs (%)"), byJob), make("figure", {}, make("figcaption", {}, "Mean change of the wait, by when jobs were submitted (h)"), overTime));
+  const titles = ["Change of each job's wait: share of jobs (%)", "Mean change of the wait, by when jobs were submitted (h)"], label = `${run.name} − ${first.name}`;
+  grid.append(make("figure", {}, make("figcaption", {}, titles[0]), byJob, elements.behind("As a table", () => curveTable(titles[0], "At most", [xs.map(back), shares], [label], changeText))),
+    make("figure", {}, make("figcaption", {}, titles[1]), overTime, elements.behind("As a table", () => curveTable(titles[1], "From", timed, [label], (x) => first.clock.say(x - (to - from) / count / 2)))));
   const charts = [chartOf(byJob, {data: [xs, shares], unit: "%", height: 200, labelX: "Change", sayX: (x) => changeText(back(x)), curves: [{label: `${run.name} − ${first.name}`, colour: 1}],
     range: () => [-reach, reach], rangeY: () => [0, 100], splits: () => ticks, values: (chart, splits) => splits.map((x) => changeText(Math.round(back(x))))})];
-  const {from, to} = state.whole, count = 120, times = Float64Array.from(mine, (job) => first.job.submit[job]);
+  const times = Float64Array.from(mine, (job) => first.job.submit[job]);
   const bins = figures.byTime(times, change, () => true, from, to, count, "mean").map((value) => (value === null ? null : value / HOUR));
+  const timed = [bins.map((_, bin) => from + ((bin + 0.5) * (to - from)) / count), bins];
   const clockTicks = (chart) => first.clock.ticks(from, to, chart.width / 90);
-  charts.push(chartOf(overTime, {data: [bins.map((_, bin) => from + ((bin + 0.5) * (to - from)) / count), bins], unit: "h", height: 200, labelX: "Time", sayX: (value) => first.clock.say(value), curves: [{label: `${run.name} − ${first.name}`, colour: 1}],
+  charts.push(chartOf(overTime, {data: timed, unit: "h", height: 200, labelX: "Time", sayX: (value) => first.clock.say(value), curves: [{label: `${run.name} − ${first.name}`, colour: 1}],
     range: () => [from, to], rangeY: (chart, least, most) => [Math.min(0, (least ?? 0) * 1.05), Math.max(0, (most ?? 1) * 1.05) || 1], splits: (chart) => clockTicks(chart).at, values: (chart, splits) => splits.map(clockTicks(chart).label)}));
   return charts;
 }

@@ -56,7 +56,7 @@ function drawGroups(state) {
       if (!group) return new Array(several ? 5 : 6).fill(null);
       const waits = Float64Array.from(group.waits).sort(), share = group.work / totals[at];
       const bar = make("span", {class: "share"}, make("i"), words.percent(share));
-      bar.firstChild.style.width = `${100 * share}%`;
+      bar.firstChild.style.width = `${90 * share}px`;
       return [...(several ? [] : [{show: words.figure(group.work / HOUR), value: group.work / HOUR}]), {show: bar, value: share}, time(figures.mean(waits)), time(figures.quantile(waits, 0.5)), time(figures.quantile(waits, 0.95)),
         {show: words.figure(figures.mean(group.bounded)), value: figures.mean(group.bounded)}];
     })]).sort((one, other) => (other[2]?.value ?? 0) - (one[2]?.value ?? 0));
@@ -84,8 +84,8 @@ function drawFairshare(state, section) {
       const rows = Object.entries(targets).sort((one, other) => other[1] - one[1]).map(([name, target]) => {
         const share = total ? (groups.get(name)?.work ?? 0) / total : null;
         const bar = make("span", {class: "share both"}, make("i"), make("u"), words.percent(share));
-        bar.children[0].style.width = `${100 * (share ?? 0)}%`;
-        bar.children[1].style.left = `${100 * target}%`;
+        bar.children[0].style.width = `${90 * (share ?? 0)}px`;
+        bar.children[1].style.left = `${90 * target}px`;
         return [name, {show: words.percent(target), value: target}, {show: bar, value: share}, {show: share === null ? "–" : `${share >= target ? "+" : "−"}${words.percent(Math.abs(share - target))}`, value: share === null ? null : share - target}];
       });
       const table = elements.table(`${run.name}: fairshare target by ${label} (${how}) against the share of all unit-hours delivered; the mark is the target`,

@@ -50,6 +50,12 @@ function chartOf(holder, options) {
   return chart;
 }
 
+/** What curves show, as a table: a row for each point. */
+function curveTable(title, first, data, labels, sayX) {
+  const rows = data[0].map((x, at) => [{show: sayX(x), value: x}, ...labels.map((_, curve) => ({show: words.figure(data[curve + 1][at]), value: data[curve + 1][at]}))]);
+  return elements.table(title, [{title: first, text: true}, ...labels.map((label) => ({title: label}))], rows);
+}
+
 function drawSeries(state) {
   const make = elements.make;
   const section = elements.section("time", "Over time",
@@ -71,12 +77,8 @@ function drawSeries(state) {
     const {from, to} = state.view;
     return Array.from({length: BINS}, (_, bin) => from + ((bin + 0.5) * (to - from)) / BINS);
   };
-  const tableOf = (one) => {
-    const panel = panels.find((other) => other.one === one);
-    const rows = panel.data[0].map((time, bin) => [{show: clock.say(time - (state.view.to - state.view.from) / BINS / 2), value: time},
-      ...state.runs.map((run, at) => ({show: words.figure(panel.data[at + 1][bin]), value: panel.data[at + 1][bin]}))]);
-    return elements.table(`${one.title}${one.unit ? ` (${one.unit})` : ""}`, [{title: "From", text: true}, ...state.runs.map((run) => ({title: run.name}))], rows);
-  };
+  const tableOf = (one) => curveTable(`${one.title}${one.unit ? ` (${one.unit})` : ""}`, "From", panels.find((other) => other.one === one).data,
+    state.runs.map((run) => run.name), (time) => clock.say(time - (state.view.to - state.view.from) / BINS / 2));
   const draw = () => {
     const {from, to} = state.view;
     bar.querySelector("output").textContent = `${clock.say(from)} to ${clock.say(to)}`;

@@ -168,6 +168,23 @@ def test_curves_of_levels(page, db, name, begin, end, amount):
         assert one == pytest.approx(other, rel=1e-6, abs=1e-6)
 
 
+def test_curves_of_failures(page, db, failing_run):
+    """Nodes out of service by failures and in maintenance, and lost work by when attempts ended."""
+    width, first, down = curve(page, "down-0")
+    wanted = db.execute(
+        f"""select coalesce(sum(greatest(0, least(up, upper) - greatest(down, lower))), 0) / {width}
+        from (select bin, {first} + bin * {width} lower, {first} + (bin + 1) * {width} upper from range({BINS}) r(bin)),
+        read_csv('{failing_run}/out_outages.csv', header = true) where planned = 0 group by bin order by bin"""
+    ).fetchall()
+    close(down, [one for (one,) in wanted])
+    width, first, lost = curve(page, "lost-0")
+    attempts = f"read_csv('{failing_run}/out_attempts.csv', header = true, types = {{'job_id': 'varchar'}})"
+    query = f"select floor((finish_time - {first}) / {width}), sum(unit_seconds_lost) / 3600 from {attempts} group by 1"
+    by_bin = dict(db.execute(query).fetchall())
+    close(lost, [by_bin.get(bin_, 0.0) for bin_ in range(BINS)])
+    assert max(lost) > 1
+
+
 @pytest.mark.parametrize("statistic", STATISTICS)
 def test_curves_of_jobs(page, db, statistic):
     """Waits and slowdowns by submission: each statistic over the jobs of each stretch of time; gaps without any."""

@@ -105,6 +105,24 @@ def test_changes_of_chosen_jobs(page, db, least, where):
         close(one[1:], other[1:])
 
 
+def test_curves_of_changes(page, db):
+    """Which share of the jobs changed at most so much, and the mean change over time."""
+    page.run("document.querySelectorAll('#compare details').forEach((one) => { one.open = true; })")
+    page.driver.execute_async_script("setTimeout(arguments[0], 0)")
+    shares, means = cells(page, "#chart-changes + details"), cells(page, "#chart-change-time + details")
+    change = "two.wait - one.wait"
+    for most, share in shares[::25]:
+        wanted = db.execute(
+            f"select avg(({change} <= {most} + 1e-9)::int) * 100 from one join two using (job)"
+        ).fetchone()
+        assert share == pytest.approx(wanted[0], abs=0.21)  # a job on the very edge
+    width = (means[-1][0] - means[0][0]) / (len(means) - 1)
+    first = means[0][0] - width / 2
+    query = f"select floor((one.submit - {first}) / {width} + 1e-9), avg({change}) / 3600 from one join two using (job)"
+    by_bin = dict(db.execute(f"{query} group by 1").fetchall())
+    close([None if row[1] == "–" else row[1] for row in means], [by_bin.get(at) for at in range(len(means))])
+
+
 def test_changes_by_size_and_run_time(page, db):
     """Each cell's mean change and number of jobs; less wait is blue, more is orange."""
     found = page.run(
