@@ -17,6 +17,9 @@ from pipistrelle.studies.explain.files import ExplainError
 #: characters of one cell: a frame of a scheduler has no more
 _LONGEST_CELL: Final = 1 << 27
 
+#: an empty text in quotes that ends a line
+_EMPTY_LAST: Final = ',""\n'
+
 Columns = dict[str, Sequence[str]]
 
 
@@ -68,9 +71,13 @@ def _columns(path: Path) -> Columns | None:
         raise ExplainError(f"cannot read the file ({error.strerror or error})", where=str(path)) from None
     except UnicodeDecodeError:
         raise ExplainError("the file is not UTF-8 text", where=str(path)) from None
+    text = text[: text.rfind("\n") + 1]
+    plain = _plain_columns(text)
+    if plain is not None:
+        return plain
     rows: list[list[str]] = []
     with suppress(csv.Error):  # a quoted field that was cut off ends the file; the lines before it are there
-        rows.extend(csv.reader(io.StringIO(text[: text.rfind("\n") + 1], newline=""), strict=True))
+        rows.extend(csv.reader(io.StringIO(text, newline=""), strict=True))
     if not rows:
         return {}
     header, *lines = rows
@@ -78,6 +85,27 @@ def _columns(path: Path) -> Columns | None:
         del lines[next(number for number, line in enumerate(lines) if len(line) != len(header)) :]
     cells: Sequence[Sequence[str]] = list(zip(*lines, strict=True)) or [()] * len(header)
     return dict(zip(header, cells, strict=True))
+
+
+def _plain_columns(text: str) -> Columns | None:
+    """Return the columns of lines that quote nothing but empty last cells, as most outputs do; None of others.
+
+    One cut of the whole text does it, in a third of the time.
+    """
+    if '"' in text:
+        if text.count('"') != 2 * text.count(_EMPTY_LAST):
+            return None
+        text = text.replace(_EMPTY_LAST, ",\n")
+    header = text[: text.find("\n")].split(",")
+    width = len(header)
+    octets = np.frombuffer(text.encode(), dtype=np.uint8)
+    marks = octets[(octets == ord(",")) | (octets == ord("\n"))]
+    if not text or "\r" in text or len(marks) % width or not (marks.reshape(-1, width)[:, -1] == ord("\n")).all():
+        return None
+    if np.count_nonzero(marks == ord("\n")) != len(marks) // width:
+        return None
+    cells = text[:-1].replace("\n", ",").split(",")
+    return {name: cells[width + place :: width] for place, name in enumerate(header)}
 
 
 def numbers(cells: Sequence[str], empty: float = np.nan) -> NDArray[np.float64]:
