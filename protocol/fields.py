@@ -21,6 +21,8 @@ MAX_REJECTIONS = 10_000
 MOST_UNITS = 10**15
 #: entries of any other list in a scheduler's frame
 MAX_ENTRIES = 1_000_000
+#: texts in a scheduler's frame, names of fields apart: what takes most memory for its length, when it is read
+MAX_TEXTS = 5_000_000
 
 Seconds = Annotated[float, Meta(ge=0, le=LONGEST, description="a duration in seconds, finite")]
 PositiveSeconds = Annotated[float, Meta(gt=0, le=LONGEST, description="a duration in seconds, finite, above zero")]

@@ -2,7 +2,9 @@
 
 import json
 import math
+import re
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from struct import Struct
 from typing import Any, Final, NoReturn, SupportsFloat, SupportsIndex, TypeVar
 
@@ -10,7 +12,7 @@ import msgspec
 
 from pipistrelle.protocol.base.errors import LocalProtocolError, RemoteProtocolError, did_you_mean, printable
 from pipistrelle.protocol.decisions import Decision, Malformed
-from pipistrelle.protocol.fields import MAX_DECISIONS, MAX_REJECTIONS, Instant
+from pipistrelle.protocol.fields import MAX_DECISIONS, MAX_REJECTIONS, MAX_TEXTS, Instant
 
 #: the longest frame that a scheduler may send, in bytes: the largest honest reply, 100,000 decisions, has about 12 MB.
 #: What the server sends has no limit, since a notice may carry the submissions of a whole log.
@@ -59,6 +61,8 @@ def plain(value: Any) -> Any:
 encoder: Final = msgspec.json.Encoder(enc_hook=plain)
 _named = msgspec.json.Decoder(_Named)
 _events = msgspec.json.Decoder(_Events)
+#: finds each text in JSON, also one that does not end; its first group is there if it is the name of a field
+_text: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"?+(\s*+:)?', re.DOTALL).finditer
 _scan: Final = json.JSONDecoder().raw_decode
 _stamped = msgspec.json.Decoder(Stamped)
 
@@ -120,10 +124,11 @@ def too_long(size: int, error: type[LocalProtocolError | RemoteProtocolError]) -
 
 
 def check_decisions(frame: bytes) -> None:
-    """Raise RemoteProtocolError if a reply has more than `MAX_DECISIONS` decisions, before each takes memory.
+    """Raise RemoteProtocolError if a reply has too many decisions, or texts, before each takes memory.
 
-    A frame that cannot be read is let pass: who reads it says so.
+    These are `MAX_DECISIONS` and `MAX_TEXTS`. A frame that cannot be read is let pass: who reads it says so.
     """
+    _check_texts(frame)
     if len(frame) < 2 * MAX_DECISIONS or frame.count(b",") < MAX_DECISIONS:  # as nearly all have
         return
     try:
@@ -144,6 +149,18 @@ def check_decisions(frame: bytes) -> None:
                 at = _blank(text, at + 1)
     except (*UNREADABLE, ValueError, IndexError):
         return
+
+
+def _check_texts(frame: bytes) -> None:
+    if len(frame) < 2 * MAX_TEXTS or frame.count(b'"') < 2 * MAX_TEXTS:  # as nearly all have
+        return
+    texts = (None for found in _text(frame) if found.lastindex is None)
+    if next(islice(texts, MAX_TEXTS, None), texts) is None:
+        raise RemoteProtocolError(
+            "the reply has too many texts",
+            expected=f"at most {MAX_TEXTS:,}, names of fields apart",
+            hint="Send the rest in the reply to the next notice, which CALL_ME_LATER brings at once.",
+        )
 
 
 def _blank(text: str, at: int) -> int:

@@ -42,6 +42,9 @@ class WelcomeData(Struct, frozen=True, omit_defaults=True):
     max_rejections: (
         Annotated[int, Meta(ge=0, description="how many illegal decisions there may be before the next notice")] | None
     ) = None
+    max_texts: (
+        Annotated[int, Meta(ge=0, description="how many texts a reply may have, names of fields apart")] | None
+    ) = None
 
 
 class RefusedData(Struct, frozen=True):

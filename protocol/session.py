@@ -14,6 +14,7 @@ from pipistrelle.protocol.fields import (
     FEATURES,
     MAX_DECISIONS,
     MAX_REJECTIONS,
+    MAX_TEXTS,
     PROTOCOL_OLDEST,
     PROTOCOL_VERSION,
     Feature,
@@ -58,7 +59,7 @@ def negotiate(
             )
         )
     agreed = tuple(feature for feature in offered if feature in hello.features)
-    return Welcome(WelcomeData(version, agreed, run_id, server, MAX_DECISIONS, MAX_REJECTIONS))
+    return Welcome(WelcomeData(version, agreed, run_id, server, MAX_DECISIONS, MAX_REJECTIONS, MAX_TEXTS))
 
 
 def check_times(notice: Notice, before: float) -> None:

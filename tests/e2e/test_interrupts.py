@@ -211,3 +211,22 @@ def test_what_a_schedulers_script_started_is_ended_too(shell):
 
     outcome.failed(4, "did not answer")
     assert shell.survivors() == []
+
+
+@pytest.mark.parametrize("keeping", [[], ["--snapshot-every", "1d"]], ids=["run", "snapshots"])
+def test_an_interrupt_ends_a_run_in_which_nobody_is_told_anything(shell, keeping):
+    """The only job comes when no run gets to; until then nodes fail, of which the scheduler does not want to know."""
+    shell.swf("late.swf", [(1, 10**15, 25, 1, 30)])
+    run = shell.start(
+        "run", "-p", "tiny", "-w", "late.swf", "--out", "out", "--failures", "exponential,mtbf=1h", "--repair", "10s",
+        *keeping, "--scheduler", *shell.peer("good"),
+    )  # fmt: skip
+    run.until("peer at 0.0")
+    run.signal(signal.SIGTERM)
+
+    outcome = run.finish()
+    assert outcome.code == 130
+    assert "interrupted" in outcome.messages[-1]
+    assert "peer ended interrupted" in outcome.out
+    assert shell.ended_jobs() == []
+    assert shell.end_reason() == "interrupted"

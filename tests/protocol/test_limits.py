@@ -91,3 +91,30 @@ def test_long_texts_lose_their_middle():
     """Both ends stay, and short texts whole."""
     assert cut("short", 5) == "short"
     assert cut("a" * 50 + "z" * 50, 20) == "a" * 15 + " ... " + "z" * 5
+
+
+@both
+def test_too_many_texts_are_refused_before_they_take_memory(decode, monkeypatch):
+    """Whatever else is wrong with them; the limit is one of the whole frame."""
+    monkeypatch.setattr("pipistrelle.protocol.frames.MAX_TEXTS", 20_000)
+    frame = reply("").replace(b'"now"', b'"keeps":[%b"ab"],"now"' % (b'"ab",' * 20_000))
+    tracemalloc.start()
+    try:
+        with pytest.raises(RemoteProtocolError, match="too many texts: expected at most 20,000, names of fields apart"):
+            decode(frame)
+        assert tracemalloc.get_traced_memory()[1] < len(frame)
+    finally:
+        tracemalloc.stop()
+
+
+def test_many_quotes_are_not_many_texts(monkeypatch):
+    """Names and quoted quotes do not count, whatever stands in them; a text that does not end is one."""
+    monkeypatch.setattr("pipistrelle.protocol.frames.MAX_TEXTS", 5)
+    names, quoted, escaped = '{"a" :1,"b":2,"c"\n:3}', '"\\"\\"\\"\\"\\"\\"\\":"', '"\\\\","\\\\\\"","","d"'
+    for inner in (names, quoted, escaped):
+        frame = f'{{"reply_to":1,"now":0.0,"events":[],"more":[{inner}]}}'.encode()
+        assert native(frame).events == []
+    with pytest.raises(RemoteProtocolError, match="too many texts"):
+        native(b'{"reply_to":1,"now":0.0,"events":[],"more":["1","2","3","4" ,"5","6"]}')
+    with pytest.raises(RemoteProtocolError, match="cannot be read"):
+        native(b'{"reply_to":1,"now":0.0,"events":[],"more":["1","2","3","' + b'\\"' * 50)

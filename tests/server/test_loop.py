@@ -250,6 +250,7 @@ def test_the_in_process_transport_agrees_on_what_both_sides_know() -> None:
         server="server 1",
         max_decisions=1_000_000,
         max_rejections=10_000,
+        max_texts=5_000_000,
     )
     assert clerk.told == [welcome]
 
