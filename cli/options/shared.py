@@ -90,7 +90,10 @@ _DISPERSION: Final = {
     "dispersion": "SHARE\tLet a job run longer where its nodes are far apart: by this share of its runtime if they are "
     "as far apart as all nodes are on the mean; default: no longer.",
 }
-_QUEUE: Final = {"queue_lengths": "Write out_queue.csv, too: the queue's length over time."}
+_QUEUE: Final = {
+    "queue_lengths": "Write out_queue.csv, too: the queue's length over time.",
+    "format": "Write the tables as CSV alone, or as Parquet, too, which needs pyarrow.",
+}
 _DIALECT: Final = {
     "dialect": "Which protocol to speak: ours, or that of Batsim 3 and 4, where it is the scheduler that listens."
 }

@@ -30,7 +30,7 @@ COMMAND_FILE: Final = f"{OUTPUT_PREFIX}command.json"
 CONFIG_FILE: Final = f"{OUTPUT_PREFIX}config.json"
 SUMMARY_FILE: Final = f"{OUTPUT_PREFIX}summary.json"
 #: names of all that may be written: three of them of runs in which nodes can fail, and the queue's if it is wanted
-OUTPUT_FILES: Final = tuple(
+_WRITTEN: Final = tuple(
     f"{OUTPUT_PREFIX}{name}"
     for name in (
         "config.json",
@@ -47,9 +47,11 @@ OUTPUT_FILES: Final = tuple(
         "command.json",
     )
 )
+#: the same, and tables that may be there as Parquet, too
+OUTPUT_FILES: Final = (*_WRITTEN, *(f"{name[:-4]}.parquet" for name in _WRITTEN if name.endswith(".csv")))
 #: those that have a digest in the summary; of the others one has a version in it, one differs with the input's name
 _CHECKED: Final = tuple(
-    name for name in OUTPUT_FILES if name not in (f"{OUTPUT_PREFIX}schedule.csv", SUMMARY_FILE, COMMAND_FILE)
+    name for name in _WRITTEN if name not in (f"{OUTPUT_PREFIX}schedule.csv", SUMMARY_FILE, COMMAND_FILE)
 )
 #: what of the configuration counts, beside the jobs; the rest may differ where all outputs are the same
 _DECISIVE: Final = ("platform", "hosts_sha256", "dropped")

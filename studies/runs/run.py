@@ -163,6 +163,11 @@ def _carry_out(
 ) -> Result:
     """Simulate; ``ways`` are those of `simulate` itself."""
     out = ways["out"]
+    as_parquet = spec.format == "parquet" and out is not None
+    if as_parquet:
+        from pipistrelle.studies.report.parquet_files import import_arrow, write_parquet  # needs an extra
+
+        import_arrow()
     with (
         nullcontext() if out is None else sole_writer(str(out / OUTPUT_PREFIX).removesuffix("_")),
         seldom_collected(),
@@ -197,6 +202,8 @@ def _carry_out(
             regularly=regularly,
             **ways,
         )
+    if as_parquet:
+        write_parquet(out)
     if check and isinstance(result.failure, Interrupted):  # who goes on after a failed run must not after this
         raise KeyboardInterrupt from result.failure
     if check and result.failure is not None:

@@ -94,6 +94,8 @@ class RunSpec(PolicySpec, frozen=True, kw_only=True, forbid_unknown_fields=True,
         when the run ends, whatever still runs or waits: a length of time after time 0, or a date; None: at its end.
     queue_lengths
         whether the outputs tell the queue's length over time.
+    format
+        of tables among the outputs: CSV, or Parquet as well.
     dialect
         which protocol scheduler and server speak.
     failures, repair, seed, reliability_factor
@@ -132,6 +134,7 @@ class RunSpec(PolicySpec, frozen=True, kw_only=True, forbid_unknown_fields=True,
     dispersion: Annotated[float, Meta(gt=0)] | None = None
     until: str | None = None
     queue_lengths: bool = False
+    format: Literal["csv", "parquet"] = "csv"
     dialect: Literal["native", "batsim"] = "native"
     failures: tuple[str, ...] = ()
     repair: str | None = None

@@ -1,0 +1,102 @@
+"""A run's tables as Parquet, beside the CSV files: each column with its type, whatever the rows hold."""
+
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from pipistrelle.protocol.base.errors import PipistrelleError
+from pipistrelle.server.errors import OutputFailed
+from pipistrelle.server.outputs.folder import OUTPUT_FILES
+
+#: columns that are texts, and those of whole numbers; all others are doubles
+_TEXTS: Final = frozenset(
+    (
+        *("job_id", "workload_name", "profile", "final_state", "allocated_resources", "metadata", "batsim_version"),
+        *("user", "group", "account", "queue", "qos", "decision", "alloc", "verdict", "why", "message"),
+        *("pool", "cause", "first_job_id"),
+    )
+)
+_WHOLE: Final = frozenset(
+    (
+        *("requested_number_of_resources", "success", "waiting_jobs", "waiting_units", "running_jobs", "attempt"),
+        *(
+            "failures",
+            "maintenances",
+            "planned",
+            "ended",
+            "node",
+            "retried",
+            "nodes_lost",
+            "failures_survived",
+            "dumps",
+            "reads",
+        ),
+    )
+)
+#: bytes of a CSV file that are read at a time
+_BLOCK: Final = 1 << 24
+
+
+class NoParquet(PipistrelleError):
+    """Parquet files are wanted, and cannot be written here."""
+
+
+def import_arrow() -> Any:
+    """Return pyarrow; NoParquet, which names the extra, if it is not installed."""
+    try:
+        import pyarrow
+        import pyarrow.csv
+        import pyarrow.parquet
+    except ImportError:
+        raise NoParquet(
+            "Parquet files need pyarrow", where="--format parquet", hint="Install it: pip install 'pipistrelle[study]'."
+        ) from None
+    return pyarrow
+
+
+def write_parquet(folder: Path) -> list[Path]:
+    """Write each table of a run's outputs as Parquet beside its CSV file; return the files.
+
+    A cell without a number is null. Equal tables give equal bytes with one version of pyarrow.
+
+    Raises
+    ------
+    NoParquet
+        when pyarrow is not installed.
+    OutputFailed
+        when a file cannot be read or written.
+    """
+    return [_written(path, path.with_suffix(".parquet")) for path in _tables(folder) if path.is_file()]
+
+
+def _tables(folder: Path) -> Iterable[Path]:
+    return (folder / name for name in OUTPUT_FILES if name.endswith(".csv"))
+
+
+def _written(source: Path, target: Path) -> Path:
+    arrow = import_arrow()
+    with source.open(encoding="utf-8") as file:
+        names = file.readline().rstrip("\n").split(",")
+    types = {name: _type(name, arrow) for name in names}
+    try:
+        reader = arrow.csv.open_csv(
+            source,
+            read_options=arrow.csv.ReadOptions(block_size=_BLOCK, use_threads=False),
+            parse_options=arrow.csv.ParseOptions(newlines_in_values=True),
+            convert_options=arrow.csv.ConvertOptions(column_types=types, null_values=[""], strings_can_be_null=False),
+        )
+        with reader, arrow.parquet.ParquetWriter(target, reader.schema, compression="zstd") as writer:
+            for batch in reader:
+                writer.write_batch(batch)
+    except (OSError, arrow.ArrowException) as error:
+        with suppress(OSError):
+            target.unlink(missing_ok=True)
+        raise OutputFailed(f"cannot write the table as Parquet ({error})", where=str(target)) from None
+    return target
+
+
+def _type(name: str, arrow: Any) -> Any:
+    if name in _TEXTS:
+        return arrow.string()
+    return arrow.int64() if name in _WHOLE or name.startswith("nb_") else arrow.float64()
