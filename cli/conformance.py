@@ -88,8 +88,8 @@ def command(
     """Play awkward situations to a scheduler, each to a process of its own, and tell which it has passed.
 
     CMD is a program and its arguments, {endpoint} among them, as for 'run --scheduler'; NAME is one of 'pipistrelle
-    list schedulers'. The exit code is 0 if it has passed all scripts that apply, 1 if it has failed some, 2 if it
-    cannot be started.
+    list schedulers', or a folder with a scheduler.toml. The exit code is 0 if it has passed all scripts that apply, 1
+    if it has failed some, 2 if it cannot be started.
 
     \b
     pipistrelle conformance -- ./my_scheduler {endpoint}

@@ -202,6 +202,15 @@ def test_what_cannot_be_played(words, says, shell):
     assert says in found.err
 
 
+def test_a_folder(shell):
+    """A folder with a scheduler.toml stands for its program."""
+    words = [sys.executable, str(PEERS / "broken.py"), "{endpoint}", "none", "native"]
+    (shell.folder / "mine").mkdir()
+    shell.write("mine/scheduler.toml", f'name = "mine"\nargv = {words}\n')
+
+    assert shell.run("conformance", "mine", "-k", "one-job").ok().out == "passed   one-job\n1 passed, 0 failed\n"
+
+
 def test_the_list_and_a_name_of_ours(shell):
     """`--list` has them all; the name of a scheduler stands for its command."""
     listed = shell.run("conformance", "--list").ok().out
