@@ -9,6 +9,7 @@ from click.core import ParameterSource
 
 from pipistrelle.cli.console import import_numpy, progress_observers
 from pipistrelle.cli.guard import FilledPath
+from pipistrelle.cli.options.keys import listening_keys, listening_options
 from pipistrelle.cli.options.names import completed
 from pipistrelle.cli.options.parts import part_options
 from pipistrelle.cli.options.sections import CONNECTION, OUTPUTS, SCHEDULER, in_section
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
         help="Let a program, or Python code, run that the snapshot names as the run's scheduler.",
     ),
     endpoint_options,
+    listening_options,
     timeout_option("hello", "a scheduler"),
     timeout_option("decision", "each reply"),
 )
@@ -68,6 +70,8 @@ def command(
     trust: bool,
     endpoint: str | None,
     insecure: bool,
+    curve: Path | None,
+    clients: Path | None,
     hello_timeout: float,
     decision_timeout: float,
     snapshot_every: str | None,
@@ -127,11 +131,14 @@ def command(
             "decision_timeout": decision_timeout,
         }
         if spec.program == ():
-            connection = Listening(announce=announcing(out or source, form), **ways)
+            keys = listening_keys(curve, clients, None, insecure=insecure)
+            connection = Listening(announce=announcing(out or source, form), keys=keys, **ways)
+        elif curve or clients:
+            raise click.UsageError("--curve and --clients are for a scheduler that is started elsewhere.")
         else:
             connection = WithChild(verbose=ctx.find_root().params["verbose"], name=spec.program_name, **ways)
-    elif endpoint is not None:
-        raise click.UsageError("the run's scheduler runs in the server: leave out --endpoint.")
+    elif endpoint or curve or clients:
+        raise click.UsageError("the run's scheduler runs in the server: leave out --endpoint, --curve and --clients.")
     every = Every() if snapshot_every is None else Every.of(snapshot_every)
     wanted = False if form == "quiet" and progress is None else progress
     beats: list[Heartbeat] = []

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from pipistrelle.protocol.sockets import CallerKeys, ListenerKeys
 
 _PATH: Final = FilledPath(path_type=Path)
-curve_options: Final = together(
+#: for a side that listens
+listening_options: Final = together(
     click.option(
         "--curve",
         metavar="FILE",
@@ -26,6 +27,10 @@ curve_options: Final = together(
         help="With --curve, for who listens: the folder of the public keys of those who may come; "
         "default: whoever knows the listener's.",
     ),
+)
+#: for a side that may do either, as its dialect has it
+curve_options: Final = together(
+    listening_options,
     click.option(
         "--server-key",
         metavar="FILE",

@@ -125,7 +125,7 @@ class BatsimTransport(Peer[BatsimServerSession]):
         while (event := self._next_event(TICK_MS)) != zmq.EVENT_HANDSHAKE_SUCCEEDED:
             if event == zmq.EVENT_CONNECTED:  # what listens may be about to begin; the handshake has its own limit
                 patience = deadline
-                self._unanswered = "something that is no ZeroMQ socket of the kind REP"
+                self._unanswered = "something that is no ZeroMQ socket of the kind REP, or of other keys (--curve)"
             elif event is not None or time.monotonic() >= patience:
                 with contextlib.suppress(zmq.ZMQError):  # a name that could not be resolved is not connected to
                     self._socket.disconnect(self.endpoint)

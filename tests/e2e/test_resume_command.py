@@ -6,6 +6,8 @@ import signal
 
 import pytest
 
+from pipistrelle.studies.inputs.keys import make_keys
+
 RUN = (
     "run",
     "-w",
@@ -135,7 +137,10 @@ def test_a_run_goes_on_under_another_policy(shell):
 
 
 def test_a_served_run_goes_on(shell, wait_until):
-    """The server is killed, and its scheduler with it; both are started again, and the outputs are the same."""
+    """The server is killed, and its scheduler with it; both start again, with keys, and the outputs are the same."""
+    make_keys(shell.folder / "k", ["server", "scheduler"])
+    listens = ("--endpoint", "tcp://127.0.0.1:*", "--curve", "k/server.key", "--clients", "k")
+    calls = ("--curve", "k/scheduler.key", "--server-key", "k/server.pub")
     run = ("--until", "36h", "--quiet")
     assert shell.run("run", "--in-process", *run, "--out", "whole").code == 0
     server = shell.start("serve", *run, "--out", "out", "--snapshot-every", "sim:6h")
@@ -147,8 +152,8 @@ def test_a_served_run_goes_on(shell, wait_until):
     shell.tidy()
     shell.run("resume", "out", "--hello-timeout", "0.3").failed(4, "no scheduler connected within 0.3 s")
 
-    server = shell.start("resume", "out", "--quiet")
-    shell.run("schedule", "easy", "--connect", "out/connection.json", "--quiet").ok()
+    server = shell.start("resume", "out", "--quiet", *listens)
+    shell.run("schedule", "easy", "--connect", "out/connection.json", "--quiet", *calls).ok()
     assert server.finish().code == 0
     found = shell.files("out")
     assert {name for name in found if "snapshot" in name or "connection" in name} == set()
