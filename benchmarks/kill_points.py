@@ -3,7 +3,8 @@
 Killed are the server, its scheduler, or both: at a moment of the wall clock, at a seeded step of the program (the n-th
 call of a function, be it Python's or C's), at a notice, or in the middle of a snapshot.  Some runs are killed again
 when they go on.  Processes are forks of this one, which has imported what they need; a scheduler is its server's child
-and in a session of its own, as always.  Where nothing was kept yet, the run begins anew.
+and in a session of its own, as always, or one that somebody else starts, each time anew.  Where nothing was kept yet,
+the run begins anew.
 
     python benchmarks/kill_points.py [--points 1000] [--seed 1] [--jobs 3000] [--only NUMBER] [--steady]
 """
@@ -28,7 +29,7 @@ from typing import Any
 WAYS = (
     *("server-step", "server-snapshot", "server-notice", "scheduler-notice", "both-notice", "server-moment"),
     *("scheduler-moment", "both-moment", "in-process-step", "in-process-snapshot", "in-process-moment", "server-end"),
-    "server-restore",
+    *("server-restore", "served-step", "served-snapshot", "served-scheduler"),
 )
 #: no process may take longer, in seconds
 LIMIT_S = 120
@@ -44,9 +45,9 @@ class Cut:
     again: tuple[float, ...]
 
     @property
-    def in_process(self) -> bool:
-        """Whether the scheduler runs in the server's process."""
-        return self.way.startswith("in-process")
+    def mode(self) -> str:
+        """Where the scheduler is: ``in-process``, the server's ``child``, or ``served``: started by somebody else."""
+        return next((mode for mode in ("in-process", "served") if self.way.startswith(mode)), "child")
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,10 @@ class _Scheduler:
             os.close(self._writing)
             self._writing = -1
 
+    def forget(self) -> None:
+        """Be no end of the pipe by which it learns what it shall be."""
+        os.close(self._writing)
+
     def wait(self, timeout: float | None = None) -> int:
         """Wait for its end."""
         if self.returncode is None:
@@ -116,6 +121,14 @@ def _command(words: list[str]) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(end.code if isinstance(end.code, int) else 0)
+
+
+def _quietly(hook: Callable[[], None]) -> None:
+    """Do that in a process that says nothing any more."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
+    hook()
 
 
 def _die() -> None:
@@ -172,18 +185,18 @@ class Killer:
         os.chdir(home)
         words = ["workload", "generate", "--jobs", str(jobs), "--machine-size", "64", "--seed", "7", "-o", "made.swf"]
         assert self._process(words) == 0
-        self.words = [
-            *("run", "-w", "made.swf", "--failures", "exponential,mtbf=40d", "--repair", "6h", "--max-attempts", "3"),
+        more = [
+            *("-w", "made.swf", "--failures", "exponential,mtbf=40d", "--repair", "6h", "--max-attempts", "3"),
             *("--quiet", "--snapshot-every", "sim:2d"),
         ]
-        self.whole = {in_process: self._whole(in_process) for in_process in (False, True)}
-        assert self.whole[True].outputs == self.whole[False].outputs
+        self.words = {"child": ["run", *more], "in-process": ["run", "--in-process", *more], "served": ["serve", *more]}
+        self.whole = {mode: self._whole(mode) for mode in self.words}
+        assert self.whole["child"].outputs == self.whole["in-process"].outputs
         self.ends: Counter[str] = Counter()
 
-    def _whole(self, in_process: bool) -> Run:
+    def _whole(self, mode: str) -> Run:
         """Carry out a run to its end, and count its steps."""
         out, counts = self.home / "whole", self.home / "counts"
-        mode = ["--in-process"] if in_process else []
 
         def hook(_: _Scheduler | None) -> None:
             from pipistrelle.server.engine.engine import Engine
@@ -203,11 +216,11 @@ class Killer:
             _before(Snapshots, "remove", 1, tell)
             sys.setprofile(count)
 
-        assert self._process([*self.words, *mode, "--out", str(out)], hook) == 0
+        assert self._process([*self.words[mode], "--out", str(out)], hook, mode=mode) == 0
         steps, notices, snapshots = map(int, counts.read_text().split())
         outputs = _files(out)
         began = time.monotonic()
-        assert self._process([*self.words, *mode, "--out", str(out)]) == 0
+        assert self._process([*self.words[mode], "--out", str(out)], mode=mode) == 0
         assert _files(out) == outputs
         return Run(outputs, steps, notices, snapshots, time.monotonic() - began)
 
@@ -221,7 +234,7 @@ class Killer:
     def kill(self, number: int, cut: Cut) -> str:
         """Kill a run, and let it go on to its end; return what is wrong then, nothing if nothing is."""
         out = self.home / f"run-{number}"
-        words = [*self.words, *(["--in-process"] if cut.in_process else []), "--out", str(out)]
+        words = [*self.words[cut.mode], "--out", str(out)]
         going_on = ["resume", str(out), "--quiet", "--snapshot-every", "sim:2d"]
         said = [f"{cut}"]
         shares = [cut.share, *cut.again]
@@ -236,7 +249,7 @@ class Killer:
             anew += fresh
             if share is None and not (fresh and code == 2):
                 break
-        text = self._compared(out, cut.in_process, code)
+        text = self._compared(out, cut.mode, code)
         self.ends["not hit" if len(said) == 2 else "begun anew" if anew else "gone on"] += 1
         if not text:
             for path in out.iterdir():
@@ -244,21 +257,21 @@ class Killer:
             out.rmdir()
         return f"{'; '.join(said)}: {text}" if text else ""
 
-    def _compared(self, out: Path, in_process: bool, code: int) -> str:
+    def _compared(self, out: Path, mode: str, code: int) -> str:
         if code != 0:
             return f"ends with exit code {code}: {(self.home / 'err').read_text(errors='replace')[-500:]}"
-        found, expected = _files(out), self.whole[in_process].outputs
+        found, expected = _files(out), self.whole[mode].outputs
         if found.keys() != expected.keys():
             return f"other files: {sorted(found.keys() ^ expected.keys())}"
         return ", ".join(f"{name} differs" for name in found if found[name] != expected[name])
 
     def _killed(self, words: list[str], cut: Cut, share: float | None) -> int:
         """Carry out a command that is killed when so much of the run is done; None: never."""
-        whole = self.whole[cut.in_process]
+        whole = self.whole[cut.mode]
         if share is None:
-            return self._process(words, apart=not cut.in_process)
+            return self._process(words, mode=cut.mode)
         if cut.way.endswith("moment"):
-            return self._process(words, apart=not cut.in_process, moment=(cut.way, share * whole.wall * 1.5))
+            return self._process(words, mode=cut.mode, moment=(cut.way, share * whole.wall * 1.5))
         notice, step = 1 + int(share * whole.notices), 1 + int(share * whole.steps)
 
         def hook(scheduler: _Scheduler | None) -> None:
@@ -275,7 +288,7 @@ class Killer:
                 _after_steps(step, die)
             elif cut.way == "server-restore" and words[0] == "resume":  # what it was told is in a new file by then
                 _before(Pause, "restore", 1, lambda: _after_steps(1 + int(share * share * 20_000), die))
-            elif cut.way.endswith(("notice", "restore")) and not cut.way.startswith("scheduler"):
+            elif cut.way in ("server-notice", "both-notice", "server-restore"):
                 _before(Engine, "apply", notice, die)
             elif cut.way.endswith("snapshot"):
                 which = 1 + int(share * whole.snapshots)
@@ -287,10 +300,10 @@ class Killer:
         def scheduler_hook() -> None:
             from pipistrelle.schedulers.policy.runtime import Runtime
 
-            if cut.way == "scheduler-notice":
+            if cut.way in ("scheduler-notice", "served-scheduler"):
                 _before(Runtime, "answer", notice, _die)
 
-        return self._process(words, hook, scheduler_hook, apart=not cut.in_process)
+        return self._process(words, hook, scheduler_hook, mode=cut.mode)
 
     def _process(
         self,
@@ -298,20 +311,23 @@ class Killer:
         hook: Callable[[_Scheduler | None], None] = lambda scheduler: None,
         scheduler_hook: Callable[[], None] = lambda: None,
         *,
-        apart: bool = True,
+        mode: str = "child",
         moment: tuple[str, float] | None = None,
     ) -> int:
         """Carry out a command and return its exit code; it may be killed at a moment, in seconds."""
+        client = _Scheduler(lambda: _quietly(scheduler_hook)) if mode == "served" else None
         told, telling = os.pipe()
         pid = os.fork()
         if pid == 0:
             os.setsid()
             os.close(told)
+            if client is not None:
+                client.forget()
             error = os.open(self.home / "err", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
             os.dup2(error, 2)
             os.dup2(error, 1)
             scheduler = None
-            if apart:
+            if mode == "child":
                 from pipistrelle.studies.runs import child
 
                 scheduler = _Scheduler(scheduler_hook)
@@ -324,6 +340,9 @@ class Killer:
         with os.fdopen(told, "rb") as file:
             scheduler_pid = int(file.read() or 0)
         pidfd = os.pidfd_open(pid)
+        if client is not None:
+            out = words[words.index("--out") + 1] if "--out" in words else words[1]
+            client(["-m", "pipistrelle.cli", "schedule", "easy", "--connect", f"{out}/connection.json", "--quiet"])
         try:
             if moment is not None and not select.select([pidfd], [], [], moment[1])[0]:
                 victims = {"server": (pid,), "scheduler": (scheduler_pid,), "both": (scheduler_pid, pid)}
@@ -338,6 +357,9 @@ class Killer:
             os.close(pidfd)
             if scheduler_pid:
                 _gone(scheduler_pid)
+            if client is not None:  # it may be looking for a server that did not even begin
+                client.kill()
+                client.wait()
 
 
 def _gone(pid: int) -> None:
@@ -396,9 +418,9 @@ def kill_points(
     wrong = []
     with tempfile.TemporaryDirectory(prefix="kill-") as home:
         killer = Killer(Path(home), seed, jobs, ways)
-        for in_process, whole in killer.whole.items():
+        for mode, whole in killer.whole.items():
             tell(
-                f"{'one process' if in_process else 'two processes'}: {whole.steps:,} calls, "
+                f"{mode}: {whole.steps:,} calls, "
                 f"{whole.notices:,} notices, {whole.snapshots} snapshots, {whole.wall:.1f} s"
             )
         began = time.monotonic()
