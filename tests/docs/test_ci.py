@@ -68,6 +68,15 @@ def test_the_schedulers_in_other_languages_are_built(script: str) -> None:
         assert package in (ROOT / "docs" / "foreign-schedulers.md").read_text(encoding="utf-8")
 
 
+def test_the_browser_is_installed_where_that_can_be(script: str) -> None:
+    """Debian's, with its driver; where both are there, nothing is done."""
+    text = (ROOT / ".ci" / "browser").read_text(encoding="utf-8")
+
+    assert os.access(ROOT / ".ci" / "browser", os.X_OK)
+    assert "--yes --no-install-recommends chromium chromium-driver" in text
+    assert "\n.ci/browser || " in script
+
+
 def test_the_script_is_sound(script: str) -> None:
     """It is executable, is Bash, stops at the first failure, and names no host."""
     assert os.access(RUN, os.X_OK)
