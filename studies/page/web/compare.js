@@ -160,7 +160,7 @@ function drawChangeHeat(holder, first, run, mine, change) {
       const some = cells.get(`${row} ${column}`);
       if (!some) return make("td", {class: "none"}, "");
       const value = means.get(`${row} ${column}`), rgb = diverging((0.85 * Math.sign(value) * Math.log(1 + Math.abs(value))) / most);
-      const cell = make("td", {"data-value": `${value}`, "data-jobs": `${some.length}`}, make("b", {}, changeText(value)), make("small", {}, `${words.whole(some.length)} jobs`));
+      const cell = make("td", {"data-value": `${value}`, "data-jobs": `${some.length}`}, make("b", {}, `${value > 0 ? "+" : ""}${words.brief(value)}`), make("small", {}, `${words.whole(some.length)} jobs`));
       cell.style.background = `rgb(${rgb.join(" ")})`;
       cell.style.color = colours.on(rgb);
       return cell;

@@ -38,7 +38,7 @@ function drawDistributions(state) {
       panel.holder.setAttribute("aria-label", `${one.title}: ` + state.runs.map((run, at) => `${run.name}: half of the jobs at most ${say(figures.quantile(sorted[at], 0.5))}`).join("; "));
       const rows = state.runs.map((run, at) => [run.name, ...SHARES.map((share) => {
         const value = figures.quantile(sorted[at], share);
-        return {show: say(value), value};
+        return {show: one.time ? words.brief(value) : words.figure(value), value};
       })]);
       panel.table.replaceChildren(elements.table(`Quantiles: ${one.title}`, [{title: "Run", text: true}, ...SHARES.map((share) => ({title: `${100 * share} %`}))], rows, {fixed: true, hideCaption: true}));
       panel.table.firstChild.classList.add("small");

@@ -45,7 +45,7 @@ function drawHeat(state) {
           const key = `${row} ${column}`;
           if (!cells.has(key)) return make("td", {class: "none"}, "");
           const value = values.get(key), rgb = colours.scale(0.1 + 0.8 * (Math.log(1 + value) - least) / apart);
-          const cell = make("td", {"data-value": `${value}`, "data-jobs": `${cells.get(key).length}`}, make("b", {}, words.duration(value)), make("small", {}, `${words.whole(cells.get(key).length)} jobs`));
+          const cell = make("td", {"data-value": `${value}`, "data-jobs": `${cells.get(key).length}`}, make("b", {}, words.brief(value)), make("small", {}, `${words.whole(cells.get(key).length)} jobs`));
           cell.style.background = `rgb(${rgb.join(" ")})`;
           cell.style.color = colours.on(rgb);
           return cell;

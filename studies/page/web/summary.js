@@ -6,7 +6,7 @@ const FIGURES = {
     ["killed", "Killed by the scheduler", "count"], ["rejected", "Rejected", "count"], ["unfinished", "Unfinished", "count"]],
   Waits: [["mean_wait", "Mean wait", "time"], ["median_wait", "Median wait", "time"], ["p95_wait", "95 % waited at most", "time"], ["max_wait", "Longest wait", "time"],
     ["mean_turnaround", "Mean turnaround", "time"], ["max_turnaround", "Longest turnaround", "time"]],
-  "Machine and slowdowns": [["utilisation", "Utilisation", "share"], ["computing", "Held by jobs", "work"], ["makespan", "Makespan", "time"], ["mean_slowdown", "Mean slowdown", "number"],
+  "Machine and slowdowns": [["utilisation", "Utilisation", "share"], ["computing", "Held by jobs (unit-h)", "work"], ["makespan", "Makespan", "time"], ["mean_slowdown", "Mean slowdown", "number"],
     ["max_slowdown", "Largest slowdown", "number"], ["mean_bounded_slowdown", "Mean bounded slowdown", "number"], ["max_bounded_slowdown", "Largest bounded slowdown", "number"]],
 };
 
@@ -59,7 +59,7 @@ function figureText(kind, value) {
   if (kind === "count") return words.whole(value);
   if (kind === "share") return words.percent(value, 2);
   if (kind === "time") return words.duration(value);
-  if (kind === "work") return `${words.figure(value / HOUR)} unit-h`;
+  if (kind === "work") return words.figure(value / HOUR);
   return words.figure(value);
 }
 

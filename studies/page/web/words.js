@@ -20,6 +20,14 @@ const words = {
     return "";
   },
 
+  /** A length of time in one unit, as "4.2 d": where there is little room. */
+  brief(seconds) {
+    if (seconds === null || !Number.isFinite(seconds)) return "–";
+    const [unit, name] = [[DAY, "d"], [HOUR, "h"], [MINUTE, "min"], [1, "s"]].find(([length]) => Math.abs(seconds) >= length) || [1, "s"];
+    const count = Math.abs(seconds) / unit;
+    return `${seconds < 0 ? "−" : ""}${count.toLocaleString("en-GB", {maximumFractionDigits: count < 10 ? 1 : 0})} ${name}`;
+  },
+
   whole(number) {
     return number === null ? "–" : Math.round(number).toLocaleString("en-GB");
   },
