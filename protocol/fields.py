@@ -17,6 +17,9 @@ LATEST = 1e18
 #: how many decisions one reply may have, and how many illegal ones there may be before the next notice
 MAX_DECISIONS = 1_000_000
 MAX_REJECTIONS = 10_000
+#: calls that may be pending at a time, and jobs that a scheduler may register in all
+MAX_CALLS = 100_000
+MAX_REGISTERED = 1_000_000
 #: units, or nodes, of the largest machine that there can be: a unit's number has 15 digits
 MOST_UNITS = 10**15
 #: entries of any other list in a scheduler's frame
@@ -113,6 +116,7 @@ RejectionCode = Literal[
     "duplicate_call",
     "duplicate_job",
     "too_large",
+    "too_many",
     "feature_off",
 ]
 

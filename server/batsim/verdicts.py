@@ -57,7 +57,7 @@ class BatsimVerdicts(Verdicts):
         meters energy; None where the platform does not say how its hosts are.
     """
 
-    _kept = ("_asked_to_die",)
+    _kept = (*Verdicts._kept, "_asked_to_die")
 
     def __init__(
         self,
@@ -136,6 +136,7 @@ class BatsimVerdicts(Verdicts):
             raise Illegal("malformed", str(error)) from None
         if job.submit > now + ROUNDING:
             raise Illegal("malformed", f"the subtime of {data.job_id} is {job.submit!r}; it is {now!r}")
+        self._count_registered()
         job.submit = min(job.submit, now)
         self._lives.submit(job, announce=self._options.acknowledge_dynamic_jobs)
 

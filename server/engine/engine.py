@@ -310,7 +310,7 @@ class Engine(Kept):
         for entry in self._agenda.entries().values():
             if entry[1] in (CALL, DECISION, READY):
                 self._agenda.cancel(entry)
-        self.verdicts.calls.clear()
+        self.verdicts.forget_calls()
         self._dated.clear()
         self._busy_until, self._rejected, self._told_at = clockwork.now, 0, -1.0
         self._stalls = StallDetector(fails=self.lives.fails)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from math import inf
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from pipistrelle.platforms.requests.requests import NodeRequest
 from pipistrelle.protocol.base.state import Kept
@@ -28,6 +28,7 @@ from pipistrelle.protocol.events import (
     RequestedCall,
     RequestedCallData,
 )
+from pipistrelle.protocol.fields import MAX_CALLS, MAX_REGISTERED
 from pipistrelle.server.engine.agenda import CALL, Entry, Handlers
 from pipistrelle.server.engine.clockwork import Clockwork
 from pipistrelle.server.engine.jobs import Job
@@ -49,6 +50,8 @@ class Verdicts(Kept):
         of the ids of jobs that belong to a workload.
     """
 
+    _kept: ClassVar[tuple[str, ...]] = ("_open_calls", "_registered")
+
     def __init__(self, clockwork: Clockwork, lives: JobLives, prefixes: Iterable[str]) -> None:
         self._clockwork = clockwork
         self._lives = lives
@@ -56,6 +59,8 @@ class Verdicts(Kept):
         self._prefixes = frozenset(prefixes)
         #: {call id: agenda entry} of the pending calls that can be cancelled
         self.calls: dict[str, Entry] = {}
+        #: how many calls are pending, also such without an id, and how many jobs were registered so far
+        self._open_calls = self._registered = 0
         #: {type of decision: what it does, or raises `Illegal` and does nothing}
         self.table: dict[type[Decision], Callable[[Any], None]] = {
             ExecuteJob: self._execute,
@@ -83,9 +88,15 @@ class Verdicts(Kept):
         entries = self._clockwork.agenda.entries()
         self.calls = {call_id: entries[number] for call_id, number in state["calls"].items()}
 
+    def forget_calls(self) -> None:
+        """Let no call be pending; they are taken off the agenda elsewhere."""
+        self.calls.clear()
+        self._open_calls = 0
+
     def _called(self, call_id: str) -> None:
         clockwork = self._clockwork
         self.calls.pop(call_id, None)
+        self._open_calls -= 1
         clockwork.pending -= clockwork.rules.waits_for_calls
         clockwork.tell(RequestedCall(clockwork.now, RequestedCallData(call_id)))
 
@@ -136,6 +147,9 @@ class Verdicts(Kept):
             raise Illegal("past_time", f"no call can be at {data.timestamp!r}: it is {clockwork.now!r}")
         if data.id in self.calls:
             raise Illegal("duplicate_call", f"a call '{data.id}' is pending already")
+        if self._open_calls >= MAX_CALLS:
+            raise Illegal("too_many", f"{MAX_CALLS:,} calls are pending, and there may be no more")
+        self._open_calls += 1
         entry = clockwork.agenda.put(data.timestamp, CALL, data.id)
         clockwork.pending += clockwork.rules.waits_for_calls
         if data.id:
@@ -145,6 +159,7 @@ class Verdicts(Kept):
         entry = self.calls.pop(decision.data.id, None)
         if entry is None:
             raise Illegal("unknown_call", f"no call '{decision.data.id}' is pending")
+        self._open_calls -= 1
         self._clockwork.agenda.cancel(entry)
 
     def _register(self, decision: RegisterJob) -> None:
@@ -164,11 +179,18 @@ class Verdicts(Kept):
         if data.job.res > self._cluster.ledger.units:
             raise Illegal("too_large", f"{data.job_id} asks for {data.job.res} of {self._cluster.ledger.units} units")
         request = self._requested(data.job)
+        self._count_registered()
         walltime = float("inf") if data.job.walltime is None else data.job.walltime
         profile = data.job.profile or decimal_text(data.runtime)
         self._lives.submit(
             Job(data.job_id, clockwork.now, data.job.res, walltime, data.runtime, profile, request=request)
         )
+
+    def _count_registered(self) -> None:
+        """Count a registered job; Illegal if it is one too many."""
+        if self._registered >= MAX_REGISTERED:
+            raise Illegal("too_many", f"{MAX_REGISTERED:,} jobs were registered, and there may be no more")
+        self._registered += 1
 
     def _requested(self, job: JobDescription) -> NodeRequest | None:
         """Return what a registered job asks of its nodes; Illegal if the machine has no such."""

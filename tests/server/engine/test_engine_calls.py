@@ -107,3 +107,13 @@ def test_a_call_after_the_last_job_may_be_cancelled_and_the_run_ends_then(play: 
 
     assert game.say(game.cancel("x")) is None
     assert game.end() == ["10 ends completed"]
+
+
+def test_there_may_be_so_many_calls_at_a_time(play: Any, monkeypatch: Any) -> None:
+    """One more is rejected, with an id or without; those that came or were taken back make room."""
+    monkeypatch.setattr("pipistrelle.server.engine.verdicts.MAX_CALLS", 2)
+    game = waiting_game(play)
+
+    assert game.say(game.call(5, "a"), game.call(7), game.call(8, "b")) == ["0 rejected 2[2] too_many"]
+    assert game.say(game.cancel("a"), game.call(6)) == ["6 call ''"]
+    assert game.say(game.call(9), game.call(10)) == ["6 rejected 4[1] too_many"]

@@ -88,3 +88,13 @@ def test_ids_stay_taken_after_a_registered_job_has_ended(play: Any) -> None:
     game.apply(game.register("dyn!a", 1, 2), game.reject("dyn!a"), game.register("dyn!a", 1, 2))
 
     assert game.advance() == ["0 submitted dyn!a", "0 rejected 1[2] duplicate_job"]
+
+
+def test_so_many_jobs_may_be_registered(play: Any, monkeypatch: Any) -> None:
+    """One more is rejected, also when others have ended."""
+    monkeypatch.setattr("pipistrelle.server.engine.verdicts.MAX_REGISTERED", 1)
+    game = play(2, [("1", 3, 1, 10, 10)], features=DYNAMIC)
+    game.begin()
+
+    assert game.say(game.register("dyn!a", 1, 1)) == ["3 submitted dyn!a"]
+    assert game.say(game.reject("dyn!a"), game.register("dyn!b", 1, 1)) == ["3 rejected 3[1] too_many"]
