@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import suppress
+from threading import Lock
 from typing import Any, Final, Protocol
 
 from pipistrelle.protocol.base.errors import LocalProtocolError, PipistrelleError
@@ -82,6 +83,8 @@ class InProcessTransport:
         self.scheduler = scheduler
         self._interrupted = interrupted
         self._notice: Notice | None = None
+        #: what the run's own thread holds whenever the scheduler is not at work; None: nobody else wants to work then
+        self.busy: Lock | None = None
 
     def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
         """Agree with the scheduler; SchedulerFailed if there is no common version."""
@@ -103,7 +106,14 @@ class InProcessTransport:
             raise LocalProtocolError("no notice was sent that could be replied to")
         if self._interrupted():  # before it, not after: a policy may take long
             raise KeyboardInterrupt
-        return self.scheduler.answer(notice)
+        busy = self.busy
+        if busy is None:
+            return self.scheduler.answer(notice)
+        busy.release()
+        try:
+            return self.scheduler.answer(notice)
+        finally:
+            busy.acquire()
 
     def farewell(self, notice: Notice) -> None:
         """Hand over the last notice; a policy that fails at it changes nothing any more."""

@@ -1,9 +1,10 @@
 """A run from one call: its description in, figures and files out."""
 
 import math
+import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,12 +15,13 @@ from pipistrelle.schedulers.catalogue.registry import make_policy
 from pipistrelle.schedulers.policy.interfaces import Policy
 from pipistrelle.schedulers.wire.interrupts import Interrupts
 from pipistrelle.server.engine.observers import Observer
-from pipistrelle.server.errors import Interrupted
+from pipistrelle.server.errors import Interrupted, OutputFailed
 from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.server.outputs.folder import OUTPUT_PREFIX, Outputs
 from pipistrelle.server.outputs.lock import sole_writer
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.simulation import Result, Simulation, simulate
+from pipistrelle.server.transport.in_process import InProcessTransport
 from pipistrelle.studies.inputs.named import load_platform, load_workload, platform_for
 from pipistrelle.studies.runs import seldom_collected
 from pipistrelle.studies.runs.connection import Connection, InProcess
@@ -32,6 +34,8 @@ from pipistrelle.traces.workload import Workload
 
 #: rows reach the disk so often at least, in seconds of the wall clock
 FLUSH_S: Final = 10.0
+#: how long a thread that writes rows rests at least, in seconds
+_SOON_S: Final = 0.05
 #: how long an interrupt waits for a pause of a run whose last state is wanted, in seconds
 _LASTING_S: Final = 0.5
 
@@ -175,7 +179,10 @@ def _carry_out(
         connection.open(
             spec, setup, regularly := _Regularly(interrupts, beat, 0.0 if lasting is None else _LASTING_S)
         ) as transport,
+        ExitStack() as stack,
     ):
+        if out is not None and isinstance(transport, InProcessTransport):
+            stack.enter_context(regularly.while_thinking(transport))
 
         def paused(simulation: Simulation) -> None:
             pause = Pause(spec, simulation, transport)
@@ -227,14 +234,46 @@ class _Regularly:
         self._beat = beat or (lambda simulation: None)
         self._simulation: Simulation | None = None
         self._due = math.inf
+        #: why rows could not be written while the scheduler was at work
+        self._failure: OutputFailed | None = None
 
     def begin(self, simulation: Simulation) -> None:
         """Begin to count the time."""
         self._simulation, self._due = simulation, time.monotonic() + FLUSH_S
         self._beat(simulation)
 
+    @contextmanager
+    def while_thinking(self, transport: InProcessTransport) -> Iterator[None]:
+        """Let another thread write meanwhile, if it is time, while a scheduler in this process is at work."""
+        over, busy = threading.Event(), threading.Lock()
+
+        def keep() -> None:
+            while not over.wait(min(max(self._due - time.monotonic(), _SOON_S), FLUSH_S)):
+                with busy:
+                    if time.monotonic() >= self._due and self._simulation is not None and not over.is_set():
+                        self._due = time.monotonic() + FLUSH_S
+                        try:
+                            self._simulation.keep()
+                        except OutputFailed as error:
+                            self._failure = error
+
+        busy.acquire()
+        transport.busy = busy
+        thread = threading.Thread(target=keep, name="pipistrelle-outputs", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            transport.busy = None
+            busy.acquire(blocking=False)  # a second Ctrl-C may have struck before it was ours again
+            busy.release()
+            thread.join()
+
     def __call__(self) -> bool:
-        """Write if it is time; tell whether an interrupt has struck."""
+        """Write if it is time; tell whether an interrupt has struck; OutputFailed if nothing could be written."""
+        if self._failure is not None:
+            raise self._failure
         if time.monotonic() >= self._due and self._simulation is not None:
             self._due = time.monotonic() + FLUSH_S
             self._simulation.keep()

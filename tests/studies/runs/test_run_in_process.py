@@ -1,6 +1,7 @@
 """A run from one call, in this process."""
 
 import json
+import threading
 from collections.abc import Callable
 from math import inf, nan
 from pathlib import Path
@@ -16,6 +17,7 @@ from pipistrelle.schedulers.policy.view import View
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.errors import OutputFailed, Stalled
+from pipistrelle.server.simulation import Simulation
 from pipistrelle.studies.runs.run import run_in_process
 from pipistrelle.traces.workload import Workload
 
@@ -58,8 +60,41 @@ def test_names_are_enough(tmp_path: Path) -> None:
 
     assert result.failure is None
     assert (result.summary.reason, result.summary.jobs, result.summary.unfinished) == ("completed", 5000, 0)
-    assert (result.scheduler.name, result.scheduler.features) == ("easy", ("wake_filter", "failures"))
+    assert (result.scheduler.name, result.scheduler.features) == ("easy", ("wake_filter", "failures", "takeover"))
     assert sorted(path.name for path in (tmp_path / "new" / "folder").iterdir()) == FILES
+
+
+def test_rows_reach_the_disk_while_a_policy_thinks(
+    small_workload: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another thread writes them then; what cannot be written ends the run when the policy has thought."""
+    monkeypatch.setattr("pipistrelle.studies.runs.run.FLUSH_S", 0.1)
+    monkeypatch.setattr("pipistrelle.studies.runs.run._SOON_S", 0.01)
+    rows: list[int] = []
+
+    def thinks(view: View) -> None:
+        look = threading.Event()
+        for _ in range(1000):
+            rows.append((tmp_path / "out_decisions.csv").read_bytes().count(b"\n"))
+            if rows[-1] > 1:
+                break
+            look.wait(0.01)
+
+    run_in_process(small_workload(), Own(thinks), platform=homogeneous(32, "m"), out=tmp_path)
+    assert rows[-1] > 1
+    assert "pipistrelle-outputs" not in {one.name for one in threading.enumerate()}
+
+    def fails(view: View) -> None:
+        monkeypatch.setattr(Simulation, "keep", broken)
+        look.wait(10.0)
+
+    def broken(simulation: Simulation) -> None:
+        look.set()
+        raise OutputFailed("the disk is full")
+
+    look = threading.Event()
+    with pytest.raises(OutputFailed, match="the disk is full"):
+        run_in_process(small_workload(), Own(fails), platform=homogeneous(32, "m"), out=tmp_path)
 
 
 def test_objects_do_as_well(small_workload: Make) -> None:
