@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipistrelle.protocol.base.errors import cut, printable
-from pipistrelle.server.engine.jobs import LABEL_NAMES
+from pipistrelle.server.engine.jobs import LABEL_NAMES, NEVER_RAN
 from pipistrelle.studies.page.packing import ColumnPack, Ints, intervals
 from pipistrelle.studies.report.run_jobs import AGAIN, RunJobs
 from pipistrelle.studies.report.tables import Columns, OutputTables, numbers
@@ -100,7 +100,7 @@ class AttemptRows:
     @cached_property
     def ended(self) -> NDArray[np.bool_]:
         """Which attempts ended: were neither refused nor still ran, shape (attempts,)."""
-        return np.array([state not in (REJECTED, RUNNING) for state in self.state], dtype=np.bool_)
+        return np.array([state not in NEVER_RAN and state != RUNNING for state in self.state], dtype=np.bool_)
 
     @cached_property
     def last(self) -> NDArray[np.intp]:
