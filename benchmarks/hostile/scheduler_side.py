@@ -186,7 +186,9 @@ class Victim:
                 runtime.answer(notice)
         try:
             self._hears(runtime, told)
-            for notice in self.talk.notices[at : at + _AFTER]:
+            # The true one was said as well, or that in its place.
+            begin = at + self.mutator.random.choice((0, 1, 1))
+            for notice in self.talk.notices[begin : begin + _AFTER]:
                 if runtime.ended is not None:
                     return
                 self._hears(runtime, notice)

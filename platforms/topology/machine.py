@@ -4,6 +4,7 @@ from functools import cached_property
 
 from msgspec import structs
 
+from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.platforms.requests.requests import RequestBook
 from pipistrelle.platforms.topology.nodes import NodeTable
 from pipistrelle.platforms.topology.numbering import NodeUnits
@@ -29,6 +30,12 @@ class Machine:
         if platform is None or not platform.pools:
             platform = PlatformInfo("", (PoolInfo("all", everything, everything),))
         self._platform = platform
+
+    def check(self) -> None:
+        """Raise PlatformError or NodeSetError if what is told of the machine does not go together."""
+        if self.numbering.units_of(NodeSet.interval(0, len(self.nodes) - 1)) != self.all_units:
+            raise PlatformError("the pools' units are not those of the machine", expected=str(self.all_units))
+        assert self.topology is not None  # it was made
 
     @property
     def named(self) -> bool:

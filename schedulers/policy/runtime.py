@@ -227,7 +227,9 @@ class Runtime(Kept):
 
     def _begin_or_end(self, event: Event) -> None:
         if isinstance(event, SimulationBegins) and self._view is None:
-            self._view = View(event.data, self._policy.order)
+            view = View(event.data, self._policy.order)
+            view.machine.check()
+            self._view = view
         elif isinstance(event, SimulationEnds):
             self.ended = event.data
         else:

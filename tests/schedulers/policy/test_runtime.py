@@ -5,6 +5,7 @@ from math import inf
 from typing import Any
 
 import pytest
+from msgspec import convert
 
 from pipistrelle.protocol.base.errors import PipistrelleError, RemoteProtocolError
 from pipistrelle.protocol.decisions import (
@@ -48,6 +49,7 @@ from pipistrelle.protocol.events import (
     NodesRepaired,
     NodesRepairedData,
     NoMoreJobs,
+    PlatformInfo,
     RequestedCall,
     RequestedCallData,
     SimulationBegins,
@@ -494,3 +496,21 @@ def test_events_that_make_no_sense_are_the_servers_fault(event: Event, says: str
     assert f"notice 2, $.events[1] ({event.__struct_config__.tag})" in str(caught.value)
     assert says in str(caught.value)
     assert len(str(caught.value)) < 1000
+
+
+@pytest.mark.parametrize(
+    ("platform", "says"),
+    [
+        ({"pools": [{"name": "a", "nodes": "0-1", "units": "0-2"}]}, "a pool's nodes and units do not go together"),
+        ({"pools": [{"name": "a", "nodes": "0-1", "units": "0-1"}]}, "the pools' units are not those of the machine"),
+        (
+            {"pools": [{"name": "a", "nodes": "0-3", "units": "0-3"}], "topology": {"kind": "torus", "shape": [3]}},
+            "a topology does not match the nodes",
+        ),
+    ],
+)
+def test_a_machine_that_does_not_go_together_is_the_servers_fault(platform: dict[str, Any], says: str) -> None:
+    """It is found out when it is told, not when a placement asks."""
+    told = convert({"name": "m", **platform}, PlatformInfo)
+    with pytest.raises(RemoteProtocolError, match=says):
+        Runtime(Puppet()).answer(Notice(1, 0.0, [SimulationBegins(0.0, SimulationBeginsData(4, told))]))
