@@ -96,6 +96,9 @@ class _HostilePeer(Peer[Any]):
     def _note_connections(self, now: float) -> None:
         """There are none."""
 
+    def _hand_over(self, frame: bytes) -> None:
+        """Do nothing: nobody reads it."""
+
     def _holds_more(self) -> bool:
         return False
 

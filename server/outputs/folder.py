@@ -230,8 +230,11 @@ def _inputs_digest(folder: Path) -> str | None:
 
     Versions, and names of files, machines and workloads, are no part of it.
     """
+    path = folder / CONFIG_FILE
+    if not path.is_file():  # what is no file may have no end
+        return None
     try:
-        config = msgspec.json.decode((folder / CONFIG_FILE).read_bytes())
+        config = msgspec.json.decode(path.read_bytes())
         inputs = {key: value for key, value in config.items() if key not in _NO_INPUTS}
         inputs["platform"] = _unnamed(config["platform"])
         inputs["workloads"] = {prefix: _unnamed(one) for prefix, one in config["workloads"].items()}

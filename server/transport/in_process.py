@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from contextlib import suppress
-from threading import Lock
 from typing import Any, Final, Protocol
 
 from pipistrelle.protocol.base.errors import LocalProtocolError, PipistrelleError
@@ -52,6 +51,16 @@ class Transport(Protocol):
         """Release what the connection holds."""
 
 
+class Busy(Protocol):
+    """A lock, as `threading.Lock` makes one."""
+
+    def acquire(self, blocking: bool = True) -> bool:
+        """Take it; whether that could be done."""
+
+    def release(self) -> None:
+        """Let others take it."""
+
+
 class InProcessScheduler(Protocol):
     """A scheduler in the server's own process; `pipistrelle.schedulers.policy.runtime.Runtime` is one."""
 
@@ -84,7 +93,7 @@ class InProcessTransport:
         self._interrupted = interrupted
         self._notice: Notice | None = None
         #: what the run's own thread holds whenever the scheduler is not at work; None: nobody else wants to work then
-        self.busy: Lock | None = None
+        self.busy: Busy | None = None
 
     def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
         """Agree with the scheduler; SchedulerFailed if there is no common version."""

@@ -68,6 +68,7 @@ def test_the_order_within_an_instant_is_documented(section, table):
         agenda.OUTSIDE,
         agenda.REQUEUE,
         agenda.SUBMISSION,
+        agenda.CANCELLATION,
         agenda.CALL,
         agenda.DECISION,
         agenda.READY,

@@ -30,7 +30,7 @@ def apart_from_names(config):
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_both_dialects_give_the_same_bytes(shell, policy):
-    """Every output of `run --dialect batsim` is that of `run`, but for what the configuration says of the dialect."""
+    """Every output of `run --dialect batsim` is that of `run`, but for what the configuration, and its digest, say of the dialect."""
     shell.run("workload", "generate", "--jobs", "400", "--machine-size", "32", "--seed", "7", "-o", "made.swf").ok()
     files = {}
     for dialect, out in (("native", "n"), ("batsim", "b")):
@@ -38,7 +38,10 @@ def test_both_dialects_give_the_same_bytes(shell, policy):
         files[dialect] = shell.files(out)
         assert len(files[dialect]) == 7
     native, batsim = (files[dialect].pop("out_config.json") for dialect in ("native", "batsim"))
+    summaries = [json.loads(files[dialect].pop("out_summary.json")) for dialect in ("native", "batsim")]
+    assert summaries[0].pop("inputs_sha256") != summaries[1].pop("inputs_sha256")
 
+    assert summaries[0] == summaries[1]
     assert files["native"] == files["batsim"]
     assert apart_from_names(native) == apart_from_names(batsim)
     assert json.loads(batsim)["scheduler"]["name"] == policy

@@ -40,7 +40,9 @@ def log(shell):
 def test_a_log_in_several_files(shell, log):
     """Files of several days are one log; what the format does not keep is told."""
     done = shell.run("convert", *log, "out.swf", "--units", "processors", "--timezone", "Europe/Prague").ok()
-    lost = "not kept, as the format has no place for it: name, account, dependency (but for the end of one job)"
+    lost = (
+        "not kept, as the format has no place for it: name, account, node_list, dependency (but for the end of one job)"
+    )
     assert done.out == f"{lost}\n1 job written to out.swf\n"
     workload = load(shell.folder / "out.swf")
     assert (workload.size.tolist(), workload.runtime.tolist()) == ([48], [3600.0])

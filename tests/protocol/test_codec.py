@@ -76,7 +76,7 @@ def values_of(info: Any) -> st.SearchStrategy[Any]:
         case inspect.StrType():
             return st.text(min_size=info.min_length or 0)
         case inspect.IntType():
-            return st.integers(-(2**63) if info.ge is None else info.ge, 2**63 - 1)
+            return st.integers(-(2**63) if info.ge is None else info.ge, 2**63 - 1 if info.le is None else info.le)
         case inspect.FloatType():
             low = info.ge if info.ge is not None else info.gt
             open_end = info.gt is not None

@@ -322,7 +322,7 @@ def test_the_highest_common_version_is_agreed_on(
     answer = negotiate(HelloData("bat", protocol_min=lowest, protocol_max=highest), run_id="run", server="server")
 
     if isinstance(answer, Welcome):
-        assert answer.data == WelcomeData(agreed, (), "run", "server", 1_000_000, 10_000)  # type: ignore[arg-type]
+        assert answer.data == WelcomeData(agreed, (), "run", "server", 1_000_000, 10_000, 5_000_000)  # type: ignore[arg-type]
     else:
         assert answer.data.code == agreed
         if agreed == "version":
