@@ -30,7 +30,7 @@ def apart_from_names(config):
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_both_dialects_give_the_same_bytes(shell, policy):
-    """Every output of `run --dialect batsim` is that of `run`, but for what the configuration, and its digest, say of the dialect."""
+    """Every output of `run --dialect batsim` is that of `run`, but for what the configuration says of the dialect."""
     shell.run("workload", "generate", "--jobs", "400", "--machine-size", "32", "--seed", "7", "-o", "made.swf").ok()
     files = {}
     for dialect, out in (("native", "n"), ("batsim", "b")):
