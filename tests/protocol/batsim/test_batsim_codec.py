@@ -51,7 +51,7 @@ from pipistrelle.protocol.events import (
     SimulationBegins,
     SimulationEnds,
 )
-from pipistrelle.protocol.fields import LATEST, LONGEST
+from pipistrelle.protocol.fields import LATEST, LONGEST, MOST_UNITS
 from pipistrelle.protocol.messages import Notice, Reply
 
 unhurried = settings(suppress_health_check=[HealthCheck.too_slow])
@@ -147,7 +147,7 @@ TASKS = st.recursive(
     max_leaves=3,
 )
 WALLTIMES = st.none() | st.floats(0, LONGEST, exclude_min=True)
-JOBS = st.builds(JobDescription, NAMES, st.integers(1, 2**53), WALLTIMES, st.none() | TIMES, st.none() | st.text())
+JOBS = st.builds(JobDescription, NAMES, st.integers(1, MOST_UNITS), WALLTIMES, st.none() | TIMES, st.none() | st.text())
 EVENTS = st.one_of(
     st.builds(JobSubmitted, TIMES, st.builds(JobSubmittedData, NAMES, JOBS)),
     st.builds(JobCompleted, TIMES, st.builds(JobCompletedData, NAMES, STATES, st.text(), st.integers(-9, 9))),
