@@ -7,12 +7,10 @@ import click
 
 from pipistrelle.cli.console import import_numpy, show
 from pipistrelle.cli.guard import FilledPath
-from pipistrelle.cli.options.names import completed
 from pipistrelle.cli.options.parts import part_options
 from pipistrelle.cli.options.sections import CONNECTION, SCHEDULER, in_section
-from pipistrelle.cli.options.shared import timeout_option
+from pipistrelle.cli.options.shared import other_scheduler, timeout_option
 from pipistrelle.cli.run import RunCommand
-from pipistrelle.schedulers.catalogue.foreign import PLACEHOLDER
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -31,13 +29,7 @@ _MOST_JOBS: Final = 20
 @click.argument("session", type=FilledPath(path_type=Path, exists=True, dir_okay=False))
 @in_section(
     SCHEDULER,
-    click.option(
-        "--scheduler",
-        metavar="NAME|CMD...",
-        shell_complete=completed("scheduler", or_file=True),
-        help=f"Who shall decide: as for 'run'; a program with {PLACEHOLDER} among its arguments takes the rest of the "
-        "line. Default: the scheduler that was recorded.",
-    ),
+    other_scheduler("Who shall decide", default="the scheduler that was recorded"),
 )
 @part_options
 @in_section(

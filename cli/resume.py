@@ -10,7 +10,6 @@ from click.core import ParameterSource
 from pipistrelle.cli.console import import_numpy, progress_observers
 from pipistrelle.cli.guard import FilledPath
 from pipistrelle.cli.options.keys import listening_keys, listening_options
-from pipistrelle.cli.options.names import completed
 from pipistrelle.cli.options.parts import part_options
 from pipistrelle.cli.options.sections import CONNECTION, OUTPUTS, SCHEDULER, in_section
 from pipistrelle.cli.options.shared import (
@@ -18,6 +17,7 @@ from pipistrelle.cli.options.shared import (
     endpoint_options,
     folder_option,
     form_options,
+    other_scheduler,
     snapshot_options,
     timeout_option,
 )
@@ -38,13 +38,7 @@ if TYPE_CHECKING:
 @click.argument("folder", type=FilledPath(path_type=Path))
 @in_section(
     SCHEDULER,
-    click.option(
-        "--scheduler",
-        metavar="NAME|CMD...",
-        shell_complete=completed("scheduler", or_file=True),
-        help=f"Who shall decide from now on: as for 'run'; a program with {PLACEHOLDER} among its arguments takes the "
-        "rest of the line. Default: who did.",
-    ),
+    other_scheduler("Who shall decide from now on", default="who did"),
 )
 @part_options
 @in_section(

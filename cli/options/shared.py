@@ -13,6 +13,7 @@ from pipistrelle.cli.options.fields import PositiveNumber, added, options_of, to
 from pipistrelle.cli.options.files import reading_options
 from pipistrelle.cli.options.names import completed
 from pipistrelle.cli.options.sections import CONNECTION, INPUTS, MACHINE, OUTPUTS, SCHEDULER, in_section
+from pipistrelle.schedulers.catalogue.foreign import PLACEHOLDER
 from pipistrelle.studies.runs import DECISION_TIMEOUT, HELLO_TIMEOUT
 from pipistrelle.studies.runs.spec import RunSpec
 
@@ -115,6 +116,17 @@ form_options: Final = together(
     click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON instead of a table."),
     click.option("-q", "--quiet", is_flag=True, help="Print nothing unless something is wrong."),
 )
+
+
+def other_scheduler(what: str, default: str) -> Callable[[_C], _C]:
+    """Return ``--scheduler`` of a command that goes on with what another scheduler has begun."""
+    return click.option(
+        "--scheduler",
+        metavar="NAME|CMD...",
+        shell_complete=completed("scheduler", or_file=True),
+        help=f"{what}: as for 'run'; a program with {PLACEHOLDER} among its arguments takes the rest of the line. "
+        f"Default: {default}.",
+    )
 
 
 #: where the server listens
