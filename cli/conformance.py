@@ -180,7 +180,8 @@ def _command(words: tuple[str, ...], dialect: str) -> list[str]:
     if os.path.isfile(words[0]) and os.access(words[0], os.X_OK):
         check_command(words)  # which says what is missing
     spec.make_policy()
-    return own_command(words[0], batsim=dialect == "batsim")
+    more = [] if dialect == "batsim" else ["--cancellations"]  # who does not ask for them is not told
+    return own_command(words[0], *more, batsim=dialect == "batsim")
 
 
 def _print(outcome: "ScriptOutcome", console: "Console") -> None:

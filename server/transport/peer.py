@@ -105,6 +105,14 @@ class Peer(ABC, Generic[_S]):
     # -- what a dialect does in its own way -------------------------------------------------------------------------
 
     @abstractmethod
+    def send(self, notice: Notice) -> None:
+        """Send a notice; SchedulerFailed if that cannot be done."""
+
+    @abstractmethod
+    def farewell(self, notice: Notice) -> None:
+        """Send the last notice, as far as the scheduler can still be reached; never raises."""
+
+    @abstractmethod
     def _take_frame(self, now: float) -> bytes | None:
         """Return a frame of the scheduler; None if something else came, or nothing within a tick.
 

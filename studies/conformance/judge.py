@@ -44,7 +44,7 @@ def _job_problems(script: Script, audience: Audience) -> list[str]:
                 problems.append(f"job {named} was not rejected, though it can never run")
         elif job.name in rejected:
             problems.append(f"job {named} was rejected, though it can run")
-        elif job.name not in audience.begun and script.ends == "completed":
+        elif job.name not in audience.begun and job.cancelled_after is None and script.ends == "completed":
             problems.append(f"job {named} never ran")
     return problems
 

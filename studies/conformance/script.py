@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, NamedTuple
 
+import numpy as np
+
 from pipistrelle.platforms.description import homogeneous
 from pipistrelle.platforms.failures.outage import Outage, Outages
 from pipistrelle.platforms.maintenance import MaintenancePlan, parse_maintenance
@@ -15,6 +17,7 @@ from pipistrelle.server.batsim.setup import BatsimOptions
 from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.server.setup import Setup
 from pipistrelle.traces.batsim.workload import parse_batsim
+from pipistrelle.traces.workload import CANCELLED_AFTER
 
 Dialect = Literal["native", "batsim"]
 DIALECTS: Final[tuple[Dialect, ...]] = ("native", "batsim")
@@ -23,13 +26,17 @@ Alter = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 class ScriptJob(NamedTuple):
-    """A job: its name, when it is submitted (s), its nodes, its walltime (s, None: no limit) and its run time (s)."""
+    """A job: its name, when it is submitted (s), its nodes, its walltime (s, None: no limit) and its run time (s).
+
+    One that its submitter cancels has the time from its submission to that (s).
+    """
 
     name: str
     submit: float
     nodes: int
     walltime: float | None
     runtime: float
+    cancelled_after: float | None = None
 
 
 @dataclass(slots=True)
@@ -84,7 +91,8 @@ class Script:
     meddle
         makes what alters the scheduler's replies; None: nothing does.
     rejects
-        names of jobs that the scheduler has to reject; all others must run, as far as the run goes.
+        names of jobs that the scheduler has to reject; all others must run, as far as the run goes, but those that are
+        cancelled.
     ends
         why the run has to end.
     may_give_up
@@ -130,6 +138,9 @@ class Script:
         # A workload of no jobs is read as one of a job that is left out.
         jobs = self.jobs or (ScriptJob("none", 0, 1, 1, 1),)
         workload = parse_batsim(workload_json(jobs, self.nodes), self.name).select(range(len(self.jobs)))
+        if any(job.cancelled_after is not None for job in self.jobs):
+            after = [-1.0 if job.cancelled_after is None else job.cancelled_after for job in self.jobs]
+            workload = replace(workload, measures={**workload.measures, CANCELLED_AFTER: np.array(after)})
         batsim = BatsimOptions() if dialect == "batsim" else None
         setup = Setup.of(platform, workload, batsim=batsim, reliability=reliability)
         return setup if self.until is None else replace(setup, until=self.until)

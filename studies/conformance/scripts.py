@@ -27,7 +27,9 @@ _ODD_NAME: Final = "\u00fc\u4e16\U0001f987 'a\" \\ $(b) {c}%s;" + "n" * 4000
 _LATE: Final = 5_000_000_000.0
 
 
-def _jobs(*rows: tuple[str, float, int, float | None, float]) -> tuple[ScriptJob, ...]:
+def _jobs(
+    *rows: tuple[str, float, int, float | None, float] | tuple[str, float, int, float | None, float, float],
+) -> tuple[ScriptJob, ...]:
     return tuple(ScriptJob(*row) for row in rows)
 
 
@@ -247,6 +249,19 @@ SCRIPTS: Final[tuple[Script, ...]] = (
         absent={"batsim": _NO_WORD},
         meddle=_forger,
         may_give_up=True,
+    ),
+    Script(
+        name="cancelled",
+        situation="Jobs are cancelled while they wait: drop them if you are told; else they end as soon as they start.",
+        jobs=_jobs(
+            ("runs", 0, 4, 200, 100),
+            ("waits", 10, 4, 200, 500, 20),
+            ("behind", 20, 2, 200, 50),
+            ("at-once", 40, 1, 200, 500, 0),
+            ("at-an-end", 50, 4, 200, 500, 50),
+            ("late", 60, 2, 200, 500, 70),
+            ("last", 70, 4, 200, 10),
+        ),
     ),
     Script(
         name="idle-node-fails",

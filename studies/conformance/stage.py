@@ -20,6 +20,7 @@ from pipistrelle.server.setup import Setup
 from pipistrelle.server.transport.batsim import BatsimTransport
 from pipistrelle.server.transport.in_process import Transport
 from pipistrelle.server.transport.native import NativeTransport
+from pipistrelle.server.transport.peer import Peer
 from pipistrelle.studies.conformance.script import Alter, Dialect, Meddling, Script
 from pipistrelle.studies.runs.child import Child
 from pipistrelle.studies.runs.connection import Interrupted, private_endpoint
@@ -86,11 +87,32 @@ class Stage:
         return reply if self.meddling is None else self.meddling.apply(self.notice, reply)
 
 
-class _StagedNative(NativeTransport):
+class _Noted(Peer[Any]):
+    """Notes what passes through a dialect's transport, which comes after it among the bases, and alters it."""
+
     def __init__(self, stage: Stage, endpoint: str, **waits: Any) -> None:
         self._stage = stage
         super().__init__(endpoint, **waits)
 
+    def _take_frame(self, now: float) -> bytes | None:
+        frame = super()._take_frame(now)  # type: ignore[safe-super]  # that of the dialect
+        if frame is not None:
+            self._stage.heard(frame)
+        return frame
+
+    def send(self, notice: Notice) -> None:
+        self._stage.notice = notice
+        super().send(notice)  # type: ignore[safe-super]
+
+    def receive(self) -> Reply:
+        return self._stage.replied(super().receive())
+
+    def farewell(self, notice: Notice) -> None:
+        self._stage.ends(notice)
+        super().farewell(notice)  # type: ignore[safe-super]
+
+
+class _StagedNative(_Noted, NativeTransport):
     def _negotiate(
         self, stranger: AcceptedConnection, message: ZmtpMessage, run_id: str, server: str
     ) -> tuple[HelloData, WelcomeData] | None:
@@ -107,23 +129,6 @@ class _StagedNative(NativeTransport):
     def _transmit(self, frame: bytes) -> None:
         super()._transmit(self._stage.told(frame))
 
-    def _take_frame(self, now: float) -> bytes | None:
-        frame = super()._take_frame(now)
-        if frame is not None:
-            self._stage.heard(frame)
-        return frame
-
-    def send(self, notice: Notice) -> None:
-        self._stage.notice = notice
-        super().send(notice)
-
-    def receive(self) -> Reply:
-        return self._stage.replied(super().receive())
-
-    def farewell(self, notice: Notice) -> None:
-        self._stage.ends(notice)
-        super().farewell(notice)
-
 
 class _StagedBatsimSession(BatsimServerSession):
     """Batsim's conversation, with what a script alters."""
@@ -136,27 +141,12 @@ class _StagedBatsimSession(BatsimServerSession):
         return self._stage.told(super().send_notice(notice))
 
 
-class _StagedBatsim(BatsimTransport):
+class _StagedBatsim(_Noted, BatsimTransport):
     def __init__(self, stage: Stage, endpoint: str, **waits: Any) -> None:
-        self._stage = stage
-        super().__init__(endpoint, **waits)
+        super().__init__(stage, endpoint, **waits)
         self._session = _StagedBatsimSession(stage)
 
-    def _take_frame(self, now: float) -> bytes | None:
-        frame = super()._take_frame(now)
-        if frame is not None:
-            self._stage.heard(frame)
-        return frame
-
-    def send(self, notice: Notice) -> None:
-        self._stage.notice = notice
-        super().send(notice)
-
-    def receive(self) -> Reply:
-        return self._stage.replied(super().receive())
-
     def farewell(self, notice: Notice) -> None:
-        self._stage.ends(notice)
         self._stage.log.append((SERVER, encode_notice(Notice(notice.seq, notice.now, notice.events[-1:])).decode()))
         super().farewell(notice)
 

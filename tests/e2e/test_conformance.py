@@ -36,6 +36,7 @@ FAULTS = {
     "knows-its-calls": "calls",
     "frees-killed-jobs-again": "kill-race",
     "deaf-to-rejections": "rejection",
+    "keeps-cancelled-jobs": "cancelled",
     "starts-on-failed-nodes": "idle-node-fails",
     "forgets-attempts": "job-loses-its-node",
     "nodes-first": "failure-at-an-end",
@@ -61,7 +62,7 @@ SLOW = {
 }
 #: faults that show as silence: these alone wait for the limit (s) to be over
 SILENT = 0.4
-PATIENT = 30.0
+PATIENT = 120.0
 Play = Callable[..., ScriptOutcome]
 
 
@@ -132,6 +133,19 @@ def test_easy_passes(script, ours):
     assert (outcome.verdict == "skipped") == ("native" in BY_NAME[script].absent)
 
 
+@pytest.mark.parametrize("more", [(), ("--cancellations",)])
+def test_of_cancelled_jobs_those_are_told_who_ask(more, play):
+    """Nobody else sees a JOB_CANCELLED, and both pass: the one drops such jobs, the other starts them in vain."""
+    program = str(Path(sys.executable).with_name("pipistrelle"))
+    words = [program, "schedule", "easy", "--connect", "{endpoint}", "--quiet", *more]
+    outcome = play("cancelled", words)
+    told = [text for side, text in outcome.log if side == "server" and '"JOB_CANCELLED"' in text]
+    begun = "\n".join(text for side, text in outcome.log if side == "scheduler" and "EXECUTE_JOB" in text)
+
+    assert outcome.verdict == "passed", outcome.lines
+    assert (bool(told), "w0!waits" in begun) == (bool(more), not more)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("dialect", ["native", "batsim"])
 @pytest.mark.parametrize("name", ["fcfs", "conservative", "maui"])
@@ -142,6 +156,14 @@ def test_ours_pass(name, dialect, ours):
     }
 
     assert wrong == {}
+
+
+@pytest.mark.slow
+def test_a_fault_in_what_was_asked_for_fails_its_script_alone(broken):
+    """All others are passed: who keeps jobs that were cancelled is wrong where some are."""
+    failed = [script for script in BY_NAME if broken(script, "keeps-cancelled-jobs").verdict == "failed"]
+
+    assert failed == ["cancelled"]
 
 
 @pytest.mark.slow

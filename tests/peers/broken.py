@@ -1,6 +1,6 @@
 """First come, first served, with one fault, in a dialect: `broken.py URL FAULT DIALECT`.
 
-With the fault `none` it is right, and with `aware`, which has it told of nodes.
+With the fault `none` it is right, and with `aware`, which has it told of nodes and of cancellations.
 """
 
 import json
@@ -24,6 +24,7 @@ TYPES = {
     "NOTIFY",
     "SIMULATION_ENDS",
     "JOB_STARTED",
+    "JOB_CANCELLED",
     "NODES_FAILED",
     "NODES_REPAIRED",
     "MAINTENANCE_ANNOUNCED",
@@ -33,6 +34,7 @@ TYPES = {
 #: faults of those that want to be told of nodes
 AWARE = FAULT in ("aware", "starts-on-failed-nodes", "nodes-first", "any-repair-is-whole", "no-maintenance")
 FEATURES = ["failures"] * AWARE + ["takeover"] * (FAULT in ("aware", "ignores-starts"))
+FEATURES += ["cancellations"] * (FAULT in ("aware", "keeps-cancelled-jobs"))
 Message = dict[str, Any]
 
 
@@ -86,6 +88,8 @@ class Broken:
                 self.started_before(data)
             elif kind == "JOB_COMPLETED":
                 self.completed(data)
+            elif kind == "JOB_CANCELLED" and FAULT != "keeps-cancelled-jobs":
+                self.waiting = [(name, size) for name, size in self.waiting if name != data["job_id"]]
             elif kind == "JOB_KILLED" and FAULT == "frees-killed-jobs-again":
                 self.free.update(unit for name in data["job_ids"] for unit in self.units_of(name))
             elif kind == "DECISION_REJECTED" and FAULT != "deaf-to-rejections":
