@@ -1,7 +1,7 @@
 """``pipistrelle schedule``: a scheduler in a terminal of its own."""
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -121,7 +121,10 @@ def command(
         calls = calling_keys(curve, clients, server_key, insecure=insecure)
         address_of = ServerAddress(connect, allow_remote=insecure or calls is not None)
         runtime = Runtime(policy, package_version(), cancellations=cancellations)
-        serve = partial(serve_simulation, runtime, address_of, hello_timeout=hello_timeout, report=report, keys=calls)
+        mark = cache(partial(_mark, name, parts))
+        serve = partial(
+            serve_simulation, runtime, address_of, hello_timeout=hello_timeout, report=report, keys=calls, mark=mark
+        )
     else:
         raise click.UsageError("--connect ADDRESS|FILE is missing: where is the server?")
     try:
@@ -136,6 +139,14 @@ def command(
     elif runtime.ended is not None:
         text = f"the simulation ended: {runtime.ended.reason}"
         report(f"{text} ({printable(cut(runtime.ended.message, _SHOWN))})" if runtime.ended.message else text)
+
+
+def _mark(name: str, parts: dict[str, Any]) -> str:
+    """Return what tells policies apart that are made otherwise, or of other files, for their states."""
+    from pipistrelle.studies.runs.spec import RunSpec
+    from pipistrelle.studies.runs.spec_file import policy_digest, with_digests
+
+    return policy_digest(with_digests(RunSpec(scheduler=name, **parts)))
 
 
 def _listener(address: str, keys: "ListenerKeys | None") -> "ListeningSocket[Any]":

@@ -10,6 +10,7 @@ import msgspec
 
 from pipistrelle.protocol.base.errors import LocalProtocolError, RemoteProtocolError
 from pipistrelle.protocol.decisions import AnyDecision, Decision
+from pipistrelle.protocol.fields import MAX_STATE
 from pipistrelle.protocol.frames import (
     MAX_FRAME_BYTES,
     UNREADABLE,
@@ -21,7 +22,18 @@ from pipistrelle.protocol.frames import (
     refuse_frame,
     too_long,
 )
-from pipistrelle.protocol.messages import Hello, Notice, Refused, Reply, ReplyFrame, Welcome
+from pipistrelle.protocol.messages import (
+    Hello,
+    Notice,
+    Refused,
+    Reply,
+    ReplyFrame,
+    Restore,
+    Save,
+    Saved,
+    SavedData,
+    Welcome,
+)
 
 
 class _Envelope(msgspec.Struct):
@@ -38,6 +50,11 @@ class _Envelope(msgspec.Struct):
 # Of one struct alone msgspec does not demand the `type` field; of a union it does.
 _handshake: msgspec.json.Decoder[Hello | Welcome | Refused] = msgspec.json.Decoder(Hello | Welcome | Refused)
 _notice = msgspec.json.Decoder(Notice)
+#: what a server may say instead; a HELLO and a WELCOME only so that it is told what came in its place
+_instead: msgspec.json.Decoder[Hello | Welcome | Refused | Save | Restore] = msgspec.json.Decoder(
+    Hello | Welcome | Refused | Save | Restore
+)
+_saved: msgspec.json.Decoder[Hello | Saved] = msgspec.json.Decoder(Hello | Saved)
 _reply = msgspec.json.Decoder(ReplyFrame)
 _envelope = msgspec.json.Decoder(_Envelope)
 _decision: msgspec.json.Decoder[AnyDecision] = msgspec.json.Decoder(AnyDecision)
@@ -46,7 +63,7 @@ _decision: msgspec.json.Decoder[AnyDecision] = msgspec.json.Decoder(AnyDecision)
 DECISION_TYPES: Final = tuple(str(struct.__struct_config__.tag) for struct in get_args(AnyDecision))
 
 
-def encode(message: Hello | Welcome | Refused | Notice | Reply) -> bytes:
+def encode(message: Hello | Welcome | Refused | Notice | Reply | Save | Saved | Restore) -> bytes:
     """Return the frame of a message.
 
     Raises
@@ -56,7 +73,7 @@ def encode(message: Hello | Welcome | Refused | Notice | Reply) -> bytes:
         would be longer than `MAX_FRAME_BYTES`: the caller computed nonsense, the frame must not leave.
     """
     frame = encode_value(message, type(message).__name__)
-    if len(frame) > MAX_FRAME_BYTES and isinstance(message, Reply | Hello):
+    if len(frame) > MAX_FRAME_BYTES and isinstance(message, Reply | Hello | Saved):
         too_long(len(frame), LocalProtocolError)
     return frame
 
@@ -79,18 +96,64 @@ def decode_greeting(frame: bytes) -> Welcome | Refused:
     return message
 
 
-def decode_notice(frame: bytes) -> Notice | Refused:
-    """Return the notice in a frame, or the REFUSED that ends a session; RemoteProtocolError if it is neither."""
+def decode_notice(frame: bytes) -> Notice | Refused | Save | Restore:
+    """Return the notice in a frame, or what a server may say in its place; RemoteProtocolError if it is neither.
+
+    That is SAVE, RESTORE, or the REFUSED that ends a session.
+    """
     try:
         return _notice.decode(frame)
     except UNREADABLE as error:
         try:
-            message = _handshake.decode(frame)
+            message = _instead.decode(frame)
         except UNREADABLE:
             refuse_frame(frame, "a notice", error)
-        if not isinstance(message, Refused):
+        if isinstance(message, Hello | Welcome):
             raise _unexpected(message, "a notice") from None
+        if isinstance(message, Restore):
+            _check_text(frame, bytes(message.data.state), "a notice")
         return message
+
+
+def decode_saved(frame: bytes) -> SavedData | Reply:
+    """Return what is in a scheduler's answer to SAVE, or the reply by which it leaves; RemoteProtocolError if neither.
+
+    The state, any JSON, is not read, but no longer than `MAX_STATE`.
+    """
+    if len(frame) > MAX_FRAME_BYTES:
+        too_long(len(frame), RemoteProtocolError)
+    try:
+        message = _saved.decode(frame)
+    except UNREADABLE as error:
+        try:
+            reply = _reply.decode(frame)
+        except UNREADABLE:
+            refuse_frame(frame, "SAVED", error)
+        if reply.leaves is None:
+            raise RemoteProtocolError(
+                "this is another message than the one awaited", expected="SAVED", found="a reply"
+            ) from None
+        return reply
+    if isinstance(message, Hello):
+        raise _unexpected(message, "SAVED")
+    state = bytes(message.data.state)
+    if len(state) > MAX_STATE:
+        raise RemoteProtocolError(
+            "the scheduler's state is too long",
+            where="$.data.state",
+            expected=f"at most {MAX_STATE:,} bytes",
+            found=f"{len(state):,}",
+        )
+    _check_text(frame, state, "SAVED")
+    return message.data
+
+
+def _check_text(frame: bytes, state: bytes, what: str) -> None:
+    """Raise RemoteProtocolError if a state, of which the decoder has seen that it is JSON, is no UTF-8."""
+    try:
+        state.decode("utf-8")
+    except UNREADABLE as error:
+        refuse_frame(frame, what, error)
 
 
 def decode_reply(frame: bytes) -> Reply:
@@ -136,7 +199,7 @@ def _decode(frame: bytes, what: str) -> Hello | Welcome | Refused:
         refuse_frame(frame, what, error)
 
 
-def _unexpected(message: Hello | Welcome | Refused, what: str) -> RemoteProtocolError:
+def _unexpected(message: msgspec.Struct, what: str) -> RemoteProtocolError:
     return RemoteProtocolError(
         "this is another message than the one awaited", expected=what, found=str(message.__struct_config__.tag)
     )

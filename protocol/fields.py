@@ -26,6 +26,8 @@ MOST_UNITS = 10**15
 MAX_ENTRIES = 1_000_000
 #: texts in a scheduler's frame, names of fields apart: what takes most memory for its length, when it is read
 MAX_TEXTS = 5_000_000
+#: bytes of the JSON of a scheduler's state
+MAX_STATE = 60 * 1024 * 1024
 
 Seconds = Annotated[float, Meta(ge=0, le=LONGEST, description="a duration in seconds, finite")]
 PositiveSeconds = Annotated[float, Meta(gt=0, le=LONGEST, description="a duration in seconds, finite, above zero")]
@@ -81,6 +83,8 @@ FEATURES: tuple[Feature, ...] = get_args(Feature)
 
 #: what a HELLO names among its features if the scheduler can take over a run that another one began; no WELCOME has it
 TAKEOVER: Final = "takeover"
+#: the same, if it can give its state and take it back; a WELCOME with ``max_state`` says that it will be asked to
+STATE: Final = "state"
 
 EndReason = Literal[
     "completed",

@@ -3,7 +3,7 @@
 from collections.abc import Sequence as SequenceOf
 from typing import Annotated
 
-from msgspec import Meta, Struct, field
+from msgspec import Meta, Raw, Struct, field
 
 from pipistrelle.protocol.decisions import AnyDecision, Decision
 from pipistrelle.protocol.events import AnyEvent
@@ -45,6 +45,9 @@ class WelcomeData(Struct, frozen=True, omit_defaults=True):
     max_texts: (
         Annotated[int, Meta(ge=0, description="how many texts a reply may have, names of fields apart")] | None
     ) = None
+    max_state: (
+        Annotated[int, Meta(ge=0, description="bytes of the scheduler's state, which it will be asked for")] | None
+    ) = None
 
 
 class RefusedData(Struct, frozen=True):
@@ -70,6 +73,46 @@ class Refused(Struct, frozen=True, tag_field="type", tag="REFUSED"):
     """The server's last word to a peer."""
 
     data: RefusedData
+
+
+class SaveData(Struct, frozen=True):
+    """Which notice the scheduler has answered last."""
+
+    seq: Sequence
+
+
+class Save(Struct, frozen=True, tag_field="type", tag="SAVE"):
+    """Asks a scheduler for its state; from the server, in the place of a notice."""
+
+    data: SaveData
+
+
+class SavedData(Struct, frozen=True, omit_defaults=True):
+    """A scheduler's state after its reply to a notice: any JSON, which the server does not read; ``null``: none."""
+
+    reply_to: Sequence
+    state: Annotated[Raw, Meta(description="the scheduler's own; any JSON, null if there is none")]
+    why: Annotated[str, Meta(description="why there is none, free text")] = ""
+
+
+class Saved(Struct, frozen=True, tag_field="type", tag="SAVED"):
+    """Answer to SAVE."""
+
+    data: SavedData
+
+
+class RestoreData(Struct, frozen=True):
+    """What a scheduler had said in its SAVED, and when that was."""
+
+    seq: Sequence
+    now: Instant
+    state: Annotated[Raw, Meta(description="the scheduler's own, as it has given it")]
+
+
+class Restore(Struct, frozen=True, tag_field="type", tag="RESTORE"):
+    """Gives a scheduler its state back; from the server. It counts as message ``seq``, whose reply is empty."""
+
+    data: RestoreData
 
 
 class Notice(Struct, frozen=True):

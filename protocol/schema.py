@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from pipistrelle.protocol.fields import PROTOCOL_VERSION
-from pipistrelle.protocol.messages import Hello, Notice, Refused, Reply, ReplyFrame, Welcome
+from pipistrelle.protocol.messages import Hello, Notice, Refused, Reply, ReplyFrame, Restore, Save, Saved, Welcome
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 #: {name under ``$defs``: struct that the codec decodes}
@@ -21,6 +21,9 @@ FRAMES: Final[dict[str, type[msgspec.Struct]]] = {
     "Refused": Refused,
     "Notice": Notice,
     "Reply": ReplyFrame,
+    "Save": Save,
+    "Saved": Saved,
+    "Restore": Restore,
 }
 _REF: Final = "#/$defs/{name}"
 

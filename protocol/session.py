@@ -14,9 +14,11 @@ from pipistrelle.protocol.fields import (
     FEATURES,
     MAX_DECISIONS,
     MAX_REJECTIONS,
+    MAX_STATE,
     MAX_TEXTS,
     PROTOCOL_OLDEST,
     PROTOCOL_VERSION,
+    STATE,
     Feature,
 )
 from pipistrelle.protocol.messages import (
@@ -26,27 +28,44 @@ from pipistrelle.protocol.messages import (
     Refused,
     RefusedData,
     Reply,
+    Restore,
+    RestoreData,
+    Save,
+    Saved,
+    SaveData,
+    SavedData,
     Welcome,
     WelcomeData,
 )
 
-State = Literal["IDLE", "GREETED", "SCHEDULER_TURN", "SERVER_TURN", "CLOSED"]
-Kind = Literal["HELLO", "WELCOME", "REFUSED", "REPLY", "LEAVING", "NOTICE", "LAST_NOTICE"]
+State = Literal["IDLE", "GREETED", "SCHEDULER_TURN", "SAVING", "SERVER_TURN", "CLOSED"]
+Kind = Literal["HELLO", "WELCOME", "REFUSED", "REPLY", "LEAVING", "NOTICE", "LAST_NOTICE", "SAVE", "SAVED", "RESTORE"]
 
 #: {state: {kind of message: next state}}; what is not in it is illegal.
 TRANSITIONS: Final[dict[State, dict[Kind, State]]] = {
     "IDLE": {"HELLO": "GREETED"},
     "GREETED": {"WELCOME": "SCHEDULER_TURN", "REFUSED": "CLOSED"},
     "SCHEDULER_TURN": {"REPLY": "SERVER_TURN", "LEAVING": "CLOSED"},
-    "SERVER_TURN": {"NOTICE": "SCHEDULER_TURN", "LAST_NOTICE": "CLOSED", "REFUSED": "CLOSED", "LEAVING": "CLOSED"},
+    "SAVING": {"SAVED": "SERVER_TURN", "LEAVING": "CLOSED"},
+    "SERVER_TURN": {
+        "NOTICE": "SCHEDULER_TURN",
+        "LAST_NOTICE": "CLOSED",
+        "SAVE": "SAVING",
+        "RESTORE": "SCHEDULER_TURN",
+        "REFUSED": "CLOSED",
+        "LEAVING": "CLOSED",
+    },
     "CLOSED": {},
 }
 
 
 def negotiate(
-    hello: HelloData, *, run_id: str, server: str, offered: tuple[Feature, ...] = FEATURES
+    hello: HelloData, *, run_id: str, server: str, offered: tuple[Feature, ...] = FEATURES, saves: bool = False
 ) -> Welcome | Refused:
-    """Return the answer to a HELLO: the highest common version and the features that both sides know."""
+    """Return the answer to a HELLO: the highest common version and the features that both sides know.
+
+    ``saves`` tells whether schedulers that can give their state are asked for it.
+    """
     if hello.protocol_min > hello.protocol_max:
         return Refused(RefusedData("malformed", "protocol_min is above protocol_max"))
     version = min(hello.protocol_max, PROTOCOL_VERSION)
@@ -59,7 +78,8 @@ def negotiate(
             )
         )
     agreed = tuple(feature for feature in offered if feature in hello.features)
-    return Welcome(WelcomeData(version, agreed, run_id, server, MAX_DECISIONS, MAX_REJECTIONS, MAX_TEXTS))
+    longest = MAX_STATE if saves and STATE in hello.features else None
+    return Welcome(WelcomeData(version, agreed, run_id, server, MAX_DECISIONS, MAX_REJECTIONS, MAX_TEXTS, longest))
 
 
 def check_times(notice: Notice, before: float) -> None:
@@ -92,6 +112,8 @@ class _Session:
     seq: int = 0
     #: what was agreed; None before the WELCOME
     welcome: WelcomeData | None = None
+    #: number of the message whose reply must be empty: WELCOME, or RESTORE
+    quiet: int = 0
 
     def _after(self, kind: Kind, error: type[ProtocolError]) -> State:
         """Return the state after a message, or raise ``error`` if it is not allowed now."""
@@ -123,15 +145,30 @@ class _Session:
                 found=str(reply.reply_to),
                 hint="Send back the 'seq' of the last notice (0 after WELCOME).",
             )
-        if not self.seq and reply.events:
+        if self.seq == self.quiet and reply.events:
             # There is no machine yet that they could be about: without this they would vanish without a word.
             raise error(
-                "the reply to WELCOME carries decisions, but the simulation has not begun",
+                "the reply to RESTORE carries decisions, but nothing has happened"
+                if self.seq
+                else "the reply to WELCOME carries decisions, but the simulation has not begun",
                 where="$.events",
                 expected="none",
                 found=str(len(reply.events)),
                 hint="Decide in the reply to a notice.",
             )
+        return state
+
+    def _after_restore(self, data: RestoreData, error: type[ProtocolError]) -> State:
+        state = self._after("RESTORE", error)
+        if data.seq <= self.seq:
+            expected = f"a number above {self.seq}"
+            raise error("a state of the past is given back", where="$.data.seq", expected=expected, found=str(data.seq))
+        return state
+
+    def _after_save(self, kind: Kind, seq: int, error: type[ProtocolError], where: str) -> State:
+        state = self._after(kind, error)
+        if seq != self.seq:
+            raise error(f"{kind} is about another notice", where=where, expected=str(self.seq), found=str(seq))
         return state
 
 
@@ -167,6 +204,27 @@ class ServerSession(_Session):
         frame = codec.encode(notice)
         self.state = state
         self.seq = notice.seq
+        return frame
+
+    def send_save(self) -> bytes:
+        """Return the frame that asks for the scheduler's state."""
+        self.state = self._after("SAVE", LocalProtocolError)
+        return codec.encode(Save(SaveData(self.seq)))
+
+    def receive_saved(self, frame: bytes) -> SavedData | Reply:
+        """Read the answer to it, or the scheduler's last word; RemoteProtocolError if it is neither."""
+        data = codec.decode_saved(frame)
+        if isinstance(data, Reply):
+            self.state = self._after("LEAVING", RemoteProtocolError)
+        else:
+            self.state = self._after_save("SAVED", data.reply_to, RemoteProtocolError, "$.data.reply_to")
+        return data
+
+    def send_restore(self, data: RestoreData) -> bytes:
+        """Return the frame that gives a scheduler its state back; its reply, an empty one, is `receive_reply`'s."""
+        state = self._after_restore(data, LocalProtocolError)
+        frame = codec.encode(Restore(data))
+        self.state, self.seq, self.quiet = state, data.seq, data.seq
         return frame
 
     def pass_on(self, seq: int, frame: bytes) -> None:
@@ -233,13 +291,31 @@ class SchedulerSession(_Session):
         self.state = state
         return frame
 
-    def receive_notice(self, frame: bytes) -> Notice | Refused:
-        """Read a notice (or REFUSED); RemoteProtocolError if it is none or a notice is missing."""
+    def send_saved(self, data: SavedData) -> bytes:
+        """Return the frame that answers SAVE."""
+        state = self._after_save("SAVED", data.reply_to, LocalProtocolError, "$.data.reply_to")
+        frame = codec.encode(Saved(data))
+        self.state = state
+        return frame
+
+    def receive_notice(self, frame: bytes) -> Notice | Refused | Save | Restore:
+        """Read a notice, or what may come in its place; RemoteProtocolError if it is none or a notice is missing."""
         message = codec.decode_notice(frame)
-        if isinstance(message, Refused):
-            self.state = self._after("REFUSED", RemoteProtocolError)
-            return message
+        if not isinstance(message, Notice):
+            return self._receive_other(message)
         state = self._after_notice(message, RemoteProtocolError, "a notice is missing")
         check_times(message, self.now)
         self.state, self.seq, self.now = state, message.seq, message.now
+        return message
+
+    def _receive_other(self, message: Refused | Save | Restore) -> Refused | Save | Restore:
+        """Take note of what came in the place of a notice."""
+        if isinstance(message, Refused):
+            self.state = self._after("REFUSED", RemoteProtocolError)
+        elif isinstance(message, Save):
+            self.state = self._after_save("SAVE", message.data.seq, RemoteProtocolError, "$.data.seq")
+        else:
+            data = message.data
+            state = self._after_restore(data, RemoteProtocolError)
+            self.state, self.seq, self.quiet, self.now = state, data.seq, data.seq, data.now
         return message

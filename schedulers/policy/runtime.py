@@ -31,7 +31,7 @@ from pipistrelle.protocol.events import (
     SimulationEnds,
     SimulationEndsData,
 )
-from pipistrelle.protocol.fields import TAKEOVER
+from pipistrelle.protocol.fields import STATE, TAKEOVER
 from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.protocol.units.text import NodeSetError
@@ -102,7 +102,8 @@ class Runtime(Kept):
     def hello(self) -> HelloData:
         """Return who this scheduler is and what it wants."""
         wanted = ("cancellations",) if self._wants_cancellations else ()
-        features = ("wake_filter", "failures", TAKEOVER, *wanted, *getattr(self._policy, "features", ()))
+        keeps = (STATE,) if hasattr(self._policy, "state") and hasattr(self._policy, "restore") else ()
+        features = ("wake_filter", "failures", TAKEOVER, *keeps, *wanted, *getattr(self._policy, "features", ()))
         return HelloData(self._policy.name, self._version, features=features)
 
     def welcome(self, data: WelcomeData) -> None:

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pipistrelle.protocol.base.errors import RemoteProtocolError, cut, printable
-from pipistrelle.protocol.messages import Refused, Reply, Welcome
+from pipistrelle.protocol.messages import Notice, Refused, Reply, Restore, Save, Welcome
 from pipistrelle.protocol.session import SchedulerSession
 from pipistrelle.protocol.sockets import CallerKeys, is_loopback
 from pipistrelle.schedulers.policy.errors import PolicyFailed, ServerGone
 from pipistrelle.schedulers.policy.runtime import Runtime
+from pipistrelle.schedulers.wire.state import give_state, take_back
 from pipistrelle.schedulers.wire.zmtp import AddressError, ConnectionLost, HandshakeRefused, ZmtpConnection
 
 if TYPE_CHECKING:
@@ -138,6 +139,7 @@ def serve_simulation(
     hello_timeout: float,
     report: Callable[[str], None],
     keys: CallerKeys | None = None,
+    mark: Callable[[], str] = lambda: "",
 ) -> None:
     """Connect, agree, and answer notices until the simulation ends.
 
@@ -151,9 +153,14 @@ def serve_simulation(
         called with a line of text when the connection is made.
     keys
         to connect with, where the server's socket is encrypted.
+    mark
+        returns what stands for how the policy was made, when that is asked for: a state of one that was made
+        otherwise is not taken back.
 
     Raises
     ------
+    PolicyFailed
+        when the policy fails, or the server gives back a state that is not its own.
     ServerGone
         when no server answers in time, it refuses, or it disconnects.
     AddressError
@@ -167,7 +174,7 @@ def serve_simulation(
         report(f"connected to {printable(cut(greeting.data.server, _SHOWN)) or 'the server'} at {connection.endpoint}")
         connection.limit(inf)
         try:
-            _serve(runtime, connection, session)
+            _serve(runtime, connection, session, mark)
         except (KeyboardInterrupt, PolicyFailed) as error:
             with suppress(ConnectionLost, TimeoutError):
                 connection.limit(time.monotonic() + _LAST_WORD_S)
@@ -180,7 +187,7 @@ def leaving(seq: int, error: KeyboardInterrupt | PolicyFailed) -> Reply:
     return Reply(seq, 0.0, leaves="interrupted" if isinstance(error, KeyboardInterrupt) else "error")
 
 
-def _serve(runtime: Runtime, connection: "AnyConnection", session: SchedulerSession) -> None:
+def _serve(runtime: Runtime, connection: "AnyConnection", session: SchedulerSession, mark: Callable[[], str]) -> None:
     """Answer notices until the simulation ends."""
     endpoint = connection.endpoint
     reply = session.send_reply(_FIRST_REPLY)
@@ -196,12 +203,30 @@ def _serve(runtime: Runtime, connection: "AnyConnection", session: SchedulerSess
             notice = session.receive_notice(frame)
         except RemoteProtocolError as error:
             raise RemoteProtocolError(f"notice {session.seq + 1} is wrong: {error}", where=endpoint) from None
-        if isinstance(notice, Refused):
-            raise _refused(notice, endpoint)
+        if not isinstance(notice, Notice):
+            reply = _instead(runtime, session, notice, endpoint, mark)
+            continue
         answer = runtime.answer(notice)
         if runtime.ended is not None:
             return
         reply = session.send_reply(answer)
+
+
+def _instead(
+    runtime: Runtime,
+    session: SchedulerSession,
+    message: Refused | Save | Restore,
+    endpoint: str,
+    mark: Callable[[], str],
+) -> bytes:
+    """Return the answer to what came in the place of a notice; ServerGone if there is none."""
+    if isinstance(message, Refused):
+        raise _refused(message, endpoint)
+    if isinstance(message, Save):
+        longest = None if session.welcome is None else session.welcome.max_state
+        return session.send_saved(give_state(runtime, message.data.seq, mark(), longest))
+    take_back(runtime, bytes(message.data.state), mark(), message.data.seq)
+    return session.send_reply(Reply(message.data.seq, message.data.now))
 
 
 def _agree(

@@ -10,11 +10,22 @@ import time
 from pathlib import Path
 from typing import Any, Final, Unpack
 
+from msgspec import Raw
+
 from pipistrelle.protocol.base.errors import ProtocolError, RemoteProtocolError
 from pipistrelle.protocol.base.log import logger
 from pipistrelle.protocol.fields import RefusalCode
 from pipistrelle.protocol.frames import MAX_FRAME_BYTES, too_long
-from pipistrelle.protocol.messages import HelloData, Notice, Refused, RefusedData, WelcomeData
+from pipistrelle.protocol.messages import (
+    HelloData,
+    Notice,
+    Refused,
+    RefusedData,
+    Reply,
+    RestoreData,
+    SavedData,
+    WelcomeData,
+)
 from pipistrelle.protocol.session import ServerSession, negotiate
 from pipistrelle.protocol.sockets import AcceptedConnection, ListenerKeys, ListeningSocket
 from pipistrelle.protocol.zmtp import ZmtpError, ZmtpMessage
@@ -74,6 +85,8 @@ class NativeTransport(Peer[ServerSession]):
         #: how many were refused, and why the last one was
         self._refusals = 0
         self._last_refusal = ""
+        #: whether it was told why the scheduler gives no state
+        self._said_why = False
 
     # -- handshake --------------------------------------------------------------------------------------------------
 
@@ -112,7 +125,7 @@ class NativeTransport(Peer[ServerSession]):
         except RemoteProtocolError as error:
             self._turn_away(stranger, message, "malformed", str(error))
             return None
-        answer = negotiate(hello, run_id=run_id, server=server)
+        answer = negotiate(hello, run_id=run_id, server=server, saves=self.saves)
         greeting = self._session.greet(answer)
         if isinstance(answer, Refused):
             self._listener.answer(stranger, route, greeting)
@@ -159,6 +172,49 @@ class NativeTransport(Peer[ServerSession]):
         self.sent = frame = self._session.send_notice(notice)
         self._owed_reply = True
         self._transmit(frame)
+
+    def save(self) -> str | None:
+        """Ask the scheduler for its state, if it is able to give it and not asked already."""
+        session = self._session
+        if session.welcome is None or session.welcome.max_state is None or session.state != "SERVER_TURN":
+            return None
+        self._transmit(session.send_save())
+        try:
+            saved = self._saved()
+        except KeyboardInterrupt:  # it has no more time: who goes on tells it all again
+            return None
+        state = bytes(saved.state).decode()
+        if state != "null":
+            return state
+        if not self._said_why:  # once is enough
+            self._said_why = True
+            logger().warning(
+                "{} gives no state: {}", self._who, shown(saved.why, _SHOWN_REFUSAL) or "it does not say why"
+            )
+        return None
+
+    def _saved(self) -> SavedData:
+        try:
+            answer = self._session.receive_saved(self._await_frame())
+        except RemoteProtocolError as error:
+            raise self._broken(error) from None
+        if isinstance(answer, Reply):
+            assert answer.leaves is not None
+            raise self._left(answer.leaves)
+        return answer
+
+    def restore(self, seq: int, now: float, state: str) -> None:
+        """Give the scheduler, which was just greeted, the state that it had after notice ``seq``, at ``now`` (s).
+
+        Raises
+        ------
+        SchedulerFailed
+            as `receive` does; it says itself what is wrong with its state.
+        """
+        frame = self._session.send_restore(RestoreData(seq, now, Raw(state.encode())))
+        self._owed_reply = True
+        self._transmit(frame)
+        self._reply()
 
     def _hand_over(self, frame: bytes) -> None:
         self._transmit(frame)
@@ -211,7 +267,12 @@ class NativeTransport(Peer[ServerSession]):
         return parts[min(len(self._route), len(parts) - 1)]
 
     def _last_sent(self) -> str:
-        return f"notice {self._session.seq}" if self._session.seq else "WELCOME"
+        session = self._session
+        if session.state == "SAVING":
+            return f"SAVE after notice {session.seq}"
+        if not session.seq:
+            return "WELCOME"
+        return f"RESTORE of notice {session.seq}" if session.seq == session.quiet else f"notice {session.seq}"
 
     def _lost(self) -> str | None:
         if self._connection is None:
@@ -277,8 +338,10 @@ class NativeTransport(Peer[ServerSession]):
         self._last_words()  # the scheduler has done its work
         with contextlib.suppress(SchedulerFailed, ProtocolError):
             self._flush(self._connection)  # an interrupt may have struck in the middle of a notice
-            if self._owed_reply:
-                self._decision_timeout = GRACE_S
+            self._decision_timeout = GRACE_S
+            if self._session.state == "SAVING":
+                self._saved()
+            elif self._owed_reply:
                 self._reply()
             self._decision_timeout = LINGER_S
             self.sent = self._session.send_notice(notice)

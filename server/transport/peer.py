@@ -76,6 +76,8 @@ class Peer(ABC, Generic[_S]):
     apart: Final = True
     #: whether the dialect is Batsim's
     batsim = False
+    #: whether the run is kept, so that the scheduler is asked for its state if it can give it
+    saves = False
 
     def __init__(
         self,
@@ -167,9 +169,21 @@ class Peer(ABC, Generic[_S]):
 
     def _broken(self, error: RemoteProtocolError) -> SchedulerFailed:
         """Tell the scheduler what it did wrong, and return what that ends the run with."""
-        self._broke(error)
         what = f"{self._who} broke the protocol after {self._last_sent()}: {error}"
+        self._broke(error)
         return SchedulerFailed(what, where=self.endpoint)
+
+    def save(self) -> str | None:
+        """Return the scheduler's state between its reply and the next notice, as JSON; None if it gives none.
+
+        A dialect without a message for it has none. An interrupt ends the waiting without one, too.
+
+        Raises
+        ------
+        SchedulerFailed
+            as `receive` does.
+        """
+        return None
 
     def relay(self, seq: int, frame: bytes) -> None:
         """Send the ``seq``-th notice of another session as it was there; its reply comes by `relayed`.

@@ -1,12 +1,8 @@
 """A run between two notices: its whole state as one plain value, and whether server and scheduler agree."""
 
-import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
-
-import msgspec
-from msgspec.structs import fields
+from typing import Any, Final, Protocol, runtime_checkable
 
 from pipistrelle.protocol.base.errors import PipistrelleError, cut, printable
 from pipistrelle.protocol.events import Event, JobCompleted, JobSubmitted
@@ -17,11 +13,11 @@ from pipistrelle.schedulers.policy.view import View
 from pipistrelle.server.engine.engine import Engine
 from pipistrelle.server.simulation import Simulation
 from pipistrelle.server.transport.in_process import InProcessTransport, Transport
-from pipistrelle.studies.runs.policy import PolicySpec
 from pipistrelle.studies.runs.spec import RunSpec
+from pipistrelle.studies.runs.spec_file import policy_digest
 
 #: of the plain value; another one has another meaning
-FORMAT: Final = 3
+FORMAT: Final = 4
 #: characters of a scheduler's name that a message shows
 _SHOWN: Final = 100
 #: {what a state is checked by: what it is, in words}
@@ -37,6 +33,14 @@ _MARKS: Final = {
 
 class StateError(PipistrelleError):
     """A state cannot be taken, or is not that of the run that shall go on from it."""
+
+
+@runtime_checkable
+class Saving(Protocol):
+    """A transport by which a scheduler of another process gives its state."""
+
+    def save(self) -> str | None:
+        """Return it, as JSON; None if it gives none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +64,9 @@ class Pause:
     def state(self) -> dict[str, Any]:
         """Return all that decides how the run goes on, and how far its outputs are, as plain values.
 
-        `pipistrelle.protocol.base.state.to_json` writes them; `restore` goes on from them. The state of a scheduler in
-        another process is not in it: that is brought to where it was by being told again what it was told.
+        `pipistrelle.protocol.base.state.to_json` writes them; `restore` goes on from them. Of a scheduler in another
+        process that gives its state, that is a text under ``saved``, for who greets it when the run goes on. One that
+        gives none is brought to where it was by being told again what it was told.
 
         Raises
         ------
@@ -69,9 +74,13 @@ class Pause:
             when its policy does not tell its state.
         OutputFailed
             when what is left to write cannot be written.
+        SchedulerFailed
+            when a scheduler in another process does not answer.
         """
-        scheduler = self.transport.scheduler.state() if isinstance(self.transport, InProcessTransport) else None
-        return {**self._marks(), "server": self.simulation.state(), "state": scheduler}
+        transport = self.transport
+        scheduler = transport.scheduler.state() if isinstance(transport, InProcessTransport) else None
+        saved = transport.save() if isinstance(transport, Saving) else None
+        return {**self._marks(), "server": self.simulation.state(), "state": scheduler, "saved": saved}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Let the run, which has not begun, go on from the state of one of the same description.
@@ -155,16 +164,9 @@ class Pause:
             "pipistrelle": package_version(),
             "run": simulation.run_id,
             "scheduler": simulation.hello.name,
-            "policy": _policy_digest(self.spec),
+            "policy": policy_digest(self.spec),
             "features": list(simulation.welcome.features),
         }
-
-
-def _policy_digest(spec: RunSpec) -> str:
-    """Return a digest of who decides, and of the files that say so."""
-    values = [getattr(spec, one.name) for one in fields(PolicySpec)]
-    names = [name for name in spec.files if name in values]
-    return hashlib.sha256(msgspec.json.encode([values, [spec.files[name] for name in names]])).hexdigest()[:16]
 
 
 def check_invariants(engine: Engine, view: View | None) -> None:

@@ -18,6 +18,7 @@ from pipistrelle.protocol.base.shapes import misfit
 from pipistrelle.protocol.base.toml import read_toml, toml_value
 from pipistrelle.schedulers.catalogue.names import registered
 from pipistrelle.studies.inputs.named import read_text
+from pipistrelle.studies.runs.policy import PolicySpec
 from pipistrelle.studies.runs.spec import RunSpec
 from pipistrelle.traces import catalogue as workloads
 
@@ -159,6 +160,14 @@ def with_digests(spec: RunSpec) -> RunSpec:
     files = {name: digest for name in names if (digest := _digest(name)) is not None}
     check_files({name: digest for name, digest in spec.files.items() if name in names})
     return replace(spec, files=files)
+
+
+def policy_digest(spec: RunSpec) -> str:
+    """Return a digest of who decides in a run, and of the files that say so, as `with_digests` has them."""
+    values = [getattr(spec, one.name) for one in fields(PolicySpec)]
+    code = spec.scheduler.rpartition(":")[0] if isinstance(spec.scheduler, str) else None
+    names = [name for name in spec.files if name in values or name == code]
+    return hashlib.sha256(msgspec.json.encode([values, [spec.files[name] for name in names]])).hexdigest()[:16]
 
 
 def check_files(files: Mapping[str, str]) -> None:

@@ -70,6 +70,10 @@ class RecordingTransport:
         self.writer.reply(encoder.encode(reply) if self._peer is None else self._peer.received)
         return reply
 
+    def save(self) -> str | None:
+        """Return the scheduler's state, as JSON; None if it is in this process, or gives none. It is not written."""
+        return None if self._peer is None else self._peer.save()
+
     def farewell(self, notice: Notice) -> None:
         """Send and write the last notice; a session ends with a notice that nobody has answered."""
         self.transport.farewell(notice)

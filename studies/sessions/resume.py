@@ -4,12 +4,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
 
-from pipistrelle.protocol.base.errors import PipistrelleError
+from pipistrelle.protocol.base.errors import PipistrelleError, cut, printable
+from pipistrelle.protocol.fields import STATE
 from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.outputs.folder import OUTPUT_PREFIX, SUMMARY_FILE
@@ -17,6 +18,8 @@ from pipistrelle.server.outputs.lock import is_written, unwritable_folder
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.simulation import Result, Simulation
 from pipistrelle.server.transport.in_process import Transport
+from pipistrelle.server.transport.native import NativeTransport
+from pipistrelle.server.transport.peer import Peer
 from pipistrelle.studies.runs.connection import Connection, InProcess, Interrupted
 from pipistrelle.studies.runs.run import run
 from pipistrelle.studies.runs.setup import load_setup
@@ -24,7 +27,7 @@ from pipistrelle.studies.runs.spec import RunSpec
 from pipistrelle.studies.runs.spec_file import convert_spec, with_digests
 from pipistrelle.studies.sessions.recording import RecordingTransport, header_of
 from pipistrelle.studies.sessions.replay import Played
-from pipistrelle.studies.sessions.session_file import SessionReader, SessionWriter
+from pipistrelle.studies.sessions.session_file import Exchange, SessionReader, SessionWriter
 from pipistrelle.studies.sessions.snapshot import (
     JOURNAL,
     Every,
@@ -37,6 +40,8 @@ from pipistrelle.studies.sessions.snapshot import (
 )
 from pipistrelle.studies.sessions.takeover import TakenOver, copy_outputs, resumed_from
 
+#: characters of a scheduler's name that a message shows
+_SHOWN: Final = 100
 #: returns who else is told what happens in a run
 Observe = Callable[[Setup], tuple[Sequence[Observer], Callable[[Simulation], None] | None]]
 
@@ -45,13 +50,21 @@ Observe = Callable[[Setup], tuple[Sequence[Observer], Callable[[Simulation], Non
 class Journaled:
     """A connection to a scheduler of another process, whose session is kept in a folder.
 
-    If the session is there already, the scheduler is played the first ``notices`` of it before the run goes on: then it
-    is where it was. Its decisions must be what they were.
+    If the session is there already, the scheduler is brought to where it was after the first ``notices`` of it before
+    the run goes on. One that can is given the state back that it had then; any other is played them, and must decide as
+    it did.
+
+    Parameters
+    ----------
+    now, saved
+        the simulated time then, in seconds, and that state, as JSON; None: it gave none.
     """
 
     connection: Connection
     folder: Path
     notices: int = 0
+    now: float = 0.0
+    saved: str | None = None
     writer: SessionWriter | None = None
 
     def flush(self) -> None:
@@ -65,10 +78,12 @@ class Journaled:
         path = self.folder / JOURNAL
         new = path.with_name(f".{JOURNAL}")
         with self.connection.open(spec, setup, interrupted) as transport:
+            if isinstance(transport, Peer):
+                transport.saves = True
             self.writer = SessionWriter(new if self.notices else path)
             try:
                 recording = RecordingTransport(transport, self.writer, header_of(spec, setup))
-                yield BroughtUp(recording, path, new, self.notices, self.flush) if self.notices else recording
+                yield BroughtUp(recording, self, path, new) if self.notices else recording
             finally:
                 self.writer.close()
                 with suppress(OSError):
@@ -76,31 +91,50 @@ class Journaled:
 
 
 class BroughtUp:
-    """Another transport whose scheduler is played a session before it is used."""
+    """Another transport whose scheduler is brought to where it was before it is used.
 
-    def __init__(
-        self, transport: RecordingTransport, path: Path, new: Path, notices: int, flush: Callable[[], None]
-    ) -> None:
+    Parameters
+    ----------
+    transport
+        that one.
+    journal
+        says where it was.
+    path, new
+        the session so far, and where it is copied to.
+    """
+
+    def __init__(self, transport: RecordingTransport, journal: Journaled, path: Path, new: Path) -> None:
         self._transport = transport
+        self._journal = journal
         self._path = path
         self._new = new
-        self._notices = notices
-        self._flush = flush
+        self._notices = journal.notices
         self.apart = transport.apart
 
     def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
-        """Agree with the scheduler, and play it what it was told; SnapshotError if it decides otherwise."""
+        """Agree with the scheduler, and bring it up; SnapshotError if it is another one, or decides otherwise."""
         reader = SessionReader(self._path)
         hello, welcome = self._transport.greet(run_id, server)
-        if (hello, welcome.features) != (reader.header.hello, reader.header.welcome.features):
+        header = reader.header
+        if (_apart_from_state(hello), welcome.features) != (_apart_from_state(header.hello), header.welcome.features):
+            names = [header.hello.name, hello.name]
+            if names[0] == names[1]:
+                names = [
+                    f"{name} {one.version} ({' '.join(one.features)})"
+                    for name, one in zip(names, (header.hello, hello), strict=True)
+                ]
             raise SnapshotError(
                 "this is another scheduler than that of the run",
                 where=str(self._path),
-                expected=reader.header.hello.name,
-                found=hello.name,
+                expected=printable(cut(names[0], _SHOWN)),
+                found=printable(cut(names[1], _SHOWN)),
             )
+        peer, saved = self._transport.transport, self._journal.saved
+        play: Callable[[Exchange], tuple[Notice, Reply, Reply, int] | None] = Played(header, peer)
+        if saved is not None and STATE in hello.features and isinstance(peer, NativeTransport):
+            peer.restore(self._notices, self._journal.now, saved)
+            play = _pass_over
         played = 0
-        play = Played(reader.header, self._transport.transport)
         with closing(reader.exchanges()) as exchanges:
             for exchange in exchanges:
                 if played == self._notices or exchange.reply is None:
@@ -123,7 +157,7 @@ class BroughtUp:
                 expected=f"{self._notices} notices",
                 found=str(played),
             )
-        self._flush()  # a kill from now on must not find less than what the old file had
+        self._journal.flush()  # a kill from now on must not find less than what the old file had
         self._new.replace(self._path)
         return hello, welcome
 
@@ -135,6 +169,10 @@ class BroughtUp:
         """Return the reply."""
         return self._transport.receive()
 
+    def save(self) -> str | None:
+        """Return the scheduler's state."""
+        return self._transport.save()
+
     def farewell(self, notice: Notice) -> None:
         """Send the last notice."""
         self._transport.farewell(notice)
@@ -142,6 +180,15 @@ class BroughtUp:
     def close(self) -> None:
         """Close the other one."""
         self._transport.close()
+
+
+def _apart_from_state(hello: HelloData) -> HelloData:
+    """Return what a scheduler has said, whether or not it can give its state: that changes no decision."""
+    return replace(hello, features=tuple(name for name in hello.features if name != STATE))
+
+
+def _pass_over(exchange: Exchange) -> None:
+    """Do nothing with what a scheduler was told: its state has it."""
 
 
 def run_kept(
@@ -174,7 +221,10 @@ def run_kept(
     header, state = (None, None) if last is None else last
     journal = None
     if not isinstance(connection, InProcess):
-        journal = connection = Journaled(connection, folder, header.notices if header is not None else 0)
+        journal = Journaled(connection, folder)
+        if header is not None and state is not None:
+            journal = Journaled(connection, folder, header.notices, header.now, state.get("saved"))
+        connection = journal
     flush = (lambda: None) if journal is None else journal.flush
     snapshots = Snapshots(folder, msgspec.to_builtins(spec), every, keep, flush)
     try:

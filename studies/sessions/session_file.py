@@ -23,7 +23,7 @@ from msgspec import Struct
 from pipistrelle.protocol import codec
 from pipistrelle.protocol.base.errors import PipistrelleError, ProtocolError, printable
 from pipistrelle.protocol.batsim import codec as batsim_codec
-from pipistrelle.protocol.messages import HelloData, Notice, Refused, Reply, WelcomeData
+from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
 from pipistrelle.server.outputs.csv_file import unwritable
 
 FORMAT: Final = 2
@@ -73,7 +73,7 @@ class SessionHeader(Struct, frozen=True, kw_only=True):
             notice = codec.decode_notice(frame)
         except ProtocolError as error:
             raise SessionError(f"this is no notice ({error})", where=f"notice {seq}", hint=_HINT) from None
-        if isinstance(notice, Refused):
+        if not isinstance(notice, Notice):
             raise SessionError("this is no notice", where=f"notice {seq}", hint=_HINT)
         return notice
 

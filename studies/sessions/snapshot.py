@@ -129,7 +129,7 @@ class Snapshots:
             sha256=hashlib.sha256(body).hexdigest(),
             notices=pause.notices,
             now=pause.now,
-            in_process=state["state"] is not None,
+            in_process=state["state"] is not None,  # what is saved of another process is beside it
             spec=self._spec,
         )
         path = self._folder / snapshot_name(pause.notices)

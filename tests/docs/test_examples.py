@@ -19,7 +19,7 @@ from msgspec import convert
 from pipistrelle.platforms.read import parse_platform
 from pipistrelle.protocol import codec
 from pipistrelle.protocol.decisions import Malformed
-from pipistrelle.protocol.messages import Notice
+from pipistrelle.protocol.messages import Notice, Refused, SavedData
 from pipistrelle.schedulers.catalogue.foreign import ForeignScheduler
 from pipistrelle.studies.likeness.model import parse_model
 from pipistrelle.studies.runs.spec_file import convert_spec, read_raw
@@ -221,6 +221,10 @@ def check_json(value: Any, block: Block) -> None:
         codec.decode_hello(frame)
     elif value.get("type") in {"WELCOME", "REFUSED"}:
         codec.decode_greeting(frame)
+    elif value.get("type") in {"SAVE", "RESTORE"}:
+        assert not isinstance(codec.decode_notice(frame), Notice | Refused), block.where
+    elif value.get("type") == "SAVED":
+        assert isinstance(codec.decode_saved(frame), SavedData), block.where
     elif "jobs" in value:
         parse_batsim(frame, "workload.json")
     else:

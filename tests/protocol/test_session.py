@@ -8,6 +8,7 @@ from typing import Any, get_args
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Raw
 
 from pipistrelle.protocol import codec, session
 from pipistrelle.protocol.base.errors import LocalProtocolError, RemoteProtocolError
@@ -21,6 +22,12 @@ from pipistrelle.protocol.messages import (
     Refused,
     RefusedData,
     Reply,
+    Restore,
+    RestoreData,
+    Save,
+    Saved,
+    SaveData,
+    SavedData,
     Welcome,
     WelcomeData,
 )
@@ -29,10 +36,11 @@ from pipistrelle.protocol.session import TRANSITIONS, Kind, SchedulerSession, Se
 HELLO = HelloData("test", features=("wake_filter",))
 WELCOME = Welcome(WelcomeData(PROTOCOL_VERSION, ("wake_filter",), "run", "server"))
 REFUSED = Refused(RefusedData("protocol_error", "no"))
+STATE = Raw(b'{"any": [1, "json"]}')
 KINDS: tuple[Kind, ...] = get_args(Kind)
 STATES: tuple[State, ...] = get_args(State)
 #: whose messages they are; REFUSED can also be sent by force, see `ServerSession.refuse`
-FROM_SCHEDULER = {"HELLO", "REPLY", "LEAVING"}
+FROM_SCHEDULER = {"HELLO", "REPLY", "LEAVING", "SAVED"}
 
 Session = ServerSession | SchedulerSession
 
@@ -52,20 +60,27 @@ def frame_of(kind: Kind, seq: int) -> bytes:
         "LEAVING": Reply(seq, 1.0, leaves="error"),
         "NOTICE": notice(seq + 1),
         "LAST_NOTICE": notice(seq + 1, last=True),
+        "SAVE": Save(SaveData(seq)),
+        "SAVED": Saved(SavedData(seq, STATE)),
+        "RESTORE": Restore(RestoreData(seq + 2, 1.0, STATE)),
     }
     return codec.encode(messages[kind])
 
 
 def server_acts(server: ServerSession, kind: Kind) -> Any:
     """Let the server send, or receive, a message of a kind."""
+    receive = server.receive_saved if server.state == "SAVING" else server.receive_reply
     actions: dict[str, Callable[[], Any]] = {
         "HELLO": lambda: server.receive_hello(frame_of("HELLO", 0)),
         "WELCOME": lambda: server.greet(WELCOME),
         "REFUSED": lambda: server.greet(REFUSED),
         "REPLY": lambda: server.receive_reply(frame_of("REPLY", server.seq)),
-        "LEAVING": lambda: server.receive_reply(frame_of("LEAVING", max(server.seq - 1, 0))),
+        "LEAVING": lambda: receive(frame_of("LEAVING", max(server.seq - 1, 0))),
         "NOTICE": lambda: server.send_notice(notice(server.seq + 1)),
         "LAST_NOTICE": lambda: server.send_notice(notice(server.seq + 1, last=True)),
+        "SAVE": server.send_save,
+        "SAVED": lambda: server.receive_saved(frame_of("SAVED", server.seq)),
+        "RESTORE": lambda: server.send_restore(RestoreData(server.seq + 2, 1.0, STATE)),
     }
     return actions[kind]()
 
@@ -81,6 +96,9 @@ def scheduler_acts(scheduler: SchedulerSession, kind: Kind) -> Any:
         "LEAVING": lambda: scheduler.send_reply(Reply(max(scheduler.seq - 1, 0), 0.0, leaves="interrupted")),
         "NOTICE": lambda: scheduler.receive_notice(frame_of("NOTICE", scheduler.seq)),
         "LAST_NOTICE": lambda: scheduler.receive_notice(frame_of("LAST_NOTICE", scheduler.seq)),
+        "SAVE": lambda: scheduler.receive_notice(frame_of("SAVE", scheduler.seq)),
+        "SAVED": lambda: scheduler.send_saved(SavedData(scheduler.seq, STATE)),
+        "RESTORE": lambda: scheduler.receive_notice(frame_of("RESTORE", scheduler.seq)),
     }
     return actions[kind]()
 
@@ -99,7 +117,7 @@ def act(end: Session, kind: Kind) -> Any:
 
 def snapshot(end: Session) -> tuple[Any, ...]:
     """Return all that a session remembers."""
-    return end.state, end.seq, end.welcome
+    return end.state, end.seq, end.welcome, end.quiet
 
 
 # -- the table --------------------------------------------------------------------------------------------------------
@@ -216,6 +234,8 @@ def test_a_lawless_server_meets_remote_errors_only(kinds: list[Kind]) -> None:
             assert snapshot(scheduler) == before
         if scheduler.state == "SCHEDULER_TURN":
             scheduler.send_reply(Reply(scheduler.seq, 1.0))
+        elif scheduler.state == "SAVING":
+            scheduler.send_saved(SavedData(scheduler.seq, STATE))
 
 
 @given(st.binary(max_size=60).filter(lambda frame: b'"reply_to"' not in frame))  # which might be a reply
@@ -255,7 +275,7 @@ def test_notices_have_no_gaps(seq: int) -> None:
         server.send_notice(notice(seq))
     with pytest.raises(RemoteProtocolError, match=f"expected 4, found {seq}"):
         scheduler.receive_notice(codec.encode(notice(seq)))
-    assert (snapshot(server), snapshot(scheduler)) == (("SERVER_TURN", 3, None),) * 2
+    assert (snapshot(server), snapshot(scheduler)) == (("SERVER_TURN", 3, None, 0),) * 2
 
 
 def test_the_reply_to_welcome_is_empty() -> None:
@@ -267,6 +287,62 @@ def test_the_reply_to_welcome_is_empty() -> None:
         server.receive_reply(codec.encode(early))
     with pytest.raises(LocalProtocolError, match="has not begun"):
         scheduler.send_reply(early)
+
+
+def test_a_state_is_asked_for_and_given_back(wire: Wire) -> None:
+    """SAVE changes no number; RESTORE is a message of a later one, whose reply is empty; notices go on behind it."""
+    wire.shake()
+    wire.server.receive_reply(wire.scheduler.send_reply(Reply(0, 0.0)))
+    wire.scheduler.receive_notice(wire.server.send_restore(RestoreData(7, 4.0, STATE)))
+    early = Reply(7, 4.0, [Stop(4.0, StopData())])
+    with pytest.raises(RemoteProtocolError, match="the reply to RESTORE carries decisions"):
+        wire.server.receive_reply(codec.encode(early))
+    with pytest.raises(LocalProtocolError, match="the reply to RESTORE carries decisions"):
+        wire.scheduler.send_reply(early)
+    wire.server.receive_reply(wire.scheduler.send_reply(Reply(7, 4.0)))
+    with pytest.raises(RemoteProtocolError, match="time goes back"):
+        wire.scheduler.receive_notice(codec.encode(Notice(8, 3.0, [])))
+    wire.exchange(Notice(8, 4.0, []), Reply(8, 4.0))
+
+    assert wire.scheduler.receive_notice(wire.server.send_save()) == Save(SaveData(8))
+    assert wire.server.receive_saved(wire.scheduler.send_saved(SavedData(8, STATE))) == SavedData(8, STATE)
+    wire.exchange(Notice(9, 5.0, []), Reply(9, 5.0))
+    with pytest.raises(RemoteProtocolError, match="a state of the past is given back"):
+        wire.scheduler.receive_notice(codec.encode(Restore(RestoreData(9, 5.0, STATE))))
+
+
+@pytest.mark.parametrize(
+    ("frame", "says"),
+    [
+        (codec.encode(Saved(SavedData(2, STATE))), "another notice: expected 3, found 2"),
+        (codec.encode(Reply(3, 1.0)), "expected SAVED, found a reply"),
+        (codec.encode(Hello(HELLO)), "expected SAVED, found HELLO"),
+        (b'{"type":"SAVED","data":{"reply_to":3}}', "state"),
+        (b'{"type":"SAVED","data":{"reply_to":3,"state":[}}', "malformed"),
+        (b'{"type":"SAVED","data":{"reply_to":3,"state":"\xff"}}', "cannot be read"),
+        (b'{"type":"SAVED","data":{"reply_to":3,"state":' + b"[" * 100_000 + b"]" * 100_000 + b"}}", "cannot be read"),
+    ],
+)
+def test_what_is_no_state_is_refused(frame: bytes, says: str) -> None:
+    """Another message than SAVED, one about another notice, or one whose state is no JSON; nothing has changed."""
+    server = ServerSession("SAVING", 3)
+    with pytest.raises(RemoteProtocolError, match=says):
+        server.receive_saved(frame)
+    assert snapshot(server) == ("SAVING", 3, None, 0)
+
+
+def test_a_state_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """WELCOME tells it to who is asked; a longer one is refused."""
+    asked = negotiate(HelloData("s", features=("state",)), run_id="", server="", saves=True)
+    assert isinstance(asked, Welcome)
+    assert (asked.data.max_state, asked.data.features) == (60 * 1024 * 1024, ())
+    for hello, saves in ((HelloData("s", features=("state",)), False), (HelloData("s"), True)):
+        answer = negotiate(hello, run_id="", server="", saves=saves)
+        assert isinstance(answer, Welcome)
+        assert answer.data.max_state is None
+    monkeypatch.setattr(codec, "MAX_STATE", 10)
+    with pytest.raises(RemoteProtocolError, match="state is too long: expected at most 10 bytes, found 20"):
+        ServerSession("SAVING", 3).receive_saved(codec.encode(Saved(SavedData(3, STATE))))
 
 
 def test_only_the_last_event_ends_the_simulation() -> None:

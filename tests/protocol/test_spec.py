@@ -34,7 +34,18 @@ from pipistrelle.protocol.fields import (
     RejectionCode,
     WakeType,
 )
-from pipistrelle.protocol.messages import HelloData, Notice, Refused, ReplyFrame, Welcome, WelcomeData
+from pipistrelle.protocol.messages import (
+    HelloData,
+    Notice,
+    Refused,
+    ReplyFrame,
+    Restore,
+    RestoreData,
+    Save,
+    SavedData,
+    Welcome,
+    WelcomeData,
+)
 from pipistrelle.protocol.session import TRANSITIONS, SchedulerSession, ServerSession
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.protocol.units.text import LARGEST_UNIT
@@ -88,6 +99,10 @@ def check_example(kind: str, text: str) -> None:
         assert isinstance(codec.decode_greeting(frame), Welcome if kind == "welcome" else Refused)
     elif kind == "notice":
         assert isinstance(codec.decode_notice(frame), Notice)
+    elif kind in ("save", "restore"):
+        assert isinstance(codec.decode_notice(frame), Save if kind == "save" else Restore)
+    elif kind == "saved":
+        assert isinstance(codec.decode_saved(frame), SavedData)
     elif kind == "event":
         assert isinstance(codec.decode_notice(in_notice(text)), Notice)
     elif kind == "topology":
@@ -155,6 +170,8 @@ def documented() -> Iterator[Any]:
     yield pytest.param("Handshake", 1, WelcomeData, id="WELCOME")
     yield pytest.param("Notice", 0, Notice, id="notice")
     yield pytest.param("Reply", 0, ReplyFrame, id="reply")
+    yield pytest.param("State", 0, SavedData, id="SAVED")
+    yield pytest.param("State", 1, RestoreData, id="RESTORE")
     yield pytest.param("The job object", 0, JobDescription, id="job")
     yield pytest.param("The platform object", 0, PlatformInfo, id="platform")
     yield pytest.param("The pool object", 0, PoolInfo, id="pool")
@@ -188,7 +205,7 @@ def test_every_field_is_documented(heading: str, number: int, struct: type[msgsp
 def test_the_state_table_is_the_sessions() -> None:
     """The table of states has exactly the session's transitions, each from the side that sends that message."""
     rows = tables(section("The conversation"))[0]
-    senders = dict.fromkeys(("HELLO", "REPLY", "LEAVING"), "scheduler")
+    senders = dict.fromkeys(("HELLO", "REPLY", "LEAVING", "SAVED"), "scheduler")
 
     assert rows[0] == ["state", "message", "from", "next state"]
     assert sorted(map(tuple, rows[1:])) == sorted(

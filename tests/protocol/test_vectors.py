@@ -12,7 +12,7 @@ from pipistrelle.protocol import codec
 from pipistrelle.protocol.base.errors import RemoteProtocolError
 from pipistrelle.protocol.decisions import AnyDecision, Malformed
 from pipistrelle.protocol.events import AnyEvent
-from pipistrelle.protocol.messages import Reply
+from pipistrelle.protocol.messages import Reply, Saved
 from pipistrelle.protocol.schema import build
 
 FOLDER = Path(__file__).parents[2] / "protocol" / "vectors"
@@ -22,12 +22,14 @@ DECODERS = {
     "greeting": codec.decode_greeting,
     "notice": codec.decode_notice,
     "reply": codec.decode_reply,
+    "saved": lambda frame: Saved(codec.decode_saved(frame)),
 }
 SCHEMAS = {
     "hello": ["Hello"],
     "greeting": ["Welcome", "Refused"],
-    "notice": ["Notice", "Refused"],
+    "notice": ["Notice", "Refused", "Save", "Restore"],
     "reply": ["Reply"],
+    "saved": ["Saved"],
 }
 SCHEMA = build()
 #: those whose fields are all required have no fuller form
@@ -59,7 +61,9 @@ def test_names_say_what_the_files_are() -> None:
     assert not [
         path.name
         for path in FILES
-        if not re.fullmatch(r"((hello|greeting|notice|reply)-(in)?valid|reply-malformed)-[a-z0-9-]+\.json", path.name)
+        if not re.fullmatch(
+            r"((hello|greeting|notice|reply|saved)-(in)?valid|reply-malformed)-[a-z0-9-]+\.json", path.name
+        )
     ]
     seen = {tuple(path.name.split("-")[:2]) for path in FILES}
     assert {(kind, verdict) for kind in DECODERS for verdict in ("valid", "invalid")} <= seen
@@ -87,7 +91,7 @@ def test_valid_frames_are_accepted_and_survive(kind: str, frame: bytes) -> None:
     assert not (isinstance(message, Reply) and any(isinstance(item, Malformed) for item in message.events))
     again = DECODERS[kind](codec.encode(message))
     assert again == message
-    assert repr(again) == repr(message)
+    assert codec.encode(again) == codec.encode(message)
 
 
 @pytest.mark.parametrize(("kind", "frame"), vectors("invalid"))

@@ -117,7 +117,7 @@ def test_as_many_as_wanted_stay(tmp_path: Path) -> None:
     assert len({names[-1] for names in seen}) == 4
     header, state = last_snapshot(tmp_path)
     assert (header.in_process, header.notices) == (True, int(seen[-1][-1][13:23]))
-    assert state["format"] == 3
+    assert state["format"] == 4
 
 
 @pytest.mark.parametrize(
