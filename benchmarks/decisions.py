@@ -67,7 +67,7 @@ def main() -> None:
         first: tuple[float, float] | None = None
         for name in arguments.schedulers:
             timed = Timed(make_policy(name))
-            wait = run_in_process(workload, timed, platform=machine).summary.mean_wait
+            wait = run_in_process(workload, timed, platform=machine).summary.mean_wait or 0.0
             first = first or (timed.seconds, wait)
             print(
                 f"{name}: {timed.seconds:.2f} s in {timed.asked:,} decisions, "

@@ -18,6 +18,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -105,6 +106,11 @@ def median_time(action: Callable[[], object], repeat: int) -> float:
     return statistics.median(times)
 
 
+def whole_trial(setup: Setup, spec: RunSpec) -> object:
+    """Carry out a trial and return its figures."""
+    return metrics(run_kernel(setup, spec))
+
+
 def failing(setup: Setup, repeat: int) -> None:
     """Compare a year with failures and one without, and print."""
     (workload,) = setup.workloads.values()
@@ -122,12 +128,11 @@ def failing(setup: Setup, repeat: int) -> None:
     table = run_kernel(struck, with_them)
     assert table.reliability is not None
     loops = [
-        median_time(lambda one=one, other=other: kernel.simulate(one, other), repeat)
+        median_time(partial(kernel.simulate, one, other), repeat)
         for one, other in ((setup, without), (struck, with_them))
     ]
     trials = [
-        median_time(lambda one=one, other=other: metrics(run_kernel(one, other)), repeat)
-        for one, other in ((setup, without), (struck, with_them))
+        median_time(partial(whole_trial, one, other), repeat) for one, other in ((setup, without), (struck, with_them))
     ]
     print(
         f"a year with {table.reliability.node_failures:,} failures, {table.reliability.interrupted_attempts:,} of them "

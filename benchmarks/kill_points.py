@@ -328,10 +328,8 @@ class Killer:
             os.dup2(error, 1)
             scheduler = None
             if mode == "child":
-                from pipistrelle.studies.runs import child
-
                 scheduler = _Scheduler(scheduler_hook)
-                child.subprocess.Popen = scheduler  # type: ignore[misc, assignment]
+                subprocess.Popen = scheduler  # type: ignore[misc, assignment]
                 os.write(telling, b"%d" % scheduler.pid)
             os.close(telling)
             hook(scheduler)

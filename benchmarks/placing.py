@@ -66,9 +66,9 @@ def choices() -> None:
     print(f"{'microseconds a choice':24}" + "".join(f"{order:>22}" for order in ORDERS))
     asked = {}
     for order in ORDERS:
-        placement = Asked(order)
-        run_in_process(jobs, ComposedPolicy("asked", *parts(), placement), platform=platform)
-        asked[order] = placement.questions[::10]
+        asking = Asked(order)
+        run_in_process(jobs, ComposedPolicy("asked", *parts(), asking), platform=platform)
+        asked[order] = asking.questions[::10]
     for name in PLACEMENTS:
         text = f"{name:24}"
         for order in ORDERS:

@@ -81,7 +81,8 @@ def main() -> None:
         dialect=arguments.dialect,
     )
     setup, child = load_setup(spec), WithChild()
-    walls, cpus = ([], []), ([], [])
+    walls: tuple[list[float], list[float]] = ([], [])
+    cpus: tuple[list[float], list[float]] = ([], [])
     with tempfile.TemporaryDirectory() as name:
         session = Path(name) / f"session.jsonl{arguments.suffix}"
         for _ in range(arguments.repeat):

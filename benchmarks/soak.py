@@ -74,7 +74,8 @@ def soak(round_trips: int, scheduler: str, home: Path) -> tuple[int, float, list
             child = child_of(server.pid)
             size = (out / "out_jobs.csv").stat().st_size
             if child is not None:
-                looks.append(Looks(size, Look.at(server.pid), Look.at(child)))
+                look = Looks(size, Look.at(server.pid), Look.at(child))
+                looks += [look] if look.scheduler.resident else []  # none: it has just ended
         except OSError:  # not yet, or not any more
             continue
     assert server.returncode == 0, f"the run ended with exit code {server.returncode}"

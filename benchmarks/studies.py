@@ -89,7 +89,8 @@ def against_dask(study: Study, home: Path) -> dict[str, float]:
     from distributed import LocalCluster
 
     two, _, results = measure(study, home / "second", jobs=2)
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+    local: Any = LocalCluster  # which tells no types
+    with local(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
         dask, _, again = measure(study, home / "dask", dask=cluster.scheduler_address)
     assert results.table.equals(again.table)
     return {

@@ -3,6 +3,7 @@
 import ast
 import re
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -236,6 +237,15 @@ def test_files_are_short() -> None:
     long = {path.relative_to(ROOT).as_posix(): count for path, count in lengths.items() if count > MAX_LINES}
 
     assert not long
+
+
+def test_benchmarks_are_type_checked() -> None:
+    """pyproject.toml names each of them for mypy, and the folders beside them."""
+    mypy = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["mypy"]
+    files = (ROOT / "benchmarks").rglob("*.py")
+    names = {path.relative_to(ROOT / "benchmarks").with_suffix("").parts[0] for path in files}
+
+    assert names == {*mypy["modules"], *mypy["packages"]} - {"pipistrelle"}
 
 
 def test_the_links_for_type_checkers_are_whole() -> None:

@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from hostile.tables import DECISIONS, EVENTS, HELLO_FEATURES, field_names, words
+
 #: bytes of the longest frame that is made
 LONGEST_FRAME = 8_000_000
 #: numbers at the edges of what the protocol, a double, or an integer of a machine can hold
@@ -38,7 +40,10 @@ OTHERS = (
 TEXTS = (
     *("", " ", "w0!", "!1", "!", "w0!1!1", "w0!1#1", "dyn!1", "none!1", "w0", "\0", "\x1b[2J", "a\nb", "\u202e"),
     *("\N{BAT}", "コウモリ", "'", '"', ",", "=1+1", "%s%d", "{0}", "../../etc/passwd", "null", "NaN", "n" * 70_000),
-    *("COMPLETED_SUCCESSFULLY", "JOB_SUBMITTED", "EXECUTE_JOB", "SIMULATION_ENDS", "interrupted", "error", "busy"),
+    *EVENTS,
+    *DECISIONS,
+    *HELLO_FEATURES,
+    *words(),
 )
 #: sets of units, most of them wrong
 SETS = (
@@ -51,26 +56,6 @@ FRAGMENTS = (
     *(r'"\ud800"', r'"\udc00\ud800"', r'"\x"', r'"\u12"', '"a', "'a'", "/*c*/1", "1//", "[1,]", '{"a":1,}', "{a:1}"),
     *('{"a"}', "[", "{", "]", "}", "", ",", ":", "nul", "tru", "\t", "\ufeff", '"\t"', '"\n"', '"\0"', "[" * 200),
     *("[" * 5000, "[" * 99 + "]" * 99, "[" * 3000 + "]" * 3000, '{"a":' * 3000 + "1" + "}" * 3000, '"' + "x" * 200_000),
-)
-#: names of fields of all messages, for fields under another's name
-KEYS = (
-    *("type", "data", "timestamp", "now", "events", "seq", "reply_to", "wake", "leaves", "keeps", "job_id", "job_ids"),
-    *(
-        "job",
-        "id",
-        "res",
-        "walltime",
-        "subtime",
-        "alloc",
-        "why",
-        "units",
-        "nodes",
-        "cause",
-        "reason",
-        "name",
-        "features",
-    ),
-    *("protocol_min", "protocol_max", "protocol", "mapping", "profile", "resources", "state", "begin", "end", "x"),
 )
 
 
@@ -242,13 +227,13 @@ class Mutator:
 
     def _rename(self, _: Any, where: Any, at: int) -> None:
         if isinstance(where, Members):
-            where[at][0] = self.random.choice([*KEYS, where[at][0].upper(), "", f" {where[at][0]}"])
+            where[at][0] = self.random.choice([*field_names(), where[at][0].upper(), "", f" {where[at][0]}"])
         else:
             self._set(where, at, Raw(self.random.choice(OTHERS)))
 
     def _unknown(self, _: Any, where: Any, at: int) -> None:
         value = Raw(self.random.choice(OTHERS + NUMBERS))
-        where.insert(at, [self.random.choice(KEYS), value] if isinstance(where, Members) else value)
+        where.insert(at, [self.random.choice(field_names()), value] if isinstance(where, Members) else value)
 
     def _swap(self, root: Any, where: Any, at: int) -> None:
         places: list[tuple[Any, int]] = []

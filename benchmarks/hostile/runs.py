@@ -15,7 +15,7 @@ from pipistrelle.studies.runs.reliability import load_reliability
 from pipistrelle.studies.runs.spec import RunSpec
 from pipistrelle.traces.batsim.workload import parse_batsim
 from pipistrelle.traces.requests import with_requests
-from pipistrelle.traces.workload import Workload
+from pipistrelle.traces.workload import CANCELLED_AFTER, NODE_LIST, Workload
 
 JOBS = 24
 _SPEED = "100f,50f,1e-3f,0.2f,0.5f"
@@ -45,17 +45,28 @@ def platform(rich: bool) -> Platform:
 
 
 def workload(rich: bool) -> Workload:
-    """Return jobs of all sizes; on the rich machine some ask for certain nodes."""
+    """Return jobs of all sizes; on the rich machine some ask for certain nodes, and some are cancelled.
+
+    The log of these knows when most jobs started in reality, and where some ran.
+    """
     number = np.arange(JOBS)
+    cancelled = np.where(number % 7 == 3, number % 4 * 3.0, -1.0)
+    measures = {
+        CANCELLED_AFTER: cancelled,
+        "wait": np.where((cancelled < 0) & (number % 6 < 5), number % 4 * 2.0, -1.0),
+    }
+    ran_on = {NODE_LIST: [f"n[1-{one * 5 % 8 + 1}]" if one % 2 else "" for one in number]}
+    labels = {"user": [f"u{one % 3}" for one in number], "queue": [("x", "y", "z")[one % 3] for one in number]}
     trace = Workload(
         name="t",
         source="t",
         ids=[str(one + 1) for one in number],
-        submit=np.repeat(np.arange(JOBS // 2), 2) * 3.0,
+        submit=(number // 2 * 3).astype(np.float64),
         size=(number * 5 % 8 + 1).astype(np.int64),
         walltime=np.where(number % 5 == 4, np.inf, 5.0 + number % 7 * 4),
-        runtime=1.0 + number % 9 * 3.0,
-        labels={"user": [f"u{one % 3}" for one in number], "queue": [("x", "y", "z")[one % 3] for one in number]},
+        runtime=(number % 9 * 3 + 1).astype(np.float64),
+        labels={**labels, **ran_on} if rich else labels,
+        measures=measures if rich else {},
     )
     if not rich:
         return trace

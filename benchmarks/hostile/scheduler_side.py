@@ -4,43 +4,45 @@ import json
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from hostile import runs
+from hostile.history import History
 from hostile.mutator import Mutator, Words
+from hostile.tables import (
+    BATSIM_DATA,
+    BATSIM_EVENTS,
+    EVENTS,
+    HELLO_FEATURES,
+    STRANGE_KINDS,
+    dated,
+    kinds_in,
+    least_tried,
+    vectors,
+    with_kind,
+)
 from hostile.tally import Tally
 
 from pipistrelle.protocol import codec
-from pipistrelle.protocol.base.errors import RemoteProtocolError
+from pipistrelle.protocol.base.errors import PipistrelleError, RemoteProtocolError
 from pipistrelle.protocol.batsim import codec as batsim_codec
 from pipistrelle.protocol.batsim.session import BatsimSchedulerSession
 from pipistrelle.protocol.events import DecisionRejected
-from pipistrelle.protocol.messages import HelloData, Notice, Refused, WelcomeData
-from pipistrelle.protocol.session import SchedulerSession
-from pipistrelle.schedulers.catalogue.names import library_names
+from pipistrelle.protocol.messages import HelloData, Notice, Refused, Welcome, WelcomeData
+from pipistrelle.protocol.session import SchedulerSession, check_times
+from pipistrelle.schedulers.catalogue.names import OWN, library_names
 from pipistrelle.schedulers.catalogue.registry import make_policy
 from pipistrelle.schedulers.policy.errors import PolicyFailed
 from pipistrelle.schedulers.policy.runtime import Runtime
 from pipistrelle.schedulers.wire.batsim.runtime import BatsimRuntime
 from pipistrelle.server.setup import Setup
-from pipistrelle.server.simulation import simulate
+from pipistrelle.server.simulation import Simulation, simulate
 from pipistrelle.server.transport.in_process import InProcessTransport
 
-KINDS = (
-    *(
-        "JOB_SUBMITTED",
-        "JOB_COMPLETED",
-        "JOB_KILLED",
-        "REQUESTED_CALL",
-        "NO_MORE_JOBS",
-        "NODES_FAILED",
-        "NODES_REPAIRED",
-        "JOB_STARTED",
-    ),
-    *("MAINTENANCE_ANNOUNCED", "MAINTENANCE_BEGINS", "MAINTENANCE_ENDS", "DECISION_REJECTED", "SIMULATION_BEGINS"),
-    *("SIMULATION_ENDS", "EXECUTE_JOB", "NOTIFY", "QUERY", "ANSWER", "RESOURCE_STATE_CHANGED", "job_submitted"),
-)
-WELCOME = b'{"type": "WELCOME", "data": {"protocol": 1, "features": [], "run_id": "0123456789abcdef", "server": "s"}}'
+_KINDS = (*EVENTS, *BATSIM_EVENTS, "EXECUTE_JOB", *STRANGE_KINDS)
+#: when schedulers take runs over, s
+_TAKEN_OVER_AT = 16.0
 #: so many notices of the true server a scheduler is told after one that was hostile
 _AFTER = 4
 
@@ -50,6 +52,7 @@ class Talk:
     """What a server says to a scheduler, frame by frame, in a run with nothing wrong."""
 
     scheduler: str
+    hello: HelloData
     welcome: WelcomeData
     frames: list[bytes]
     notices: list[Notice]
@@ -85,16 +88,39 @@ class _Listening(InProcessTransport):
         self.notices.append(told)
         return told
 
+    def hand_over(self, runtime: Runtime) -> None:
+        """Let another scheduler decide from now on, which was told the first notice; what is kept is for that one."""
+        assert self.agreed is not None
+        runtime.welcome(self.agreed[1])
+        runtime.answer(self.notices[0])
+        self.scheduler = runtime
+        del self.frames[1:], self.notices[1:]
 
-def heard(scheduler: str, setup: Setup) -> Talk:
-    """Return what a scheduler is told in a run."""
+
+def new_runtime(scheduler: str, *, batsim: bool) -> Runtime:
+    """Return a scheduler that asks for all that it can make use of."""
+    policy = make_policy(scheduler)
+    return BatsimRuntime(policy) if batsim else Runtime(policy, cancellations=True)
+
+
+def heard(scheduler: str, setup: Setup, *, taken_over_at: float = inf) -> Talk:
+    """Return what a scheduler is told in a run; one that takes it over then (s) is told what was before."""
     batsim = setup.batsim is not None
-    runtime = BatsimRuntime(make_policy(scheduler)) if batsim else Runtime(make_policy(scheduler))
-    transport = _Listening(runtime, batsim=batsim)
-    result = simulate(setup, transport, clock=lambda: 0.0)
+    transport = _Listening(new_runtime(scheduler, batsim=batsim), batsim=batsim)
+    history = History()
+    taken_over = False
+
+    def between(simulation: Simulation) -> None:
+        nonlocal taken_over
+        if simulation.engine.now >= taken_over_at and not taken_over:
+            taken_over = True
+            transport.hand_over(new_runtime(scheduler, batsim=batsim))
+            simulation.engine.hand_over(history.events)
+
+    result = simulate(setup, transport, clock=lambda: 0.0, observers=[history], between=between)
     assert result.failure is None, result.failure
     assert transport.agreed is not None
-    return Talk(scheduler, transport.agreed[1], transport.frames, transport.notices)
+    return Talk(scheduler, *transport.agreed, transport.frames, transport.notices)
 
 
 class Victim:
@@ -109,17 +135,17 @@ class Victim:
         self.runtime = self._new()
 
     def _new(self) -> Runtime:
-        policy = make_policy(self.talk.scheduler)
-        runtime = BatsimRuntime(policy) if self.batsim else Runtime(policy)
+        runtime = new_runtime(self.talk.scheduler, batsim=self.batsim)
         runtime.welcome(self.talk.welcome)
         return runtime
 
     def greet(self) -> None:
         """Say HELLO, and hear some answers that are none."""
-        hello = self.runtime.hello()
-        for _ in range(self.mutator.random.choice((0, 1, 2, 6))):
-            good = WELCOME.replace(b"[]", json.dumps(list(hello.features)).encode())
-            frame = self.mutator.mutate(good)
+        hello, pick = self.talk.hello, self.mutator.random
+        good = codec.encode(Welcome(self.talk.welcome))
+        self.mutator.words = Words(HELLO_FEATURES, frames=vectors("greeting"))
+        for _ in range(pick.choice((0, 1, 2, 6))):
+            frame = self.mutator.mutate(good if pick.random() < 0.8 else pick.choice(vectors("greeting")))
             session = SchedulerSession()
             session.send_hello(hello)
             with self.tally.trial(frame):
@@ -132,7 +158,7 @@ class Victim:
                 if not isinstance(greeting, Refused):
                     self._new().welcome(greeting.data)
         self.session.send_hello(hello)
-        self.session.receive_greeting(codec.encode(codec.decode_greeting(WELCOME)))
+        self.session.receive_greeting(good)
         self._send(None)
 
     def _send(self, reply: Any) -> None:
@@ -149,11 +175,12 @@ class Victim:
             [job.id for job in self._jobs()[:8]] + ["w0!1", "w0!99"],
             [str(job.alloc) for job in self._jobs()[:3] if job.alloc],
             (notice.now, notice.now, notice.now + 1, notice.now - 1, 1e18),
-            frames[max(0, at - 3) : at + 3],
-            KINDS,
+            [*frames[max(0, at - 3) : at + 3], *vectors("notice")],
+            _KINDS,
         )
+        self.tally.kinds.update(kinds_in(good))
         for _ in range(pick.choice((0, 1, 2, 4)) if at else 20):
-            frame = self.mutator.mutate(good)
+            frame = self.mutator.mutate(good) if pick.random() < 0.85 else self._out_of_place(notice)
             with self.tally.trial(frame):
                 session = copy(self.session)
                 try:
@@ -172,6 +199,21 @@ class Victim:
         if self.runtime.ended is None:
             self._send(reply)
 
+    def _out_of_place(self, notice: Notice) -> bytes:
+        """Return what might be said, but not now: a notice of another time, or with what was told least so far."""
+        pick, tried = self.mutator.random, self.tally.kinds
+        if pick.random() < 0.3:
+            frame = pick.choice(self.talk.frames)
+        elif self.batsim:
+            kind = least_tried(BATSIM_DATA.keys() & {*BATSIM_EVENTS}, tried)
+            event = {"timestamp": notice.now, "type": kind, "data": BATSIM_DATA[kind]}
+            frame = json.dumps({"now": notice.now, "events": [event]}).encode()
+        else:
+            frame = pick.choice(with_kind("notice", least_tried(EVENTS, tried)))
+        tried.update(kinds_in(frame))
+        frame = dated(frame, notice.now, **({} if self.batsim else {"seq": notice.seq}))
+        return self.mutator.mutate(frame) if pick.random() < 0.5 else frame
+
     def _jobs(self) -> list[Any]:
         view = self.runtime.view
         return [] if view is None else [*view.waiting, *view.running]
@@ -188,9 +230,12 @@ class Victim:
             self._hears(runtime, told)
             # The true one was said as well, or that in its place.
             begin = at + self.mutator.random.choice((0, 1, 1))
+            now = told.now
             for notice in self.talk.notices[begin : begin + _AFTER]:
                 if runtime.ended is not None:
                     return
+                check_times(notice, now)  # as the session would
+                now = notice.now
                 self._hears(runtime, notice)
         except RemoteProtocolError as error:
             self.tally.refused += 1
@@ -215,14 +260,17 @@ def scheduler_run(seed: int, *, batsim: bool) -> Callable[[Tally, int], None]:
     setups = (
         [runs.batsim(one) for one in (False, True)] if batsim else [runs.native(one, 500.0) for one in (False, True)]
     )
-    names = [name for name in library_names() if _runs(name, setups[0])]
-    talks: dict[tuple[str, int], Talk] = {}
+    #: scheduler, run, and from when on it is the scheduler's (s)
+    times = (inf,) if batsim else (inf, _TAKEN_OVER_AT)
+    cases = [(name, setup, since) for setup in setups for name in names_for(setup) for since in times]
+    talks: dict[int, Talk] = {}
 
     def once(tally: Tally, number: int) -> None:
-        name, which = names[number % len(names)], number // len(names) % len(setups)
-        if (name, which) not in talks:
-            talks[name, which] = heard(name, setups[which])
-        talk = talks[name, which]
+        which = number % len(cases)
+        name, setup, since = cases[which]
+        talk = talks.get(which)
+        if talk is None:
+            talk = talks[which] = heard(name, setup, taken_over_at=since)
         mutator = Mutator(f"{seed}:{batsim}:{number}")
         victim = Victim(talk, tally, mutator, batsim=batsim)
         tally.runs += 1
@@ -238,10 +286,14 @@ def scheduler_run(seed: int, *, batsim: bool) -> Callable[[Tally, int], None]:
     return once
 
 
+def names_for(setup: Setup) -> list[str]:
+    """Return the schedulers that can carry a run out, and need no more than a name."""
+    return [name for name in (*library_names(), *OWN) if _runs(name, setup)]
+
+
 def _runs(name: str, setup: Setup) -> bool:
-    """Tell whether a scheduler needs no more than a name."""
     try:
         heard(name, setup)
-    except Exception:
+    except PipistrelleError:
         return False
     return True

@@ -6,7 +6,20 @@ from collections.abc import Callable
 from math import inf
 from typing import Any
 
+from hostile.history import History
 from hostile.mutator import Mutator, Words
+from hostile.tables import (
+    BATSIM_DATA,
+    BATSIM_DECISIONS,
+    DECISIONS,
+    HELLO_FEATURES,
+    STRANGE_KINDS,
+    dated,
+    kinds_in,
+    least_tried,
+    vectors,
+    with_kind,
+)
 from hostile.tally import Tally
 
 from pipistrelle.protocol import codec
@@ -24,7 +37,8 @@ from pipistrelle.server.transport.peer import Peer
 LONGEST_RUN = 120
 #: how a run may end early, by its exit code: an illegal decision where that ends it, the scheduler's fault, a stall
 DOCUMENTED = {3: "strict", 4: "scheduler", 5: "stalled"}
-FEATURES = ("dynamic_jobs", "failures", "labels", "wake_filter")
+#: when another scheduler takes a run over, s, where one does
+_TAKEN_OVER_AT = 16.0
 _TURN = 6
 
 
@@ -52,13 +66,14 @@ class _HostilePeer(Peer[Any]):
         """Return the first reply of some attempts that is taken; one that is not may end the run."""
         self._turns += 1
         good = self._good_reply()
+        self.tally.kinds.update(kinds_in(good))
         self._recent = [*self._recent[-5:], good]
         if self._turns > LONGEST_RUN:
             self._frame = self._last_word()
             return super().receive()
         attempts = self.pick.choice((0, 1, 1, _TURN))
         for _ in range(attempts):
-            frame = self.mutator.mutate(good)
+            frame = self.mutator.mutate(good) if self.pick.random() < 0.85 else self._out_of_place()
             state, seq = self._session.state, self._session.seq
             with self.tally.trial(frame):
                 if self.pick.random() < 0.04:  # for good
@@ -82,9 +97,22 @@ class _HostilePeer(Peer[Any]):
         self.tally.frame = good
         return super().receive()
 
+    def taken_over(self, engine: Engine, history: History) -> None:
+        """Be another scheduler from now on, which has heard the first notice."""
+        engine.hand_over(history.events)
+        self._session.seq = 1
+
     # -- what a dialect does in its own way -------------------------------------------------------------------------
 
+    def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
+        """Let a scheduler introduce itself."""
+        raise NotImplementedError
+
     def _good_reply(self) -> bytes:
+        raise NotImplementedError
+
+    def _out_of_place(self) -> bytes:
+        """Return a reply that might be one, but not now, with a kind of decision that was said least so far."""
         raise NotImplementedError
 
     def _last_word(self) -> bytes:
@@ -130,7 +158,7 @@ class _HostilePeer(Peer[Any]):
         sets = [_text(free[:size]) for size in (1, 2, 3, 5, len(free))]
         sets += [str(job.alloc) for job in list(cluster.running.values())[:3]]
         times = (now, now, now + 1, now + pick.random() * 20, 0.0, 1e18)
-        return Words(jobs, sets, times, self._recent, self.mutator.words.kinds)
+        return Words(jobs, sets, times, [*self._recent, *vectors("reply")], self.mutator.words.kinds)
 
 
 def _free(engine: Engine) -> list[int]:
@@ -145,21 +173,19 @@ def _text(units: list[int]) -> str:
 class NativePeer(_HostilePeer):
     """In the native dialect."""
 
-    KINDS = (
-        *("EXECUTE_JOB", "REJECT_JOB", "KILL_JOB", "CALL_ME_LATER", "CANCEL_CALL", "REGISTER_JOB", "SET_JOB_METADATA"),
-        *("STOP", "NOTIFY", "JOB_COMPLETED", "execute_job"),
-    )
+    KINDS = (*DECISIONS, "JOB_COMPLETED", *STRANGE_KINDS)
 
     def __init__(self, tally: Tally, mutator: Mutator, features: tuple[str, ...]) -> None:
         super().__init__(ServerSession(), tally, mutator)
-        mutator.words = Words(kinds=self.KINDS)
+        mutator.words = Words(HELLO_FEATURES, frames=vectors("hello"), kinds=self.KINDS)
         self._features = features
 
     def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
         """Hear some who say no HELLO, or a strange one, and then one that suits."""
         frame = json.dumps({"type": "HELLO", "data": {"name": "hostile", "version": "1", "features": self._features}})
         for _ in range(self.pick.choice((0, 0, 1, 2))):
-            hostile = self.mutator.mutate(frame.encode())
+            good = frame.encode() if self.pick.random() < 0.7 else self.pick.choice(vectors("hello"))
+            hostile = self.mutator.mutate(good)
             with self.tally.trial(hostile):
                 session = ServerSession()
                 try:
@@ -188,6 +214,13 @@ class NativePeer(_HostilePeer):
 
     def _last_word(self) -> bytes:
         return b'{"reply_to": 0, "now": 0, "leaves": "error"}'
+
+    def _out_of_place(self) -> bytes:
+        kind = least_tried(DECISIONS, self.tally.kinds)
+        frame = self.pick.choice(with_kind("reply", kind))
+        self.tally.kinds.update(kinds_in(frame))
+        frame = dated(frame, self._notice.now, reply_to=self._notice.seq)
+        return self.mutator.mutate(frame) if self.pick.random() < 0.5 else frame
 
     def _good_reply(self) -> bytes:
         notice, pick, engine = self._notice, self.pick, self.engine
@@ -235,10 +268,7 @@ class NativePeer(_HostilePeer):
 class BatsimPeer(_HostilePeer):
     """In Batsim's dialect."""
 
-    KINDS = (
-        *("EXECUTE_JOB", "REJECT_JOB", "KILL_JOB", "CALL_ME_LATER", "SET_JOB_METADATA", "SET_RESOURCE_STATE"),
-        *("REGISTER_PROFILE", "REGISTER_JOB", "CHANGE_JOB_STATE", "NOTIFY", "QUERY", "ANSWER", "SUBMIT_JOB"),
-    )
+    KINDS = (*BATSIM_DECISIONS, *STRANGE_KINDS)
     STATES = ("RUNNING", "REJECTED", "COMPLETED_SUCCESSFULLY", "COMPLETED_KILLED", "COMPLETED_FAILED")
 
     def __init__(self, tally: Tally, mutator: Mutator, rich: bool) -> None:
@@ -253,6 +283,13 @@ class BatsimPeer(_HostilePeer):
 
     def _last_word(self) -> bytes:
         return json.dumps({"now": self._notice.now, "events": [], "leaves": "error"}).encode()
+
+    def _out_of_place(self) -> bytes:
+        now, kind = self._notice.now, least_tried(BATSIM_DATA.keys() & {*BATSIM_DECISIONS}, self.tally.kinds)
+        self.tally.kinds[kind] += 1
+        event = {"timestamp": now, "type": kind, "data": BATSIM_DATA[kind]}
+        frame = json.dumps({"now": now, "events": [event]}).encode()
+        return self.mutator.mutate(frame) if self.pick.random() < 0.5 else frame
 
     def _broke(self, error: RemoteProtocolError) -> None:
         """There is no message for it."""
@@ -284,7 +321,9 @@ class BatsimPeer(_HostilePeer):
         for job in list(cluster.waiting.values())[:6]:
             if job.size <= len(free):
                 taken, free = free[: job.size], free[job.size :]
-                more = {"mapping": {str(one): "0" for one in range(job.size)}} if pick.random() < 0.1 else {}
+                more: dict[str, Any] = (
+                    {"mapping": {str(one): "0" for one in range(job.size)}} if pick.random() < 0.1 else {}
+                )
                 say("EXECUTE_JOB", job_id=job.id, alloc=_text(taken), **more)
         running, what = list(cluster.running), pick.random()
         if running and what < 0.1:
@@ -301,12 +340,12 @@ class BatsimPeer(_HostilePeer):
             self._registered += 1
             prefix = pick.choice(("w0", "dyn"))
             profile = {"type": "delay", "delay": 3.0}
-            job = {"id": f"{prefix}!n{self._registered}", "subtime": now, "res": 1, "profile": f"p{self._registered}"}
+            new = {"id": f"{prefix}!n{self._registered}", "subtime": now, "res": 1, "profile": f"p{self._registered}"}
             if pick.random() < 0.5:
-                say("REGISTER_PROFILE", workload_name=prefix, profile_name=job["profile"], profile=profile)
-                say("REGISTER_JOB", job_id=job["id"], job=job)
+                say("REGISTER_PROFILE", workload_name=prefix, profile_name=new["profile"], profile=profile)
+                say("REGISTER_JOB", job_id=new["id"], job=new)
             else:
-                say("REGISTER_JOB", job_id=job["id"], job=job, profile=profile)
+                say("REGISTER_JOB", job_id=new["id"], job=new, profile=profile)
         elif self._rich and what < 0.65:
             say("QUERY", requests={"consumed_energy": {}})
         if self._rich and now > 30 and pick.random() < 0.5:
@@ -322,10 +361,10 @@ def native_run(setups: list[Setup], seed: int) -> Callable[[Tally, int], None]:
 
     def once(tally: Tally, number: int) -> None:
         pick = random.Random(f"{seed}:native:{number}")
-        features = tuple(feature for feature in FEATURES if pick.random() < 0.6)
+        features = tuple(feature for feature in HELLO_FEATURES if pick.random() < 0.6)
         tally.where = f"seed {seed}, run {number}"
         peer = NativePeer(tally, Mutator(f"{seed}:native:{number}"), features)
-        _simulated(tally, setups[number % len(setups)], peer)
+        _simulated(tally, setups[number % len(setups)], peer, _TAKEN_OVER_AT if pick.random() < 0.3 else inf)
 
     return once
 
@@ -343,18 +382,26 @@ def batsim_run(setups: list[Setup], seed: int) -> Callable[[Tally, int], None]:
     return once
 
 
-def _simulated(tally: Tally, setup: Setup, peer: _HostilePeer) -> None:
-    """Carry out a run; whatever ends it must be documented."""
+def _simulated(tally: Tally, setup: Setup, peer: _HostilePeer, taken_over_at: float = inf) -> None:
+    """Carry out a run, which another scheduler takes over then (s); whatever ends it must be documented."""
+    history = History()
+    taken_over = False
 
     def begun(simulation: Simulation) -> None:
         peer.engine = simulation.engine
 
     def between(simulation: Simulation) -> None:
+        nonlocal taken_over
         simulation.engine.check_invariants()
+        if simulation.engine.now >= taken_over_at and not taken_over:
+            taken_over = True
+            peer.taken_over(simulation.engine, history)
 
     tally.runs += 1
     try:
-        failure: RunError | None = simulate(setup, peer, clock=lambda: 0.0, begun=begun, between=between).failure
+        failure: RunError | None = simulate(
+            setup, peer, clock=lambda: 0.0, observers=[history], begun=begun, between=between
+        ).failure
     except RunError as error:
         failure = error
     if failure is None:

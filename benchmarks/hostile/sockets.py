@@ -18,9 +18,9 @@ from typing import Any
 
 from hostile import runs
 from hostile.mutator import Mutator, Words
-from hostile.scheduler_side import KINDS as EVENTS
 from hostile.scheduler_side import Talk, heard
 from hostile.server_side import BatsimPeer, NativePeer
+from hostile.tables import BATSIM_EVENTS, EVENTS, STRANGE_KINDS
 from hostile.tally import Tally
 
 from pipistrelle.protocol import codec
@@ -247,7 +247,13 @@ def _scheduler(
     listening = None if batsim else Listening(path)
     command = Command(home, words)
     peer: Any = connecting(path, command) if listening is None else listening
-    mutator.words = Words(["w0!1", "w0!2", "w0!99"], ["0-3", "0-1", "2"], (0.0, 5.0), talk.frames[:6], EVENTS)
+    mutator.words = Words(
+        ["w0!1", "w0!2", "w0!99"],
+        ["0-3", "0-1", "2"],
+        (0.0, 5.0),
+        talk.frames[:6],
+        (*EVENTS, *BATSIM_EVENTS, *STRANGE_KINDS),
+    )
     share = mutator.random.choice((1.0, 0.3, 0.05))
     try:
         if not batsim:

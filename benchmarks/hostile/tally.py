@@ -65,6 +65,8 @@ class Tally:
     slowest: float = 0.0
     warm_kb: int = 0
     cpu: float = 0.0
+    #: how often which kind of event or decision stood in what was true
+    kinds: Counter[str] = field(default_factory=Counter)
 
     @property
     def done(self) -> bool:

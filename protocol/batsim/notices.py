@@ -366,3 +366,5 @@ _READERS: Final[dict[str, Callable[[Raw], Event]]] = {
     "JOB_SUBMITTED": _read_submission,
     "JOB_KILLED": _read_kill,
 }
+#: the types that an event may have on this wire; others are read as a NOTIFY
+EVENT_TYPES: Final = tuple(_READERS)

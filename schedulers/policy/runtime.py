@@ -193,7 +193,8 @@ class Runtime(Kept):
             for job in past.running.values():
                 view.adopt(job)
         except (NodeSetError, RemoteProtocolError, _NoSense) as error:
-            raise RemoteProtocolError(f"the past makes no sense: {error}", where=f"notice {notice.seq}") from None
+            what = f"the past makes no sense: {printable(cut(str(error), _SAID))}"
+            raise RemoteProtocolError(what, where=f"notice {notice.seq}") from None
         self._known -= {step.job.id for step in past.steps if not step.starts}
         tell_past(self._policy, view, past.steps)
         return past.rest
@@ -331,8 +332,8 @@ class Runtime(Kept):
     def _decision_rejected(view: View, event: DecisionRejected) -> None:
         data = event.data
         raise PolicyFailed(
-            f"the server rejected a decision ({data.code}): {data.message}",
-            where=f"decision {data.index} ({data.decision}) of the reply to notice {data.reply_to}",
+            f"the server rejected a decision ({data.code}): {cut(data.message, _SAID)}",
+            where=f"decision {data.index} ({cut(data.decision, _SAID)}) of the reply to notice {data.reply_to}",
             hint="The policy must not decide this; the view does not go on without it.",
         )
 

@@ -6,19 +6,33 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipistrelle.protocol import codec
-from pipistrelle.protocol.base.errors import RemoteProtocolError
+from pipistrelle.protocol.base.errors import PipistrelleError, RemoteProtocolError
 from pipistrelle.protocol.batsim import codec as batsim_codec
+from pipistrelle.protocol.batsim import notices, reply_reader
 from pipistrelle.protocol.batsim.session import BatsimSchedulerSession
-from pipistrelle.protocol.fields import MOST_UNITS
-from pipistrelle.protocol.messages import HelloData, Notice
+from pipistrelle.protocol.decisions import AnyDecision
+from pipistrelle.protocol.events import (
+    AnyEvent,
+    DecisionRejected,
+    DecisionRejectedData,
+    JobDescription,
+    JobStarted,
+    JobStartedData,
+    SimulationBegins,
+    SimulationBeginsData,
+)
+from pipistrelle.protocol.fields import MOST_UNITS, TAKEOVER, EndReason, Feature, RejectionCode
+from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
 from pipistrelle.protocol.session import SchedulerSession
+from pipistrelle.schedulers.catalogue.registry import make_policy
+from pipistrelle.schedulers.policy.runtime import Runtime
 from pipistrelle.server.errors import Illegal
 
 VECTORS = Path(__file__).parents[2] / "protocol" / "vectors"
@@ -54,6 +68,26 @@ def test_hostile_frames_are_refused_or_end_a_run_as_documented(hostile: Any, sid
     assert tally.tried >= frames
     assert min(tally.refused, tally.taken) > frames / 20
     assert [str(find) for find in tally.finds] == []
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_whatever_the_protocol_has_is_tried(hostile: Any, side: str) -> None:
+    """All kinds of events and decisions of a dialect are said, by its own tables; all fields and words are known."""
+    from hostile import mutator, tables  # type: ignore[import-not-found]
+
+    kinds = {
+        "server-native": get_args(AnyDecision),
+        "scheduler-native": get_args(AnyEvent),
+        "server-batsim": reply_reader.DECISION_TYPES,
+        "scheduler-batsim": notices.EVENT_TYPES,
+    }[side]
+    names = {kind if isinstance(kind, str) else str(kind.__struct_config__.tag) for kind in kinds}
+    tally = hostile.tried(side, 400, seed=1)
+
+    assert names - tally.kinds.keys() == set()
+    fields = {name for struct in (WelcomeData, JobDescription, Reply) for name in struct.__struct_fields__}
+    assert fields <= {*tables.field_names()}
+    assert {*get_args(Feature), *get_args(EndReason), *get_args(RejectionCode), TAKEOVER} <= {*mutator.TEXTS}
 
 
 @pytest.mark.slow
@@ -174,3 +208,25 @@ def test_an_event_of_a_long_name_is_refused_in_a_short_message() -> None:
     with pytest.raises(RemoteProtocolError, match=r"an event n+\.\.\.n+ of Batsim's") as refused:
         batsim_codec.decode_notice(frame.encode(), 1)
     assert len(str(refused.value)) < 1000
+
+
+BEGINS = SimulationBegins(0.0, SimulationBeginsData(4))
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        DecisionRejected(5.0, DecisionRejectedData("malformed", "m" * 9000, 1, 0, "EXECUTE_JOB")),
+        DecisionRejected(5.0, DecisionRejectedData("unknown_type", "what?", 1, 0, "d" * 9000)),
+        JobStarted(5.0, JobStartedData("j" * 9000 + "\x1b[2J", "0-1")),
+    ],
+)
+def test_what_a_server_says_is_cut_where_a_scheduler_ends_over_it(event: Any) -> None:
+    """However long its texts are: one line of some length, which cannot steer a terminal."""
+    runtime = Runtime(make_policy("easy"))
+    runtime.welcome(WelcomeData(1, (), "run"))
+    runtime.answer(Notice(1, 0.0, [BEGINS]))
+    with pytest.raises(PipistrelleError) as ended:
+        runtime.answer(Notice(2, 5.0, [event]))
+    assert len(str(ended.value)) < 1500
+    assert str(ended.value).isprintable()
