@@ -1,10 +1,15 @@
 """Dates beside simulated times, as the terminal shows them."""
 
 from contextlib import suppress
-from datetime import UTC, tzinfo
+from datetime import UTC, datetime, tzinfo
 from zoneinfo import ZoneInfo
 
+from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.protocol.base.lengths import date_text
+
+
+class NoDates(PipistrelleError):
+    """A date was given where nothing tells when time 0 is."""
 
 
 class Dates:
@@ -33,3 +38,22 @@ class Dates:
         """Return a time in seconds, with its date in brackets if there is one."""
         date = self.at(time)
         return f"{time:.10g} s" + (f" ({date})" if date else "")
+
+    def time(self, moment: float | datetime, option: str) -> float:
+        """Return a time (s), or when (s) a date is, of the zone unless it says another; ``option`` is who says so.
+
+        Raises
+        ------
+        NoDates
+            when it is a date, and there are none.
+        """
+        if not isinstance(moment, datetime):
+            return moment
+        if self._epoch is None:
+            raise NoDates(
+                "the run's workload does not tell which date time 0 was",
+                where=option,
+                expected="seconds since time 0, or as 36h or 12:30:00",
+                found=str(moment),
+            )
+        return (moment if moment.tzinfo is not None else moment.replace(tzinfo=self._zone)).timestamp() - self._epoch

@@ -24,7 +24,7 @@ _MOST_HOLDERS: Final = 5
 _MOST_NAMED: Final = 5
 #: columns of a terminal that tables fit as far as they can
 _WIDTH: Final = 80
-_SHORT: Final = {
+SHORT: Final = {
     "dependency": "kept back by its dependency",
     "class": "limit of its class",
     "limit": "limit of the scheduler",
@@ -91,12 +91,12 @@ def print_shares(shares: Shares, console: Console) -> None:
     times = f"{duration(shares.total)} in all, {duration(shares.mean)} on average, median {duration(shares.median)}"
     show(console, times)
     by_reason: dict[str, Callable[[Share], str]] = {
-        "limited by": lambda one: _SHORT[one.limit],
+        "limited by": lambda one: SHORT[one.limit],
         "share": lambda one: f"{one.share:.1%}",
         "for": lambda one: duration(one.seconds),
         "jobs": lambda one: f"{one.jobs:,}",
     }
-    _print_table("What limited them", by_reason, shares.limits, console)
+    print_columns("What limited them", by_reason, shares.limits, console)
     dates = Dates(shares.epoch, shares.timezone)
     longest: dict[str, Callable[[Longest], str]] = {
         "job": lambda one: one.job,
@@ -104,9 +104,9 @@ def print_shares(shares: Shares, console: Console) -> None:
         "submitted, s": lambda one: f"{one.submitted:.10g}",
         "date": lambda one: dates.at(one.submitted),
         "waited": lambda one: duration(one.waited),
-        "mostly": lambda one: _SHORT[one.limit],
+        "mostly": lambda one: SHORT[one.limit],
     }
-    _print_table("Who waited longest", longest, shares.longest, console, ("units",))
+    print_columns("Who waited longest", longest, shares.longest, console, ("units",))
 
 
 def _print_moment(explanation: Explanation, at: float, look: Look | None, dates: Dates, console: Console) -> None:
@@ -144,9 +144,9 @@ def _print_timeline(stretches: Sequence[Stretch], dates: Dates, console: Console
         "place": lambda one: _range(one.place, " > "),
         "to start by, s": lambda one: _range(one.reservation, " > "),
         "priority": lambda one: _range(one.priority, " > "),
-        "limited by": lambda one: _SHORT[one.limit] + _in_brackets(_limited_by(one)),
+        "limited by": lambda one: SHORT[one.limit] + _in_brackets(_limited_by(one)),
     }
-    _print_table("What limited it", columns, stretches, console, ("priority", "to start by, s", "place", "free"))
+    print_columns("What limited it", columns, stretches, console, ("priority", "to start by, s", "place", "free"))
 
 
 def _limited_by(one: Stretch) -> str:
@@ -205,7 +205,7 @@ def _print_holders(holders: Sequence[Holder], dates: Dates, console: Console) ->
         "ended, s": lambda one: "" if one.ended is None else f"{one.ended:.10g}",
         "share": lambda one: f"{one.share:.1%}",
     }
-    _print_table("Who held the units", columns, holders[:_MOST_HOLDERS], console, ("date",))
+    print_columns("Who held the units", columns, holders[:_MOST_HOLDERS], console, ("date",))
     if len(holders) > _MOST_HOLDERS:
         show(console, f"  ... {len(holders) - _MOST_HOLDERS:,} more (--json)")
 
@@ -223,14 +223,14 @@ def _print_passed_by(passed_by: Sequence[Passing], dates: Dates, console: Consol
         "delay": lambda one: "maybe" if one.may_delay else "no",
         "why": lambda one: one.why,
     }
-    _print_table("Passed by", columns, sorted(passed_by, key=lambda one: not one.may_delay), console, _SPARE)
+    print_columns("Passed by", columns, sorted(passed_by, key=lambda one: not one.may_delay), console, _SPARE)
 
 
 #: what those that passed need not have on a narrow terminal
 _SPARE: Final = ("submitted, s", "walltime", "ended, s", "units", "date")
 
 
-def _print_table(
+def print_columns(
     title: str,
     columns: Mapping[str, Callable[[_T], str]],
     all_: Sequence[_T],

@@ -3,6 +3,8 @@
 import math
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from pipistrelle.cli.options.names import Complete
 
     _Choice = click.Choice[str]
-    _TimeType = click.ParamType[float]
+    _TimeType = click.ParamType[Any]
 else:
     _Choice = click.Choice  # before click 8.2 they take no type
     _TimeType = click.ParamType
@@ -53,6 +55,23 @@ class TimeOfRun(_TimeType):
             return value if isinstance(value, float) else seconds_of(str(value).removesuffix(" s"))
         except ValueError as error:
             self.fail(f"'{value}' is no time: {error}.", param, ctx)
+
+
+class MomentOfRun(_TimeType):
+    """A simulated time, as `TimeOfRun` reads it, or a date by the log's clock, which only the run can tell."""
+
+    name = "time or date"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | datetime:
+        """Return the seconds or the date, or fail."""
+        if isinstance(value, float | datetime):
+            return value
+        try:
+            return seconds_of(str(value).removesuffix(" s"))
+        except ValueError as error:
+            with suppress(ValueError):
+                return datetime.fromisoformat(str(value).strip())
+            self.fail(f"'{value}' is no time: {error}; nor a date, as 1996-09-23 or 1996-09-23T14:00.", param, ctx)
 
 
 class ShareNumber(_TimeType):

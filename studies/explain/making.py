@@ -40,11 +40,11 @@ def make_index(folder: Path, key: str, only: Wanted | None = None, *, trust: boo
         when there are no outputs of a run, or it cannot be repeated though they say how.
     """
     files = read_run(folder)
-    spec = _described(files)
-    reason = _why_not(spec, trust=trust)
+    spec = described(files)
+    reason = why_not_repeated(spec, trust=trust)
     if spec is None or reason is not None:
         return RunIndex(key, files, reason)
-    setup = _setup_again(spec, files)
+    setup = setup_again(spec, files)
     policy, poll = spec.make_policy(warn=False, polls=False), None if spec.poll is None else step_of(spec.poll)
     ended = files.summary is not None and all(name in files.jobs for name in files.starts)
     found = replay(setup, policy, files, poll=poll, until=inf if ended else files.until, only=only)
@@ -63,7 +63,7 @@ def make_index(folder: Path, key: str, only: Wanted | None = None, *, trust: boo
     )
 
 
-def _described(files: RunFiles) -> RunSpec | None:
+def described(files: RunFiles) -> RunSpec | None:
     """Return what the run was, None if nothing tells; ExplainError if what tells makes no sense."""
     raw = read_command(files.folder)
     if raw is None:
@@ -80,7 +80,7 @@ def _described(files: RunFiles) -> RunSpec | None:
         ) from None
 
 
-def _why_not(spec: RunSpec | None, *, trust: bool) -> str | None:
+def why_not_repeated(spec: RunSpec | None, *, trust: bool) -> str | None:
     """Return why a run cannot be repeated, None if it can."""
     if spec is None:
         return "its folder has no out_command.json, which says how it was called"
@@ -95,7 +95,7 @@ def _why_not(spec: RunSpec | None, *, trust: bool) -> str | None:
     return "it spoke the batsim dialect" if spec.dialect == "batsim" else None
 
 
-def _setup_again(spec: RunSpec, files: RunFiles) -> Setup:
+def setup_again(spec: RunSpec, files: RunFiles) -> Setup:
     """Return the run's setup once more; PipistrelleError when an input is not there any more, or not what it was."""
     try:
         with_digests(spec)

@@ -1,8 +1,10 @@
 """The same run once more, with a witness beside its policy that looks what becomes of the jobs that wait."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from math import inf
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from pipistrelle.protocol.base.errors import printable
 from pipistrelle.protocol.decisions import Decision, ExecuteJob
@@ -102,6 +104,29 @@ class Witness:
             self._keep(self._waiting.popitem()[1])
         return self._packed
 
+    def moment(self, view: View, unseen: Collection[SchedulerJob] = ()) -> dict[str, Look]:
+        """Return {job id: what is to be seen of it} of all jobs that wait, as the policy has left them.
+
+        ``unseen`` wait, too, but the policy was not asked since they came. Those that are not in the view, or in the
+        queue of a policy that has its own, have no place. The view should be a copy: all places are asked for.
+        """
+        self._places = None
+        free = view.free.snapshot()
+        new = {job.number for job in unseen}
+        waiting = [*view.waiting, *view.set_aside]
+        known = {job.number for job in waiting}
+        found = {}
+        for job in (*waiting, *(one for one in unseen if one.number not in known)):
+            if job.number in known and not (job.number in new and hasattr(self._policy, "ahead")):
+                look = self._look(view, job, free, True)
+            else:
+                limit, detail, count = _limit(view, job, free, None)
+                look = Look(view.now, limit, detail, count)
+            if job.number in new and look.limit in ("order", "other"):
+                look = replace(look, limit="poll", detail="")
+            found[job.id] = look
+        return found
+
     def _keep(self, seen: tuple[SchedulerJob, list[Look]]) -> None:
         job, looks = seen
         if looks:
@@ -191,6 +216,43 @@ def _suffice(view: View, job: SchedulerJob, units: NodeSet) -> bool:
     return not job.by_nodes or picked(LowestIds(), job, units, view.machine) is not None
 
 
+class ExpectedStarts:
+    """Compares the starts of a run that is repeated with those that it had: {job id: when (s)}, in their order."""
+
+    def __init__(self, starts: Mapping[str, float]) -> None:
+        self._expected = iter(starts.items())
+        #: the first start that is another one
+        self._astray: str | None = None
+
+    def started(self, job_id: str, now: float) -> None:
+        """Compare a start."""
+        if self._astray is None:
+            found = (job_id, now)
+            expected = next(self._expected, found)
+            if found != expected:
+                self._astray = f"{found[0]} at {found[1]:.10g} s, in the run {expected[0]} at {expected[1]:.10g} s"
+
+    def miss(self) -> None:
+        """Note a start that the run had, and this one has not, now that it is over."""
+        missed = next(self._expected, None)
+        if self._astray is None and missed is not None:
+            self._astray = f"no start of {missed[0]}, in the run at {missed[1]:.10g} s"
+
+    def check(self, files: RunFiles) -> None:
+        """Raise ExplainError if a start so far was another one."""
+        if self._astray is None:
+            return
+        made = files.config.get("versions")
+        version = made.get("pipistrelle") if isinstance(made, dict) else None
+        raise ExplainError(
+            "the run cannot be repeated: the same scheduler decides otherwise now",
+            where=str(files.folder),
+            found=self._astray,
+            hint=f"The run was made by pipistrelle {printable(str(version))}, this is {package_version()}; --no-replay "
+            "explains what the outputs alone tell.",
+        )
+
+
 class _Book(Observer):
     """Notes what the scheduler is not told, and compares the starts with those of the run."""
 
@@ -201,13 +263,11 @@ class _Book(Observer):
             for prefix, workload in setup.workloads.items()
             for one, labels in zip(workload.ids, labels_of(workload), strict=True)
         }
-        self._expected = iter(starts.items())
+        self._starts = ExpectedStarts(starts)
         self.queued: dict[str, float] = {}
         self.rejected: dict[str, float] = {}
         self.jobs: dict[str, JobLine] = {}
         self.happenings: list[Happening] = []
-        #: the first start that the run did not have
-        self.astray: str | None = None
 
     def submitted(self, now: float, job: Job) -> None:
         """Note it."""
@@ -225,17 +285,13 @@ class _Book(Observer):
 
     def decided(self, now: float, decision: Decision, rejected: DecisionRejectedData | None) -> None:
         """Compare a start."""
-        if type(decision) is ExecuteJob and rejected is None and self.astray is None:
-            found = (decision.data.job_id, now)
-            expected = next(self._expected, found)
-            if found != expected:
-                self.astray = f"{found[0]} at {found[1]:.10g} s, in the run {expected[0]} at {expected[1]:.10g} s"
+        if type(decision) is ExecuteJob and rejected is None:
+            self._starts.started(decision.data.job_id, now)
 
-    def miss(self) -> None:
-        """Note a start that the run had, and this one has not, now that it is over."""
-        missed = next(self._expected, None)
-        if self.astray is None and missed is not None:
-            self.astray = f"no start of {missed[0]}, in the run at {missed[1]:.10g} s"
+    def check(self, files: RunFiles) -> None:
+        """Raise ExplainError if the starts were others than the run's, now that it is over."""
+        self._starts.miss()
+        self._starts.check(files)
 
     def went_down(self, now: float, nodes: NodeSet, units: NodeSet, planned: bool, why: Reasons) -> None:
         """Note it."""
@@ -281,15 +337,5 @@ def replay(
         raise KeyboardInterrupt from result.failure
     if witness.too_much:
         raise TooMuch
-    book.miss()
-    if book.astray is not None:
-        made = files.config.get("versions")
-        version = made.get("pipistrelle") if isinstance(made, dict) else None
-        raise ExplainError(
-            "the run cannot be repeated: the same scheduler decides otherwise now",
-            where=str(files.folder),
-            found=book.astray,
-            hint=f"The run was made by pipistrelle {printable(str(version))}, this is {package_version()}; --no-replay "
-            "explains what the outputs alone tell.",
-        )
+    book.check(files)
     return Replayed(witness.kept(), book.queued, book.rejected, book.happenings, book.jobs)

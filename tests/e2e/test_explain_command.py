@@ -388,3 +388,64 @@ def test_a_run_in_another_folder(ran):
     """The outputs can be moved; names of inputs are looked up from where the user is."""
     shutil.move(ran.folder / "out", ran.folder / "moved")
     assert "as reserved" in ran.run("explain", "moved", "2").ok().out
+
+
+def test_who_waited_at_a_time(ran):
+    """A table with expected and actual starts, all of it as JSON, and a line for each job as CSV."""
+    told, as_json, _ = explained(
+        ran,
+        ["out", "--queue", "--at", "5"],
+        ["out", "--queue", "--at", "5", "--json"],
+        ["out", "--queue", "--at", "5", "--csv", "q.csv"],
+    )
+
+    assert told == (
+        "2 jobs waited at 5 s\n"
+        "scheduler easy, as it had decided at 3 s; 0 units free\n"
+        "Who waited\n"
+        "  job   user  units    walltime  waited  place  expected, s  started, s  error  limited by\n"
+        "  w0!2     1      4        50 s     4 s      1          100         100    0 s  fewer units free\n"
+        "  w0!4     1      1  3 min 20 s     2 s      2          150         150    0 s  fewer units free\n"
+        "Error, the actual start less the expected one, of 2 jobs: mean 0 s, median 0 s, without sign 0 s on average; "
+        "0 started later by more than a minute, 0 earlier\n"
+    )
+    found = json.loads(as_json)
+    assert [(one["job"], one["expected"], one["happened"], one["outcome"]) for one in found["jobs"]] == [
+        ("w0!2", 100, 100, "started"),
+        ("w0!4", 150, 150, "started"),
+    ]
+    head, *lines = (ran.folder / "q.csv").read_text().splitlines()
+    assert [dict(zip(head.split(","), line.split(","), strict=True))["error"] for line in lines] == ["0.0", "0.0"]
+
+
+def test_who_waited_at_a_date(ran):
+    """A date is one by the log's clock; without such a clock that is said."""
+    rows = (ran.folder / "w.swf").read_text()
+    ran.write("dated.swf", f"; UnixStartTime: 1485648000\n; TimeZoneString: Europe/Stockholm\n{rows}")
+    ran.run("run", "-p", "tiny", "-w", "dated.swf", "--in-process", "--out", "dated").ok()
+
+    told, at_job = explained(
+        ran, ["dated", "--queue", "--at", "2017-01-29T01:00:05"], ["dated", "2", "--at", "2017-01-29 01:00:05"]
+    )
+
+    assert told.startswith("2 jobs waited at 5 s (2017-01-29 01:00)\n")
+    assert "At 5 s (2017-01-29 01:00)" in at_job
+    refused(ran, [(["out", "--queue", "--at", "2017-01-29"], "--at", "which date time 0 was")])
+
+
+def test_no_time_and_nobody_there(ran):
+    """Each mistake of a time or a queue is one message that says what is possible."""
+    refused(
+        ran,
+        [
+            (["out", "--queue"], "--queue needs the NAME"),
+            (["out", "--queue", "--at", "soon"], "'soon' is no time", "nor a date"),
+            (["out", "--queue", "--at", "1e6"], "was not under way then", "to 250 s"),
+            (["out", "--queue", "--at", "200"], "nobody waited then"),
+            (["out", "--queue", "nowhere", "--at", "5"], "none of the 2 jobs", "queue nowhere"),
+            (["gone", "--queue", "--at", "5"], "gone", "no such folder"),
+            (["out", "--queue", "--at", "5", "--no-replay"], "--no-replay"),
+            (["out", "--queue", "--at", "5", "--csv", "out/out_jobs.csv"], "out_jobs.csv"),
+            (["out", "2", "--csv", "q.csv"], "--csv goes with"),
+        ],
+    )

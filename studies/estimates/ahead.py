@@ -1,0 +1,262 @@
+"""From a moment on as its scheduler then expects it: every job takes its whole walltime, nothing new comes or fails."""
+
+from collections.abc import Callable, Sequence
+from heapq import heapify, heappop, heappush
+from itertools import count
+from math import inf
+from typing import Any, Final, NamedTuple
+
+from pipistrelle.protocol.base.errors import PipistrelleError
+from pipistrelle.protocol.decisions import (
+    CallMeLater,
+    CancelCall,
+    Decision,
+    ExecuteJob,
+    KillJob,
+    RegisterJob,
+    RejectJob,
+    SetJobMetadata,
+    Stop,
+)
+from pipistrelle.protocol.events import (
+    Event,
+    JobCompleted,
+    JobCompletedData,
+    JobKilled,
+    JobKilledData,
+    JobSubmitted,
+    JobSubmittedData,
+    MaintenanceBegins,
+    MaintenanceBeginsData,
+    MaintenanceEnds,
+    MaintenanceEndsData,
+    NoMoreJobs,
+    RequestedCall,
+    RequestedCallData,
+)
+from pipistrelle.protocol.fields import JobState, WakeType
+from pipistrelle.protocol.messages import Notice
+from pipistrelle.schedulers.plan.windows import Window
+from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.policy.runtime import Runtime
+from pipistrelle.schedulers.policy.view import View
+
+#: so many notices that lead to nothing: the scheduler asks to be called again and again, and starts nobody
+MAX_FRUITLESS: Final = 10_000
+#: classes of what is to come, in the order of one instant, as the server's agenda has them
+_END, _MAINTENANCE, _CALL = range(3)
+_FILTERED: Final[dict[type[Event], WakeType]] = {
+    JobSubmitted: "JOB_SUBMITTED",
+    JobCompleted: "JOB_COMPLETED",
+    JobKilled: "JOB_KILLED",
+    NoMoreJobs: "NO_MORE_JOBS",
+}
+
+
+class EstimateError(PipistrelleError):
+    """Nobody can tell when the jobs that wait would start."""
+
+
+class Standstill(NamedTuple):
+    """How things stood between server and scheduler at ``time`` (s), apart from what the scheduler knows itself.
+
+    ``untold`` are events that it was not told yet, as it did not want to be woken by them; ``wake`` is what it wants to
+    be woken by, None: by everything; ``calls`` are those that it has asked for: when (s), and their ids; ``seq`` is the
+    number of the last notice.
+    """
+
+    time: float
+    untold: Sequence[Event]
+    wake: tuple[WakeType, ...] | None
+    calls: Sequence[tuple[float, str]]
+    seq: int
+
+
+class Foreseen(NamedTuple):
+    """What comes of the jobs that wait: {id: (when, s; the scheduler's reason, "" without one)}."""
+
+    starts: dict[str, tuple[float, str]]
+    refusals: dict[str, tuple[float, str]]
+
+
+def waiting_in(view: View, untold: Sequence[Event]) -> list[str]:
+    """Return the ids of the jobs that wait: in the queue, set aside, or submitted without the scheduler's knowing."""
+    told = [job.id for job in (*view.waiting.each(), *view.set_aside)]
+    return told + [event.data.job_id for event in untold if isinstance(event, JobSubmitted)]
+
+
+def foresee(runtime: Runtime, moment: Standstill) -> Foreseen:
+    """Let a scheduler go on from a moment as if every job took its walltime, and nothing else came or failed.
+
+    Maintenance that was announced takes place; nodes that are down stay so, and jobs without a walltime never end, as
+    nobody has told the scheduler of their ends. It is over when nobody waits any more, or nothing is to come.
+
+    Parameters
+    ----------
+    runtime
+        in the state in which it was at the moment; afterwards it is of no use.
+
+    Raises
+    ------
+    EstimateError
+        when the scheduler decides something that has no meaning here.
+    PolicyFailed
+        when the policy raises.
+    """
+    ahead = _Ahead(runtime, moment)
+    ahead.go_on()
+    return Foreseen(ahead.starts, ahead.refusals)
+
+
+class _Ahead:
+    """The server's part of the time to come."""
+
+    def __init__(self, runtime: Runtime, moment: Standstill) -> None:
+        assert runtime.view is not None
+        self._runtime = runtime
+        self._view = view = runtime.view
+        self._now, self._seq = moment.time, moment.seq
+        self._outbox: list[Event] = list(moment.untold)
+        self._wake = moment.wake
+        self._left = set(waiting_in(view, moment.untold))
+        self._numbers = count()
+        ended = {event.data.job_id for event in moment.untold if isinstance(event, JobCompleted)}
+        #: {id: a job that runs}
+        self._running = {job.id: job for job in view.running if job.id not in ended}
+        #: (when (s), class, number, subject) of what is to come
+        self._agenda: list[tuple[float, int, int, Any]] = []
+        #: how much of that is no call
+        self._certain = 0
+        for job in self._running.values():
+            self._put_end(job)
+        for window in view.windows:
+            if window.admits is None:
+                for time, begins in ((window.begin, True), (window.end, False)):
+                    if self._now < time < inf:
+                        self._put(time, _MAINTENANCE, (window, begins))
+        for time, call in moment.calls:
+            self._put(time, _CALL, call)
+        self._fruitless = 0
+        self.starts: dict[str, tuple[float, str]] = {}
+        self.refusals: dict[str, tuple[float, str]] = {}
+
+    def go_on(self) -> None:
+        """Let time pass until nobody waits, or nothing is to come that could help."""
+        while self._left and self._fruitless < MAX_FRUITLESS:
+            if any(map(self._wakes, self._outbox)) or (self._outbox and not self._agenda):
+                if not self._ask():
+                    return
+            elif not self._agenda:
+                return
+            else:
+                self._next_instant()
+
+    # -- what happens by itself ---------------------------------------------------------------------------------------
+
+    def _put(self, time: float, kind: int, subject: Any) -> None:
+        heappush(self._agenda, (time, kind, next(self._numbers), subject))
+        self._certain += kind != _CALL
+
+    def _put_end(self, job: SchedulerJob) -> None:
+        if job.expected_end < inf:
+            self._put(max(job.expected_end, self._now), _END, job)
+
+    def _next_instant(self) -> None:
+        """Let all happen that is next, at one instant."""
+        self._now = self._agenda[0][0]
+        while self._agenda and self._agenda[0][0] == self._now:
+            _, kind, _, subject = heappop(self._agenda)
+            if kind == _CALL:
+                self._outbox.append(RequestedCall(self._now, RequestedCallData(subject)))
+                continue
+            self._certain -= 1
+            self._fruitless = 0
+            if kind == _END:
+                self._end(subject, "COMPLETED_SUCCESSFULLY")
+            else:
+                self._maintenance(*subject)
+
+    def _end(self, job: SchedulerJob, state: JobState) -> None:
+        """Let a running job end, unless it has ended already."""
+        if self._running.pop(job.id, None) is not None:
+            self._outbox.append(JobCompleted(self._now, JobCompletedData(job.id, state, str(job.alloc))))
+
+    def _maintenance(self, window: Window, begins: bool) -> None:
+        units, nodes = str(window.units), str(self._view.machine.numbering.nodes_of(window.units))
+        if begins:
+            for job in [job for job in self._running.values() if not window.units.isdisjoint(job.alloc)]:
+                self._end(job, "COMPLETED_FAILED")
+            self._outbox.append(MaintenanceBegins(self._now, MaintenanceBeginsData(window.id, nodes, units)))
+        else:
+            self._outbox.append(MaintenanceEnds(self._now, MaintenanceEndsData(window.id, nodes, units)))
+
+    # -- the scheduler ------------------------------------------------------------------------------------------------
+
+    def _wakes(self, event: Event) -> bool:
+        """Tell whether the scheduler wants to be told of an event at once."""
+        name = _FILTERED.get(type(event))
+        return self._wake is None or name is None or name in self._wake
+
+    def _ask(self) -> bool:
+        """Tell the scheduler what has happened, and do what it decides; whether it goes on."""
+        self._seq += 1
+        self._fruitless += not self._certain or self._agenda[0][0] <= self._now
+        events, self._outbox = self._outbox, []
+        reply = self._runtime.answer(Notice(self._seq, self._now, events))  # type: ignore[arg-type]
+        self._wake = reply.wake
+        for decision in reply.events:
+            if type(decision) is Stop:
+                return False
+            carry_out = _CARRIED_OUT.get(type(decision))
+            if carry_out is None:
+                what = type(decision).__struct_config__.tag
+                raise EstimateError(
+                    f"the scheduler decides {what}, which has no meaning in an estimate",
+                    where=f"expected at {self._now:.10g} s",
+                )
+            carry_out(self, decision)
+        return True
+
+    def _execute(self, decision: ExecuteJob) -> None:
+        job_id = decision.data.job_id
+        self.starts.setdefault(job_id, (self._now, decision.data.why or ""))
+        self._left.discard(job_id)
+        self._fruitless = 0
+        job = self._running[job_id] = self._view.running.by_id[job_id]
+        self._put_end(job)
+
+    def _reject(self, decision: RejectJob) -> None:
+        self.refusals.setdefault(decision.data.job_id, (self._now, decision.data.why or ""))
+        self._left.discard(decision.data.job_id)
+        self._fruitless = 0
+
+    def _kill(self, decision: KillJob) -> None:
+        for job_id in decision.data.job_ids:
+            if job_id in self._running:
+                self._end(self._running[job_id], "COMPLETED_KILLED")
+        self._outbox.append(JobKilled(self._now, JobKilledData(decision.data.job_ids)))
+
+    def _call(self, decision: CallMeLater) -> None:
+        self._put(decision.data.timestamp, _CALL, decision.data.id)
+
+    def _cancel(self, decision: CancelCall) -> None:
+        self._agenda = [one for one in self._agenda if one[1] != _CALL or one[3] != decision.data.id]
+        heapify(self._agenda)
+
+    def _register(self, decision: RegisterJob) -> None:
+        self._outbox.append(JobSubmitted(self._now, JobSubmittedData(decision.data.job_id, decision.data.job)))
+
+    def _nothing(self, decision: Decision) -> None:
+        """Do nothing: what it says is for people."""
+
+
+#: {type of decision: what it does}
+_CARRIED_OUT: Final[dict[type[Decision], Callable[[_Ahead, Any], None]]] = {
+    ExecuteJob: _Ahead._execute,
+    RejectJob: _Ahead._reject,
+    KillJob: _Ahead._kill,
+    CallMeLater: _Ahead._call,
+    CancelCall: _Ahead._cancel,
+    RegisterJob: _Ahead._register,
+    SetJobMetadata: _Ahead._nothing,
+}
