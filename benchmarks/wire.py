@@ -33,7 +33,7 @@ import zmq
 
 from pipistrelle.protocol import codec
 from pipistrelle.protocol.batsim import codec as batsim_codec
-from pipistrelle.protocol.messages import HelloData, Notice, Refused, Reply, WelcomeData
+from pipistrelle.protocol.messages import HelloData, Notice, Refused, Reply, Restore, Save, WelcomeData
 from pipistrelle.schedulers.catalogue.registry import make_policy
 from pipistrelle.schedulers.policy.runtime import Runtime
 from pipistrelle.schedulers.wire.batsim.runtime import BatsimRuntime
@@ -55,7 +55,9 @@ class Codec:
 
 
 def _our_notice(frame: bytes, _: int) -> Notice | Refused:
-    return codec.decode_notice(frame)
+    told = codec.decode_notice(frame)
+    assert not isinstance(told, Save | Restore), "nobody was asked for a state"
+    return told
 
 
 def _our_reply(frame: bytes, _: Notice) -> Reply:
