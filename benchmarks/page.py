@@ -1,9 +1,10 @@
 """How long a page takes: to make, to open in a headless Chromium, to follow a zoom.
 
-Prints, for the page of some runs, its size; processor time to make it, imports apart; how long until all of it is
-drawn, and the processor time of the browser's processes for that; the median time of a step of zoom, drawn.
+Prints, for the page of some runs, its size; processor time to make it, imports apart, and what share that is of the
+runs' own in this process, outputs written; how long until all of it is drawn, the processor time of the browser's
+processes for that, and what the browser counts for the page; the median time of a step of zoom, drawn.
 
-    python benchmarks/page.py RUN [RUN...] [--repeat 3]
+    python benchmarks/page.py RUN [RUN...] [--repeat 3] [--made-only]
 
 It needs Debian's chromium and chromium-driver.
 """
@@ -19,7 +20,10 @@ from pathlib import Path
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 
+from pipistrelle.studies.explain.files import read_command
 from pipistrelle.studies.page.page import page_of
+from pipistrelle.studies.runs.run import run
+from pipistrelle.studies.runs.spec_file import convert_spec
 
 READY = """
 const done = arguments[0], {dataset} = document.documentElement;
@@ -53,17 +57,46 @@ def processor_time(folder: str) -> float:
     return total / os.sysconf("SC_CLK_TCK")
 
 
+def run_again(folder: Path) -> float:
+    """Repeat a run in this process, with its outputs, and return its processor time (s); 0 if that cannot be."""
+    raw = read_command(folder)
+    if raw is None:
+        return 0.0
+    spec = convert_spec(raw, str(folder))
+    if spec.program is not None or spec.resumed is not None:
+        return 0.0
+    with tempfile.TemporaryDirectory() as out:
+        begun = time.process_time()
+        run(spec, out=Path(out) / "out")
+        return time.process_time() - begun
+
+
+def counted(driver: webdriver.Chrome) -> str:
+    """Return what the browser itself counts for the page so far: processor time (s) in scripts, and in all tasks."""
+    told = driver.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
+    found = {one["name"]: one["value"] for one in told}
+    return f"scripts {found['ScriptDuration']:.2f} s, tasks {found['TaskDuration']:.2f} s"
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser()
     parser.add_argument("runs", nargs="+", type=Path)
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--made-only", action="store_true", help="no browser")
     wanted = parser.parse_args()
-    gc.disable()
-    begun = time.process_time()
-    text = page_of(wanted.runs)
-    made = time.process_time() - begun
-    print(f"{len(text) / 1e6:.2f} MB, made in {made:.2f} s of processor time")
+    text = ""
+    for _ in range(wanted.repeat):  # in turn, so that whatever else goes on strikes both
+        ran = sum(map(run_again, wanted.runs))
+        gc.disable()
+        begun = time.process_time()
+        text = page_of(wanted.runs)
+        made = time.process_time() - begun
+        gc.enable()
+        share = f"; the runs in {ran:.2f} s: {made / ran:.3f} of that" if ran else ""
+        print(f"{len(text) / 1e6:.2f} MB, made in {made:.2f} s of processor time{share}")
+    if wanted.made_only:
+        return
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "page.html"
         page.write_text(text, encoding="utf-8")
@@ -81,13 +114,18 @@ def main() -> None:
         driver = webdriver.Chrome(options=options, service=Service("/usr/bin/chromedriver"))
         try:
             driver.set_script_timeout(120)
+            driver.execute_cdp_cmd("Performance.enable", {"timeDomain": "threadTicks"})
             for _ in range(wanted.repeat):
                 before = processor_time(folder)
                 driver.get(page.as_uri())
                 opened = driver.execute_async_script(READY)
                 spent = processor_time(folder) - before
+                told = counted(driver)
                 zoom = statistics.median(driver.execute_async_script(ZOOM))
-                print(f"opens in {opened / 1000:.2f} s, {spent:.2f} s of processor time; a step of zoom {zoom:.0f} ms")
+                print(
+                    f"opens in {opened / 1000:.2f} s, {spent:.2f} s of processor time ({told}); a step of zoom "
+                    f"{zoom:.0f} ms"
+                )
         finally:
             driver.quit()
 

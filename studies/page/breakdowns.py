@@ -1,11 +1,11 @@
 """What failed in a run, and what that cost: outages, attempts, nodes."""
 
-from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from pipistrelle.studies.page.packing import ColumnPack
+from pipistrelle.studies.report.cells import Cells
 from pipistrelle.studies.report.tables import Columns, OutputTables, numbers
 
 #: what the units of attempts spent their time on, in the order in which it is shown
@@ -14,7 +14,7 @@ _COUNTS: Final = ("nodes_lost", "failures_survived", "dumps", "reads", "retried"
 _NODE: Final = ("failures", "maintenances", "time_up", "time_down", "time_in_maintenance", "time_busy", "time_idle")
 
 
-def breakdowns(tables: OutputTables, pack: ColumnPack, names: Sequence[str], until: float) -> dict[str, Any] | None:
+def breakdowns(tables: OutputTables, pack: ColumnPack, names: Cells, until: float) -> dict[str, Any] | None:
     """Return what a run tells of failures, and where it is packed; None where nothing could fail.
 
     Parameters
@@ -45,18 +45,15 @@ def _columns() -> list[str]:
     return [f"unit_seconds_{one}" for one in SPENT]
 
 
-def _attempts(table: Columns, pack: ColumnPack, names: Sequence[str]) -> dict[str, Any]:
-    ids = (f"{prefix}!{job}" for prefix, job in zip(table["workload_name"], table["job_id"], strict=True))
-    line_of = {name: line for line, name in enumerate(ids)}
-    lines = np.array([line_of.get(name, -1) for name in names], dtype=np.int64).reshape(len(names))
+def _attempts(table: Columns, pack: ColumnPack, names: Cells) -> dict[str, Any]:
+    lines = names.places_in(table["workload_name"].joined(table["job_id"], "!"))
     there = lines >= 0
     found: dict[str, Any] = {}
     for column in (*_COUNTS, *_columns()):
         values = np.zeros(len(names))
         values[there] = numbers(table[column])[lines[there]]
         found[column.removeprefix("unit_seconds_")] = pack.numbers(values)
-    causes = table["cause"]
-    return {"columns": found, "cause": pack.names([causes[line] if line >= 0 else "" for line in lines.tolist()])}
+    return {"columns": found, "cause": pack.names(table["cause"].take(lines))}
 
 
 def _outages(table: Columns, pack: ColumnPack, until: float) -> dict[str, Any]:

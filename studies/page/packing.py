@@ -6,7 +6,6 @@ alike stand side by side.
 """
 
 import base64
-import re
 import zlib
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
@@ -14,15 +13,17 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pipistrelle.studies.report.cells import Cells
+
 Ints = NDArray[np.int64]
 #: what the outputs' six decimals are counted in
 _MILLIONTHS: Final = 1_000_000
-#: whole numbers as they would be written, exact in a double, and no part of a word
-_NUMBER: Final = re.compile(r"(?<![0-9A-Za-z_.])(?:0|[1-9][0-9]{0,14})(?![0-9.])")
+#: digits of a whole number that is exact in a double
+_DIGITS: Final = 15
 #: stands for a number in a text; no text of the outputs holds it unquoted
-_HOLE: Final = "\0"
+_HOLE: Final = 0
 #: stands between texts
-_END: Final = "\n"
+_END: Final = b"\n"
 
 
 class ColumnPack:
@@ -53,22 +54,32 @@ class ColumnPack:
 
     def names(self, texts: Sequence[str]) -> dict[str, Any]:
         """Pack texts of which there are few: each one's place among the different ones, by their first use."""
-        numbered: dict[str, int] = {}
-        places = [numbered.setdefault(text, len(numbered)) for text in texts]
-        return {"names": list(numbered), "of": self.numbers(np.array(places, dtype=np.int64))}
+        names, places = Cells.of(texts).codes()
+        return {"names": names, "of": self.numbers(places)}
 
     def texts(self, texts: Sequence[str]) -> dict[str, Any]:
         """Pack texts of which there may be many, but which differ in whole numbers above all, as ids do."""
-        whole = _END.join(texts)
-        if _HOLE in whole or whole.count(_END) != max(len(texts) - 1, 0):
-            return {"shapes": self.names(texts), "numbers": self.numbers(np.zeros(0))}
-        shapes = _NUMBER.sub(_HOLE, whole).split(_END) if texts else []
-        found = np.array(list(map(int, _NUMBER.findall(whole))), dtype=np.int64)
+        cells = Cells.of(texts)
+        flat, begins = cells.flat(_END)
+        if (flat == _HOLE).any() or np.count_nonzero(flat == ord(_END)) != len(cells):
+            return {"shapes": self.names(cells), "numbers": self.numbers(np.zeros(0))}
+        firsts, ends = _whole_numbers(flat)
+        numbers = Cells(flat, firsts, ends - firsts).numbers()
+        assert numbers is not None  # none has more than 15 digits
+        gone = np.zeros(len(flat) + 1, dtype=np.int64)  # of each number all digits but the first
+        gone[firsts + 1] += 1
+        gone[ends] -= 1
+        stays = np.cumsum(gone[:-1]) == 0
+        holed = flat.copy()
+        holed[firsts] = _HOLE
+        before = np.concatenate([[0], np.cumsum(stays)])
+        shapes = Cells(holed[stays], before[begins], before[begins + cells.lengths] - before[begins])
+        found = numbers[0].astype(np.int64)
         return {"shapes": self.names(shapes), "numbers": self.numbers(found, deltas=True)}
 
     def done(self) -> str:
         """Return all that was packed: compressed (RFC 1951), as text (base64)."""
-        press = zlib.compressobj(6, zlib.DEFLATED, -15)
+        press = zlib.compressobj(4, zlib.DEFLATED, -15)
         packed = b"".join([*(press.compress(part) for part in self._parts), press.flush()])
         return base64.b64encode(packed).decode("ascii")
 
@@ -80,14 +91,31 @@ class ColumnPack:
         return self._known[part]
 
 
+def _whole_numbers(flat: NDArray[np.uint8]) -> tuple[Ints, Ints]:
+    """Return where whole numbers begin and end that are exact in a double, as they would be written, no part of a word.
+
+    The texts are one behind the other, with marks between them: no number reaches from one to the next.
+    """
+    digits = (flat >= ord("0")) & (flat <= ord("9"))
+    edge = np.zeros(1, dtype=np.bool_)
+    firsts = np.flatnonzero(digits & ~np.concatenate([edge, digits[:-1]]))
+    ends = np.flatnonzero(digits & ~np.concatenate([digits[1:], edge])) + 1
+    before, behind = flat[np.maximum(firsts - 1, 0)], flat[np.minimum(ends, len(flat) - 1)]
+    letters = before | 0x20
+    word = ((letters >= ord("a")) & (letters <= ord("z"))) | (before == ord("_")) | (before == ord("."))
+    good = ~(word & (firsts > 0)) & (behind != ord(".")) & (ends - firsts <= _DIGITS)
+    good &= (flat[firsts] != ord("0")) | (ends - firsts == 1)
+    return firsts[good], ends[good]
+
+
 def intervals(texts: Iterable[str]) -> tuple[Ints, Ints, Ints]:
     """Return the intervals of units in texts such as ``0-3 8-19``: how many each has, first and last units.
 
     Shapes (texts,), (intervals,), (intervals,). Texts are those of the outputs: numbers, ``-`` and blanks.
     """
-    lines = list(texts)
-    counts = np.array([text.count(" ") + 1 if text else 0 for text in lines], dtype=np.int64)
-    whole = np.frombuffer((" ".join(filter(None, lines)) + " ").encode("ascii", "replace"), dtype=np.uint8)
+    cells = Cells.of(texts if isinstance(texts, Cells) else list(texts))
+    counts = np.where(cells.lengths > 0, cells.counted(" ") + 1, 0)
+    whole, _ = cells.flat(b" ")
     digits = (whole >= ord("0")) & (whole <= ord("9"))
     ends = np.flatnonzero(digits[:-1] & ~digits[1:])
     begins = np.flatnonzero(digits & ~np.concatenate([[False], digits[:-1]]))

@@ -1,6 +1,6 @@
 """A run's attempts as columns: those that ended, those that were refused, those that still ran at the end."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pipistrelle.protocol.base.errors import cut, printable
 from pipistrelle.server.engine.jobs import LABEL_NAMES, NEVER_RAN
 from pipistrelle.studies.page.packing import ColumnPack, Ints, intervals
+from pipistrelle.studies.report.cells import Cells
 from pipistrelle.studies.report.run_jobs import AGAIN, RunJobs
 from pipistrelle.studies.report.tables import Columns, OutputTables, numbers
 
@@ -32,20 +33,29 @@ class Decided:
 
     Parameters
     ----------
-    started
-        {attempt: (when, s; its units)}, in the order of the starts.
-    rejected
-        {attempt: when, s}.
-    why
-        {attempt: the reason of the scheduler for the one or the other}, where it gave one.
+    names
+        attempts that were started or rejected, in that order.
+    times
+        when (s), shape (decisions,).
+    starts
+        which of these were starts, shape (decisions,).
+    alloc, why
+        the units; the reason of the scheduler, "" where it gave none.
     until
         when the last decision was taken (s), 0 without any.
     """
 
-    started: Mapping[str, tuple[float, str]]
-    rejected: Mapping[str, float]
-    why: Mapping[str, str]
+    names: Cells
+    times: Floats
+    starts: NDArray[np.bool_]
+    alloc: Cells
+    why: Cells
     until: float
+
+    def rejections(self) -> dict[str, float]:
+        """Return {attempt: when it was rejected (s)}, in that order."""
+        rows = np.flatnonzero(~self.starts)
+        return dict(zip(self.names.take(rows), self.times[rows].tolist(), strict=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +73,8 @@ class AttemptRows:
     submit, start, end
         shape (attempts,). Of one that was rejected the last two are when that was; of one that still ran, the last is
         the end of the outputs, and nothing tells when it was submitted: its start stands there.
+    began
+        starts as they were decided, to the last digit, shape (attempts,); the others have six decimals.
     size
         units that it asked for; of one that still ran those that it had, shape (attempts,).
     walltime
@@ -73,18 +85,19 @@ class AttemptRows:
         its units; what the scheduler wrote to it; the reason for its start or rejection.
     """
 
-    names: Sequence[str]
-    jobs: Sequence[str]
+    names: Cells
+    jobs: Cells
     job: Ints
     submit: Floats
     start: Floats
     end: Floats
+    began: Floats
     size: Ints
     walltime: Floats
-    state: Sequence[str]
-    alloc: Sequence[str]
-    metadata: Sequence[str]
-    why: Sequence[str]
+    state: Cells
+    alloc: Cells
+    metadata: Cells
+    why: Cells
 
     @property
     def identical(self) -> bool:
@@ -100,7 +113,8 @@ class AttemptRows:
     @cached_property
     def ended(self) -> NDArray[np.bool_]:
         """Which attempts ended: were neither refused nor still ran, shape (attempts,)."""
-        return np.array([state not in NEVER_RAN and state != RUNNING for state in self.state], dtype=np.bool_)
+        names, codes = self.state.codes()
+        return np.array([name not in NEVER_RAN and name != RUNNING for name in names], dtype=np.bool_)[codes]
 
     @cached_property
     def last(self) -> NDArray[np.intp]:
@@ -117,35 +131,30 @@ class AttemptRows:
         folder: Path,
         config: Mapping[str, Any],
         summary: Mapping[str, Any] | None,
-        labels: Mapping[str, list[str]],
+        labels: Mapping[str, Cells],
     ) -> RunJobs:
         """Return the jobs as runs are compared by them; ``labels`` as `packed` has them."""
         jobs = self.ended_jobs
         chosen = self.last[jobs]
         first = np.searchsorted(self.job, jobs)
-        rows = chosen.tolist()
         return RunJobs(
             folder=folder,
             config=config,
             summary=summary,
-            ids=[self.jobs[job] for job in jobs.tolist()],
+            ids=list(self.jobs.take(jobs)),
             size=self.size[first],
             submit=self.submit[first],
             start=self.start[first],
             end=self.end[chosen],
             wait=self.by_job(self.start - self.submit)[jobs],
             execution=self.by_job(self.end - self.start)[jobs],
-            state=[self.state[row] for row in rows],
-            alloc=[self.alloc[row] for row in rows],
-            labels={label: [names[row] for row in rows] for label, names in labels.items()},
-            rejected=frozenset(self.jobs[job] for job in self.job[self._refused].tolist()),
+            state=list(self.state.take(chosen)),
+            alloc=list(self.alloc.take(chosen)),
+            labels={label: list(names.take(chosen)) for label, names in labels.items()},
+            rejected=frozenset(self.jobs.take(self.job[self.state.equal(REJECTED)])),
         )
 
-    @property
-    def _refused(self) -> NDArray[np.intp]:
-        return np.array([row for row, state in enumerate(self.state) if state == REJECTED], dtype=np.intp)
-
-    def packed(self, pack: ColumnPack, labels: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    def packed(self, pack: ColumnPack, labels: Mapping[str, Cells]) -> dict[str, Any]:
         """Return where all of it is in a pack; ``labels`` are names of the jobs, one for each attempt."""
         counts, first, last = intervals(self.alloc)
         behind = np.cumsum(counts)
@@ -192,107 +201,111 @@ def read_decided(tables: OutputTables) -> Decided:
     """Read what was decided; ExplainError when it cannot be read."""
     table = tables.columns("decisions", "time", "decision", "job_id", "alloc", "verdict", "why")
     times = numbers(table["time"])
-    started: dict[str, tuple[float, str]] = {}
-    rejected: dict[str, float] = {}
-    whys: dict[str, str] = {}
-    columns = (table[name] for name in ("decision", "job_id", "alloc", "verdict", "why"))
-    for time, decision, job, alloc, verdict, why in zip(times.tolist(), *columns, strict=True):
-        if verdict != "carried_out":
-            continue
-        if decision == "EXECUTE_JOB":
-            started[job] = (time, alloc)
-        elif decision == "REJECT_JOB":
-            rejected[job] = time
-        else:
-            continue
-        if why:
-            whys[job] = why
-    return Decided(started, rejected, whys, float(times[-1]) if len(times) else 0.0)
+    starts, rejections = (table["decision"].equal(text) for text in ("EXECUTE_JOB", "REJECT_JOB"))
+    rows = np.flatnonzero(table["verdict"].equal("carried_out") & (starts | rejections))
+    names, alloc, why = (table[name].take(rows) for name in ("job_id", "alloc", "why"))
+    return Decided(names, times[rows], starts[rows], alloc, why, float(times[-1]) if len(times) else 0.0)
 
 
 def read_rows(tables: OutputTables, decided: Decided, until: float) -> AttemptRows:
     """Read the attempts of a run whose outputs end at ``until`` (s); ExplainError when they cannot be read."""
     table = tables.columns("jobs", *JOB_COLUMNS)
-    names = [f"{prefix}!{job}" for prefix, job in zip(table["workload_name"], table["job_id"], strict=True)]
-    ended = set(names)
-    running = [name for name in decided.started if name not in ended]
-    begun = np.array([decided.started[name][0] for name in running]).reshape(len(running))
-    their_alloc = [decided.started[name][1] for name in running]
+    names = table["workload_name"].joined(table["job_id"], "!")
+    running = np.flatnonzero(decided.starts & (decided.names.places_in(names) < 0))
+    begun, their_alloc = decided.times[running], decided.alloc.take(running)
     counts, first, last = intervals(their_alloc)
     had = np.diff(np.concatenate([[0], np.cumsum(last - first + 1)])[np.concatenate([[0], np.cumsum(counts)])])
     submit = numbers(table["submission_time"])
-    refused = np.array([not cell for cell in table["starting_time"]], dtype=np.bool_)
     start, end = numbers(table["starting_time"]), numbers(table["finish_time"])
-    when = [max(decided.rejected.get(names[row], submit[row]), submit[row]) for row in np.flatnonzero(refused).tolist()]
-    start[refused] = end[refused] = when
-    names += running
+    refused = np.flatnonzero(table["starting_time"].lengths == 0)
+    rejections = np.flatnonzero(~decided.starts)
+    at = names.take(refused).places_in(decided.names.take(rejections))
+    when = decided.times[rejections[at]] if len(rejections) else submit[refused]
+    start[refused] = end[refused] = np.where(at < 0, submit[refused], np.maximum(when, submit[refused]))
+    names = names.behind(decided.names.take(running))
     submit, start = np.concatenate([submit, begun]), np.concatenate([start, begun])
     end = np.concatenate([end, np.full(len(running), until)])
     size = np.concatenate([numbers(table["requested_number_of_resources"]).astype(np.int64), had])
     walltime = np.concatenate([numbers(table["requested_time"]), np.full(len(running), -1.0)])
-    state = [*table["final_state"], *([RUNNING] * len(running))]
-    alloc, metadata = [*table["allocated_resources"], *their_alloc], [*table["metadata"], *([""] * len(running))]
+    state = table["final_state"].behind(Cells.of([RUNNING] * len(running)))
+    alloc = table["allocated_resources"].behind(their_alloc)
+    metadata = table["metadata"].behind(Cells.of([""] * len(running)))
     jobs, job, order = _by_job(names, submit)
-    why = [decided.why.get(name, "") for name in names]
+    names, start = names.take(order), start[order]
+    at = names.places_in(decided.names)
+    exact = at >= 0
+    exact[exact] = decided.starts[at[exact]]
+    began = start.copy()
+    began[exact] = decided.times[at[exact]]
     return AttemptRows(
-        [names[row] for row in order],
+        names,
         jobs,
         job,
         submit[order],
-        start[order],
+        start,
         end[order],
+        began,
         size[order],
         walltime[order],
-        [state[row] for row in order],
-        [alloc[row] for row in order],
-        _shown([metadata[row] for row in order]),
-        _shown([why[row] for row in order]),
+        state.take(order),
+        alloc.take(order),
+        _shown(metadata.take(order)),
+        _shown(decided.why.take(at)),
     )
 
 
-def _by_job(names: Sequence[str], submit: Floats) -> tuple[list[str], Ints, list[int]]:
+def _by_job(names: Cells, submit: Floats) -> tuple[Cells, Ints, NDArray[np.intp]]:
     """Return the jobs in their order, the job of each attempt in that order, and which attempt comes where."""
-    roots, numbered = list(names), [0] * len(names)
-    for row, name in enumerate(names):
-        if AGAIN in name:
-            roots[row], _, digits = name.partition(AGAIN)
-            numbered[row] = int(digits) if digits.isdecimal() else 0
-    places: dict[str, int] = {}
-    at = np.array([places.setdefault(root, len(places)) for root in roots], dtype=np.int64).reshape(len(roots))
-    distinct = list(places)
+    if not names.counted(AGAIN).any():
+        roots, numbered = names, np.zeros(len(names), dtype=np.int64)
+    else:
+        parts = [name.partition(AGAIN) for name in names]
+        roots = Cells.of([root for root, _, _ in parts])
+        numbered = np.array([int(digits) if digits.isdecimal() else 0 for _, _, digits in parts], dtype=np.int64)
+    last = roots.places_in(roots)
+    distinct, at = np.unique(last, return_inverse=True)
+    at = at.reshape(-1)
     first = np.full(len(distinct), np.inf)
     np.minimum.at(first, at, submit)
-    tails = [name.rpartition("!")[2] for name in distinct]
-    if all(tail.isdecimal() and len(tail) < 16 for tail in tails):
-        rank = np.array([int(tail) for tail in tails], dtype=np.int64)
-    else:
-        rank = np.argsort(np.argsort(np.array(tails, dtype=object), kind="stable"), kind="stable")
-    by_job = np.lexsort((rank, first))
+    by_job = np.lexsort((_ranks(roots.take(distinct)), first))
     place = np.empty(len(distinct), dtype=np.int64)
     place[by_job] = np.arange(len(distinct))
-    order = np.lexsort((np.array(numbered, dtype=np.int64), place[at]))
-    return [distinct[one] for one in by_job.tolist()], place[at][order], order.tolist()
+    order = np.lexsort((numbered, place[at]))
+    return roots.take(distinct[by_job]), place[at][order], order
 
 
-def _shown(texts: Sequence[str]) -> list[str]:
+def _ranks(names: Cells) -> Ints:
+    """Return by what jobs that were submitted together are ordered: their numbers, else their names."""
+    flat, begins = names.flat()
+    marks = np.flatnonzero(flat == ord("!"))
+    if len(marks) == len(names) and (names.counted("!") == 1).all():
+        ends = begins + names.lengths
+        tails = Cells(flat, marks + 1, ends - marks - 1)
+        digits = np.concatenate([[0], np.cumsum((flat >= ord("0")) & (flat <= ord("9")))])
+        if (digits[ends] - digits[marks + 1] == tails.lengths).all() and (tails.lengths > 0).all():
+            read = tails.numbers()
+            if read is not None:
+                return read[0].astype(np.int64)
+    texts = [name.rpartition("!")[2] for name in names]
+    if all(text.isdecimal() and len(text) < 16 for text in texts):
+        return np.array([int(text) for text in texts], dtype=np.int64)
+    return np.argsort(np.argsort(np.array(texts, dtype=object), kind="stable"), kind="stable").astype(np.int64)
+
+
+def _shown(texts: Cells) -> Cells:
     """Return texts of a log or a scheduler as they may be shown; many of them are alike."""
-    known = {text: cut(printable(text), _LONGEST) for text in set(texts)}
-    return [known[text] for text in texts]
+    return texts if texts.plain(_LONGEST) else texts.mapped(lambda text: cut(printable(text), _LONGEST))
 
 
-def labels_of(tables: OutputTables, rows: AttemptRows) -> dict[str, list[str]]:
+def labels_of(tables: OutputTables, rows: AttemptRows) -> dict[str, Cells]:
     """Return {``user``, ``queue``, ...: a name for each attempt, "" where nobody knows}, of what the log tells."""
     table: Columns = tables.perhaps("labels", "job_id", "workload_name", *LABEL_NAMES) or {}
-    if not table or not table["job_id"]:
+    if not table or not len(table["job_id"]):
         return {}
-    ids = (f"{prefix}!{job}" for prefix, job in zip(table["workload_name"], table["job_id"], strict=True))
-    line_of = {name: line for line, name in enumerate(ids)}
-    lines = [line_of.get(name, -1) for name in rows.jobs]
+    lines = rows.jobs.places_in(table["workload_name"].joined(table["job_id"], "!"))[rows.job]
     found = {}
     for label in LABEL_NAMES:
-        cells = table[label]
-        shown = {cell: cut(printable(cell), _LONGEST) for cell in set(cells)}
-        if any(shown):
-            of_jobs = [shown[cells[line]] if line >= 0 else "" for line in lines]
-            found[label] = [of_jobs[job] for job in rows.job.tolist()] if not rows.identical else of_jobs
+        cells = _shown(table[label])
+        if cells.longest:
+            found[label] = cells.take(lines)
     return found

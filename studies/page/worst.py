@@ -1,10 +1,12 @@
 """The worst-served jobs of a run: those that waited longest and those that were slowed down most, each with why."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from pipistrelle.protocol.base.errors import cut, printable
 from pipistrelle.server.outputs.metrics import TAU
@@ -47,10 +49,13 @@ def worst_served(
     execution = rows.by_job(rows.end - rows.start)
     wait = np.where(ended, rows.by_job(rows.start - rows.submit), 0.0)
     bounded = (wait + execution) / np.maximum(execution, TAU)
-    longest, slowest = (
-        [rows.jobs[job] for job in np.argsort(-measure, kind="stable")[:WORST].tolist() if wait[job] > 0]
-        for measure in (wait, np.where(wait > 0, bounded, 0.0))
-    )
+    places: dict[str, int] = {}
+    chosen = []
+    for measure in (wait, np.where(wait > 0, bounded, 0.0)):
+        some = [job for job in np.argsort(-measure, kind="stable")[:WORST].tolist() if wait[job] > 0]
+        chosen.append([rows.jobs[job] for job in some])
+        places |= dict(zip(chosen[-1], some, strict=True))
+    longest, slowest = chosen
     names = list(dict.fromkeys([*longest, *slowest]))
     found: dict[str, Any] = {"by_wait": longest, "by_slowdown": slowest, "how": None, "jobs": []}
     if not names:
@@ -63,13 +68,14 @@ def worst_served(
         found["how"] = "repeated"
     else:
         outputs = _Outputs(
-            RunFiles(folder, config, summary, {}, {}, dict(decided.rejected), {}, _states(tables), 0.0), rows, decided
+            RunFiles(folder, config, summary, {}, {}, decided.rejections(), {}, _states(tables), 0.0),
+            rows,
+            decided,
         )
-        answers = [outputs.explain(name) for name in names]
+        answers = [outputs.explain(places[name]) for name in names]
         found["how"] = "outputs"
         found["why_not"] = None if index is None else index.not_replayed
-    place = {name: rows.jobs.index(name) for name in names}
-    found["jobs"] = [{"place": place[one.job], **_told(one)} for one in answers]
+    found["jobs"] = [{"place": places[one.job], **_told(one)} for one in answers]
     return found
 
 
@@ -99,9 +105,9 @@ class _Outputs:
 
     def __init__(self, files: RunFiles, rows: AttemptRows, decided: Decided) -> None:
         self._rows = rows
-        self._place = {name: row for row, name in enumerate(rows.names)}
-        self._counts = np.array([state != RUNNING for state in rows.state], dtype=np.bool_)
-        self._started = {name: time for name, (time, _) in decided.started.items()}
+        self._counts = ~rows.state.equal(RUNNING)
+        #: lines of attempts that were told of so far, by their rows: who waits long meets the same ones
+        self._known: dict[int, JobLine] = {}
         reliability = files.config.get("reliability")
         back = isinstance(reliability, dict) and reliability.get("requeue") == "original"
         first = np.searchsorted(rows.job, rows.job) if back else np.arange(len(rows.names))
@@ -110,31 +116,37 @@ class _Outputs:
         times = files.states.times
         self._files = replace(files, until=max(decided.until, float(times[-1]) if len(times) else 0.0))
 
-    def explain(self, job: str) -> Explanation:
-        """Return why a job waited, from the outputs alone."""
-        rows, place = self._rows, self._place[job]
+    def explain(self, job: int) -> Explanation:
+        """Return why a job waited, which is at a place among the run's jobs, from the outputs alone."""
+        rows = self._rows
+        place = int(np.searchsorted(rows.job, job))
         begin, end = float(rows.submit[place]), float(rows.start[place])
         near = np.flatnonzero(self._counts & (rows.submit <= end) & (rows.end >= begin)).tolist()
-        again: list[int] = []
-        while (name := f"{job}#{len(again) + 1}") in self._place:
-            again.append(self._place[name])
-        lines = {rows.names[row]: self._line(row) for row in {*near, *again}}
-        whys = {name: rows.why[self._place[name]] for name in lines if rows.why[self._place[name]]}
-        return explain(replace(self._files, jobs=lines, starts=self._started, whys=whys), lines[job], None)
+        # Attempts of a job stand side by side, by their numbers.
+        again = [place] if rows.identical else np.flatnonzero(rows.job == job).tolist()
+        wanted = np.array(sorted({*near, *again}), dtype=np.int64)
+        fresh = [row for row in wanted.tolist() if row not in self._known]
+        self._known.update(zip(fresh, self._lines(np.array(fresh, dtype=np.int64)), strict=True))
+        lines = {(line := self._known[row]).id: line for row in wanted.tolist()}
+        whys = {name: why for name, why in zip(lines, rows.why.take(wanted), strict=True) if why}
+        return explain(replace(self._files, jobs=lines, whys=whys), self._known[place], None)
 
-    def _line(self, row: int) -> JobLine:
+    def _lines(self, wanted: NDArray[np.int64]) -> Iterator[JobLine]:
+        """Yield what is told of some attempts."""
         rows = self._rows
-        name, submit, walltime = rows.names[row], float(rows.submit[row]), float(rows.walltime[row])
-        start, end = self._started.get(name, float(rows.start[row])), float(rows.end[row])
-        refused = rows.state[row] == REJECTED
-        return JobLine(
-            name,
-            int(rows.size[row]),
-            submit,
-            float(self._queued[row]),
-            walltime if walltime >= 0 else None,
-            rows.state[row],
-            None if refused else start,
-            None if refused else end,
-            rows.metadata[row],
-        )
+        numbers = (rows.size, rows.submit, self._queued, rows.walltime, rows.began, rows.end)
+        texts = (rows.names, rows.state, rows.metadata)
+        columns = [*(column.take(wanted) for column in texts), *(column[wanted].tolist() for column in numbers)]
+        for name, state, metadata, size, submit, queued, walltime, start, end in zip(*columns, strict=True):
+            refused = state == REJECTED
+            yield JobLine(
+                name,
+                size,
+                submit,
+                queued,
+                walltime if walltime >= 0 else None,
+                state,
+                None if refused else start,
+                None if refused else end,
+                metadata,
+            )

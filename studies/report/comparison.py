@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -80,8 +81,16 @@ class Together:
         return len(self.places[0])
 
     def column(self, number: int, metric: str) -> Floats:
-        """Return a metric of the jobs in common in one of the runs."""
-        return METRICS[metric](self.runs[number])[self.places[number]]
+        """Return a metric of the jobs in common in one of the runs; nobody may write into it."""
+        known = self._columns.get((number, metric))
+        if known is None:
+            known = self._columns[number, metric] = METRICS[metric](self.runs[number])[self.places[number]]
+        return known
+
+    @cached_property
+    def _columns(self) -> dict[tuple[int, str], Floats]:
+        """What was asked for so far."""
+        return {}
 
 
 def compare(runs: Sequence[RunJobs], by: Sequence[str] = ()) -> dict[str, Any]:

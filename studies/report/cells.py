@@ -1,0 +1,257 @@
+"""Cells of a table as they stand in its file: bytes, of which whole columns are read, compared and sorted at once."""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from typing import Any, Final, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+Octets = NDArray[np.uint8]
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+#: so many bytes at a time stand in a rectangle, cells padded to the longest: more are looked at one by one
+_WIDEST: Final = 1 << 27
+#: digits of a whole number that a double has exactly
+_EXACT: Final = 15
+_MIX: Final = np.uint64(0x9E3779B97F4A7C15)
+_SHIFT: Final = np.uint64(29)
+
+
+class Cells(Sequence[str]):
+    """A column of texts, UTF-8: cell ``i`` are the octets from ``begins[i]`` to before ``begins[i] + lengths[i]``.
+
+    Nothing is made a text before somebody asks for it.
+    """
+
+    def __init__(self, octets: Octets, begins: Ints, lengths: Ints) -> None:
+        self.octets = octets
+        self.begins = begins
+        self.lengths = lengths
+
+    @classmethod
+    def of(cls, texts: Sequence[str]) -> "Cells":
+        """Return the same texts as cells."""
+        if isinstance(texts, Cells):
+            return texts
+        whole = "".join(texts)
+        if whole.isascii():
+            lengths = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
+            octets = whole.encode("ascii")
+        else:
+            parts = [text.encode("utf-8", "surrogatepass") for text in texts]
+            lengths = np.fromiter(map(len, parts), dtype=np.int64, count=len(parts))
+            octets = b"".join(parts)
+        return cls(np.frombuffer(octets, dtype=np.uint8), np.cumsum(lengths) - lengths, lengths)
+
+    def __len__(self) -> int:
+        return len(self.begins)
+
+    @overload
+    def __getitem__(self, at: int) -> str: ...
+    @overload
+    def __getitem__(self, at: slice) -> "Cells": ...
+    def __getitem__(self, at: int | slice) -> "str | Cells":
+        if isinstance(at, slice):
+            return Cells(self.octets, self.begins[at], self.lengths[at])
+        begin = int(self.begins[at])
+        return self.octets[begin : begin + int(self.lengths[at])].tobytes().decode("utf-8", "surrogatepass")
+
+    def __iter__(self) -> Iterator[str]:
+        flat, begins = self.flat()
+        octets = flat.tobytes()
+        ends = begins + self.lengths
+        if octets.isascii():
+            text = octets.decode("ascii")
+            return iter([text[begin:end] for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)])
+        spans = zip(begins.tolist(), ends.tolist(), strict=True)
+        return iter([octets[begin:end].decode("utf-8", "surrogatepass") for begin, end in spans])
+
+    def take(self, rows: NDArray[np.integer[Any]]) -> "Cells":
+        """Return the cells of these rows, in this order; "" for -1."""
+        if not len(self):
+            return Cells(self.octets, np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.int64))
+        return Cells(self.octets, self.begins[rows], np.where(rows < 0, 0, self.lengths[rows]))
+
+    def flat(self, mark: bytes = b"") -> tuple[Octets, Ints]:
+        """Return all cells in a row, each with ``mark`` (at most one octet) behind it, and where each begins."""
+        steps = self.lengths + len(mark)
+        begins = np.cumsum(steps) - steps
+        total = int(steps.sum())
+        if not total:
+            return np.zeros(0, dtype=np.uint8), begins
+        at = np.arange(total, dtype=np.int64) + np.repeat(self.begins - begins, steps)
+        if not mark:
+            return self.octets[at], begins
+        ends = begins + self.lengths
+        at[ends] = 0
+        found = self.octets[at] if len(self.octets) else np.zeros(total, dtype=np.uint8)
+        found[ends] = mark[0]
+        return found, begins
+
+    def joined(self, other: "Cells", mark: str) -> "Cells":
+        """Return each cell of this column, ``mark``, and the other's."""
+        mine, mark_octets = self.lengths, np.frombuffer(mark.encode(), dtype=np.uint8)
+        lengths = mine + len(mark_octets) + other.lengths
+        begins = np.cumsum(lengths) - lengths
+        found = np.empty(int(lengths.sum()), dtype=np.uint8)
+        for cells, offset in ((self, np.zeros_like(mine)), (other, mine + len(mark_octets))):
+            flat, at = cells.flat()
+            found[np.arange(len(flat)) + np.repeat(begins + offset - at, cells.lengths)] = flat
+        for place, octet in enumerate(mark_octets.tolist()):
+            found[begins + mine + place] = octet
+        return Cells(found, begins, lengths)
+
+    def mapped(self, change: Callable[[str], str]) -> "Cells":
+        """Return the texts that a function makes of these; it is asked once for those that are alike."""
+        names, codes = self.codes()
+        return Cells.of([change(name) for name in names]).take(codes)
+
+    def behind(self, other: "Cells") -> "Cells":
+        """Return these cells and, behind them, another column's."""
+        octets = np.concatenate([self.octets, other.octets])
+        begins = np.concatenate([self.begins, other.begins + len(self.octets)])
+        return Cells(octets, begins, np.concatenate([self.lengths, other.lengths]))
+
+    # -- what they hold -----------------------------------------------------------------------------------------------
+
+    def equal(self, text: str) -> NDArray[np.bool_]:
+        """Tell which of them are this text, shape (cells,)."""
+        wanted = np.frombuffer(text.encode(), dtype=np.uint8)
+        found: NDArray[np.bool_] = self.lengths == len(wanted)
+        for place, octet in enumerate(wanted.tolist()):
+            rows = np.flatnonzero(found)
+            if not len(rows):
+                break
+            found[rows] = self.octets[self.begins[rows] + place] == octet
+        return found
+
+    def count(self, value: Any) -> int:
+        """Return how many of them are a text."""
+        return int(self.equal(value).sum()) if isinstance(value, str) else 0
+
+    def counted(self, octet: str) -> Ints:
+        """Return how often an octet is in each of them, shape (cells,)."""
+        flat, begins = self.flat()
+        before = np.concatenate([[0], np.cumsum(flat == ord(octet))])
+        found: Ints = before[begins + self.lengths] - before[begins]
+        return found
+
+    @cached_property
+    def longest(self) -> int:
+        """How many octets the longest has."""
+        return int(self.lengths.max(initial=0))
+
+    def plain(self, most: int) -> bool:
+        """Tell whether all of them can be shown as they are: printable ASCII, at most so many characters."""
+        if self.longest > most:
+            return False
+        flat, _ = self.flat()
+        return bool(((flat >= 0x20) & (flat < 0x7F)).all())
+
+    def numbers(self) -> tuple[Floats, NDArray[np.bool_]] | None:
+        """Return the numbers that they hold, NaN where one is empty, and which are empty; None unless they are plain.
+
+        Plain is a decimal number of at most 15 digits, perhaps with a minus; its double is the nearest, as `float`
+        finds it, as both numerator and power of ten are exact.
+        """
+        count, width = len(self), self.longest
+        if width > _EXACT + 2:
+            return None
+        value, digits = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+        decimals = np.full(count, -1, dtype=np.int64)
+        if not count or not width:
+            return np.full(count, np.nan), np.ones(count, dtype=np.bool_)
+        ends = self.begins + self.lengths
+        minus = (self.lengths > 0) & (self.octets[np.minimum(self.begins, len(self.octets) - 1)] == ord("-"))
+        # From the last character to the first: all cells at once, the scale of each as far as it has come.
+        scale = np.ones(count, dtype=np.int64)
+        least = self.begins + minus
+        for back in range(1, width + 1):
+            at = ends - back
+            there = at >= least
+            octet = self.octets[np.where(there, at, 0)]
+            digit = there & (octet >= ord("0")) & (octet <= ord("9"))
+            dot = there & (octet == ord("."))
+            if (there & ~digit & ~dot).any() or (dot & (decimals >= 0)).any():
+                return None
+            value += np.where(digit, (octet.astype(np.int64) - ord("0")) * scale, 0)
+            decimals[dot] = digits[dot]
+            digits += digit
+            scale = np.where(digit & (digits < _EXACT + 1), scale * 10, scale)
+        empty = self.lengths == 0
+        if (digits > _EXACT).any() or (~empty & (digits == 0)).any():
+            return None
+        found = value / 10.0 ** np.maximum(decimals, 0)
+        found[minus] = -found[minus]
+        found[empty] = np.nan
+        return found, empty
+
+    def codes(self) -> tuple[list[str], Ints]:
+        """Return the different texts in the order of their first use, and the place of each cell's among them."""
+        return self._codes
+
+    @cached_property
+    def _codes(self) -> tuple[list[str], Ints]:
+        keys = self._keys(self.longest)
+        if keys is not None and len(keys):
+            _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+            inverse = inverse.reshape(-1)
+            if self._same(np.arange(len(self)), self, first[inverse]).all():
+                order = np.argsort(first, kind="stable")
+                place = np.empty(len(first), dtype=np.int64)
+                place[order] = np.arange(len(first))
+                return list(self.take(first[order])), place[inverse]
+        numbered: dict[str, int] = {}
+        places = [numbered.setdefault(text, len(numbered)) for text in self]
+        return list(numbered), np.array(places, dtype=np.int64)
+
+    def places_in(self, others: "Cells") -> Ints:
+        """Return where each of them is among others, the last such place, -1 where it is not, shape (cells,)."""
+        width = max(self.longest, others.longest)
+        mine, theirs = self._keys(width), others._keys(width)
+        if mine is not None and theirs is not None:
+            if not len(others):
+                return np.full(len(self), -1, dtype=np.int64)
+            order = np.argsort(theirs, kind="stable")
+            at = np.searchsorted(theirs[order], mine, side="right") - 1
+            found = order[np.maximum(at, 0)]
+            met = (at >= 0) & (theirs[found] == mine)
+            if self._same(np.flatnonzero(met), others, found[met]).all():
+                return np.where(met, found, -1).astype(np.int64)
+        known = {text: place for place, text in enumerate(others)}
+        return np.array([known.get(text, -1) for text in self], dtype=np.int64).reshape(len(self))
+
+    def _words(self, rows: NDArray[np.integer[Any]] | None, width: int) -> NDArray[np.uint64]:
+        """Return the octets of some rows, None: of all, in words of eight, padded with zeros, shape (cells, words)."""
+        begins, lengths = (self.begins, self.lengths) if rows is None else (self.begins[rows], self.lengths[rows])
+        wide = 8 * max(1, (width + 7) // 8)
+        found = np.zeros((len(begins), wide), dtype=np.uint8)
+        last = max(len(self.octets) - 1, 0)
+        if len(self.octets):
+            for place in range(min(wide, int(lengths.max(initial=0)))):
+                found[:, place] = np.where(place < lengths, self.octets[np.minimum(begins + place, last)], 0)
+        return found.view(np.uint64)
+
+    def _keys(self, width: int) -> NDArray[np.uint64] | None:
+        """Return a number of each that is the same for the same text, and seldom for others; None: too much to do.
+
+        Those of two columns are alike if they were asked for with the same ``width``, at least that of the longest.
+        """
+        if width * len(self) > _WIDEST:
+            return None
+        words = self._words(None, width)
+        found = self.lengths.astype(np.uint64)
+        for column in words.T:
+            found = (found ^ column) * _MIX
+            found ^= found >> _SHIFT
+        return found
+
+    def _same(
+        self, rows: NDArray[np.integer[Any]], others: "Cells", their: NDArray[np.integer[Any]]
+    ) -> NDArray[np.bool_]:
+        """Tell which of these rows hold what the others' rows do."""
+        wide = max(self.longest, others.longest)
+        same: NDArray[np.bool_] = (self._words(rows, wide) == others._words(their, wide)).all(axis=1)
+        alike: NDArray[np.bool_] = self.lengths[rows] == others.lengths[their]
+        return same & alike
