@@ -19,13 +19,14 @@ from pipistrelle.cli.options.sections import CONNECTION, OUTPUTS, SCHEDULER, Com
 from pipistrelle.cli.options.shared import (
     described,
     folder_option,
+    live_options,
     record_option,
     recorded,
     simulation_options,
     snapshot_options,
     spec_file,
 )
-from pipistrelle.cli.simulate import form_of, read_inputs, simulate
+from pipistrelle.cli.simulate import check_live, form_of, read_inputs, simulate
 from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean
 from pipistrelle.schedulers.catalogue.foreign import PLACEHOLDER
 from pipistrelle.schedulers.catalogue.names import FOREIGN_FILE, is_ours, is_policy_name, registered
@@ -92,7 +93,7 @@ class RunCommand(Command):
 )
 @folder_option(f"Folder for the outputs; default: a new one under {_OUTPUTS}/.")
 @record_option
-@in_section(OUTPUTS, snapshot_options)
+@in_section(OUTPUTS, live_options, snapshot_options)
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -105,6 +106,8 @@ def command(
     as_json: bool,
     quiet: bool,
     record: Path | None,
+    live: bool,
+    page: int | None,
     snapshot_every: str | None,
     keep_snapshots: int,
     leave_snapshots: bool,
@@ -125,6 +128,7 @@ def command(
     if record is not None and snapshot_every is not None:
         raise click.UsageError("--snapshot-every keeps a session of its own: leave out --record.")
     form = form_of(as_json=as_json, quiet=quiet)
+    check_live(live, progress)
     own = words is None and not (spec_file is None and is_ours(options["scheduler"]))
     if not (in_process and own):  # a policy of the user's own may want threads
         import_numpy()
@@ -159,7 +163,8 @@ def command(
     try:
         keeping = None if snapshot_every is None else (snapshot_every, keep_snapshots, leave_snapshots)
         connection = recorded(connection, record)
-        simulate(spec, setup, connection, folder, progress=progress, timings=timings, form=form, keeping=keeping)
+        shows: dict[str, Any] = {"progress": progress, "live": live, "page": page}
+        simulate(spec, setup, connection, folder, timings=timings, form=form, keeping=keeping, **shows)
     except (PipistrelleError, KeyboardInterrupt):
         if out is None:  # of no use if the scheduler never came: then nothing is in it
             with suppress(OSError):

@@ -15,13 +15,14 @@ from pipistrelle.cli.options.sections import CONNECTION, OUTPUTS, Command, in_se
 from pipistrelle.cli.options.shared import (
     described,
     folder_option,
+    live_options,
     record_option,
     recorded,
     simulation_options,
     snapshot_options,
     spec_file,
 )
-from pipistrelle.cli.simulate import form_of, read_inputs, simulate
+from pipistrelle.cli.simulate import check_live, form_of, read_inputs, simulate
 
 if TYPE_CHECKING:
     from pipistrelle.cli.summary import Form
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     show_default=True,
 )
 @record_option
-@in_section(OUTPUTS, snapshot_options)
+@in_section(OUTPUTS, live_options, snapshot_options)
 @in_section(
     CONNECTION,
     click.option(
@@ -63,6 +64,8 @@ def command(
     as_json: bool,
     quiet: bool,
     record: Path | None,
+    live: bool,
+    page: int | None,
     snapshot_every: str | None,
     keep_snapshots: int,
     leave_snapshots: bool,
@@ -81,6 +84,7 @@ def command(
     if record is not None and snapshot_every is not None:
         raise click.UsageError("--snapshot-every keeps a session of its own: leave out --record.")
     form = form_of(as_json=as_json, quiet=quiet)
+    check_live(live, progress)
     import_numpy()
     # Here, not above: help needs none of these.
     from pipistrelle.studies.runs.connection import Connecting, Connection, Listening
@@ -109,7 +113,8 @@ def command(
         connection = Listening(endpoint=endpoint, keys=listens, allow_remote=insecure, announce=announce, **options)
     keeping = None if snapshot_every is None else (snapshot_every, keep_snapshots, leave_snapshots)
     connection = recorded(connection, record)
-    simulate(spec, setup, connection, out, progress=progress, timings=timings, form=form, keeping=keeping)
+    shows: dict[str, Any] = {"progress": progress, "live": live, "page": page}
+    simulate(spec, setup, connection, out, timings=timings, form=form, keeping=keeping, **shows)
 
 
 def announcing(out: Path, form: "Form", *, connects: bool = False) -> Callable[[str], AbstractContextManager[None]]:

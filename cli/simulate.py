@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipistrelle.cli.console import progress_observers
 from pipistrelle.cli.guard import refuse_overwriting
 
 # Help needs none of these.
@@ -45,30 +44,39 @@ def simulate(
     timings: Path | None,
     form: "Form",
     keeping: tuple[str, int, bool] | None = None,
+    live: bool = False,
+    page: int | None = None,
 ) -> None:
     """Carry out a run, print its figures and write the wall-clock ones; raise what ended it early, if anything did.
 
     ``keeping`` says how often snapshots are taken, how many are kept, and whether they stay then; None: none are.
+    ``live`` shows the run on the terminal, ``page`` at this port to a browser.
     """
-    from pipistrelle.cli.heartbeat import heartbeat_of
+    from pipistrelle.cli.live.views import shown
     from pipistrelle.studies.runs.run import run
 
-    wanted = False if form == "quiet" and progress is None else progress
-    beat = heartbeat_of(setup, wanted)
-    observers = progress_observers(setup, wanted)
-    if keeping is None:
-        result = run(spec, connection=connection, out=out, observers=observers, setup=setup, check=False, beat=beat)
-    else:
-        from pipistrelle.studies.sessions.resume import run_kept  # most runs are not kept
-        from pipistrelle.studies.sessions.snapshot import Every
+    launches = spec.scheduler not in ((), "")
+    with shown(setup, progress=progress, live=live, page=page, form=form, launches=launches) as who:
+        beat, ways = who.beat, who._asdict()
+        if keeping is None:
+            result = run(spec, connection=connection, out=out, setup=setup, check=False, **ways)
+        else:
+            from pipistrelle.studies.sessions.resume import run_kept  # most runs are not kept
+            from pipistrelle.studies.sessions.snapshot import Every
 
-        every, keep, leave = Every.of(keeping[0]), *keeping[1:]
-        result = run_kept(spec, setup, connection, out, every, keep, observers=observers, beat=beat, leave=leave)
+            every, keep, leave = Every.of(keeping[0]), *keeping[1:]
+            result = run_kept(spec, setup, connection, out, every, keep, leave=leave, **ways)
     if beat is not None:
         beat.ends()
     from pipistrelle.cli.summary import report  # not needed before there is something to show
 
     report(result, setup, out, timings, form)
+
+
+def check_live(live: bool, progress: bool | None) -> None:
+    """Raise a usage error if a run is to be shown and not to be shown."""
+    if live and progress is False:
+        raise click.UsageError("--live shows how far the run is, --no-progress does not: leave one of the two out.")
 
 
 def form_of(*, as_json: bool, quiet: bool) -> "Form":

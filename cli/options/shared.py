@@ -118,6 +118,22 @@ form_options: Final = together(
 )
 
 
+#: how a run shows itself while it goes on
+live_options: Final = together(
+    click.option(
+        "--live",
+        is_flag=True,
+        help="Show the run on the terminal: clock, speed, queue, machine, decisions.",
+    ),
+    click.option(
+        "--page",
+        type=click.IntRange(0, 65535),
+        metavar="PORT",
+        help="Show the same to a browser on this machine, at http://127.0.0.1:PORT/; 0: any port that is free.",
+    ),
+)
+
+
 def other_scheduler(what: str, default: str) -> Callable[[_C], _C]:
     """Return ``--scheduler`` of a command that goes on with what another scheduler has begun."""
     return click.option(

@@ -139,6 +139,11 @@ class Metrics(Kept, Observer):
         self._message = ""
         self._end = 0.0
 
+    @property
+    def ended_jobs(self) -> int:
+        """How many jobs have reached a final state, a job of several attempts with its last."""
+        return sum(self._states.values())
+
     def begins(self, now: float, units: int) -> None:
         """Remember the machine's size."""
         self._units = units

@@ -4,7 +4,7 @@ import base64
 import hashlib
 import html
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from typing import Any, Final
 
@@ -33,25 +33,34 @@ def document(title: str, facts: Mapping[str, Any], packed: str) -> str:
     packed
         the columns, as `ColumnPack.done` returns them.
     """
-    scripts, styles = [_read(name) for name in SCRIPTS], [_read(name) for name in STYLES]
-    policy = (
-        f"default-src 'none'; script-src {' '.join(map(_digest, scripts))}; style-src {' '.join(map(_digest, styles))};"
-        " img-src data:; base-uri 'none'; form-action 'none'"
+    scripts, styles = [read_web(name) for name in SCRIPTS], [read_web(name) for name in STYLES]
+    return filled(
+        read_web(_TEMPLATE),
+        policy=policy_of(scripts, styles),
+        title=html.escape(title),
+        styles="\n".join(f"<style>{style}</style>" for style in styles),
+        facts=in_script(facts),
+        packed=packed,
+        scripts="\n".join(f"<script>{script}</script>" for script in scripts),
     )
-    parts = {
-        "policy": policy,
-        "title": html.escape(title),
-        "styles": "\n".join(f"<style>{style}</style>" for style in styles),
-        "facts": in_script(facts),
-        "packed": packed,
-        "scripts": "\n".join(f"<script>{script}</script>" for script in scripts),
-    }
-    pieces = _read(_TEMPLATE).split("{{")
+
+
+def filled(template: str, **parts: str) -> str:
+    """Return a template with a part in the place of each name in double braces."""
+    pieces = template.split("{{")
     found = [pieces[0]]
     for piece in pieces[1:]:
         name, _, rest = piece.partition("}}")
         found += [parts[name], rest]
     return "".join(found)
+
+
+def policy_of(scripts: Sequence[str], styles: Sequence[str]) -> str:
+    """Return a policy (Content-Security-Policy) that lets nothing in or out but these, by their digests."""
+    return (
+        f"default-src 'none'; script-src {' '.join(map(_digest, scripts))}; style-src {' '.join(map(_digest, styles))};"
+        " img-src data:; base-uri 'none'; form-action 'none'"
+    )
 
 
 def in_script(value: Any) -> str:
@@ -60,7 +69,8 @@ def in_script(value: Any) -> str:
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
-def _read(name: str) -> str:
+def read_web(name: str) -> str:
+    """Return a file of the folder ``web`` beside this one."""
     return (resources.files("pipistrelle.studies.page") / "web" / name).read_text(encoding="utf-8")
 
 

@@ -53,6 +53,7 @@ def run(
     resume: dict[str, Any] | Callable[[Pause], None] | None = None,
     beat: Callable[[Simulation], None] | None = None,
     lasting: Callable[[Pause], None] | None = None,
+    look: Callable[[Simulation], float] | None = None,
 ) -> Result:
     """Carry out a run.
 
@@ -81,6 +82,9 @@ def run(
         called at the begin, and then every 10 s of the wall clock or somewhat later.
     lasting
         called with the last pause before an interrupt ends the run, if there is one within half a second.
+    look
+        called at the begin, and then whenever so many seconds of the wall clock have passed as it returned, between two
+        steps of the run: also while its scheduler takes long. It changes nothing.
 
     Raises
     ------
@@ -105,6 +109,7 @@ def run(
         resume=resume,
         beat=beat,
         lasting=lasting,
+        look=look,
     )
 
 
@@ -163,6 +168,7 @@ def _carry_out(
     check: bool = True,
     beat: Callable[[Simulation], None] | None = None,
     lasting: Callable[[Pause], None] | None = None,
+    look: Callable[[Simulation], float] | None = None,
     **ways: Any,
 ) -> Result:
     """Simulate; ``ways`` are those of `simulate` itself."""
@@ -177,11 +183,11 @@ def _carry_out(
         seldom_collected(),
         Interrupts() as interrupts,
         connection.open(
-            spec, setup, regularly := _Regularly(interrupts, beat, 0.0 if lasting is None else _LASTING_S)
+            spec, setup, regularly := _Regularly(interrupts, beat, 0.0 if lasting is None else _LASTING_S, look)
         ) as transport,
         ExitStack() as stack,
     ):
-        if out is not None and isinstance(transport, InProcessTransport):
+        if (out is not None or look is not None) and isinstance(transport, InProcessTransport):
             stack.enter_context(regularly.while_thinking(transport))
 
         def paused(simulation: Simulation) -> None:
@@ -219,41 +225,62 @@ def _carry_out(
 
 
 class _Regularly:
-    """Lets the rows of a run reach the disk now and then, also while its scheduler takes long, and calls ``beat``.
+    """Lets the rows of a run reach the disk now and then, also while its scheduler takes long, and lets others look.
 
     It is called whenever a transport looks for interrupts, between two messages and several times a second where it
     waits for another process, and while simulated time passes without any. The wall clock decides when rows are
-    written, never which.
+    written, never which. ``beat`` is called when they are, ``look`` as often as it asks for.
     """
 
-    def __init__(self, interrupts: Interrupts, beat: Callable[[Simulation], None] | None, patience: float) -> None:
+    def __init__(
+        self,
+        interrupts: Interrupts,
+        beat: Callable[[Simulation], None] | None,
+        patience: float,
+        look: Callable[[Simulation], float] | None,
+    ) -> None:
         self._interrupts = interrupts
         #: how long an interrupt waits for the next pause, in seconds, and until when the one that has struck does
         self._patience = patience
         self._patient_until: float | None = None
         self._beat = beat or (lambda simulation: None)
+        self._look = look
         self._simulation: Simulation | None = None
-        self._due = math.inf
+        #: when rows are written next, when somebody looks next, and the earlier of the two
+        self._keep_at = self._look_at = self._due = math.inf
         #: why rows could not be written while the scheduler was at work
         self._failure: OutputFailed | None = None
 
     def begin(self, simulation: Simulation) -> None:
         """Begin to count the time."""
-        self._simulation, self._due = simulation, time.monotonic() + FLUSH_S
+        self._simulation, self._keep_at = simulation, time.monotonic() + FLUSH_S
         self._beat(simulation)
+        if self._look is not None:
+            self._look_at = -math.inf
+        self._work(simulation)
+
+    def _work(self, simulation: Simulation) -> None:
+        """Do what is due, but for the beat; OutputFailed if nothing could be written."""
+        now = time.monotonic()
+        if now >= self._keep_at:
+            self._keep_at = now + FLUSH_S
+            simulation.keep()
+        if now >= self._look_at and self._look is not None:
+            simulation.flush()
+            self._look_at = self._look(simulation) + time.monotonic()
+        self._due = min(self._keep_at, self._look_at)
 
     @contextmanager
     def while_thinking(self, transport: InProcessTransport) -> Iterator[None]:
-        """Let another thread write meanwhile, if it is time, while a scheduler in this process is at work."""
+        """Let another thread work meanwhile, if it is time, while a scheduler in this process is at work."""
         over, busy = threading.Event(), threading.Lock()
 
         def keep() -> None:
             while not over.wait(min(max(self._due - time.monotonic(), _SOON_S), FLUSH_S)):
                 with busy:
                     if time.monotonic() >= self._due and self._simulation is not None and not over.is_set():
-                        self._due = time.monotonic() + FLUSH_S
                         try:
-                            self._simulation.keep()
+                            self._work(self._simulation)
                         except OutputFailed as error:
                             self._failure = error
 
@@ -271,13 +298,14 @@ class _Regularly:
             thread.join()
 
     def __call__(self) -> bool:
-        """Write if it is time; tell whether an interrupt has struck; OutputFailed if nothing could be written."""
+        """Work if it is time; tell whether an interrupt has struck; OutputFailed if nothing could be written."""
         if self._failure is not None:
             raise self._failure
         if time.monotonic() >= self._due and self._simulation is not None:
-            self._due = time.monotonic() + FLUSH_S
-            self._simulation.keep()
-            self._beat(self._simulation)
+            rows = time.monotonic() >= self._keep_at
+            self._work(self._simulation)
+            if rows:
+                self._beat(self._simulation)
         if not (self._interrupts.struck and self._patience):
             return self._interrupts.struck
         if self._patient_until is None:

@@ -204,6 +204,7 @@ def run_kept(
     last: tuple[SnapshotHeader, dict[str, Any]] | None = None,
     takes_over: TakenOver | None = None,
     leave: bool = False,
+    look: Callable[[Simulation], float] | None = None,
 ) -> Result:
     """Carry out a run of which snapshots are taken, or go on with it; without raising what ends it early.
 
@@ -215,6 +216,8 @@ def run_kept(
         lets it go on from a snapshot of another run instead.
     leave
         whether snapshots and session stay when the run has come to its own end; else they are removed.
+    look
+        as of `pipistrelle.studies.runs.run.run`.
     """
     if setup.batsim is not None:
         raise SnapshotError("snapshots are of runs in the native dialect", found="batsim")
@@ -240,6 +243,7 @@ def run_kept(
                 between=snapshots,
                 resume=state if takes_over is None else takes_over,
                 lasting=snapshots.take,
+                look=look,
             )
     except PipistrelleError:
         if last is None:  # nothing has begun

@@ -1,0 +1,121 @@
+"""How much longer a run takes that shows itself: on a terminal, or as a page to one viewer.
+
+Simulates a log under EASY without, with ``--live`` on a pseudo-terminal that another process reads, and with ``--page``
+that another process follows, in turn. Prints for each, from the first notice on as inputs are read before,
+
+    time with / time without
+
+of the wall clock and of this process's processor time, the thread of the page with it: medians of the ratios of
+neighbours. Processor time counts on a machine that does other things, too. The exit code is 1 if its ratio is above the
+limit.
+
+    python benchmarks/live.py LOG.swf.gz [--platform kth-sp2] [--over-ipc] [--repeat 5] [--limit 1.10]
+"""
+
+import argparse
+import gc
+import os
+import pty
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pipistrelle.cli.live.screen import TerminalView
+from pipistrelle.server.setup import Setup
+from pipistrelle.studies.live.page_view import PageView
+from pipistrelle.studies.live.watch import LiveView, LiveWatch
+from pipistrelle.studies.runs.connection import InProcess, WithChild
+from pipistrelle.studies.runs.run import run
+from pipistrelle.studies.runs.setup import load_setup
+from pipistrelle.studies.runs.spec import RunSpec
+
+VIEWER = """
+import sys, urllib.request
+with urllib.request.urlopen(sys.argv[1] + "events") as events:
+    print(sum(line.startswith(b"data: ") for line in events))
+"""
+
+
+@contextmanager
+def on_terminal(setup: Setup) -> Iterator[LiveView]:
+    """Yield a view on a terminal of 120 x 40 that somebody reads."""
+    reader, terminal = pty.openpty()
+    os.environ |= {"TERM": "xterm-256color", "COLUMNS": "120", "LINES": "40"}
+    with (
+        subprocess.Popen(["cat"], stdin=reader, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as cat,
+        os.fdopen(terminal, "w", encoding="utf-8", buffering=1 << 16) as stream,
+    ):
+        os.close(reader)
+        view = TerminalView(setup, stream)
+        yield view
+        view.close()
+        cat.kill()
+
+
+@contextmanager
+def as_page(setup: Setup) -> Iterator[LiveView]:
+    """Yield a view that another process follows."""
+    with PageView(setup, 0) as view:
+        viewer = subprocess.Popen([sys.executable, "-c", VIEWER, view.address], stdout=subprocess.PIPE)
+        time.sleep(0.5)  # it has connected then
+        yield view
+    states = int(viewer.communicate()[0])
+    assert states > 1, "the viewer has seen nothing"
+
+
+@contextmanager
+def nowhere(setup: Setup) -> Iterator[None]:
+    """Yield no view."""
+    yield
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("log")
+    parser.add_argument("--platform", default="kth-sp2")
+    parser.add_argument("--over-ipc", action="store_true", help="the scheduler is a process of its own")
+    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--limit", type=float, default=1.10)
+    wanted = parser.parse_args()
+    spec = RunSpec(workload=(wanted.log,), platform=wanted.platform)
+    setup = load_setup(spec)
+    ways = {"without": nowhere, "--live": on_terminal, "--page": as_page}
+    ratios: dict[str, list[tuple[float, float]]] = {name: [] for name in ways if name != "without"}
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in range(wanted.repeat):
+            base = (0.0, 0.0)
+            for name, way in ways.items():
+                gc.collect()
+                with way(setup) as view:
+                    watch = None if view is None else LiveWatch(setup, [view])
+                    begun = time.process_time()
+                    result = run(
+                        spec,
+                        connection=WithChild() if wanted.over_ipc else InProcess(),
+                        out=Path(folder) / name,
+                        setup=setup,
+                        observers=[] if watch is None else [watch],
+                        look=watch,
+                    )
+                    took = (result.times.total, time.process_time() - begun)
+                if name == "without":
+                    base = took
+                else:
+                    ratios[name].append((took[0] / base[0], took[1] / base[1]))
+                print(f"  {name}: {took[0]:.2f} s, {took[1]:.2f} s of processor time", flush=True)
+    slow = False
+    for name, found in ratios.items():
+        wall, processor = (statistics.median(column) for column in zip(*found, strict=True))
+        slow |= processor > wanted.limit
+        print(f"{name} / without: {wall:.3f} of the wall clock, {processor:.3f} of processor time")
+    raise SystemExit(slow)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,177 @@
+"""The screen of a terminal that shows a run: entered when it begins, left as it was found however that ends."""
+
+import os
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from types import FrameType
+from typing import IO, TYPE_CHECKING, Final, TextIO
+
+from rich.console import Console, Group
+from rich.live import Live
+
+from pipistrelle.cli.live.drawing import Abilities, Drawing
+from pipistrelle.server.setup import Setup
+from pipistrelle.studies.live.state import LiveState
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+_EVERY_S: Final = 0.25
+_USUAL: Final = os.terminal_size((80, 24))
+#: terminals that can neither be cleared nor written to in any place
+_DUMB: Final = ("", "dumb", "unknown")
+
+
+def can_draw() -> bool:
+    """Tell whether standard error is a terminal that a view can be drawn on."""
+    return sys.stderr.isatty() and os.environ.get("TERM", "") not in _DUMB
+
+
+class TerminalView:
+    """Shows a run on a screen of its own, on a terminal.
+
+    Parameters
+    ----------
+    setup
+        of the run.
+    terminal
+        where to draw.
+    """
+
+    every: Final = _EVERY_S
+
+    def __init__(self, setup: Setup, terminal: TextIO) -> None:
+        self._terminal = terminal
+        # Of colours the environment tells more than the stream: NO_COLOR, COLORTERM, TERM.
+        self._console = Console(file=terminal, force_terminal=True, highlight=False, emoji=False, markup=False)
+        self._drawing = Drawing(setup, _abilities(self._console))
+        self._live: Live | None = None
+        self._state: LiveState | None = None
+
+    def show(self, state: LiveState) -> None:
+        """Draw a state; a terminal that has gone is drawn on no more."""
+        self._state = state
+        with self._gone_if_broken():
+            if self._live is None:
+                self._live = Live(
+                    console=self._console,
+                    screen=True,
+                    auto_refresh=False,
+                    redirect_stdout=False,
+                    redirect_stderr=False,
+                    vertical_overflow="crop",
+                )
+                self._console.size = self._size()
+                self._live.start()
+            self._draw(self._live, state)
+
+    def over(self, state: LiveState) -> None:
+        """Leave the screen."""
+        self.close()
+
+    def close(self) -> None:
+        """Leave the screen, if it was entered."""
+        live, self._live = self._live, None
+        if live is not None:
+            with self._gone_if_broken():
+                live.stop()
+
+    @contextmanager
+    def stopped_on_request(self) -> Iterator[None]:
+        """Leave the screen while the process is stopped (Ctrl-Z), and come back to it."""
+
+        def stop(number: int, frame: FrameType | None) -> None:
+            shown = self._live is not None
+            self.close()
+            signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+            os.kill(os.getpid(), signal.SIGTSTP)
+            # Here it goes on.
+            signal.signal(signal.SIGTSTP, stop)
+            if shown and self._state is not None:
+                self.show(self._state)
+
+        if signal.getsignal(signal.SIGTSTP) is not signal.SIG_DFL:
+            yield
+            return
+        signal.signal(signal.SIGTSTP, stop)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+
+    def _draw(self, live: Live, state: LiveState) -> None:
+        size = self._size()
+        if (size.columns, size.lines) != tuple(self._console.size):
+            self._console.size = size
+        lines: list[Text] = self._drawing.lines(state, size.columns, size.lines)
+        live.update(Group(*lines), refresh=True)
+
+    def _size(self) -> os.terminal_size:
+        """Return columns and lines of the terminal, those of its environment if it does not know them itself."""
+        with suppress(OSError, ValueError):
+            found = os.get_terminal_size(self._terminal.fileno())
+            if found.columns > 0 and found.lines > 0:
+                return found
+        return shutil.get_terminal_size(_USUAL)
+
+    @contextmanager
+    def _gone_if_broken(self) -> Iterator[None]:
+        """Let errors of a terminal that is there no more be no matter of the run's."""
+        try:
+            yield
+        except (OSError, ValueError):
+            self.show = _nowhere  # type: ignore[method-assign]
+            self._live = None
+
+
+def _nowhere(state: LiveState) -> None:
+    """Show nothing."""
+
+
+def _abilities(console: Console) -> Abilities:
+    """Return what a terminal can show."""
+    if not console.encoding.lower().startswith("utf"):
+        return "ascii"
+    return "letters" if console.no_color or console.color_system is None else "colours"
+
+
+@contextmanager
+def held_streams(*numbers: int) -> Iterator[TextIO]:
+    """Let what is written to these streams come out afterwards, unless they lead elsewhere than to a terminal.
+
+    Yields standard error as it was. Schedulers that are started meanwhile write there, too: a view would be disturbed
+    by it, and would wipe it away.
+    """
+    with ExitStack() as stack:
+        terminal = stack.enter_context(
+            os.fdopen(os.dup(2), "w", encoding=sys.stderr.encoding, errors="replace", buffering=1 << 16)
+        )
+        stack.callback(_flush)
+        for number in numbers:
+            if os.isatty(number):
+                with suppress(OSError):  # nowhere to keep it: then it stands in the view
+                    file = stack.enter_context(tempfile.TemporaryFile())
+                    stack.callback(_let_out, file, number, os.dup(number))
+                    _flush()
+                    os.dup2(file.fileno(), number)
+        stack.callback(_flush)
+        yield terminal
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+
+
+def _let_out(file: IO[bytes], number: int, before: int) -> None:
+    """Let a stream lead where it led before, and write there what it was given meanwhile."""
+    os.dup2(before, number)
+    os.close(before)
+    with suppress(OSError), open(number, "wb", closefd=False) as stream:
+        file.seek(0)
+        shutil.copyfileobj(file, stream)

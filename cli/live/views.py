@@ -1,0 +1,87 @@
+"""What ``--live`` and ``--page`` add to a run: who looks at it, and where that is shown."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from pipistrelle.cli.console import progress_observers
+from pipistrelle.cli.heartbeat import Heartbeat, heartbeat_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pipistrelle.cli.summary import Form
+    from pipistrelle.server.engine.observers import Observer
+    from pipistrelle.server.setup import Setup
+    from pipistrelle.server.simulation import Simulation
+    from pipistrelle.studies.live.watch import LiveView
+
+
+class Shown(NamedTuple):
+    """Who is told what happens in a run, who is called now and then, and who looks at it as often as wanted."""
+
+    observers: "Sequence[Observer]"
+    beat: Heartbeat | None
+    look: "Callable[[Simulation], float] | None"
+
+
+@contextmanager
+def shown(
+    setup: "Setup", *, progress: bool | None, live: bool, page: int | None, form: "Form", launches: bool
+) -> Iterator[Shown]:
+    """Yield those who show how far a run is, as long as it goes on.
+
+    Parameters
+    ----------
+    setup
+        of the run.
+    progress
+        whether its progress is to be told; None: nobody said so.
+    live
+        whether it is to be shown on the terminal. Where there is none to draw on, its progress is told in lines.
+    page
+        at which port of this machine it is to be shown; None: at none.
+    form
+        how its figures are told.
+    launches
+        whether the run starts its scheduler, which writes to our streams.
+
+    Raises
+    ------
+    PageError
+        when the port cannot be had.
+    """
+    wanted = False if form == "quiet" and progress is None else progress
+    views: list[LiveView] = []
+    with ExitStack() as stack:
+        if page is not None:
+            from pipistrelle.studies.live.page_view import PageView  # most runs have no page
+
+            view = stack.enter_context(PageView(setup, page))
+            views.append(view)
+            if form != "quiet":
+                click.echo(f"the run is shown at {view.address}", err=form == "json")
+        if live:
+            from pipistrelle.cli.live.screen import TerminalView, can_draw, held_streams
+
+            if can_draw():
+                wanted = False
+                terminal = stack.enter_context(held_streams(*((1, 2) if launches else (2,))))
+                on_terminal = TerminalView(setup, terminal)
+                stack.callback(on_terminal.close)
+                stack.enter_context(on_terminal.stopped_on_request())
+                views.append(on_terminal)
+            else:
+                wanted = True
+                click.echo("--live: standard error is no terminal to draw on; lines tell how far the run is", err=True)
+        beat = Heartbeat(setup, asked=True) if live and wanted else heartbeat_of(setup, wanted)
+        observers = [] if live else progress_observers(setup, wanted)
+        if not views:
+            yield Shown(observers, beat, None)
+            return
+        from pipistrelle.studies.live.watch import LiveWatch
+
+        watch = LiveWatch(setup, views)
+        yield Shown([*observers, watch], beat, watch)

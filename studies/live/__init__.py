@@ -1,0 +1,1 @@
+"""What goes on in a run while it goes on?"""

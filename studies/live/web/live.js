@@ -1,0 +1,172 @@
+"use strict";
+// The page of a run that goes on: what it is told, over server-sent events, and what it makes of that.
+
+const facts = JSON.parse(document.getElementById("facts").textContent);
+const clock = new Clock(facts.epoch, facts.timezone);
+const make = elements.make;
+const VERBS = {EXECUTE_JOB: "start", REJECT_JOB: "reject", KILL_JOB: "kill", REGISTER_JOB: "register", CALL_ME_LATER: "call later",
+  CANCEL_CALL: "cancel call", SET_JOB_METADATA: "note", STOP: "stop"};
+const AGAIN_S = 5;
+
+/** A tile with a figure, what it is of, and a bar for a share. */
+class Tile {
+  constructor(id, title, holder, share = false) {
+    this.big = make("p", {class: "big", id});
+    this.of = make("p", {class: "keys"});
+    this.bar = null;
+    holder.append(make("div", {class: "tile"}, make("h3", {}, title), this.big, this.of));
+    if (share) {
+      const svg = (tag, properties) => {
+        const found = document.createElementNS("http://www.w3.org/2000/svg", tag);
+        Object.entries(properties).forEach(([name, value]) => found.setAttribute(name, value));
+        return found;
+      };
+      this.bar = svg("rect", {width: 0, height: 6});
+      this.rest = svg("rect", {width: 0, height: 6, class: "down"});
+      const meter = svg("svg", {class: "meter", viewBox: "0 0 100 6", preserveAspectRatio: "none", "aria-hidden": "true"});
+      meter.append(this.bar, this.rest);
+      this.of.after(meter);
+    }
+  }
+
+  set(big, of, share = 0, down = 0) {
+    this.big.textContent = big;
+    this.of.textContent = of;
+    if (!this.bar) return;
+    this.bar.setAttribute("width", 100 * share);
+    this.rest.setAttribute("width", 100 * down);
+    this.rest.setAttribute("x", 100 * (1 - down));
+  }
+}
+
+class LivePage {
+  constructor() {
+    this.status = make("p", {class: "note", id: "status", role: "status"}, "Asking the run how it stands…");
+    this.clock = make("p", {class: "clock", id: "clock"});
+    this.pause = make("button", {type: "button", id: "pause", "aria-pressed": "false", onclick: () => this.hold()}, "Pause");
+    document.getElementById("top").append(make("h1", {}, `${facts.name} on ${facts.machine}`),
+      make("p", {class: "lead", id: "lead"}, "A run that goes on. Nothing can be changed from here."), this.status, this.pause);
+    const now = elements.section("now", "Now", null), tiles = make("div", {class: "tiles"});
+    now.append(this.clock, tiles);
+    this.tiles = {
+      jobs: new Tile("jobs", "Jobs ended", tiles, true), held: new Tile("held", "Units held by jobs", tiles, true),
+      queue: new Tile("queue", "Jobs waiting", tiles), backlog: new Tile("backlog", "Work that waits", tiles),
+      speed: new Tile("speed", "Speed", tiles), notices: new Tile("notices", "Notices a second", tiles),
+    };
+    this.keeps = make("ul", {class: "keys", id: "keeps"});
+    now.append(this.keeps);
+    const machine = elements.section("machine", "Machine", facts.blocks.length
+      ? `Its nodes in the rows of its network (${facts.kind}).` : "Its nodes, by their numbers.");
+    const figure = make("figure", {});
+    machine.append(figure, make("ul", {class: "legend"}, [["free", "free"], ["busy", "has a job, in one of eight colours"], ["gone", "down"]].map(
+      ([name, text]) => make("li", {}, make("span", {class: `swatch ${name}`}), text))));
+    this.map = new LiveMap(facts, figure);
+    const time = elements.section("time", "So far", "Since the run was first looked at, in simulated time."), grid = make("div", {class: "grid three"});
+    time.append(grid);
+    this.curves = [
+      new LiveCurve("Utilisation", 1, (share) => words.percent(share), grid, 1),
+      new LiveCurve("Jobs that wait", 2, words.whole, grid, 1),
+      new LiveCurve("Work that waits", 3, (work) => words.brief(work / (this.units || 1)), grid, 0),
+    ];
+    this.decisions = make("div", {class: "small"});
+    elements.section("decisions", "Last decisions", "What the scheduler has decided last, and why, in its own words.").append(this.decisions);
+    this.waiting = make("div", {class: "small"});
+    elements.section("waiting", "Waiting longest", "In the order of their submission; the scheduler may have another.").append(this.waiting);
+    this.held = false;
+    this.token = null;
+    this.last = null;
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw(this.last));
+    addEventListener("resize", () => this.draw(this.last));
+  }
+
+  /** Stop what moves, or let it go on. */
+  hold() {
+    this.held = !this.held;
+    this.pause.setAttribute("aria-pressed", `${this.held}`);
+    this.pause.textContent = this.held ? "Go on" : "Pause";
+    if (!this.held) this.draw(this.last);
+  }
+
+  say(phase, text) {
+    if (this.status.dataset.phase === phase && this.status.textContent === text) return;
+    this.status.dataset.phase = phase;
+    this.status.textContent = text;
+  }
+
+  listen() {
+    const source = new EventSource("/events");
+    source.onmessage = (event) => this.hear(JSON.parse(event.data), source);
+    source.onerror = () => {
+      if (source.done) return;
+      this.say("lost", this.last
+        ? `No word from the run: its process has ended, or was ended. This is how it stood at ${clock.say(this.last.now)}.`
+        : "The run does not answer: it is over, or has not begun.");
+      if (source.readyState === EventSource.CLOSED) setTimeout(() => this.listen(), 1000 * AGAIN_S);
+    };
+  }
+
+  hear(state, source) {
+    if (state.token && this.token && state.token !== this.token) {
+      source.done = true;
+      source.close();
+      this.say("other", "Another run is at this address now. ");
+      this.status.append(make("button", {type: "button", class: "link", onclick: () => location.reload()}, "Show it"));
+      return;
+    }
+    if (state.phase === "waiting") {
+      if (!this.token) this.say("waiting", "Waiting for a scheduler.");
+    } else {
+      this.token = state.token;
+      if (state.phase === "over") {
+        source.done = true;
+        source.close();
+        this.pause.disabled = true;
+        this.held = false;
+        const why = `${String(state.reason).replaceAll("_", " ")}${state.message ? `: ${state.message}` : ""}`;
+        const well = ["completed", "stopped", "horizon"].includes(state.reason);
+        this.say(well ? "over" : "broken", `${well ? "The run has ended" : "The run was broken off"} (${why}).`);
+      } else {
+        this.say("running", "The run goes on.");
+      }
+      if ("now" in state) {
+        this.last = state;
+        if (!this.held) this.draw(state);
+      }
+    }
+    document.documentElement.dataset.phase = state.phase;
+  }
+
+  draw(state) {
+    if (!state || !("now" in state)) return;
+    this.units = state.units;
+    const {tiles} = this, share = (part, whole) => (whole ? part / whole : 0);
+    document.title = `${words.percent(share(state.ended, state.jobs), 0)} ${facts.name}, ${state.scheduler}`;
+    document.querySelector("h1").textContent = `${facts.name} on ${facts.machine}, ${state.scheduler}`;
+    this.clock.textContent = `${clock.say(state.now)}${clock.dated ? ` (${clock.zone})` : ""}`;
+    tiles.jobs.set(words.whole(state.ended), `of ${words.whole(state.jobs)}; ${words.whole(state.running)} run`, share(state.ended, state.jobs));
+    tiles.held.set(words.percent(share(state.held, state.units)),
+      `${words.whole(state.held)} of ${words.whole(state.units)}${state.down ? `; ${words.whole(state.down)} down` : ""}`,
+      share(state.held, state.units), share(state.down, state.units));
+    tiles.queue.set(words.whole(state.queue), `for ${words.whole(state.waiting_units)} units`);
+    tiles.backlog.set(words.brief(share(state.backlog, state.units)), "of the whole machine");
+    tiles.speed.set(`${words.brief(state.speed)} a second`, `for ${words.duration(Math.round(state.wall))} so far`);
+    tiles.notices.set(words.figure(state.notice_rate), `${words.whole(state.notices)} so far`);
+    this.keeps.replaceChildren(...state.keeps.map((text) => make("li", {}, text)));
+    this.map.paint(state);
+    this.curves.forEach((curve) => curve.paint(state.past));
+    this.fill(this.decisions, "The last decisions", [{title: "Time", text: true}, {title: "Decision", text: true}, {title: "Job", text: true}, {title: "Units"}, {title: "Which", text: true}, {title: "Why", text: true}],
+      state.decisions.map((one) => [clock.say(one.time), VERBS[one.what] || one.what, one.job, one.size === null ? "–" : words.whole(one.size), one.units,
+        one.refused ? `refused: ${one.refused}` : one.why]));
+    this.fill(this.waiting, "The jobs that wait longest", [{title: "Job", text: true}, {title: "Units"}, {title: "Waits for"}, {title: "Asked for"}, {title: "User", text: true}, {title: "Queue", text: true}],
+      state.longest.map((one) => [one.id, words.whole(one.size), words.brief(state.now - one.since), one.walltime === null ? "no limit" : words.brief(one.walltime), one.user, one.queue]));
+  }
+
+  /** Put a table in the place of the one before, unless somebody is reading there. */
+  fill(holder, caption, columns, rows) {
+    if (holder.contains(document.activeElement)) return;
+    holder.replaceChildren(rows.length ? elements.table(caption, columns, rows, {hideCaption: true, fixed: true}) : make("p", {class: "keys"}, "None."));
+  }
+}
+
+new LivePage().listen();
+document.documentElement.dataset.ready = "yes";
