@@ -11,6 +11,7 @@ from rich.table import Table
 
 from pipistrelle.cli.console import show
 from pipistrelle.cli.dates import Dates
+from pipistrelle.server.attempts.preemption_book import PreemptionSummary
 from pipistrelle.server.errors import OutputFailed
 from pipistrelle.server.outputs.metrics import Summary
 from pipistrelle.server.outputs.once import to_json, write_output
@@ -82,9 +83,12 @@ def print_summary(result: Result, setup: Setup, out: Path | None, console: Conso
         row("jobs given up", figures.given_up, ",")
         spent = figures.unit_seconds
         total = sum(spent.values())
-        for kind, text in _SPENT.items():
+        texts = _SPENT if summary.preemption is UNSET else {**_SPENT, "lost": "work lost to failures and preemption"}
+        for kind, text in texts.items():
             if kind == "useful" or spent[kind]:
                 row(f"jobs' time: {text}", 100 * spent[kind] / total if total else None, ".3f", " %")
+    if summary.preemption is not UNSET:
+        _preemption(summary.preemption, row)
     if summary.fragmentation is not UNSET:
         row("idle GPUs that fit no waiting job, mean", summary.fragmentation.mean, ",.2f")
         row("  of all idle while jobs wait", _percent(summary.fragmentation.share), ".2f", " %")
@@ -113,6 +117,16 @@ def _ways(summary: Summary, row: Callable[..., None]) -> None:
         row("waiting at the horizon, in no mean", summary.waiting_at_end, ",")
     elif summary.unfinished:
         row("unfinished", summary.unfinished, ",")
+
+
+def _preemption(preemption: PreemptionSummary, row: Callable[..., None]) -> None:
+    """Tell what became of the jobs that were to be preempted."""
+    row("preempted", preemption.preempted, ",")
+    row("  came back", preemption.requeued, ",")
+    row("    after a last dump", preemption.dumped, ",")
+    row("  cancelled", preemption.cancelled, ",")
+    row("told to go, and ended before", preemption.ended_before, ",")
+    row("work lost by preemption", preemption.lost / 3600, ",.2f", " unit h")
 
 
 def _recorded(recorded: RecordedFigures, row: Callable[..., None]) -> None:

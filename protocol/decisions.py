@@ -9,7 +9,17 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from pipistrelle.protocol.events import JobDescription
-from pipistrelle.protocol.fields import MAX_ENTRIES, Allocation, CallId, Instant, JobId, RejectionCode, Seconds, Why
+from pipistrelle.protocol.fields import (
+    MAX_ENTRIES,
+    Allocation,
+    CallId,
+    Instant,
+    JobId,
+    PreemptMode,
+    RejectionCode,
+    Seconds,
+    Why,
+)
 
 
 class ExecuteJobData(Struct, frozen=True, omit_defaults=True, gc=False):
@@ -31,6 +41,15 @@ class KillJobData(Struct, frozen=True, omit_defaults=True):
     """End running jobs now; a job that has just ended by itself is not an error."""
 
     job_ids: Annotated[tuple[JobId, ...], Meta(max_length=MAX_ENTRIES, description="the jobs to be ended")]
+    why: Why | None = None
+
+
+class PreemptJobData(Struct, frozen=True, omit_defaults=True, gc=False):
+    """Take a running job's units away, ``grace`` seconds from now (feature ``preemption``)."""
+
+    job_id: JobId
+    mode: Annotated[PreemptMode, Meta(description="what becomes of the job: it comes back, or it does not")] = "requeue"
+    grace: Seconds = 0.0
     why: Why | None = None
 
 
@@ -92,6 +111,12 @@ class KillJob(Decision, frozen=True, tag="KILL_JOB", gc=False):
     data: KillJobData
 
 
+class PreemptJob(Decision, frozen=True, tag="PREEMPT_JOB", gc=False):
+    """Take a running job's units away."""
+
+    data: PreemptJobData
+
+
 class CallMeLater(Decision, frozen=True, tag="CALL_ME_LATER", gc=False):
     """Ask to be woken."""
 
@@ -122,7 +147,9 @@ class Stop(Decision, frozen=True, tag="STOP", gc=False):
     data: StopData
 
 
-AnyDecision = ExecuteJob | RejectJob | KillJob | CallMeLater | CancelCall | RegisterJob | SetJobMetadata | Stop
+AnyDecision = (
+    ExecuteJob | RejectJob | KillJob | PreemptJob | CallMeLater | CancelCall | RegisterJob | SetJobMetadata | Stop
+)
 
 
 class Malformed(Decision, frozen=True, tag="(malformed)"):

@@ -41,11 +41,12 @@ class JobDescription(Struct, frozen=True, omit_defaults=True, gc=False):
     """A job as its scheduler knows it: what was asked for, never how long it will really run.
 
     ``walltime`` absent means that the job may run without limit. ``profile`` is used by the batsim dialect. ``user`` to
-    ``qos`` are absent where the workload does not tell. A job that lost its nodes comes back as a new job, ``attempt``
-    1, 2, ...: ``remaining`` is the share of its work that is left to do. ``constraint``, ``units_per_node`` and
-    ``whole_nodes`` are what it asks of its nodes; a job without them may have any units. ``recorded_start`` and
-    ``recorded_nodes`` are when and where it ran in reality, as far as the workload tells (feature ``recorded``);
-    ``recorded_room`` is, where there was no room then or no start is known, from when on there is.
+    ``qos`` are absent where the workload does not tell. A job that lost its nodes, or was preempted, comes back as a
+    new job, ``attempt`` 1, 2, ...: ``remaining`` is the share of its work that is left to do. ``constraint``,
+    ``units_per_node`` and ``whole_nodes`` are what it asks of its nodes; a job without them may have any units.
+    ``recorded_start`` and ``recorded_nodes`` are when and where it ran in reality, as far as the workload tells
+    (feature ``recorded``); ``recorded_room`` is, where there was no room then or no start is known, from when on there
+    is.
     """
 
     id: JobId
@@ -211,7 +212,9 @@ class JobCompletedData(Struct, frozen=True, omit_defaults=True, gc=False):
     job_state: Annotated[JobState, Meta(description="how the job ended")]
     alloc: Allocation = ""
     return_code: Annotated[int, Meta(description="0 if the job completed successfully, else another number")] = 0
-    cause: Annotated[str, Meta(description="what failed, if it was not the job itself: the outage's cause")] = ""
+    cause: Annotated[
+        str, Meta(description="what failed, if it was not the job itself: the outage's cause; or 'preempted'")
+    ] = ""
 
 
 class JobCancelledData(Struct, frozen=True, gc=False):

@@ -60,7 +60,9 @@ UnitsPerNode = Annotated[
     int, Meta(ge=1, le=MOST_UNITS, description="so many units on each of its nodes, the rest on one more")
 ]
 WholeNodes = Annotated[bool, Meta(description="whether it shares no node: 'units_per_node' are all that a node has")]
-Attempt = Annotated[int, Meta(ge=0, description="how often the job has lost its nodes and was submitted anew")]
+Attempt = Annotated[
+    int, Meta(ge=0, description="how often the job has lost its nodes, or was preempted, and was submitted anew")
+]
 NodeNumbers = Annotated[str, Meta(description="a set of nodes, written like units: '0-3 8'")]
 Cause = Annotated[str, Meta(description="why nodes are down, as the failure model or the log says")]
 MaintenanceId = Annotated[str, Meta(min_length=1, description="name of a maintenance, unique in the run")]
@@ -78,13 +80,19 @@ JobState = Literal[
 WakeType = Literal["JOB_SUBMITTED", "JOB_COMPLETED", "JOB_KILLED", "NO_MORE_JOBS"]
 
 #: optional parts of the protocol that a HELLO may ask for.
-Feature = Literal["cancellations", "dynamic_jobs", "failures", "labels", "recorded", "wake_filter"]
+Feature = Literal["cancellations", "dynamic_jobs", "failures", "labels", "preemption", "recorded", "wake_filter"]
 FEATURES: tuple[Feature, ...] = get_args(Feature)
 
 #: what a HELLO names among its features if the scheduler can take over a run that another one began; no WELCOME has it
 TAKEOVER: Final = "takeover"
 #: the same, if it can give its state and take it back; a WELCOME with ``max_state`` says that it will be asked to
 STATE: Final = "state"
+
+#: what becomes of a job that is preempted: it comes back without its work since its last dump, or after one more, or
+#: not at all
+PreemptMode = Literal["requeue", "checkpoint", "cancel"]
+#: what a JOB_COMPLETED gives as the cause of the end of a job that was preempted
+PREEMPTED: Final = "preempted"
 
 EndReason = Literal[
     "completed",

@@ -8,6 +8,7 @@ from pipistrelle.platforms.description import Platform
 from pipistrelle.platforms.requests.requests import RequestBook
 from pipistrelle.protocol.events import SimulationBeginsData
 from pipistrelle.protocol.fields import Feature
+from pipistrelle.server.attempts.attempts import FailingLives
 from pipistrelle.server.attempts.dispersion import Dispersion
 from pipistrelle.server.begin import begins_of
 from pipistrelle.server.engine.arrivals import WorkloadJobs
@@ -129,6 +130,11 @@ def native_engine(
 
         work = Executor(Hosts(machine), clockwork, lambda _, name: profiles[name])
     aware = "failures" in clockwork.features
+    jobs_live: type[FailingLives] = FailingLives
+    if "preemption" in clockwork.features:
+        from pipistrelle.server.attempts.preemption import PreemptibleLives  # most runs start without it
+
+        jobs_live, reliability = PreemptibleLives, reliability or Reliability()
     lives, arrivals, failures = lives_of(
         clockwork,
         platform,
@@ -139,6 +145,7 @@ def native_engine(
         tells="reasons" if aware else "nothing",
         holds=not aware,
         dispersion=dispersion,
+        lives=jobs_live,
     )
     verdicts = Verdicts(clockwork, lives, begins.workloads)
     return Engine(begins, clockwork, lives, arrivals, verdicts, failures, strict=strict, until=until)

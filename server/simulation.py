@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from platform import python_version
@@ -15,10 +15,13 @@ from pipistrelle.protocol.base.state import Kept, plain
 from pipistrelle.protocol.fields import PROTOCOL_VERSION, package_version
 from pipistrelle.protocol.messages import HelloData, WelcomeData
 from pipistrelle.server.assembly import make_engine
+from pipistrelle.server.attempts.preemption_book import PreemptionBook
+from pipistrelle.server.attempts.resilience_plan import refuse_attempts
 from pipistrelle.server.begin import describe_run
 from pipistrelle.server.engine.observers import Deferred, Observer
 from pipistrelle.server.errors import Interrupted, OutputFailed, RunError, SetupError
 from pipistrelle.server.loop import LoopTimes, give_up, run
+from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.server.outputs.folder import FolderOutputs, Outputs
 from pipistrelle.server.outputs.fragmentation_book import FragmentationBook
 from pipistrelle.server.outputs.metrics import Metrics, Summary
@@ -45,7 +48,7 @@ class Simulation(Kept):
         as of its `Transport`: observers are told later then, by `flush`.
     """
 
-    _kept = ("engine", "_reliability", "_fragmentation", "_recorded", "metrics")
+    _kept = ("engine", "_reliability", "_fragmentation", "_recorded", "_preemption", "metrics")
 
     def __init__(
         self,
@@ -63,6 +66,12 @@ class Simulation(Kept):
         self.run_id = run_id
         self.hello = hello
         self.welcome = welcome
+        preemption = None
+        if "preemption" in welcome.features:
+            refuse_attempts(setup.workloads)
+            preemption = PreemptionBook()
+            setup = replace(setup, reliability=setup.reliability or Reliability())
+        self._preemption = preemption
         nodes = None if setup.reliability is None else NodeBook(setup.platform)
         reliability = None if nodes is None else ReliabilityBook(nodes)
         shared = setup.batsim is not None and setup.batsim.compute_sharing
@@ -79,13 +88,14 @@ class Simulation(Kept):
             reliability=reliability,
             fragmentation=fragmentation,
             recorded=recorded,
+            preemption=preemption,
             cancels=setup.cancels,
         )
         if outputs is None and out is not None:
             outputs = FolderOutputs(out, nodes, asked, workloads=setup.workloads, queue_lengths=setup.queue_lengths)
         self.outputs = outputs
         writing = () if self.outputs is None else self.outputs.observers()
-        books = [book for book in (nodes, reliability, fragmentation, recorded) if book is not None]
+        books = [book for book in (nodes, reliability, fragmentation, recorded, preemption) if book is not None]
         watching = [*books, self.metrics, *observers, *writing]
         deferred = Deferred(watching)
         #: tells the observers what has happened since, if they are not told at once

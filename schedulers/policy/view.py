@@ -18,6 +18,8 @@ from pipistrelle.protocol.decisions import (
     ExecuteJobData,
     KillJob,
     KillJobData,
+    PreemptJob,
+    PreemptJobData,
     RegisterJob,
     RegisterJobData,
     RejectJob,
@@ -28,7 +30,7 @@ from pipistrelle.protocol.decisions import (
     StopData,
 )
 from pipistrelle.protocol.events import JobDescription, SimulationBeginsData
-from pipistrelle.protocol.fields import LATEST, LONGEST, WakeType
+from pipistrelle.protocol.fields import LATEST, LONGEST, PreemptMode, WakeType
 from pipistrelle.protocol.units.free import FreeUnits
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.plan.out_of_service import OutOfService
@@ -93,6 +95,8 @@ class View(Kept):
         self.arrivals: list[SchedulerJob] = []
         #: jobs that were cancelled while they waited since the policy was last asked: they have left the queue
         self.cancelled: list[SchedulerJob] = []
+        #: ids of the running jobs that are being preempted
+        self.going: set[str] = set()
         #: whether units were freed, left or came back into service, or maintenance was announced, since the policy was
         #: last asked
         self.released = True
@@ -111,6 +115,7 @@ class View(Kept):
         return {
             **super().state(),
             **asked,
+            **({"going": sorted(self.going)} if self.going else {}),
             "jobs": [job.state() for job in (*self.waiting.each(), *aside, *self.running)],
             "arrivals": [job.id for job in self.arrivals],
         }
@@ -122,6 +127,7 @@ class View(Kept):
             self._learn(message_of(request))
         super().restore(state, jobs)
         self.arrivals = [jobs[job_id] for job_id in state["arrivals"]]
+        self.going = set(state.get("going", ()))
 
     def start(self, job: SchedulerJob, alloc: NodeSet | None = None, why: str | None = None) -> None:
         """Start a waiting job.
@@ -293,6 +299,29 @@ class View(Kept):
     def kill(self, *jobs: SchedulerJob, why: str | None = None) -> None:
         """End running jobs; they leave the view with their JOB_COMPLETED."""
         self.decisions.append(KillJob(self.now, KillJobData(tuple(job.id for job in jobs), why)))
+
+    def preempt(
+        self, job: SchedulerJob, mode: PreemptMode = "requeue", grace: float = 0.0, why: str | None = None
+    ) -> None:
+        """Take a running job's units away, ``grace`` seconds from now (feature ``preemption``).
+
+        It leaves the view with its JOB_COMPLETED, in a notice of this instant if it has no grace and no dump to write.
+        With ``requeue`` it comes back as a new job, without its work since its last dump; with ``checkpoint`` it writes
+        one more dump before, if it writes any; with ``cancel`` it does not come back.
+
+        Raises
+        ------
+        ValueError
+            when it does not run, was started only now, is being preempted already, or for a grace that is no time.
+        """
+        if job.id not in self.running or job.start == self.now or job.id in self.going:
+            raise ValueError(
+                f"{job.id} cannot be preempted: it does not run, was started only now, or is going already"
+            )
+        if not 0 <= grace <= LONGEST:
+            raise ValueError(f"there is no grace of {grace!r} s")
+        self.going.add(job.id)
+        self.decisions.append(PreemptJob(self.now, PreemptJobData(job.id, mode, grace, why)))
 
     def call_me_later(self, time: float, call_id: str = "") -> None:
         """Ask to be woken at ``time`` (seconds); the id then stands in ``calls``.

@@ -1,4 +1,4 @@
-"""What is known of one try of a job, where its nodes can fail."""
+"""What is known of one try of a job, where it can lose its nodes."""
 
 from collections.abc import Sequence
 from math import inf, nan
@@ -9,7 +9,9 @@ from msgspec import Struct, convert, to_builtins
 from numpy.typing import NDArray
 
 from pipistrelle.protocol.base.state import message_of, plain, register
+from pipistrelle.protocol.fields import PreemptMode
 from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.server.attempts.last_dump import LastDump
 from pipistrelle.server.attempts.progress import Account, AttemptProgress, RigidProgress
 from pipistrelle.traces.resilience import Resilience
 
@@ -61,7 +63,7 @@ class Attempt(Struct, eq=False):
     work_ends: float = inf
     #: how its units are found in arrays, from its start on
     parts: Sequence[slice | NDArray[np.intp]] = ()
-    progress: AttemptProgress | RigidProgress | None = None
+    progress: AttemptProgress | RigidProgress | LastDump | None = None
     #: up to when it has worked, known at its end; NaN before
     stopped: float = nan
     _account: Account | None = None
@@ -76,6 +78,11 @@ class Attempt(Struct, eq=False):
     cause: str = ""
     #: whether a new attempt follows
     retried: bool = False
+    #: how it is to be preempted, once somebody has asked for that; and whether that has ended it
+    preempting: PreemptMode | None = None
+    preempted: bool = False
+    #: whether it saved something in a last dump then
+    dumped_last: bool = False
 
     @property
     def account(self) -> Account | None:
@@ -104,7 +111,7 @@ class Attempt(Struct, eq=False):
 
 _KEPT: Final = (
     *("number", "root", "origin", "asked", "resilience", "saved", "fruitless", "queued", "serial", "began"),
-    *("dilation", "work_ends", "progress", "lost", "awaited", "waited", "cause", "retried"),
+    *("dilation", "work_ends", "progress", "lost", "awaited", "waited", "cause", "retried", "preempting"),
 )
 register(Resilience, lambda resilience: [to_builtins(resilience)], lambda state: convert(state[0], Resilience))
 # Of a try that has not ended; which units it has, its job knows.

@@ -115,7 +115,7 @@ class FailingLives(JobLives):
 
     def _begins(self, job: Job) -> None:
         """Let a job that was just given its units begin, or wait for those that are down."""
-        attempt = _attempt(job)
+        attempt = attempt_of(job)
         attempt.serial = self._starts
         self._starts += 1
         self._jobs[attempt.serial] = job
@@ -133,7 +133,7 @@ class FailingLives(JobLives):
             self._set_off(job)
 
     def _set_off(self, job: Job) -> None:
-        attempt = _attempt(job)
+        attempt = attempt_of(job)
         attempt.began = self._clockwork.now + job.prologue
         if job.work is not None:
             self._work.begins(job)
@@ -186,7 +186,7 @@ class FailingLives(JobLives):
 
     def _await_end(self, job: Job) -> None:
         """Put the end of a job on the agenda, as it will come if nothing happens any more."""
-        attempt, agenda = _attempt(job), self._agenda
+        attempt, agenda = attempt_of(job), self._agenda
         assert attempt.progress is not None
         if job.ending is not None:
             agenda.cancel(job.ending)
@@ -199,7 +199,7 @@ class FailingLives(JobLives):
 
     def _leaves(self, job: Job) -> None:
         """Take note that a job ends now; it still holds its units."""
-        attempt = _attempt(job)
+        attempt = attempt_of(job)
         if job.work is not None and not isnan(attempt.began):
             self._work.over(job)
         if self._jobs.pop(attempt.serial, None) is None:  # it ran elsewhere, as its scheduler had declared
@@ -214,12 +214,12 @@ class FailingLives(JobLives):
 
     def _work_time(self, job: Job) -> float:
         """Return the time (s) up to which a running job has worked: neither in its prologue nor in its epilogue."""
-        attempt = _attempt(job)
+        attempt = attempt_of(job)
         return min(max(self._clockwork.now, attempt.began), attempt.work_ends)
 
     def progress(self, job: Job) -> Progress:
         """Return how far a running job has come."""
-        attempt = _attempt(job)
+        attempt = attempt_of(job)
         if job.work is not None:
             return self._share(job, 0.0) if isnan(attempt.began) else self._work.progress(job)
         done = attempt.saved
@@ -238,7 +238,7 @@ class FailingLives(JobLives):
         """Go on from such a state; the cluster has its jobs again."""
         super().restore(state)
         for job in self._cluster.running.values():
-            attempt = _attempt(job)
+            attempt = attempt_of(job)
             if attempt.serial >= 0:
                 self._jobs[attempt.serial] = job
                 self._held_units += len(job.alloc)
@@ -251,7 +251,7 @@ class FailingLives(JobLives):
         super().check_invariants()
         holder = np.full_like(self._holder, _NOBODY)
         for job in self._cluster.running.values():
-            attempt = _attempt(job)
+            attempt = attempt_of(job)
             if attempt.serial >= 0:
                 assert self._jobs[attempt.serial] is job, f"{job.id} is not known by its number"
                 assert bool(attempt.awaited) == (attempt.serial in self._held), f"{job.id} awaits {attempt.awaited}"
@@ -261,7 +261,7 @@ class FailingLives(JobLives):
         assert self._held_units == int(np.count_nonzero(holder != _NOBODY)), "the units that are held are miscounted"
 
     def _is_awaited(self, job: Job) -> bool:
-        attempt = _attempt(job)
+        attempt = attempt_of(job)
         return super()._is_awaited(job) or attempt.serial in self._held or attempt.work_ends == inf
 
     # -- the machine ------------------------------------------------------------------------------------------------
@@ -274,7 +274,7 @@ class FailingLives(JobLives):
         serials.discard(_NOBODY)
         for serial in sorted(serials):
             job = self._jobs[serial]
-            attempt = _attempt(job)
+            attempt = attempt_of(job)
             hit = self._node_units.nodes_of(job.alloc) & nodes
             if attempt.waited and attempt.began == self._clockwork.now + job.prologue:
                 self._hold_again(job)
@@ -290,7 +290,7 @@ class FailingLives(JobLives):
 
     def _hold_again(self, job: Job) -> None:
         """Let a job wait on that was set off at this very instant, as if it had not been: it has done nothing yet."""
-        attempt = _attempt(job)
+        attempt = attempt_of(job)
         if job.work is not None:
             self._work.over(job)
         if job.ending is not None:
@@ -301,7 +301,7 @@ class FailingLives(JobLives):
 
     def _strike(self, job: Job, nodes: NodeSet, cause: str) -> None:
         """Let a job that works lose nodes."""
-        attempt, now = _attempt(job), self._clockwork.now
+        attempt, now = attempt_of(job), self._clockwork.now
         progress = attempt.progress
         if now >= attempt.work_ends:  # in its epilogue
             self.kill(job, "finish" if job.in_time else "reach_walltime")
@@ -313,7 +313,7 @@ class FailingLives(JobLives):
     def forsake(self, nodes: NodeSet, cause: str) -> None:
         """Let the jobs go that await one of these nodes, which never come back."""
         for job in list(self._held.values()):
-            if not _attempt(job).awaited.isdisjoint(nodes):
+            if not attempt_of(job).awaited.isdisjoint(nodes):
                 self._lose(job, cause)
 
     def idle_and_down(self) -> tuple[int, int]:
@@ -333,7 +333,7 @@ class FailingLives(JobLives):
     def repaired(self, nodes: NodeSet) -> None:
         """Let the jobs begin that awaited these nodes, and no others any more."""
         for serial, job in list(self._held.items()):
-            attempt = _attempt(job)
+            attempt = attempt_of(job)
             attempt.awaited = attempt.awaited - nodes
             if not attempt.awaited:
                 del self._held[serial]
@@ -341,7 +341,7 @@ class FailingLives(JobLives):
 
     def _lose(self, job: Job, cause: str) -> None:
         """End an attempt that has lost its allocation, and let the job come back as the options say."""
-        attempt, options, now = _attempt(job), self._options, self._clockwork.now
+        attempt, options, now = attempt_of(job), self._options, self._clockwork.now
         attempt.cause = cause
         attempt.retried = options.requeue != "never" and (
             options.max_attempts is None or attempt.number + 1 < options.max_attempts
@@ -360,7 +360,7 @@ class FailingLives(JobLives):
         An attempt that is to save something must work for a time t. If the chance for that is at most e^-h on any nodes
         of the machine, as many attempts as e^h or more are to be expected (`FailurePlan.hazard`).
         """
-        attempt = _attempt(job)
+        attempt = attempt_of(job)
         lost = f"{attempt.root} has lost its nodes {attempt.fruitless:,} times, and has saved none of its work"
         where, hint = f"simulated time {self._clockwork.now!r}", "give --checkpoint or --max-attempts"
         if attempt.fruitless >= _MOST_FRUITLESS:
@@ -384,7 +384,7 @@ class FailingLives(JobLives):
 
         0 if that is not known: of a job whose hosts decide, or one that goes on after failures.
         """
-        attempt = _attempt(job)
+        attempt = attempt_of(job)
         resilience, rest = attempt.resilience, job.runtime - attempt.saved
         if job.work is not None or resilience.tolerated(len(nodes)):
             return 0.0
@@ -395,7 +395,7 @@ class FailingLives(JobLives):
 
     def _next(self, job: Job) -> Job:
         """Return the job as it comes back."""
-        old, options = _attempt(job), self._options
+        old, options = attempt_of(job), self._options
         saved = old.saved if old.account is None else min(old.account.saved, job.runtime)
         new = Attempt(old.number + 1, old.root, old.origin, old.asked, old.resilience, saved)
         new.fruitless = old.fruitless + 1 if saved == old.saved else 0
@@ -414,6 +414,7 @@ class FailingLives(JobLives):
         return again
 
 
-def _attempt(job: Job) -> Attempt:
+def attempt_of(job: Job) -> Attempt:
+    """Return what is known of the present try of a job that was submitted."""
     assert job.attempt is not None, f"{job.id} was not admitted"
     return job.attempt

@@ -244,6 +244,20 @@ class AttemptProgress(Kept):
             self._given_up = True
         return goes_on
 
+    def give_up(self, now: float) -> None:
+        """Let the allocation be given up at ``now`` (s), with all that was not saved; the work is not done by then."""
+        self._pass_time(now)
+        self._roll_back(now)
+        self._given_up = True
+
+    def left_of_dump(self, now: float, dump: float) -> tuple[float, int]:
+        """Return how long (s) one more dump takes from ``now`` (s) on, or the rest of the present one, and its nodes.
+
+        It takes no time if nothing was worked since the last. ``dump`` (s) is that on the whole allocation.
+        """
+        phase = self._segment.at(now)
+        return _left_of(phase, dump * self.slower), self._team
+
     def _pass_time(self, now: float) -> None:
         """Add up what idle and dead nodes have spent since the last change."""
         passed = now - self._changed
@@ -316,7 +330,7 @@ class RigidProgress:
         the time of work between two dumps, and how long dumps and reads take, in seconds.
     """
 
-    __slots__ = ("_given_up", "_nodes", "_saved", "_segment", "_start", "_work", "finish")
+    __slots__ = ("_given_up", "_lost", "_nodes", "_saved", "_segment", "_start", "_work", "finish")
 
     def __init__(
         self, *, start: float, work: float, saved: float, nodes: int, interval: float, dump: float, read: float
@@ -326,6 +340,7 @@ class RigidProgress:
         self._saved = saved
         self._nodes = nodes
         self._given_up = 0
+        self._lost = False
         self._segment = Segment(start, read if saved > 0 else 0.0, max(work - saved, 0.0), interval, dump)
         #: when the work will be done if nothing fails, in seconds of simulated time
         self.finish = self._segment.finish
@@ -340,12 +355,20 @@ class RigidProgress:
         self._given_up = len(nodes)
         return False
 
+    def give_up(self, now: float) -> None:
+        """Let the allocation be given up, with all that was not saved; no node of it has failed."""
+        self._lost = True
+
+    def left_of_dump(self, now: float, dump: float) -> tuple[float, int]:
+        """Return how long one more dump takes, and on how many nodes; as of `AttemptProgress`."""
+        return _left_of(self._segment.at(now) if now >= self._start else NOTHING, dump), self._nodes
+
     def account(self, now: float) -> Account:
         """Return what became of the time until ``now`` (s), which is that of the failure once one has struck."""
         nodes = self._nodes
         phase = self._segment.at(now) if now >= self._start else NOTHING
         rest = (phase.working - phase.saved) * nodes
-        lost = bool(self._given_up)
+        lost = self._lost or bool(self._given_up)
         return Account(
             self._work if now >= self.finish else self._saved + phase.saved,
             0.0 if lost else phase.working - phase.saved,
@@ -373,6 +396,11 @@ class RigidProgress:
 
 
 register(RigidProgress, RigidProgress.made, lambda state: RigidProgress(**state[0]))
+
+
+def _left_of(phase: WorkPhase, dump: float) -> float:
+    """Return how long (s) it takes until all that was worked by then is in a dump, which takes ``dump`` s."""
+    return dump - (phase.dumping - phase.dumps * dump) if phase.working > phase.saved else 0.0
 
 
 def interval_of(resilience: Resilience, dump: float, rate: float) -> float:

@@ -48,7 +48,7 @@ def check_resilience(
     """
     happens = (reliability.failures, reliability.outages, reliability.maintenance)
     if reliability.requeue != "never" and happens != (None, None, None):
-        _refuse_attempts(workloads)
+        refuse_attempts(workloads)
     rates = reliability.rates(platform)
     mean = float(rates.mean())
     kinds = {reliability.resilience, *own.values()}
@@ -95,8 +95,8 @@ def check_resilience(
     ]
 
 
-def _refuse_attempts(workloads: Mapping[str, Workload]) -> None:
-    """Refuse a job whose name is that of another's later attempt: one of them would get lost."""
+def refuse_attempts(workloads: Mapping[str, Workload]) -> None:
+    """Raise SetupError if a job has the name of another's later attempt: one of them would get lost."""
     for prefix, workload in workloads.items():
         marked = [name for name in workload.ids if "#" in name]
         names = frozenset(workload.ids) if marked else frozenset()
@@ -106,7 +106,7 @@ def _refuse_attempts(workloads: Mapping[str, Workload]) -> None:
                 raise SetupError(
                     f"job {prefix}!{name} has the name of an attempt of job {prefix}!{root}",
                     where=workload.source,
-                    hint="Give it another name, or use --requeue never.",
+                    hint="Give it another name, or let no job come back.",
                 )
 
 

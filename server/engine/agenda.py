@@ -7,25 +7,27 @@ from typing import Any, Final
 
 from pipistrelle.protocol.base.state import Kept
 
-# The class of an event decides among those of one instant. Work comes first, so that what is done at the very walltime
-# counts as done; then ends, because a job that is done when its node fails is done, and because a scheduler must see
-# every unit that is free; failures strike before repairs, so that what fails and is repaired at once has failed;
-# jobs come back to the queue before new ones join it, and leave it after that if they are cancelled; decisions that
-# were dated ahead come after all that happens by itself, so that they meet the instant's final state; READY, the end of
-# the scheduler's thinking time, is last.
+# The class of an event decides among those of one instant. Work comes first, so that what is done at the very
+# walltime counts as done; then ends, because a job that is done when its node fails is done, and because a scheduler
+# must see every unit that is free; failures strike before repairs, so that what fails and is repaired at once has
+# failed; who loses its nodes at the end of its grace has lost them, so that preemptions come after; jobs come back to
+# the queue before new ones join it, and leave it after that if they are cancelled; decisions that were dated ahead
+# come after all that happens by itself, so that they meet the instant's final state; READY, the end of the
+# scheduler's thinking time, is last.
 PHASE: Final = -1
 END: Final = 0
 FAILURE: Final = 1
 REPAIR: Final = 2
 MAINTENANCE: Final = 3
-SWITCH: Final = 4
-OUTSIDE: Final = 5
-REQUEUE: Final = 6
-SUBMISSION: Final = 7
-CANCELLATION: Final = 8
-CALL: Final = 9
-DECISION: Final = 10
-READY: Final = 11
+PREEMPTION: Final = 4
+SWITCH: Final = 5
+OUTSIDE: Final = 6
+REQUEUE: Final = 7
+SUBMISSION: Final = 8
+CANCELLATION: Final = 9
+CALL: Final = 10
+DECISION: Final = 11
+READY: Final = 12
 
 #: [time, class, sequence, subject]: no two are equal before the subject is reached; None marks a cancelled entry.
 Entry = list[Any]

@@ -4,11 +4,13 @@ from typing import Any, ClassVar, Final, Protocol
 
 from pipistrelle.platforms.description import Platform
 from pipistrelle.protocol.base.state import Kept
+from pipistrelle.protocol.decisions import PreemptJobData
 from pipistrelle.protocol.events import JobCompleted, JobCompletedData, JobSubmitted, Progress
 from pipistrelle.server.attempts.dispersion import Dispersion
 from pipistrelle.server.engine.agenda import END, PHASE, Handlers
 from pipistrelle.server.engine.clockwork import Clockwork
 from pipistrelle.server.engine.jobs import Job, Step
+from pipistrelle.server.errors import Illegal
 from pipistrelle.traces.batsim.profiles import Profile
 
 _NO_TIME: Final = (0.0, 0.0)
@@ -164,6 +166,10 @@ class JobLives(Kept):
         if job.ending is not None:
             self._agenda.cancel(job.ending)
         self._end(job, step)
+
+    def preempt(self, order: PreemptJobData) -> None:
+        """Take a running job's units away; Illegal if that cannot be."""
+        raise Illegal("feature_off", "PREEMPT_JOB needs the feature 'preemption', wanted in HELLO")
 
     def declare_ended(self, job: Job, step: Step) -> None:
         """End a running job now as its scheduler says; it is not announced."""

@@ -13,6 +13,7 @@ from pipistrelle.protocol.decisions import (
     ExecuteJob,
     KillJob,
     Malformed,
+    PreemptJob,
     RegisterJob,
     RejectJob,
     SetJobMetadata,
@@ -66,6 +67,7 @@ class Verdicts(Kept):
             ExecuteJob: self._execute,
             RejectJob: self._reject,
             KillJob: self._kill,
+            PreemptJob: self._preempt,
             CallMeLater: self._call_me_later,
             CancelCall: self._cancel_call,
             RegisterJob: self._register,
@@ -122,6 +124,9 @@ class Verdicts(Kept):
 
     def _kill(self, decision: KillJob) -> None:
         self._end_early(decision.data.job_ids)
+
+    def _preempt(self, decision: PreemptJob) -> None:
+        self._lives.preempt(decision.data)
 
     def _end_early(self, job_ids: tuple[str, ...]) -> None:
         """Kill these jobs, or raise `Illegal` and do nothing."""

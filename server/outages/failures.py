@@ -57,13 +57,17 @@ def lives_of(
     tells: Tells,
     holds: bool,
     dispersion: Dispersion | None,
+    lives: type[FailingLives] = FailingLives,
 ) -> "tuple[JobLives, Arrivals, list[Failures]]":
-    """Return how the jobs of a run live, how they arrive, and what strikes them, if anything can; see `Failures`."""
+    """Return how the jobs of a run live, how they arrive, and what strikes them, if anything can; see `Failures`.
+
+    ``lives`` is what jobs live as if there is a ``reliability``.
+    """
     if reliability is None:
         plain = JobLives(clockwork, Overheads(platform), work, dispersion)
         return plain, Arrivals(clockwork, plain, jobs, dependencies), []
     node_units = NodeUnits.of(platform)
-    failing = FailingLives(clockwork, Overheads(platform), work, platform, node_units, reliability, dispersion)
+    failing = lives(clockwork, Overheads(platform), work, platform, node_units, reliability, dispersion)
     arrivals = Arrivals(clockwork, failing, jobs, dependencies)
     failures = Failures(clockwork, failing, arrivals, node_units, reliability, tells=tells, holds=holds)
     return failing, arrivals, [failures]

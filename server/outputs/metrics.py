@@ -11,6 +11,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.fields import EndReason
+from pipistrelle.server.attempts.preemption_book import PreemptionBook, PreemptionSummary
 from pipistrelle.server.engine.jobs import NEVER_RAN, Job
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.outputs.fragmentation_book import Fragmentation, FragmentationBook
@@ -73,6 +74,8 @@ class Summary(Struct, frozen=True, kw_only=True):
     cancelled: int | UnsetType = UNSET
     #: of runs whose scheduler asks when jobs started in reality
     recorded: RecordedFigures | UnsetType = UNSET
+    #: of runs whose scheduler may preempt
+    preemption: PreemptionSummary | UnsetType = UNSET
 
 
 class Metrics(Kept, Observer):
@@ -92,6 +95,8 @@ class Metrics(Kept, Observer):
         gathers those of idle GPUs; None where they are not asked for.
     recorded
         gathers those of starts that the log recorded; None where nobody asks.
+    preemption
+        gathers those of preemption; None where nobody may.
     cancels
         whether jobs can be cancelled while they wait.
     """
@@ -117,12 +122,14 @@ class Metrics(Kept, Observer):
         reliability: ReliabilityBook | None = None,
         fragmentation: FragmentationBook | None = None,
         recorded: RecordedBook | None = None,
+        preemption: PreemptionBook | None = None,
         cancels: bool = False,
     ) -> None:
         self._dropped = dict(dropped or {})
         self._reliability = reliability
         self._fragmentation = fragmentation
         self._recorded = recorded
+        self._preemption = preemption
         self._cancels = cancels
         self._shared = shared
         self._waits = _roomy(jobs)
@@ -231,6 +238,7 @@ class Metrics(Kept, Observer):
             waiting_at_end=UNSET if horizon is UNSET else unfinished - len(cut),
             fragmentation=UNSET if self._fragmentation is None else self._fragmentation.summary(),
             recorded=UNSET if self._recorded is None else self._recorded.summary(),
+            preemption=UNSET if self._preemption is None else self._preemption.summary(),
         )
 
 

@@ -78,7 +78,7 @@ class ReliabilityBook(Kept, Observer):
         self._sizes.append(job.size)
         survived = 0 if attempt.account is None else attempt.account.survived
         interruptions = survived
-        if attempt.cause:
+        if attempt.cause and not attempt.preempted:
             interruptions += not isnan(attempt.began)  # else it has waited, in vain
             self._lost += 1
             self._given_up += not attempt.retried

@@ -2,17 +2,18 @@
 
 import csv
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from math import isfinite
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from pipistrelle.protocol.base.errors import PipistrelleError, cut, did_you_mean, printable
+from pipistrelle.protocol.fields import PREEMPTED
 from pipistrelle.server.engine.jobs import Labels
 from pipistrelle.server.outputs.folder import COMMAND_FILE, CONFIG_FILE, OUTPUT_PREFIX, check_outputs
 
@@ -74,6 +75,8 @@ class RunFiles(Struct):
     states: MachineStates
     #: the last instant of which the outputs tell (s)
     until: float
+    #: {id of a job that was preempted: the scheduler's reason, "" if it gave none}
+    preempted: dict[str, str] = field(default_factory=dict)
 
     def wait_ends(self, line: JobLine) -> float:
         """Return until when (s) a job waited: its start, or its rejection, else the end of the outputs."""
@@ -146,6 +149,7 @@ def read_run(folder: Path) -> RunFiles:
     starts: dict[str, float] = {}
     rejections: dict[str, float] = {}
     whys: dict[str, str] = {}
+    asked: dict[str, str] = {}
     until = 0.0
     for row in output_rows(folder, "decisions.csv", "time", "decision", "job_id", "verdict", "why"):
         until = number_in(row["time"])
@@ -153,13 +157,16 @@ def read_run(folder: Path) -> RunFiles:
             (starts if row["decision"] == "EXECUTE_JOB" else rejections)[row["job_id"]] = until
             if row["why"]:
                 whys[row["job_id"]] = cut(printable(row["why"]), _SHOWN)
+        elif row["verdict"] == "carried_out" and row["decision"] == "PREEMPT_JOB":
+            asked[row["job_id"]] = cut(printable(row["why"]), _SHOWN)
     for name, start in starts.items():
         if name in jobs and jobs[name].start is not None:
             jobs[name].start = start  # to the last digit: that file has six decimals
     states = _states(folder)
     if len(states.times):
         until = max(until, float(states.times[-1]))
-    return RunFiles(folder, config, summary, jobs, starts, rejections, whys, states, until)
+    preempted = _preempted(folder, asked) if asked else {}
+    return RunFiles(folder, config, summary, jobs, starts, rejections, whys, states, until, preempted)
 
 
 def read_config(folder: Path) -> dict[str, Any]:
@@ -236,7 +243,7 @@ def number_in(text: str) -> float:
 def _origins(folder: Path, config: dict[str, Any]) -> dict[str, float]:
     """Return {attempt: the submit time (s) that counts} where jobs come back to their old places."""
     reliability = config.get("reliability")
-    if not isinstance(reliability, dict) or reliability.get("requeue") != "original":
+    if isinstance(reliability, dict) and reliability.get("requeue") == "back":
         return {}
     columns = ("job_id", "workload_name", "attempt", "original_submission_time")
     return {
@@ -244,6 +251,17 @@ def _origins(folder: Path, config: dict[str, Any]) -> dict[str, float]:
         for row in output_rows(folder, "attempts.csv", *columns, needed=False)
         if row["attempt"] != "0"
     }
+
+
+def _preempted(folder: Path, asked: Mapping[str, str]) -> dict[str, str]:
+    """Return those of the jobs that were to be preempted that have been: others ended before."""
+    columns = ("job_id", "workload_name", "final_state", "cause")
+    gone = {
+        f"{row['workload_name']}!{row['job_id']}"
+        for row in output_rows(folder, "attempts.csv", *columns, needed=False)
+        if (row["final_state"], row["cause"]) == ("COMPLETED_KILLED", PREEMPTED)
+    }
+    return {name: why for name, why in asked.items() if name in gone}
 
 
 def _jobs(folder: Path, origins: dict[str, float]) -> Iterator[tuple[str, JobLine]]:

@@ -85,13 +85,18 @@ def remarks(files: RunFiles, line: JobLine) -> list[str]:
     found = []
     root, mark, number = line.id.rpartition("#")
     if mark and number.isdigit() and root in files.jobs:
-        found.append(f"It is attempt {number} of {root}, which lost its nodes and was submitted again.")
+        before = root if number == "1" else f"{root}#{int(number) - 1}"
+        how = "was preempted" if before in files.preempted else "lost its nodes"
+        found.append(f"It is attempt {number} of {root}, which {how} and was submitted again.")
     tries = sum(1 for name in files.jobs if name.startswith(f"{line.id}#"))
     if tries:
         more = f"1 more attempt after this one: {line.id}#1"
         if tries > 1:
             more = f"{tries} more attempts after this one: {line.id}#1 to #{tries}"
-        found.append(f"It lost its nodes and had {more}.")
+        found.append(f"It {'was preempted' if line.id in files.preempted else 'lost its nodes'} and had {more}.")
+    if line.id in files.preempted and line.end is not None:
+        why = files.preempted[line.id]
+        found.append(f"It was preempted at {line.end:.10g} s{f'; the scheduler says: {why}' if why else ''}.")
     if line.queued != line.submit:
         found.append(f"It queued as of {line.queued:.10g} s, when its first attempt was submitted.")
     if files.summary is None:

@@ -131,6 +131,13 @@ class Pause:
                 expected=f"one {'with' if told else 'without'} the feature 'failures'",
                 hint="Jobs start on nodes that are down where the scheduler does not know of them, else they do not.",
             )
+        told, wanted = ("preemption" in some for some in (state["features"], self.simulation.welcome.features))
+        if told != wanted:
+            raise StateError(
+                f"{who}: of the two schedulers one alone may preempt, and jobs live otherwise then",
+                expected=f"one {'with' if told else 'without'} the feature 'preemption'",
+                hint="Begin the run anew, under either scheduler.",
+            )
         self.transport.send(engine.introduction())
         if self.transport.receive().events:
             raise StateError(f"{who}: it decides in its reply to notice 1, before it knows how things stand")

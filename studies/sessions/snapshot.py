@@ -30,7 +30,7 @@ from pipistrelle.server.outputs.csv_file import unwritable
 from pipistrelle.server.outputs.folder import OUTPUT_PREFIX, SNAPSHOT_PREFIX, snapshots_in
 from pipistrelle.studies.runs.pause import Pause
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 #: how many are kept unless a user says otherwise
 KEPT: Final = 2
 #: the session of a run whose scheduler is another process: its state is made again by playing it

@@ -57,6 +57,7 @@ from pipistrelle.server.engine.agenda import (
     END,
     FAILURE,
     MAINTENANCE,
+    PREEMPTION,
     REPAIR,
     REQUEUE,
     SUBMISSION,
@@ -260,7 +261,8 @@ def test_the_numbers_are_the_codes() -> None:
 
 def test_the_order_of_an_instant_is_the_agendas() -> None:
     """The list names the kinds of events in the order in which the engine's agenda has their classes."""
-    places = {"Ends": END, "Failures": FAILURE, "Repairs": REPAIR, "Maintenance": MAINTENANCE, "Submissions": REQUEUE}
+    places = {"Ends": END, "Failures": FAILURE, "Repairs": REPAIR, "Maintenance": MAINTENANCE}
+    places |= {"Preemptions": PREEMPTION, "Submissions": REQUEUE}
     listed = re.findall(r"^\d\. (\w+):", section("Order"), re.MULTILINE)
 
     last = [SUBMISSION, CANCELLATION, CALL, DECISION]

@@ -20,6 +20,8 @@ from pipistrelle.protocol.decisions import (
     KillJob,
     KillJobData,
     Malformed,
+    PreemptJob,
+    PreemptJobData,
     RegisterJob,
     RegisterJobData,
     RejectJob,
@@ -48,7 +50,7 @@ from pipistrelle.protocol.events import (
     SimulationBeginsData,
     SimulationEnds,
 )
-from pipistrelle.protocol.fields import Feature, WakeType
+from pipistrelle.protocol.fields import Feature, PreemptMode, WakeType
 from pipistrelle.protocol.messages import Notice, Reply
 from pipistrelle.server.assembly import native_engine
 from pipistrelle.server.engine.dependencies import Condition
@@ -199,6 +201,10 @@ class Play:
     def kill(self, *names: str, at: float | None = None) -> Decision:
         """Return the decision to end jobs."""
         return KillJob(self._at(at), KillJobData(tuple(full(name) for name in names)))
+
+    def preempt(self, name: str, mode: PreemptMode = "requeue", grace: float = 0.0) -> Decision:
+        """Return the decision to take a job's units away."""
+        return PreemptJob(self.now, PreemptJobData(full(name), mode, float(grace)))
 
     def call(self, time: float, call_id: str = "", at: float | None = None) -> Decision:
         """Return the decision to be called."""

@@ -129,7 +129,7 @@ def test_as_many_as_wanted_stay(tmp_path: Path) -> None:
         (lambda data: gzip.compress(b"[" * 1_000_000), "no whole snapshot"),
         (lambda data: gzip.compress(gzip.decompress(data)[:-1] + b" "), "the snapshot is not whole"),
         (
-            lambda data: gzip.compress(gzip.decompress(data).replace(b'"snapshot":1', b'"snapshot":9', 1)),
+            lambda data: gzip.compress(gzip.decompress(data).replace(b'"snapshot":2', b'"snapshot":9', 1)),
             "another format",
         ),
     ],
