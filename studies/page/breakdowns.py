@@ -5,7 +5,7 @@ from typing import Any, Final
 import numpy as np
 
 from pipistrelle.studies.page.packing import ColumnPack
-from pipistrelle.studies.report.cells import Cells
+from pipistrelle.studies.report.cells import TextColumn
 from pipistrelle.studies.report.tables import Columns, OutputTables, numbers
 
 #: what the units of attempts spent their time on, in the order in which it is shown
@@ -14,7 +14,7 @@ _COUNTS: Final = ("nodes_lost", "failures_survived", "dumps", "reads", "retried"
 _NODE: Final = ("failures", "maintenances", "time_up", "time_down", "time_in_maintenance", "time_busy", "time_idle")
 
 
-def breakdowns(tables: OutputTables, pack: ColumnPack, names: Cells, until: float) -> dict[str, Any] | None:
+def breakdowns(tables: OutputTables, pack: ColumnPack, names: TextColumn, until: float) -> dict[str, Any] | None:
     """Return what a run tells of failures, and where it is packed; None where nothing could fail.
 
     Parameters
@@ -45,7 +45,7 @@ def _columns() -> list[str]:
     return [f"unit_seconds_{one}" for one in SPENT]
 
 
-def _attempts(table: Columns, pack: ColumnPack, names: Cells) -> dict[str, Any]:
+def _attempts(table: Columns, pack: ColumnPack, names: TextColumn) -> dict[str, Any]:
     lines = names.places_in(table["workload_name"].joined(table["job_id"], "!"))
     there = lines >= 0
     found: dict[str, Any] = {}

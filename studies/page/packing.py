@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pipistrelle.studies.report.cells import Cells
+from pipistrelle.studies.report.cells import TextColumn
 
 Ints = NDArray[np.int64]
 #: what the outputs' six decimals are counted in
@@ -54,17 +54,17 @@ class ColumnPack:
 
     def names(self, texts: Sequence[str]) -> dict[str, Any]:
         """Pack texts of which there are few: each one's place among the different ones, by their first use."""
-        names, places = Cells.of(texts).codes()
+        names, places = TextColumn.of(texts).codes()
         return {"names": names, "of": self.numbers(places)}
 
     def texts(self, texts: Sequence[str]) -> dict[str, Any]:
         """Pack texts of which there may be many, but which differ in whole numbers above all, as ids do."""
-        cells = Cells.of(texts)
+        cells = TextColumn.of(texts)
         flat, begins = cells.flat(_END)
         if (flat == _HOLE).any() or np.count_nonzero(flat == ord(_END)) != len(cells):
             return {"shapes": self.names(cells), "numbers": self.numbers(np.zeros(0))}
         firsts, ends = _whole_numbers(flat)
-        numbers = Cells(flat, firsts, ends - firsts).numbers()
+        numbers = TextColumn(flat, firsts, ends - firsts).numbers()
         assert numbers is not None  # none has more than 15 digits
         gone = np.zeros(len(flat) + 1, dtype=np.int64)  # of each number all digits but the first
         gone[firsts + 1] += 1
@@ -73,7 +73,7 @@ class ColumnPack:
         holed = flat.copy()
         holed[firsts] = _HOLE
         before = np.concatenate([[0], np.cumsum(stays)])
-        shapes = Cells(holed[stays], before[begins], before[begins + cells.lengths] - before[begins])
+        shapes = TextColumn(holed[stays], before[begins], before[begins + cells.lengths] - before[begins])
         found = numbers[0].astype(np.int64)
         return {"shapes": self.names(shapes), "numbers": self.numbers(found, deltas=True)}
 
@@ -113,7 +113,7 @@ def intervals(texts: Iterable[str]) -> tuple[Ints, Ints, Ints]:
 
     Shapes (texts,), (intervals,), (intervals,). Texts are those of the outputs: numbers, ``-`` and blanks.
     """
-    cells = Cells.of(texts if isinstance(texts, Cells) else list(texts))
+    cells = TextColumn.of(texts if isinstance(texts, TextColumn) else list(texts))
     counts = np.where(cells.lengths > 0, cells.counted(" ") + 1, 0)
     whole, _ = cells.flat(b" ")
     digits = (whole >= ord("0")) & (whole <= ord("9"))

@@ -17,7 +17,7 @@ from pipistrelle.studies.page.places import places
 from pipistrelle.studies.page.rows import JOB_COLUMNS, AttemptRows, labels_of, read_decided, read_rows
 from pipistrelle.studies.page.shares import fairshare_targets
 from pipistrelle.studies.page.worst import worst_served
-from pipistrelle.studies.report.cells import Cells
+from pipistrelle.studies.report.cells import TextColumn
 from pipistrelle.studies.report.run_jobs import ReportError
 from pipistrelle.studies.report.tables import OutputTables, numbers
 
@@ -61,7 +61,7 @@ def page_of(folders: Sequence[Path], *, repeat: bool = False, trust: bool = Fals
 
 def _run(
     folder: Path, pack: ColumnPack, *, repeat: bool, trust: bool
-) -> tuple[dict[str, Any], AttemptRows, dict[str, Cells]]:
+) -> tuple[dict[str, Any], AttemptRows, dict[str, TextColumn]]:
     """Return what is told of a run, its attempts, and their labels."""
     config = read_config(folder)
     summary = output_json(folder / SUMMARY_FILE)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pipistrelle.protocol.base.errors import cut, printable
 from pipistrelle.server.engine.jobs import LABEL_NAMES, NEVER_RAN
 from pipistrelle.studies.page.packing import ColumnPack, Ints, intervals
-from pipistrelle.studies.report.cells import Cells
+from pipistrelle.studies.report.cells import TextColumn
 from pipistrelle.studies.report.run_jobs import AGAIN, RunJobs
 from pipistrelle.studies.report.tables import Columns, OutputTables, numbers
 
@@ -45,11 +45,11 @@ class Decided:
         when the last decision was taken (s), 0 without any.
     """
 
-    names: Cells
+    names: TextColumn
     times: Floats
     starts: NDArray[np.bool_]
-    alloc: Cells
-    why: Cells
+    alloc: TextColumn
+    why: TextColumn
     until: float
 
     def rejections(self) -> dict[str, float]:
@@ -85,8 +85,8 @@ class AttemptRows:
         its units; what the scheduler wrote to it; the reason for its start or rejection.
     """
 
-    names: Cells
-    jobs: Cells
+    names: TextColumn
+    jobs: TextColumn
     job: Ints
     submit: Floats
     start: Floats
@@ -94,10 +94,10 @@ class AttemptRows:
     began: Floats
     size: Ints
     walltime: Floats
-    state: Cells
-    alloc: Cells
-    metadata: Cells
-    why: Cells
+    state: TextColumn
+    alloc: TextColumn
+    metadata: TextColumn
+    why: TextColumn
 
     @property
     def identical(self) -> bool:
@@ -131,7 +131,7 @@ class AttemptRows:
         folder: Path,
         config: Mapping[str, Any],
         summary: Mapping[str, Any] | None,
-        labels: Mapping[str, Cells],
+        labels: Mapping[str, TextColumn],
     ) -> RunJobs:
         """Return the jobs as runs are compared by them; ``labels`` as `packed` has them."""
         jobs = self.ended_jobs
@@ -154,7 +154,7 @@ class AttemptRows:
             rejected=frozenset(self.jobs.take(self.job[self.state.equal(REJECTED)])),
         )
 
-    def packed(self, pack: ColumnPack, labels: Mapping[str, Cells]) -> dict[str, Any]:
+    def packed(self, pack: ColumnPack, labels: Mapping[str, TextColumn]) -> dict[str, Any]:
         """Return where all of it is in a pack; ``labels`` are names of the jobs, one for each attempt."""
         counts, first, last = intervals(self.alloc)
         behind = np.cumsum(counts)
@@ -227,9 +227,9 @@ def read_rows(tables: OutputTables, decided: Decided, until: float) -> AttemptRo
     end = np.concatenate([end, np.full(len(running), until)])
     size = np.concatenate([numbers(table["requested_number_of_resources"]).astype(np.int64), had])
     walltime = np.concatenate([numbers(table["requested_time"]), np.full(len(running), -1.0)])
-    state = table["final_state"].behind(Cells.of([RUNNING] * len(running)))
+    state = table["final_state"].behind(TextColumn.of([RUNNING] * len(running)))
     alloc = table["allocated_resources"].behind(their_alloc)
-    metadata = table["metadata"].behind(Cells.of([""] * len(running)))
+    metadata = table["metadata"].behind(TextColumn.of([""] * len(running)))
     jobs, job, order = _by_job(names, submit)
     names, start = names.take(order), start[order]
     at = names.places_in(decided.names)
@@ -254,13 +254,13 @@ def read_rows(tables: OutputTables, decided: Decided, until: float) -> AttemptRo
     )
 
 
-def _by_job(names: Cells, submit: Floats) -> tuple[Cells, Ints, NDArray[np.intp]]:
+def _by_job(names: TextColumn, submit: Floats) -> tuple[TextColumn, Ints, NDArray[np.intp]]:
     """Return the jobs in their order, the job of each attempt in that order, and which attempt comes where."""
     if not names.counted(AGAIN).any():
         roots, numbered = names, np.zeros(len(names), dtype=np.int64)
     else:
         parts = [name.partition(AGAIN) for name in names]
-        roots = Cells.of([root for root, _, _ in parts])
+        roots = TextColumn.of([root for root, _, _ in parts])
         numbered = np.array([int(digits) if digits.isdecimal() else 0 for _, _, digits in parts], dtype=np.int64)
     last = roots.places_in(roots)
     distinct, at = np.unique(last, return_inverse=True)
@@ -274,13 +274,13 @@ def _by_job(names: Cells, submit: Floats) -> tuple[Cells, Ints, NDArray[np.intp]
     return roots.take(distinct[by_job]), place[at][order], order
 
 
-def _ranks(names: Cells) -> Ints:
+def _ranks(names: TextColumn) -> Ints:
     """Return by what jobs that were submitted together are ordered: their numbers, else their names."""
     flat, begins = names.flat()
     marks = np.flatnonzero(flat == ord("!"))
     if len(marks) == len(names) and (names.counted("!") == 1).all():
         ends = begins + names.lengths
-        tails = Cells(flat, marks + 1, ends - marks - 1)
+        tails = TextColumn(flat, marks + 1, ends - marks - 1)
         digits = np.concatenate([[0], np.cumsum((flat >= ord("0")) & (flat <= ord("9")))])
         if (digits[ends] - digits[marks + 1] == tails.lengths).all() and (tails.lengths > 0).all():
             read = tails.numbers()
@@ -292,12 +292,12 @@ def _ranks(names: Cells) -> Ints:
     return np.argsort(np.argsort(np.array(texts, dtype=object), kind="stable"), kind="stable").astype(np.int64)
 
 
-def _shown(texts: Cells) -> Cells:
+def _shown(texts: TextColumn) -> TextColumn:
     """Return texts of a log or a scheduler as they may be shown; many of them are alike."""
     return texts if texts.plain(_LONGEST) else texts.mapped(lambda text: cut(printable(text), _LONGEST))
 
 
-def labels_of(tables: OutputTables, rows: AttemptRows) -> dict[str, Cells]:
+def labels_of(tables: OutputTables, rows: AttemptRows) -> dict[str, TextColumn]:
     """Return {``user``, ``queue``, ...: a name for each attempt, "" where nobody knows}, of what the log tells."""
     table: Columns = tables.perhaps("labels", "job_id", "workload_name", *LABEL_NAMES) or {}
     if not table or not len(table["job_id"]):

@@ -18,7 +18,7 @@ _MIX: Final = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT: Final = np.uint64(29)
 
 
-class Cells(Sequence[str]):
+class TextColumn(Sequence[str]):
     """A column of texts, UTF-8: cell ``i`` are the octets from ``begins[i]`` to before ``begins[i] + lengths[i]``.
 
     Nothing is made a text before somebody asks for it.
@@ -30,9 +30,9 @@ class Cells(Sequence[str]):
         self.lengths = lengths
 
     @classmethod
-    def of(cls, texts: Sequence[str]) -> "Cells":
+    def of(cls, texts: Sequence[str]) -> "TextColumn":
         """Return the same texts as cells."""
-        if isinstance(texts, Cells):
+        if isinstance(texts, TextColumn):
             return texts
         whole = "".join(texts)
         if whole.isascii():
@@ -50,10 +50,10 @@ class Cells(Sequence[str]):
     @overload
     def __getitem__(self, at: int) -> str: ...
     @overload
-    def __getitem__(self, at: slice) -> "Cells": ...
-    def __getitem__(self, at: int | slice) -> "str | Cells":
+    def __getitem__(self, at: slice) -> "TextColumn": ...
+    def __getitem__(self, at: int | slice) -> "str | TextColumn":
         if isinstance(at, slice):
-            return Cells(self.octets, self.begins[at], self.lengths[at])
+            return TextColumn(self.octets, self.begins[at], self.lengths[at])
         begin = int(self.begins[at])
         return self.octets[begin : begin + int(self.lengths[at])].tobytes().decode("utf-8", "surrogatepass")
 
@@ -67,11 +67,11 @@ class Cells(Sequence[str]):
         spans = zip(begins.tolist(), ends.tolist(), strict=True)
         return iter([octets[begin:end].decode("utf-8", "surrogatepass") for begin, end in spans])
 
-    def take(self, rows: NDArray[np.integer[Any]]) -> "Cells":
+    def take(self, rows: NDArray[np.integer[Any]]) -> "TextColumn":
         """Return the cells of these rows, in this order; "" for -1."""
         if not len(self):
-            return Cells(self.octets, np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.int64))
-        return Cells(self.octets, self.begins[rows], np.where(rows < 0, 0, self.lengths[rows]))
+            return TextColumn(self.octets, np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.int64))
+        return TextColumn(self.octets, self.begins[rows], np.where(rows < 0, 0, self.lengths[rows]))
 
     def flat(self, mark: bytes = b"") -> tuple[Octets, Ints]:
         """Return all cells in a row, each with ``mark`` (at most one octet) behind it, and where each begins."""
@@ -89,7 +89,7 @@ class Cells(Sequence[str]):
         found[ends] = mark[0]
         return found, begins
 
-    def joined(self, other: "Cells", mark: str) -> "Cells":
+    def joined(self, other: "TextColumn", mark: str) -> "TextColumn":
         """Return each cell of this column, ``mark``, and the other's."""
         mine, mark_octets = self.lengths, np.frombuffer(mark.encode(), dtype=np.uint8)
         lengths = mine + len(mark_octets) + other.lengths
@@ -100,18 +100,18 @@ class Cells(Sequence[str]):
             found[np.arange(len(flat)) + np.repeat(begins + offset - at, cells.lengths)] = flat
         for place, octet in enumerate(mark_octets.tolist()):
             found[begins + mine + place] = octet
-        return Cells(found, begins, lengths)
+        return TextColumn(found, begins, lengths)
 
-    def mapped(self, change: Callable[[str], str]) -> "Cells":
+    def mapped(self, change: Callable[[str], str]) -> "TextColumn":
         """Return the texts that a function makes of these; it is asked once for those that are alike."""
         names, codes = self.codes()
-        return Cells.of([change(name) for name in names]).take(codes)
+        return TextColumn.of([change(name) for name in names]).take(codes)
 
-    def behind(self, other: "Cells") -> "Cells":
+    def behind(self, other: "TextColumn") -> "TextColumn":
         """Return these cells and, behind them, another column's."""
         octets = np.concatenate([self.octets, other.octets])
         begins = np.concatenate([self.begins, other.begins + len(self.octets)])
-        return Cells(octets, begins, np.concatenate([self.lengths, other.lengths]))
+        return TextColumn(octets, begins, np.concatenate([self.lengths, other.lengths]))
 
     # -- what they hold -----------------------------------------------------------------------------------------------
 
@@ -206,7 +206,7 @@ class Cells(Sequence[str]):
         places = [numbered.setdefault(text, len(numbered)) for text in self]
         return list(numbered), np.array(places, dtype=np.int64)
 
-    def places_in(self, others: "Cells") -> Ints:
+    def places_in(self, others: "TextColumn") -> Ints:
         """Return where each of them is among others, the last such place, -1 where it is not, shape (cells,)."""
         width = max(self.longest, others.longest)
         mine, theirs = self._keys(width), others._keys(width)
@@ -248,7 +248,7 @@ class Cells(Sequence[str]):
         return found
 
     def _same(
-        self, rows: NDArray[np.integer[Any]], others: "Cells", their: NDArray[np.integer[Any]]
+        self, rows: NDArray[np.integer[Any]], others: "TextColumn", their: NDArray[np.integer[Any]]
     ) -> NDArray[np.bool_]:
         """Tell which of these rows hold what the others' rows do."""
         wide = max(self.longest, others.longest)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pipistrelle.protocol.base.errors import printable
 from pipistrelle.server.outputs.folder import OUTPUT_PREFIX
 from pipistrelle.studies.explain.files import ExplainError
-from pipistrelle.studies.report.cells import Cells
+from pipistrelle.studies.report.cells import TextColumn
 
 #: characters of one cell: a frame of a scheduler has no more
 _LONGEST_CELL: Final = 1 << 27
@@ -21,7 +21,7 @@ _LONGEST_CELL: Final = 1 << 27
 #: an empty text in quotes that ends a line
 _EMPTY_LAST: Final = b',""\n'
 
-Columns = dict[str, Cells]
+Columns = dict[str, TextColumn]
 
 
 class OutputTables:
@@ -87,7 +87,7 @@ def _columns(path: Path) -> Columns | None:
     if set(map(len, lines)) - {len(header)}:  # a line was cut off
         del lines[next(number for number, line in enumerate(lines) if len(line) != len(header)) :]
     cells: Sequence[Sequence[str]] = list(zip(*lines, strict=True)) or [()] * len(header)
-    return dict(zip(header, map(Cells.of, cells), strict=True))
+    return dict(zip(header, map(TextColumn.of, cells), strict=True))
 
 
 def _plain_columns(text: bytes) -> Columns | None:
@@ -111,14 +111,14 @@ def _plain_columns(text: bytes) -> Columns | None:
     lengths = ends.reshape(-1, width) - begins
     rows = slice(1, None)
     return {
-        name: Cells(octets, np.ascontiguousarray(begins[rows, place]), np.ascontiguousarray(lengths[rows, place]))
+        name: TextColumn(octets, np.ascontiguousarray(begins[rows, place]), np.ascontiguousarray(lengths[rows, place]))
         for place, name in enumerate(header)
     }
 
 
 def numbers(cells: Sequence[str], empty: float = np.nan) -> NDArray[np.float64]:
     """Return the finite numbers in some cells, ``empty`` where a cell is; ExplainError if one holds none."""
-    read = cells.numbers() if isinstance(cells, Cells) else None
+    read = cells.numbers() if isinstance(cells, TextColumn) else None
     if read is not None:
         found, is_empty = read
         found[is_empty] = empty

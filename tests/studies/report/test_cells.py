@@ -1,11 +1,11 @@
-"""Cells as bytes say the same as the texts that they stand for, whatever these hold."""
+"""TextColumn as bytes say the same as the texts that they stand for, whatever these hold."""
 
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pipistrelle.studies.report.cells import Cells
+from pipistrelle.studies.report.cells import TextColumn
 
 TEXTS = st.lists(st.text("ab!#é0\0 ", max_size=20), max_size=12)
 
@@ -17,7 +17,7 @@ TEXTS = st.lists(st.text("ab!#é0\0 ", max_size=20), max_size=12)
 @example(["a", "a\0"], ["a\0", "a", "a"])
 def test_columns_are_lists_of_texts(one, other):
     """Lengths, single cells, slices, chosen rows, joined columns, comparisons and places are those of the lists."""
-    cells, others = Cells.of(one), Cells.of(other)
+    cells, others = TextColumn.of(one), TextColumn.of(other)
     assert list(cells) == [cells[place] for place in range(len(cells))] == one
     assert list(cells[1:3]) == one[1:3]
     rows = list(range(-1, len(one), 2))
@@ -46,7 +46,7 @@ def test_columns_are_lists_of_texts(one, other):
 @example(["0.1", "", "-0.000001", "123456789.123456", "007", "5."])
 def test_numbers_are_those_that_float_reads(texts):
     """To the last bit; an empty cell holds none."""
-    read = Cells.of(texts).numbers()
+    read = TextColumn.of(texts).numbers()
 
     assert read is not None
     found, empty = read
@@ -59,4 +59,4 @@ def test_numbers_are_those_that_float_reads(texts):
 @pytest.mark.parametrize("text", ["1e5", "nan", "-", ".", "1.2.3", "1-2", "+1", " 1", "1234567890.1234567", "é"])
 def test_numbers_that_are_not_plain_are_left_to_others(text):
     """What only `float` can judge is not read here."""
-    assert Cells.of(["1", text]).numbers() is None
+    assert TextColumn.of(["1", text]).numbers() is None
