@@ -16,7 +16,7 @@ from pipistrelle.traces.errors import TraceError, TraceOutputError
 PathText = str | os.PathLike[str]
 
 _BUFFER = 1 << 16
-#: so many times its size, in bytes, a compressed file may hold; or so many bytes
+#: so many times what was read of it, in bytes, a compressed file may hold; or so many bytes
 _SWELLS = 200
 _SMALL = 64 << 20
 _GZIP, _XZ, _BZIP2 = b"\x1f\x8b", b"\xfd7zXZ\x00", b"BZh"
@@ -110,25 +110,48 @@ def _uncompressed(raw: io.BufferedReader, where: str, what: str) -> io.BufferedR
                 hint="Unpack it first.",
             )
     opened: gzip.GzipFile | lzma.LZMAFile | bz2.BZ2File
+    packed = Counted(raw)
     if head.startswith(_GZIP):
-        opened = gzip.GzipFile(fileobj=raw, mode="rb")
+        opened = gzip.GzipFile(fileobj=packed, mode="rb")
     elif head.startswith(_XZ):
-        opened = lzma.LZMAFile(raw)  # noqa: SIM115  # lives as long as the reader around it
+        opened = lzma.LZMAFile(cast(IO[bytes], packed))  # noqa: SIM115  # lives as long as the reader around it
     elif head.startswith(_BZIP2):
-        opened = bz2.BZ2File(raw)
+        opened = bz2.BZ2File(packed)
     else:
         return raw
     # Its lines come twice as fast as theirs.
-    return io.BufferedReader(_Swelling(opened, os.fstat(raw.fileno()).st_size, where), _BUFFER)
+    return io.BufferedReader(Swelling(opened, packed, where), _BUFFER)
 
 
-class _Swelling(io.RawIOBase):
-    """What a compressed file holds, as long as that is not beyond all measure: a bomb fills the memory."""
+class Counted(io.RawIOBase):
+    """A compressed file, and how many bytes were read of it; it may be a pipe, whose size nobody knows."""
 
-    def __init__(self, opened: gzip.GzipFile | lzma.LZMAFile | bz2.BZ2File, size: int, where: str) -> None:
+    def __init__(self, raw: io.BufferedReader) -> None:
+        self._raw = raw
+        self.count = 0
+
+    def readable(self) -> bool:
+        """Return that it is."""
+        return True
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Read so many bytes, if there are as many."""
+        data = self._raw.read(size)
+        self.count += len(data)
+        return data
+
+
+class Swelling(io.RawIOBase):
+    """What a compressed file holds, as long as that is not beyond all measure: a bomb fills the memory.
+
+    It is measured by what was read of it, so that a large bomb is no better than a small one.
+    """
+
+    def __init__(self, opened: Any, packed: Counted, where: str) -> None:
         self._opened = opened
+        self._packed = packed
         self._where = where
-        self._most = max(_SMALL, _SWELLS * size)
+        self._count = 0
 
     def readable(self) -> bool:
         """Return that it is."""
@@ -136,15 +159,16 @@ class _Swelling(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         """Read some of it."""
-        count = self._opened.readinto(buffer)
-        self._most -= count
-        if self._most < 0:
+        data: bytes = self._opened.read1(len(buffer))  # whatever there is before a place where it was cut off
+        buffer[: len(data)] = data
+        self._count += len(data)
+        if self._count > max(_SMALL, _SWELLS * self._packed.count):
             raise TraceError(
-                f"holds more than {_SWELLS} times what it has in bytes, as no log does",
+                f"holds more than {_SWELLS} times what it has in bytes, as no log does, and no session",
                 where=self._where,
                 hint="If it is honest, unpack it first.",
             )
-        return count
+        return len(data)
 
     def close(self) -> None:
         """Close what is read."""

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from math import inf
 from pathlib import Path
 from time import monotonic
-from typing import Any, Final, Literal, NamedTuple
+from typing import IO, Any, Final, Literal, NamedTuple, cast
 
 import msgspec
 from msgspec import Struct
@@ -25,6 +25,7 @@ from pipistrelle.protocol.base.errors import PipistrelleError, ProtocolError, pr
 from pipistrelle.protocol.batsim import codec as batsim_codec
 from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
 from pipistrelle.server.outputs.csv_file import unwritable
+from pipistrelle.traces.files import Counted, Swelling
 
 FORMAT: Final = 2
 #: hexadecimal digits of a chain that stand in a line
@@ -243,15 +244,17 @@ class SessionReader:
         try:
             with self._path.open("rb") as raw:
                 head = raw.peek(4)[:4]
-                stream: Any = raw
+                packed = Counted(raw)
+                opened: Any = None
                 if head.startswith(b"\x28\xb5\x2f\xfd"):
-                    reader = _zstandard(self._path).ZstdDecompressor().stream_reader(raw, read_across_frames=True)
-                    stream = io.BufferedReader(reader, _BYTES)
+                    opened = _zstandard(self._path).ZstdDecompressor().stream_reader(packed, read_across_frames=True)
                 elif head.startswith(b"\x1f\x8b"):
-                    stream = gzip.GzipFile(fileobj=raw)
+                    opened = gzip.GzipFile(fileobj=packed)
                 elif head.startswith(b"\xfd7zX"):
-                    stream = lzma.LZMAFile(raw)  # noqa: SIM115 - ends with what it reads
-                yield _lines(stream)
+                    opened = lzma.LZMAFile(cast(IO[bytes], packed))  # noqa: SIM115 - ends with what it reads
+                yield _lines(
+                    raw if opened is None else io.BufferedReader(Swelling(opened, packed, self._where), _BYTES)
+                )
         except OSError as error:
             what = f"cannot read the session ({error.strerror or error})"
             raise SessionError(what, where=self._where, hint=_HINT) from None

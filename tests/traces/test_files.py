@@ -220,3 +220,27 @@ def test_a_bomb_is_refused_before_it_fills_the_memory(tmp_path, monkeypatch, suf
     monkeypatch.setattr("pipistrelle.traces.files._SMALL", 1 << 20)
     with pytest.raises(TraceError, match="holds more than 200 times what it has in bytes"), open_trace(path) as stream:
         stream.read()
+
+
+def test_a_large_bomb_is_found_out_as_soon_as_a_small_one(tmp_path, monkeypatch):
+    """What counts is how much was read so far, not what else there is in the file."""
+    path = tmp_path / "bomb.json.gz"
+    path.write_bytes(gzip.compress(b"[" * (1 << 25)) + os.urandom(1 << 20))
+    monkeypatch.setattr("pipistrelle.traces.files._SMALL", 1 << 20)
+    with open_trace(path) as stream:
+        assert stream.read(1 << 20)
+        with pytest.raises(TraceError, match="holds more than 200 times"):
+            stream.read(1 << 22)
+
+
+def test_a_compressed_log_may_come_by_a_pipe(tmp_path, monkeypatch):
+    """However long it is: nobody knows the size of a pipe."""
+    monkeypatch.setattr("pipistrelle.traces.files._SMALL", 1 << 10)
+    reading, writing = os.pipe()
+    os.write(writing, gzip.compress(os.urandom(2000).hex().encode()))
+    os.close(writing)
+    try:
+        with open_trace(f"/dev/fd/{reading}") as stream:
+            assert len(stream.read()) == 4000
+    finally:
+        os.close(reading)

@@ -2,10 +2,11 @@
 
 import gzip
 import lzma
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import zstandard
 
 from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.schedulers.catalogue.registry import make_policy
@@ -143,6 +144,17 @@ def test_what_is_no_session_is_refused(tmp_path: Path, content: bytes) -> None:
         SessionReader(path)
     with pytest.raises(SessionError, match="cannot read the session"):
         SessionReader(tmp_path / "missing")
+
+
+@pytest.mark.parametrize("packer", [gzip.compress, lzma.compress, zstandard.compress])
+def test_a_bomb_is_no_session(
+    tmp_path: Path, packer: Callable[[bytes], bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is refused before it fills the memory."""
+    monkeypatch.setattr("pipistrelle.traces.files._SMALL", 1 << 20)
+    (tmp_path / "s").write_bytes(packer(b"[" * (1 << 24)))
+    with pytest.raises(PipistrelleError, match="holds more than 200 times"):
+        SessionReader(tmp_path / "s")
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
