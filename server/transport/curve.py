@@ -156,6 +156,7 @@ class CurveListener:
         self._file = free_ipc_path(endpoint, option)
         #: what was wrong with the stranger that was sent away last; empty if none was
         self.fault = ""
+        self._told: set[str] = set()
         self._served: CurveStranger | None = None
         self._strangers: deque[tuple[CurveStranger, ZmtpMessage]] = deque()
         self._context = zmq.Context(io_threads=1)
@@ -276,11 +277,11 @@ class CurveListener:
                 self._blame(f"that {_FAULTS.get(value, 'does not speak ZeroMQ with CURVE')}")
 
     def _blame(self, whom: str) -> None:
-        """Tell why a stranger was sent away, once until it is for another reason."""
-        fault = f"a peer {whom}"
-        if fault != self.fault:
-            logger().warning("turned away {}", fault)
-        self.fault = fault
+        """Tell why a stranger was sent away, each reason once: there may be thousands of strangers."""
+        self.fault = f"a peer {whom}"
+        if self.fault not in self._told:
+            self._told.add(self.fault)
+            logger().warning("turned away {}", self.fault)
 
     def _hush(self) -> None:
         """Let libzmq tell nothing more of strangers."""

@@ -3,10 +3,14 @@
 import socket
 import sys
 from contextlib import ExitStack, suppress
+from pathlib import Path
 
 import pytest
 
+from pipistrelle.studies.inputs.keys import make_keys
+
 GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x00NULL" + bytes(48)
+CURVE = b"\xff" + bytes(8) + b"\x7f\x03\x00CURVE" + bytes(47)
 READY = b"\x04\x19\x05READY\x0bSocket-Type\x00\x00\x00\x03REQ"
 #: what strangers say, of whom some stay and some go
 WORDS = (
@@ -20,6 +24,20 @@ WORDS = (
     GREETING + READY + b"\x01\x00\x00\x05hello",
     GREETING + READY + b"\x02" + b"\xff" * 8,
     GREETING + READY + b"\x02" + (500_000).to_bytes(8, "big") + b"x" * 1000,
+)
+#: those who say something to an encrypted socket: no key, one that is none, garbage, what is no greeting or too long
+TO_CURVE = (
+    *WORDS,
+    CURVE,
+    CURVE + GREETING,
+    CURVE + b"\x04\xc8\x05HELLO" + bytes(194),
+    CURVE + b"\x04\xc8\x05HELLO\x01\x00" + bytes(range(192)),
+    CURVE + b"\x04\x05\x04WHAT",
+    CURVE + b"\x04\x0f\x08INITIATExxxxxx",
+    CURVE + b"\x00\x05hello",
+    CURVE + b"\x02" + b"\xff" * 8,
+    CURVE + b"\x06" + (1 << 40).to_bytes(8, "big") + b"x" * 100_000,
+    CURVE[:40],
 )
 
 
@@ -95,6 +113,42 @@ def test_connections_that_come_and_go_by_the_thousand(shell, scheme):
     assert "Traceback" not in outcome.err
     assert scheduler.finish().code == 0
     assert shell.files("alone") == shell.files("out")
+
+
+def most_held(pid: int) -> int:
+    """Return how much memory a process has held at the most, in MiB."""
+    lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) // 1024 for line in lines if line.startswith("VmHWM"))
+
+
+def test_strangers_at_an_encrypted_socket(shell, wait_until):
+    """Without a key nobody holds anything up, or costs much; each reason is told once, however many come with it."""
+    many = shell.many(300)
+    shell.run("run", "-p", "tiny", "-w", many, "--out", "alone").ok()
+    make_keys(shell.folder / "k", ["server", "scheduler"])
+    server = shell.start(
+        "serve", "-p", "tiny", "-w", many, "--out", "out", "--endpoint", "tcp://127.0.0.1:*", "--hello-timeout", "600",
+        "--curve", "k/server.key", "--clients", "k",
+    )  # fmt: skip
+    endpoint = listening_at(server)
+    before = most_held(server.pid)
+    strangers = Strangers(endpoint)
+    while strangers.visits < 600:
+        assert strangers.visit(TO_CURVE)
+    wait_until(lambda: "uses no CURVE" in server.err)
+    assert most_held(server.pid) < before + 32
+    keys = ("--curve", "k/scheduler.key", "--server-key", "k/server.pub")
+    scheduler = shell.start("schedule", "easy", "--connect", endpoint, *keys)
+    while strangers.visit(TO_CURVE):
+        pass
+    strangers.leave()
+
+    outcome = server.finish()
+    assert outcome.code == 0, outcome
+    assert scheduler.finish().code == 0
+    assert shell.files("alone") == shell.files("out")
+    said = [line for line in outcome.err.splitlines() if "turned away" in line]
+    assert len(said) == len({*said}) <= 4
 
 
 def test_connections_by_the_thousand_to_a_scheduler_that_listens(shell, free_endpoint):
