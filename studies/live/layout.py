@@ -145,7 +145,7 @@ def _in_blocks(layout: MapLayout, width: int, height: int) -> FittedMap | None:
         if wide < 1 or tall < 1:
             continue
         scale = max(ceil(columns / wide), ceil(rows / tall))
-        if best is None or scale < best[0]:
+        if best is None or scale <= best[0]:
             best = (scale, across)
     if best is None or best[0] > max(rows, columns):
         return None

@@ -124,6 +124,8 @@ class PageServer:
 
     def close(self) -> None:
         """Offer the last state to those who take it, for two seconds at most, and serve no more."""
+        if self._closing is not None:
+            return
         self._closing = time.monotonic() + _LAST_S
         self._wake()
         self._thread.join()
