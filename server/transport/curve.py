@@ -1,11 +1,11 @@
 """A listening socket whose peers show keys, and which nobody else can read: CurveZMQ, by libzmq.
 
 It stands where a `Listener` does. Whoever has no key, or the wrong one, is closed by libzmq within some seconds, and
-nothing that he says is read; what is bounded for others is bounded by libzmq's options here.
+nothing that he says is read: a `Doorway` lets through little of it. What is bounded for others is bounded by libzmq's
+options here.
 """
 
 import contextlib
-import errno
 import os
 import socket
 from collections import deque
@@ -18,10 +18,10 @@ from pipistrelle.protocol.base.log import logger
 from pipistrelle.protocol.frames import MAX_FRAME_BYTES, socket_event
 from pipistrelle.protocol.sockets import ListenerKeys
 from pipistrelle.protocol.zmtp import ZmtpMessage
-from pipistrelle.server.errors import EndpointError
 from pipistrelle.server.transport.connection import LONGEST_HELLO
-from pipistrelle.server.transport.ipc_path import free_ipc_path, in_use
-from pipistrelle.server.transport.listener import MOST_STRANGERS, resolved
+from pipistrelle.server.transport.doorway import Doorway
+from pipistrelle.server.transport.ipc_path import free_ipc_path
+from pipistrelle.server.transport.listener import MOST_STRANGERS, bound_socket, told_endpoint
 from pipistrelle.server.transport.peer import LINGER_S, TICK_MS
 
 #: how long a stranger may take to show his key, in ms
@@ -31,13 +31,6 @@ _AHEAD: Final = 2
 _READ_AT_ONCE: Final = 64
 #: a frame somewhat beyond its limit is read, so that its sender is told; beyond this the connection is closed
 _FARTHEST: Final = 2
-#: a machine that has gone without a word shows within two minutes: seconds of silence, between probes, and probes
-_KEEPALIVE: Final = (
-    (zmq.TCP_KEEPALIVE, 1),
-    (zmq.TCP_KEEPALIVE_IDLE, 60),
-    (zmq.TCP_KEEPALIVE_INTVL, 15),
-    (zmq.TCP_KEEPALIVE_CNT, 4),
-)
 #: a socket asks here whose keys are known (https://rfc.zeromq.org/spec/27/)
 _ZAP: Final = "inproc://zeromq.zap.01"
 _MONITOR: Final = "inproc://strangers"
@@ -154,6 +147,9 @@ class CurveListener:
         self, endpoint: str, keys: ListenerKeys, *, longest: int = MAX_FRAME_BYTES, option: str = "--endpoint"
     ) -> None:
         self._file = free_ipc_path(endpoint, option)
+        listening = bound_socket(endpoint, self._file, option)
+        #: where it listens, with the real port
+        self.endpoint = endpoint if self._file else told_endpoint(listening)
         #: what was wrong with the stranger that was sent away last; empty if none was
         self.fault = ""
         self._told: set[str] = set()
@@ -168,9 +164,7 @@ class CurveListener:
             (zmq.RCVHWM, _AHEAD),
             (zmq.MAXMSGSIZE, _FARTHEST * longest),
             (zmq.HANDSHAKE_IVL, _HANDSHAKE_MS),
-            (zmq.IPV6, int("[" in endpoint)),
             (zmq.CURVE_SERVER, 1),
-            *_KEEPALIVE,
         )
         for name, value in options:
             self._socket.setsockopt(name, value)
@@ -188,18 +182,11 @@ class CurveListener:
         self._monitor: zmq.Socket[bytes] | None = self._context.socket(zmq.PAIR)
         self._monitor.setsockopt(zmq.RCVHWM, 0)
         self._monitor.connect(_MONITOR)
-        try:
-            self._socket.bind(_numeric(endpoint))
-        except (OSError, UnicodeError, zmq.ZMQError) as error:
-            self.close()
-            if isinstance(error, zmq.ZMQError) and error.errno == errno.EADDRINUSE:
-                raise in_use(endpoint, option) from None
-            reason = (None if isinstance(error, UnicodeError) else error.strerror) or str(error)
-            raise EndpointError(
-                f"cannot listen here ({reason})", where=endpoint, hint=f"Choose another with {option}."
-            ) from None
-        #: where it listens, with the real port
-        self.endpoint = endpoint if self._file else self._socket.getsockopt_string(zmq.LAST_ENDPOINT)
+        # Of this process alone: without a name in any folder, which would stay behind if the process is killed.
+        inner = f"pipistrelle-{os.urandom(16).hex()}"
+        self._socket.setsockopt(zmq.IPC_FILTER_PID, os.getpid())
+        self._socket.bind(f"ipc://@{inner}")
+        self._doorway = Doorway(listening, f"\0{inner}", MOST_STRANGERS)
 
     # -- strangers --------------------------------------------------------------------------------------------------
 
@@ -315,6 +302,7 @@ class CurveListener:
         self._judge.close(0)
         self._socket.close()
         self._context.term()
+        self._doorway.close(LINGER_S)
         if self._file is not None:
             with contextlib.suppress(OSError):
                 self._file.unlink()
@@ -324,12 +312,3 @@ def bounded(parts: list[bytes], longest: int) -> ZmtpMessage:
     """Return a message, without its last part if it is too long."""
     size = sum(map(len, parts))
     return ZmtpMessage(parts) if size <= longest else ZmtpMessage([*parts[:-1], b""], size)
-
-
-def _numeric(endpoint: str) -> str:
-    """Return an endpoint as libzmq wants it, which listens at addresses and looks up no names."""
-    if not endpoint.startswith("tcp://"):
-        return endpoint
-    host, _, port = endpoint.removeprefix("tcp://").rpartition(":")
-    address = resolved(host, 0)[1][0] or "*"
-    return f"tcp://[{address}]:{port}" if ":" in address else f"tcp://{address}:{port}"

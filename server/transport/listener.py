@@ -70,9 +70,9 @@ class Listener:
         self._most = MOST_STRANGERS if descriptors < 0 else max(1, min(MOST_STRANGERS, descriptors // _SHARE))
         #: socket file to remove at the end
         self._file = free_ipc_path(endpoint, option)
-        self._socket = _bound(endpoint, self._file, option)
+        self._socket = bound_socket(endpoint, self._file, option)
         #: where it listens, with the real port
-        self.endpoint = endpoint if self._file else _told(self._socket)
+        self.endpoint = endpoint if self._file else told_endpoint(self._socket)
         self._selector = selectors.PollSelector()
         self._selector.register(self._socket, selectors.EVENT_READ)
         #: {stranger: when it came}
@@ -228,8 +228,8 @@ class Listener:
         self._selector.close()
 
 
-def _bound(endpoint: str, path: Path | None, option: str) -> socket.socket:
-    """Return a socket that listens."""
+def bound_socket(endpoint: str, path: Path | None, option: str) -> socket.socket:
+    """Return a socket that listens and does not block; EndpointError as of `Listener`."""
     sock = None
     try:
         if path is not None:
@@ -273,6 +273,7 @@ def resolved(host: str, port: int) -> tuple[int, Any]:
     return found[0][0], found[0][4]
 
 
-def _told(sock: socket.socket) -> str:
+def told_endpoint(sock: socket.socket) -> str:
+    """Return where a socket listens, with the real port."""
     host, port = sock.getsockname()[:2]
     return f"tcp://[{host}]:{port}" if ":" in host else f"tcp://{host}:{port}"
