@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -11,8 +11,12 @@ from pipistrelle.cli.console import configure_log, import_numpy, progress_observ
 from pipistrelle.cli.guard import FilledPath, refuse_overwriting
 from pipistrelle.cli.options.fields import Choice, added, options_of
 from pipistrelle.cli.options.sections import CONNECTION, INPUTS, MACHINE, OUTPUTS, SCHEDULER, Command, in_section
-from pipistrelle.cli.options.shared import timeout_option, transform_option
-from pipistrelle.studies.runs.spec import BatsimSpec, RunSpec
+from pipistrelle.cli.options.shared import snapshot_options, timeout_option, transform_option
+from pipistrelle.studies.runs.spec import BATSIM_ENDPOINT, BatsimSpec, RunSpec
+
+if TYPE_CHECKING:
+    from pipistrelle.server.setup import Setup
+    from pipistrelle.server.simulation import Result
 
 #: {option that cannot be honoured: why}, Batsim 4's first, then those that it has no more
 REFUSED: Final = {
@@ -148,7 +152,7 @@ def _own(*names: str) -> Callable[[_C], _C]:
         "-s",
         "--socket-endpoint",
         metavar="ADDRESS",
-        default="tcp://localhost:28000",
+        default=BATSIM_ENDPOINT,
         show_default=True,
         help="Where the scheduler listens.",
     ),
@@ -177,6 +181,7 @@ def _own(*names: str) -> Callable[[_C], _C]:
         help="What to say: only errors; each message, too; a summary; all of these and more.",
     ),
     click.option("-q", "--quiet", is_flag=True, help="The same as --verbosity quiet."),
+    snapshot_options,
 )
 @click.option("--dump-execution-context", is_flag=True, help="Print a JSON object of socket and prefix, run nothing.")
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version.")
@@ -244,24 +249,37 @@ def _run(verbosity: str, options: dict[str, Any]) -> None:
     refuse_overwriting(spec.inputs, output_paths(prefix))
     setup = load_setup(spec)
     progress = None if verbosity == "information" else False
+    ways: dict[str, Any] = {
+        "connection": Connecting(
+            endpoint=options["socket_endpoint"],
+            hello_timeout=options["hello_timeout"],
+            decision_timeout=options["decision_timeout"],
+            logged=logs_messages,
+        ),
+        "outputs": BatsimOutputs(prefix, machine_states=not options["disable_machine_state_tracing"]),
+        "observers": progress_observers(setup, progress),
+        "beat": heartbeat_of(setup, progress),
+    }
     with sole_writer(prefix, "--export"):
-        result = run(
-            spec,
-            setup=setup,
-            connection=Connecting(
-                endpoint=options["socket_endpoint"],
-                hello_timeout=options["hello_timeout"],
-                decision_timeout=options["decision_timeout"],
-                logged=logs_messages,
-            ),
-            outputs=BatsimOutputs(prefix, machine_states=not options["disable_machine_state_tracing"]),
-            observers=progress_observers(setup, progress),
-            check=False,
-            beat=heartbeat_of(setup, progress),
-        )
+        if options["snapshot_every"] is None:
+            result = run(spec, setup=setup, check=False, **ways)
+        else:
+            result = _run_kept(spec, setup, prefix, options, ways)
     if verbosity in ("information", "debug"):
         from pipistrelle.cli.summary import report  # not needed before there is something to show
 
         report(result, setup, Path(f"{prefix}_*.csv"), None)
     elif result.failure is not None:
         raise result.failure
+
+
+def _run_kept(spec: RunSpec, setup: "Setup", prefix: str, options: dict[str, Any], ways: dict[str, Any]) -> "Result":
+    """Carry out a run of which snapshots are taken."""
+    from pipistrelle.studies.runs.spec_file import with_digests
+    from pipistrelle.studies.sessions.resume import run_kept
+    from pipistrelle.studies.sessions.snapshot import Every
+
+    every, keep = Every.of(options["snapshot_every"]), options["keep_snapshots"]
+    folder, name = Path(f"{prefix}_").parent, Path(f"{prefix}_").name
+    connection, leave = ways.pop("connection"), options["leave_snapshots"]
+    return run_kept(with_digests(spec), setup, connection, folder, every, keep, leave=leave, prefix=name, **ways)

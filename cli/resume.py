@@ -1,15 +1,16 @@
 """``pipistrelle resume``: a run goes on from a snapshot, as it would have, or under another policy."""
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 from click.core import ParameterSource
 
 from pipistrelle.cli.console import import_numpy, progress_observers
 from pipistrelle.cli.guard import FilledPath
-from pipistrelle.cli.options.keys import listening_keys, listening_options
+from pipistrelle.cli.options.keys import calling_keys, curve_options, listening_keys
 from pipistrelle.cli.options.parts import part_options
 from pipistrelle.cli.options.sections import CONNECTION, OUTPUTS, SCHEDULER, in_section
 from pipistrelle.cli.options.shared import (
@@ -25,6 +26,7 @@ from pipistrelle.cli.run import RunCommand, unknown_scheduler
 from pipistrelle.cli.serve import announcing
 from pipistrelle.cli.simulate import form_of
 from pipistrelle.schedulers.catalogue.foreign import PLACEHOLDER
+from pipistrelle.studies.runs.spec import BATSIM_ENDPOINT
 
 if TYPE_CHECKING:
     from pipistrelle.cli.heartbeat import Heartbeat
@@ -32,6 +34,12 @@ if TYPE_CHECKING:
     from pipistrelle.server.setup import Setup
     from pipistrelle.server.simulation import Result
     from pipistrelle.studies.runs.connection import Connection
+    from pipistrelle.studies.runs.spec import RunSpec
+
+#: options that say how a scheduler of another process is reached
+_REACHED: Final = (
+    *("endpoint", "connect", "insecure", "curve", "clients", "server_key", "hello_timeout", "decision_timeout"),
+)
 
 
 @click.command(cls=RunCommand)
@@ -49,7 +57,13 @@ if TYPE_CHECKING:
         help="Let a program, or Python code, run that the snapshot names as the run's scheduler.",
     ),
     endpoint_options,
-    listening_options,
+    click.option(
+        "--connect",
+        metavar="ADDRESS",
+        help="In Batsim's dialect, with a scheduler that is started elsewhere: where it listens; for a run of "
+        "'pipistrelle batsim' tcp://localhost:28000 unless said otherwise.",
+    ),
+    curve_options,
     timeout_option("hello", "a scheduler"),
     timeout_option("decision", "each reply"),
 )
@@ -62,12 +76,6 @@ def command(
     folder: Path,
     out: Path | None,
     trust: bool,
-    endpoint: str | None,
-    insecure: bool,
-    curve: Path | None,
-    clients: Path | None,
-    hello_timeout: float,
-    decision_timeout: float,
     snapshot_every: str | None,
     keep_snapshots: int,
     leave_snapshots: bool,
@@ -75,13 +83,14 @@ def command(
     timings: Path | None,
     as_json: bool,
     quiet: bool,
-    **policy: Any,
+    **options: Any,
 ) -> None:
     """Go on with a run from its last snapshot, as it would have, or under another policy.
 
     FOLDER has the outputs of a run that took snapshots ('run --snapshot-every') and was interrupted, or killed; or
-    FOLDER is one of its snapshots. Its outputs will have the same bytes as if it had not been. Its inputs must be what
-    they were. Where another program has started the scheduler ('serve'), the server listens for it anew.
+    FOLDER is one of its snapshots, or the PREFIX of a run of 'pipistrelle batsim'. Its outputs will have the same bytes
+    as if it had not been. Its inputs must be what they were. Where another program has started the scheduler ('serve'),
+    the server listens for it anew; in Batsim's dialect it connects to it anew.
 
     With --scheduler, or options of the policy, the run goes on under another policy, in a folder of its own.
 
@@ -92,7 +101,8 @@ def command(
     """
     form = form_of(as_json=as_json, quiet=quiet)
     words: list[str] | None = ctx.obj
-    given = [name for name in policy if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE]
+    reached = {name: options.pop(name) for name in _REACHED}
+    given = [name for name in options if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE]
     other = bool(given) or words is not None
     if words is not None and not any(PLACEHOLDER in word for word in words):
         raise unknown_scheduler(words[0])
@@ -103,36 +113,23 @@ def command(
 
     from pipistrelle.cli.heartbeat import heartbeat_of
     from pipistrelle.cli.summary import report
-    from pipistrelle.studies.runs.connection import Listening, WithChild, check_scheduler
-    from pipistrelle.studies.sessions.resume import read_run, resume, take_over
+    from pipistrelle.server.outputs.folder import OUTPUT_PREFIX
+    from pipistrelle.studies.runs.connection import check_scheduler
+    from pipistrelle.studies.sessions.resume import place_of, read_run, resume, take_over
     from pipistrelle.studies.sessions.snapshot import Every
 
     spec, header, state = read_run(folder, elsewhere=out is not None)
     if other:
-        spec = described(ctx, spec, policy, decides=words is None)
+        spec = described(ctx, spec, options, decides=words is None)
         spec = spec if words is None else replace(spec, scheduler=tuple(words))
         check_scheduler(spec)
     foreign = spec.code if spec.program is None else " ".join(spec.program)
     if foreign and not (trust or words is not None or "scheduler" in given):
         raise click.UsageError(f"the run's scheduler is code, {foreign}, which --trust lets run.")
-    source = folder.parent if folder.is_file() else folder
-    connection: Connection | None = None
-    if not header.in_process or (other and spec.program is not None):
-        ways: dict[str, Any] = {
-            "endpoint": endpoint,
-            "allow_remote": insecure,
-            "hello_timeout": hello_timeout,
-            "decision_timeout": decision_timeout,
-        }
-        if spec.program == ():
-            keys = listening_keys(curve, clients, None, insecure=insecure)
-            connection = Listening(announce=announcing(out or source, form), keys=keys, **ways)
-        elif curve or clients:
-            raise click.UsageError("--curve and --clients are for a scheduler that is started elsewhere.")
-        else:
-            connection = WithChild(verbose=ctx.find_root().params["verbose"], name=spec.program_name, **ways)
-    elif endpoint or curve or clients:
-        raise click.UsageError("the run's scheduler runs in the server: leave out --endpoint, --curve and --clients.")
+    source, prefix = place_of(folder)
+    inside = header.in_process and not (other and spec.program is not None)
+    announce = announcing(out or source, form, connects=spec.dialect == "batsim")
+    connection = _connection(spec, reached, announce, ctx.find_root().params["verbose"], inside=inside)
     every = Every() if snapshot_every is None else Every.of(snapshot_every)
     wanted = False if form == "quiet" and progress is None else progress
     beats: list[Heartbeat] = []
@@ -143,8 +140,53 @@ def command(
         return progress_observers(setup, wanted), beat
 
     goes_on: Callable[..., tuple[Setup, Result]] = take_over if other else resume
-    more = {"observe": observe, "out": out, "leave": leave_snapshots}
+    more = {"observe": observe, "out": out, "leave": leave_snapshots, **({} if other else {"prefix": prefix})}
     setup, result = goes_on(spec, header, state, connection, source, every, keep_snapshots, **more)
     for beat in beats:
         beat.ends()
-    report(result, setup, out or source, timings, form)
+    shown = out or (source if prefix == OUTPUT_PREFIX else Path(f"{source / prefix}*.csv"))
+    report(result, setup, shown, timings, form)
+
+
+def _connection(
+    spec: "RunSpec",
+    reached: dict[str, Any],
+    announce: Callable[[str], AbstractContextManager[None]],
+    verbose: int,
+    *,
+    inside: bool,
+) -> "Connection | None":
+    """Return how the scheduler is reached; None: it runs ``inside`` the server.
+
+    Raises
+    ------
+    click.UsageError
+        for options that do not suit it.
+    """
+    from pipistrelle.studies.runs.connection import Connecting, Listening, WithChild
+
+    endpoint, connect, insecure = reached["endpoint"], reached["connect"], reached["insecure"]
+    curve, clients, server_key = reached["curve"], reached["clients"], reached["server_key"]
+    calls = spec.dialect == "batsim" and spec.program == () and not inside
+    if connect is not None and not calls:
+        raise click.UsageError("--connect is for a scheduler in Batsim's dialect that is started elsewhere.")
+    if inside:
+        if endpoint or curve or clients or server_key:
+            raise click.UsageError(
+                "the run's scheduler runs in the server: leave out --endpoint, --curve and its keys."
+            )
+        return None
+    ways = {"allow_remote": insecure, **{name: reached[name] for name in ("hello_timeout", "decision_timeout")}}
+    if calls:
+        if endpoint is not None:
+            raise click.UsageError("in Batsim's dialect the server does not listen: --connect, not --endpoint.")
+        if connect is None and spec.batsim is None:
+            raise click.UsageError("in Batsim's dialect the scheduler is who listens: --connect ADDRESS.")
+        own = calling_keys(curve, clients, server_key, insecure=insecure)
+        return Connecting(endpoint=connect or BATSIM_ENDPOINT, announce=announce, keys=own, **ways)
+    if spec.program == ():
+        keys = listening_keys(curve, clients, server_key, insecure=insecure)
+        return Listening(endpoint=endpoint, announce=announce, keys=keys, **ways)
+    if curve or clients or server_key:
+        raise click.UsageError("--curve and its keys are for a scheduler that is started elsewhere.")
+    return WithChild(endpoint=endpoint, verbose=verbose, name=spec.program_name, **ways)

@@ -15,6 +15,7 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.server.engine.jobs import NEVER_RAN, Job
 from pipistrelle.server.engine.observers import SWITCHING_OFF, SWITCHING_ON, Observer
 from pipistrelle.server.outputs.csv_file import CsvFile, Written
+from pipistrelle.server.outputs.folder import remove_snapshots
 from pipistrelle.server.outputs.machine_book import STATES, UNAVAILABLE, MachineBook
 from pipistrelle.server.outputs.metrics import Summary
 from pipistrelle.server.outputs.once import SCHEDULE_COLUMNS, remove_outputs, write_output
@@ -84,8 +85,9 @@ class BatsimOutputs(Kept):
         return self._energy
 
     def before(self, config: dict[str, Any]) -> None:
-        """Remove an earlier run's outputs; Batsim has no file of the configuration."""
+        """Remove an earlier run's outputs and snapshots; Batsim has no file of the configuration."""
         remove_outputs(output_paths(self._prefix))
+        remove_snapshots(f"{self._prefix}_")
 
     def after(self, summary: Summary) -> None:
         """Write ``PREFIX_schedule.csv``; its means and sums follow Batsim's rules, not those of ``summary``."""

@@ -64,13 +64,19 @@ _RESULTS: Final = tuple(
 )
 
 
-#: what the names of a run's snapshots begin with
-SNAPSHOT_PREFIX: Final = f"{OUTPUT_PREFIX}snapshot-"
+#: what stands in the names of a run's snapshots between what all its outputs begin with and their numbers
+SNAPSHOT: Final = "snapshot-"
 
 
-def snapshots_in(folder: Path) -> list[Path]:
-    """Return a folder's snapshots, from the oldest on."""
-    return sorted(folder.glob(f"{SNAPSHOT_PREFIX}*.gz"))
+def snapshots_in(folder: Path, prefix: str = OUTPUT_PREFIX) -> list[Path]:
+    """Return a folder's snapshots of the run whose outputs' names begin with ``prefix``, from the oldest on."""
+    return sorted(path for path in folder.glob("*.gz") if path.name.startswith(prefix + SNAPSHOT))
+
+
+def remove_snapshots(prefix: str) -> None:
+    """Remove the snapshots of an earlier run whose outputs' paths begin with ``prefix``."""
+    place = Path(prefix)
+    remove_outputs(snapshots_in(place.parent, place.name))
 
 
 class MixedOutputs(PipistrelleError):

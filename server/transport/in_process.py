@@ -51,6 +51,11 @@ class Transport(Protocol):
         """Release what the connection holds."""
 
 
+def bare(transport: Any) -> Any:
+    """Return what leads to the scheduler behind a transport that only looks at the messages, as its ``behind``."""
+    return getattr(transport, "behind", transport)
+
+
 class Busy(Protocol):
     """A lock, as `threading.Lock` makes one."""
 

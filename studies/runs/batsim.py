@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -194,10 +195,11 @@ class StartAtOnce:
         ]
         return Reply(notice.seq, notice.now, starts)
 
-    def state(self) -> None:
+    def state(self) -> dict[str, Any]:
         """Return nothing: it keeps nothing from one notice for the next."""
+        return {}
 
-    def restore(self, state: None) -> None:
+    def restore(self, state: dict[str, Any]) -> None:
         """Do nothing."""
 
 
@@ -205,7 +207,7 @@ class LoggedTransport:
     """Another transport, with every message of both sides in the log, as Batsim's wire has it."""
 
     def __init__(self, transport: Transport) -> None:
-        self._transport = transport
+        self._transport = self.behind = transport
         self.apart = transport.apart
 
     def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:

@@ -12,7 +12,7 @@ from pipistrelle.schedulers.policy.runtime import Runtime
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.server.engine.engine import Engine
 from pipistrelle.server.simulation import Simulation
-from pipistrelle.server.transport.in_process import InProcessTransport, Transport
+from pipistrelle.server.transport.in_process import InProcessTransport, Transport, bare
 from pipistrelle.studies.runs.spec import RunSpec
 from pipistrelle.studies.runs.spec_file import policy_digest
 
@@ -77,7 +77,7 @@ class Pause:
         SchedulerFailed
             when a scheduler in another process does not answer.
         """
-        transport = self.transport
+        transport = bare(self.transport)
         scheduler = transport.scheduler.state() if isinstance(transport, InProcessTransport) else None
         saved = transport.save() if isinstance(transport, Saving) else None
         return {**self._marks(), "server": self.simulation.state(), "state": scheduler, "saved": saved}
@@ -93,10 +93,11 @@ class Pause:
             when the outputs so far are not there.
         """
         self._check(state, _MARKS)
-        if isinstance(self.transport, InProcessTransport):
+        transport = bare(self.transport)
+        if isinstance(transport, InProcessTransport):
             if state["state"] is None:
                 raise StateError("the scheduler's state is not in it: it ran in a process of its own")
-            self.transport.scheduler.restore(state["state"])
+            transport.scheduler.restore(state["state"])
         self.simulation.restore(state["server"])
 
     def take_over(self, state: dict[str, Any], past: Callable[[Simulation], list[Event]]) -> None:

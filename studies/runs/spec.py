@@ -12,6 +12,9 @@ from pipistrelle.studies.workloads.steps import AnyStep, Merge, Redraw
 from pipistrelle.traces.logs.kinds import Units
 from pipistrelle.traces.resilience import Requeue, RestartWalltime, Walltime
 
+#: where a Batsim looks for its scheduler unless it is told otherwise
+BATSIM_ENDPOINT: Final = "tcp://localhost:28000"
+
 
 class BatsimSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
     """What a run in Batsim's way has beyond others; each field is what the option of that name says (docs/batsim.md).

@@ -15,7 +15,7 @@ from pipistrelle.protocol.messages import HelloData, Notice, Refused, Reply, Wel
 from pipistrelle.protocol.session import negotiate
 from pipistrelle.server.errors import RunError
 from pipistrelle.server.setup import Setup
-from pipistrelle.server.transport.in_process import Transport
+from pipistrelle.server.transport.in_process import Transport, bare
 from pipistrelle.server.transport.peer import Peer
 from pipistrelle.studies.runs.connection import Connection, Interrupted
 from pipistrelle.studies.runs.spec import RunSpec
@@ -47,7 +47,8 @@ class RecordingTransport:
         self.transport = transport
         self.writer = writer
         self._header = header
-        self._peer = transport if isinstance(transport, Peer) else None
+        peer = bare(transport)
+        self._peer = peer if isinstance(peer, Peer) else None
         self._owed = False
         self.apart = transport.apart
 

@@ -1,7 +1,7 @@
 """Runs that are kept, and go on from their last snapshot as if nothing had happened."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -12,12 +12,13 @@ from msgspec.structs import replace
 from pipistrelle.protocol.base.errors import PipistrelleError, cut, printable
 from pipistrelle.protocol.fields import STATE
 from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
+from pipistrelle.server.batsim.outputs import BatsimOutputs
 from pipistrelle.server.engine.observers import Observer
-from pipistrelle.server.outputs.folder import OUTPUT_PREFIX, SUMMARY_FILE
-from pipistrelle.server.outputs.lock import is_written, unwritable_folder
+from pipistrelle.server.outputs.folder import OUTPUT_PREFIX, SNAPSHOT, SUMMARY_FILE, Outputs
+from pipistrelle.server.outputs.lock import is_written, sole_writer, unwritable_folder
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.simulation import Result, Simulation
-from pipistrelle.server.transport.in_process import Transport
+from pipistrelle.server.transport.in_process import Transport, bare
 from pipistrelle.server.transport.native import NativeTransport
 from pipistrelle.server.transport.peer import Peer
 from pipistrelle.studies.runs.connection import Connection, InProcess, Interrupted
@@ -29,7 +30,7 @@ from pipistrelle.studies.sessions.recording import RecordingTransport, header_of
 from pipistrelle.studies.sessions.replay import Played
 from pipistrelle.studies.sessions.session_file import Exchange, SessionReader, SessionWriter
 from pipistrelle.studies.sessions.snapshot import (
-    JOURNAL,
+    SESSION,
     Every,
     SnapshotError,
     SnapshotHeader,
@@ -56,6 +57,8 @@ class Journaled:
 
     Parameters
     ----------
+    prefix
+        what the outputs' names begin with.
     now, saved
         the simulated time then, in seconds, and that state, as JSON; None: it gave none.
     """
@@ -63,6 +66,7 @@ class Journaled:
     connection: Connection
     folder: Path
     notices: int = 0
+    prefix: str = OUTPUT_PREFIX
     now: float = 0.0
     saved: str | None = None
     writer: SessionWriter | None = None
@@ -75,8 +79,8 @@ class Journaled:
     @contextmanager
     def open(self, spec: RunSpec, setup: Setup, interrupted: Interrupted) -> Iterator[Transport]:
         """Yield what leads to the scheduler, and writes; the scheduler is brought up when it is greeted."""
-        path = self.folder / JOURNAL
-        new = path.with_name(f".{JOURNAL}")
+        path = self.folder / f"{self.prefix}{SESSION}"
+        new = path.with_name(f".{path.name}")
         with self.connection.open(spec, setup, interrupted) as transport:
             if isinstance(transport, Peer):
                 transport.saves = True
@@ -129,7 +133,7 @@ class BroughtUp:
                 expected=printable(cut(names[0], _SHOWN)),
                 found=printable(cut(names[1], _SHOWN)),
             )
-        peer, saved = self._transport.transport, self._journal.saved
+        peer, saved = bare(self._transport.transport), self._journal.saved
         play: Callable[[Exchange], tuple[Notice, Reply, Reply, int] | None] = Played(header, peer)
         if saved is not None and STATE in hello.features and isinstance(peer, NativeTransport):
             peer.restore(self._notices, self._journal.now, saved)
@@ -205,6 +209,8 @@ def run_kept(
     takes_over: TakenOver | None = None,
     leave: bool = False,
     look: Callable[[Simulation], float] | None = None,
+    outputs: Outputs | None = None,
+    prefix: str = OUTPUT_PREFIX,
 ) -> Result:
     """Carry out a run of which snapshots are taken, or go on with it; without raising what ends it early.
 
@@ -218,24 +224,26 @@ def run_kept(
         whether snapshots and session stay when the run has come to its own end; else they are removed.
     look
         as of `pipistrelle.studies.runs.run.run`.
+    outputs, prefix
+        other outputs than usual, and what their names begin with; the caller keeps others from writing them.
     """
-    if setup.batsim is not None:
-        raise SnapshotError("snapshots are of runs in the native dialect", found="batsim")
     header, state = (None, None) if last is None else last
     journal = None
-    if not isinstance(connection, InProcess):
-        journal = Journaled(connection, folder)
+    alone = spec.batsim is not None and spec.batsim.no_sched
+    if not (isinstance(connection, InProcess) or alone):
+        journal = Journaled(connection, folder, prefix=prefix)
         if header is not None and state is not None:
-            journal = Journaled(connection, folder, header.notices, header.now, state.get("saved"))
+            journal = Journaled(connection, folder, header.notices, prefix, header.now, state.get("saved"))
         connection = journal
     flush = (lambda: None) if journal is None else journal.flush
-    snapshots = Snapshots(folder, msgspec.to_builtins(spec), every, keep, flush)
+    snapshots = Snapshots(folder, msgspec.to_builtins(spec), every, keep, flush, prefix)
     try:
         with snapshots.on_signal():
             result = run(
                 spec,
                 connection=connection,
-                out=folder,
+                out=folder if outputs is None else None,
+                outputs=outputs,
                 observers=observers,
                 setup=setup,
                 check=False,
@@ -248,11 +256,21 @@ def run_kept(
     except PipistrelleError:
         if last is None:  # nothing has begun
             with suppress(OSError):
-                (folder / JOURNAL).unlink()
+                (folder / f"{prefix}{SESSION}").unlink()
         raise
     if result.failure is None and not leave:
         snapshots.remove()
     return result
+
+
+def place_of(path: Path) -> tuple[Path, str]:
+    """Return the folder of a run's outputs and what their names begin with, as of `read_run`."""
+    if path.is_file():
+        found = path.name.partition(SNAPSHOT)
+        return path.parent, found[0] if found[1] else OUTPUT_PREFIX
+    if path.is_dir() or not path.name:
+        return path, OUTPUT_PREFIX
+    return path.parent, f"{path.name}_"
 
 
 def read_run(path: Path, *, elsewhere: bool = False) -> tuple[RunSpec, SnapshotHeader, dict[str, Any]]:
@@ -261,7 +279,7 @@ def read_run(path: Path, *, elsewhere: bool = False) -> tuple[RunSpec, SnapshotH
     Parameters
     ----------
     path
-        its folder, for the last snapshot, or a snapshot in it.
+        its folder, for the last snapshot, or a snapshot in it; or what the paths of its outputs begin with.
     elsewhere
         whether nothing will be written there: then the run may still go on.
 
@@ -270,10 +288,10 @@ def read_run(path: Path, *, elsewhere: bool = False) -> tuple[RunSpec, SnapshotH
     PipistrelleError
         when there is none, the run is still going on, or its inputs are not what they were.
     """
-    folder = path.parent if path.is_file() else path
-    if not elsewhere and is_written(str(folder / OUTPUT_PREFIX).removesuffix("_")):
+    folder, prefix = place_of(path)
+    if not elsewhere and is_written(str(folder / prefix).removesuffix("_")):
         raise SnapshotError("the run still goes on, or another writes there", where=str(folder))
-    header, state = read_snapshot(path) if path.is_file() else last_snapshot(folder)
+    header, state = read_snapshot(path) if path.is_file() else last_snapshot(folder, prefix)
     spec = with_digests(convert_spec(header.spec, "the snapshot's description of its run"))
     return spec, header, state
 
@@ -290,6 +308,7 @@ def resume(
     observe: Observe,
     out: Path | None = None,
     leave: bool = False,
+    prefix: str = OUTPUT_PREFIX,
 ) -> tuple[Setup, Result]:
     """Go on with a run from a snapshot: its outputs will have the bytes that they would have had.
 
@@ -297,8 +316,8 @@ def resume(
     ----------
     connection
         to a scheduler of another process; None: it runs in this one, as it did.
-    folder
-        where its outputs are.
+    folder, prefix
+        where its outputs are, and what their names begin with.
     observe
         returns who else is told what happens.
     out
@@ -308,24 +327,42 @@ def resume(
     """
     setup = load_setup(replace(spec, resumed=None))
     observers, beat = observe(setup)
+    outputs = _batsim_outputs(folder, prefix, state)
+    if outputs is not None and out is not None:
+        raise SnapshotError(
+            "the outputs of 'pipistrelle batsim' are written on where they are", where="--out", found=str(out)
+        )
     if out is not None:
         made_apart(folder, out)
         copy_outputs(folder, out, whole=True)
-    else:
+    elif outputs is None:
         with suppress(OSError):  # that of its interruption
             (folder / SUMMARY_FILE).unlink()
-    return setup, run_kept(
-        spec,
-        setup,
-        connection or InProcess(),
-        out or folder,
-        every,
-        keep,
-        observers=observers,
-        beat=beat,
-        last=(header, state),
-        leave=leave,
-    )
+    where = str(folder / prefix).removesuffix("_")
+    with nullcontext() if outputs is None else sole_writer(where, "--export"):
+        return setup, run_kept(
+            spec,
+            setup,
+            connection or InProcess(),
+            out or folder,
+            every,
+            keep,
+            observers=observers,
+            beat=beat,
+            last=(header, state),
+            leave=leave,
+            outputs=outputs,
+            prefix=prefix,
+        )
+
+
+def _batsim_outputs(folder: Path, prefix: str, state: dict[str, Any]) -> BatsimOutputs | None:
+    """Return the outputs of a run of ``pipistrelle batsim``; None if the run's are others."""
+    known = state["server"]["outputs"]
+    if known is None or "_trace" not in known:
+        return None
+    machine_states = known["_trace"]["_changes"] is not None
+    return BatsimOutputs(str(folder / prefix).removesuffix("_"), machine_states=machine_states)
 
 
 def take_over(
@@ -346,8 +383,14 @@ def take_over(
     Raises
     ------
     PipistrelleError
-        when the policy cannot take the run over, or the snapshot is of another version or workload.
+        when the policy cannot take the run over, or the snapshot is of another version or workload, or in Batsim's
+        dialect.
     """
+    if spec.dialect == "batsim":
+        raise SnapshotError(
+            "no other scheduler can take a run over in Batsim's dialect, which cannot tell of jobs that run already",
+            expected="a run in the native dialect",
+        )
     spec = with_digests(spec)
     setup = load_setup(replace(spec, resumed=None))
     spec = replace(spec, resumed=resumed_from(folder / snapshot_name(header.notices), header, state))

@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from glob import escape
 from math import inf
 from pathlib import Path
 from types import FrameType
@@ -27,14 +28,15 @@ from pipistrelle.protocol.base.log import logger
 from pipistrelle.protocol.base.state import from_json, to_json
 from pipistrelle.protocol.fields import package_version
 from pipistrelle.server.outputs.csv_file import unwritable
-from pipistrelle.server.outputs.folder import OUTPUT_PREFIX, SNAPSHOT_PREFIX, snapshots_in
+from pipistrelle.server.outputs.folder import OUTPUT_PREFIX, SNAPSHOT, snapshots_in
 from pipistrelle.studies.runs.pause import Pause
 
 FORMAT: Final = 2
 #: how many are kept unless a user says otherwise
 KEPT: Final = 2
 #: the session of a run whose scheduler is another process: its state is made again by playing it
-JOURNAL: Final = f"{OUTPUT_PREFIX}session.jsonl.gz"
+SESSION: Final = "session.jsonl.gz"
+JOURNAL: Final = f"{OUTPUT_PREFIX}{SESSION}"
 _SIMULATED: Final = "sim:"
 #: bytes of a snapshot's state, unpacked: more is no honest one
 _LONGEST: Final = 1 << 34
@@ -86,16 +88,25 @@ class Snapshots:
         how many stay.
     before
         called before each, so that what else is written is there by then.
+    prefix
+        what the outputs' names begin with.
     """
 
     def __init__(
-        self, folder: Path, spec: dict[str, Any], every: Every, keep: int, before: Callable[[], None] = lambda: None
+        self,
+        folder: Path,
+        spec: dict[str, Any],
+        every: Every,
+        keep: int,
+        before: Callable[[], None] = lambda: None,
+        prefix: str = OUTPUT_PREFIX,
     ) -> None:
         self._folder = folder
         self._spec = spec
         self._every = every
         self._keep = keep
         self._before = before
+        self._prefix = prefix
         self._due = -inf
         self._due_simulated = -inf
         self._asked = False
@@ -132,7 +143,7 @@ class Snapshots:
             in_process=state["state"] is not None,  # what is saved of another process is beside it
             spec=self._spec,
         )
-        path = self._folder / snapshot_name(pause.notices)
+        path = self._folder / snapshot_name(pause.notices, self._prefix)
         beside = self._folder / f".{path.name}.{os.getpid()}"
         try:
             with beside.open("wb") as file:
@@ -144,7 +155,7 @@ class Snapshots:
             with suppress(OSError):
                 beside.unlink()
             raise unwritable(path, error) from None
-        for old in snapshots_in(self._folder)[: -self._keep]:
+        for old in snapshots_in(self._folder, self._prefix)[: -self._keep]:
             with suppress(OSError):
                 old.unlink()
         self._due = time.monotonic() + self._every.wall
@@ -152,18 +163,19 @@ class Snapshots:
 
     def remove(self) -> None:
         """Remove all snapshots, what kills have left of some, and the session: the run has come to its end."""
-        left = self._folder.glob(f".{SNAPSHOT_PREFIX}*.gz.*")
-        for path in [*left, *snapshots_in(self._folder), self._folder / JOURNAL]:
+        left = self._folder.glob(f".{escape(self._prefix + SNAPSHOT)}*.gz.*")
+        kept = snapshots_in(self._folder, self._prefix)
+        for path in [*left, *kept, self._folder / f"{self._prefix}{SESSION}"]:
             with suppress(OSError):
                 path.unlink()
 
 
-def snapshot_name(notices: int) -> str:
+def snapshot_name(notices: int, prefix: str = OUTPUT_PREFIX) -> str:
     """Return what a snapshot is called that was taken after so many notices."""
-    return f"{SNAPSHOT_PREFIX}{notices:010}.gz"
+    return f"{prefix}{SNAPSHOT}{notices:010}.gz"
 
 
-def last_snapshot(folder: Path) -> tuple[SnapshotHeader, dict[str, Any]]:
+def last_snapshot(folder: Path, prefix: str = OUTPUT_PREFIX) -> tuple[SnapshotHeader, dict[str, Any]]:
     """Return the last snapshot that is whole; those that are not are warned of.
 
     Raises
@@ -171,7 +183,7 @@ def last_snapshot(folder: Path) -> tuple[SnapshotHeader, dict[str, Any]]:
     SnapshotError
         when there is none.
     """
-    for path in reversed(snapshots_in(folder)):
+    for path in reversed(snapshots_in(folder, prefix)):
         try:
             return read_snapshot(path)
         except SnapshotError as error:
@@ -179,7 +191,7 @@ def last_snapshot(folder: Path) -> tuple[SnapshotHeader, dict[str, Any]]:
     raise SnapshotError(
         "there is no snapshot to go on from",
         where=printable(str(folder)),
-        expected=f"a file {SNAPSHOT_PREFIX}N.gz that is whole",
+        expected=f"a file {printable(prefix)}{SNAPSHOT}N.gz that is whole",
         hint="'pipistrelle run --snapshot-every 10m' writes some; a run that has come to its end leaves none.",
     )
 

@@ -91,7 +91,6 @@ def test_what_cannot_be_kept_or_resumed_is_said(shell, wait_until):
     shell.run(*run, "--snapshot-every", "soon").failed(2, "time between snapshots", "soon")
     shell.run(*run, "--snapshot-every", "sim:0s").failed(2, "time between snapshots")
     shell.run(*run, "--snapshot-every", "1d", "--record", "s.jsonl").failed(2, "--record")
-    shell.run(*run, "--snapshot-every", "1d", "--dialect", "batsim").failed(2, "native dialect")
     shell.run("resume", "whole").failed(2, "there is no snapshot to go on from", "--snapshot-every")
 
     peer = shell.start(
