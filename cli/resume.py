@@ -56,6 +56,11 @@ _REACHED: Final = (
         is_flag=True,
         help="Let a program, or Python code, run that the snapshot names as the run's scheduler.",
     ),
+    click.option(
+        "--serve",
+        is_flag=True,
+        help="Listen, as 'serve' does, for another scheduler that somebody starts: it takes the run over.",
+    ),
     endpoint_options,
     click.option(
         "--connect",
@@ -76,6 +81,7 @@ def command(
     folder: Path,
     out: Path | None,
     trust: bool,
+    serve: bool,
     snapshot_every: str | None,
     keep_snapshots: int,
     leave_snapshots: bool,
@@ -92,7 +98,8 @@ def command(
     as if it had not been. Its inputs must be what they were. Where another program has started the scheduler ('serve'),
     the server listens for it anew; in Batsim's dialect it connects to it anew.
 
-    With --scheduler, or options of the policy, the run goes on under another policy, in a folder of its own.
+    With --scheduler, or options of the policy, the run goes on under another policy, in a folder of its own; so it does
+    with --serve, under that of a scheduler which is started in another terminal.
 
     \b
     pipistrelle run -w year.swf --snapshot-every 10m --out year
@@ -103,7 +110,11 @@ def command(
     words: list[str] | None = ctx.obj
     reached = {name: options.pop(name) for name in _REACHED}
     given = [name for name in options if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE]
-    other = bool(given) or words is not None
+    if serve and (given or words is not None):
+        raise click.UsageError(
+            "--serve waits for a scheduler that is started elsewhere: no --scheduler, no options of one."
+        )
+    other = serve or bool(given) or words is not None
     if words is not None and not any(PLACEHOLDER in word for word in words):
         raise unknown_scheduler(words[0])
     if other and out is None:
@@ -115,11 +126,15 @@ def command(
     from pipistrelle.cli.summary import report
     from pipistrelle.server.outputs.folder import OUTPUT_PREFIX
     from pipistrelle.studies.runs.connection import check_scheduler
-    from pipistrelle.studies.sessions.resume import place_of, read_run, resume, take_over
+    from pipistrelle.studies.sessions.resume import check_takeover, place_of, read_run, resume, take_over
     from pipistrelle.studies.sessions.snapshot import Every
 
     spec, header, state = read_run(folder, elsewhere=out is not None)
     if other:
+        check_takeover(spec)
+    if serve:
+        spec = spec.without_policy()
+    elif other:
         spec = described(ctx, spec, options, decides=words is None)
         spec = spec if words is None else replace(spec, scheduler=tuple(words))
         check_scheduler(spec)

@@ -386,11 +386,7 @@ def take_over(
         when the policy cannot take the run over, or the snapshot is of another version or workload, or in Batsim's
         dialect.
     """
-    if spec.dialect == "batsim":
-        raise SnapshotError(
-            "no other scheduler can take a run over in Batsim's dialect, which cannot tell of jobs that run already",
-            expected="a run in the native dialect",
-        )
+    check_takeover(spec)
     spec = with_digests(spec)
     setup = load_setup(replace(spec, resumed=None))
     spec = replace(spec, resumed=resumed_from(folder / snapshot_name(header.notices), header, state))
@@ -408,6 +404,15 @@ def take_over(
         takes_over=TakenOver(folder, out, setup, state),
         leave=leave,
     )
+
+
+def check_takeover(spec: RunSpec) -> None:
+    """Raise SnapshotError if no other scheduler can take such a run over."""
+    if spec.dialect == "batsim":
+        raise SnapshotError(
+            "no other scheduler can take a run over in Batsim's dialect, which cannot tell of jobs that run already",
+            expected="a run in the native dialect",
+        )
 
 
 def made_apart(folder: Path, out: Path) -> None:

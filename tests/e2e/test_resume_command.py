@@ -135,6 +135,29 @@ def test_a_run_goes_on_under_another_policy(shell):
     assert shell.files("x") == {}
 
 
+def test_a_scheduler_of_another_terminal_takes_over(shell):
+    """What comes out is what comes of the same scheduler as a child; one that cannot take over is refused."""
+    run = ("run", "--until", "36h", "--quiet", "--snapshot-every", "sim:12h", "--leave-snapshots", "--out", "whole")
+    shell.run(*run).ok()
+    snapshot = sorted(shell.folder.glob("whole/*snapshot*"))[0]
+    shell.run("resume", snapshot, "--scheduler", "fcfs", "--out", "child", "--quiet").ok()
+    server = shell.start("resume", snapshot, "--serve", "--out", "served", "--quiet")
+    shell.run("schedule", "fcfs", "--connect", "served/connection.json", "--quiet").ok()
+    assert server.finish().code == 0
+    served = shell.files("served")
+    for name, data in shell.files("child").items():
+        assert name == "out_command.json" or served[name] == data, name
+    assert "connection.json" not in served
+
+    server = shell.start("resume", snapshot, "--serve", "--out", "x", "--quiet", "--endpoint", "ipc://x.sock")
+    peer = shell.spawn(*shell.peer("good", endpoint=f"ipc://{shell.folder}/x.sock"))
+    server.finish().failed(2, "cannot take a run over", "'takeover'")
+    peer.kill()  # libzmq does not tell it that the server has gone
+    shell.run("resume", snapshot, "--serve").failed(2, "a folder of their own: --out")
+    shell.run("resume", snapshot, "--serve", "--out", "y", "--scheduler", "easy").failed(2, "--serve waits for")
+    shell.run("resume", snapshot, "--serve", "--out", "y", "--hello-timeout", "0.2").failed(4, "no scheduler connected")
+
+
 def test_a_served_run_goes_on(shell, wait_until):
     """The server is killed, and its scheduler with it; both start again, with keys, and the outputs are the same."""
     make_keys(shell.folder / "k", ["server", "scheduler"])
