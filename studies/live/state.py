@@ -20,6 +20,7 @@ from pipistrelle.protocol.units.text import NodeSetError
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.simulation import Simulation
+from pipistrelle.studies.live.owners import JobOwners
 
 #: jobs that wait longest
 _WAITING: Final = 12
@@ -141,6 +142,9 @@ class Onlooker:
         self._setup = setup
         self._node_units = NodeUnits.of(setup.platform)
         self._nodes = setup.platform.nodes
+        self._owners = JobOwners(setup.workloads)
+        #: {job id: what is shown of it} of the jobs that ran when it was looked last
+        self._shown: dict[str, SeenRunning] = {}
         #: {job id: its colour} of the jobs that run, and how many there have been
         self._colours: dict[str, int] = {}
         self._coloured = 0
@@ -160,6 +164,7 @@ class Onlooker:
         cluster = engine.cluster
         reason, message = end or ("", "")
         running = list(cluster.running.values())
+        self._shown = {job.id: self._running(job) for job in running[:_RUNNING]}
         waiting = cluster.waiting.values()
         return LiveState(
             scheduler=_text(simulation.hello.name, _NAME),
@@ -176,8 +181,8 @@ class Onlooker:
             waiting_units=sum([job.size for job in waiting]),
             backlog=fsum([_work(job) for job in waiting]),
             keeps=tuple(_text(text, _WHY) for text in cluster.keeps[:_KEEPS]),
-            longest=tuple(map(_waiting, islice(waiting, _WAITING))),
-            on_machine=tuple(map(_running, running[:_RUNNING])),
+            longest=tuple(map(self._waiting, islice(waiting, _WAITING))),
+            on_machine=tuple(self._shown.values()),
             decisions=tuple(_taken(*one, cluster.running) for one in decided),
             machine=self._machine(running, cluster.ledger.blocked),
             reason=reason,
@@ -218,6 +223,19 @@ class Onlooker:
             out[here] = down[there].reshape(count, each).all(axis=1)
         return jobs, shares, out
 
+    def _waiting(self, job: Job) -> SeenWaiting:
+        user, queue = self._owners.of(job)
+        return SeenWaiting(
+            _text(job.id, _NAME), job.size, job.submit, _limit(job), _text(user, _NAME), _text(queue, _NAME)
+        )
+
+    def _running(self, job: Job) -> SeenRunning:
+        known = self._shown.get(job.id)
+        if known is None or known.since != job.start:
+            user, _ = self._owners.of(job)
+            known = SeenRunning(_text(job.id, _NAME), job.size, job.start, _limit(job), _text(user, _NAME))
+        return known
+
     def _colours_of(self, running: Iterable[Job]) -> list[int]:
         before, self._colours = self._colours, {}
         for job in running:
@@ -239,24 +257,8 @@ def _text(text: str, length: int) -> str:
     return printable(cut(text, length))
 
 
-def _labels(job: Job) -> tuple[str, str]:
-    """Return whose a job is, and its queue; "" where that is not known."""
-    if job.labels is None:
-        return "", ""
-    return _text(job.labels[0] or "", _NAME), _text(job.queue or "", _NAME)
-
-
 def _limit(job: Job) -> float | None:
     return job.walltime if isfinite(job.walltime) else None
-
-
-def _waiting(job: Job) -> SeenWaiting:
-    user, queue = _labels(job)
-    return SeenWaiting(_text(job.id, _NAME), job.size, job.submit, _limit(job), user, queue)
-
-
-def _running(job: Job) -> SeenRunning:
-    return SeenRunning(_text(job.id, _NAME), job.size, job.start, _limit(job), _labels(job)[0])
 
 
 def _taken(

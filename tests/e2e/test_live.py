@@ -125,6 +125,7 @@ def test_an_interrupt_leaves_the_terminal_clean(shell, wait_until, number):
     assert shell.ended_jobs("live")
 
 
+@pytest.mark.slow
 def test_it_follows_the_size_of_the_terminal(shell, wait_until):
     """A terminal that becomes smaller is drawn smaller."""
     terminal = Terminal(shell, 40, 120, "run", "-p", "tiny", "-w", shell.many(20_000), "-o", "live", "--live")
@@ -162,6 +163,7 @@ def test_figures_go_where_they_are_sent(shell):
     assert json.loads((shell.folder / "figures.json").read_text())["jobs"] == 5000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", [{"LC_ALL": "C.UTF-8", "NO_COLOR": "1"}, {}], ids=["no colour", "colour"])
 def test_colours_are_the_terminals(shell, more):
     """With NO_COLOR there are none, and jobs are letters."""
@@ -186,6 +188,7 @@ def test_where_nothing_can_be_drawn(shell):
     assert b"lines tell how far the run is" in terminal.sent
 
 
+@pytest.mark.slow
 def test_serve_shows_the_run_it_serves(shell, wait_until):
     """Once its scheduler has come; until then the terminal is as it was."""
     terminal = Terminal(shell, 24, 80, "serve", "-p", "tiny", "-w", shell.many(5000), "--out", "out", "--live")
@@ -268,6 +271,7 @@ def test_a_page_is_told_of_an_interrupt(shell):
     assert (last["phase"], last["reason"]) == ("over", "interrupted")
 
 
+@pytest.mark.slow
 def test_a_page_is_told_that_nothing_has_begun(shell):
     """A scheduler that never comes leaves a page that says so."""
     server = shell.start(

@@ -109,6 +109,7 @@ def test_every_look_is_at_a_whole_state(workload, tmp_path):
     assert max(state.queue for state in view.states) > 5
     assert max(len(state.longest) for state in view.states) > 5
     assert {one.what for state in view.states for one in state.decisions} == {"EXECUTE_JOB"}
+    assert {one.user for state in view.states for one in state.longest} <= {f"user {job}" for job in range(9)}
     assert view.last.reason == result.summary.reason == "completed"
     assert view.last.ended == result.summary.jobs == 300
     assert view.last.running == view.last.queue == view.last.down == 0

@@ -1,0 +1,44 @@
+"""Whose jobs are: found by their ids for the few that are shown, in 16 bytes for each job of a workload."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from pipistrelle.server.engine.jobs import Job
+from pipistrelle.traces.logs.labels import named_column
+from pipistrelle.traces.workload import Workload
+
+
+class JobOwners:
+    """Users and queues of the jobs of some workloads, by the prefixes of their ids."""
+
+    def __init__(self, workloads: Mapping[str, Workload]) -> None:
+        self._books = {prefix: _OwnersBook(workload) for prefix, workload in workloads.items()}
+
+    def of(self, job: Job) -> tuple[str, str]:
+        """Return the user and the queue of a job, "" where that is not known."""
+        prefix, _, name = (job.id if job.attempt is None else job.attempt.root).partition("!")
+        book = self._books.get(prefix)
+        return ("", "") if book is None else book.of(name)
+
+
+class _OwnersBook:
+    """Those of one workload: rows in the order of the hashes of their ids."""
+
+    def __init__(self, workload: Workload) -> None:
+        self._ids = workload.ids
+        self._users, self._queues = named_column(workload, "user"), named_column(workload, "queue")
+        known = self._users is not None or self._queues is not None
+        hashes = np.fromiter(map(hash, self._ids if known else ()), dtype=np.int64)
+        self._rows = np.argsort(hashes, kind="stable")
+        self._hashes = hashes[self._rows]
+
+    def of(self, name: str) -> tuple[str, str]:
+        wanted = hash(name)
+        for place in range(int(np.searchsorted(self._hashes, wanted)), len(self._hashes)):
+            if self._hashes[place] != wanted:
+                break
+            row = int(self._rows[place])
+            if self._ids[row] == name:
+                return self._users[row] if self._users else "", self._queues[row] if self._queues else ""
+        return "", ""
