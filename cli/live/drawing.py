@@ -35,6 +35,7 @@ _VERBS: Final = {
     "EXECUTE_JOB": "start",
     "REJECT_JOB": "reject",
     "KILL_JOB": "kill",
+    "PREEMPT_JOB": "preempt",
     "REGISTER_JOB": "register",
     "CALL_ME_LATER": "call later",
     "CANCEL_CALL": "cancel call",

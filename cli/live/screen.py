@@ -147,10 +147,8 @@ def held_streams(*numbers: int) -> Iterator[TextIO]:
     by it, and would wipe it away.
     """
     with ExitStack() as stack:
-        terminal = stack.enter_context(
-            os.fdopen(os.dup(2), "w", encoding=sys.stderr.encoding, errors="replace", buffering=1 << 16)
-        )
-        stack.callback(_flush)
+        terminal = os.fdopen(os.dup(2), "w", encoding=sys.stderr.encoding, errors="replace", buffering=1 << 16)
+        stack.callback(_close, terminal)
         for number in numbers:
             if os.isatty(number):
                 with suppress(OSError):  # nowhere to keep it: then it stands in the view
@@ -166,6 +164,11 @@ def _flush() -> None:
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
             stream.flush()
+
+
+def _close(terminal: TextIO) -> None:
+    with suppress(OSError, ValueError):  # it may have gone, with what was drawn last
+        terminal.close()
 
 
 def _let_out(file: IO[bytes], number: int, before: int) -> None:

@@ -34,6 +34,11 @@ _LONGEST_REST_S: Final = 0.2
 _READ: Final = 4096
 _KEPT: Final = 1 << 18
 _JSON: Final = "application/json"
+#: what to do if the port cannot be had
+_HINTS: Final = {
+    errno.EADDRINUSE: "Is another run's page there? --page 0 takes any port that is free.",
+    errno.EACCES: "Choose a port above 1023; --page 0 takes any that is free.",
+}
 
 
 class PageError(PipistrelleError):
@@ -81,13 +86,10 @@ class PageServer:
         try:
             self._listener = socket.create_server((HOST, port), backlog=MOST_VISITORS)
         except OSError as error:
-            taken = error.errno == errno.EADDRINUSE
             raise PageError(
                 f"cannot serve the page there ({error.strerror or error})",
                 where=f"--page {port}",
-                hint="Is another run's page there? --page 0 takes any port that is free."
-                if taken
-                else "Choose another port, above 1023.",
+                hint=_HINTS.get(error.errno or 0),
             ) from None
         self._listener.setblocking(False)
         self.port: int = self._listener.getsockname()[1]

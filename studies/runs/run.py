@@ -36,6 +36,8 @@ from pipistrelle.traces.workload import Workload
 FLUSH_S: Final = 10.0
 #: how long a thread that writes rows rests at least, in seconds
 _SOON_S: Final = 0.05
+#: how long it rests at most where somebody looks at the run, in seconds
+_GLANCE_S: Final = 0.2
 #: how long an interrupt waits for a pause of a run whose last state is wanted, in seconds
 _LASTING_S: Final = 0.5
 
@@ -276,7 +278,8 @@ class _Regularly:
         over, busy = threading.Event(), threading.Lock()
 
         def keep() -> None:
-            while not over.wait(min(max(self._due - time.monotonic(), _SOON_S), FLUSH_S)):
+            longest = FLUSH_S if self._look is None else _GLANCE_S
+            while not over.wait(min(max(self._due - time.monotonic(), _SOON_S), longest)):
                 with busy:
                     if time.monotonic() >= self._due and self._simulation is not None and not over.is_set():
                         try:

@@ -11,6 +11,7 @@ import struct
 import subprocess
 import termios
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -23,7 +24,7 @@ CONTROL = re.compile(r"\x1b\[\??[0-9;]*[a-zA-Z]")
 class Terminal:
     """A terminal of some columns and rows in which a command runs, and all that it was sent."""
 
-    def __init__(self, shell, rows, columns, *words, term="xterm-256color", stdout=None, **more) -> None:
+    def __init__(self, shell, rows, columns, *words, term="xterm-256color", stdout=None, job=False, **more) -> None:
         self.columns, self.rows = columns, rows
         self._reader, end = pty.openpty()
         self.resize(rows, columns)
@@ -32,12 +33,12 @@ class Terminal:
         words = [*shell.command, *map(str, words)]
         with open(end, "wb", buffering=0) as stream:
             out = stream if stdout is None else stdout
-            if shell.forks is not None and shell.forks.can(words, environment):
+            if not job and shell.forks is not None and shell.forks.can(words, environment):
                 self.process = shell.forks.start(words, shell.folder, environment, out, stream)
             else:
                 self.process = subprocess.Popen(
                     words, stdin=subprocess.DEVNULL, stdout=out, stderr=stream, cwd=shell.folder, env=environment,
-                    start_new_session=True,
+                    **({"process_group": 0} if job else {"start_new_session": True}),  # as a shell starts a job
                 )  # fmt: skip
         self.sent = b""
         self._thread = threading.Thread(target=self._read, daemon=True)
@@ -53,6 +54,10 @@ class Terminal:
     def resize(self, rows, columns):
         """Let it have another size."""
         fcntl.ioctl(self._reader, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def hang_up(self):
+        """Go away: whoever writes there from now on gets an error."""
+        os.close(self._reader)
 
     def finish(self):
         """Wait for the end of the command and return its exit code."""
@@ -152,6 +157,38 @@ def test_what_the_scheduler_prints_comes_afterwards(shell):
     assert "hello from there" not in terminal.sent.decode().split(LEAVE.decode())[0]
     assert "hello from there" in terminal.after
     assert "and here" in terminal.after
+
+
+def test_a_terminal_that_goes_away_does_not_end_the_run(shell, wait_until):
+    """The run goes on to its end, with all its outputs."""
+    with (shell.folder / "figures.json").open("wb") as out:
+        words = ("run", "-p", "tiny", "-w", shell.many(5000), "-o", "live", "--json", "--live")
+        terminal = Terminal(shell, 24, 80, *words, stdout=out)
+        wait_until(lambda: terminal.sent.count(HOME) > 1)
+        terminal.hang_up()
+        code = terminal.process.wait()
+
+    assert code == 0
+    assert json.loads((shell.folder / "figures.json").read_text())["jobs"] == 5000
+    assert len(shell.ended_jobs("live")) == 5000
+
+
+@pytest.mark.slow
+def test_a_run_that_is_stopped_gives_the_terminal_back(shell, wait_until):
+    """Ctrl-Z leaves the screen; when the run goes on, so does the view."""
+    terminal = Terminal(shell, 24, 80, "run", "-p", "tiny", "-w", shell.many(20_000), "-o", "live", "--live", job=True)
+    status = Path(f"/proc/{terminal.process.pid}/status")
+    wait_until(lambda: terminal.sent.count(HOME) > 1)
+    terminal.process.send_signal(signal.SIGTSTP)
+    wait_until(lambda: "State:\tT" in status.read_text())
+    wait_until(lambda: terminal.sent.count(LEAVE) == 1)
+    terminal.process.send_signal(signal.SIGCONT)
+    wait_until(lambda: terminal.sent.count(ENTER) == 2)
+    terminal.process.send_signal(signal.SIGINT)
+
+    assert terminal.finish() == 130
+    assert terminal.sent.count(LEAVE) == 2
+    assert terminal.sent.rindex(SHOW) > terminal.sent.rindex(HIDE)
 
 
 def test_figures_go_where_they_are_sent(shell):
@@ -257,6 +294,16 @@ def test_a_page_is_told_of_the_run(shell, wait_until):
     times = [one["now"] for one in seen]
     assert times == sorted(times)
     assert shell.files("out") == shell.files("plain")
+
+
+def test_a_run_that_is_kept_has_a_page(shell):
+    """With snapshots, too, and recorded or not, it is shown, and its outputs are the same."""
+    log = shell.many(300)
+    shell.run("run", "-p", "tiny", "-w", log, "--in-process", "-o", "plain", "-q").ok()
+    for name, words in (("kept", ("--snapshot-every", "sim:1h")), ("recorded", ("--record", "session.jsonl"))):
+        words = ("run", "-p", "tiny", "-w", log, "--in-process", "-o", name, "-q", "--page", "0", *words)
+        shell.run(*words).ok()
+        assert shell.files(name) == shell.files("plain")
 
 
 def test_a_page_is_told_of_an_interrupt(shell):

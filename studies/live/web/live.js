@@ -4,7 +4,7 @@
 const facts = JSON.parse(document.getElementById("facts").textContent);
 const clock = new Clock(facts.epoch, facts.timezone);
 const make = elements.make;
-const VERBS = {EXECUTE_JOB: "start", REJECT_JOB: "reject", KILL_JOB: "kill", REGISTER_JOB: "register", CALL_ME_LATER: "call later",
+const VERBS = {EXECUTE_JOB: "start", REJECT_JOB: "reject", KILL_JOB: "kill", PREEMPT_JOB: "preempt", REGISTER_JOB: "register", CALL_ME_LATER: "call later",
   CANCEL_CALL: "cancel call", SET_JOB_METADATA: "note", STOP: "stop"};
 const AGAIN_S = 5;
 
@@ -45,7 +45,7 @@ class LivePage {
     this.clock = make("p", {class: "clock", id: "clock"});
     this.pause = make("button", {type: "button", id: "pause", "aria-pressed": "false", onclick: () => this.hold()}, "Pause");
     document.getElementById("top").append(make("h1", {}, `${facts.name} on ${facts.machine}`),
-      make("p", {class: "lead", id: "lead"}, "A run that goes on. Nothing can be changed from here."), this.status, this.pause);
+      make("p", {class: "lead", id: "lead"}, "How a run stands. Nothing can be changed from here."), this.status, this.pause);
     const now = elements.section("now", "Now", null), tiles = make("div", {class: "tiles"});
     now.append(this.clock, tiles);
     this.tiles = {
@@ -61,7 +61,7 @@ class LivePage {
     machine.append(figure, make("ul", {class: "legend"}, [["free", "free"], ["busy", "has a job, in one of eight colours"], ["gone", "down"]].map(
       ([name, text]) => make("li", {}, make("span", {class: `swatch ${name}`}), text))));
     this.map = new LiveMap(facts, figure);
-    const time = elements.section("time", "So far", "Since the run was first looked at, in simulated time."), grid = make("div", {class: "grid three"});
+    const time = elements.section("time", "So far", "At the moments when the run was looked at, in simulated time."), grid = make("div", {class: "grid three"});
     time.append(grid);
     this.curves = [
       new LiveCurve("Utilisation", 1, (share) => words.percent(share), grid, 1),
@@ -147,7 +147,7 @@ class LivePage {
     tiles.held.set(words.percent(share(state.held, state.units)),
       `${words.whole(state.held)} of ${words.whole(state.units)}${state.down ? `; ${words.whole(state.down)} down` : ""}`,
       share(state.held, state.units), share(state.down, state.units));
-    tiles.queue.set(words.whole(state.queue), `for ${words.whole(state.waiting_units)} units`);
+    tiles.queue.set(words.whole(state.queue), `for ${words.whole(state.waiting_units)} unit${state.waiting_units === 1 ? "" : "s"}`);
     tiles.backlog.set(words.brief(share(state.backlog, state.units)), "of the whole machine");
     tiles.speed.set(`${words.brief(state.speed)} a second`, `for ${words.duration(Math.round(state.wall))} so far`);
     tiles.notices.set(words.figure(state.notice_rate), `${words.whole(state.notices)} so far`);

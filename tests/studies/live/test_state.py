@@ -1,6 +1,7 @@
 """What is seen of a run while it goes on: true at every look, and without a trace in its results."""
 
 import filecmp
+import time
 from dataclasses import replace
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from pipistrelle.platforms.description import homogeneous
 from pipistrelle.platforms.failures.outage import Outage, Outages
 from pipistrelle.schedulers.catalogue.registry import make_policy
+from pipistrelle.schedulers.orders.fixed import Fcfs
 from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.server.setup import Setup
 from pipistrelle.studies.live.watch import LiveWatch
@@ -136,6 +138,41 @@ def test_looking_leaves_no_trace(kind, workload, failing, tmp_path):
     assert names == sorted(path.name for path in (tmp_path / "seen").iterdir())
     assert len(names) >= 6
     assert filecmp.cmpfiles(tmp_path / "plain", tmp_path / "seen", names, shallow=False) == (names, [], [])
+
+
+def test_a_policy_that_thinks_long_is_looked_at(workload):
+    """While it thinks, the run is looked at again and again, and stands where it stood."""
+    setup = Setup.of(homogeneous(64, "m"), workload)
+    view, thought = Keen(), []
+
+    class Thinker:
+        name = "thinker"
+        order = Fcfs()
+
+        def decide(self, policy_view) -> None:
+            """Begin once all jobs that come at first have been seen for a while."""
+            before = len(view.states)
+            while len(thought) < 3 and len(view.states) < before + 3:
+                time.sleep(0.01)
+            thought.append(view.states[before:])
+            for job in list(policy_view.waiting):
+                if job.size > policy_view.free.count:
+                    return
+                policy_view.start(job)
+
+    watch = LiveWatch(setup, [view])
+    run(
+        RunSpec(),
+        setup=setup,
+        connection=InProcess(Thinker()),
+        observers=[watch],
+        look=lambda one: min(watch(one), 0.02),
+    )
+
+    for states in thought[:3]:
+        assert len(states) >= 3
+        assert len({(state.now, state.notices, state.queue, state.running) for state in states}) == 1
+    check(view, setup)
 
 
 def test_what_hardly_costs_is_looked_at_often_and_what_costs_much_seldom(workload):
