@@ -300,8 +300,8 @@ def test_a_run_that_is_kept_has_a_page(shell):
     """With snapshots, too, and recorded or not, it is shown, and its outputs are the same."""
     log = shell.many(300)
     shell.run("run", "-p", "tiny", "-w", log, "--in-process", "-o", "plain", "-q").ok()
-    for name, words in (("kept", ("--snapshot-every", "sim:1h")), ("recorded", ("--record", "session.jsonl"))):
-        words = ("run", "-p", "tiny", "-w", log, "--in-process", "-o", name, "-q", "--page", "0", *words)
+    for name, more in (("kept", ("--snapshot-every", "sim:1h")), ("recorded", ("--record", "session.jsonl"))):
+        words = ("run", "-p", "tiny", "-w", log, "--in-process", "-o", name, "-q", "--page", "0", *more)
         shell.run(*words).ok()
         assert shell.files(name) == shell.files("plain")
 
