@@ -2,12 +2,16 @@
 
 import gc
 from pathlib import Path
+from typing import Final
 
 import click
 
 from pipistrelle.cli.console import import_numpy
 from pipistrelle.cli.guard import FilledPath, refuse_overwriting
 from pipistrelle.cli.options.sections import Command
+
+#: an estimate simulates until all that wait have started: more would take longer than anybody waits
+_MOST_MOMENTS: Final = 1000
 
 
 @click.command(cls=Command)
@@ -29,11 +33,18 @@ from pipistrelle.cli.options.sections import Command
     help="Repeat runs, as explain does, to say in full why their worst-served jobs waited.",
 )
 @click.option(
+    "--estimates",
+    type=click.IntRange(1, _MOST_MOMENTS),
+    metavar="N",
+    help="Repeat runs, and show when those who waited at N moments over the run were expected to start, and when they "
+    "did.",
+)
+@click.option(
     "--trust",
     is_flag=True,
     help="Let Python code run that a folder names as its run's scheduler, as file.py:CLASS.",
 )
-def command(runs: tuple[Path, ...], page: Path, repeat: bool, trust: bool) -> None:
+def command(runs: tuple[Path, ...], page: Path, repeat: bool, estimates: int | None, trust: bool) -> None:
     """Show a run, or several beside each other, as one page: figures, curves, the machine over time, who waited.
 
     Each RUN is the folder of a run's outputs. The page is a single file that needs no network: open it in a browser.
@@ -41,15 +52,16 @@ def command(runs: tuple[Path, ...], page: Path, repeat: bool, trust: bool) -> No
     \b
     pipistrelle report pipistrelle-out/demo-easy-1 -o easy.html
     """
-    if trust and not repeat:
-        raise click.UsageError("--trust goes with --explain.")
+    if trust and not repeat and estimates is None:
+        raise click.UsageError("--trust goes with --explain or --estimates.")
     files = [str(path) for run in runs if run.is_dir() for path in run.iterdir() if path.name.startswith("out_")]
     refuse_overwriting(files, [page])
     import_numpy()
-    gc.disable()  # millions of texts are read, none of which refers to another
+    if estimates is None:
+        gc.disable()  # millions of texts are read, none of which refers to another
     from pipistrelle.server.outputs.once import write_output
     from pipistrelle.studies.page.page import page_of
 
-    text = page_of(runs, repeat=repeat, trust=trust)
+    text = page_of(runs, repeat=repeat, trust=trust, estimates_at=estimates or 0)
     write_output(page, text)
     click.echo(f"{page} ({len(text) / 1e6:.1f} MB)")

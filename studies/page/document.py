@@ -12,7 +12,7 @@ from typing import Any, Final
 SCRIPTS: Final = (
     *("third_party/uPlot.iife.min.js", "words.js", "figures.js", "data.js", "elements.js", "colours.js", "state.js"),
     *("summary.js", "series.js", "raster.js", "gantt.js", "torus.js", "distributions.js", "heat.js", "groups.js"),
-    *("breakdowns.js", "compare.js", "worst.js", "about.js", "main.js"),
+    *("breakdowns.js", "compare.js", "estimates.js", "worst.js", "about.js", "main.js"),
 )
 STYLES: Final = ("third_party/uPlot.min.css", "page.css")
 _TEMPLATE: Final = "page.html"

@@ -11,6 +11,7 @@ from pipistrelle.server.outputs.lock import is_written
 from pipistrelle.studies.explain.files import output_json, read_command, read_config
 from pipistrelle.studies.page.breakdowns import breakdowns
 from pipistrelle.studies.page.document import document
+from pipistrelle.studies.page.estimates import estimates
 from pipistrelle.studies.page.packing import ColumnPack
 from pipistrelle.studies.page.paired import paired
 from pipistrelle.studies.page.places import places
@@ -25,7 +26,7 @@ from pipistrelle.studies.report.tables import OutputTables, numbers
 _TOLD: Final = ("run_id", "workloads", "dropped", "strict", "reliability", "batsim", "scheduler", "versions")
 
 
-def page_of(folders: Sequence[Path], *, repeat: bool = False, trust: bool = False) -> str:
+def page_of(folders: Sequence[Path], *, repeat: bool = False, trust: bool = False, estimates_at: int = 0) -> str:
     """Return the page of some runs, HTML that needs nothing else.
 
     Parameters
@@ -36,6 +37,9 @@ def page_of(folders: Sequence[Path], *, repeat: bool = False, trust: bool = Fals
         whether runs are repeated where nothing is kept that explains their worst-served jobs in full.
     trust
         whether Python code may run for that which a folder names as its run's scheduler.
+    estimates_at
+        at how many moments it is told when those who waited were expected to start, for which each run is repeated; 0:
+        at none.
 
     Raises
     ------
@@ -46,7 +50,7 @@ def page_of(folders: Sequence[Path], *, repeat: bool = False, trust: bool = Fals
     runs: list[dict[str, Any]] = []
     compared = []
     for folder in folders:
-        run, rows, labels = _run(folder, pack, repeat=repeat, trust=trust)
+        run, rows, labels = _run(folder, pack, repeat=repeat, trust=trust, estimates_at=estimates_at)
         runs.append(run)
         if len(folders) > 1:
             compared.append((rows.run_jobs(folder, run["config"], run["summary"], labels), rows.ended_jobs))
@@ -60,7 +64,7 @@ def page_of(folders: Sequence[Path], *, repeat: bool = False, trust: bool = Fals
 
 
 def _run(
-    folder: Path, pack: ColumnPack, *, repeat: bool, trust: bool
+    folder: Path, pack: ColumnPack, *, repeat: bool, trust: bool, estimates_at: int
 ) -> tuple[dict[str, Any], AttemptRows, dict[str, TextColumn]]:
     """Return what is told of a run, its attempts, and their labels."""
     config = read_config(folder)
@@ -89,6 +93,7 @@ def _run(
         "columns": rows.packed(pack, labels),
         "breakdowns": breakdowns(tables, pack, rows.names, until),
         "worst": worst_served(folder, config, summary, rows, decided, tables, repeat=repeat, trust=trust),
+        "estimates": estimates(folder, rows, pack, estimates_at, trust=trust) if estimates_at else None,
         "fairshare": fairshare_targets(read_command(folder)),
     }
     return told, rows, labels

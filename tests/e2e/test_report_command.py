@@ -31,13 +31,24 @@ def test_explained_in_full(ran):
     assert (ran.folder / "fcfs" / "out_explain.index").is_file()
 
 
+def test_estimates_for_those_who_waited(ran):
+    """With --estimates the run is repeated; a run that cannot be is one message, and no page."""
+    ran.run("report", "fcfs", "easy", "--estimates", "3").ok()
+    (ran.folder / "fcfs" / "out_command.json").unlink()
+
+    assert (ran.folder / "page.html").read_text().count('"moment":') == 2
+    ran.run("report", "fcfs", "-o", "none.html", "--estimates", "3").failed(2, "out_command.json")
+    assert not (ran.folder / "none.html").exists()
+
+
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [
         ([], 2, "Missing argument"),
         (["nowhere"], 2, "there is no such folder"),
         (["."], 2, "there is no out_config.json in it"),
-        (["fcfs", "--trust"], 2, "--trust goes with --explain"),
+        (["fcfs", "--trust"], 2, "--trust goes with --explain or --estimates"),
+        (["fcfs", "--estimates", "0"], 2, "--estimates"),
         (["fcfs", "-o", "fcfs/out_jobs.csv"], 2, "nothing was written over it"),
         (["fcfs", "-o", "none/page.html"], 6, "cannot write the output"),
     ],

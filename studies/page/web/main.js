@@ -1,18 +1,30 @@
 "use strict";
 // The page: panels in their order, and what they do together.
 
+/** Let the browser show what is there, and see to what the reader does, before more is drawn. */
+function breath() {
+  return new Promise((go) => setTimeout(go));
+}
+
 async function main() {
   const {facts, bytes, runs} = await readRuns();
   const state = new State(runs), make = elements.make;
+  const nav = make("nav", {"aria-label": "Parts of the page"});
   drawHead(state, facts);
+  document.getElementById("top").append(nav);
   drawFilter(state);
   drawSummary(state);
-  const redraws = [drawSeries(state), drawGantt(state), drawNetworks(state, bytes), drawDistributions(state), drawHeat(state), drawGroups(state), drawBreakdowns(state), drawCompare(state, facts, bytes)];
-  drawWorst(state);
-  drawAbout(state, facts);
+  const redraws = [drawSeries(state), drawGantt(state)];
+  document.documentElement.dataset.open = "yes";  // what one sees first is there; the rest comes part by part
+  const below = [() => drawNetworks(state, bytes), () => drawDistributions(state), () => drawHeat(state), () => drawGroups(state), () => drawBreakdowns(state),
+    () => drawCompare(state, facts, bytes), () => drawEstimates(state, bytes), () => drawWorst(state), () => drawAbout(state, facts)];
+  for (const draw of below) {
+    await breath();
+    const again = draw();
+    if (again) redraws.push(again);
+  }
   const parts = [...document.querySelectorAll("main > section")];
-  document.getElementById("top").append(make("nav", {"aria-label": "Parts of the page"},
-    parts.map((part) => make("a", {href: `#${part.id}`}, part.querySelector("h2").textContent))));
+  nav.append(...parts.map((part) => make("a", {href: `#${part.id}`}, part.querySelector("h2").textContent)));
   const redraw = calmly(() => redraws.forEach((one) => one()), 60);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
   let width = innerWidth;

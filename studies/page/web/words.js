@@ -3,7 +3,18 @@
 
 const MINUTE = 60, HOUR = 3600, DAY = 86400;
 
+/** {least and most decimals: what writes numbers with them}; to make one takes much longer than to use it */
+const formats = new Map();
+
 const words = {
+  /** A number as the locale has it, with at least and at most so many decimals. */
+  local(number, least, most) {
+    const key = 32 * least + most;
+    let format = formats.get(key);
+    if (!format) formats.set(key, format = new Intl.NumberFormat("en-GB", {minimumFractionDigits: least, maximumFractionDigits: most}));
+    return format.format(number);
+  },
+
   /** A length of time in its two largest units, as "3 h 12 min". */
   duration(seconds) {
     if (seconds === null || !Number.isFinite(seconds)) return "–";
@@ -25,17 +36,19 @@ const words = {
     if (seconds === null || !Number.isFinite(seconds)) return "–";
     const [unit, name] = [[DAY, "d"], [HOUR, "h"], [MINUTE, "min"], [1, "s"]].find(([length]) => Math.abs(seconds) >= length) || [1, "s"];
     const count = Math.abs(seconds) / unit;
-    return `${seconds < 0 ? "−" : ""}${count.toLocaleString("en-GB", {maximumFractionDigits: count < 10 ? 1 : 0})} ${name}`;
+    return `${seconds < 0 ? "−" : ""}${words.local(count, 0, count < 10 ? 1 : 0)} ${name}`;
   },
 
   whole(number) {
-    return number === null ? "–" : Math.round(number).toLocaleString("en-GB");
+    if (number === null) return "–";
+    const whole = Math.round(number);
+    return whole >= 0 && whole < 1000 ? `${whole}` : words.local(whole, 0, 0);
   },
 
   /** A number with so many decimals, and blanks between thousands as the locale has them. */
   decimal(number, decimals) {
     if (number === null || !Number.isFinite(number)) return "–";
-    return number.toLocaleString("en-GB", {minimumFractionDigits: decimals, maximumFractionDigits: decimals});
+    return words.local(number, decimals, decimals);
   },
 
   /** About four figures: what a reader compares. */
@@ -47,7 +60,7 @@ const words = {
 
   /** As short as a tick of an axis can be. */
   tick(number) {
-    return number.toLocaleString("en-GB", {maximumFractionDigits: 2});
+    return words.local(number, 0, 2);
   },
 
   percent(share, decimals = 1) {

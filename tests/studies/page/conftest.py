@@ -99,12 +99,13 @@ def two_runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 @pytest.fixture(scope="session")
 def show(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Any]:
     """Return a function that opens a page of runs, made once, and waits until it has drawn itself."""
-    made: dict[tuple[Path, ...], Path] = {}
+    made: dict[tuple[int, tuple[Path, ...]], Path] = {}
 
-    def open_page(*folders: Path, scheme: str = "light", width: int = 1280) -> Any:
-        if folders not in made:
-            made[folders] = tmp_path_factory.mktemp("pages") / "page.html"
-            made[folders].write_text(page_of(folders), encoding="utf-8")
+    def open_page(*folders: Path, scheme: str = "light", width: int = 1280, estimates_at: int = 0) -> Any:
+        key = estimates_at, folders
+        if key not in made:
+            made[key] = tmp_path_factory.mktemp("pages") / "page.html"
+            made[key].write_text(page_of(folders, estimates_at=estimates_at), encoding="utf-8")
         browser.execute_cdp_cmd(
             "Emulation.setEmulatedMedia",
             {"media": "", "features": [{"name": "prefers-color-scheme", "value": scheme}]},
@@ -113,7 +114,7 @@ def show(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Callable[...
             "Emulation.setDeviceMetricsOverride",
             {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": False},
         )
-        browser.get(made[folders].as_uri())
+        browser.get(made[key].as_uri())
         browser.execute_async_script(
             """
             const done = arguments[0], drawn = () => requestAnimationFrame(() => requestAnimationFrame(done));
@@ -123,7 +124,7 @@ def show(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Callable[...
             """
         )
         return SimpleNamespace(
-            driver=browser, run=browser.execute_script, file=made[folders], text=lambda css: text_of(browser, css)
+            driver=browser, run=browser.execute_script, file=made[key], text=lambda css: text_of(browser, css)
         )
 
     return open_page
