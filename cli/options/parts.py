@@ -68,6 +68,16 @@ _TEXTS: Final = {
     "blocking": "CHANCE\tWith --reliability: size partitions for this chance of blocking; default: 0.",
     "admission": "With --reliability: jobs wait for their partition (type IV), or are refused if they cannot start at "
     "once (type I); default: queue.",
+    "preempt_type": "Let waiting jobs take units from running ones: by lists of QOS (--preempt), or by tiers of queues "
+    "(--priority-tier); 'pipistrelle help preemption'.",
+    "preempt_mode": "MODE|NAME=MODE\tHow jobs are preempted, or those of a QOS or queue: requeue, checkpoint, cancel "
+    "or off; default: requeue; repeatable.",
+    "preempt": "QOS=QOS[|QOS...]\tWith --preempt-type qos: whom the jobs of a QOS may preempt; repeatable.",
+    "priority_tier": "NAME=NUMBER\tThe tier of a queue or QOS, else 1, or the priority of the machine's class; lower "
+    "ones are preempted first; repeatable.",
+    "preempt_grace": "TIME|NAME=TIME\tHow long a job goes on when it is preempted; default: no time; repeatable.",
+    "preempt_exempt_time": "TIME\tHow long a job runs at least before it may be preempted; default: no time.",
+    "preempt_youngest_first": "Preempt those first that were started last, not the largest.",
     "config": "FILE\tScheduler or order maui: a maui.cfg ('pipistrelle help maui'); default: Maui's defaults.",
     "strict_config": "Refuse a --config with anything that is unknown, or would change decisions if it were supported; "
     "leniently that is a warning.",

@@ -15,6 +15,7 @@ from pipistrelle.schedulers.catalogue.names import SUFFIX, library_names
 from pipistrelle.schedulers.catalogue.parts import make_backfill, make_order, make_placement
 from pipistrelle.schedulers.partitions.placement import PartitionOptions
 from pipistrelle.schedulers.policy.errors import PolicyError
+from pipistrelle.schedulers.preemption.options import PreemptionOptions, PreemptionRules
 
 _MANUAL: Final = "'pipistrelle help scheduling' lists every key."
 
@@ -23,7 +24,7 @@ class Preset(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """What a policy is made of: the keys of its file, none of which must be there.
 
     The three tables are for the options of an order, a backfilling rule and a placement that have some; a table
-    ``reliability`` has jobs keep to partitions by reliability.
+    ``reliability`` has jobs keep to partitions by reliability, one ``preemption`` lets jobs preempt others.
     """
 
     description: str = ""
@@ -34,6 +35,7 @@ class Preset(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     backfill_options: dict[str, Any] = field(default_factory=dict)
     placement_options: dict[str, Any] = field(default_factory=dict)
     reliability: PartitionOptions | None = None
+    preemption: PreemptionOptions | None = None
 
     @property
     def parts(self) -> dict[str, str]:
@@ -83,7 +85,8 @@ def parse_preset(text: str, where: str) -> Preset:
     ----------
     text
         the whole file: ``description``, ``order``, ``backfill`` and ``placement``, each a text, and the tables
-        ``order-options``, ``backfill-options``, ``placement-options`` and ``reliability``, all optional.
+        ``order-options``, ``backfill-options``, ``placement-options``, ``reliability`` and ``preemption``, all
+        optional.
     where
         what the text is called in messages, usually the file's name.
 
@@ -103,4 +106,6 @@ def parse_preset(text: str, where: str) -> Preset:
     make_order(preset.order, preset.order_options, where)  # to see whether it can be made
     make_backfill(preset.backfill, preset.backfill_options, where)
     make_placement(preset.placement, preset.placement_options, where)
+    if preset.preemption is not None:
+        PreemptionRules(preset.preemption, where)
     return preset

@@ -21,7 +21,18 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
     from pipistrelle.schedulers.partitions.placement import PartitionOptions
+    from pipistrelle.schedulers.preemption.options import PreemptionOptions
 
+#: {option of preemption: how the command line calls it}
+OPTION_OF: Final = {
+    "type": "--preempt-type",
+    "mode": "--preempt-mode",
+    "preempt": "--preempt",
+    "priority_tier": "--priority-tier",
+    "grace": "--preempt-grace",
+    "exempt_time": "--preempt-exempt-time",
+    "youngest_first": "--preempt-youngest-first",
+}
 _WITH: Final = "They come with --reliability NAME|FILE|auto, or the table 'reliability' of a preset."
 
 
@@ -48,6 +59,7 @@ def make_policy(
     backfill_options: Mapping[str, Any] | None = None,
     placement_options: Mapping[str, Any] | None = None,
     reliability: "PartitionOptions | None" = None,
+    preemption: Mapping[str, Any] | None = None,
     **partitions: Any,
 ) -> Policy:
     """Return the policy of this name, with other parts or options if they are given.
@@ -60,7 +72,8 @@ def make_policy(
     ``placement`` may have its options beside its name, as ``contiguous,fit=best``.
 
     ``reliability`` has jobs keep to partitions by reliability, in place of what the preset says of that; ``blocking``
-    and ``admission`` change single options of either.
+    and ``admission`` change single options of either. ``preemption`` has options of `PreemptionOptions` by name, which
+    go before those of the preset.
 
     Raises
     ------
@@ -76,15 +89,22 @@ def make_policy(
     if preset is not None:
         own_name = printable(Path(name).stem) if name.endswith(SUFFIX) else name
         full_name = "+".join([own_name, *(f"{axis}={part}" for axis, part in parts.items())])
+        preempts = preset.preemption
+        if preemption:
+            preempts = _preempting(preempts, preemption)
         composed = compose(
             name=full_name,
             order_options=_options(preset.order_options if order is None else {}, order_options),
             backfill_options=_options(preset.backfill_options if backfill is None else {}, backfill_options),
             placement_options=_options(preset.placement_options if placement is None else {}, placement_options),
-            where=None if parts or order_options or backfill_options or placement_options else name,
+            preemption=preempts,
+            where=None if parts or order_options or backfill_options or placement_options or preemption else name,
             **(preset.parts | parts),
         )
         options = reliability or preset.reliability
+        if options is not None and preempts is not None:
+            what = "partitions by reliability and preemption do not go together"
+            raise PolicyError(what, where=full_name, expected="--reliability, or --preempt-type")
         if options is None:
             if partitions:
                 raise PolicyError(
@@ -94,6 +114,13 @@ def make_policy(
         from pipistrelle.schedulers.partitions.policy import PartitionedPolicy  # most runs start without it
 
         return PartitionedPolicy(composed, replace(options, **partitions))
+    if preemption:
+        raise PolicyError(
+            f"'{printable(name)}' takes no options of preemption",
+            expected=f"a TOML file or one of {', '.join(library_names())}",
+            found=", ".join(OPTION_OF.get(one, one) for one in preemption),
+            hint="The scheduler maui preempts as its maui.cfg says." if name == "maui" else None,
+        )
     if reliability is not None or partitions:
         raise PolicyError(
             f"'{printable(name)}' keeps to no partitions by reliability",
@@ -143,6 +170,19 @@ def make_policy(
     return policy
 
 
+def _preempting(own: "PreemptionOptions | None", given: Mapping[str, Any]) -> "PreemptionOptions":
+    """Return a preset's options of preemption with others in their place; PolicyError if they lack a type."""
+    from pipistrelle.schedulers.preemption.options import PreemptionOptions
+
+    if own is None and "type" not in given:
+        raise PolicyError(
+            "nothing says who may preempt whom",
+            where=", ".join(OPTION_OF.get(one, one) for one in given),
+            expected="--preempt-type, or a preset with a table 'preemption'",
+        )
+    return PreemptionOptions(**given) if own is None else replace(own, **given)
+
+
 def order_of(name: str, order: str | None = None) -> tuple[str, dict[str, Any]] | None:
     """Return a preset's order, or what replaces it, and the options that the preset gives it; None for what is none.
 
@@ -155,6 +195,18 @@ def order_of(name: str, order: str | None = None) -> tuple[str, dict[str, Any]] 
     if preset is None:
         return None
     return (preset.order, preset.order_options) if order is None else (order, {})
+
+
+def preemption_of(name: str) -> "PreemptionOptions | None":
+    """Return what a preset says of preemption; None if it says nothing, or this is no preset.
+
+    Raises
+    ------
+    PolicyError
+        when the preset's file cannot be read.
+    """
+    preset = _preset(name)
+    return None if preset is None else preset.preemption
 
 
 def own_placement(placement: str | None, options: Mapping[str, Any] | None) -> Placement | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.schedulers.catalogue.parts import make_backfill, make_order, make_placement
@@ -14,6 +14,9 @@ from pipistrelle.schedulers.policy.order import ChoosyOrder, Order, UsageOrder, 
 from pipistrelle.schedulers.policy.state import state_of
 from pipistrelle.schedulers.policy.takeover import PastStep
 from pipistrelle.schedulers.policy.view import View
+
+if TYPE_CHECKING:
+    from pipistrelle.schedulers.preemption.options import PreemptionOptions
 
 
 class ComposedPolicy:
@@ -32,9 +35,9 @@ class ComposedPolicy:
     ) -> None:
         self.name = name
         self.order = order
-        #: what order and placement want of the protocol, such as whose a job is
+        #: what its parts want of the protocol, such as whose a job is
         self.features = tuple(
-            dict.fromkeys(name for part in (order, placement) for name in getattr(part, "features", ()))
+            dict.fromkeys(name for part in (order, backfill, placement) for name in getattr(part, "features", ()))
         )
         self._backfill = backfill
         #: picks the units of a job
@@ -155,12 +158,14 @@ def compose(
     order_options: Mapping[str, Any] | None = None,
     backfill_options: Mapping[str, Any] | None = None,
     placement_options: Mapping[str, Any] | None = None,
+    preemption: "PreemptionOptions | None" = None,
     where: str | None = None,
 ) -> ComposedPolicy:
     """Return the policy with these parts.
 
     ``placement`` may have options, as ``contiguous,fit=best``; ``order_options``, ``backfill_options`` and
-    ``placement_options`` are tables as in a preset's file, which ``where`` names.
+    ``placement_options`` are tables as in a preset's file, which ``where`` names. With ``preemption`` running jobs
+    may lose their units to others.
 
     Raises
     ------
@@ -169,10 +174,19 @@ def compose(
     FormulaError
         when a formula cannot be read.
     """
+
+    def anew() -> Backfill:
+        return make_backfill(backfill, backfill_options, where)
+
+    rule = anew()
+    if preemption is not None:
+        from pipistrelle.schedulers.preemption.preempting import Preempting  # most runs start without it
+
+        rule = Preempting(rule, anew, preemption, where)
     return ComposedPolicy(
         name or f"{order}+{backfill}+{placement}",
         make_order(order, order_options, where),
-        make_backfill(backfill, backfill_options, where),
+        rule,
         make_placement(placement, placement_options, where),
-        lambda: make_backfill(backfill, backfill_options, where),
+        anew,
     )

@@ -99,6 +99,8 @@ class Script:
         whether the scheduler may end the run by itself, as long as it does so at once and says that it failed.
     refuses
         whether the server refuses the scheduler's HELLO.
+    preempts
+        whether what alters replies may preempt, which the scheduler need not have asked for.
     again
         whether a second process is told the same once more, and must decide the same.
     hand_over
@@ -119,6 +121,7 @@ class Script:
     ends: EndReason = "completed"
     may_give_up: bool = False
     refuses: bool = False
+    preempts: bool = False
     again: bool = False
     hand_over: bool = False
 

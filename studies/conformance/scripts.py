@@ -12,6 +12,8 @@ from pipistrelle.protocol.decisions import (
     ExecuteJobData,
     KillJob,
     KillJobData,
+    PreemptJob,
+    PreemptJobData,
 )
 from pipistrelle.protocol.messages import Notice, Reply
 from pipistrelle.studies.conformance.script import Meddling, Script, ScriptJob
@@ -19,6 +21,7 @@ from pipistrelle.studies.conformance.script import Meddling, Script, ScriptJob
 _NO_HELLO: Final = "in this dialect nobody says HELLO"
 _LEFT_OUT: Final = "the server leaves such jobs out before the run"
 _NOT_KEPT: Final = "runs in this dialect are not resumed"
+_NO_PREEMPTION: Final = "this dialect has no word for preemption"
 _NO_WORD: Final = "this dialect has no word for a decision that is rejected"
 #: what a server of another time, or another make, may add
 _UNKNOWN: Final[dict[str, Any]] = {"x-conformance": {"deep": [1, None, {"type": "JOB_COMPLETED"}], "text": "\u00e9"}}
@@ -86,6 +89,22 @@ def _killer() -> Meddling:
             started.clear()
             return [*reply.events, kill]
         return reply.events
+
+    return Meddling(decide)
+
+
+def _preempter() -> Meddling:
+    """Preempt at 30 s the job that was started first, and at 40 s, after a grace, the next attempt of it if it runs."""
+    started: list[str] = []
+
+    def decide(notice: Notice, reply: Reply) -> Sequence[Decision]:
+        decisions = list(reply.events)
+        if notice.now in (30.0, 40.0) and started:
+            grace = 0.0 if notice.now == 30.0 else 5.0
+            decisions.append(PreemptJob(notice.now, PreemptJobData(started[0], grace=grace)))
+            started.clear()
+        started.extend(one.data.job_id for one in reply.events if isinstance(one, ExecuteJob))
+        return decisions
 
     return Meddling(decide)
 
@@ -241,6 +260,14 @@ SCRIPTS: Final[tuple[Script, ...]] = (
             ("more", 50, 4, 100, 10),
         ),
         meddle=_killer,
+    ),
+    Script(
+        name="preempted",
+        situation="A job is preempted on the scheduler's behalf: it comes back at once under another id, as a new job.",
+        jobs=_jobs(("a", 0, 2, 100, 60), ("b", 0, 2, 100, 25), ("c", 30, 4, 100, 20), ("d", 40, 1, 100, 20)),
+        absent={"batsim": _NO_PREEMPTION},
+        meddle=_preempter,
+        preempts=True,
     ),
     Script(
         name="rejection",

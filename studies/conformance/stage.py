@@ -6,6 +6,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import IO, Any, Final
 
+from msgspec.structs import replace
+
 from pipistrelle.protocol.batsim.codec import encode_notice
 from pipistrelle.protocol.batsim.session import BatsimServerSession
 from pipistrelle.protocol.decisions import Decision
@@ -122,6 +124,12 @@ class _StagedNative(_Noted, NativeTransport):
             self._turn_away(stranger, message, "version", "this server refuses every scheduler")
             return None
         return super()._negotiate(stranger, message, run_id, server)
+
+    def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
+        hello, welcome = super().greet(run_id, server)
+        if self._stage.script.preempts and "preemption" not in welcome.features:
+            welcome = replace(welcome, features=(*welcome.features, "preemption"))  # the server may; nobody is told
+        return hello, welcome
 
     def _refused(self, message: str) -> None:
         """Say nothing: a script has it so."""

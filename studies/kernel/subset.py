@@ -18,6 +18,7 @@ from pipistrelle.schedulers.placement.ordered import FirstInLine
 from pipistrelle.schedulers.policy.compose import ComposedPolicy
 from pipistrelle.schedulers.policy.interfaces import Placement, Policy
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.preemption.preempting import Preempting
 from pipistrelle.server.attempts.progress import interval_of
 from pipistrelle.server.engine.arrivals import outcome
 from pipistrelle.server.engine.lives import Overheads
@@ -82,6 +83,8 @@ def plan_of(setup: Setup, spec: RunSpec, policy: Policy | None, *, keeping: bool
         policy = spec.make_policy(warn=False)
     if type(policy) is not ComposedPolicy:
         raise Outside(f"its scheduler '{policy.name}' is more than an order, a backfilling rule and a placement")
+    if isinstance(policy.backfill, Preempting):
+        raise Outside("its scheduler preempts jobs")
     backfill = _BACKFILLS.get(type(policy.backfill))
     if backfill is None:
         raise Outside("its backfilling rule is none of 'none', 'easy' and 'firstfit'")

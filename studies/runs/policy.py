@@ -44,6 +44,16 @@ _KEYS: Final = {
 }
 
 
+#: {field: option of preemption}
+_PREEMPTION: Final = {
+    "preempt_type": "type",
+    "preempt_mode": "mode",
+    "preempt": "preempt",
+    "priority_tier": "priority_tier",
+    "preempt_grace": "grace",
+    "preempt_exempt_time": "exempt_time",
+    "preempt_youngest_first": "youngest_first",
+}
 #: {field that is on unless one says otherwise: the option that says so}
 OPPOSITES: Final = {"strict_config": "--lenient-config"}
 
@@ -69,6 +79,8 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     reliability, blocking, admission
         partitions by reliability: of which classes (bundled, a file, or ``auto``), for which chance of blocking, and
         what becomes of a job that cannot start at once.
+    preempt_type, preempt_mode, preempt, priority_tier, preempt_grace, preempt_exempt_time, preempt_youngest_first
+        who may preempt whom, how, after which grace, and who not yet (docs/preemption.md).
     config
         a maui.cfg; with ``strict_config`` it is refused if anything in it is unknown or would, if it were supported,
         change decisions; else that is a warning, too.
@@ -97,6 +109,13 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     reliability: str | None = None
     blocking: Annotated[float, Meta(ge=0, le=1)] | None = None
     admission: Literal["queue", "block"] | None = None
+    preempt_type: Literal["qos", "partition_prio"] | None = None
+    preempt_mode: tuple[str, ...] = ()
+    preempt: tuple[str, ...] = ()
+    priority_tier: dict[str, float] = field(default_factory=dict)
+    preempt_grace: tuple[str, ...] = ()
+    preempt_exempt_time: str | None = None
+    preempt_youngest_first: bool | None = None
     config: str | None = None
     strict_config: bool = True
     poll: str | None = None
@@ -148,6 +167,22 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
             elif value is not None:
                 words += [option, str(value)]
         return words
+
+    @property
+    def may_preempt(self) -> bool:
+        """Whether the scheduler may preempt jobs, as far as is known: a program's own, or code, nobody has looked at.
+
+        Raises
+        ------
+        PipistrelleError
+            when a preset's file cannot be read.
+        """
+        if self.preempt_type is not None or self.program is not None or self.code is not None:
+            return True
+        assert isinstance(self.scheduler, str), "a program"
+        from pipistrelle.schedulers.catalogue.registry import preemption_of
+
+        return preemption_of(self.scheduler) is not None
 
     @property
     def asks_of_nodes(self) -> bool:
@@ -208,6 +243,11 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
             if name != MAUI:
                 tables["order"] |= {"config": self.config, "strict-config": self.strict_config}
         divided = self._partitions()
+        preemption = {
+            key: value for option, key in _PREEMPTION.items() if (value := getattr(self, option)) not in (None, {}, ())
+        }
+        if preemption:
+            divided["preemption"] = preemption
         own = not parts.keys() - {"placement"} and not tables["order"] and not divided
         if name == MAUI and self.config is not None and own:
             from pipistrelle.schedulers.maui.config.read import read_maui_config  # most runs start without it

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 #: in place of a model: the platform's own failures are left out
 NO_FAILURES: Final = "none"
+#: options about jobs that come back, which those do that were preempted, too
+_COMING_BACK: Final = ("requeue", "max_attempts", "restart_walltime", "checkpoint_walltime")
 
 
 def load_reliability(spec: RunSpec, machine: "Platform | SimGridPlatform", workload: Workload) -> Reliability | None:
@@ -62,15 +64,18 @@ def load_reliability(spec: RunSpec, machine: "Platform | SimGridPlatform", workl
     maintenance, rules = _maintenance(spec, platform, hosts, workload)
     interrupts = not (plan is None and outages is None and maintenance is None)
     own, models = have_own_ways(workload), plan is not None
+    # Looked at only where it makes a difference.
+    asked = any(getattr(spec, name) != getattr(RunSpec(), name) for name in _COMING_BACK)
+    preempted = asked and spec.may_preempt
     _refuse_idle_options(
         spec,
         models=models,
         drawn=drawn or models,
-        interrupts=interrupts,
+        interrupts=interrupts or preempted,
         dumps=own or resilience.interval is not None,
         ways=own or resilience != NONE,
     )
-    if not interrupts and resilience == NONE:
+    if not interrupts and not preempted and resilience == NONE:
         return None
     found = Reliability(
         plan,

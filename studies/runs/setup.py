@@ -11,8 +11,10 @@ from pipistrelle.protocol.base.errors import printable
 from pipistrelle.protocol.base.lengths import parse_seconds
 from pipistrelle.protocol.base.log import logger
 from pipistrelle.schedulers.catalogue.names import RECORDED, SUFFIX
+from pipistrelle.schedulers.catalogue.registry import preemption_of
 from pipistrelle.schedulers.placement.pickers import learn
 from pipistrelle.server.attempts.dispersion import Dispersion
+from pipistrelle.server.attempts.resilience_plan import refuse_attempts
 from pipistrelle.server.recorded import starts_of
 from pipistrelle.server.requests import UNMET
 from pipistrelle.server.setup import Setup
@@ -28,6 +30,7 @@ from pipistrelle.studies.inputs.named import (
 from pipistrelle.studies.runs.reliability import load_reliability
 from pipistrelle.studies.runs.spec import RunSpec
 from pipistrelle.traces.clean import faults_text
+from pipistrelle.traces.logs.labels import named_column
 from pipistrelle.traces.logs.maui_nodes import is_resource_trace
 from pipistrelle.traces.requests import with_pools, without_requests
 from pipistrelle.traces.workload import Workload
@@ -144,6 +147,7 @@ def setup_of(spec: RunSpec, trace: Workload, machine: "Platform | SimGridPlatfor
     setup = steady_setup(spec, trace, machine).with_reliability(happens)
     check_policy(spec, setup.platform)
     _check_recorded(spec, setup)
+    _check_preemption(spec, setup)
     for remark in remarks_of(spec, trace, setup):
         logger().warning("{}", remark)
     return with_horizon(spec, setup)
@@ -190,6 +194,15 @@ def _check_recorded(spec: RunSpec, setup: Setup) -> None:
             )
 
 
+def _check_preemption(spec: RunSpec, setup: Setup) -> None:
+    """Raise PipistrelleError if jobs are to be preempted, and that cannot be."""
+    if spec.program is not None or spec.code is not None or not spec.may_preempt:
+        return
+    if spec.dialect == "batsim":
+        raise InputError("the batsim dialect has no word for preemption", expected="--dialect native")
+    refuse_attempts(setup.workloads)
+
+
 def remarks_of(spec: RunSpec, trace: Workload, setup: Setup) -> list[str]:
     """Return what a user should know of a run's inputs before it."""
     other_units = units_remark(trace, setup.platform, spec.units)
@@ -200,6 +213,12 @@ def remarks_of(spec: RunSpec, trace: Workload, setup: Setup) -> list[str]:
         remarks.append(
             f"--cancellations keep: no job of {trace.name} was cancelled while it waited, as far as it tells"
         )
+    options = None if not isinstance(spec.scheduler, str) or spec.program is not None else preemption_of(spec.scheduler)
+    kind = spec.preempt_type or (None if options is None else options.type)
+    label = {"qos": "qos", "partition_prio": "queue"}.get(kind or "")
+    if label is not None and named_column(trace, label) is None:
+        told = "QOS" if label == "qos" else "queue"
+        remarks.append(f"no job of {trace.name} tells its {told}: nobody is preempted")
     if spec.config is not None or str(spec.scheduler).endswith(SUFFIX):
         from pipistrelle.studies.runs.maui import maui_remarks  # most runs start without it
 

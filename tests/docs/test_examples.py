@@ -21,6 +21,7 @@ from pipistrelle.protocol import codec
 from pipistrelle.protocol.decisions import Malformed
 from pipistrelle.protocol.messages import Notice, Refused, SavedData
 from pipistrelle.schedulers.catalogue.foreign import ForeignScheduler
+from pipistrelle.schedulers.catalogue.presets import parse_preset
 from pipistrelle.studies.likeness.model import parse_model
 from pipistrelle.studies.runs.spec_file import convert_spec, read_raw
 from pipistrelle.studies.trials.study import Study
@@ -286,6 +287,8 @@ def test_data_is_valid(page: Path, json_values: Callable[[str], list[Any]]) -> N
                 convert_spec(read_raw(block.text, block.where)["run"], block.where)
             elif "machine_size" in block.text:
                 parse_classes(block.text, block.where)
+            elif "[preemption]" in block.text:
+                parse_preset(block.text, block.where)
             elif "argv = " in block.text:
                 assert convert(read_raw(block.text, block.where), ForeignScheduler).argv, block.where
             else:

@@ -64,6 +64,7 @@ def test_the_order_within_an_instant_is_documented(section, table):
         agenda.FAILURE,
         agenda.REPAIR,
         agenda.MAINTENANCE,
+        agenda.PREEMPTION,
         agenda.SWITCH,
         agenda.OUTSIDE,
         agenda.REQUEUE,

@@ -63,6 +63,11 @@ class BatsimRuntime(Runtime):
 
     def __init__(self, policy: Policy, version: str = "") -> None:
         super().__init__(policy, version)
+        if "preemption" in getattr(policy, "features", ()):
+            raise PolicyError(
+                f"'{policy.name}' preempts jobs, and the batsim dialect has no word for that",
+                expected="the native dialect, or a policy without preemption",
+            )
         if "recorded" in getattr(policy, "features", ()):
             raise PolicyError(
                 f"'{policy.name}' must be told when jobs started in reality, and the batsim dialect does not tell it",

@@ -20,6 +20,7 @@ OUTSIDE = {
     "its placement is not": RunSpec(scheduler="easy", placement="best-fit"),
     "one order for every job": RunSpec(scheduler="easy", dual_ended=("nodes<4",)),
     "more than an order": RunSpec(scheduler="maui"),
+    "its scheduler preempts jobs": RunSpec(preempt_type="qos", preempt=("high=low",)),
     "a program of its own": RunSpec(scheduler="./mine --at {endpoint}"),
     "--poll": RunSpec(poll="5s"),
     "without some of their nodes": RunSpec(

@@ -1,0 +1,1 @@
+"""Which waiting jobs have units taken away for them, and from whom?"""
