@@ -41,6 +41,7 @@ COMMANDS: Final = {
     "accuracy": CommandPlace("accuracy", "Tell how near a run comes to what really happened."),
     "steps": CommandPlace("time_steps", "Tell what it costs to decide at time steps only."),
     "study": CommandPlace("study.group", "Carry out many runs, and tell what they say together."),
+    "papers": CommandPlace("papers", "Make the tables and figures of five papers anew."),
     "resume": CommandPlace("resume", "Go on with a run from its last snapshot."),
     "diff": CommandPlace("diff", "Compare two runs: the first difference, and the waits of jobs."),
     "replay": CommandPlace("replay", "Play a recorded session to a scheduler, or to the server."),

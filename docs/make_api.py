@@ -21,6 +21,9 @@ SECTIONS: dict[str, tuple[str, dict[str, list[str]]]] = {
             "pipistrelle.studies.report.comparison": ["compare"],
             "pipistrelle.studies.report.differences": ["first_difference"],
             "pipistrelle.studies.page.page": ["page_of"],
+            "pipistrelle.studies.papers.bench": ["PapersSize", "Bench", "open_parts"],
+            "pipistrelle.studies.papers.collection": ["paper_ids", "get_paper", "chosen_entries", "make_entries"],
+            "pipistrelle.studies.papers.page": ["paper_page"],
         },
     ),
     "Studies": (

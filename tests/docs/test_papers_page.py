@@ -1,0 +1,29 @@
+"""docs/papers.md: which entries there are and how they end, as the papers' files say; slow tests compute it."""
+
+import re
+from pathlib import Path
+
+from pipistrelle.studies.papers.collection import get_paper, paper_ids
+
+PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "papers.md"
+
+
+def test_each_entry_of_each_paper_has_its_line():
+    """In the papers' order, with the outcome that it should have without real logs."""
+    sections = re.split(r"^## ", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+
+    assert [section[:3] for section in sections] == paper_ids()
+    for section in sections:
+        paper = get_paper(section[:3])
+        rows = re.findall(r"^\| `([\w.-]+)` \| (.+?) \| \*\*([\w ]+)\*\* \|", section, flags=re.MULTILINE)
+        assert rows == [
+            (
+                entry.id,
+                entry.title,
+                "not computable" if entry.compute is None else "left out" if entry.needs else entry.expects,
+            )
+            for entry in paper.entries
+        ]
+        assert paper.citation in section
+        assert f"[{paper.page}]({paper.page})" in section
+        assert (PAGE.parent / paper.page).is_file()

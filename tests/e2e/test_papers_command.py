@@ -1,0 +1,84 @@
+"""``pipistrelle papers``: lists, pages and tables of entries, what is left out, and what can be wrong."""
+
+import csv
+import json
+
+import pytest
+
+
+def test_the_list_of_entries(shell):
+    """All papers, or one; as JSON, too; nothing is computed and no folder is made."""
+    out = shell.run("papers", "--list").ok().out
+    entries = json.loads(shell.run("papers", "004", "--list", "--json").ok().out)
+
+    assert [line[:3] for line in out.splitlines() if not line.startswith(" ")] == ["000", "001", "002", "003", "004"]
+    assert "  figure-13        run times of jobs of 4,096 nodes  (not computable)" in out.splitlines()
+    assert [one["entry"] for one in entries if not one["computable"]] == [
+        "figure-3",
+        "figure-13",
+        "figure-14",
+        "what-if",
+    ]
+    assert {name for one in entries for name in one["needs"]} == {"Titan-GPU-lives-2013-2019.csv.xz"}
+    assert not (shell.folder / "papers").exists()
+
+
+def test_an_entry_alone(shell):
+    """Its page, its figures as JSON and CSV; done parts are not done again."""
+    pytest.importorskip("matplotlib")
+    pytest.importorskip("scipy")
+    pytest.importorskip("pyarrow")
+    words = ("papers", "000", "--only", "figure-2", "--only", "table-1", "-o", "ours")
+    first = shell.run(*words)
+    again = shell.run(*words, "--json").ok()
+
+    assert (first.code, [line.split() for line in first.out.splitlines()][2:]) == (
+        0,
+        [
+            ["000", "table-1", "not", "computable", "the", "machine", "that", "the", "simulations", "ran", "on"],
+            ["000", "figure-2", "reproduced", "2", "of", "2", "the", "same", "jobs", "under", "the", "new", "EASY"],
+            ["ours/000-table-1-figure-2.html"],
+            ["ours/000-table-1-figure-2.json"],
+            ["ours/000-table-1-figure-2.csv"],
+        ],
+    )
+    assert first.err.splitlines() == ["pipistrelle: 000/seven-jobs/easy-slices", "pipistrelle: 000/seven-jobs/easy"]
+    assert again.err == ""
+    document = json.loads((shell.folder / "ours" / "000-table-1-figure-2.json").read_text())
+    assert json.loads(again.out) == document
+    assert [one["verdict"] for one in document["papers"][0]["entries"]] == ["not computable", "reproduced"]
+    with open(shell.folder / "ours" / "000-table-1-figure-2.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["agrees"] for row in rows if row["agrees"]] == ["yes", "yes"]
+    assert "<h2>the same jobs under the new EASY" in (shell.folder / "ours" / "000-table-1-figure-2.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "fragments"),
+    [
+        (("005",), 2, ["there is no paper '005'", "000, 001, 002, 003, 004"]),
+        (("1",), 2, ["there is no paper '1'"]),
+        (("001", "--only", "table-4"), 2, ["paper 001 has no entry 'table-4'", "Did you mean"]),
+        (("001", "003", "--only", "table-4.3"), 2, ["entries are chosen of one paper"]),
+        (("--only", "table-4.3"), 2, ["entries are chosen of one paper", "found 5"]),
+        (("--size", "medium"), 2, ["--size"]),
+        (("--traces", "nowhere"), 2, ["--traces", "nowhere"]),
+        (("004", "--only", "figure-1"), 2, ["entry figure-1 of paper 004 cannot be computed", "--traces DIR"]),
+        (("004", "--only", "figure-1", "--traces", "."), 2, ["Titan-GPU-lives-2013-2019.csv.xz, which is not in ."]),
+        (("000", "--only", "figure-2", "-o", "file"), 2, ["file"]),
+    ],
+)
+def test_what_is_refused(shell, words, code, fragments):
+    """With one message and an exit code that is not 0, before anything is computed."""
+    shell.write("file", "")
+    shell.run("papers", *words).failed(code, *fragments)
+
+
+@pytest.mark.parametrize(("module", "extra"), [("matplotlib", "report"), ("scipy", "study"), ("pyarrow", "study")])
+def test_what_is_not_installed(shell, module, extra):
+    """The extra that brings it is named, before anything is computed."""
+    shell.write(f"{module}.py", "raise ImportError")
+    outcome = shell.run("papers", "000", "--only", "figure-2")
+
+    outcome.failed(2, f"the papers need {module}, which is not installed", f"pip install 'pipistrelle[{extra}]'")
+    assert not (shell.folder / "papers").exists()

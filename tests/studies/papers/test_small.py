@@ -1,0 +1,69 @@
+"""All papers at the small size: how each entry ends, and that docs/papers.md says what comes out."""
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from pipistrelle.studies.papers.bench import SIZES, Bench
+from pipistrelle.studies.papers.collection import chosen_entries, get_paper, make_entries, paper_ids
+from pipistrelle.studies.papers.entry import EntryResult
+from pipistrelle.studies.papers.telling import markdown
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def results() -> dict[str, list[EntryResult]]:
+    """Return what becomes of each paper's entries, without real logs."""
+    bench = Bench(SIZES["small"], jobs=2)
+    return {number: list(make_entries(bench, chosen_entries([get_paper(number)], []))) for number in paper_ids()}
+
+
+@pytest.fixture(scope="module")
+def maker(project_root: Path) -> ModuleType:
+    """Return the program that writes the page."""
+    spec = importlib.util.spec_from_file_location("make_papers", project_root / "docs" / "make_papers.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("number", paper_ids())
+def test_entries_end_as_they_should(number: str, results: dict[str, list[EntryResult]]) -> None:
+    """Those that should agree with the paper do; the others differ, and say why."""
+    mine = results[number]
+
+    assert [one.entry.id for one in mine] == [entry.id for entry in get_paper(number).entries]
+    for one in mine:
+        if one.entry.compute is None:
+            assert one.verdict == "not computable"
+        elif one.entry.needs:
+            assert one.verdict == "left out"
+        else:
+            assert one.verdict == one.entry.expects, (one.entry.id, one.finding.rows)
+        assert one.verdict == "reproduced" or one.reason
+
+
+def test_the_page_says_what_comes_out(
+    results: dict[str, list[EntryResult]], maker: ModuleType, project_root: Path
+) -> None:
+    """It is written anew with `python docs/make_papers.py > docs/papers.md`."""
+    told = maker.HEAD + markdown([one for number in paper_ids() for one in results[number]])
+
+    assert (project_root / "docs" / "papers.md").read_text(encoding="utf-8") == told
+
+
+def test_entries_of_real_logs_end_as_they_should(traces_dir: Path) -> None:
+    """With the logs of LANL, KTH and Titan's GPUs."""
+    bench = Bench(SIZES["small"], traces=traces_dir, jobs=2)
+    chosen = [
+        (get_paper(number), entry) for number in paper_ids() for entry in get_paper(number).entries if entry.needs
+    ]
+    results = list(make_entries(bench, chosen))
+
+    assert len(results) >= 6
+    assert [one.entry.id for one in results if one.verdict != one.entry.expects] == []
