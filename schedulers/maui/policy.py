@@ -35,8 +35,6 @@ class MauiPolicy:
         picks the units of a job, and may refuse; None: as NODEALLOCATIONPOLICY says.
     """
 
-    #: what it wants of the protocol: whose a job is
-    features = ("labels",)
     name = "maui"
 
     def __init__(
@@ -51,6 +49,8 @@ class MauiPolicy:
         self.order: Order = Fcfs()
         self._settings = settings or MauiSettings()
         self._midnight = midnight
+        #: what it wants of the protocol: whose a job is, and to preempt where the configuration has it so
+        self.features = ("labels", "preemption") if self._settings.preempts else ("labels",)
         self._scheduler: MauiScheduler | None = None
 
     def learn(self, machine: Machine) -> None:

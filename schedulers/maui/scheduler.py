@@ -18,6 +18,7 @@ from pipistrelle.schedulers.maui.calls import Calls
 from pipistrelle.schedulers.maui.config.settings import MauiSettings, Names
 from pipistrelle.schedulers.maui.limits.arrays import Rows
 from pipistrelle.schedulers.maui.limits.limits import Limits
+from pipistrelle.schedulers.maui.preemption import MauiPreemption
 from pipistrelle.schedulers.maui.priority.credentials import Credentials
 from pipistrelle.schedulers.maui.priority.fairshare import Fairshare
 from pipistrelle.schedulers.maui.priority.priority import Breakdown, Priorities
@@ -96,6 +97,7 @@ class MauiScheduler(Kept):
         self._full_accrual = accrual == "FULLPOLICY"
         self._tracks_blocked = self._full_accrual or (accrual == "QUEUEPOLICY" and self.limits.idle)
         self._caps = self.fairshare.has_caps
+        self._preemption = MauiPreemption(view, settings, self._credentials, self._plan)
         self._two_passes = self.limits.two_levels or self._fill_depth > 0
 
     def state(self) -> dict[str, Any]:
@@ -104,7 +106,8 @@ class MauiScheduler(Kept):
         if self._blocked is not None:
             blocked = [self.queue.job(row).number for row in np.flatnonzero(self._blocked & self.queue.live).tolist()]
         running = [[job.id, job.number, job.size, code] for job, code in self._running.values()]
-        return {**super().state(), "queue": self.queue.state(), "running": running, "blocked": blocked}
+        preemption = {"preemption": self._preemption.state()} if self._preemption.active else {}
+        return {**super().state(), "queue": self.queue.state(), "running": running, "blocked": blocked, **preemption}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state; the view is as it was then."""
@@ -114,6 +117,8 @@ class MauiScheduler(Kept):
             job = SchedulerJob(job_id, number, size, nan, nan)  # it may have ended by now: no more is asked of it
             self._running[number] = (job, code)
             self.limits.started(job, code, self._plan.end(number))
+        if self._preemption.active:
+            self._preemption.restore(state["preemption"])
         if state["blocked"] is not None:
             self._blocked = np.zeros(self.queue.rows, dtype=np.bool_)
             self._blocked[[self.queue.row_of[number] for number in state["blocked"]]] = True
@@ -143,7 +148,8 @@ class MauiScheduler(Kept):
         if not len(queue):
             self.reserved = {}
             return
-        if not view.free.count and not self._tracks_blocked and self._policy != "HIGHEST":
+        preempts = self._preemption.active
+        if not view.free.count and not self._tracks_blocked and self._policy != "HIGHEST" and not preempts:
             self.reserved = {}
             view.wake = ("JOB_COMPLETED",)  # nothing else can help, but what wakes a scheduler anyhow
             return
@@ -175,6 +181,7 @@ class MauiScheduler(Kept):
             for number in ended:
                 job, code = self._running.pop(number)
                 self._plan.ended(number)
+                self._preemption.ended(number)
                 self.limits.ended(job, code)
                 self.fairshare.ended(now, code, job.size)
         self._plan.follow(now, view.gone)
@@ -186,6 +193,7 @@ class MauiScheduler(Kept):
             if job.number in self.queue.row_of:  # else it has only just come
                 self.queue.remove(job)
                 self.reserved.pop(job.number, None)
+                self._preemption.kept.pop(job.number, None)
         while view.arrivals:  # a refusal may let others in, and looks through those that are left
             arrivals, view.arrivals = view.arrivals, []
             for job in arrivals:
@@ -218,6 +226,8 @@ class MauiScheduler(Kept):
         stacks = self._settings.stacks
         most = 0 if self._policy == "NEVER" else sum(depth for depth, _ in stacks.values())
         plan.begin(restrictions, most + len(self.reserved))
+        if self._preemption.kept:
+            self._start_preemptors(ranks, restrictions, most, now)
         if self._policy == "HIGHEST":
             self._keep_reservations(ranks, restrictions, now)
         else:
@@ -241,6 +251,21 @@ class MauiScheduler(Kept):
             self._calls.ask(
                 now, [*begins, *(restriction.closure.end for restriction in restrictions)], self.reserved, ready, ranks
             )
+
+    def _start_preemptors(self, ranks: Floats, restrictions: list[Restriction], most: int, now: float) -> None:
+        """Start those for whom others have gone; let nobody else have what is kept for those who wait for that."""
+        queue, preemption = self.queue, self._preemption
+        for number, kept in preemption.ready():
+            del preemption.kept[number]
+            self.reserved.pop(number, None)
+            row = queue.row_of[number]
+            self._start(row, kept.units, now, f"preempts {' '.join(kept.victims)}", float(ranks[row]))
+        self._plan.begin(restrictions, most + len(self.reserved) + len(preemption.kept))
+        self._keep_for_preemptors(now)
+
+    def _keep_for_preemptors(self, now: float) -> None:
+        queue = self.queue
+        self._preemption.keep_all(now, lambda number: float(queue.walltime[queue.row_of[number]]))
 
     def _unforeseen_begins(self) -> Iterable[float]:
         """Yield when reservations begin (s) at whose time nothing else happens."""
@@ -282,6 +307,8 @@ class MauiScheduler(Kept):
         selected = ready.copy() if allowed is None else ready & allowed
         if self.limits.idle:
             selected = self.limits.considered(self.queue, selected, ranks, hard=hard, use=use)
+        for number in self._preemption.kept:  # others go for them already
+            selected[self.queue.row_of[number]] = False
         return selected
 
     def _note_blocked(self, ready: Bools, ranks: Floats, now: float) -> None:
@@ -309,6 +336,7 @@ class MauiScheduler(Kept):
         rows = np.flatnonzero(eligible)
         keys = ranks[rows]
         started = False
+        preempts = self._preemption.active and not hard
         while len(rows):
             at = int(np.argmax(keys))
             if keys[at] == -inf:
@@ -326,9 +354,13 @@ class MauiScheduler(Kept):
                 self._drop_blocked(eligible, rows, keys, now, hard=hard)
                 continue
             if units := plan.units_now(access, job, walltime):
-                self._start(row, units, now)
+                self._start(row, units, now, None, float(ranks[row]))
                 eligible[row] = False
                 started = True
+                continue
+            if preempts and self._preemption.make_room(job, int(queue.code[row]), access, walltime, float(ranks[row])):
+                plan.keep(Place(now, end_of(now, walltime), self._preemption.kept[job.number].units))
+                eligible[row] = False
                 continue
             if stack >= 0 and left[stack] > 0:
                 left[stack] -= 1
@@ -368,6 +400,7 @@ class MauiScheduler(Kept):
             others = [*self.reserved.values(), *(places[other.number] for other in jobs if other is not job
                                                  and other.number not in self.reserved)]  # fmt: skip
             plan.begin(restrictions, len(jobs) + len(self._settings.stacks))
+            self._keep_for_preemptors(now)
             for place in others:
                 if place.begin >= now:
                     plan.keep(place)
@@ -376,6 +409,7 @@ class MauiScheduler(Kept):
             if new is not None:
                 self.reserved[job.number] = new
         plan.begin(restrictions, len(jobs) + sum(depth for depth, _ in self._settings.stacks.values()))
+        self._keep_for_preemptors(now)
         for job in jobs:
             kept = self.reserved.get(job.number)
             row = queue.row_of[job.number]
@@ -386,9 +420,9 @@ class MauiScheduler(Kept):
                 plan.keep(kept)
             else:
                 self.reserved.pop(job.number)
-                self._start(row, kept.units, now)
+                self._start(row, kept.units, now, None, float(ranks[row]))
 
-    def _start(self, row: int, units: int, now: float, why: str | None = None) -> None:
+    def _start(self, row: int, units: int, now: float, why: str | None, priority: float) -> None:
         queue, view = self.queue, self.view
         job, code, walltime = queue.job(row), int(queue.code[row]), float(queue.walltime[row])
         alloc = units_of(units)
@@ -400,6 +434,8 @@ class MauiScheduler(Kept):
         self._plan.started(job.number, units, end)
         self.limits.started(job, code, end)
         self.fairshare.started(now, code, job.size)
+        if self._preemption.active:
+            self._preemption.started(job, code, priority)
 
     # ------------------------------------------------------------------ backfilling
 
@@ -420,7 +456,7 @@ class MauiScheduler(Kept):
                 if self.priorities.counts_bypasses:
                     ahead = (ranks > ranks[row]) | ((ranks == ranks[row]) & (np.arange(len(ranks)) < row))
                     queue.bypass[ahead & queue.live] += 1.0
-                self._start(row, units, now, why)
+                self._start(row, units, now, why, float(ranks[row]))
             return bool(units)
 
         candidates = Candidates(

@@ -200,13 +200,28 @@ class AccessPlan(Kept):
     def _table(self, access: int) -> TimeSlices:
         table = self._tables.get(access)
         if table is None:
-            table = self._tables[access] = self._base.copy()
-            for (begin, end, units), open_to, _ in self._restrictions:
-                if access not in open_to:
-                    table.take(units, begin, end)
-            for place in self._taken:
-                table.take(place.units, place.begin, place.end)
+            table = self._tables[access] = self._laid(access, self._base.copy())
         return table
+
+    def _laid(self, access: int, table: TimeSlices) -> TimeSlices:
+        """Lay over a table what is closed to an access, and what was taken since the instant began."""
+        for (begin, end, units), open_to, _ in self._restrictions:
+            if access not in open_to:
+                table.take(units, begin, end)
+        for place in self._taken:
+            table.take(place.units, place.begin, place.end)
+        return table
+
+    def units_without(self, access: int, job: SchedulerJob, walltime: float, gone: Sequence[int]) -> int:
+        """Return the units that a job of such a walltime (s) takes if it starts now, 0 if it cannot.
+
+        ``gone`` are numbers of running jobs that are taken to have ended; they were not started at this instant.
+        """
+        table = self._base.copy()
+        for number in gone:
+            place = self._running[number]
+            table.give_back(place.units & self._in_service, self._now, place.end)
+        return self._pick(job, self._laid(access, table).steps(self._now), end_of(self._now, walltime), 0)
 
     def steps(self, access: int) -> list[FreeStep]:
         """Return how long which units are free from now on, for an access."""

@@ -179,6 +179,10 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         """
         if self.preempt_type is not None or self.program is not None or self.code is not None:
             return True
+        if self.scheduler == MAUI and self.config is not None:
+            from pipistrelle.schedulers.maui.config.read import read_maui_config
+
+            return read_maui_config(Path(self.config), strict=self.strict_config)[0].preempts
         assert isinstance(self.scheduler, str), "a program"
         from pipistrelle.schedulers.catalogue.registry import preemption_of
 

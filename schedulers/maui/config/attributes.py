@@ -8,7 +8,15 @@ from typing import Any, Final
 
 from pipistrelle.protocol.units.text import LARGEST_UNIT
 from pipistrelle.schedulers.maui.config.parameters import SYNONYMS, Kind, Parameter, Value
-from pipistrelle.schedulers.maui.config.settings import KINDS, Credential, Limit, Standing, TargetMode
+from pipistrelle.schedulers.maui.config.settings import (
+    KINDS,
+    PREEMPTEE,
+    PREEMPTOR,
+    Credential,
+    Limit,
+    Standing,
+    TargetMode,
+)
 from pipistrelle.schedulers.maui.hosts import check_host
 
 _TIME: Final = re.compile(r"(?:(?:(?:(\d{1,9}):)?(\d{1,9}):)?(\d{1,9}):)?(\d{1,12})")
@@ -155,7 +163,6 @@ _QOS_ONLY: Final = ("QTWEIGHT", "XFWEIGHT", "QTTARGET", "XFTARGET")
 _CREDENTIAL_IDLE: Final = dict.fromkeys(("MAXMEM", "MAXIMEM"), "a job asks for no memory")
 _CREDENTIAL_LACKING: Final = {
     **dict.fromkeys(("QLIST", "ALIST", "PLIST", "PDEF", "ADEF"), "any job may use any QOS, account and partition"),
-    **dict.fromkeys(("FLAGS", "QFLAGS", "JOBFLAGS"), "there are no flags"),
     **dict.fromkeys(
         ("MAXINODE", "MAXIPE", "MAXIPROC", "MAXIPS", "MAXIWC"), "of the limits of waiting jobs there is MAXIJOB alone"
     ),
@@ -173,12 +180,14 @@ _CREDENTIAL_LACKING: Final = {
     "DEFAULT.FEATURES": "all units are alike",
     "HOSTLIST": "a class has no nodes of its own; see SRCFG",
 }
+_FLAGS: Final = ("FLAGS", "QFLAGS", "JOBFLAGS")
+_KNOWN_FLAGS: Final = (PREEMPTOR, PREEMPTEE)
 _MARKS: Final = {mode.value: mode for mode in TargetMode if mode.value}
 _LIMIT: Final = re.compile(r"(MAX[A-Z]+?)(?:PER(USER|GROUP|ACCOUNT|CLASS|QOS)|\[([A-Z]+)\])?")
 
 #: the attributes of USERCFG and the like that are known, whether supported or not
 CREDENTIAL_ATTRIBUTES: Final = frozenset(
-    {"PRIORITY", "FSTARGET", *_METRICS, *_FIELDS, *_CREDENTIAL_IDLE, *_CREDENTIAL_LACKING}
+    {"PRIORITY", "FSTARGET", *_FLAGS, *_METRICS, *_FIELDS, *_CREDENTIAL_IDLE, *_CREDENTIAL_LACKING}
     | {f"{metric}PER{kind}" for metric in _METRICS for kind in KINDS}
 )
 
@@ -201,10 +210,25 @@ def credential_attribute(credential: Credential, kind: str, attribute: str, valu
         if target < 0:
             raise BadValue("a number of percent, not below 0, with + - % or ^ behind it or nothing")
         return replace(credential, target=target, mode=mode)
+    if attribute in _FLAGS:
+        return replace(credential, flags=credential.flags | _read_flags(kind, attribute, value))
     field, reader = _FIELDS[attribute]
     if attribute in _QOS_ONLY and kind != "QOS":
         raise NotSupported("it belongs to QOSCFG")
     return replace(credential, **{field: reader(value)})
+
+
+def _read_flags(kind: str, attribute: str, value: str) -> frozenset[str]:
+    if kind == "SYS":
+        raise NotSupported("it would be the same for all jobs")
+    if attribute == "QFLAGS" and kind != "QOS":
+        raise NotSupported("it belongs to QOSCFG")
+    flags = frozenset(name.upper() for name in re.split(r"[\s,:;]+", value) if name)
+    if not flags:
+        raise BadValue("a list of flags")
+    for name in sorted(flags - {*_KNOWN_FLAGS}):
+        raise NotSupported(f"of flags there are {' and '.join(_KNOWN_FLAGS)}, not {name}")
+    return flags
 
 
 def _refuse(attribute: str, idle: Mapping[str, str], lacking: Mapping[str, str]) -> None:
@@ -240,7 +264,7 @@ _STANDING_LACKING: Final = {
     "FLAGS": "there are no flags",
     "JOBATTRLIST": "jobs have no attributes",
     "NODEFEATURES": "all units are alike",
-    "OWNER": "there is no preemption",
+    "OWNER": "no reservation preempts for its owner",
     "PARTITION": "the machine is one partition",
     "PRIORITY": "no reservation is moved for another",
     "TIMELOGIC": "of a time limit and lists, one suffices",

@@ -124,6 +124,13 @@ _DECISIONS = (
         "reservations",
         "how many reservations a unit may have at most, its running job and standing reservations included",
     ),
+    _choice(
+        "PREEMPTPOLICY",
+        "REQUEUE",
+        "REQUEUE CHECKPOINT CANCEL NONE",
+        "what becomes of a job that is preempted, see Preemption",
+        lacking="SUSPEND OVERCOMMIT",
+    ),
     _choice("JOBPRIOACCRUALPOLICY", "QUEUEPOLICY", "ALWAYS QUEUEPOLICY FULLPOLICY", "when queue time counts"),
     Parameter("ENABLENEGJOBPRIORITY", Kind.BOOLEAN, False, "", "if not, the least priority is 1"),
     Parameter("REJECTNEGPRIOJOBS", Kind.BOOLEAN, True, "", "whether a job of negative priority may not start"),
@@ -164,6 +171,7 @@ OLD_QOS: Final = {
     "QOSXFWEIGHT": "XFWEIGHT",
     "QOSQTTARGET": "QTTARGET",
     "QOSXFTARGET": "XFTARGET",
+    "QOSFLAGS": "QFLAGS",
 }
 
 #: {why no decision here depends on them: parameters}
@@ -185,7 +193,7 @@ _IDLE: Final = {
 #: {why they are not supported: parameters}
 _WITHOUT: Final = {
     "there is no chunking": "BFCHUNKDURATION BFCHUNKSIZE",
-    "there is no preemption": "BFPRIORITYPOLICY PREEMPTPOLICY",
+    "of those that may be preempted the lowest priority goes first": "BFPRIORITYPOLICY",
     "a job is never held for good": "DEFERCOUNT",
     "a node that is down is planned with when it is up again": "DOWNNODEDELAYTIME NODEDOWNSTATEDELAYTIME",
     "a job may have any number of units": "ENABLEMULTINODEJOBS",
@@ -194,7 +202,6 @@ _WITHOUT: Final = {
     "there are no sets of nodes": "NODESETATTRIBUTE NODESETDELAY NODESETLIST NODESETPOLICY NODESETPRIORITYTYPE "
     "NODESETTOLERANCE",
     "the machine is one partition": "PARTITIONMODE",
-    "a QOS has no flags": "QOSFLAGS",
     "not part of the priority here": "SPVIOLATIONWEIGHT UPROCWEIGHT UJOBWEIGHT",
     "superseded by the limits of USERCFG, GROUPCFG and ACCOUNTCFG": " ".join(
         f"MAX{what}PER{whom}{how}"

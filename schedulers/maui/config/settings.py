@@ -13,6 +13,9 @@ from pipistrelle.schedulers.policy.jobs import SchedulerJob
 #: the credentials of a job, in Maui's order; a class is the queue of a job
 KINDS: Final = ("USER", "GROUP", "ACCOUNT", "CLASS", "QOS")
 DEFAULT: Final = "DEFAULT"
+#: flags of a job that may preempt others, and of one that may be preempted
+PREEMPTOR: Final = "PREEMPTOR"
+PREEMPTEE: Final = "PREEMPTEE"
 DAY: Final = 86400.0
 WEEK: Final = 7 * DAY
 #: {period of a standing reservation: its length (s)}; there is one more, INFINITY
@@ -58,6 +61,8 @@ class Credential:
     most_units_per_job: float = inf
     longest_job: float = inf
     default_qos: str | None = None
+    #: PREEMPTOR, PREEMPTEE
+    flags: frozenset[str] = frozenset()
     #: of a QOS alone: added to QUEUETIMEWEIGHT and XFACTORWEIGHT; targets in seconds, and without unit
     queue_time_weight: float = 0.0
     xfactor_weight: float = 0.0
@@ -145,6 +150,22 @@ class MauiSettings:
     def default(self, kind: str) -> Credential | None:
         """Return the attributes of DEFAULT of a kind, None if there are none."""
         return self.credentials.get(kind, {}).get(DEFAULT)
+
+    def flags(self, names: Names) -> frozenset[str]:
+        """Return the flags of a job with these credentials: those of any; of a kind DEFAULT's where it has none."""
+        found: frozenset[str] = frozenset()
+        for kind, name in zip(KINDS, names, strict=True):
+            own = self.own(kind, name)
+            default = None if name is None else self.default(kind)
+            found |= (own.flags if own is not None else found) or (default.flags if default is not None else found)
+        return found
+
+    @cached_property
+    def preempts(self) -> bool:
+        """Whether some jobs may preempt others."""
+        flags = [one.flags for names in self.credentials.values() for one in names.values()]
+        both = all(any(flag in some for some in flags) for flag in (PREEMPTOR, PREEMPTEE))
+        return both and self.text("PREEMPTPOLICY") != "NONE"
 
     def walltime(self, job: SchedulerJob) -> float:
         """Return the walltime (s) that a job is planned with."""

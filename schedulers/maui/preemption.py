@@ -1,0 +1,118 @@
+"""Preemption under Maui: whom a job with the flag PREEMPTOR may preempt, and what is kept for it meanwhile."""
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from pipistrelle.protocol.fields import PreemptMode
+from pipistrelle.protocol.units.masks import mask_of, units_of
+from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.schedulers.maui.config.settings import PREEMPTEE, PREEMPTOR, MauiSettings
+from pipistrelle.schedulers.maui.priority.credentials import Credentials
+from pipistrelle.schedulers.plan.access import AccessPlan
+from pipistrelle.schedulers.plan.slices import Place, end_of
+from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.policy.view import View
+from pipistrelle.schedulers.preemption.victims import Candidate, choose
+
+#: {PREEMPTPOLICY: the protocol's mode}
+_MODES: Final[dict[str, PreemptMode]] = {"REQUEUE": "requeue", "CHECKPOINT": "checkpoint", "CANCEL": "cancel"}
+
+
+class KeptForJob(NamedTuple):
+    """The units, a mask, that are kept for a job until the jobs that go for it, by their ids, are gone."""
+
+    units: int
+    victims: tuple[str, ...]
+
+
+class MauiPreemption:
+    """Decides who is preempted for whom, in one simulation.
+
+    Parameters
+    ----------
+    view, settings, credentials, plan
+        of the simulation.
+    """
+
+    def __init__(self, view: View, settings: MauiSettings, credentials: Credentials, plan: AccessPlan) -> None:
+        self._view = view
+        self._settings = settings
+        self._credentials = credentials
+        self._plan = plan
+        #: whether some jobs may preempt others at all
+        self.active = settings.preempts
+        self._mode = _MODES.get(settings.text("PREEMPTPOLICY"), "requeue")
+        #: {number of a running job that may be preempted: its priority when it was started}
+        self._priorities: dict[int, float] = {}
+        #: {number of a waiting job: what is kept for it}
+        self.kept: dict[int, KeptForJob] = {}
+
+    def state(self) -> dict[str, Any]:
+        """Return what is kept from instant to instant, as plain values."""
+        kept = [[number, str(units_of(one.units)), list(one.victims)] for number, one in self.kept.items()]
+        return {"priorities": [list(one) for one in self._priorities.items()], "kept": kept}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from such a state."""
+        self._priorities = {int(number): priority for number, priority in state["priorities"]}
+        self.kept = {
+            int(number): KeptForJob(mask_of(NodeSet.parse(units)), tuple(victims))
+            for number, units, victims in state["kept"]
+        }
+
+    def started(self, job: SchedulerJob, code: int, priority: float) -> None:
+        """Take note of a job that starts with this priority."""
+        if PREEMPTEE in self._settings.flags(self._credentials.combinations[code]):
+            self._priorities[job.number] = priority
+
+    def ended(self, number: int) -> None:
+        """Take note that a running job has ended."""
+        self._priorities.pop(number, None)
+
+    def keep_all(self, now: float, walltime_of: Any) -> None:
+        """Keep what is kept for waiting jobs free of others, at an instant that has begun.
+
+        ``walltime_of`` returns what a job, by its number, is planned with (s).
+        """
+        for number, one in self.kept.items():
+            self._plan.keep(Place(now, end_of(now, walltime_of(number)), one.units))
+
+    def ready(self) -> list[tuple[int, KeptForJob]]:
+        """Return for whom all units are free that are kept for them, by number; forget what can be kept no more."""
+        view = self._view
+        found = []
+        for number, one in list(self.kept.items()):
+            units = units_of(one.units)
+            if not units.isdisjoint(view.unavailable):
+                del self.kept[number]
+            elif not view.free.missing(units):
+                found.append((number, one))
+        return found
+
+    def make_room(self, job: SchedulerJob, code: int, access: int, walltime: float, priority: float) -> bool:
+        """Have others go for a job that does not fit, if it may preempt enough of them; tell whether that is so."""
+        view, plan, now = self._view, self._plan, self._view.now
+        if PREEMPTOR not in self._settings.flags(self._credentials.combinations[code]):
+            return False
+        candidates = [
+            Candidate(other, self._priorities[other.number], other.alloc)
+            for other in view.running
+            if self._priorities.get(other.number, priority) < priority
+            and other.start < now
+            and other.id not in view.going
+        ]
+        if view.free.count + sum(one.worth for one in candidates) < job.size:
+            return False
+
+        def units_with(some: Sequence[Candidate]) -> int:
+            return plan.units_without(access, job, walltime, [one.job.number for one in some])
+
+        chosen = choose(candidates, lambda some: bool(units_with(some)))
+        if chosen is None:
+            return False
+        units = units_with(chosen)
+        chosen.sort(key=lambda one: one.job.number)
+        for one in chosen:
+            view.preempt(one.job, self._mode, why=f"for {job.id}")
+        self.kept[job.number] = KeptForJob(units, tuple(one.job.id for one in chosen))
+        return True
