@@ -94,12 +94,11 @@ class MauiPreemption:
         view, plan, now = self._view, self._plan, self._view.now
         if PREEMPTOR not in self._settings.flags(self._credentials.combinations[code]):
             return False
+        going = view.going
         candidates = [
             Candidate(other, self._priorities[other.number], other.alloc)
             for other in view.running
-            if self._priorities.get(other.number, priority) < priority
-            and other.start < now
-            and other.id not in view.going
+            if self._priorities.get(other.number, priority) < priority and other.start < now and other.id not in going
         ]
         if view.free.count + sum(one.worth for one in candidates) < job.size:
             return False

@@ -291,8 +291,6 @@ class Runtime(Kept):
             found = quoted(event.data.job_id)
             raise RemoteProtocolError("JOB_COMPLETED names a job that does not run", found=found) from None
         self._known.discard(job.id)
-        if view.going:
-            view.going.discard(job.id)
         view.give_back(job.alloc)
         if view.limits is not None:
             view.limits.left(job, event.timestamp)

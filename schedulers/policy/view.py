@@ -95,8 +95,8 @@ class View(Kept):
         self.arrivals: list[SchedulerJob] = []
         #: jobs that were cancelled while they waited since the policy was last asked: they have left the queue
         self.cancelled: list[SchedulerJob] = []
-        #: ids of the running jobs that are being preempted
-        self.going: set[str] = set()
+        #: ids of the jobs that were to be preempted, some of which have gone
+        self._going: set[str] = set()
         #: whether units were freed, left or came back into service, or maintenance was announced, since the policy was
         #: last asked
         self.released = True
@@ -115,7 +115,7 @@ class View(Kept):
         return {
             **super().state(),
             **asked,
-            **({"going": sorted(self.going)} if self.going else {}),
+            **({"going": sorted(self.going)} if self._going else {}),
             "jobs": [job.state() for job in (*self.waiting.each(), *aside, *self.running)],
             "arrivals": [job.id for job in self.arrivals],
         }
@@ -127,7 +127,7 @@ class View(Kept):
             self._learn(message_of(request))
         super().restore(state, jobs)
         self.arrivals = [jobs[job_id] for job_id in state["arrivals"]]
-        self.going = set(state.get("going", ()))
+        self._going = set(state.get("going", ()))
 
     def start(self, job: SchedulerJob, alloc: NodeSet | None = None, why: str | None = None) -> None:
         """Start a waiting job.
@@ -300,6 +300,11 @@ class View(Kept):
         """End running jobs; they leave the view with their JOB_COMPLETED."""
         self.decisions.append(KillJob(self.now, KillJobData(tuple(job.id for job in jobs), why)))
 
+    @property
+    def going(self) -> set[str]:
+        """Ids of the running jobs that are being preempted."""
+        return {job_id for job_id in self._going if job_id in self.running} if self._going else self._going
+
     def preempt(
         self, job: SchedulerJob, mode: PreemptMode = "requeue", grace: float = 0.0, why: str | None = None
     ) -> None:
@@ -320,7 +325,7 @@ class View(Kept):
             )
         if not 0 <= grace <= LONGEST:
             raise ValueError(f"there is no grace of {grace!r} s")
-        self.going.add(job.id)
+        self._going = {*self.going, job.id}
         self.decisions.append(PreemptJob(self.now, PreemptJobData(job.id, mode, grace, why)))
 
     def call_me_later(self, time: float, call_id: str = "") -> None:

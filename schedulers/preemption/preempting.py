@@ -205,9 +205,9 @@ class Preempting:
         """Return whom a job may preempt now; ask to be called when more of them may be preempted."""
         found: list[Candidate] = []
         kept = view.unavailable | view.closed(job)
-        earliest = None
+        earliest, going = None, view.going
         for other in view.running:
-            if other.id in view.going or not self._rules.may(job, other):
+            if other.id in going or not self._rules.may(job, other):
                 continue
             due = other.start + self._rules.exempt
             if due <= other.start:
