@@ -2,6 +2,7 @@
 
 import csv
 import json
+import signal
 
 import pytest
 
@@ -51,6 +52,31 @@ def test_an_entry_alone(shell):
         rows = list(csv.DictReader(file))
     assert [row["agrees"] for row in rows if row["agrees"]] == ["yes", "yes"]
     assert "<h2>the same jobs under the new EASY" in (shell.folder / "ours" / "000-table-1-figure-2.html").read_text()
+
+
+def test_what_was_interrupted_goes_on(shell, wait_until):
+    """Whenever that was: parts that were done by then are not made again, and figures are those of a whole run."""
+    pytest.importorskip("matplotlib")
+    words = ("papers", "003", "--only", "work", "-o")
+    first = shell.start(*words, "cut")
+    wait_until(lambda: first.err.count("\n") >= 3)
+    first.signal(signal.SIGINT)
+    cut = first.finish()
+    kept = [
+        json.loads(line).get("part") for line in (shell.folder / "cut/kept/small/parts.jsonl").read_text().splitlines()
+    ]
+    again = shell.run(*words, "cut")
+    whole = shell.run(*words, "whole")
+
+    assert (cut.code, cut.err.splitlines()[-1]) == (130, "pipistrelle: interrupted")
+    assert (again.code, whole.code) == (0, 0)
+    assert len(kept) >= 3
+    told = [line.removeprefix("pipistrelle: ") for line in whole.err.splitlines()]
+    assert kept[1:] == told[: len(kept) - 1]
+    assert again.err.splitlines() == whole.err.splitlines()[len(kept) - 1 :]
+    for suffix in ("json", "csv", "html"):
+        name = f"003-work.{suffix}"
+        assert (shell.folder / "cut" / name).read_bytes() == (shell.folder / "whole" / name).read_bytes()
 
 
 @pytest.mark.parametrize(
