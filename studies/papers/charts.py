@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 _MARKERS: Final = "osD^vP*Xph<>"
 #: names at an axis of which each is written; of more only some
 _MOST_NAMES: Final = 24
-#: names that are longer stand aslant
-_LONG: Final = 8
+#: names that have more letters in all stand aslant
+_LONG: Final = 60
 
 
 def chart_svg(chart: Chart) -> str:
@@ -72,7 +72,5 @@ def _bars(axes: "Axes", chart: Chart) -> None:
     names = list(chart.names)
     every = max(-(-len(names) // _MOST_NAMES), 1)
     shown = range(0, len(names), every)
-    slant = 30 if any(len(str(names[place])) > _LONG for place in shown) else 0
-    axes.set_xticks(
-        list(shown), [str(names[place]) for place in shown], rotation=slant, ha="right" if slant else "center"
-    )
+    slant = 30 if sum(len(names[place]) for place in shown) > _LONG else 0
+    axes.set_xticks(list(shown), [names[place] for place in shown], rotation=slant, ha="right" if slant else "center")

@@ -73,12 +73,14 @@ def test_one_command_at_a_time_writes_to_a_folder(tmp_path):
         pass
 
 
+@pytest.mark.slow
 def test_an_interrupted_study_goes_on(tmp_path):
     """Trials that have ended are there; in the end all are as if nobody had interrupted."""
     study = Study(
         {"platform": "demo", "transform": [{"step": "filter", "first": 50}], "failures": "exponential,mtbf=300d"},
         axes={"repair": ["1h", "5h"]},
         replicas=3,
+        engine="reference",  # nothing to compile
     )
     told: list[str] = []
 
