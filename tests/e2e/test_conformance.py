@@ -37,6 +37,7 @@ FAULTS = {
     "frees-killed-jobs-again": "kill-race",
     "deaf-to-rejections": "rejection",
     "keeps-cancelled-jobs": "cancelled",
+    "keeps-preempted-jobs": "preempted",
     "starts-on-failed-nodes": "idle-node-fails",
     "forgets-attempts": "job-loses-its-node",
     "nodes-first": "failure-at-an-end",

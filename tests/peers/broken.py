@@ -141,6 +141,8 @@ class Broken:
         name = data["job_id"].lower() if FAULT == "folds-case" else data["job_id"]
         if FAULT == "only-success-frees" and data["job_state"] != "COMPLETED_SUCCESSFULLY":
             return
+        if FAULT == "keeps-preempted-jobs" and data.get("cause") == "preempted":
+            return
         self.free.update(self.units_of(name))
 
     def units_of(self, name: str) -> list[int]:
