@@ -48,6 +48,11 @@ if TYPE_CHECKING:
         help="With --dialect batsim: where the scheduler listens, such as tcp://localhost:28000.",
     ),
     curve_options,
+    click.option(
+        "--await-reconnect",
+        metavar="TIME",
+        help="If the scheduler goes, wait so long, as '60s', until it is started anew, and go on.",
+    ),
 )
 @click.pass_context
 def command(
@@ -59,6 +64,7 @@ def command(
     curve: Path | None,
     clients: Path | None,
     server_key: Path | None,
+    await_reconnect: str | None,
     progress: bool | None,
     timings: Path | None,
     as_json: bool,
@@ -83,17 +89,23 @@ def command(
     """
     if record is not None and snapshot_every is not None:
         raise click.UsageError("--snapshot-every keeps a session of its own: leave out --record.")
+    if record is not None and await_reconnect is not None:
+        raise click.UsageError("--await-reconnect keeps a session of its own: leave out --record.")
     form = form_of(as_json=as_json, quiet=quiet)
     check_live(live, progress)
     import_numpy()
     # Here, not above: help needs none of these.
+    from pipistrelle.protocol.base.lengths import parse_seconds
     from pipistrelle.studies.runs.connection import Connecting, Connection, Listening
 
     spec = described(ctx, spec_file, options, decides=False)
+    awaits = None if await_reconnect is None else parse_seconds(await_reconnect, "time to wait for a scheduler")
     insecure, endpoint = options.pop("insecure"), options.pop("endpoint")
     if spec.dialect == "batsim":
         if connect is None:
             raise click.UsageError("--dialect batsim needs --connect ADDRESS: there, the scheduler is who listens.")
+        if awaits is not None:
+            raise click.UsageError("--await-reconnect is of the native dialect: with snapshots, 'resume' goes on.")
         if endpoint is not None:
             raise click.UsageError("with --dialect batsim the server does not listen: no --endpoint.")
     elif connect is not None:
@@ -114,7 +126,7 @@ def command(
     keeping = None if snapshot_every is None else (snapshot_every, keep_snapshots, leave_snapshots)
     connection = recorded(connection, record)
     shows: dict[str, Any] = {"progress": progress, "live": live, "page": page}
-    simulate(spec, setup, connection, out, timings=timings, form=form, keeping=keeping, **shows)
+    simulate(spec, setup, connection, out, timings=timings, form=form, keeping=keeping, awaits=awaits, **shows)
 
 
 def announcing(out: Path, form: "Form", *, connects: bool = False) -> Callable[[str], AbstractContextManager[None]]:

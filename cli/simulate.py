@@ -44,11 +44,13 @@ def simulate(
     timings: Path | None,
     form: "Form",
     keeping: tuple[str, int, bool] | None = None,
+    awaits: float | None = None,
     live: bool = False,
     page: int | None = None,
 ) -> None:
     """Carry out a run, print its figures and write the wall-clock ones; raise what ended it early, if anything did.
 
+    ``awaits`` is how long another scheduler is waited for when the first has gone, in seconds; None: not at all.
     ``keeping`` says how often snapshots are taken, how many are kept, and whether they stay then; None: none are.
     ``live`` shows the run on the terminal, ``page`` at this port to a browser.
     """
@@ -59,13 +61,17 @@ def simulate(
     with shown(setup, progress=progress, live=live, page=page, form=form, launches=launches) as who:
         beat, ways = who.beat, who._asdict()
         if keeping is None:
+            if awaits is not None:
+                from pipistrelle.studies.sessions.resume import Journaled
+
+                connection = Journaled(connection, out, awaits=awaits, leave=False)
             result = run(spec, connection=connection, out=out, setup=setup, check=False, **ways)
         else:
             from pipistrelle.studies.sessions.resume import run_kept  # most runs are not kept
             from pipistrelle.studies.sessions.snapshot import Every
 
             every, keep, leave = Every.of(keeping[0]), *keeping[1:]
-            result = run_kept(spec, setup, connection, out, every, keep, leave=leave, **ways)
+            result = run_kept(spec, setup, connection, out, every, keep, leave=leave, awaits=awaits, **ways)
     if beat is not None:
         beat.ends()
     from pipistrelle.cli.summary import report  # not needed before there is something to show

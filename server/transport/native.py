@@ -159,6 +159,13 @@ class NativeTransport(Peer[ServerSession]):
             return f"{self._refusals} refused, the last one because: {self._last_refusal}"
         return self._listener.fault or None
 
+    def let_go(self, patience: float) -> None:
+        """Have nothing more to do with the scheduler, so that another can be greeted within ``patience`` seconds."""
+        self._leave()
+        self._hello_timeout = patience
+        self._session, self._route, self._who = ServerSession(), [], "the scheduler"
+        self._peer_left = self._idle = self._owed_reply = False
+
     # -- the run ----------------------------------------------------------------------------------------------------
 
     def send(self, notice: Notice) -> None:

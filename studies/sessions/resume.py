@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
-from pipistrelle.protocol.base.errors import PipistrelleError, cut, printable
+from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.protocol.fields import STATE
 from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
 from pipistrelle.server.batsim.outputs import BatsimOutputs
@@ -27,6 +27,7 @@ from pipistrelle.studies.runs.setup import load_setup
 from pipistrelle.studies.runs.spec import RunSpec
 from pipistrelle.studies.runs.spec_file import convert_spec, with_digests
 from pipistrelle.studies.sessions.recording import RecordingTransport, header_of
+from pipistrelle.studies.sessions.rejoining import Rejoining, apart_from_state, named
 from pipistrelle.studies.sessions.replay import Played
 from pipistrelle.studies.sessions.session_file import Exchange, SessionReader, SessionWriter
 from pipistrelle.studies.sessions.snapshot import (
@@ -41,8 +42,6 @@ from pipistrelle.studies.sessions.snapshot import (
 )
 from pipistrelle.studies.sessions.takeover import TakenOver, copy_outputs, resumed_from
 
-#: characters of a scheduler's name that a message shows
-_SHOWN: Final = 100
 #: returns who else is told what happens in a run
 Observe = Callable[[Setup], tuple[Sequence[Observer], Callable[[Simulation], None] | None]]
 
@@ -61,6 +60,10 @@ class Journaled:
         what the outputs' names begin with.
     now, saved
         the simulated time then, in seconds, and that state, as JSON; None: it gave none.
+    awaits
+        how long (s) another scheduler is waited for when the run's has gone; None: not at all.
+    leave
+        whether the session stays in the folder.
     """
 
     connection: Connection
@@ -69,6 +72,8 @@ class Journaled:
     prefix: str = OUTPUT_PREFIX
     now: float = 0.0
     saved: str | None = None
+    awaits: float | None = None
+    leave: bool = True
     writer: SessionWriter | None = None
 
     def flush(self) -> None:
@@ -87,9 +92,15 @@ class Journaled:
             self.writer = SessionWriter(new if self.notices else path)
             try:
                 recording = RecordingTransport(transport, self.writer, header_of(spec, setup))
-                yield BroughtUp(recording, self, path, new) if self.notices else recording
+                if self.notices:
+                    yield BroughtUp(recording, self, path, new)
+                else:
+                    yield recording if self.awaits is None else Rejoining(recording, path, self.awaits)
             finally:
                 self.writer.close()
+                if not self.leave:
+                    with suppress(OSError):
+                        path.unlink()
                 with suppress(OSError):
                     new.unlink()
 
@@ -120,18 +131,12 @@ class BroughtUp:
         reader = SessionReader(self._path)
         hello, welcome = self._transport.greet(run_id, server)
         header = reader.header
-        if (_apart_from_state(hello), welcome.features) != (_apart_from_state(header.hello), header.welcome.features):
-            names = [header.hello.name, hello.name]
-            if names[0] == names[1]:
-                names = [
-                    f"{name} {one.version} ({' '.join(one.features)})"
-                    for name, one in zip(names, (header.hello, hello), strict=True)
-                ]
+        if (apart_from_state(hello), welcome.features) != (apart_from_state(header.hello), header.welcome.features):
             raise SnapshotError(
                 "this is another scheduler than that of the run",
                 where=str(self._path),
-                expected=printable(cut(names[0], _SHOWN)),
-                found=printable(cut(names[1], _SHOWN)),
+                expected=named(header.hello),
+                found=named(hello),
             )
         peer, saved = bare(self._transport.transport), self._journal.saved
         play: Callable[[Exchange], tuple[Notice, Reply, Reply, int] | None] = Played(header, peer)
@@ -186,11 +191,6 @@ class BroughtUp:
         self._transport.close()
 
 
-def _apart_from_state(hello: HelloData) -> HelloData:
-    """Return what a scheduler has said, whether or not it can give its state: that changes no decision."""
-    return replace(hello, features=tuple(name for name in hello.features if name != STATE))
-
-
 def _pass_over(exchange: Exchange) -> None:
     """Do nothing with what a scheduler was told: its state has it."""
 
@@ -211,6 +211,7 @@ def run_kept(
     look: Callable[[Simulation], float] | None = None,
     outputs: Outputs | None = None,
     prefix: str = OUTPUT_PREFIX,
+    awaits: float | None = None,
 ) -> Result:
     """Carry out a run of which snapshots are taken, or go on with it; without raising what ends it early.
 
@@ -226,12 +227,14 @@ def run_kept(
         as of `pipistrelle.studies.runs.run.run`.
     outputs, prefix
         other outputs than usual, and what their names begin with; the caller keeps others from writing them.
+    awaits
+        how long (s) another scheduler is waited for when that of a run which begins has gone; None: not at all.
     """
     header, state = (None, None) if last is None else last
     journal = None
     alone = spec.batsim is not None and spec.batsim.no_sched
     if not (isinstance(connection, InProcess) or alone):
-        journal = Journaled(connection, folder, prefix=prefix)
+        journal = Journaled(connection, folder, prefix=prefix, awaits=awaits)
         if header is not None and state is not None:
             journal = Journaled(connection, folder, header.notices, prefix, header.now, state.get("saved"))
         connection = journal

@@ -43,5 +43,7 @@ while True:
         message = server.tell({"reply_to": data["seq"], "now": data["now"]})
     else:
         say("told", message["seq"])
+        if message["now"] >= float(BEGIN):
+            say("waits")
         wait_for_go(message["now"], BEGIN)
         message = server.reply(message, fcfs.decide(message))
