@@ -1,5 +1,6 @@
 """A scheduler as a child process: started with an endpoint, watched, and ended."""
 
+import errno
 import os
 import shlex
 import signal
@@ -18,6 +19,8 @@ ENVIRONMENT: Final = "PIPISTRELLE_ENDPOINT"
 #: how long a scheduler may take to end, in seconds: one that was told that the run is over, and one that was refused
 _GRACE_S: Final = 3.0
 _BRIEF_S: Final = 0.5
+#: what there is too little of, if a process cannot be started for that
+_EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN)
 #: signals by which a user, or a batch system, asks a process to end
 _INTERRUPTS: Final = frozenset((signal.SIGHUP, signal.SIGINT, signal.SIGTERM))
 #: what a shell adds to the number of the signal that has killed a program
@@ -82,8 +85,11 @@ class Child:
                 start_new_session=True,
             )
         except OSError as error:
+            wants = error.errno in _EXHAUSTED
             raise CommandError(
-                f"cannot start the scheduler ({error.strerror or error})", where=self._name, hint="Is the path right?"
+                f"cannot start the scheduler ({error.strerror or error})",
+                where=self._name,
+                hint="Give it more (ulimit, a batch system's limit)." if wants else "Is the path right?",
             ) from None
 
     def fate(self, patience: float = 0.0) -> SchedulerFailed | None:

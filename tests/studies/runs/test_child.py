@@ -1,5 +1,7 @@
 """A scheduler as a child process: its command, and how it ended."""
 
+import os
+import resource
 import sys
 from collections.abc import Sequence
 
@@ -39,6 +41,18 @@ def test_a_program_that_is_not_there_is_said() -> None:
     """No traceback for a wrong path."""
     with pytest.raises(CommandError, match="cannot start the scheduler"):
         Child(["/absent/scheduler", "{endpoint}"], "tcp://127.0.0.1:1")
+
+
+def test_too_few_descriptors_are_not_taken_for_a_wrong_path() -> None:
+    """What to do is said as it is: the program is there."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with open(os.devnull, "rb") as last:  # the next descriptor is one beyond
+        resource.setrlimit(resource.RLIMIT_NOFILE, (last.fileno() + 1, limits[1]))
+        try:
+            with pytest.raises(CommandError, match=r"Too many open files.*Give it more"):
+                Child([PYTHON, "{endpoint}"], "tcp://127.0.0.1:1")
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
 def wait_for_fate(child: Child) -> str:
