@@ -6,6 +6,8 @@ from itertools import count
 from math import inf
 from typing import Any, Final, NamedTuple
 
+from msgspec.structs import replace
+
 from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.protocol.decisions import (
     CallMeLater,
@@ -13,6 +15,8 @@ from pipistrelle.protocol.decisions import (
     Decision,
     ExecuteJob,
     KillJob,
+    PreemptJob,
+    PreemptJobData,
     RegisterJob,
     RejectJob,
     SetJobMetadata,
@@ -34,7 +38,7 @@ from pipistrelle.protocol.events import (
     RequestedCall,
     RequestedCallData,
 )
-from pipistrelle.protocol.fields import JobState, WakeType
+from pipistrelle.protocol.fields import PREEMPTED, JobState, WakeType
 from pipistrelle.protocol.messages import Notice
 from pipistrelle.schedulers.plan.windows import Window
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
@@ -43,8 +47,10 @@ from pipistrelle.schedulers.policy.view import View
 
 #: so many notices that lead to nothing: the scheduler asks to be called again and again, and starts nobody
 MAX_FRUITLESS: Final = 10_000
+#: stands between a job's name and the number of its attempt
+_AGAIN: Final = "#"
 #: classes of what is to come, in the order of one instant, as the server's agenda has them
-_END, _MAINTENANCE, _CALL = range(3)
+_END, _MAINTENANCE, _PREEMPTION, _CALL = range(4)
 _FILTERED: Final[dict[type[Event], WakeType]] = {
     JobSubmitted: "JOB_SUBMITTED",
     JobCompleted: "JOB_COMPLETED",
@@ -61,14 +67,17 @@ class Standstill(NamedTuple):
     """How things stood between server and scheduler at ``time`` (s), apart from what the scheduler knows itself.
 
     ``untold`` are events that it was not told yet, as it did not want to be woken by them; ``wake`` is what it wants to
-    be woken by, None: by everything; ``calls`` are those that it has asked for: when (s), and their ids; ``seq`` is the
-    number of the last notice.
+    be woken by, None: by everything; ``calls`` are those that it has asked for: when (s), and their ids; ``going`` are
+    jobs that it has preempted: when their grace is over (s), and how; ``to_old_place`` tells whether such jobs queue
+    again where they did; ``seq`` is the number of the last notice.
     """
 
     time: float
     untold: Sequence[Event]
     wake: tuple[WakeType, ...] | None
     calls: Sequence[tuple[float, str]]
+    going: Sequence[tuple[float, PreemptJobData]]
+    to_old_place: bool
     seq: int
 
 
@@ -118,6 +127,7 @@ class _Ahead:
         self._now, self._seq = moment.time, moment.seq
         self._outbox: list[Event] = list(moment.untold)
         self._wake = moment.wake
+        self._to_old_place = moment.to_old_place
         self._left = set(waiting_in(view, moment.untold))
         self._numbers = count()
         ended = {event.data.job_id for event in moment.untold if isinstance(event, JobCompleted)}
@@ -136,6 +146,8 @@ class _Ahead:
                         self._put(time, _MAINTENANCE, (window, begins))
         for time, call in moment.calls:
             self._put(time, _CALL, call)
+        for time, order in moment.going:
+            self._put(max(time, self._now), _PREEMPTION, order)
         self._fruitless = 0
         self.starts: dict[str, tuple[float, str]] = {}
         self.refusals: dict[str, tuple[float, str]] = {}
@@ -173,13 +185,29 @@ class _Ahead:
             self._fruitless = 0
             if kind == _END:
                 self._end(subject, "COMPLETED_SUCCESSFULLY")
+            elif kind == _PREEMPTION:
+                self._preempted(subject)
             else:
                 self._maintenance(*subject)
 
-    def _end(self, job: SchedulerJob, state: JobState) -> None:
+    def _end(self, job: SchedulerJob, state: JobState, cause: str = "") -> None:
         """Let a running job end, unless it has ended already."""
         if self._running.pop(job.id, None) is not None:
-            self._outbox.append(JobCompleted(self._now, JobCompletedData(job.id, state, str(job.alloc))))
+            data = JobCompletedData(job.id, state, str(job.alloc), cause=cause)
+            self._outbox.append(JobCompleted(self._now, data))
+
+    def _preempted(self, order: PreemptJobData) -> None:
+        """End a job whose grace is over, and let it come back as a whole if it is to: of dumps nobody knows here."""
+        job = self._running.get(order.job_id)
+        if job is None:
+            return
+        self._end(job, "COMPLETED_KILLED", PREEMPTED)
+        if order.mode != "cancel" and job.description is not None:
+            attempt = job.description.attempt + 1
+            name = f"{job.id.partition(_AGAIN)[0]}{_AGAIN}{attempt}"
+            subtime = job.submit if self._to_old_place else None
+            again = replace(job.description, id=name, attempt=attempt, subtime=subtime)
+            self._outbox.append(JobSubmitted(self._now, JobSubmittedData(again.id, again)))
 
     def _maintenance(self, window: Window, begins: bool) -> None:
         units, nodes = str(window.units), str(self._view.machine.numbering.nodes_of(window.units))
@@ -236,6 +264,9 @@ class _Ahead:
                 self._end(self._running[job_id], "COMPLETED_KILLED")
         self._outbox.append(JobKilled(self._now, JobKilledData(decision.data.job_ids)))
 
+    def _preempt(self, decision: PreemptJob) -> None:
+        self._put(self._now + decision.data.grace, _PREEMPTION, decision.data)
+
     def _call(self, decision: CallMeLater) -> None:
         self._put(decision.data.timestamp, _CALL, decision.data.id)
 
@@ -255,6 +286,7 @@ _CARRIED_OUT: Final[dict[type[Decision], Callable[[_Ahead, Any], None]]] = {
     ExecuteJob: _Ahead._execute,
     RejectJob: _Ahead._reject,
     KillJob: _Ahead._kill,
+    PreemptJob: _Ahead._preempt,
     CallMeLater: _Ahead._call,
     CancelCall: _Ahead._cancel,
     RegisterJob: _Ahead._register,

@@ -6,7 +6,15 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from pipistrelle.protocol.base.state import from_json, to_json
-from pipistrelle.protocol.decisions import CallMeLater, CancelCall, ExecuteJob, Stop, StopData
+from pipistrelle.protocol.decisions import (
+    CallMeLater,
+    CancelCall,
+    ExecuteJob,
+    PreemptJob,
+    PreemptJobData,
+    Stop,
+    StopData,
+)
 from pipistrelle.protocol.events import JobSubmitted, RequestedCall, SimulationEnds
 from pipistrelle.protocol.fields import WakeType, package_version
 from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
@@ -114,6 +122,7 @@ class _WatchedRuntime:
     def __init__(self, spec: RunSpec, setup: Setup, files: RunFiles, times: Sequence[float], *, looks: bool) -> None:
         self._spec = spec
         self._cancels = setup.cancels
+        self._to_old_place = setup.reliability is None or setup.reliability.requeue == "original"
         self._files = files
         self._times = list(times)
         self._several = len(times) > 1
@@ -125,6 +134,8 @@ class _WatchedRuntime:
         self._wake: tuple[WakeType, ...] | None = None
         #: (when (s), id) of the calls that are pending
         self._calls: list[tuple[float, str]] = []
+        #: (when its grace is over (s), how) of the jobs that were preempted
+        self._going: list[tuple[float, PreemptJobData]] = []
         self._seq = 0
         self.found: list[Glimpse] = []
         #: what went wrong at a moment: the last notice must not raise
@@ -160,6 +171,7 @@ class _WatchedRuntime:
         for event in notice.events:
             if type(event) is RequestedCall:
                 self._calls.remove((event.timestamp, event.data.id))
+        self._going = [one for one in self._going if one[0] > notice.now]
         reply = self._runtime.answer(notice)
         self._wake, self._seq = reply.wake, notice.seq
         for decision in reply.events:
@@ -167,6 +179,8 @@ class _WatchedRuntime:
                 self._expected.started(decision.data.job_id, notice.now)
             elif type(decision) is CallMeLater:
                 self._calls.append((decision.data.timestamp, decision.data.id))
+            elif type(decision) is PreemptJob:
+                self._going.append((notice.now + decision.data.grace, decision.data))
             elif type(decision) is CancelCall:
                 self._calls = [one for one in self._calls if one[1] != decision.data.id]
         return reply
@@ -225,5 +239,7 @@ class _WatchedRuntime:
                 for job in fresh:
                     runtime.view.submit(job, job.submit)
             seen = Witness(policy).moment(runtime.view, fresh)
-        foreseen = foresee(copies[0][0], Standstill(time, untold, self._wake, list(self._calls), self._seq))
+        calls, going = list(self._calls), list(self._going)
+        stand = Standstill(time, untold, self._wake, calls, going, self._to_old_place, self._seq)
+        foreseen = foresee(copies[0][0], stand)
         return Glimpse(time, as_of, free, jobs, seen, foreseen)

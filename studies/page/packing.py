@@ -114,8 +114,9 @@ def intervals(texts: Iterable[str]) -> tuple[Ints, Ints, Ints]:
     Shapes (texts,), (intervals,), (intervals,). Texts are those of the outputs: numbers, ``-`` and blanks.
     """
     cells = TextColumn.of(texts if isinstance(texts, TextColumn) else list(texts))
-    counts = np.where(cells.lengths > 0, cells.counted(" ") + 1, 0)
-    whole, _ = cells.flat(b" ")
+    whole, begins = cells.flat(b" ")
+    blanks = np.concatenate([[0], np.cumsum(whole == ord(" "))])
+    counts = np.where(cells.lengths > 0, blanks[begins + cells.lengths] - blanks[begins] + 1, 0)
     digits = (whole >= ord("0")) & (whole <= ord("9"))
     ends = np.flatnonzero(digits[:-1] & ~digits[1:])
     begins = np.flatnonzero(digits & ~np.concatenate([[False], digits[:-1]]))

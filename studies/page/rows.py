@@ -211,7 +211,8 @@ def read_rows(tables: OutputTables, decided: Decided, until: float) -> AttemptRo
     """Read the attempts of a run whose outputs end at ``until`` (s); ExplainError when they cannot be read."""
     table = tables.columns("jobs", *JOB_COLUMNS)
     names = table["workload_name"].joined(table["job_id"], "!")
-    running = np.flatnonzero(decided.starts & (decided.names.places_in(names) < 0))
+    ended = decided.names.places_in(names)
+    running = np.flatnonzero(decided.starts & (ended < 0))
     begun, their_alloc = decided.times[running], decided.alloc.take(running)
     counts, first, last = intervals(their_alloc)
     had = np.diff(np.concatenate([[0], np.cumsum(last - first + 1)])[np.concatenate([[0], np.cumsum(counts)])])
@@ -232,7 +233,13 @@ def read_rows(tables: OutputTables, decided: Decided, until: float) -> AttemptRo
     metadata = table["metadata"].behind(TextColumn.of([""] * len(running)))
     jobs, job, order = _by_job(names, submit)
     names, start = names.take(order), start[order]
-    at = names.places_in(decided.names)
+    if len(jobs) == len(names):  # each name once: the other way round takes no second search
+        line = np.full(len(names), -1, dtype=np.int64)
+        line[ended[ended >= 0]] = np.flatnonzero(ended >= 0)
+        line[len(names) - len(running) :] = running
+        at = line[order]
+    else:
+        at = names.places_in(decided.names)
     exact = at >= 0
     exact[exact] = decided.starts[at[exact]]
     began = start.copy()

@@ -80,7 +80,9 @@ class TextColumn(Sequence[str]):
         total = int(steps.sum())
         if not total:
             return np.zeros(0, dtype=np.uint8), begins
-        at = np.arange(total, dtype=np.int64) + np.repeat(self.begins - begins, steps)
+        kind = np.int32 if max(total, len(self.octets)) < 1 << 31 else np.int64
+        at = np.repeat((self.begins - begins).astype(kind), steps)
+        at += np.arange(total, dtype=kind)
         if not mark:
             return self.octets[at], begins
         ends = begins + self.lengths
@@ -164,6 +166,9 @@ class TextColumn(Sequence[str]):
             return np.full(count, np.nan), np.ones(count, dtype=np.bool_)
         ends = self.begins + self.lengths
         minus = (self.lengths > 0) & (self.octets[np.minimum(self.begins, len(self.octets) - 1)] == ord("-"))
+        aligned = self._aligned(ends, minus)
+        if aligned is not None:
+            return aligned
         # From the last character to the first: all cells at once, the scale of each as far as it has come.
         scale = np.ones(count, dtype=np.int64)
         least = self.begins + minus
@@ -183,6 +188,34 @@ class TextColumn(Sequence[str]):
         if (digits > _EXACT).any() or (~empty & (digits == 0)).any():
             return None
         found = value / 10.0 ** np.maximum(decimals, 0)
+        found[minus] = -found[minus]
+        found[empty] = np.nan
+        return found, empty
+
+    def _aligned(self, ends: Ints, minus: NDArray[np.bool_]) -> tuple[Floats, NDArray[np.bool_]] | None:
+        """Return the same where all have as many decimals, as most columns do; None where they have not."""
+        last = self[int(np.argmax(self.lengths > 0))]
+        point = len(last) - last.index(".") if "." in last else 0
+        room = self.lengths - minus
+        empty = self.lengths == 0
+        if ((room - (point > 0) > _EXACT) | (~empty & (room < point + 1))).any():
+            return None
+        value = np.zeros(len(self), dtype=np.int64)
+        least, scale = int(room.min()), 1
+        for back in range(1, int(room.max()) + 1):
+            octet = self.octets.take(ends - back, mode="clip")
+            if back == point:
+                if (octet[~empty] != ord(".")).any():
+                    return None
+                continue
+            octet = octet - np.uint8(ord("0"))
+            if back > least:
+                octet[room < back] = 0
+            if octet.max() > 9:
+                return None
+            value += octet * np.int64(scale)
+            scale *= 10
+        found = value / 10.0 ** max(point - 1, 0)
         found[minus] = -found[minus]
         found[empty] = np.nan
         return found, empty
@@ -227,10 +260,13 @@ class TextColumn(Sequence[str]):
         begins, lengths = (self.begins, self.lengths) if rows is None else (self.begins[rows], self.lengths[rows])
         wide = 8 * max(1, (width + 7) // 8)
         found = np.zeros((len(begins), wide), dtype=np.uint8)
-        last = max(len(self.octets) - 1, 0)
         if len(self.octets):
+            least = int(lengths.min(initial=wide))
             for place in range(min(wide, int(lengths.max(initial=0)))):
-                found[:, place] = np.where(place < lengths, self.octets[np.minimum(begins + place, last)], 0)
+                octet = self.octets.take(begins + place, mode="clip")
+                if place >= least:
+                    octet[lengths <= place] = 0
+                found[:, place] = octet
         return found.view(np.uint64)
 
     def _keys(self, width: int) -> NDArray[np.uint64] | None:

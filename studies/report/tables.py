@@ -18,8 +18,7 @@ from pipistrelle.studies.report.cells import TextColumn
 #: characters of one cell: a frame of a scheduler has no more
 _LONGEST_CELL: Final = 1 << 27
 
-#: an empty text in quotes that ends a line
-_EMPTY_LAST: Final = b',""\n'
+_QUOTE: Final = ord('"')
 
 Columns = dict[str, TextColumn]
 
@@ -92,15 +91,12 @@ def _columns(path: Path) -> Columns | None:
 
 def _plain_columns(text: bytes) -> Columns | None:
     """Return the columns of lines that quote nothing but empty last cells, as most outputs do; None of others."""
-    if b'"' in text:
-        if text.count(b'"') != 2 * text.count(_EMPTY_LAST):
-            return None
-        text = text.replace(_EMPTY_LAST, b",\n")
     if not text or b"\r" in text:
         return None
     header = text[: text.find(b"\n")].decode().split(",")
     width = len(header)
     octets = np.frombuffer(text, dtype=np.uint8)
+    quotes = int(np.count_nonzero(octets == _QUOTE)) if b'"' in text else 0
     ends = np.flatnonzero((octets == ord(",")) | (octets == ord("\n")))
     if len(ends) % width:
         return None
@@ -109,6 +105,13 @@ def _plain_columns(text: bytes) -> Columns | None:
         return None
     begins = np.concatenate([[0], ends[:-1] + 1]).reshape(-1, width)
     lengths = ends.reshape(-1, width) - begins
+    if quotes:  # two are an empty text, if there is nothing else in the last cell
+        pairs = np.flatnonzero(lengths[:, -1] == 2)
+        last = begins[pairs, -1]
+        pairs = pairs[(octets[last] == _QUOTE) & (octets[last + 1] == _QUOTE)]
+        if quotes != 2 * len(pairs) or '"' in header[-1]:
+            return None
+        lengths[pairs, -1] = 0
     rows = slice(1, None)
     return {
         name: TextColumn(octets, np.ascontiguousarray(begins[rows, place]), np.ascontiguousarray(lengths[rows, place]))

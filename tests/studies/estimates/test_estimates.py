@@ -34,6 +34,23 @@ class Own:
                 return
             view.start(job, why="it is its turn")
 """
+PREEMPTING = """
+from pipistrelle.schedulers.orders.fixed import Fcfs
+
+
+class Preempting:
+    name, order, features = "preempting", Fcfs(), ("preemption",)
+
+    def decide(self, view):
+        for job in list(view.waiting):
+            if job.size <= view.free.count:
+                view.start(job)
+                continue
+            for other in list(view.running):
+                if other.size > job.size and other.start < view.now and other.id not in view.going:
+                    view.preempt(other, grace=5.0)
+            return
+"""
 MAUI = "BACKFILLPOLICY FIRSTFIT\nQUEUETIMEWEIGHT 1\nRESWEIGHT 3\nRESERVATIONDEPTH 2\nFSPOLICY DEDICATEDPS\nFSWEIGHT 5\n"
 MACHINE = """
 name = "m"
@@ -62,7 +79,7 @@ def case(tmp_path: Path) -> Case:
     def ran(rows: Sequence[Row], more: dict[str, str] | None = None, machine: str = MACHINE, **spec: Any) -> Path:
         (tmp_path / "jobs.json").write_text(json.dumps(jobs(rows, **(more or {}))), encoding="utf-8")
         (tmp_path / "machine.toml").write_text(machine, encoding="utf-8")
-        for name, text in (("maui.cfg", MAUI), ("own.py", OWN)):
+        for name, text in (("maui.cfg", MAUI), ("own.py", OWN), ("preempting.py", PREEMPTING)):
             (tmp_path / name).write_text(text, encoding="utf-8")
         described = {
             name: value.replace("TMP", str(tmp_path)) if isinstance(value, str) else value
@@ -194,6 +211,20 @@ def test_a_class_of_ones_own_is_asked_if_it_is_trusted(case: Case) -> None:
     spec, files = repeatable(folder, trust=True)
     with pytest.raises(PolicyError, match="state"):
         glimpses(spec, setup_again(spec, files), files, [50.0, 99.0])
+
+
+@pytest.mark.parametrize(("requeue", "second", "third"), [("original", 115.0, 135.0), ("back", 15.0, 35.0)])
+def test_preempted_jobs_go_and_come_back(case: Case, tmp_path: Path, requeue: str, second: float, third: float) -> None:
+    """Who preempts is expected to: units are free when the grace is over; the job comes back, to its place or not."""
+    rows: list[Row] = [(0, 8, 100, 100), (10, 4, 20, 20), (11, 8, 40, 40)]
+    (tmp_path / "f.csv").write_text("node,down,up,cause\n7,5000,5100,x\n", encoding="utf-8")
+    folder = case(rows, scheduler="TMP/preempting.py:Preempting", requeue=requeue, outages="TMP/f.csv")
+
+    for at in (12.0, 20.0):
+        found = queue_then(folder, at, {}, trust=True)
+        assert told(found) == {one.job: one.happened for one in found.jobs}
+        assert told(found).get("w0!2", second) == second
+        assert told(found).get("w0!3", third) == third
 
 
 def test_several_moments_are_those_of_each_alone(case: Case) -> None:
