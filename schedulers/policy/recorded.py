@@ -1,14 +1,16 @@
 """What really happened as a policy: each job starts when the log says that it did, on the nodes that it got."""
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from pipistrelle.platforms.topology.machine import Machine
+from pipistrelle.protocol.base.errors import RemoteProtocolError, cut, quoted
 from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.units.free import FreeUnits
 from pipistrelle.protocol.units.indices import numbers, set_of
 from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.protocol.units.text import NodeSetError
 from pipistrelle.schedulers.catalogue.names import RECORDED
 from pipistrelle.schedulers.placement.lowest import LowestIds
 from pipistrelle.schedulers.placement.pickers import learn, picked
@@ -17,6 +19,9 @@ from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.order import Order
 from pipistrelle.schedulers.policy.state import Stateless
 from pipistrelle.schedulers.policy.view import View
+
+#: characters of what is wrong with a set of nodes: it may quote the server
+_SAID: Final = 500
 
 
 def _due(job: SchedulerJob) -> float:
@@ -117,7 +122,11 @@ class RecordedPolicy(Kept):
         text = None if job.description is None else job.description.recorded_nodes
         if text is None:
             return None
-        nodes, numbering = NodeSet.parse(text), machine.numbering
+        try:
+            nodes, numbering = NodeSet.parse(text), machine.numbering
+        except NodeSetError as error:
+            what = f"'recorded_nodes' of {quoted(job.id)} is no set of nodes: {cut(str(error), _SAID)}"
+            raise RemoteProtocolError(what) from None
         units = numbering.units_of(nodes) & open_units
         if len(units) < job.size:
             return None

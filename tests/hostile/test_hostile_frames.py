@@ -25,6 +25,8 @@ from pipistrelle.protocol.events import (
     JobDescription,
     JobStarted,
     JobStartedData,
+    JobSubmitted,
+    JobSubmittedData,
     SimulationBegins,
     SimulationBeginsData,
 )
@@ -230,3 +232,18 @@ def test_what_a_server_says_is_cut_where_a_scheduler_ends_over_it(event: Any) ->
         runtime.answer(Notice(2, 5.0, [event]))
     assert len(str(ended.value)) < 1500
     assert str(ended.value).isprintable()
+
+
+def test_recorded_nodes_that_are_none_are_the_servers_fault() -> None:
+    """A scheduler that starts jobs there ends as over any wrong frame; nodes that the machine lacks are no harm."""
+    runtime = Runtime(make_policy("recorded"))
+    runtime.welcome(WelcomeData(1, ("recorded",), "run"))
+    runtime.answer(Notice(1, 0.0, [BEGINS]))
+    for name, nodes in (("w0!1", "9-12"), ("w0!2", "unknown_unit")):
+        job = JobDescription(name, 1, 5.0, recorded_start=0.0, recorded_nodes=nodes)
+        notice = Notice(2 + (name == "w0!2"), 0.0, [JobSubmitted(0.0, JobSubmittedData(name, job))])
+        if name == "w0!1":
+            runtime.answer(notice)
+        else:
+            with pytest.raises(RemoteProtocolError, match="'recorded_nodes' of 'w0!2' is no set of nodes"):
+                runtime.answer(notice)
