@@ -116,7 +116,9 @@ def queue_then(folder: Path, at: float, of: Mapping[str, str], *, trust: bool = 
     if not chosen_ones:
         whose = " and ".join(f"{name} {value}" for name, value in of.items())
         raise ExplainError(
-            f"none of the {len(estimates):,} jobs that waited then are of {whose}",
+            f"none of the {len(estimates):,} jobs that waited then are of {whose}"
+            if len(estimates) > 1
+            else f"the only job that waited then is not of {whose}",
             where=f"--at {at:.10g}, {files.folder}",
         )
     return QueueThen(

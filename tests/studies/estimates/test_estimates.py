@@ -255,6 +255,8 @@ def test_times_at_which_there_is_nothing_to_tell(case: Case) -> None:
     """A time outside the run, and one at which nobody waited, are errors that say when somebody did."""
     folder = case([(0, 8, 60, 100), (5, 8, 50, 50), (200, 8, 10, 10), (201, 8, 10, 10)], scheduler="easy")
 
+    with pytest.raises(ExplainError, match="the only job that waited then is not of user nobody"):
+        queue_then(folder, 10.0, {"user": "nobody"})
     for at, text in ((1e6, "under way"), (-1.0, "under way")):
         with pytest.raises(ExplainError, match=text):
             queue_then(folder, at, {})
