@@ -35,7 +35,6 @@ FAULTS = {
     "knows-all-types": "unknown-events",
     "knows-its-calls": "calls",
     "frees-killed-jobs-again": "kill-race",
-    "trusts-nobody-preempts": "preempted",
     "deaf-to-rejections": "rejection",
     "keeps-cancelled-jobs": "cancelled",
     "keeps-preempted-jobs": "preempted",
