@@ -1,11 +1,15 @@
-"""Writes docs/papers.md from what the papers' entries are computed to: python docs/make_papers.py > docs/papers.md"""
+"""Writes docs/papers.md from what the papers' entries are computed to, with the folder of the real logs.
+
+python docs/make_papers.py $PIPISTRELLE_TRACES > docs/papers.md
+"""
 
 import os
 import sys
+from pathlib import Path
 
 from pipistrelle.studies.papers.bench import SIZES, Bench
 from pipistrelle.studies.papers.collection import chosen_entries, get_paper, make_entries, paper_ids
-from pipistrelle.studies.papers.telling import markdown
+from pipistrelle.studies.papers.telling import logged, markdown
 
 HEAD = """# Five papers made anew
 
@@ -60,17 +64,28 @@ print(result.verdict, [round(row.ours, 1) for row in result.finding.rows])
 reproduced [11.0, 13.8, 18.5, 27.9, 57.0]
 ```
 
-What follows is written by `python docs/make_papers.py`, at the small size and without real logs; a test runs it
-again.
+What follows is written by `python docs/make_papers.py TRACES`, at the small size: first without real logs, at the
+end with them; a test runs both again.
 """
 
 
-def page() -> str:
-    """Return the whole page: all papers at the small size, without real logs; it takes some minutes."""
-    bench = Bench(SIZES["small"], jobs=len(os.sched_getaffinity(0)), tell=lambda text: None)
+LOGS = """
+## With real logs
+
+The entries that need them, at the small size, with LANL's January 2018 of Grizzly, KTH-SP2 of the Parallel
+Workloads Archive, and TitanGPULife:
+
+"""
+
+
+def page(traces: Path) -> str:
+    """Return the whole page: all papers at the small size without real logs, then the entries that need some."""
+    size, jobs = SIZES["small"], len(os.sched_getaffinity(0))
     chosen = chosen_entries([get_paper(number) for number in paper_ids()], [])
-    return HEAD + markdown(list(make_entries(bench, chosen)))
+    with_logs = [(paper, entry) for paper, entry in chosen if entry.needs]
+    plain = markdown(list(make_entries(Bench(size, jobs=jobs), chosen)))
+    return HEAD + plain + LOGS + logged(list(make_entries(Bench(size, traces=traces, jobs=jobs), with_logs)))
 
 
 if __name__ == "__main__":
-    sys.stdout.write(page())
+    sys.stdout.write(page(Path(sys.argv[1])))

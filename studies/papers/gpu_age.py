@@ -363,10 +363,14 @@ def _bucket(bench: Bench, name: str, said: float | None, machine: str = "drawn")
             months[f"{point}, base"], "bucket stable", name, 0
         )
         if said is not None and point == "DE16":
-            rows.append(compared(f"{point}: more of them when reordered", said, more, Tolerance(relative=0.2)))
+            rows.append(
+                compared(f"{point}: more for the mean {name} job when reordered", said, more, Tolerance(relative=0.2))
+            )
         else:
-            rows.append(FigureRow(f"{point}: more of them when reordered", None, more))
-        rows.append(claimed(f"{point}: reordered lists give more stable GPUs", "they do", more > 0, f"{more:+,.0f}"))
+            rows.append(FigureRow(f"{point}: more for the mean {name} job when reordered", None, more))
+        rows.append(
+            claimed(f"{point}: reordered lists give {name} jobs more stable GPUs", "they do", more > 0, f"{more:+,.0f}")
+        )
     spots = list(range(3))
     series = [
         Series(case, spots, [_mean(runs, "bucket stable", name, at) for at in (1, 0, 2)])

@@ -106,6 +106,18 @@ def _differences(results: Sequence[EntryResult]) -> str:
     return "\nFigures that differ:\n\n| entry | figure | paper | ours |\n|---|---|---|---|\n" + "".join(lines)
 
 
+def logged(results: Sequence[EntryResult]) -> str:
+    """Return a table for a page of the documentation: all figures of entries, each entry with its outcome."""
+    lines = ["| paper, entry | outcome | figure | paper | ours |\n|---|---|---|---|---|\n"]
+    for one in results:
+        for number, row in enumerate(one.finding.rows):
+            head = (f"{one.paper.id} `{one.entry.id}`", f"**{one.verdict}**") if not number else ("", "")
+            unit = f" {row.unit}" if row.unit else ""
+            said, ours = (number_text(value) + _unit(value, unit) for value in (row.paper, row.ours))
+            lines.append(f"| {' | '.join(map(_cell, (*head, row.what, said, ours)))} |\n")
+    return "".join(lines)
+
+
 def _unit(value: float | str | None, unit: str) -> str:
     return "" if value is None or isinstance(value, str) else unit
 

@@ -10,8 +10,11 @@ PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "papers.md"
 
 def test_each_entry_of_each_paper_has_its_line():
     """In the papers' order, with the outcome that it should have without real logs."""
-    sections = re.split(r"^## ", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+    *sections, logs = re.split(r"^## ", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
 
+    assert logs.startswith("With real logs\n")
+    named = [f"{number} `{one.id}`" for number in paper_ids() for one in get_paper(number).entries if one.needs]
+    assert re.findall(r"^\| (\d{3} `[\w.-]+`) \|", logs, flags=re.MULTILINE) == named
     assert [section[:3] for section in sections] == paper_ids()
     for section in sections:
         paper = get_paper(section[:3])
