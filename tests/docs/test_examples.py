@@ -232,7 +232,13 @@ def check_json(value: Any, block: Block) -> None:
         pytest.fail(f"{block.where}: neither a frame nor a workload")
 
 
-every_page = pytest.mark.parametrize("page", PAGES, ids=[page.relative_to(ROOT).as_posix() for page in PAGES])
+#: pages whose examples take more than five seconds together
+LENGTHY = {
+    f"docs/{name}.md"
+    for name in ("cli", "dispersion", "maui", "pbs", "scheduling", "studies", "study-results", "workload-models")
+}
+NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
+every_page = pytest.mark.parametrize("page", PAGES, ids=NAMES)
 
 
 @every_page
@@ -249,7 +255,13 @@ def test_files_are_shown_as_they_are(page: Path) -> None:
             assert block.text == (ROOT / shown[1]).read_text(encoding="utf-8"), block.where
 
 
-@every_page
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=name, marks=[pytest.mark.slow] if name in LENGTHY else [])
+        for page, name in zip(PAGES, NAMES, strict=True)
+    ],
+)
 def test_examples_run_as_shown(page: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch, start: Start) -> None:
     """A page's commands and Python, in order in one folder, succeed and print what the page says."""
     monkeypatch.chdir(scratch)

@@ -57,6 +57,7 @@ def evalys(shell: Any, clients: Any) -> Callable[[str, Path | str], list[str]]:
     return run
 
 
+@pytest.mark.slow
 def test_it_plots_a_run(shell: Any, evalys: Callable[..., list[str]]) -> None:
     """Jobs, their Gantt chart and machine states of `pipistrelle run`."""
     shell.run("run", "-p", "tiny", "-w", shell.small(), "--in-process", "--out", "out", "--scheduler", "fcfs").ok()

@@ -64,6 +64,7 @@ def undisturbed(tmp_path_factory):
     return (folder / "trials.parquet").read_bytes()
 
 
+@pytest.mark.slow
 def test_killing_the_coordinator_loses_nothing(shell, wait_until, study, undisturbed):
     """At several moments; its workers end with it, and the results are those of a study in peace."""
     words, lines = study

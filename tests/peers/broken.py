@@ -139,6 +139,8 @@ class Broken:
     def completed(self, data: Message) -> None:
         """Free what a job had."""
         name = data["job_id"].lower() if FAULT == "folds-case" else data["job_id"]
+        if FAULT == "only-success-frees" and data["job_state"] != "COMPLETED_SUCCESSFULLY":
+            return
         if FAULT == "keeps-preempted-jobs" and data.get("cause") == "preempted":
             return
         self.free.update(self.units_of(name))

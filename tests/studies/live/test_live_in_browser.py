@@ -172,6 +172,7 @@ def test_no_text_becomes_markup(browser, stage):
         "const done = arguments[0]; fetch('data:text/plain,x').then(() => done(false), () => done(true));"
     )
     assert refused
+    browser.get_log("browser")  # which has the refusal
 
 
 @pytest.mark.slow
