@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import Final
 
 from pipistrelle.protocol.base.errors import PipistrelleError
-from pipistrelle.studies.live.asking import LONGEST_HEAD, STREAM, answer, read_request, refusal
+from pipistrelle.studies.live.asking import STREAM, answer, read_request, refusal
 
 HOST: Final = "127.0.0.1"
 #: connections at a time
@@ -215,9 +215,8 @@ class PageServer:
             return False
         if not said:
             return False
-        if visitor.following or visitor.goes or visitor.out:  # it has nothing more to say
-            visitor.asked = visitor.asked[:LONGEST_HEAD] + said
-            return len(visitor.asked) <= 16 * LONGEST_HEAD
+        if visitor.following or visitor.goes or visitor.out:  # it has nothing more to say that anybody would keep
+            return True
         visitor.asked += said
         asked = read_request(visitor.asked)
         if asked is None:
