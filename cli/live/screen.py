@@ -70,7 +70,9 @@ class TerminalView:
             self._draw(self._live, state)
 
     def over(self, state: LiveState) -> None:
-        """Leave the screen."""
+        """Draw the last state, however short the run was, and leave the screen."""
+        if self._live is not None:
+            self.show(state)
         self.close()
 
     def close(self) -> None:

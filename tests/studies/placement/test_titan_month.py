@@ -1,38 +1,24 @@
 """A month of Titan under the policies of the paper on GPUs' age: what must come out of it (docs/placing.md)."""
 
-import importlib.util
-import sys
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
 
 from pipistrelle.platforms.topology.machine import Machine
+from pipistrelle.studies.placement import titan_month
 from pipistrelle.studies.workloads.class_jobs import generate_jobs
 from pipistrelle.studies.workloads.classes import load_classes
 
 LIVES = "Titan-GPU-lives-2013-2019.csv.xz"
 
 
-@pytest.fixture(scope="module")
-def study(project_root: Path) -> ModuleType:
-    """Return the benchmark as a module."""
-    spec = importlib.util.spec_from_file_location("titan_month", project_root / "benchmarks" / "titan_month.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["titan_month"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_the_closed_form_of_the_papers_figures(study: ModuleType) -> None:
+def test_the_closed_form_of_the_papers_figures() -> None:
     """55 % of the hours, a third more stable ones: 44.4 %, and 41.7 % where old GPUs fail 15 times as often."""
-    assert round(study.paper_share(8500 / 18688, study.TABLE_II), 3) == 0.444
-    assert round(study.paper_share(8434 / 18688, (1.0, 15.0)), 3) == 0.417
-    assert study.paper_share(0.5, (1.0, 1.0)) == pytest.approx(0.55)
-    assert study.failure_share((1.0, 2.0), (4.0, 4.0), (1.0, 3.0)) == pytest.approx(7 / 16)
+    assert round(titan_month.paper_share(8500 / 18688, titan_month.TABLE_II), 3) == 0.444
+    assert round(titan_month.paper_share(8434 / 18688, (1.0, 15.0)), 3) == 0.417
+    assert titan_month.paper_share(0.5, (1.0, 1.0)) == pytest.approx(0.55)
+    assert titan_month.failure_share((1.0, 2.0), (4.0, 4.0), (1.0, 3.0)) == pytest.approx(7 / 16)
 
 
 def test_the_month_is_as_large_as_the_papers() -> None:
@@ -50,12 +36,12 @@ def test_the_month_is_as_large_as_the_papers() -> None:
 
 
 @pytest.mark.slow
-def test_stable_hours_and_hops_rise_where_stable_nodes_go_first(study: ModuleType, traces_dir: Path) -> None:
+def test_stable_hours_and_hops_rise_where_stable_nodes_go_first(traces_dir: Path) -> None:
     """With each point where the ends part, and with CPU-only accounts: utilisation stays."""
-    platform = study.machine_of(str(traces_dir / LIVES), "2017-05-01")
+    platform = titan_month.machine_of(str(traces_dir / LIVES), "2017-05-01")
     machine = Machine(platform.units, platform.info)
     jobs = generate_jobs(load_classes("titan-month"), 1)
-    months = {case: study.month(platform, jobs, case) for case in study.CASES}
+    months = {case: titan_month.month(platform, jobs, case) for case in titan_month.CASES}
     base, cpu = months["DE16, base"], months["DE16 + CPU-only, reordered"]
 
     assert int(machine.nodes.stable.sum()) == 8434  # type: ignore[union-attr]
@@ -70,13 +56,15 @@ def test_stable_hours_and_hops_rise_where_stable_nodes_go_first(study: ModuleTyp
 
 
 @pytest.mark.slow
-def test_the_share_of_failures_is_that_of_the_closed_form(study: ModuleType, traces_dir: Path) -> None:
+def test_the_share_of_failures_is_that_of_the_closed_form(traces_dir: Path) -> None:
     """Failures strike leadership jobs as often as the form says that is fed with the run's own hours."""
-    platform = study.machine_of(str(traces_dir / LIVES), "2017-05-01")
+    platform = titan_month.machine_of(str(traces_dir / LIVES), "2017-05-01")
     stable = Machine(platform.units, platform.info).nodes.stable
     jobs = generate_jobs(load_classes("titan-month"), 1)
-    simulated, count, form = study.failures(platform, jobs, "Bin20Bin60, reordered", stable, study.DRAWS[:2])
-    low, high = study.interval(form, count)
+    simulated, count, form = titan_month.failures(
+        platform, jobs, "Bin20Bin60, reordered", stable, titan_month.DRAWS[:2]
+    )
+    low, high = titan_month.interval(form, count)
 
     assert count > 300
     assert low <= simulated <= high
