@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import shutil
 import signal
 import socket
 import subprocess
@@ -265,3 +266,34 @@ def batsim4_dir() -> Path:
     if not (folder / "nonet4.xml").is_file():
         pytest.skip(f"the recordings of Batsim 4 are absent: no {folder} (set PIPISTRELLE_BATSIM4)")
     return folder
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Return a driver of a headless Chromium, the same for all tests; skip where there is none, unless CI=true."""
+    missing = [name for name in ("chromium", "chromedriver") if shutil.which(name) is None]
+    if missing:
+        reason = (
+            f"there is no {' and no '.join(missing)} (Debian: chromium, chromium-driver; .ci/browser installs them)"
+        )
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = str(shutil.which("chromium"))
+    profile = tmp_path_factory.mktemp("profile")
+    for argument in ("--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1280,1000"):
+        options.add_argument(argument)
+    options.add_argument(f"--user-data-dir={profile}")
+    if os.geteuid() == 0:
+        options.add_argument("--no-sandbox")  # which root cannot have
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
+    try:
+        driver.set_script_timeout(60)
+        yield driver
+    finally:
+        driver.quit()

@@ -77,6 +77,15 @@ def test_the_browser_is_installed_where_that_can_be(script: str) -> None:
     assert "\n.ci/browser || " in script
 
 
+def test_the_site_is_built_strictly(script: str) -> None:
+    """As CONTRIBUTING.md says, so that a dead link fails, and before the slower tests, some of which need it."""
+    install, build = "python -m pip install -e '.[docs]'", "mkdocs build --strict"
+
+    assert f"`{install} && {build}`" in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    lines = script.splitlines()
+    assert lines.index(install) < lines.index(build) < lines.index("python -m pytest -n auto -q -m slow")
+
+
 def test_the_script_is_sound(script: str) -> None:
     """It is executable, is Bash, stops at the first failure, and names no host."""
     assert os.access(RUN, os.X_OK)

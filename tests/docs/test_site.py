@@ -1,0 +1,169 @@
+"""The documentation as a site: every page is in it, links lead somewhere, and it needs neither server nor network."""
+
+import hashlib
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+import pytest
+from selenium.webdriver.support.ui import WebDriverWait
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+THEME = ROOT / "docs" / "theme"
+#: a browser that takes longer hangs, in seconds
+PATIENCE_S = 300
+
+
+def build(folder: Path, out: Path) -> subprocess.CompletedProcess[str]:
+    """Build the site of a copy of the project, strictly."""
+    words = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(out)]
+    return subprocess.run(words, cwd=folder, capture_output=True, text=True, encoding="utf-8", check=False)
+
+
+@pytest.fixture(scope="session")
+def _mkdocs() -> None:
+    """Skip where what makes the site is not installed, unless CI=true."""
+    if importlib.util.find_spec("mkdocs") is None or importlib.util.find_spec("material") is None:
+        reason = "there is no mkdocs-material: python -m pip install -e '.[docs]'"
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def site(_mkdocs: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of the site."""
+    out = tmp_path_factory.mktemp("site") / "site"
+    built = build(ROOT, out)
+    assert built.returncode == 0, built.stderr
+    return out
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    """mkdocs.yml names each page of docs/ once."""
+    named = re.findall(r"^ +- ([\w-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), flags=re.MULTILINE)
+
+    assert sorted(named) == sorted(path.name for path in (ROOT / "docs").glob("*.md"))
+
+
+def test_every_diagram_is_drawn_as_its_page_has_it() -> None:
+    """Each block of Mermaid has its picture, and no other picture is there; else run docs/theme/make_diagrams.py."""
+    wanted = {}
+    for page in [*(ROOT / "docs").glob("*.md"), *ROOT.glob("*.md"), ROOT / "protocol" / "SPEC.md"]:
+        text = page.read_text(encoding="utf-8")
+        for number, source in enumerate(re.findall(r"^```mermaid\n(.*?)^```$", text, re.MULTILINE | re.DOTALL), 1):
+            wanted[f"{page.stem}-{number}.svg"] = hashlib.sha256(source.encode()).hexdigest()
+
+    drawn = {path.name: path.read_text(encoding="utf-8") for path in (THEME / "diagrams").iterdir()}
+    assert {name: text.partition("\n")[0] for name, text in drawn.items()} == {
+        name: f"<!-- {source} -->" for name, source in wanted.items()
+    }
+    assert not [name for name, text in drawn.items() if re.search(r"<script|foreignObject|url\(['\"]?http", text)]
+
+
+def test_third_party_files_of_the_site_are_what_their_page_says() -> None:
+    """Each has the digest of its row."""
+    page = (THEME / "third_party" / "README.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| ([\w.-]+) \|.*\| ([0-9a-f]{64}) \|$", page, flags=re.MULTILINE))
+    files = [path for path in (THEME / "third_party").iterdir() if path.name != "README.md"]
+
+    assert rows == {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("_mkdocs")
+def test_links_anchors_and_files_that_are_not_there_end_a_strict_build(tmp_path: Path) -> None:
+    """Each is named by page and target; so is a page that the navigation does not name, and a diagram not yet drawn."""
+    for name in ("docs", "protocol"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("mkdocs.yml", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    for name in ("server", "schedulers", "traces", "benchmarks", "platforms", "studies", "cli", "README.md"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    page = tmp_path / "docs" / "kernel.md"
+    text = page.read_text(encoding="utf-8")
+    for wrong, told in {
+        "[x](nowhere.md)": "nowhere.md",
+        "[x](#nowhere)": "#nowhere",
+        "[x](cli.md#nowhere)": "#nowhere",
+        "[x](../server/nowhere.py)": "server/nowhere.py",
+        "```mermaid\nflowchart TD\n    A --> B\n```": "kernel-1.svg",
+    }.items():
+        page.write_text(f"{text}\n{wrong}\n", encoding="utf-8")
+        built = build(tmp_path, tmp_path / "out")
+        assert built.returncode != 0, wrong
+        assert told in built.stderr, wrong
+    page.write_text(text, encoding="utf-8")
+    (tmp_path / "docs" / "unnamed.md").write_text("# Unnamed\n", encoding="utf-8")
+    built = build(tmp_path, tmp_path / "out")
+    assert built.returncode != 0
+    assert "unnamed.md" in built.stderr
+
+
+@pytest.mark.slow
+def test_no_page_of_the_site_loads_what_is_elsewhere(site: Path) -> None:
+    """Scripts, styles, pictures and fonts of every page are files of the site."""
+    for page in site.rglob("*.html"):
+        if page.name == "404.html":  # which a server alone shows
+            continue
+        text = page.read_text(encoding="utf-8")
+        for tag, target in re.findall(r"<(script|link|img|iframe)\b[^>]*?\b(?:src|href)=\"?([^\">\s]+)", text):
+            assert "//" not in target, f"{page.name}: <{tag}> of {target}"
+            assert (page.parent / target.partition("#")[0].partition("?")[0]).exists(), f"{page.name}: {target}"
+
+
+def requests_of(driver: Any) -> set[str]:
+    """Return what was asked for since the last look, files, what pages hold and what the browser is made of apart."""
+    told = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
+    asked = {event["params"]["request"]["url"] for event in told if event["method"] == "Network.requestWillBeSent"}
+    return {url for url in asked if not url.startswith(("file:", "data:", "blob:", "about:", "chrome:"))}
+
+
+def wait_for(driver: Any, script: str, *words: object) -> Any:
+    """Wait until a script returns something."""
+    return WebDriverWait(driver, PATIENCE_S, 0.05).until(lambda it: it.execute_script(script, *words))
+
+
+@pytest.mark.slow
+def test_the_site_is_searched_from_the_file_system(site: Path, browser: Any) -> None:
+    """What is typed is found, the first result leads to its page, and no request leaves; light and dark are there."""
+    requests_of(browser)
+    browser.get((site / "index.html").as_uri())
+    assert browser.title.endswith("Pipistrelle")
+    field = browser.find_element("css selector", ".md-search__input")
+    browser.execute_script("arguments[0].focus()", field)
+    WebDriverWait(browser, PATIENCE_S, 0.05).until(lambda _: field.is_displayed() and field.is_enabled())
+    field.send_keys("fairshare")
+    look = "return [...document.querySelectorAll('.md-search-result__link')].map((link) => link.href)"
+    found = wait_for(browser, look)
+    files = [Path(url2pathname(urlsplit(link).path)) for link in found]
+
+    assert {path.name for path in files} & {"pbs.html", "maui.html"}
+    assert all(path.is_file() and path.is_relative_to(site) for path in files)
+    browser.get(found[0])
+    assert "fairshare" in browser.execute_script("return document.querySelector('article').innerText").lower()
+    schemes = "return [...document.querySelectorAll('[data-md-color-media]')].map((one) => one.dataset.mdColorScheme)"
+    assert {"default", "slate"} <= set(browser.execute_script(schemes))
+    assert requests_of(browser) == set()
+
+
+@pytest.mark.slow
+def test_diagrams_are_drawn_without_a_network(site: Path, browser: Any) -> None:
+    """Each is there with its words, no source is left for a program to draw, and no request leaves."""
+    requests_of(browser)
+    browser.get((site / "design.html").as_uri())
+    texts = browser.execute_script("return [...document.querySelectorAll('.diagram svg')].map((it) => it.textContent)")
+
+    assert len(texts) == len(list((THEME / "diagrams").glob("design-*.svg")))
+    assert "SUBMITTED" in texts[0]
+    assert browser.execute_script("return document.querySelectorAll('.mermaid').length") == 0
+    assert not [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
+    assert requests_of(browser) == set()
