@@ -1,6 +1,5 @@
 """A run is taken out at any notice, through JSON, into a new engine and a new scheduler: the files are the same."""
 
-import os
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -41,8 +40,8 @@ from pipistrelle.traces.resilience import Resilience
 from pipistrelle.traces.workload import Workload
 
 UNITS = 6
-#: how many examples all policies together have: in CI, and where one only wants to see
-EXAMPLES = 2000 if os.environ.get("CI") else 300
+#: how many examples all policies together have
+EXAMPLES, MANY_EXAMPLES = 300, 2000
 MODEL = FailureModel(parse_durations("weibull,mttr=80,shape=0.8"), parse_durations("exponential,mttr=6"))
 ORDER_OPTIONS: dict[str, dict[str, Any]] = {
     "bins": {"bins": [{"name": "large", "smallest": 4, "boost": 4.0, "longest-walltime": 6.0}], "over-limit": "reject"},
@@ -300,12 +299,15 @@ def handed_over(story: Story, make: Callable[[], Policy], folder: Path, stops: l
 
 
 @pytest.mark.parametrize("name", POLICIES)
-def test_a_run_goes_on_from_its_state(name: str) -> None:
+@pytest.mark.parametrize(
+    "examples", [EXAMPLES, pytest.param(MANY_EXAMPLES, marks=pytest.mark.slow)], ids=["some", "many"]
+)
+def test_a_run_goes_on_from_its_state(name: str, examples: int) -> None:
     """Whatever is under way: every output file has the same bytes, and so has that of a state of a state."""
     make = POLICIES[name]
 
     @settings(
-        max_examples=-(-EXAMPLES // len(POLICIES)),
+        max_examples=-(-examples // len(POLICIES)),
         deadline=None,
         suppress_health_check=[HealthCheck.too_slow],
     )
