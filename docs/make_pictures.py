@@ -1,0 +1,92 @@
+"""Makes the pictures of docs/pictures.md anew: python docs/make_pictures.py
+
+The page's commands are run, in order, in one folder, and what the comment before each picture names is drawn: a part
+of a page, or a file as it is. Chromium and its driver draw (.ci/browser installs both), with selenium.
+"""
+
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any, NamedTuple
+
+DOCS = Path(__file__).resolve().parent
+PAGE = DOCS / "pictures.md"
+#: commands, what of their outputs is drawn, and the picture
+_PICTURE = re.compile(
+    r"^```console\n(.*?)^```\n\n<!-- picture: (\S+)(?: (\S+))? -->\n!\[[^\]]+\]\((pictures/\S+)\)$",
+    flags=re.MULTILINE | re.DOTALL,
+)
+_SHOW = """
+const [part, done] = arguments;
+const draw = () => {
+  const seen = document.querySelector(part);
+  if (!seen) return setTimeout(draw, 50);
+  seen.scrollIntoView();
+  setTimeout(() => requestAnimationFrame(() => requestAnimationFrame(() => done(true))), 1500);
+};
+draw();
+"""
+
+
+class Picture(NamedTuple):
+    """Commands, the file of theirs that is shown, the part of it (a CSS selector; empty: all) and the picture."""
+
+    commands: tuple[str, ...]
+    file: str
+    part: str
+    path: Path
+
+
+def pictures() -> list[Picture]:
+    """Return what docs/pictures.md shows, in its order."""
+    found = []
+    for text, file, part, path in _PICTURE.findall(PAGE.read_text(encoding="utf-8")):
+        commands = tuple(line[2:] for line in text.splitlines() if line.startswith("$ "))
+        found.append(Picture(commands, file, part, DOCS / path))
+    return found
+
+
+def make(driver: Any, into: Path) -> None:
+    """Run the commands of docs/pictures.md, and leave its pictures in a folder."""
+    into.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "docs").symlink_to(DOCS, target_is_directory=True)
+        for picture in pictures():
+            for command in picture.commands:
+                subprocess.run(command, shell=True, cwd=folder, check=True, stdout=subprocess.DEVNULL)
+            if picture.part:
+                photograph(driver, folder / picture.file, picture.part, into / picture.path.name)
+            else:
+                shutil.copyfile(folder / picture.file, into / picture.path.name)
+
+
+def photograph(driver: Any, page: Path, part: str, path: Path) -> None:
+    """Draw a part of a page that draws itself once it has been seen."""
+    driver.get(page.as_uri())
+    driver.execute_async_script(_SHOW, part)
+    if not driver.find_element("css selector", part).screenshot(str(path)):
+        raise SystemExit(f"{path} cannot be written")
+
+
+def main() -> None:
+    """Make all of them."""
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = str(shutil.which("chromium"))
+    for argument in ("--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--no-sandbox"):
+        options.add_argument(argument)
+    options.add_argument("--window-size=1280,1000")
+    driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
+    try:
+        make(driver, PAGE.with_suffix(""))
+    finally:
+        driver.quit()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""The page of pictures: each is there, and comes out of the commands above it."""
+
+import importlib.util
+import re
+import struct
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PAGE = ROOT / "docs" / "pictures.md"
+#: bytes of one picture
+LARGEST = 200_000
+
+
+@pytest.fixture(scope="module")
+def maker() -> ModuleType:
+    """Return docs/make_pictures.py as a module."""
+    spec = importlib.util.spec_from_file_location("make_pictures", ROOT / "docs" / "make_pictures.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def size_of(path: Path) -> tuple[int, int]:
+    """Return width and height of a PNG."""
+    data = path.read_bytes()
+    assert data[:8] == b"\x89PNG\r\n\x1a\n"
+    width, height = struct.unpack(">II", data[16:24])
+    return width, height
+
+
+def test_each_picture_has_its_commands(maker: ModuleType) -> None:
+    """Every picture of the page follows a block of commands, lies in docs/pictures and is small; none is left over."""
+    shown = re.findall(r"!\[[^\]]+\]\((\S+)\)", PAGE.read_text(encoding="utf-8"))
+    pictures = maker.pictures()
+
+    assert [picture.path for picture in pictures] == [PAGE.parent / path for path in shown]
+    assert all(picture.commands for picture in pictures)
+    assert {picture.path for picture in pictures} == set(PAGE.with_suffix("").iterdir())
+    assert all(picture.path.stat().st_size < LARGEST for picture in pictures)
+
+
+@pytest.mark.slow
+def test_they_come_out_again(maker: ModuleType, browser: Any, tmp_path: Path) -> None:
+    """Commands and browser make all of them: drawings with the same bytes, photographs as wide and not empty."""
+    browser.set_window_size(1280, 1000)
+    maker.make(browser, tmp_path / "made")
+
+    for picture in maker.pictures():
+        made = tmp_path / "made" / picture.path.name
+        if picture.part:
+            assert size_of(made)[0] == pytest.approx(size_of(picture.path)[0], abs=40)
+            assert made.stat().st_size > picture.path.stat().st_size / 3
+        else:
+            assert made.read_bytes() == picture.path.read_bytes()
