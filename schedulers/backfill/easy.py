@@ -38,6 +38,7 @@ def start_in_order(view: View, placement: Placement) -> tuple[bool, SchedulerJob
             return started, first
         start_by_count(view, placement, first)
         started = True
+        free = view.free  # a placement may have put another set in its place
     return started, None
 
 

@@ -92,6 +92,16 @@ def check_run(
             assert at == list(range(at[0], at[0] + len(at)))
 
 
+@pytest.mark.parametrize("backfill", PARTS["backfill"])
+def test_the_first_jobs_of_all_find_the_units_that_are_left(run_policy: RunPolicy, backfill: str) -> None:
+    """Where a line of nodes is taken up with the first job, the second sees that it does not fit."""
+    line = {"node-order": "id", "age-aware": False, "dual-ended": "nodes<=2"}
+    policy = compose(order="fcfs", backfill=backfill, placement="lowest", placement_options=line)
+    run = run_policy(policy, UNITS, [(0.0, UNITS // 2, 1.0, 1.0), (0.0, UNITS // 2 + 1, 1.0, 1.0)], platform=PLATFORM)
+
+    assert run.start_of == {0: 0.0, 1: 1.0}
+
+
 @pytest.mark.parametrize("order", PARTS["order"])
 @pytest.mark.parametrize("backfill", PARTS["backfill"])
 def test_every_policy(unsteady: Unsteady, run_policy: RunPolicy, order: str, backfill: str) -> None:
