@@ -9,13 +9,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, get_args
 
-import pipistrelle.protocol
 from pipistrelle.protocol import codec, schema
 from pipistrelle.protocol.batsim import notices, reply_reader
 from pipistrelle.protocol.events import AnyEvent
 from pipistrelle.protocol.fields import FEATURES, TAKEOVER
 
-VECTORS: Final = Path(pipistrelle.protocol.__path__[0]) / "vectors"
+#: beside the benchmarks: the package that is installed need not have them
+VECTORS: Final = Path(__file__).resolve().parents[2] / "protocol" / "vectors"
 #: events and decisions of the native dialect
 EVENTS: Final = tuple(str(struct.__struct_config__.tag) for struct in get_args(AnyEvent))
 DECISIONS: Final = codec.DECISION_TYPES

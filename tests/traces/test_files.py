@@ -225,12 +225,11 @@ def test_a_bomb_is_refused_before_it_fills_the_memory(tmp_path, monkeypatch, suf
 def test_a_large_bomb_is_found_out_as_soon_as_a_small_one(tmp_path, monkeypatch):
     """What counts is how much was read so far, not what else there is in the file."""
     path = tmp_path / "bomb.json.gz"
-    path.write_bytes(gzip.compress(b"[" * (1 << 25)) + os.urandom(1 << 20))
+    path.write_bytes(gzip.compress(b"[" * (1 << 26)) + os.urandom(1 << 20))
     monkeypatch.setattr("pipistrelle.traces.files._SMALL", 1 << 20)
-    with open_trace(path) as stream:
-        assert stream.read(1 << 20)
-        with pytest.raises(TraceError, match="holds more than 200 times"):
-            stream.read(1 << 22)
+    with open_trace(path) as stream, pytest.raises(TraceError, match="holds more than 200 times"):
+        for _ in range(10):  # Python 3.12 and later read 128 KiB of a file at once
+            assert stream.read(1 << 22)
 
 
 def test_a_compressed_log_may_come_by_a_pipe(tmp_path, monkeypatch):
