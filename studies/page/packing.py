@@ -115,8 +115,10 @@ def intervals(texts: Iterable[str]) -> tuple[Ints, Ints, Ints]:
     """
     cells = TextColumn.of(texts if isinstance(texts, TextColumn) else list(texts))
     whole, begins = cells.flat(b" ")
-    blanks = np.concatenate([[0], np.cumsum(whole == ord(" "))])
-    counts = np.where(cells.lengths > 0, blanks[begins + cells.lengths] - blanks[begins] + 1, 0)
+    # Allocations are the longest texts that there are: half the width is half the time.
+    blanks = np.zeros(len(whole) + 1, dtype=np.int32 if len(whole) < 1 << 31 else np.int64)
+    np.cumsum(whole == ord(" "), dtype=blanks.dtype, out=blanks[1:])
+    counts = np.where(cells.lengths > 0, blanks[begins + cells.lengths].astype(np.int64) - blanks[begins] + 1, 0)
     digits = (whole >= ord("0")) & (whole <= ord("9"))
     ends = np.flatnonzero(digits[:-1] & ~digits[1:])
     begins = np.flatnonzero(digits & ~np.concatenate([[False], digits[:-1]]))
