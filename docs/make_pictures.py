@@ -8,14 +8,16 @@ import re
 import shutil
 import subprocess
 import tempfile
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
 DOCS = Path(__file__).resolve().parent
 PAGE = DOCS / "pictures.md"
-#: commands, what of their outputs is drawn, and the picture
-_PICTURE = re.compile(
-    r"^```console\n(.*?)^```\n\n<!-- picture: (\S+)(?: (\S+))? -->\n!\[[^\]]+\]\((pictures/\S+)\)$",
+#: commands, or what of their outputs is drawn, and the picture
+_PART = re.compile(
+    r"^```console\n(?P<console>.*?)^```$|"
+    r"^<!-- picture: (?P<file>\S+)(?: (?P<part>\S+))? -->\n!\[[^\]]+\]\((?P<path>pictures/\S+)\)$",
     flags=re.MULTILINE | re.DOTALL,
 )
 _SHOW = """
@@ -31,7 +33,10 @@ draw();
 
 
 class Picture(NamedTuple):
-    """Commands, the file of theirs that is shown, the part of it (a CSS selector; empty: all) and the picture."""
+    """Commands, the file of theirs that is shown, the part of it (a CSS selector; empty: all) and the picture.
+
+    Several pictures of one block of commands have the same commands, which run once.
+    """
 
     commands: tuple[str, ...]
     file: str
@@ -42,9 +47,12 @@ class Picture(NamedTuple):
 def pictures() -> list[Picture]:
     """Return what docs/pictures.md shows, in its order."""
     found = []
-    for text, file, part, path in _PICTURE.findall(PAGE.read_text(encoding="utf-8")):
-        commands = tuple(line[2:] for line in text.splitlines() if line.startswith("$ "))
-        found.append(Picture(commands, file, part, DOCS / path))
+    commands: tuple[str, ...] = ()
+    for one in _PART.finditer(PAGE.read_text(encoding="utf-8")):
+        if one["file"] is None:
+            commands = tuple(line[2:] for line in one["console"].splitlines() if line.startswith("$ "))
+        else:
+            found.append(Picture(commands, one["file"], one["part"] or "", DOCS / one["path"]))
     return found
 
 
@@ -54,13 +62,19 @@ def make(driver: Any, into: Path) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "docs").symlink_to(DOCS, target_is_directory=True)
-        for picture in pictures():
-            for command in picture.commands:
+        for commands, drawn in groupby(pictures(), lambda picture: picture.commands):
+            for command in commands:
                 subprocess.run(command, shell=True, cwd=folder, check=True, stdout=subprocess.DEVNULL)
-            if picture.part:
-                photograph(driver, folder / picture.file, picture.part, into / picture.path.name)
-            else:
-                shutil.copyfile(folder / picture.file, into / picture.path.name)
+            for picture in drawn:
+                draw(driver, folder, picture, into)
+
+
+def draw(driver: Any, folder: Path, picture: Picture, into: Path) -> None:
+    """Leave a picture of what lies in a folder in another one."""
+    if picture.part:
+        photograph(driver, folder / picture.file, picture.part, into / picture.path.name)
+    else:
+        shutil.copyfile(folder / picture.file, into / picture.path.name)
 
 
 def photograph(driver: Any, page: Path, part: str, path: Path) -> None:

@@ -269,7 +269,7 @@ def batsim4_dir() -> Path:
 
 
 @pytest.fixture(scope="session")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """Return a driver of a headless Chromium, the same for all tests; skip where there is none, unless CI=true."""
     missing = [name for name in ("chromium", "chromedriver") if shutil.which(name) is None]
     if missing:
@@ -297,3 +297,18 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         yield driver
     finally:
         driver.quit()
+
+
+@pytest.fixture
+def browser(chromium: Any) -> Any:
+    """Return the driver of Chromium with a view of 1280 x 1000, light, whatever the test before made of it."""
+    set_view(chromium)
+    return chromium
+
+
+def set_view(driver: Any, width: int = 1280, scheme: str = "light") -> None:
+    """Give a browser a width in pixels, and what it prefers of light and dark."""
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": features})
+    view = {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", view)

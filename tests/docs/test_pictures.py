@@ -48,7 +48,6 @@ def test_each_picture_has_its_commands(maker: ModuleType) -> None:
 @pytest.mark.slow
 def test_they_come_out_again(maker: ModuleType, browser: Any, tmp_path: Path) -> None:
     """Commands and browser make all of them: drawings with the same bytes, photographs as wide and not empty."""
-    browser.set_window_size(1280, 1000)
     maker.make(browser, tmp_path / "made")
 
     for picture in maker.pictures():

@@ -308,7 +308,8 @@ def test_a_run_that_is_kept_has_a_page(shell):
 
 def test_a_page_is_told_of_an_interrupt(shell):
     """Who follows the run learns that it was broken off, and how it stood."""
-    server = shell.start("run", "-p", "tiny", "-w", shell.many(20_000), "-o", "out", "--page", 0).until("shown at")
+    server = shell.start("run", "-p", "tiny", "-w", shell.many(300_000), "-o", "out", "--page", 0).until("shown at")
+    # far more jobs than are done before somebody looks
     states = follow(int(re.search(r":(\d+)/", server.out)[1]))
     next(one for one in states if one["phase"] == "running" and one["notices"] > 10)
     server.signal(signal.SIGINT)

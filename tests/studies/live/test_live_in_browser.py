@@ -5,6 +5,7 @@ import threading
 from dataclasses import replace
 
 import pytest
+from tests.conftest import set_view
 from tests.studies.page.conftest import EVIL, Talker, hostile_workload
 
 from pipistrelle.platforms.read import parse_platform
@@ -100,9 +101,6 @@ def wait(browser, condition):
 
 def opened(browser, stage):
     """Open the page of a run, and wait until it shows a state."""
-    browser.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride", {"width": 1280, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
-    )
     browser.get_log("browser"), browser.get_log("performance")
     browser.get(stage.view.address)
     wait(browser, "document.querySelector('#clock')?.textContent")
@@ -238,11 +236,7 @@ def test_dark_and_narrow(browser, stage):
     do = opened(browser, stage)
     papers = set()
     for scheme in ("light", "dark"):
-        features = [{"name": "prefers-color-scheme", "value": scheme}]
-        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": features})
+        set_view(browser, 390, scheme)
         papers.add(do("return getComputedStyle(document.body).backgroundColor"))
-    browser.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride", {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": False}
-    )
     assert len(papers) == 2
     assert do("return document.documentElement.scrollWidth") <= 390

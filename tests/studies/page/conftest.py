@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.conftest import set_view
 
 from pipistrelle.platforms.description import homogeneous
 from pipistrelle.platforms.failures.outage import Outage, Outages
@@ -97,7 +98,7 @@ def two_runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 @pytest.fixture(scope="session")
-def show(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Any]:
+def show(chromium: Any, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Any]:
     """Return a function that opens a page of runs, made once, and waits until it has drawn itself."""
     made: dict[tuple[int, tuple[Path, ...]], Path] = {}
 
@@ -106,16 +107,9 @@ def show(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Callable[...
         if key not in made:
             made[key] = tmp_path_factory.mktemp("pages") / "page.html"
             made[key].write_text(page_of(folders, estimates_at=estimates_at), encoding="utf-8")
-        browser.execute_cdp_cmd(
-            "Emulation.setEmulatedMedia",
-            {"media": "", "features": [{"name": "prefers-color-scheme", "value": scheme}]},
-        )
-        browser.execute_cdp_cmd(
-            "Emulation.setDeviceMetricsOverride",
-            {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": False},
-        )
-        browser.get(made[key].as_uri())
-        browser.execute_async_script(
+        set_view(chromium, width, scheme)
+        chromium.get(made[key].as_uri())
+        chromium.execute_async_script(
             """
             const done = arguments[0], drawn = () => requestAnimationFrame(() => requestAnimationFrame(done));
             const is = () => document.documentElement.dataset.ready || document.querySelector("[role=alert]");
@@ -124,7 +118,7 @@ def show(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Callable[...
             """
         )
         return SimpleNamespace(
-            driver=browser, run=browser.execute_script, file=made[key], text=lambda css: text_of(browser, css)
+            driver=chromium, run=chromium.execute_script, file=made[key], text=lambda css: text_of(chromium, css)
         )
 
     return open_page
