@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
+from importlib.util import find_spec
 from types import FrameType
 from typing import Any, Final, NamedTuple, NoReturn, TextIO
 
@@ -100,8 +101,15 @@ def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     if value and not ctx.resilient_parsing:
         from pipistrelle.protocol.fields import PROTOCOL_VERSION, package_version
 
-        click.echo(f"pipistrelle {package_version()} (protocol {PROTOCOL_VERSION})")
+        compiled = ", compiled" if _is_compiled() else ""
+        click.echo(f"pipistrelle {package_version()} (protocol {PROTOCOL_VERSION}{compiled})")
         ctx.exit()
+
+
+def _is_compiled() -> bool:
+    """Tell whether the modules that setup.py names are extensions; they are all or none."""
+    found = find_spec("pipistrelle.server.loop")
+    return found is not None and found.origin is not None and not found.origin.endswith(".py")
 
 
 @click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]}, no_args_is_help=True)

@@ -41,6 +41,7 @@ HARMLESS = {
     "itertools",
     "json",
     "math",
+    "mypy_extensions",  # marks for the compiled build, which do nothing
     "operator",
     "re",
     "struct",

@@ -1,5 +1,7 @@
 """What a user gets from ``pip install .``: the wheel, its data files, its entry points."""
 
+import ast
+import os
 import shutil
 import subprocess
 import sys
@@ -89,3 +91,36 @@ def test_the_wheel_has_the_command(wheel: zipfile.ZipFile) -> None:
     name = next(name for name in wheel.namelist() if name.endswith("entry_points.txt"))
 
     assert "pipistrelle = pipistrelle.cli.__main__:main" in wheel.read(name).decode()
+
+
+def test_what_is_compiled_is_there(listed: tuple[str, ...]) -> None:
+    """Each module that setup.py names is a module, named once and in order."""
+    assert all((ROOT / name).is_file() for name in listed)
+    assert list(listed) == sorted(set(listed))
+
+
+@pytest.fixture
+def listed() -> tuple[str, ...]:
+    """Return what setup.py has mypyc compile."""
+    tree = ast.parse((ROOT / "setup.py").read_text(encoding="utf-8"))
+    names = [node for node in tree.body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "COMPILED"]
+    return ast.literal_eval(names[0].value)
+
+
+@pytest.mark.parametrize(
+    ("asked", "command", "message"),
+    [
+        ("yes", "bdist_wheel", "PIPISTRELLE_COMPILE is 'yes': expected 1 (compile) or 0"),
+        ("1", "editable_wheel", "an editable install would not see its edits; install without -e"),
+    ],
+)
+def test_a_compiled_build_that_cannot_be_is_refused(tmp_path: Path, asked: str, command: str, message: str) -> None:
+    """One line says why; nothing is built."""
+    env = {**os.environ, "PIPISTRELLE_COMPILE": asked}
+    words = [sys.executable, str(ROOT / "setup.py"), command]
+    told = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+
+    assert told.returncode == 1
+    assert told.stderr.strip().endswith(message)
+    assert "Traceback" not in told.stderr
+    assert not list(tmp_path.iterdir())

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 from msgspec import Raw, Struct
+from mypy_extensions import mypyc_attr
 
 from pipistrelle.protocol.units.free import FreeUnits
 from pipistrelle.protocol.units.nodesets import NodeSet
@@ -30,6 +31,7 @@ def from_json(text: bytes) -> Any:
     return json.loads(text)
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Kept:
     """A part of a run whose state is what its attributes hold that its class names in ``_kept``.
 

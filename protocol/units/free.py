@@ -4,6 +4,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from typing import Final
 
+from mypy_extensions import mypyc_attr
+
 from pipistrelle.protocol.units.nodesets import NodeSet
 
 #: with more intervals than this, a change of many neighbours rebuilds their stretch in one pass, as moving the lists'
@@ -11,6 +13,7 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 _LONG: Final = 2000
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class FreeUnits:
     """A mutable set of units, as two parallel ascending lists: where the intervals begin and where they end.
 

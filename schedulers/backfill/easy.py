@@ -1,7 +1,9 @@
 """Backfilling: who may start now, and who may pass the first in the queue."""
 
 from math import inf
-from typing import Any
+from typing import Any, ClassVar
+
+from mypy_extensions import mypyc_attr
 
 from pipistrelle.protocol.base.state import Kept
 from pipistrelle.schedulers.placement.lowest import LowestIds
@@ -55,10 +57,11 @@ class NoBackfill(Stateless):
             view.wake = ("JOB_COMPLETED",)
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class FirstFit(Kept):
     """Every job that fits starts, in the order of the queue: no reservation, so large jobs may starve."""
 
-    _kept = ("_kept_back",)
+    _kept: ClassVar[tuple[str, ...]] = ("_kept_back",)
 
     def __init__(self) -> None:
         #: whether a window or the placement may have kept back a job that fits by count
@@ -90,6 +93,7 @@ class FirstFit(Kept):
             view.waiting.pass_over(start, view.free.count)
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Easy:
     """EASY backfilling: one reservation, for the first in the queue; by numbers of units alone where that will do.
 
@@ -102,7 +106,7 @@ class Easy:
     jobs that have arrived since need a look.
     """
 
-    _shortest_first = False
+    _shortest_first: ClassVar[bool] = False
 
     def __init__(self) -> None:
         self._reserved_for: SchedulerJob | None = None
@@ -200,4 +204,4 @@ class Easy:
 class ShortestFirst(Easy):
     """EASY backfilling where the candidate of the least walltime goes first."""
 
-    _shortest_first = True
+    _shortest_first: ClassVar[bool] = True

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from mypy_extensions import mypyc_attr
+
 from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.protocol.units.free import FreeUnits
 from pipistrelle.protocol.units.masks import lowest
@@ -10,6 +12,7 @@ from pipistrelle.schedulers.plan.slices import FreeStep
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class LowestIds:
     """The open units with the lowest numbers."""
 

@@ -6,6 +6,7 @@ from math import inf
 from typing import Any, ClassVar, Final, cast
 
 from msgspec import convert, to_builtins
+from mypy_extensions import mypyc_attr
 
 from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.protocol.base.errors import PipistrelleError, RemoteProtocolError, cut, printable, quoted
@@ -49,6 +50,7 @@ _NAMED: Final = 8
 _SAID: Final = 500
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Runtime(Kept):
     """Serves one simulation with one policy; no I/O, so that it runs behind a socket or inside the server.
 

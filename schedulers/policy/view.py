@@ -1,7 +1,7 @@
 """What a policy sees and does: the machine as the events tell it, and the decisions taken so far."""
 
 from math import inf
-from typing import Any
+from typing import Any, ClassVar
 
 from pipistrelle.platforms.requests.node_counts import lowest_nodes
 from pipistrelle.platforms.requests.requests import NodeRequest
@@ -56,7 +56,18 @@ class View(Kept):
         the order in which jobs wait.
     """
 
-    _kept = ("now", "free", "_lost", "_out", "windows", "waiting", "limits", "running", "released", "calls")
+    _kept: ClassVar[tuple[str, ...]] = (
+        "now",
+        "free",
+        "_lost",
+        "_out",
+        "windows",
+        "waiting",
+        "limits",
+        "running",
+        "released",
+        "calls",
+    )
 
     def __init__(self, begins: SimulationBeginsData, order: Order) -> None:
         self.begins = begins

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import inf
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
+from mypy_extensions import mypyc_attr
 from numpy.typing import NDArray
 
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
@@ -15,6 +16,7 @@ from pipistrelle.schedulers.waiting.ranked import GONE, SHALLOW, Rank, WaitingQu
 _FEW: Final = 32
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class MovingQueue(WaitingQueue):
     """Jobs in the order of ranks that change, ties by submission.
 
@@ -24,8 +26,7 @@ class MovingQueue(WaitingQueue):
     the least of those that fit: only iterating sorts.
     """
 
-    _shallow = 0
-    _head = 0
+    _shallow: ClassVar[int] = 0
 
     def __init__(self, order: Order) -> None:
         if not is_dynamic(order):
@@ -35,6 +36,7 @@ class MovingQueue(WaitingQueue):
         self.arrivals_last = False
         self._now = 0.0
         self._jobs = []
+        self._head = 0
         self._rows: dict[int, int] = {}
         self._sizes = np.full(SHALLOW, GONE, dtype=np.int64)
         self._occupies = np.zeros(SHALLOW)

@@ -4,9 +4,10 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from math import inf
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
+from mypy_extensions import mypyc_attr
 from numpy.typing import NDArray
 
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
@@ -15,7 +16,7 @@ from pipistrelle.schedulers.policy.order import FixedOrder, Order, is_dynamic
 #: size of a place that no job holds any more: nothing ever fits it
 GONE: Final = np.iinfo(np.int64).max
 #: places at which a Python loop and the array operations take equally long, when half of the jobs are small enough
-SHALLOW: Final = 96
+SHALLOW: Final = 240
 
 Rank = tuple[float, int]
 
@@ -34,6 +35,7 @@ class Staircase(NamedTuple):
         return sizes <= self.units[np.searchsorted(self.times, ends)]
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class WaitingQueue:
     """Jobs in the order of ``rank``, ties by submission.
 
@@ -49,7 +51,7 @@ class WaitingQueue:
     """
 
     #: a queue of so many places is gone through one by one
-    _shallow = SHALLOW
+    _shallow: ClassVar[int] = SHALLOW
 
     def __init__(self, order: Order) -> None:
         if is_dynamic(order):
@@ -158,7 +160,7 @@ class WaitingQueue:
         """
         self._sync()
         begin, end = self._head, len(self._jobs)
-        places: NDArray[np.intp] = np.flatnonzero(self._sizes[begin:end] <= stairs.units[0]) + begin
+        places: NDArray[np.intp] = (self._sizes[begin:end] <= stairs.units[0]).nonzero()[0] + begin
         while len(places):
             # What cannot start now will not start in this pass.
             places = places[stairs.fits(self._sizes[places], self._occupies[places] + now)]
@@ -212,13 +214,13 @@ class WaitingQueue:
             if places is None:
                 fits[first - begin] = False
             # What cannot start now will not start in this pass: units and spare only shrink.
-            chosen = np.flatnonzero(fits)
+            chosen = fits.nonzero()[0]
             if not len(chosen):
                 return
             places = chosen + begin if places is None else places[chosen]
             occupies = occupies[chosen]
             if shortest_first:
-                shortest = np.flatnonzero(occupies == occupies.min())
+                shortest = (occupies == occupies.min()).nonzero()[0]
                 which = int(shortest[self._foremost(places[shortest])])
             else:
                 which = self._foremost(places)

@@ -1,7 +1,7 @@
 """The jobs of a machine that can fail: how each begins, is struck, goes on or gives up, and comes back."""
 
 from math import inf, isnan, log, nan
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
@@ -47,7 +47,7 @@ class FailingLives(JobLives):
     """
 
     _kept = (*JobLives._kept, "_starts", "down", "_down_units")
-    fails = True
+    fails: ClassVar[bool] = True
 
     def __init__(
         self,

@@ -5,6 +5,8 @@ from heapq import heappop, heappush
 from math import inf
 from typing import Any, Final
 
+from mypy_extensions import mypyc_attr
+
 from pipistrelle.protocol.base.state import Kept
 
 # The class of an event decides among those of one instant. Work comes first, so that what is done at the very
@@ -99,6 +101,7 @@ class Agenda:
         self.heap = list(map(list, state["entries"]))  # in order: a heap
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Part(Kept):
     """Something that not every run has, and that happens by itself; it is restored before jobs and agenda are."""
 

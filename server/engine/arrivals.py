@@ -4,7 +4,9 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from math import isnan
-from typing import Any, Final
+from typing import Any, ClassVar, Final
+
+from mypy_extensions import mypyc_attr
 
 from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.events import JobCancelled, JobCancelledData, NoMoreJobs
@@ -38,7 +40,7 @@ class Arrivals(Kept):
         keep some of them back.
     """
 
-    _kept = ("_taken", "drained", "exhausted", "_dependencies")
+    _kept: ClassVar[tuple[str, ...]] = ("_taken", "drained", "exhausted", "_dependencies")
 
     def __init__(self, clockwork: Clockwork, lives: JobLives, jobs: Iterable[Job], dependencies: Dependencies) -> None:
         self._clockwork = clockwork
@@ -138,6 +140,7 @@ class Arrivals(Kept):
             clockwork.tell(JobCancelled(clockwork.now, JobCancelledData(job.id)))
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class WorkloadJobs:
     """The workload's jobs in its order, made some thousands at a time; ids become ``PREFIX!NAME``.
 
@@ -155,7 +158,7 @@ class WorkloadJobs:
         when and where each job ran in reality; None: nobody asks.
     """
 
-    job_type: type[Job] = Job
+    job_type: ClassVar[type[Job]] = Job
 
     def __init__(
         self,

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.events import (
@@ -87,7 +87,18 @@ class Clockwork(Kept):
         the optional parts of the protocol that were agreed on.
     """
 
-    _kept = ("now", "seq", "pending", "registering", "stopped", "must_wake", "outbox", "news", "wanted", "agenda")
+    _kept: ClassVar[tuple[str, ...]] = (
+        "now",
+        "seq",
+        "pending",
+        "registering",
+        "stopped",
+        "must_wake",
+        "outbox",
+        "news",
+        "wanted",
+        "agenda",
+    )
 
     def __init__(self, cluster: Cluster, rules: DialectRules = NATIVE, features: Sequence[Feature] = ()) -> None:
         self.cluster = cluster

@@ -7,7 +7,7 @@ sent before the scheduler is ready again.
 
 from collections.abc import Callable, Sequence
 from math import inf
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from pipistrelle.protocol.base.errors import LocalProtocolError
 from pipistrelle.protocol.base.state import Kept
@@ -77,7 +77,7 @@ class Engine(Kept):
         the horizon in seconds, above 0: the run is over before anything that happens then or later.
     """
 
-    _kept = (
+    _kept: ClassVar[tuple[str, ...]] = (
         *("_begins", "_parts", "clockwork", "lives", "arrivals", "verdicts", "_dated", "_dated_so_far", "_told_at"),
         *("_settled", "_busy_until", "_rejected", "_stalls"),
     )

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 import numpy as np
+from mypy_extensions import mypyc_attr
 from numpy.typing import NDArray
 
 from pipistrelle.protocol.units.indices import drop_numbers, kept_numbers
@@ -18,6 +19,7 @@ _NONE: Final = NodeSet.EMPTY
 _FEW: Final = 6
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Ledger:
     """The machine's units, numbered 0 to ``units`` - 1, each free, held by one job or blocked.
 
@@ -128,7 +130,7 @@ class Ledger:
 
     def state(self) -> dict[str, Any]:
         """Return which units no job can have, and why."""
-        marked = NodeSet.of(unit for unit, held in enumerate(self._held) if held)
+        marked = NodeSet.of(np.flatnonzero(self._at).tolist())
         blocked, held_blocked = str(self.blocked), str(self._held_blocked)
         return {"idle": self.idle, "marked": str(marked), "blocked": blocked, "held_blocked": held_blocked}
 
@@ -151,7 +153,7 @@ class Ledger:
         return Illegal("busy_unit", text)
 
     def _free(self) -> NodeSet:
-        return NodeSet.of(unit for unit, held in enumerate(self._held) if not held)
+        return NodeSet.of(np.flatnonzero(self._at == 0).tolist())
 
     def check_invariants(self, running: Iterable[Job]) -> None:
         """Assert that free, blocked and the running jobs' units together are the machine, each unit once."""

@@ -2,6 +2,8 @@
 
 from typing import Any, ClassVar, Final, Protocol
 
+from mypy_extensions import mypyc_attr
+
 from pipistrelle.platforms.description import Platform
 from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.decisions import PreemptJobData
@@ -99,6 +101,7 @@ class NoWork:
         """Do nothing."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class JobLives(Kept):
     """Jobs on a machine that does not fail: each takes its runtime, or as long as its hosts decide.
 
@@ -118,7 +121,7 @@ class JobLives(Kept):
 
     _kept: ClassVar[tuple[str, ...]] = ("_work", "unsettled")
     #: whether jobs can lose their nodes
-    fails = False
+    fails: ClassVar[bool] = False
 
     def __init__(
         self, clockwork: Clockwork, overheads: Overheads, work: Work, dispersion: Dispersion | None = None

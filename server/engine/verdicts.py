@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable
 from math import inf
 from typing import Any, ClassVar, NoReturn
 
+from mypy_extensions import mypyc_attr
+
 from pipistrelle.platforms.requests.requests import NodeRequest
 from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.decisions import (
@@ -38,6 +40,7 @@ from pipistrelle.server.errors import Illegal
 from pipistrelle.traces.workload import decimal_text
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Verdicts(Kept):
     """Carries decisions out, at the present time of the run.
 

@@ -2,7 +2,7 @@
 
 from itertools import chain
 from math import inf, isnan
-from typing import Final
+from typing import ClassVar, Final
 
 from pipistrelle.protocol.decisions import CallMeLater, CancelCall, Decision, ExecuteJob, KillJob, Malformed
 from pipistrelle.protocol.events import DecisionRejectedData
@@ -41,7 +41,7 @@ class Recorder(Written, Observer):
     """
 
     #: what was written last is known when all is written: the files come first
-    _kept = ("_jobs", "_machine", "_decisions", "_units", "_last")
+    _kept: ClassVar[tuple[str, ...]] = ("_jobs", "_machine", "_decisions", "_units", "_last")
 
     def __init__(self, prefix: str, *, fails: bool = False) -> None:
         self._fails = fails

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
+from mypy_extensions import mypyc_attr
+
 from pipistrelle.protocol.base.errors import LocalProtocolError, PipistrelleError
 from pipistrelle.protocol.messages import HelloData, Notice, Refused, Reply, WelcomeData
 from pipistrelle.protocol.session import negotiate
@@ -85,6 +87,7 @@ class InProcessScheduler(Protocol):
         """Go on from such a state of a scheduler made alike, after `welcome`."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class InProcessTransport:
     """Calls a scheduler directly: the same messages, without frames.
 

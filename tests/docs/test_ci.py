@@ -39,6 +39,15 @@ def test_contributors_are_told_the_same(script: str) -> None:
     assert set_up_commands("CONTRIBUTING.md") == set_up_commands("README.md")[1:]
 
 
+def test_the_compiled_build_is_made_as_its_page_says(script: str) -> None:
+    """Its tests run on what the page's command installs, and the compiler is installed where that can be."""
+    (command,) = set_up_commands("docs/compiled.md")
+
+    assert f"\ncompile='{command}'\n" in script
+    assert "\nif .ci/compiler; then\n" in script
+    assert os.access(ROOT / ".ci" / "compiler", os.X_OK)
+
+
 def test_the_linters_run_as_contributors_are_told(script: str) -> None:
     """Each linter that CONTRIBUTING.md names is a line of .ci/run."""
     for command in ("ruff check", "ruff format --check", "mypy"):

@@ -13,6 +13,7 @@ import pytest
 
 from pipistrelle.cli.main import COMMANDS as PLACES
 from pipistrelle.cli.main import cli
+from pipistrelle.server import loop
 from pipistrelle.traces.generator import generate
 from pipistrelle.traces.load import save
 
@@ -91,8 +92,9 @@ def test_the_list_of_commands_needs_no_command(shell):
 
 
 def test_the_version_is_that_of_package_and_protocol(shell):
-    """One line."""
-    assert shell.run("--version").ok().out == f"pipistrelle {version('pipistrelle')} (protocol 1)\n"
+    """One line, which also says whether the hot modules are compiled."""
+    compiled = "" if loop.__file__.endswith(".py") else ", compiled"
+    assert shell.run("--version").ok().out == f"pipistrelle {version('pipistrelle')} (protocol 1{compiled})\n"
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,11 @@
 """Schedulers by name, from files and modules, and policies put together from parts."""
 
 import importlib.metadata
+import sys
 from importlib.metadata import EntryPoint
 from math import prod
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -13,6 +15,7 @@ from pipistrelle.schedulers.catalogue.registry import describe, make_policy
 from pipistrelle.schedulers.orders.fixed import Sjf
 from pipistrelle.schedulers.policy.compose import ComposedPolicy, compose
 from pipistrelle.schedulers.policy.errors import PolicyError
+from pipistrelle.schedulers.policy.interfaces import Policy
 
 POLICY = """
 class Mine:
@@ -76,8 +79,16 @@ def test_the_presets_are_registered_and_described() -> None:
 
 def test_other_packages_join(monkeypatch: pytest.MonkeyPatch) -> None:
     """An entry point is a scheduler by name; none takes the name of one of ours; one that is broken is described."""
+
+    def theirs() -> Policy:
+        """Return one of theirs."""
+        return compose()
+
+    package = ModuleType("their_package")
+    package.theirs = theirs  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "their_package", package)
     points = [
-        EntryPoint("theirs", "pipistrelle.schedulers.policy.compose:compose", GROUP),
+        EntryPoint("theirs", "their_package:theirs", GROUP),
         EntryPoint("easy", "absent_module_of_theirs:easy", GROUP),
         EntryPoint("broken", "absent_module_of_theirs:broken", GROUP),
     ]
@@ -86,7 +97,7 @@ def test_other_packages_join(monkeypatch: pytest.MonkeyPatch) -> None:
     assert registered() == sorted({*library(), "maui", "recorded", "theirs", "broken"})
     assert make_policy("theirs").name == "fcfs+none+lowest"
     assert make_policy("easy").name == "easy"
-    assert describe("theirs") == "Return the policy with these parts."
+    assert describe("theirs") == "Return one of theirs."
     assert describe("broken").startswith("cannot be had: the scheduler cannot be loaded (ModuleNotFoundError")
     assert is_policy_name("theirs")
     assert "broken = absent_module_of_theirs:broken" in failure("broken")

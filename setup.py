@@ -1,0 +1,87 @@
+"""Compiles the modules that each job of a run passes through, where ``PIPISTRELLE_COMPILE=1`` asks for it.
+
+Everything else about the package stands in pyproject.toml. The compiled modules are the same files: mypyc turns them
+into extensions that lie beside them in the wheel, and Python takes these first; docs/compiled.md says what is gained.
+"""
+
+import os
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from setuptools import setup
+
+ROOT = Path(__file__).resolve().parent
+#: where the files have the names that they are imported by
+VIEW = Path("build", "compiled")
+COMPILED = (
+    "protocol/base/state.py",
+    "protocol/units/free.py",
+    "schedulers/backfill/easy.py",
+    "schedulers/placement/lowest.py",
+    "schedulers/plan/running.py",
+    "schedulers/policy/compose.py",
+    "schedulers/policy/jobs.py",
+    "schedulers/policy/runtime.py",
+    "schedulers/policy/view.py",
+    "schedulers/waiting/moving.py",
+    "schedulers/waiting/ranked.py",
+    "server/engine/agenda.py",
+    "server/engine/arrivals.py",
+    "server/engine/clockwork.py",
+    "server/engine/cluster.py",
+    "server/engine/engine.py",
+    "server/engine/ledger.py",
+    "server/engine/lives.py",
+    "server/engine/verdicts.py",
+    "server/loop.py",
+    "server/outputs/recorder.py",
+    "server/transport/in_process.py",
+)
+#: what the build needs besides setuptools: the compiler, and what the modules import, for its types
+NEEDED = ("mypy[mypyc]>=1.15", "msgspec>=0.19", "numpy>=1.26")
+
+
+def compiled() -> dict[str, Any]:
+    """Return what setuptools has to know of the extensions: how they are built, or what that needs.
+
+    Raises
+    ------
+    SystemExit
+        with a message, where the build cannot be done.
+    """
+    asked = os.environ.get("PIPISTRELLE_COMPILE", "0")
+    if asked not in {"0", "1"}:
+        raise SystemExit(f"PIPISTRELLE_COMPILE is {asked!r}: expected 1 (compile) or 0")
+    if asked == "0":
+        return {}
+    if {"editable_wheel", "develop"} & set(sys.argv):
+        raise SystemExit("PIPISTRELLE_COMPILE=1: an editable install would not see its edits; install without -e")
+    try:
+        from mypyc.build import mypycify
+    except ImportError:
+        if "egg_info" in sys.argv or "dist_info" in sys.argv:  # pip asks what is needed, and installs it
+            return {"setup_requires": NEEDED}
+        raise SystemExit(f"PIPISTRELLE_COMPILE=1 needs {' '.join(NEEDED)}; pip installs them by itself") from None
+    lay_out()
+    files = [str(VIEW / "pipistrelle" / name) for name in COMPILED]
+    return {
+        "setup_requires": NEEDED,
+        "ext_modules": mypycify(["--config-file=", "--ignore-missing-imports", *files], opt_level="3", debug_level="0"),
+    }
+
+
+def lay_out() -> None:
+    """Let the folders of the tree be seen under the names of their packages."""
+    folders = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]["package-dir"]
+    top = VIEW / "pipistrelle"
+    top.mkdir(parents=True, exist_ok=True)
+    for name in ("__init__.py", *(package.partition(".")[2] for package in folders if "." in package)):
+        target = ROOT / (folders["pipistrelle"] + "/__init__.py" if name == "__init__.py" else name)
+        link = top / name
+        link.unlink(missing_ok=True)
+        link.symlink_to(target)
+
+
+setup(**compiled())
