@@ -21,7 +21,6 @@ COMPILED = (
     "schedulers/backfill/easy.py",
     "schedulers/placement/lowest.py",
     "schedulers/plan/running.py",
-    "schedulers/policy/compose.py",
     "schedulers/policy/jobs.py",
     "schedulers/policy/runtime.py",
     "schedulers/policy/view.py",

@@ -5,7 +5,8 @@ writes byte for byte the out_jobs.csv of the run, which is checked.  Prints, for
 
     processor time of the run (all outputs) / processor time of the loop (out_jobs.csv alone)
 
-in turn, and the median of the ratios; reading the workload counts for neither.
+in turn, and the median of the ratios; reading the workload counts for neither. Says whether the package is compiled
+(docs/compiled.md); the loop never is.
 
     python benchmarks/in_process.py LOG.swf.gz [--platform kth-sp2] [--repeat 5]
     python benchmarks/in_process.py [--jobs 130000] [--units 1490] [--load 0.85] [--repeat 5]
@@ -22,6 +23,7 @@ from math import inf
 from pathlib import Path
 
 from pipistrelle.platforms.description import Platform, homogeneous
+from pipistrelle.server import loop
 from pipistrelle.server.outputs.recorder import JOBS_COLUMNS
 from pipistrelle.server.setup import Setup
 from pipistrelle.studies.inputs.named import load_platform, load_workload
@@ -133,7 +135,8 @@ def compare(name: str, platform: Platform, workload: Workload, repeat: int, fold
         if not filecmp.cmp(folder / "by-hand.csv", folder / "out" / "out_jobs.csv", shallow=False):
             raise SystemExit(f"{name}: the loop and the run do not agree")
         print(f"  loop {1e6 * (between - began) / jobs:.1f} us a job, run {ratios[-1]:.2f} x", flush=True)
-    print(f"{name}: {jobs:,} jobs, run / loop {statistics.median(ratios):.2f} (median of {repeat})")
+    build = "plain" if loop.__file__.endswith(".py") else "compiled"
+    print(f"{name}: {jobs:,} jobs, {build} run / loop {statistics.median(ratios):.2f} (median of {repeat})")
 
 
 def main() -> None:

@@ -4,8 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
-from mypy_extensions import mypyc_attr
-
 from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.schedulers.catalogue.parts import make_backfill, make_order, make_placement
 from pipistrelle.schedulers.placement.pickers import learn, picked
@@ -21,7 +19,6 @@ if TYPE_CHECKING:
     from pipistrelle.schedulers.preemption.options import PreemptionOptions
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class ComposedPolicy:
     """An order, a backfilling rule and a placement put together.
 
