@@ -1,5 +1,7 @@
 """What limited a waiting job when: the stretches of its wait."""
 
+from itertools import pairwise
+
 import numpy as np
 from msgspec import Struct
 
@@ -70,14 +72,22 @@ def _fill(found: list[Stretch], files: RunFiles, line: JobLine, begin: float, en
         return
     at = max(int(np.searchsorted(states.times, begin, side="right")) - 1, 0)
     last = int(np.searchsorted(states.times, end, side="left"))
-    for row in range(at, max(last, at + 1)):
-        free, down = int(states.idle[row]), int(states.down[row])
-        limit: Limit = otherwise
-        if free < line.size:
-            limit = "down" if free + down >= line.size else "units"
-        until = float(states.times[row + 1]) if row + 1 < last else end
-        since = max(float(states.times[row]), begin) if row > at else begin
-        _join(found, Stretch(since, until, limit, f"{down:,} out" if limit == "down" else "", (free, free)))
+    rows = slice(at, max(last, at + 1))
+    free, down = states.idle[rows].astype(np.int64), states.down[rows].astype(np.int64)
+    since = np.maximum(states.times[rows], begin)
+    since[0] = begin
+    until = np.append(states.times[rows][1:], end)
+    lasting = np.flatnonzero(until > since)
+    free, down, since, until = free[lasting], down[lasting], since[lasting], until[lasting]
+    kinds: tuple[Limit, ...] = (otherwise, "units", "down")
+    kind = np.where(free >= line.size, 0, np.where(free + down >= line.size, 2, 1))
+    # Neighbours with the same limit are one stretch.
+    edges = np.flatnonzero(np.diff(kind, prepend=-1, append=-1)).tolist()
+    for first, after in pairwise(edges):
+        limit = kinds[kind[first]]
+        detail = f"{down[after - 1]:,} out" if limit == "down" else ""
+        span = int(free[first:after].min()), int(free[first:after].max())
+        _join(found, Stretch(float(since[first]), float(until[after - 1]), limit, detail, span))
 
 
 def _join(found: list[Stretch], fresh: Stretch) -> None:
