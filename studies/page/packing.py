@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pipistrelle.studies.report.cells import TextColumn
+from pipistrelle.studies.report.octets import blocks_of, digits_before
 
 Ints = NDArray[np.int64]
 #: what the outputs' six decimals are counted in
@@ -114,19 +115,22 @@ def intervals(texts: Iterable[str]) -> tuple[Ints, Ints, Ints]:
     Shapes (texts,), (intervals,), (intervals,). Texts are those of the outputs: numbers, ``-`` and blanks.
     """
     cells = TextColumn.of(texts if isinstance(texts, TextColumn) else list(texts))
+    # Allocations are the longest texts that there are: some at a time stay in a processor's cache.
+    parts = [_intervals(cells[rows]) for rows in blocks_of(cells.lengths)] or [_intervals(cells)]
+    counts, first, last = map(np.concatenate, zip(*parts, strict=True))
+    return counts, first, last
+
+
+def _intervals(cells: TextColumn) -> tuple[Ints, Ints, Ints]:
+    """Return the same of some texts."""
     whole, begins = cells.flat(b" ")
-    # Allocations are the longest texts that there are: half the width is half the time.
-    blanks = np.zeros(len(whole) + 1, dtype=np.int32 if len(whole) < 1 << 31 else np.int64)
-    np.cumsum(whole == ord(" "), dtype=blanks.dtype, out=blanks[1:])
-    counts = np.where(cells.lengths > 0, blanks[begins + cells.lengths].astype(np.int64) - blanks[begins] + 1, 0)
+    blanks = np.concatenate([[0], np.cumsum(whole == ord(" "))])
+    counts = np.where(cells.lengths > 0, blanks[begins + cells.lengths] - blanks[begins] + 1, 0)
     digits = (whole >= ord("0")) & (whole <= ord("9"))
     ends = np.flatnonzero(digits[:-1] & ~digits[1:])
     begins = np.flatnonzero(digits & ~np.concatenate([[False], digits[:-1]]))
-    values = np.zeros(len(ends), dtype=np.int64)
-    lengths = ends - begins + 1
-    for place in range(int(lengths.max(initial=0))):
-        there = lengths > place
-        values[there] += (whole[ends[there] - place] - ord("0")).astype(np.int64) * 10**place
+    values = digits_before(whole, ends + 1, ends - begins + 1)
+    assert values is not None  # they are digits
     ranges = whole[ends + 1] == ord("-")
     seconds = np.zeros(len(values), dtype=np.bool_)
     seconds[1:] = ranges[:-1]

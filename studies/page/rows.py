@@ -270,10 +270,13 @@ def _by_job(names: TextColumn, submit: Floats) -> tuple[TextColumn, Ints, NDArra
         roots = TextColumn.of([root for root, _, _ in parts])
         numbered = np.array([int(digits) if digits.isdecimal() else 0 for _, _, digits in parts], dtype=np.int64)
     last = roots.places_in(roots)
-    distinct, at = np.unique(last, return_inverse=True)
-    at = at.reshape(-1)
-    first = np.full(len(distinct), np.inf)
-    np.minimum.at(first, at, submit)
+    distinct = at = np.arange(len(last))
+    first = submit
+    if (last != at).any():
+        distinct, at = np.unique(last, return_inverse=True)
+        at = at.reshape(-1)
+        first = np.full(len(distinct), np.inf)
+        np.minimum.at(first, at, submit)
     by_job = np.lexsort((_ranks(roots.take(distinct)), first))
     place = np.empty(len(distinct), dtype=np.int64)
     place[by_job] = np.arange(len(distinct))

@@ -7,15 +7,24 @@ from typing import Any, Final, overload
 import numpy as np
 from numpy.typing import NDArray
 
-Octets = NDArray[np.uint8]
+from pipistrelle.studies.report.octets import (
+    Ints,
+    Keys,
+    Octets,
+    blocks_of,
+    digits_before,
+    keys_of,
+    last_places,
+    words_of,
+)
+
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+#: cells whose numbers are read together: what is made of them stays in a processor's cache
+_ROWS: Final = 1 << 13
 #: so many bytes at a time stand in a rectangle, cells padded to the longest: more are looked at one by one
 _WIDEST: Final = 1 << 27
 #: digits of a whole number that a double has exactly
 _EXACT: Final = 15
-_MIX: Final = np.uint64(0x9E3779B97F4A7C15)
-_SHIFT: Final = np.uint64(29)
 
 
 class TextColumn(Sequence[str]):
@@ -80,15 +89,21 @@ class TextColumn(Sequence[str]):
         total = int(steps.sum())
         if not total:
             return np.zeros(0, dtype=np.uint8), begins
-        kind = np.int32 if max(total, len(self.octets)) < 1 << 31 else np.int64
-        at = np.repeat((self.begins - begins).astype(kind), steps)
-        at += np.arange(total, dtype=kind)
-        if not mark:
-            return self.octets[at], begins
-        ends = begins + self.lengths
-        at[ends] = 0
-        found = self.octets[at] if len(self.octets) else np.zeros(total, dtype=np.uint8)
-        found[ends] = mark[0]
+        if not mark and int(self.begins[0]) == 0 and total == len(self.octets) and (self.begins == begins).all():
+            return self.octets, begins
+        found = np.empty(total, dtype=np.uint8)
+        for rows in blocks_of(steps):
+            first = int(begins[rows.start])
+            at = np.repeat(self.begins[rows] - begins[rows] + first, steps[rows])
+            at += np.arange(len(at))
+            if mark:
+                ends = begins[rows] + self.lengths[rows] - first
+                at[ends] = 0
+                part = self.octets[at] if len(self.octets) else np.zeros(len(at), dtype=np.uint8)
+                part[ends] = mark[0]
+            else:
+                part = self.octets[at]
+            found[first : first + len(at)] = part
         return found, begins
 
     def joined(self, other: "TextColumn", mark: str) -> "TextColumn":
@@ -166,7 +181,7 @@ class TextColumn(Sequence[str]):
             return np.full(count, np.nan), np.ones(count, dtype=np.bool_)
         ends = self.begins + self.lengths
         minus = (self.lengths > 0) & (self.octets[np.minimum(self.begins, len(self.octets) - 1)] == ord("-"))
-        aligned = self._aligned(ends, minus)
+        aligned = self._aligned(minus)
         if aligned is not None:
             return aligned
         # From the last character to the first: all cells at once, the scale of each as far as it has come.
@@ -192,30 +207,29 @@ class TextColumn(Sequence[str]):
         found[empty] = np.nan
         return found, empty
 
-    def _aligned(self, ends: Ints, minus: NDArray[np.bool_]) -> tuple[Floats, NDArray[np.bool_]] | None:
+    def _aligned(self, minus: NDArray[np.bool_]) -> tuple[Floats, NDArray[np.bool_]] | None:
         """Return the same where all have as many decimals, as most columns do; None where they have not."""
         last = self[int(np.argmax(self.lengths > 0))]
         point = len(last) - last.index(".") if "." in last else 0
-        room = self.lengths - minus
+        decimals = max(point - 1, 0)
         empty = self.lengths == 0
-        if ((room - (point > 0) > _EXACT) | (~empty & (room < point + 1))).any():
-            return None
-        value = np.zeros(len(self), dtype=np.int64)
-        least, scale = int(room.min()), 1
-        for back in range(1, int(room.max()) + 1):
-            octet = self.octets.take(ends - back, mode="clip")
-            if back == point:
-                if (octet[~empty] != ord(".")).any():
-                    return None
-                continue
-            octet = octet - np.uint8(ord("0"))
-            if back > least:
-                octet[room < back] = 0
-            if octet.max() > 9:
+        value = np.empty(len(self), dtype=np.int64)
+        for begin in range(0, len(self), _ROWS):
+            rows = slice(begin, begin + _ROWS)
+            ends, there = self.begins[rows] + self.lengths[rows], ~empty[rows]
+            room = (self.lengths[rows] - minus[rows])[there]
+            if (room - (point > 0) > _EXACT).any() or (room < point + 1).any():
                 return None
-            value += octet * np.int64(scale)
-            scale *= 10
-        found = value / 10.0 ** max(point - 1, 0)
+            if point and (self.octets[(ends - point)[there]] != ord(".")).any():
+                return None
+            whole = digits_before(
+                self.octets, ends - point, np.where(there, self.lengths[rows] - minus[rows] - point, 0)
+            )
+            parts = digits_before(self.octets, ends, np.where(there, decimals, 0)) if decimals else 0
+            if whole is None or parts is None:
+                return None
+            value[rows] = whole * 10**decimals + parts
+        found = value / 10.0**decimals
         found[minus] = -found[minus]
         found[empty] = np.nan
         return found, empty
@@ -228,13 +242,10 @@ class TextColumn(Sequence[str]):
     def _codes(self) -> tuple[list[str], Ints]:
         keys = self._keys(self.longest)
         if keys is not None and len(keys):
-            _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-            inverse = inverse.reshape(-1)
-            if self._same(np.arange(len(self)), self, first[inverse]).all():
-                order = np.argsort(first, kind="stable")
-                place = np.empty(len(first), dtype=np.int64)
-                place[order] = np.arange(len(first))
-                return list(self.take(first[order])), place[inverse]
+            first = len(keys) - 1 - last_places(keys, keys[::-1])
+            if self._same(np.arange(len(self)), self, first).all():
+                new = first == np.arange(len(self))
+                return list(self.take(np.flatnonzero(new))), (np.cumsum(new) - 1)[first]
         numbered: dict[str, int] = {}
         places = [numbered.setdefault(text, len(numbered)) for text in self]
         return list(numbered), np.array(places, dtype=np.int64)
@@ -244,50 +255,33 @@ class TextColumn(Sequence[str]):
         width = max(self.longest, others.longest)
         mine, theirs = self._keys(width), others._keys(width)
         if mine is not None and theirs is not None:
-            if not len(others):
-                return np.full(len(self), -1, dtype=np.int64)
-            order = np.argsort(theirs, kind="stable")
-            at = np.searchsorted(theirs[order], mine, side="right") - 1
-            found = order[np.maximum(at, 0)]
-            met = (at >= 0) & (theirs[found] == mine)
-            if self._same(np.flatnonzero(met), others, found[met]).all():
-                return np.where(met, found, -1).astype(np.int64)
+            found = last_places(mine, theirs)
+            met = np.flatnonzero(found >= 0)
+            if self._same(met, others, found[met]).all():
+                return found
         known = {text: place for place, text in enumerate(others)}
         return np.array([known.get(text, -1) for text in self], dtype=np.int64).reshape(len(self))
 
-    def _words(self, rows: NDArray[np.integer[Any]] | None, width: int) -> NDArray[np.uint64]:
-        """Return the octets of some rows, None: of all, in words of eight, padded with zeros, shape (cells, words)."""
-        begins, lengths = (self.begins, self.lengths) if rows is None else (self.begins[rows], self.lengths[rows])
-        wide = 8 * max(1, (width + 7) // 8)
-        found = np.zeros((len(begins), wide), dtype=np.uint8)
-        if len(self.octets):
-            least = int(lengths.min(initial=wide))
-            for place in range(min(wide, int(lengths.max(initial=0)))):
-                octet = self.octets.take(begins + place, mode="clip")
-                if place >= least:
-                    octet[lengths <= place] = 0
-                found[:, place] = octet
-        return found.view(np.uint64)
-
-    def _keys(self, width: int) -> NDArray[np.uint64] | None:
+    def _keys(self, width: int) -> Keys | None:
         """Return a number of each that is the same for the same text, and seldom for others; None: too much to do.
 
         Those of two columns are alike if they were asked for with the same ``width``, at least that of the longest.
         """
         if width * len(self) > _WIDEST:
             return None
-        words = self._words(None, width)
-        found = self.lengths.astype(np.uint64)
-        for column in words.T:
-            found = (found ^ column) * _MIX
-            found ^= found >> _SHIFT
-        return found
+        return keys_of(self.octets, self.begins, self.lengths, width)
 
     def _same(
         self, rows: NDArray[np.integer[Any]], others: "TextColumn", their: NDArray[np.integer[Any]]
     ) -> NDArray[np.bool_]:
         """Tell which of these rows hold what the others' rows do."""
         wide = max(self.longest, others.longest)
-        same: NDArray[np.bool_] = (self._words(rows, wide) == others._words(their, wide)).all(axis=1)
-        alike: NDArray[np.bool_] = self.lengths[rows] == others.lengths[their]
-        return same & alike
+        same: NDArray[np.bool_] = self.lengths[rows] == others.lengths[their]
+        for begin in range(0, len(rows), _ROWS):
+            part = slice(begin, begin + _ROWS)
+            mine, theirs = (
+                words_of(cells.octets, cells.begins[some], cells.lengths[some], wide)
+                for cells, some in ((self, rows[part]), (others, their[part]))
+            )
+            same[part] &= (mine == theirs).all(axis=1)
+        return same

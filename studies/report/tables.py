@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -20,7 +20,10 @@ _LONGEST_CELL: Final = 1 << 27
 
 _QUOTE: Final = ord('"')
 
-Columns = dict[str, TextColumn]
+#: octets of a file that are searched together, and stay in a processor's cache meanwhile
+_BLOCK: Final = 1 << 18
+
+Columns = Mapping[str, TextColumn]
 
 
 class OutputTables:
@@ -96,27 +99,85 @@ def _plain_columns(text: bytes) -> Columns | None:
     header = text[: text.find(b"\n")].decode().split(",")
     width = len(header)
     octets = np.frombuffer(text, dtype=np.uint8)
-    quotes = int(np.count_nonzero(octets == _QUOTE)) if b'"' in text else 0
-    ends = np.flatnonzero((octets == ord(",")) | (octets == ord("\n")))
-    if len(ends) % width:
-        return None
-    marks = octets[ends].reshape(-1, width)
-    if not (marks[:, -1] == ord("\n")).all() or (marks[:, :-1] == ord("\n")).any():
-        return None
-    begins = np.concatenate([[0], ends[:-1] + 1]).reshape(-1, width)
-    lengths = ends.reshape(-1, width) - begins
-    if quotes:  # two are an empty text, if there is nothing else in the last cell
-        pairs = np.flatnonzero(lengths[:, -1] == 2)
-        last = begins[pairs, -1]
-        pairs = pairs[(octets[last] == _QUOTE) & (octets[last + 1] == _QUOTE)]
-        if quotes != 2 * len(pairs) or '"' in header[-1]:
+    blocks: list[tuple[int, NDArray[np.int32]]] = []
+    begin = quotes = 0
+    while begin < len(text):
+        end = text.rfind(b"\n", begin, begin + _BLOCK) + 1 or text.find(b"\n", begin) + 1
+        block = octets[begin:end]
+        ends = np.flatnonzero((block == ord(",")) | (block == ord("\n")))
+        if len(ends) % width or end - begin > _LONGEST_CELL:
             return None
-        lengths[pairs, -1] = 0
-    rows = slice(1, None)
-    return {
-        name: TextColumn(octets, np.ascontiguousarray(begins[rows, place]), np.ascontiguousarray(lengths[rows, place]))
-        for place, name in enumerate(header)
-    }
+        marks = block[ends].reshape(-1, width)
+        if not (marks[:, -1] == ord("\n")).all() or (marks[:, :-1] == ord("\n")).any():
+            return None
+        quotes += int(np.count_nonzero(block == _QUOTE))
+        blocks.append((begin, np.ascontiguousarray(ends.reshape(-1, width).T, dtype=np.int32)))
+        begin = end
+    empty = None
+    if quotes:  # two are an empty text, if there is nothing else in the last cell
+        last = _PlainColumns(header, octets, blocks, None)[header[-1]]
+        empty = np.flatnonzero(last.lengths == 2)
+        at = last.begins[empty]
+        empty = empty[(octets[at] == _QUOTE) & (octets[at + 1] == _QUOTE)]
+        if quotes != 2 * len(empty) or '"' in header[-1]:
+            return None
+    return _PlainColumns(header, octets, blocks, empty)
+
+
+class _PlainColumns(Columns):
+    """Columns of a file by where its cells end, block by block: those that nobody asks for are not made.
+
+    Parameters
+    ----------
+    header
+        their names.
+    octets
+        the file.
+    blocks
+        where each block of lines begins, and where cells end from there on, shape (columns, lines), the header's, too.
+    empty
+        lines whose last cell is an empty text in quotes.
+    """
+
+    def __init__(
+        self,
+        header: Sequence[str],
+        octets: NDArray[np.uint8],
+        blocks: Sequence[tuple[int, NDArray[np.int32]]],
+        empty: NDArray[np.intp] | None,
+    ) -> None:
+        self._places = {name: place for place, name in enumerate(header)}
+        self._last = len(header) - 1
+        self._octets = octets
+        self._blocks = blocks
+        self._empty = empty
+        self._made: dict[str, TextColumn] = {}
+
+    def __getitem__(self, name: str) -> TextColumn:
+        place = self._places[name]
+        if name not in self._made:
+            ends = self._ends(place)
+            begins = self._ends(place - 1)[1:] + 1 if place else self._ends(self._last)[:-1] + 1
+            lengths = ends[1:] - begins
+            if place == self._last and self._empty is not None:
+                lengths[self._empty] = 0
+            self._made[name] = TextColumn(self._octets, begins, lengths)
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def _ends(self, place: int) -> NDArray[np.int64]:
+        """Return where cells of a column end, the header's first, shape (lines + 1,)."""
+        found = np.empty(sum(block.shape[1] for _, block in self._blocks), dtype=np.int64)
+        row = 0
+        for begin, block in self._blocks:
+            np.add(block[place], begin, out=found[row : row + block.shape[1]])
+            row += block.shape[1]
+        return found
 
 
 def numbers(cells: Sequence[str], empty: float = np.nan) -> NDArray[np.float64]:
