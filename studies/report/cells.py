@@ -134,13 +134,16 @@ class TextColumn(Sequence[str]):
 
     def equal(self, text: str) -> NDArray[np.bool_]:
         """Tell which of them are this text, shape (cells,)."""
-        wanted = np.frombuffer(text.encode(), dtype=np.uint8)
-        found: NDArray[np.bool_] = self.lengths == len(wanted)
-        for place, octet in enumerate(wanted.tolist()):
-            rows = np.flatnonzero(found)
-            if not len(rows):
-                break
-            found[rows] = self.octets[self.begins[rows] + place] == octet
+        octets = np.frombuffer(text.encode(), dtype=np.uint8)
+        found: NDArray[np.bool_] = self.lengths == len(octets)
+        if not len(octets):
+            return found
+        wanted = words_of(octets, np.zeros(1, dtype=np.int64), np.array([len(octets)]), len(octets))
+        at = np.flatnonzero(found)
+        for begin in range(0, len(at), _ROWS):
+            rows = at[begin : begin + _ROWS]
+            words = words_of(self.octets, self.begins[rows], self.lengths[rows], len(octets))
+            found[rows] = (words == wanted).all(axis=1)
         return found
 
     def count(self, value: Any) -> int:
