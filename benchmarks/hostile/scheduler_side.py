@@ -29,13 +29,14 @@ from pipistrelle.protocol.base.errors import PipistrelleError, RemoteProtocolErr
 from pipistrelle.protocol.batsim import codec as batsim_codec
 from pipistrelle.protocol.batsim.session import BatsimSchedulerSession
 from pipistrelle.protocol.events import DecisionRejected
-from pipistrelle.protocol.messages import HelloData, Notice, Refused, Welcome, WelcomeData
+from pipistrelle.protocol.messages import HelloData, Notice, Refused, Restore, Save, Welcome, WelcomeData
 from pipistrelle.protocol.session import SchedulerSession, check_times
 from pipistrelle.schedulers.catalogue.names import OWN, library_names
 from pipistrelle.schedulers.catalogue.registry import make_policy
 from pipistrelle.schedulers.policy.errors import PolicyFailed
 from pipistrelle.schedulers.policy.runtime import Runtime
 from pipistrelle.schedulers.wire.batsim.runtime import BatsimRuntime
+from pipistrelle.schedulers.wire.state import give_state, take_back
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.simulation import Simulation, simulate
 from pipistrelle.server.transport.in_process import InProcessTransport
@@ -43,6 +44,8 @@ from pipistrelle.server.transport.in_process import InProcessTransport
 _KINDS = (*EVENTS, *BATSIM_EVENTS, "EXECUTE_JOB", *STRANGE_KINDS)
 #: when schedulers take runs over, s
 _TAKEN_OVER_AT = 16.0
+#: what tells a policy's options
+_MARK = "hostile"
 #: so many notices of the true server a scheduler is told after one that was hostile
 _AFTER = 4
 
@@ -191,9 +194,10 @@ class Victim:
                         self.tally.find("a refused frame has changed the session")
                     continue
                 self.tally.taken += 1
-                if isinstance(told, Refused):
-                    continue
-                self._goes_on(told, at)
+                if isinstance(told, Notice):
+                    self._goes_on(told, at)
+                else:
+                    self._instead(session, told)
         answer = self.session.receive_notice(good)
         reply = self.runtime.answer(answer)
         if self.runtime.ended is None:
@@ -240,6 +244,16 @@ class Victim:
         except RemoteProtocolError as error:
             self.tally.refused += 1
             self.tally.check_text(error)
+
+    def _instead(self, session: Any, told: Refused | Save | Restore) -> None:
+        """Do what a scheduler does that hears this in the place of a notice."""
+        if isinstance(told, Save):
+            session.send_saved(give_state(self.runtime, told.data.seq, _MARK))
+        elif isinstance(told, Restore):
+            try:
+                take_back(self._new(), bytes(told.data.state), _MARK, told.data.seq)
+            except PolicyFailed as error:
+                self.tally.check_text(error)
 
     def _hears(self, runtime: Runtime, notice: Notice) -> None:
         try:
