@@ -317,9 +317,13 @@ class Runtime(Kept):
     def _maintenance_begins(view: View, event: MaintenanceBegins) -> None:
         data = event.data
         units = _units(view, data.units)
-        view.withdraw(units, data.id)
-        if view.windows.get(data.id) is None:  # nobody announced it
+        announced = view.windows.get(data.id)
+        if announced is None:
             view.windows.add(Window(data.id, event.timestamp, inf, units))
+        elif event.timestamp < announced.begin or units - announced.units:
+            said = f"units {announced.units} from {announced.begin!r} s on"
+            raise _NoSense(f"maintenance {quoted(data.id)} was announced for {said}")
+        view.withdraw(units, data.id)
 
     @staticmethod
     def _maintenance_ends(view: View, event: MaintenanceEnds) -> None:

@@ -428,6 +428,16 @@ def test_maintenance_that_nobody_announced() -> None:
     ]
 
 
+@pytest.mark.parametrize(("begin", "units"), [(1.0, "0-1"), (2.0, "0-2")])
+def test_maintenance_begins_as_it_was_announced(begin: float, units: str) -> None:
+    """Not before its time, and on no other units: plans were made by what was said."""
+    talk = Talk(Puppet(*[lambda view: None] * 2))
+    talk.tell(0.0, MaintenanceAnnounced(0.0, MaintenanceAnnouncedData("m", 2.0, 8.0, "0-1", "0-1")))
+
+    with pytest.raises(RemoteProtocolError, match=r"'m' was announced for units 0-1 from 2\.0 s on"):
+        talk.tell(begin, MaintenanceBegins(begin, MaintenanceBeginsData("m", units, units)))
+
+
 @pytest.mark.parametrize("told", [True, False])
 def test_a_job_that_comes_back_goes_to_its_old_place(told: bool) -> None:
     """It waits since its first submission, before what was submitted later, among arrivals, too."""
