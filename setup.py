@@ -39,7 +39,7 @@ COMPILED = (
     "server/transport/in_process.py",
 )
 #: what the build needs besides setuptools: the compiler, and what the modules import, for its types
-NEEDED = ("mypy[mypyc]>=1.15", "msgspec>=0.19", "numpy>=1.26")
+NEEDED = ("mypy[mypyc]>=2.4", "msgspec>=0.19", "numpy>=1.26")
 
 
 def compiled() -> dict[str, Any]:
