@@ -38,8 +38,9 @@ COMPILED = (
     "server/outputs/recorder.py",
     "server/transport/in_process.py",
 )
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 #: what the build needs besides setuptools: the compiler, and what the modules import, for its types
-NEEDED = ("mypy[mypyc]>=2.4", "msgspec>=0.19", "numpy>=1.26")
+NEEDED = ("mypy[mypyc]>=2.4", *PROJECT["project"]["dependencies"])
 
 
 def compiled() -> dict[str, Any]:
@@ -73,7 +74,7 @@ def compiled() -> dict[str, Any]:
 
 def lay_out() -> None:
     """Let the folders of the tree be seen under the names of their packages."""
-    folders = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]["package-dir"]
+    folders = PROJECT["tool"]["setuptools"]["package-dir"]
     top = VIEW / "pipistrelle"
     top.mkdir(parents=True, exist_ok=True)
     for name in ("__init__.py", *(package.partition(".")[2] for package in folders if "." in package)):

@@ -1,5 +1,6 @@
 """What holds for all tests: how long one may take, how processes start and end; fixtures that many files need."""
 
+import importlib.util
 import os
 import shlex
 import shutil
@@ -14,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import chain, groupby
 from pathlib import Path
+from types import ModuleType
 from typing import IO, Any, Final
 
 import pytest
@@ -242,6 +244,19 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     from xdist.scheduler import WorkStealingScheduling  # type: ignore[import-untyped]  # not there without xdist
 
     return WorkStealingScheduling(config, log)
+
+
+def load_program(path: str) -> ModuleType:
+    """Return a program of the project that no package has, as ``docs/make_api.py``, as a module."""
+    name = Path(path).stem
+    spec = importlib.util.spec_from_file_location(name, ROOT / path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, name, module)  # where its dataclasses look for it while they are made
+        spec.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture(scope="session")

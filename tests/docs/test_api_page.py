@@ -3,20 +3,16 @@
 import ast
 import re
 import sys
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+
+from tests.conftest import load_program
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 def maker():
     """Return the program that writes the page."""
-    spec = spec_from_file_location("make_api", ROOT / "docs" / "make_api.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_program("docs/make_api.py")
 
 
 def test_the_page_is_what_the_docstrings_say():

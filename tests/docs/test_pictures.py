@@ -1,6 +1,5 @@
 """The page of pictures: each is there, and comes out of the commands above it."""
 
-import importlib.util
 import re
 import struct
 from pathlib import Path
@@ -8,6 +7,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from tests.conftest import load_program
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGE = ROOT / "docs" / "pictures.md"
@@ -18,12 +18,7 @@ LARGEST = 200_000
 @pytest.fixture(scope="module")
 def maker() -> ModuleType:
     """Return docs/make_pictures.py as a module."""
-    spec = importlib.util.spec_from_file_location("make_pictures", ROOT / "docs" / "make_pictures.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_program("docs/make_pictures.py")
 
 
 def size_of(path: Path) -> tuple[int, int]:

@@ -1,12 +1,10 @@
 """Simulated yields and completion times, against the closed forms; every sample is seeded."""
 
-import importlib.util
-import sys
-from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pytest
+from tests.conftest import load_program
 
 from pipistrelle.platforms.failures.checkpointing import daly_interval, daly_time
 from pipistrelle.platforms.failures.yield_model import (
@@ -27,15 +25,9 @@ WAITS = [wait * HOUR for wait in (0.1, 1.0, 10.0, 24.0, 100.0)]
 
 
 @pytest.fixture(scope="module")
-def study(project_root: Path) -> ModuleType:
+def study() -> ModuleType:
     """Return the benchmark that simulates how long jobs take."""
-    spec = importlib.util.spec_from_file_location("yield_models", project_root / "benchmarks" / "yield_models.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["yield_models"] = module
-    spec.loader.exec_module(module)
-    return module
+    return load_program("benchmarks/yield_models.py")
 
 
 def generator(seed: int) -> np.random.Generator:

@@ -1,10 +1,10 @@
 """All papers at the small size: how each entry ends, and that docs/papers.md says what comes out."""
 
-import importlib.util
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from tests.conftest import load_program
 
 from pipistrelle.studies.papers.bench import SIZES, Bench
 from pipistrelle.studies.papers.collection import chosen_entries, get_paper, make_entries, paper_ids
@@ -22,14 +22,9 @@ def results() -> dict[str, list[EntryResult]]:
 
 
 @pytest.fixture(scope="module")
-def maker(project_root: Path) -> ModuleType:
+def maker() -> ModuleType:
     """Return the program that writes the page."""
-    spec = importlib.util.spec_from_file_location("make_papers", project_root / "docs" / "make_papers.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_program("docs/make_papers.py")
 
 
 @pytest.mark.parametrize("number", paper_ids())

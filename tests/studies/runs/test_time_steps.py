@@ -1,25 +1,18 @@
 """Paper 002's time steps: a scheduler that polls errs the more the longer its step, and a small step converges."""
 
-import importlib.util
-import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from tests.conftest import load_program
 
 from pipistrelle.studies.inputs.named import load_workload, platform_for
 
 
 @pytest.fixture(scope="module")
-def time_steps(project_root: Path) -> ModuleType:
+def time_steps() -> ModuleType:
     """Return the benchmark that makes the study."""
-    spec = importlib.util.spec_from_file_location("time_steps", project_root / "benchmarks" / "time_steps.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["time_steps"] = module
-    spec.loader.exec_module(module)
-    return module
+    return load_program("benchmarks/time_steps.py")
 
 
 def test_the_error_grows_with_the_step_and_a_small_step_converges(traces_dir: Path, time_steps: ModuleType) -> None:
