@@ -55,6 +55,18 @@ def test_the_linters_run_as_contributors_are_told(script: str) -> None:
         assert command in script.splitlines()
 
 
+def test_linters_pass_over_what_a_build_leaves(tmp_path: Path) -> None:
+    """In a copy without .git, which .gitignore does not speak for, ruff sees the sources and not what pip built."""
+    (tmp_path / "pyproject.toml").write_bytes((ROOT / "pyproject.toml").read_bytes())
+    for name in ("source.py", "build/lib/pipistrelle/built.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+
+    seen = subprocess.run(["ruff", "check", "--show-files"], cwd=tmp_path, check=True, capture_output=True, text=True)
+
+    assert [Path(line).name for line in seen.stdout.split()] == ["pyproject.toml", "source.py"]
+
+
 def test_every_language_of_a_skeleton_is_installed_where_that_can_be(script: str) -> None:
     """Each is looked for, and has a package; where all are there, nothing is done."""
     text = (ROOT / ".ci" / "languages").read_text(encoding="utf-8")
