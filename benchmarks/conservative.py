@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from started import started
 
 from pipistrelle.platforms.description import Platform, homogeneous
 from pipistrelle.server.setup import Setup
@@ -54,4 +55,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    started(main)

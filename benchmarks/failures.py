@@ -11,6 +11,7 @@ import statistics
 import time
 
 import numpy as np
+from started import started
 
 from pipistrelle.platforms.description import Platform, homogeneous
 from pipistrelle.platforms.failures.outage import Outages
@@ -92,7 +93,8 @@ def report(what: str, machine: Platform, workload: Workload, reliability: Reliab
     )
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("log", nargs="?", default="demo")
     parser.add_argument("--platform", default="demo")
@@ -100,3 +102,7 @@ if __name__ == "__main__":
     options = parser.parse_args()
     year(load_workload(options.log), load_platform(options.platform), options.repeat)
     large()
+
+
+if __name__ == "__main__":
+    started(main)

@@ -16,6 +16,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from started import started
+
 FOREIGN = Path(__file__).resolve().parent.parent / "schedulers" / "foreign"
 
 
@@ -62,4 +64,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    started(main)

@@ -22,6 +22,8 @@ from heapq import heappop, heappush
 from math import inf
 from pathlib import Path
 
+from started import started
+
 from pipistrelle.platforms.description import Platform, homogeneous
 from pipistrelle.server import loop
 from pipistrelle.server.outputs.recorder import JOBS_COLUMNS
@@ -160,4 +162,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    started(main)

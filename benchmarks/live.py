@@ -25,6 +25,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from started import started
+
 from pipistrelle.cli.live.screen import TerminalView
 from pipistrelle.server.setup import Setup
 from pipistrelle.studies.live.page_view import PageView
@@ -118,4 +120,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    started(main)

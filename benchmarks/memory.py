@@ -11,6 +11,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from started import started
+
 from pipistrelle.studies.inputs.named import load_workload
 
 
@@ -45,4 +47,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    started(main)

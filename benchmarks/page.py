@@ -20,6 +20,7 @@ from pathlib import Path
 
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
+from started import started
 
 from pipistrelle.studies.explain.files import read_command
 from pipistrelle.studies.inference.estimates import scipy_part
@@ -136,4 +137,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    started(main)

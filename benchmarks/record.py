@@ -23,6 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from started import started
+
 from pipistrelle.server.transport.in_process import Transport
 from pipistrelle.studies.runs.connection import Connection, WithChild
 from pipistrelle.studies.runs.run import run
@@ -113,4 +115,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    started(main)

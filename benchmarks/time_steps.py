@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from started import started
 
 from pipistrelle.platforms.description import Platform
 from pipistrelle.schedulers.catalogue.registry import make_policy
@@ -103,4 +104,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    started(main)

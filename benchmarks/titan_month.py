@@ -12,6 +12,7 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
+from started import started
 
 from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.studies.placement.titan_month import (
@@ -134,4 +135,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    started(main)

@@ -30,6 +30,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import zmq
+from started import started
 
 from pipistrelle.protocol import codec
 from pipistrelle.protocol.batsim import codec as batsim_codec
@@ -229,4 +230,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    started(main)

@@ -254,6 +254,7 @@ def load_program(path: str) -> ModuleType:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend((ROOT / path).parent)  # as for a program that is run
         patch.setitem(sys.modules, name, module)  # where its dataclasses look for it while they are made
         spec.loader.exec_module(module)
     return module

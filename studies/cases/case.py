@@ -93,7 +93,8 @@ def case_folders(folder: Path, patterns: tuple[str, ...] = ()) -> list[Path]:
     """
     where = printable(str(folder))
     if not folder.is_dir():
-        raise CaseError("there is no such folder", where=where, expected=f"folders with a {CASE_FILE} in them")
+        what = "this is a file, not a folder" if folder.exists() else "there is no such folder"
+        raise CaseError(what, where=where, expected=f"folders with a {CASE_FILE} in them")
     single = (folder / CASE_FILE).is_file()
     found = [folder] if single else sorted(path.parent for path in folder.glob(f"*/{CASE_FILE}"))
     if not found:

@@ -169,10 +169,16 @@ def read_run(folder: Path) -> RunFiles:
     return RunFiles(folder, config, summary, jobs, starts, rejections, whys, states, until, preempted)
 
 
+def check_folder(folder: Path) -> None:
+    """Raise ExplainError if there is no such folder: neither a run's nor another."""
+    if not folder.is_dir():
+        what = "this is a file, not a folder" if folder.exists() else "there is no such folder"
+        raise ExplainError(what, where=str(folder), expected="the outputs of 'pipistrelle run'")
+
+
 def read_config(folder: Path) -> dict[str, Any]:
     """Return the configuration of the run whose outputs a folder has; PipistrelleError as `read_run` raises it."""
-    if not folder.is_dir():
-        raise ExplainError("there is no such folder", where=str(folder), expected="the outputs of 'pipistrelle run'")
+    check_folder(folder)
     config = output_json(folder / CONFIG_FILE)
     if config is None:
         raise ExplainError(

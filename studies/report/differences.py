@@ -12,7 +12,7 @@ from pipistrelle.protocol.base.errors import cut, printable
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.protocol.units.text import NodeSetError
 from pipistrelle.server.outputs.folder import check_outputs
-from pipistrelle.studies.explain.files import ExplainError, number_in, output_rows
+from pipistrelle.studies.explain.files import check_folder, number_in, output_rows
 from pipistrelle.studies.report.run_jobs import RunJobs
 
 #: what of a decision counts: not why it was taken
@@ -102,10 +102,7 @@ def difference(first: Path, second: Path) -> RunDifference:
         when a folder does not have the outputs of one run.
     """
     for folder in (first, second):
-        if not folder.is_dir():
-            raise ExplainError(
-                "there is no such folder", where=str(folder), expected="the outputs of 'pipistrelle run'"
-            )
+        check_folder(folder)
         check_outputs(folder)
     number, row_1, row_2 = _first_decision(first, second)
     one, other = _waits(first), _waits(second)

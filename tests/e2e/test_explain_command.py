@@ -252,7 +252,7 @@ def test_what_is_no_job_of_a_run_or_no_run(ran):
             (["out", "17"], "no job '17'", "out: ", "Did you mean '1'"),
             (["out", "5"], "no job '5'", "left out jobs before it began (larger than the machine: 1)"),
             (["nowhere", "1"], "nowhere", "there is no such folder"),
-            (["w.swf", "1"], "w.swf", "there is no such folder"),
+            (["w.swf", "1"], "w.swf", "this is a file, not a folder"),
             (["empty", "1"], "empty", "out_config.json"),
             (["out", "2", "--at", "100"], "--at", "did not wait then", "1 s to before 100 s"),
             (["out", "1", "--at", "0"], "--at", "never waited"),
