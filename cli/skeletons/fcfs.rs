@@ -1,4 +1,4 @@
-// A scheduler for Pipistrelle: first come, first served. It needs Rust's standard library alone.
+// A scheduler for Pipistrelle: first come, first served. It needs Rust's standard library alone, of Rust 1.63 or later.
 //
 //     rustc -O -o scheduler scheduler.rs
 //     pipistrelle run --strict --scheduler ./scheduler {endpoint}
@@ -77,7 +77,7 @@ impl Scheduler {
         }
         let mut decisions = Vec::new();
         let mut count: u64 = self.free.iter().map(|(first, last)| last - first + 1).sum();
-        while self.queue.front().is_some_and(|job| job.res <= count) {
+        while self.queue.front().map_or(false, |job| job.res <= count) {
             let job = self.queue.pop_front().expect("there is one");
             count -= job.res;
             let (id, alloc) = (job.id, self.take_lowest(job.res));
@@ -266,7 +266,7 @@ fn main() -> std::io::Result<()> {
         let notice = server.ask(&reply)?;
         let (now, events) = (notice.get("now").raw(), notice.get("events").items());
         let decisions = scheduler.decide(now, events);
-        if events.last().is_some_and(|event| event.get("type").text() == "SIMULATION_ENDS") {
+        if events.last().map_or(false, |event| event.get("type").text() == "SIMULATION_ENDS") {
             return Ok(());
         }
         reply = format!(r#"{{"reply_to":{},"now":{now},"events":[{decisions}]}}"#, notice.get("seq").raw());

@@ -4,11 +4,13 @@ import shlex
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 ROWS = ((1, 0, 100, 3, 100), (2, 1, 50, 4, 50), (3, 2, 60, 1, 90), (4, 3, 100, 1, 200), (5, 4, 30, 2, 60))
 TOOLS = {"python": None, "js": "node", "go": "go", "rust": "rustc", "cpp": "g++"}
+DEBIANS_RUST = "/usr/bin/rustc"
 
 
 @pytest.mark.parametrize("language", TOOLS)
@@ -31,6 +33,16 @@ def test_a_skeleton_decides_as_fcfs_does(shell, language):
         shell.run("run", *common, "--out", out, *listening, *words).ok()
         for name in ("out_jobs.csv", "out_machine_states.csv"):
             assert (shell.folder / out / name).read_bytes() == (shell.folder / "ours" / name).read_bytes()
+
+
+@pytest.mark.skipif(not Path(DEBIANS_RUST).is_file(), reason=f"no {DEBIANS_RUST} on this machine")
+def test_debians_rust_will_do(shell):
+    """The skeleton needs nothing that came to Rust after the version that Debian 12 has, whatever else is installed."""
+    _, build, _ = shell.run("new", "scheduler", "--language", "rust").ok().out.splitlines()
+    words = shlex.split(build)
+    assert words[0] == "rustc"
+
+    subprocess.run([DEBIANS_RUST, *words[1:]], cwd=shell.folder, check=True)
 
 
 def test_nothing_is_written_over(shell):
