@@ -25,7 +25,7 @@ from pipistrelle.cli.options.shared import (
 from pipistrelle.cli.run import RunCommand, unknown_scheduler
 from pipistrelle.cli.serve import announcing
 from pipistrelle.cli.simulate import form_of
-from pipistrelle.schedulers.catalogue.foreign import PLACEHOLDER
+from pipistrelle.schedulers.catalogue.names import PLACEHOLDER
 from pipistrelle.studies.runs.spec import BATSIM_ENDPOINT
 
 if TYPE_CHECKING:

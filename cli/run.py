@@ -28,8 +28,7 @@ from pipistrelle.cli.options.shared import (
 )
 from pipistrelle.cli.simulate import check_live, form_of, read_inputs, simulate
 from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean
-from pipistrelle.schedulers.catalogue.foreign import PLACEHOLDER
-from pipistrelle.schedulers.catalogue.names import FOREIGN_FILE, is_ours, is_policy_name, registered
+from pipistrelle.schedulers.catalogue.names import FOREIGN_FILE, PLACEHOLDER, is_ours, is_policy_name, registered
 from pipistrelle.studies.runs.policy import short_name, split_words
 
 if TYPE_CHECKING:

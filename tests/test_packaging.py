@@ -42,7 +42,9 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
 def test_packages_are_the_folders(pyproject: dict[str, Any]) -> None:
     """``packages``, written by hand, names every folder with an ``__init__.py``, mapped to itself, and `ODD`."""
     setuptools = pyproject["tool"]["setuptools"]
-    below = {".".join(path.parent.relative_to(ROOT).parts) for path in ROOT.glob("*/**/__init__.py")}
+    tops = [path for path in ROOT.iterdir() if not (path / "pyvenv.cfg").exists()]  # but for environments
+    found = [path.parent.relative_to(ROOT) for top in tops for path in top.glob("**/__init__.py")]
+    below = {".".join(folder.parts) for folder in found}
     folders = {name for name in below if not name.startswith(("tests", "docs", "benchmarks", "build", "."))}
 
     folders.remove("cli.top")

@@ -13,7 +13,7 @@ from pipistrelle.cli.options.fields import PositiveNumber, added, options_of, to
 from pipistrelle.cli.options.files import reading_options
 from pipistrelle.cli.options.names import completed
 from pipistrelle.cli.options.sections import CONNECTION, INPUTS, MACHINE, OUTPUTS, SCHEDULER, in_section
-from pipistrelle.schedulers.catalogue.foreign import PLACEHOLDER
+from pipistrelle.schedulers.catalogue.names import PLACEHOLDER
 from pipistrelle.studies.runs import DECISION_TIMEOUT, HELLO_TIMEOUT
 from pipistrelle.studies.runs.spec import RunSpec
 

@@ -11,10 +11,9 @@ from msgspec import Meta, Struct
 from pipistrelle.protocol.base.errors import PipistrelleError, printable
 from pipistrelle.protocol.base.shapes import misfit
 from pipistrelle.protocol.base.toml import read_toml
-from pipistrelle.schedulers.catalogue.names import FOREIGN_FILE
+from pipistrelle.schedulers.catalogue.names import FOREIGN_FILE, PLACEHOLDER
 
-#: stands for the address of the server in a program's words, and for the folder
-PLACEHOLDER: Final = "{endpoint}"
+#: stands for the folder in a program's words
 _FOLDER: Final = "{folder}"
 _MANUAL: Final = "'pipistrelle help foreign-schedulers' lists every key."
 

@@ -42,6 +42,8 @@ PARTS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
 SUFFIX: Final = ".toml"
 #: the file of a folder with a scheduler in another language
 FOREIGN_FILE: Final = "scheduler.toml"
+#: stands for the address of the server in a program's words
+PLACEHOLDER: Final = "{endpoint}"
 #: other packages' schedulers are entry points of this group
 GROUP: Final = "pipistrelle.schedulers"
 #: the scheduler that does as the log says
@@ -85,10 +87,13 @@ def is_foreign(text: str) -> bool:
 
 
 def is_policy_name(text: str) -> bool:
-    """Tell whether a text names a scheduler: registered, a TOML file or a folder, or an object (``module:name``)."""
-    return (
-        is_foreign(text)
-        or is_ours(text)
-        or (":" in text and "://" not in text and not any(c.isspace() for c in text))
-        or text in registered()
-    )
+    """Tell whether a text names a scheduler: registered, a TOML file or a folder, or an object (``module:name``).
+
+    A path may have spaces in it, as a whole command in one word has; that one has the placeholder, or no such file.
+    """
+    if PLACEHOLDER in text:
+        return False
+    where, mark, _ = text.rpartition(":")
+    spaced = any(character.isspace() for character in text)
+    an_object = mark and "://" not in text and (not spaced or (where.endswith(".py") and os.path.isfile(where)))
+    return bool(an_object) or is_foreign(text) or is_ours(text) or text in registered()

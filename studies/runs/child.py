@@ -12,7 +12,7 @@ from typing import IO, Final
 
 from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.protocol.fields import EndReason
-from pipistrelle.schedulers.catalogue.foreign import PLACEHOLDER
+from pipistrelle.schedulers.catalogue.names import PLACEHOLDER
 from pipistrelle.server.errors import SchedulerFailed
 
 ENVIRONMENT: Final = "PIPISTRELLE_ENDPOINT"

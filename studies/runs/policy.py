@@ -12,8 +12,8 @@ from msgspec.structs import fields
 from pipistrelle.protocol.base.errors import PipistrelleError, printable
 from pipistrelle.protocol.base.lengths import seconds_of
 from pipistrelle.protocol.base.log import logger
-from pipistrelle.schedulers.catalogue.foreign import PLACEHOLDER, read_foreign
-from pipistrelle.schedulers.catalogue.names import is_foreign
+from pipistrelle.schedulers.catalogue.foreign import read_foreign
+from pipistrelle.schedulers.catalogue.names import PLACEHOLDER, is_foreign
 
 if TYPE_CHECKING:
     from pipistrelle.schedulers.partitions.sizes import RankedClass

@@ -5,6 +5,7 @@ import json
 import os
 import pty
 import re
+import shlex
 import signal
 import socket
 import struct
@@ -147,8 +148,9 @@ def test_it_follows_the_size_of_the_terminal(shell, wait_until):
 
 def test_what_the_scheduler_prints_comes_afterwards(shell):
     """It does not disturb the view, and is not lost."""
-    peer = shell.peer("good", endpoint='"$1"')
-    shell.write("noisy.sh", f"#!/bin/sh\necho hello from there >&2\necho and here\nexec {' '.join(peer)}\n")
+    program, script, endpoint = shell.peer("good", endpoint='"$1"')
+    command = f"{shlex.join([program, script])} {endpoint}"
+    shell.write("noisy.sh", f"#!/bin/sh\necho hello from there >&2\necho and here\nexec {command}\n")
     terminal = Terminal(
         shell, 24, 80, "run", "-p", "tiny", "-w", shell.small(), "-o", "live", "--live",
         "--scheduler", "sh", "noisy.sh", "{endpoint}",

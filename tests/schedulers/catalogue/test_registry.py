@@ -206,12 +206,24 @@ def test_two_files_of_one_name_are_two_files(tmp_path: Path) -> None:
         ("eazy", False),
         ("python my.py", False),
         ("python my.py:Mine", False),
+        ("python my.py {endpoint} my.toml", False),
+        ("python my.py {endpoint} a:b", False),
         ("tcp://127.0.0.1:28000", False),
     ],
 )
 def test_a_name_is_told_from_a_program(text: str, expected: bool) -> None:
     """Registered names and MODULE:OBJECT are policies; endpoints and command lines are not."""
     assert is_policy_name(text) is expected
+
+
+def test_a_path_may_have_spaces(tmp_path: Path) -> None:
+    """A file that is there is meant, not a program of two words; where it is not, a program is."""
+    (tmp_path / "my policies").mkdir()
+    (tmp_path / "my policies" / "mine.py").write_text(POLICY)
+
+    assert is_policy_name(f"{tmp_path}/my policies/mine.py:Mine")
+    assert not is_policy_name(f"{tmp_path}/my policies/other.py:Mine")
+    assert make_policy(f"{tmp_path}/my policies/mine.py:Mine").name == "mine"
 
 
 def test_parts_replace_those_of_a_preset() -> None:
