@@ -99,8 +99,9 @@ class Preempting:
             if job.number not in arrivals and self._rules.may_ever(job):
                 self._able[job.number] = job
         changes = view.windows.changes
+        known = waiting | view.running.by_id  # the rule may just have started one elsewhere
         for job_id, units, victims in state["promises"]:
-            promise = KeptUnits(waiting[job_id], NodeSet.parse(units), tuple(victims))
+            promise = KeptUnits(known[job_id], NodeSet.parse(units), tuple(victims))
             self._promises[promise.job.number] = promise
             self._guard(view, promise)
         view.windows.changes = changes

@@ -5,7 +5,7 @@ from math import inf
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pipistrelle.platforms.description import JobClass, Platform, Pool, homogeneous
@@ -336,9 +336,20 @@ OPTIONS = st.sampled_from(
     placement=st.sampled_from(["lowest", "contiguous", "best-fit"]),
     dumps=st.booleans(),
     failing=st.booleans(),
+    at=st.integers(2, 12),
+)
+@example(  # at the fifth notice the rule starts one elsewhere for whom another goes
+    rows=[*3 * [(0, 1, 0, 1.0, "low")], (0, 4, 3, 10.0, "low"), (2, 1, 0, 1.0, "high"), (2, 2, 0, 1.0, "high")],
+    options=PreemptionOptions("partition_prio", priority_tier={"high": 2.0, "top": 3.0}, grace=("3",), exempt_time="2"),
+    order="fcfs",
+    backfill="conservative",
+    placement="lowest",
+    dumps=False,
+    failing=False,
+    at=5,
 )
 def test_every_order_rule_and_placement_comes_to_its_end(
-    rows: Any, options: Any, order: str, backfill: str, placement: str, dumps: bool, failing: bool
+    rows: Any, options: Any, order: str, backfill: str, placement: str, dumps: bool, failing: bool, at: int
 ) -> None:
     """No decision is illegal, all jobs end, nobody goes for one that may not, and a state goes on as the run did."""
     named = [(str(n), *row) for n, row in enumerate(sorted(rows, key=lambda row: row[0]))]
@@ -367,7 +378,7 @@ def test_every_order_rule_and_placement_comes_to_its_end(
                 assert decision.data.job_id not in for_whom
         engine.apply(reply)
         engine.check_invariants()
-        if notice.seq == 5:
+        if notice.seq == at:
             other = make()
             other.restore(from_json(to_json(runtime.state())))
     assert {name.partition("#")[0] for name in story.states} == set(whose)
