@@ -53,6 +53,10 @@ if "TMPDIR" not in os.environ and _fits(MEMORY):
     os.environ["TMPDIR"] = str(MEMORY)
     tempfile.tempdir = None  # pytest has looked before
 
+# What a terminal of whoever starts the tests says of colours, and of what it can do, is none of their business.
+for _name in ("TERM", "NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES"):
+    os.environ.pop(_name, None)
+
 #: marks the processes that tests start, however indirectly
 MARK = "TESTS_OF_PIPISTRELLE"
 os.environ[MARK] = uuid.uuid4().hex
