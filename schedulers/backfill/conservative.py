@@ -59,10 +59,17 @@ class Conservative:
 
     def restore(self, state: Any, view: View, placement: Placement) -> None:
         """Go on from a state, in a view that is as it was then."""
-        if state is not None:
-            places = message_of(state["places"])
-            plan = self._plan = Reservations(view, places) if state["swift"] else _InSlices(view, placement, {})
-            plan.restore(state)
+        if state is None:
+            return
+        if state["swift"]:
+            places, new = message_of(state["places"]), {job.number for job in view.arrivals}
+            jobs = [job for job in view.waiting.each() if job.number not in new]
+            jobs += [job for job in view.cancelled if job.number in places]  # it has not been told of these yet
+            plan: _InSlices | Reservations = Reservations(view, places, jobs)
+        else:
+            plan = _InSlices(view, placement, {})
+        plan.restore(state)
+        self._plan = plan
 
     def schedule(self, view: View, placement: Placement) -> None:
         """Start every job whose place begins now."""

@@ -112,7 +112,7 @@ class MauiScheduler(Kept):
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state; the view is as it was then."""
         super().restore(state)
-        self.queue.restore(state["queue"], {job.id: job for job in self.view.waiting})
+        self.queue.restore(state["queue"], {job.id: job for job in (*self.view.waiting, *self.view.cancelled)})
         for job_id, number, size, code in state["running"]:
             job = SchedulerJob(job_id, number, size, nan, nan)  # it may have ended by now: no more is asked of it
             self._running[number] = (job, code)

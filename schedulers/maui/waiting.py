@@ -100,7 +100,7 @@ class MauiQueue:
         ]
 
     def restore(self, state: Sequence[Sequence[Any]], jobs: Mapping[str, SchedulerJob]) -> None:
-        """Go on from a state; ``jobs`` has the waiting jobs by id."""
+        """Go on from a state; ``jobs`` has by id those that wait, or did until now."""
         for job_id, walltime, code, access, since, bypass, held in state:
             self.add(jobs[job_id], walltime=walltime, code=code, access=access, since=since)
             self.bypass[-1], self.held[-1] = bypass, held

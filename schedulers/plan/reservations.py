@@ -79,9 +79,11 @@ class Reservations:
         the machine.
     places
         those that waiting jobs have already, by the job's number.
+    jobs
+        all that wait, as far as this plan knows; None: all.
     """
 
-    def __init__(self, view: View, places: Mapping[int, Place]) -> None:
+    def __init__(self, view: View, places: Mapping[int, Place], jobs: Iterable[SchedulerJob] | None = None) -> None:
         self._view = view
         self._holds = Holds(view)
         self._gaps = GapTable(self._holds.free())
@@ -101,7 +103,7 @@ class Reservations:
         self._marked: set[int] = set()
         #: how often a job was looked at
         self.looks = 0
-        for job in view.waiting.each():
+        for job in view.waiting.each() if jobs is None else jobs:
             place = places.get(job.number)
             row = self._join(job)
             if place is not None:

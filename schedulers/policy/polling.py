@@ -116,7 +116,10 @@ class Polling(Kept):
         waiting = {job.id: job for job in view.waiting.each()}
         self._view, self._arrivals = view, [waiting[job_id] for job_id in state["arrivals"]]
         self._cancelled = [SchedulerJob.restored(job) for job in state["cancelled"]]
+        between = view.arrivals, view.cancelled  # the policy does not know of those whom it was not told of
+        view.arrivals, view.cancelled = self._arrivals, self._cancelled
         cast(Any, self._policy).restore(state["policy"], view)
+        view.arrivals, view.cancelled = between
 
     def _forget(self) -> None:
         self._arrivals, self._calls, self._released, self._failed = [], [], False, []

@@ -86,8 +86,12 @@ class Preempting:
         return when
 
     def state(self) -> dict[str, Any]:
-        """Return the rule's state, and what is kept for whom."""
-        promises = [[one.job.id, str(one.units), list(one.victims)] for one in self._promises.values()]
+        """Return the rule's state, and what is kept for whom: in full where that one does not wait any more."""
+        waiting = set() if self._view is None else {job.id for job in self._view.waiting.each()}
+        promises = [
+            [job.id if job.id in waiting else job.state(), str(units), list(victims)]
+            for job, units, victims in self._promises.values()
+        ]
         return {"rule": state_of(self.rule, "backfilling rule"), "promises": promises, "due": self._due}
 
     def restore(self, state: dict[str, Any], view: View, placement: Placement) -> None:
@@ -99,9 +103,10 @@ class Preempting:
             if job.number not in arrivals and self._rules.may_ever(job):
                 self._able[job.number] = job
         changes = view.windows.changes
-        known = waiting | view.running.by_id  # the rule may just have started one elsewhere
-        for job_id, units, victims in state["promises"]:
-            promise = KeptUnits(known[job_id], NodeSet.parse(units), tuple(victims))
+        for told, units, victims in state["promises"]:
+            # The rule may have started it elsewhere since, it may even have ended by now, or have been cancelled.
+            job = waiting[told] if isinstance(told, str) else SchedulerJob.restored(told)
+            promise = KeptUnits(job, NodeSet.parse(units), tuple(victims))
             self._promises[promise.job.number] = promise
             self._guard(view, promise)
         view.windows.changes = changes

@@ -336,6 +336,7 @@ OPTIONS = st.sampled_from(
     placement=st.sampled_from(["lowest", "contiguous", "best-fit"]),
     dumps=st.booleans(),
     failing=st.booleans(),
+    step=st.sampled_from([None, 4.0]),
     at=st.integers(2, 12),
 )
 @example(  # at the fifth notice the rule starts one elsewhere for whom another goes
@@ -346,10 +347,19 @@ OPTIONS = st.sampled_from(
     placement="lowest",
     dumps=False,
     failing=False,
+    step=None,
     at=5,
 )
 def test_every_order_rule_and_placement_comes_to_its_end(
-    rows: Any, options: Any, order: str, backfill: str, placement: str, dumps: bool, failing: bool, at: int
+    rows: Any,
+    options: Any,
+    order: str,
+    backfill: str,
+    placement: str,
+    dumps: bool,
+    failing: bool,
+    step: float | None,
+    at: int,
 ) -> None:
     """No decision is illegal, all jobs end, nobody goes for one that may not, and a state goes on as the run did."""
     named = [(str(n), *row) for n, row in enumerate(sorted(rows, key=lambda row: row[0]))]
@@ -360,7 +370,8 @@ def test_every_order_rule_and_placement_comes_to_its_end(
     }
 
     def make() -> Runtime:
-        return Runtime(compose(order=order, backfill=backfill, placement=placement, preemption=options))
+        policy = compose(order=order, backfill=backfill, placement=placement, preemption=options)
+        return Runtime(policy if step is None else Polling(policy, step))
 
     story, runtime = Story(), make()
     engine = engine_of(runtime, named, 6, [story], **reliability)

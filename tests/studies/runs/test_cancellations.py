@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pipistrelle.platforms.classes import JobClass
@@ -155,7 +155,16 @@ def test_where_nodes_fail(rows: list[Row], name: str) -> None:
             assert end <= submit + wait or state == "CANCELLED"
 
 
-@given(ROWS, st.sampled_from(["easy", "conservative", "maui", "easy-slices"]), st.integers(0, 20))
+@given(ROWS, st.sampled_from(["easy", "conservative", "maui", "easy-slices", "pbs", "filler"]), st.integers(0, 20))
+@example([(0.0, 1, -1.0, 4.0, 0.0), (6.0, 6, 1.0, 4.0, 0.0), (6.0, 1, -1.0, 4.0, 5.0)], "maui", 5)  # not told yet
+@example(
+    [
+        *((0.0, 1, -1.0, 4.0, 0.0), (1.0, 1, -1.0, 4.0, 1.0), (11.0, 4, 6.0, 12.0, 0.0), (11.0, 3, 1.0, 4.0, 0.0)),
+        (16.0, 1, 1.0, 4.0, 0.0),
+    ],
+    "conservative",
+    7,
+)
 @settings(deadline=None, max_examples=25)
 def test_a_run_goes_on_from_its_state(rows: list[Row], name: str, at: int) -> None:
     """Taken anywhere, the state leads to the same ends."""
