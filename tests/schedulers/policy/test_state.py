@@ -22,6 +22,7 @@ from pipistrelle.protocol.events import (
 from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
 from pipistrelle.schedulers.backfill.easy import Easy
 from pipistrelle.schedulers.catalogue.names import PARTS
+from pipistrelle.schedulers.catalogue.registry import make_policy
 from pipistrelle.schedulers.orders.fixed import Fcfs
 from pipistrelle.schedulers.partitions import policy as partitions
 from pipistrelle.schedulers.partitions.placement import PartitionOptions
@@ -42,10 +43,10 @@ from pipistrelle.server.setup import Setup
 from pipistrelle.server.simulation import simulate
 from pipistrelle.server.transport.in_process import InProcessTransport
 from pipistrelle.studies.runs.pause import check_invariants
-from pipistrelle.traces.workload import Workload
+from pipistrelle.traces.workload import CANCELLED_AFTER, Workload
 
-#: (submit, size, runtime, walltime, user, queue)
-Row = tuple[float, int, float, float, str, str]
+#: (submit, size, runtime, walltime, user, queue, cancelled so long after its submission (s), -1 is never)
+Row = tuple[float, int, float, float, str, str, float]
 #: announced, begin, length (s), nodes
 Down = tuple[float, float, float, frozenset[int]]
 #: same_decisions(make, platform, examples)
@@ -65,6 +66,7 @@ rows: st.SearchStrategy[list[Row]] = st.lists(
         times | st.just(inf),
         st.sampled_from("ab"),
         st.sampled_from(["x", "y", "z"]),
+        st.sampled_from([-1.0, -1.0, -1.0, 0.0, 1.0, 3.0, 5.0]),
     ),
     min_size=1,
     max_size=20,
@@ -92,9 +94,12 @@ class Handover:
 
     def __init__(self, make: Callable[[], Policy], at: int) -> None:
         self._make = make
-        self.runtime = Runtime(make())
+        self.runtime = self._made()
         self._left = at
         self.replies: list[Reply] = []
+
+    def _made(self) -> Runtime:
+        return Runtime(self._make(), cancellations=True)
 
     def hello(self) -> HelloData:
         """Return who the scheduler is."""
@@ -102,13 +107,15 @@ class Handover:
 
     def welcome(self, data: WelcomeData) -> None:
         """Take note of what was agreed."""
+        self._agreed = data
         self.runtime.welcome(data)
 
     def answer(self, notice: Notice) -> Reply:
         """Return the decisions for a notice."""
         if not self._left:
             text = to_json(self.runtime.state())
-            self.runtime = Runtime(self._make())
+            self.runtime = self._made()
+            self.runtime.welcome(self._agreed)
             self.runtime.restore(from_json(text))
             assert to_json(self.runtime.state()) == text
         self._left -= 1
@@ -125,7 +132,7 @@ def replies(
     reliability: Reliability,
 ) -> list[Reply]:
     """Return all that a policy decides if its state changes hands before the notice ``at``; -1 is never."""
-    submit, size, runtime, walltime, user, queue = zip(*jobs, strict=True)
+    submit, size, runtime, walltime, user, queue, patience = zip(*jobs, strict=True)
     trace = Workload(
         name="t",
         source="t",
@@ -135,6 +142,7 @@ def replies(
         walltime=np.array(walltime),
         runtime=np.array(runtime),
         labels={"user": list(user), "queue": list(queue)},
+        measures={CANCELLED_AFTER: np.array(patience)},
     )
     handover = Handover(make, at)
     setup = Setup.of(platform, trace, strict=True, reliability=reliability)
@@ -182,11 +190,24 @@ def test_a_policy_goes_on_as_it_would_have(
 
 
 @pytest.mark.parametrize("order", ["fcfs", "pbs"])
-def test_a_policy_that_polls_goes_on_as_it_would_have(same_decisions: SameDecisions, order: str) -> None:
+@pytest.mark.parametrize("backfill", PARTS["backfill"])
+def test_a_policy_that_polls_goes_on_as_it_would_have(same_decisions: SameDecisions, order: str, backfill: str) -> None:
     """What was collected since the last multiple, and the call that is due, are part of the state."""
-    same_decisions(
-        lambda: Polling(compose(order=order, backfill="easy", order_options=ORDER_OPTIONS.get(order)), 2.5), PLAIN, 100
-    )
+    options = ORDER_OPTIONS.get(order)
+    same_decisions(lambda: Polling(compose(order=order, backfill=backfill, order_options=options), 2.5), PLAIN, 25)
+
+
+@pytest.mark.parametrize("step", [None, 2.5], ids=["at once", "polls"])
+@pytest.mark.parametrize("name", ["maui", "titan-bins", "recorded"])
+def test_a_scheduler_of_its_own_kind_goes_on_as_it_would_have(
+    same_decisions: SameDecisions, name: str, step: float | None
+) -> None:
+    """Whatever it keeps is part of the state."""
+
+    def make() -> Policy:
+        return make_policy(name) if step is None else Polling(make_policy(name), step)
+
+    same_decisions(make, PLAIN, 50)
 
 
 @pytest.mark.parametrize("classes", [SIZE_CLASSES, "auto"], ids=["given", "auto"])
