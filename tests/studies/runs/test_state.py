@@ -32,12 +32,13 @@ from pipistrelle.schedulers.orders.maui import MauiOrder
 from pipistrelle.schedulers.policy.compose import ComposedPolicy, compose
 from pipistrelle.schedulers.policy.interfaces import Policy
 from pipistrelle.schedulers.policy.polling import Polling
+from pipistrelle.schedulers.preemption.options import PreemptionOptions
 from pipistrelle.server.errors import RunError
 from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.studies.runs.pause import Pause
 from pipistrelle.studies.runs.run import run_in_process
 from pipistrelle.traces.resilience import Resilience
-from pipistrelle.traces.workload import Workload
+from pipistrelle.traces.workload import CANCELLED_AFTER, Workload
 
 UNITS = 6
 #: how many examples all policies together have
@@ -81,6 +82,13 @@ def polling(order: str, backfill: str, step: float) -> Callable[[], Policy]:
     return lambda: Polling(composed(order, backfill, "lowest")(), step)
 
 
+def preempting(order: str, backfill: str, placement: str, *options: Any, step: float | None = None) -> Policy:
+    """Return a policy in which the jobs of a queue take units from those of others."""
+    rules = PreemptionOptions("partition_prio", priority_tier={"x": 2.0, "y": 1.0}, **dict(options))
+    policy = compose(order=order, backfill=backfill, placement=placement, preemption=rules)
+    return policy if step is None else Polling(policy, step)
+
+
 def shares(depth: int, strict: bool) -> Callable[[], Policy]:
     """Return what makes PBS with a tree of shares."""
     options = {"depth": depth, "strict-ordering": strict}
@@ -105,6 +113,15 @@ POLICIES: dict[str, Callable[[], Policy]] = {
     "poll-pbs-depth": polling("pbs", "depth", 4.0),
     "poll-bins-conservative": polling("bins", "conservative", 3.0),
     "poll-maui": lambda: Polling(maui(busy_maui("FIRSTFIT", "CURRENTHIGHEST", "ALWAYS"))(), 5.0),
+    "poll-slices": polling("sjf", "easy-slices", 2.5),
+    "poll-fill": polling("fcfs", "fill", 2.5),
+    "preempting-easy": lambda: preempting("fcfs", "easy", "lowest"),
+    "preempting-conservative": lambda: preempting("sjf", "conservative", "lowest", ("grace", ("2",))),
+    "preempting-slices": lambda: preempting("fcfs", "easy-slices", "contiguous", ("mode", ("checkpoint",))),
+    "preempting-fill": lambda: preempting("pbs", "fill", "lowest", ("mode", ("cancel",)), ("exempt_time", "3")),
+    "preempting-polls": lambda: preempting("fcfs", "easy", "lowest", ("grace", ("1",)), step=2.5),
+    "recorded": lambda: make_policy("recorded"),
+    "poll-recorded": lambda: Polling(make_policy("recorded"), 4.0),
     "shares-strict": shares(1, True),
     "shares-loose": shares(3, False),
     "maui-priorities-conservative": maui_priorities("conservative"),
@@ -137,7 +154,7 @@ CLASSES = Platform(
         JobClass(name="z", max_walltime=8.0),
     ),
 )
-#: (submit, size, runtime, walltime, user, queue, job before)
+#: (submit, size, runtime, walltime, user, queue, job before, cancelled so long after its submission, -1 is never)
 ROW = st.tuples(
     st.integers(0, 15),
     st.integers(1, UNITS),
@@ -146,6 +163,7 @@ ROW = st.tuples(
     st.sampled_from("abc"),
     st.sampled_from("xyzw"),
     st.integers(-9, 6),
+    st.sampled_from([-1.0, -1.0, -1.0, -1.0, 0.0, 1.0, 3.0, 8.0]),
 )
 ROWS = st.integers(1, 20).flatmap(lambda jobs: st.lists(ROW, min_size=jobs, max_size=jobs))
 RESILIENCES = st.builds(
@@ -211,6 +229,7 @@ def stories(draw: st.DrawFn) -> Story:
             "account": ["p" if user == "a" else "q" for user in columns[4]],
         },
         columns={"preceding": np.array(before, dtype=np.int64)} if draw(st.booleans()) else {},
+        measures={CANCELLED_AFTER: np.array(columns[7])} if draw(st.booleans()) else {},
     )
     nodes = platform.nodes
     outages = draw(st.lists(st.tuples(st.integers(0, nodes - 1), st.integers(1, 25), st.integers(1, 9)), max_size=6))
