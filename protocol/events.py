@@ -198,11 +198,14 @@ class JobSubmittedData(Struct, frozen=True, omit_defaults=True, gc=False):
     job: JobDescription
 
 
-class JobStartedData(Struct, frozen=True, gc=False):
+class JobStartedData(Struct, frozen=True, omit_defaults=True, gc=False):
     """A job has been started, by the scheduler that was there before: told to one that takes a run over."""
 
     job_id: JobId
     alloc: Allocation
+    preempted: Annotated[
+        bool, Meta(description="whether it is being preempted: it goes on for its grace, and cannot be preempted again")
+    ] = False
 
 
 class JobCompletedData(Struct, frozen=True, omit_defaults=True, gc=False):

@@ -130,7 +130,8 @@ class Easy:
     def restore(self, state: dict[str, Any], view: View, placement: Placement) -> None:
         """Go on from a state, in a view that is as it was then."""
         self._shadow, self._extra = state["shadow"], state["extra"]
-        self._reserved_for = next((job for job in view.waiting.each() if job.id == state["first"]), None)
+        known = (*view.waiting.each(), *view.cancelled)
+        self._reserved_for = next((job for job in known if job.id == state["first"]), None)
         self._by_units = OpenUnits(view, placement) if state["by_units"] else None
 
     def schedule(self, view: View, placement: Placement) -> None:

@@ -193,7 +193,7 @@ class Runtime(Kept):
         try:
             past = past_of(notice.events, lambda event: self._numbered(view, event))
             for job in past.running.values():
-                view.adopt(job)
+                view.adopt(job, going=job.id in past.going)
         except (NodeSetError, RemoteProtocolError, _NoSense) as error:
             what = f"the past makes no sense: {printable(cut(str(error), _SAID))}"
             raise RemoteProtocolError(what, where=f"notice {notice.seq}") from None

@@ -21,11 +21,15 @@ class PastStep(NamedTuple):
 
 
 class Past(NamedTuple):
-    """What has happened so far: each start and end, in order; who runs, by id, in the order of start; all else."""
+    """What has happened so far: each start and end, in order; who runs, by id, in the order of start; all else.
+
+    ``going`` are the ids of those of the running that are being preempted.
+    """
 
     steps: list[PastStep]
     running: dict[str, SchedulerJob]
     rest: list[Event]
+    going: set[str]
 
 
 def is_past(events: Iterable[Event]) -> bool:
@@ -47,7 +51,7 @@ def past_of(events: Sequence[Event], job_of: Callable[[JobSubmitted], SchedulerJ
         when it makes no sense.
     """
     started = {event.data.job_id for event in events if isinstance(event, JobStarted)}
-    past = Past([], {}, [])
+    past = Past([], {}, [], set())
     waiting: dict[str, SchedulerJob] = {}
     for event in events:
         if isinstance(event, JobSubmitted) and event.data.job_id in started:
@@ -60,6 +64,8 @@ def past_of(events: Sequence[Event], job_of: Callable[[JobSubmitted], SchedulerJ
             job.start, job.expected_end = event.timestamp, event.timestamp + job.occupies
             job.alloc = NodeSet.parse(event.data.alloc)
             past.running[job.id] = job
+            if event.data.preempted:
+                past.going.add(job.id)
             past.steps.append(PastStep(event.timestamp, job, starts=True))
         elif isinstance(event, JobCompleted) and event.data.job_id in past.running:
             past.steps.append(PastStep(event.timestamp, past.running.pop(event.data.job_id), starts=False))

@@ -209,8 +209,8 @@ class View(Kept):
         else:
             self.arrivals.append(job)
 
-    def adopt(self, job: SchedulerJob) -> None:
-        """Let a job run that another scheduler has started; what it started on and when is known.
+    def adopt(self, job: SchedulerJob, *, going: bool = False) -> None:
+        """Let a job run that another scheduler has started, and has told to go if ``going``; its units are known.
 
         Raises
         ------
@@ -221,6 +221,8 @@ class View(Kept):
             raise RemoteProtocolError(f"{job.id} runs on units that are not free, or not there", found=str(job.alloc))
         self.free.remove(job.alloc)
         self.running.add(job)
+        if going:
+            self._going = {*self._going, job.id}
         if self.limits is not None:
             self.limits.admit(job)
         if job.request is not None and self.machine.requests.refusal(job.request, job.size) is None:

@@ -15,8 +15,8 @@ class PreemptibleLives(FailingLives):
     """Jobs that may lose their units by a decision, too, on a machine whose nodes may fail or not.
 
     A job that is to be preempted goes on for its grace. If it ends by itself meanwhile, or at the very end of it, that
-    is how it has ended; so it is if its nodes fail. Then, or after a last dump, its attempt is over, and it comes back
-    to the queue at the same instant unless it was to be cancelled.
+    is how it has ended, and one in its epilogue does so whatever its grace; so it is if its nodes fail. Then, or after
+    a last dump, its attempt is over, and it comes back to the queue at the same instant unless it was to be cancelled.
     """
 
     def __init__(self, *args: Any, **more: Any) -> None:
@@ -48,13 +48,15 @@ class PreemptibleLives(FailingLives):
             raise Illegal("wrong_state", f"{job.id} is being preempted already")
         if job.start == now:
             raise Illegal("wrong_state", f"{job.id} was started at this very instant; it can be preempted later")
-        if now >= attempt.work_ends:
-            raise Illegal("wrong_state", f"{job.id} has done its work, and is in its epilogue")
         attempt.preempting = order.mode
         if order.grace:
             self._going[job.id] = self._agenda.put(now + order.grace, PREEMPTION, job.id)
         else:
             self._take_away(job)
+
+    def is_going(self, job: Job) -> bool:
+        """Tell whether a running job is being preempted."""
+        return job.id in self._going
 
     def check_invariants(self) -> None:
         """Assert also that each job that was told to go runs, and that its time to go is to come."""

@@ -117,6 +117,7 @@ class Arrivals(Kept):
         """Let a job queue now that was kept back, or that comes back after it lost its nodes."""
         self._dependencies.let_go(job_id)
         job = self._clockwork.cluster.coming.pop(job_id)
+        job.joined = self._clockwork.now
         self._lives.submit(job)
         if job.cancelled_at <= self._clockwork.now:
             self._cancel(job_id)

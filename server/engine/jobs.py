@@ -122,6 +122,8 @@ class Job(Struct, eq=False):
     cancelled_at: float = nan
     #: when and where it ran in reality; None where nobody asks
     recorded: LogRecord | None = None
+    #: when it joined the queue (s) if that was not at its submission, as it was kept back, or comes back; else NaN
+    joined: float = nan
 
     @property
     def queue(self) -> str | None:

@@ -174,6 +174,10 @@ class JobLives(Kept):
         """Take a running job's units away; Illegal if that cannot be."""
         raise Illegal("feature_off", "PREEMPT_JOB needs the feature 'preemption', wanted in HELLO")
 
+    def is_going(self, job: Job) -> bool:
+        """Tell whether a running job is being preempted."""
+        return False
+
     def declare_ended(self, job: Job, step: Step) -> None:
         """End a running job now as its scheduler says; it is not announced."""
         if job.ending is not None:

@@ -132,6 +132,11 @@ class Pause:
                 expected=f"one {'with' if told else 'without'} the feature 'failures'",
                 hint="Jobs start on nodes that are down where the scheduler does not know of them, else they do not.",
             )
+        if "recorded" in self.simulation.welcome.features and "recorded" not in state["features"]:
+            raise StateError(
+                f"{who}: it goes by what the log recorded, and the jobs so far have not been told of that",
+                hint="A run under it begins anew; another scheduler can take that over.",
+            )
         told, wanted = ("preemption" in some for some in (state["features"], self.simulation.welcome.features))
         if told != wanted:
             raise StateError(

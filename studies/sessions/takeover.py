@@ -3,7 +3,7 @@
 import shutil
 from collections.abc import Mapping
 from contextlib import suppress
-from math import inf, isnan, nan
+from math import inf, isnan
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
@@ -20,7 +20,7 @@ from pipistrelle.protocol.events import (
     JobSubmitted,
     JobSubmittedData,
 )
-from pipistrelle.server.engine.jobs import Labels
+from pipistrelle.server.engine.jobs import Job, Labels
 from pipistrelle.server.outputs.csv_file import unwritable
 from pipistrelle.server.outputs.folder import (
     COMMAND_FILE,
@@ -126,12 +126,16 @@ class TakenOver:
         for row in output_rows(self._target, "jobs.csv", *_COLUMNS):
             past.add_ended(row)
         for job in engine.cluster.running.values():
-            past.add(job.announcement(), job.submit, job.start, str(job.alloc))
-        last = 0.0
-        for job in engine.cluster.waiting.values():  # in the order in which they queue: some were kept back
-            last = max(last, job.submit)
-            past.add(job.announcement(), last)
+            going = engine.lives.is_going(job)
+            past.add(job.announcement(), _joined(job), job.start, JobStartedData(job.id, str(job.alloc), going))
+        for job in engine.cluster.waiting.values():
+            past.add_waiting(job.announcement(), _joined(job))
         return past.events()
+
+
+def _joined(job: Job) -> float:
+    """Return when (s) a job joined the queue: who is kept back is submitted earlier."""
+    return job.submit if isnan(job.joined) else job.joined
 
 
 class _Past:
@@ -153,16 +157,23 @@ class _Past:
             for prefix, workload in setup.workloads.items()
             for place, name in enumerate(workload.ids)
         }
+        #: when, and after how many others, who joined the queue last of those that wait
+        self._last = (0.0, -inf)
         #: ((when, what, place among such), event)
         self._told: list[tuple[tuple[float, int, float], Event]] = []
 
-    def add(self, data: JobSubmittedData, submit: float, start: float = nan, alloc: str = "") -> None:
-        """Add a job that was submitted, and started, at these times (s); NaN: it was not."""
-        place = self._places.get(data.job_id.partition("#")[0], inf)
-        self._told.append(((submit, _SUBMITTED, place), JobSubmitted(submit, data)))
-        if not isnan(start):
-            event = JobStarted(start, JobStartedData(data.job_id, alloc))
-            self._told.append(((start, _STARTED, len(self._told)), event))
+    def add(self, data: JobSubmittedData, submit: float, start: float, started: JobStartedData) -> None:
+        """Add a job that was submitted and started at these times (s)."""
+        self._told.append(((submit, _SUBMITTED, self._place(data)), JobSubmitted(submit, data)))
+        self._told.append(((start, _STARTED, len(self._told)), JobStarted(start, started)))
+
+    def add_waiting(self, data: JobSubmittedData, submit: float) -> None:
+        """Add a job that waits, and joined the queue at ``submit`` (s), after the one before."""
+        self._last = max(self._last, (submit, self._place(data)))
+        self._told.append(((submit, _SUBMITTED, self._last[1]), JobSubmitted(submit, data)))
+
+    def _place(self, data: JobSubmittedData) -> float:
+        return self._places.get(data.job_id.partition("#")[0], inf)
 
     def add_ended(self, row: Mapping[str, str]) -> None:
         """Add a job that has ended, of which the outputs tell; nothing of one that was never started."""
@@ -174,7 +185,7 @@ class _Past:
         job = JobDescription(job_id, size, walltime if walltime > 0 else None, None, None, *names)
         start, end = (min(number_in(row[name]), self._now) for name in ("starting_time", "finish_time"))
         submit = min(number_in(row["submission_time"]), start)
-        self.add(JobSubmittedData(job_id, job), submit, start, row["allocated_resources"])
+        self.add(JobSubmittedData(job_id, job), submit, start, JobStartedData(job_id, row["allocated_resources"]))
         what = _ENDED if end > start else _ENDED_AT_ONCE
         state: Any = row["final_state"]
         data = JobCompletedData(job_id, state, row["allocated_resources"])

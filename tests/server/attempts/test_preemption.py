@@ -109,7 +109,7 @@ def test_a_job_is_preempted_twice(play: Any, attempts: Any) -> None:
 
 
 def test_what_cannot_be_preempted_is_rejected(play: Any) -> None:
-    """Unknown, waiting, ended, just started, in its epilogue, or going already; each changes nothing."""
+    """Unknown, waiting, ended, just started, or going already; each changes nothing."""
     slow = Platform(name="m", pools=(Pool(name="a", nodes=3, epilogue=5.0),))
     rows = [("1", 0, 2, 40, 100), ("2", 0, 1, 20, 100), ("3", 0, 1, 10, 100)]
     game = game_of(play, rows, units=3, platform=slow)
@@ -126,9 +126,17 @@ def test_what_cannot_be_preempted_is_rejected(play: Any) -> None:
     ]
     assert "waits" in game.notice.events[1].data.message
     assert game.say() == ["37 call ''"]
-    assert game.say(game.preempt("3")) == ["37 rejected 5[0] wrong_state"]
-    assert "epilogue" in game.notice.events[0].data.message
     assert game.say() == ["40 ended 3 SUCCESSFULLY"]
+
+
+@pytest.mark.parametrize("grace", [0.0, 2.0, 50.0])
+@pytest.mark.parametrize("mode", ["requeue", "checkpoint", "cancel"])
+def test_one_in_its_epilogue_ends_by_itself(play: Any, mode: str, grace: float) -> None:
+    """Its scheduler cannot know that its work is done: nothing is wrong with the decision, and nothing is lost."""
+    slow = Platform(name="m", pools=(Pool(name="a", nodes=3, epilogue=5.0),))
+    game = game_of(play, [("1", 0, 2, 23, 100)], units=3, platform=slow)
+    game.advance()
+    assert game.say(game.preempt("1", mode=mode, grace=grace)) == ["28 ended 1 SUCCESSFULLY"]
 
 
 def test_without_the_feature_it_is_rejected(play: Any) -> None:

@@ -146,7 +146,7 @@ def check_notice(game: Any, notice: Notice, reply: Reply | None) -> None:
         return
     wanted = {"REQUESTED_CALL", "DECISION_REJECTED", *reply.wake}
     told = {str(event.__struct_config__.tag) for event in notice.events}
-    first_of_an_empty_workload = notice.seq == 2 and told == {"NO_MORE_JOBS"}
+    first_of_an_empty_workload = notice.seq == 2 and "NO_MORE_JOBS" in told  # what was told before the first filter
     assert told & wanted or game.engine.clockwork.agenda.next_time() == inf or first_of_an_empty_workload
 
 

@@ -14,6 +14,7 @@ from pipistrelle.protocol.decisions import CallMeLater, CallMeLaterData
 from pipistrelle.protocol.events import JobCompleted, JobStarted, JobSubmitted, NoMoreJobs, SimulationBegins
 from pipistrelle.protocol.messages import HelloData, Notice, Reply
 from pipistrelle.schedulers.policy.runtime import Runtime
+from pipistrelle.schedulers.policy.view import View
 from pipistrelle.server.transport.in_process import InProcessTransport
 from pipistrelle.studies.runs.connection import InProcess
 from pipistrelle.studies.runs.run import run
@@ -181,8 +182,10 @@ def goes_on_strictly(path: Path, out: Path, listener: Listening) -> None:
         (Listening(("failures",)), "'listener' cannot take a run over: it was not there.*found failures"),
         (Listening(("takeover",)), "nodes fail in it, and of the two schedulers one alone"),
         (Listening(("takeover", "failures"), early=True), "it decides in its reply to notice 1"),
+        (Listening(("takeover", "failures", "preemption")), "of the two schedulers one alone may preempt"),
+        (Listening(("takeover", "failures", "recorded")), "it goes by what the log recorded, and the jobs so far have"),
     ],
-    ids=["no feature", "not told of failures", "decides too early"],
+    ids=["no feature", "not told of failures", "decides too early", "preempts", "recorded"],
 )
 def test_who_cannot_take_a_run_over(listener: Listening, says: str, tmp_path: Path) -> None:
     """One message says who and why; nothing of the run stays in the new folder."""
@@ -209,7 +212,7 @@ def test_a_past_that_makes_no_sense_is_refused() -> None:
     from pipistrelle.protocol import codec
     from pipistrelle.schedulers.catalogue.registry import make_policy
 
-    def told(*events: dict[str, Any]) -> None:
+    def told(*events: dict[str, Any]) -> View:
         runtime = Runtime(make_policy("easy"))
         for seq, some in (
             (1, ({"timestamp": 0.0, "type": "SIMULATION_BEGINS", "data": {"nb_resources": 4}},)),
@@ -218,6 +221,8 @@ def test_a_past_that_makes_no_sense_is_refused() -> None:
             notice = codec.decode_notice(msgspec.json.encode({"seq": seq, "now": 0.0, "events": some}))
             assert isinstance(notice, Notice)
             runtime.answer(notice)
+        assert runtime.view is not None
+        return runtime.view
 
     def job(name: str) -> dict[str, Any]:
         return {"timestamp": 0.0, "type": "JOB_SUBMITTED", "data": {"job_id": name, "job": {"id": name, "res": 2}}}
@@ -225,7 +230,12 @@ def test_a_past_that_makes_no_sense_is_refused() -> None:
     def start(name: str, alloc: str) -> dict[str, Any]:
         return {"timestamp": 0.0, "type": "JOB_STARTED", "data": {"job_id": name, "alloc": alloc}}
 
+    def going(name: str, alloc: str) -> dict[str, Any]:
+        event = start(name, alloc)
+        return {**event, "data": {**event["data"], "preempted": True}}
+
     told(job("a!1"), job("a!2"), start("a!1", "0-1"), start("a!2", "2-3"))
+    assert told(job("a!1"), job("a!2"), start("a!1", "0-1"), going("a!2", "2-3")).going == {"a!2"}
     with pytest.raises(PipistrelleError, match=r"notice 2: .* a job that does not wait: found a!2"):
         told(job("a!1"), start("a!2", "0-1"))
     with pytest.raises(PipistrelleError, match="a!2 runs on units that are not free"):
