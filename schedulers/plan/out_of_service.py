@@ -30,6 +30,10 @@ class OutOfService:
             self._units = self._layers[0].snapshot()
         return self._units
 
+    def __contains__(self, reason: str) -> bool:
+        """Tell whether a unit is out of service for this reason."""
+        return reason in self._reasons
+
     def __iter__(self) -> Iterator[tuple[str, NodeSet]]:
         """Iterate over the reasons, in the order in which they came up, each with its units."""
         return ((reason, units.snapshot()) for reason, units in self._reasons.items())

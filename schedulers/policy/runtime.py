@@ -310,6 +310,9 @@ class Runtime(Kept):
     @staticmethod
     def _maintenance_announced(view: View, event: MaintenanceAnnounced) -> None:
         data = event.data
+        _window(view, data.id)
+        if view.out_for(data.id):
+            raise _NoSense(f"maintenance {quoted(data.id)} has begun already, and is announced")
         view.windows.add(Window(data.id, data.begin, data.end, _units(view, data.units)))
         view.released = True
 
@@ -317,7 +320,7 @@ class Runtime(Kept):
     def _maintenance_begins(view: View, event: MaintenanceBegins) -> None:
         data = event.data
         units = _units(view, data.units)
-        announced = view.windows.get(data.id)
+        announced = _window(view, data.id)
         if announced is None:
             view.windows.add(Window(data.id, event.timestamp, inf, units))
         elif event.timestamp < announced.begin or units - announced.units:
@@ -327,8 +330,10 @@ class Runtime(Kept):
 
     @staticmethod
     def _maintenance_ends(view: View, event: MaintenanceEnds) -> None:
-        view.put_back(_units(view, event.data.units), event.data.id)
-        view.windows.remove(event.data.id)
+        data = event.data
+        _window(view, data.id)
+        view.put_back(_units(view, data.units), data.id)
+        view.windows.remove(data.id)
 
     @staticmethod
     def _requested_call(view: View, event: RequestedCall) -> None:
@@ -358,6 +363,14 @@ def _units(view: View, text: str) -> NodeSet:
     if units and units.last >= view.units:
         raise _NoSense(f"'units' names {units.last}, but the machine has {view.units} units")
     return units
+
+
+def _window(view: View, name: str) -> Window | None:
+    """Return what was announced of a maintenance, None if nothing was."""
+    window = view.windows.get(name)
+    if window is not None and window.admits is not None:
+        raise _NoSense(f"a maintenance must not be called {quoted(name)}, as a window of the scheduler's own is")
+    return window
 
 
 def _wrong(notice: Notice, event: Event, error: Exception) -> RemoteProtocolError:

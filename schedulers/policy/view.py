@@ -384,6 +384,10 @@ class View(Kept):
         """Units that are out of service: none of them is free, but a job may still run on some."""
         return self._out.units
 
+    def out_for(self, reason: str) -> bool:
+        """Tell whether units are out of service for a reason: the name of a maintenance, or the empty text."""
+        return reason in self._out
+
     @property
     def gone(self) -> NodeSet:
         """Units that are out of service and of which nobody knows when they come back: not by a window's end alone."""

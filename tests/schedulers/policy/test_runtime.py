@@ -60,6 +60,7 @@ from pipistrelle.protocol.events import (
 from pipistrelle.protocol.messages import Notice, Reply, WelcomeData
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.orders.fixed import Fcfs
+from pipistrelle.schedulers.plan.windows import Window
 from pipistrelle.schedulers.policy.compose import compose
 from pipistrelle.schedulers.policy.errors import PolicyFailed
 from pipistrelle.schedulers.policy.order import Order
@@ -436,6 +437,41 @@ def test_maintenance_begins_as_it_was_announced(begin: float, units: str) -> Non
 
     with pytest.raises(RemoteProtocolError, match=r"'m' was announced for units 0-1 from 2\.0 s on"):
         talk.tell(begin, MaintenanceBegins(begin, MaintenanceBeginsData("m", units, units)))
+
+
+@pytest.mark.parametrize("ended", ["", "0"])
+def test_maintenance_that_has_begun_is_not_announced(ended: str) -> None:
+    """A window in times to come would say that its units are there until then; what is over may be announced again."""
+    talk = Talk(Puppet(*[lambda view: None] * 4))
+    talk.tell(1.0, MaintenanceBegins(1.0, MaintenanceBeginsData("m", "0-1", "0-1")))
+    if ended:
+        talk.tell(2.0, MaintenanceEnds(2.0, MaintenanceEndsData("m", ended, ended)))
+
+    with pytest.raises(RemoteProtocolError, match=r"maintenance 'm' has begun already, and is announced"):
+        talk.tell(3.0, MaintenanceAnnounced(3.0, MaintenanceAnnouncedData("m", 9.0, 10.0, "0-3", "0-3")))
+
+    talk.tell(4.0, MaintenanceEnds(4.0, MaintenanceEndsData("m", "0-1", "0-1")))
+    talk.tell(5.0, MaintenanceAnnounced(5.0, MaintenanceAnnouncedData("m", 9.0, 10.0, "0-3", "0-3")))
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        MaintenanceAnnounced(2.0, MaintenanceAnnouncedData("mine", 9.0, 10.0, "0", "0")),
+        MaintenanceBegins(2.0, MaintenanceBeginsData("mine", "0", "0")),
+        MaintenanceEnds(2.0, MaintenanceEndsData("mine", "0", "0")),
+    ],
+)
+def test_maintenance_by_the_name_of_a_policys_own_window(event: Event) -> None:
+    """It must neither take that one's place nor end it."""
+
+    def add(view: View) -> None:
+        view.windows.add(Window("mine", 0.0, inf, NodeSet.parse("1"), lambda job: False))
+
+    talk = Talk(Puppet(add, add))
+    talk.tell(1.0, submitted("1"))
+    with pytest.raises(RemoteProtocolError, match=r"a maintenance must not be called 'mine', as a window of the"):
+        talk.tell(2.0, event)
 
 
 @pytest.mark.parametrize("told", [True, False])
