@@ -185,7 +185,7 @@ def _command(words: tuple[str, ...], dialect: str) -> list[str]:
 
 
 def _print(outcome: "ScriptOutcome", console: "Console") -> None:
-    from pipistrelle.protocol.base.errors import cut, printable
+    from pipistrelle.protocol.base.errors import legible
 
     line = plain("  ").join([plain(f"{outcome.verdict:<7}", _STYLES[outcome.verdict]), plain(outcome.name)])
     console.print(line, soft_wrap=True)
@@ -197,9 +197,9 @@ def _print(outcome: "ScriptOutcome", console: "Console") -> None:
     if len(outcome.log) > _MOST_FRAMES:
         show(console, f"           ... {len(outcome.log) - _MOST_FRAMES} messages before", "dim")
     for side, frame in outcome.log[-_MOST_FRAMES:]:
-        show(console, f"           {_MARKS[side]} {cut(printable(frame), _LONGEST)}", "dim")
+        show(console, f"           {_MARKS[side]} {legible(frame, _LONGEST)}", "dim")
     for text in outcome.printed.splitlines()[-3:]:
-        show(console, f"           it printed: {cut(printable(text), _LONGEST)}", "dim")
+        show(console, f"           it printed: {legible(text, _LONGEST)}", "dim")
 
 
 def _plain(outcome: "ScriptOutcome") -> dict[str, object]:

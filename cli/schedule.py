@@ -14,7 +14,7 @@ from pipistrelle.cli.options.names import completed
 from pipistrelle.cli.options.parts import part_options
 from pipistrelle.cli.options.sections import CONNECTION, Command, in_section
 from pipistrelle.cli.options.shared import dialect_option, timeout_option
-from pipistrelle.protocol.base.errors import cut, printable
+from pipistrelle.protocol.base.errors import legible
 from pipistrelle.schedulers.catalogue.names import is_ours
 from pipistrelle.studies.runs import seldom_collected
 from pipistrelle.studies.runs.policy import PolicySpec
@@ -138,7 +138,7 @@ def command(
         report("the simulation ended")
     elif runtime.ended is not None:
         text = f"the simulation ended: {runtime.ended.reason}"
-        report(f"{text} ({printable(cut(runtime.ended.message, _SHOWN))})" if runtime.ended.message else text)
+        report(f"{text} ({legible(runtime.ended.message, _SHOWN)})" if runtime.ended.message else text)
 
 
 def _mark(name: str, parts: dict[str, Any]) -> str:

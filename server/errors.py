@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from pipistrelle.protocol.base.errors import PipistrelleError, cut, printable
+from pipistrelle.protocol.base.errors import PipistrelleError, legible
 from pipistrelle.protocol.decisions import Decision, Malformed
 from pipistrelle.protocol.events import DecisionRejected, DecisionRejectedData
 from pipistrelle.protocol.fields import EndReason, RejectionCode
@@ -67,7 +67,7 @@ class Illegal(Exception):
 
     def __init__(self, code: RejectionCode, message: str) -> None:
         self.code: RejectionCode = code
-        super().__init__(printable(cut(message, _SAID)))
+        super().__init__(legible(message, _SAID))
 
     def event(self, now: float, decision: Decision, reply_to: int, index: int) -> DecisionRejected:
         """Return the event that tells the scheduler."""

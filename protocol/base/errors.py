@@ -107,6 +107,11 @@ def cut(text: str, length: int) -> str:
     return f"{text[: length - length // 4]} ... {text[-(length // 4) :]}"
 
 
+def legible(text: str, length: int) -> str:
+    """Return a text of a peer or a file for a message: not much longer than ``length``, and fit for a terminal."""
+    return printable(cut(text, length))
+
+
 def quoted(text: object) -> str:
     """Return text from a file for a message: printable, quoted, and cut if it is long."""
     quoted = repr(str(text))

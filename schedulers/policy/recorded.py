@@ -5,7 +5,7 @@ from typing import Any, Final
 import numpy as np
 
 from pipistrelle.platforms.topology.machine import Machine
-from pipistrelle.protocol.base.errors import RemoteProtocolError, cut, quoted
+from pipistrelle.protocol.base.errors import RemoteProtocolError, legible, quoted
 from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.units.free import FreeUnits
 from pipistrelle.protocol.units.indices import numbers, set_of
@@ -125,7 +125,7 @@ class RecordedPolicy(Kept):
         try:
             nodes, numbering = NodeSet.parse(text), machine.numbering
         except NodeSetError as error:
-            what = f"'recorded_nodes' of {quoted(job.id)} is no set of nodes: {cut(str(error), _SAID)}"
+            what = f"'recorded_nodes' of {quoted(job.id)} is no set of nodes: {legible(str(error), _SAID)}"
             raise RemoteProtocolError(what) from None
         units = numbering.units_of(nodes) & open_units
         if len(units) < job.size:

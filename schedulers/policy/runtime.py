@@ -9,7 +9,7 @@ from msgspec import convert, to_builtins
 from mypy_extensions import mypyc_attr
 
 from pipistrelle.platforms.errors import PlatformError
-from pipistrelle.protocol.base.errors import PipistrelleError, RemoteProtocolError, cut, printable, quoted
+from pipistrelle.protocol.base.errors import PipistrelleError, RemoteProtocolError, legible, quoted
 from pipistrelle.protocol.base.log import logger
 from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.decisions import ExecuteJob, RejectJob
@@ -195,7 +195,7 @@ class Runtime(Kept):
             for job in past.running.values():
                 view.adopt(job, going=job.id in past.going)
         except (NodeSetError, RemoteProtocolError, _NoSense) as error:
-            what = f"the past makes no sense: {printable(cut(str(error), _SAID))}"
+            what = f"the past makes no sense: {legible(str(error), _SAID)}"
             raise RemoteProtocolError(what, where=f"notice {notice.seq}") from None
         self._known -= {step.job.id for step in past.steps if not step.starts}
         tell_past(self._policy, view, past.steps)
@@ -343,8 +343,8 @@ class Runtime(Kept):
     def _decision_rejected(view: View, event: DecisionRejected) -> None:
         data = event.data
         raise PolicyFailed(
-            f"the server rejected a decision ({data.code}): {cut(data.message, _SAID)}",
-            where=f"decision {data.index} ({cut(data.decision, _SAID)}) of the reply to notice {data.reply_to}",
+            f"the server rejected a decision ({data.code}): {legible(data.message, _SAID)}",
+            where=f"decision {data.index} ({legible(data.decision, _SAID)}) of the reply to notice {data.reply_to}",
             hint="The policy must not decide this; the view does not go on without it.",
         )
 
@@ -377,6 +377,6 @@ def _wrong(notice: Notice, event: Event, error: Exception) -> RemoteProtocolErro
     """Return the error for an event that makes no sense, with its place."""
     place = next(index for index, one in enumerate(notice.events) if one is event)
     return RemoteProtocolError(
-        f"an event makes no sense: {printable(cut(str(error), _SAID))}",
+        f"an event makes no sense: {legible(str(error), _SAID)}",
         where=f"notice {notice.seq}, $.events[{place}] ({event.__struct_config__.tag})",
     )

@@ -10,7 +10,7 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from pipistrelle.protocol.base.errors import RemoteProtocolError, cut, printable
+from pipistrelle.protocol.base.errors import RemoteProtocolError, legible
 from pipistrelle.protocol.messages import Notice, Refused, Reply, Restore, Save, Welcome
 from pipistrelle.protocol.session import SchedulerSession
 from pipistrelle.protocol.sockets import CallerKeys, is_loopback
@@ -171,7 +171,7 @@ def serve_simulation(
         if isinstance(greeting, Refused):
             raise _refused(greeting, connection.endpoint)
         runtime.welcome(greeting.data)
-        report(f"connected to {printable(cut(greeting.data.server, _SHOWN)) or 'the server'} at {connection.endpoint}")
+        report(f"connected to {legible(greeting.data.server, _SHOWN) or 'the server'} at {connection.endpoint}")
         connection.limit(inf)
         try:
             _serve(runtime, connection, session, mark)
@@ -279,4 +279,6 @@ def _greeting(connection: "AnyConnection", address: ServerAddress, deadline: flo
 
 
 def _refused(refused: Refused, endpoint: str) -> ServerGone:
-    return ServerGone(f"the server refused ({refused.data.code}): {cut(refused.data.message, _SHOWN)}", where=endpoint)
+    return ServerGone(
+        f"the server refused ({refused.data.code}): {legible(refused.data.message, _SHOWN)}", where=endpoint
+    )

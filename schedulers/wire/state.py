@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from msgspec import Raw
 
-from pipistrelle.protocol.base.errors import PipistrelleError, cut, printable
+from pipistrelle.protocol.base.errors import PipistrelleError, legible
 from pipistrelle.protocol.base.state import from_json, to_json
 from pipistrelle.protocol.fields import MAX_STATE, package_version
 from pipistrelle.protocol.messages import SavedData
@@ -78,7 +78,7 @@ def _wrong(what: str, expected: str | None = None, found: str | None = None) -> 
     return PolicyFailed(
         what,
         expected=expected,
-        found=None if found is None else printable(cut(found, _SHOWN)),
+        found=None if found is None else legible(found, _SHOWN),
         hint="A scheduler takes back only what one made alike has given, of the same version.",
     )
 

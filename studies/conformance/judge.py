@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Sequence
 from typing import Final
 
-from pipistrelle.protocol.base.errors import PipistrelleError, cut, printable
+from pipistrelle.protocol.base.errors import PipistrelleError, legible
 from pipistrelle.server.errors import SchedulerFailed
 from pipistrelle.server.simulation import Result
 from pipistrelle.studies.conformance.script import Script
@@ -73,4 +73,4 @@ def _how(gone: SchedulerFailed) -> str:
 
 
 def _text(text: str, length: int = 500) -> str:
-    return cut(printable(text), length)
+    return legible(text, length)

@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
-from pipistrelle.protocol.base.errors import PipistrelleError, cut, did_you_mean, printable
+from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, legible, printable
 from pipistrelle.protocol.fields import PREEMPTED
 from pipistrelle.server.engine.jobs import Labels
 from pipistrelle.server.outputs.folder import COMMAND_FILE, CONFIG_FILE, OUTPUT_PREFIX, check_outputs
@@ -156,9 +156,9 @@ def read_run(folder: Path) -> RunFiles:
         if row["verdict"] == "carried_out" and row["decision"] in ("EXECUTE_JOB", "REJECT_JOB"):
             (starts if row["decision"] == "EXECUTE_JOB" else rejections)[row["job_id"]] = until
             if row["why"]:
-                whys[row["job_id"]] = cut(printable(row["why"]), _SHOWN)
+                whys[row["job_id"]] = legible(row["why"], _SHOWN)
         elif row["verdict"] == "carried_out" and row["decision"] == "PREEMPT_JOB":
-            asked[row["job_id"]] = cut(printable(row["why"]), _SHOWN)
+            asked[row["job_id"]] = legible(row["why"], _SHOWN)
     for name, start in starts.items():
         if name in jobs and jobs[name].start is not None:
             jobs[name].start = start  # to the last digit: that file has six decimals

@@ -10,7 +10,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from pipistrelle.platforms.topology.numbering import NodeUnits
-from pipistrelle.protocol.base.errors import cut, printable
+from pipistrelle.protocol.base.errors import legible
 from pipistrelle.protocol.decisions import Decision, ExecuteJob, KillJob, Malformed
 from pipistrelle.protocol.events import DecisionRejectedData
 from pipistrelle.protocol.fields import EndReason
@@ -254,7 +254,7 @@ def _work(job: Job) -> float:
 
 def _text(text: str, length: int) -> str:
     """Return a text of a log or a scheduler so that it can neither fill nor steer what shows it."""
-    return printable(cut(text, length))
+    return legible(text, length)
 
 
 def _limit(job: Job) -> float | None:

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from pipistrelle.protocol.base.errors import cut, printable
+from pipistrelle.protocol.base.errors import legible
 from pipistrelle.server.engine.jobs import LABEL_NAMES, NEVER_RAN
 from pipistrelle.studies.page.packing import ColumnPack, Ints, intervals
 from pipistrelle.studies.report.cells import TextColumn
@@ -304,7 +304,7 @@ def _ranks(names: TextColumn) -> Ints:
 
 def _shown(texts: TextColumn) -> TextColumn:
     """Return texts of a log or a scheduler as they may be shown; many of them are alike."""
-    return texts if texts.plain(_LONGEST) else texts.mapped(lambda text: cut(printable(text), _LONGEST))
+    return texts if texts.plain(_LONGEST) else texts.mapped(lambda text: legible(text, _LONGEST))
 
 
 def labels_of(tables: OutputTables, rows: AttemptRows) -> dict[str, TextColumn]:

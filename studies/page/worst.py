@@ -8,7 +8,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from pipistrelle.protocol.base.errors import cut, printable
+from pipistrelle.protocol.base.errors import legible
 from pipistrelle.server.outputs.metrics import TAU
 from pipistrelle.studies.explain.account import account
 from pipistrelle.studies.explain.explanation import Explanation, explain
@@ -83,13 +83,13 @@ def _told(one: Explanation) -> dict[str, Any]:
     """Return what the page shows of an explanation."""
     return {
         "job": one.job,
-        "answer": cut(printable(one.answer), _LONGEST),
+        "answer": legible(one.answer, _LONGEST),
         "why": one.why,
         "limits": {WORDS[limit]: seconds for limit, seconds in one.limits.items()},
         "passed_by": len(one.passed_by),
         "delayed_by": sum(passing.may_delay for passing in one.passed_by),
         "holders": [[holder.job, holder.size, holder.held] for holder in one.holders[:_MOST_STRETCHES]],
-        "remarks": [cut(printable(text), _LONGEST) for text in one.remarks],
+        "remarks": [legible(text, _LONGEST) for text in one.remarks],
     }
 
 

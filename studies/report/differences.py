@@ -8,7 +8,7 @@ from math import fsum
 from pathlib import Path
 from typing import Any, Final
 
-from pipistrelle.protocol.base.errors import cut, printable
+from pipistrelle.protocol.base.errors import legible
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.protocol.units.text import NodeSetError
 from pipistrelle.server.outputs.folder import check_outputs
@@ -154,7 +154,7 @@ def decision_rows(folder: Path) -> Iterator[DecisionRow]:
 
 
 def _decision(row: dict[str, str]) -> DecisionRow:
-    return DecisionRow(*(cut(printable(row[name]), _LONGEST) for name in (*_COUNTS, "why")))
+    return DecisionRow(*(legible(row[name], _LONGEST) for name in (*_COUNTS, "why")))
 
 
 def _waits(folder: Path) -> dict[str, float | None]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, runtime_checkable
 
-from pipistrelle.protocol.base.errors import PipistrelleError, cut, printable
+from pipistrelle.protocol.base.errors import PipistrelleError, legible
 from pipistrelle.protocol.events import Event, JobCompleted, JobSubmitted
 from pipistrelle.protocol.fields import TAKEOVER, package_version
 from pipistrelle.protocol.units.nodesets import NodeSet
@@ -117,7 +117,7 @@ class Pause:
         """
         self._check(state, {key: _MARKS[key] for key in ("format", "pipistrelle", "run")})
         hello, engine = self.simulation.hello, self.simulation.engine
-        who = f"scheduler '{printable(cut(hello.name, _SHOWN))}' cannot take a run over"
+        who = f"scheduler '{legible(hello.name, _SHOWN)}' cannot take a run over"
         if TAKEOVER not in hello.features:
             raise StateError(
                 f"{who}: it was not there when jobs were started that run now",

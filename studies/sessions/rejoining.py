@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from pipistrelle.protocol.base.errors import cut, printable
+from pipistrelle.protocol.base.errors import legible
 from pipistrelle.protocol.base.log import logger
 from pipistrelle.protocol.fields import STATE
 from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
@@ -149,4 +149,4 @@ def apart_from_state(hello: HelloData) -> HelloData:
 
 def named(hello: HelloData) -> str:
     """Return who a scheduler says it is, for a message."""
-    return printable(cut(f"{hello.name} {hello.version} ({' '.join(hello.features)})", _SHOWN))
+    return legible(f"{hello.name} {hello.version} ({' '.join(hello.features)})", _SHOWN)

@@ -301,6 +301,18 @@ def test_a_rejected_decision_ends_the_policy() -> None:
         talk.tell(7.0, DecisionRejected(7.0, data))
 
 
+def test_what_a_server_writes_into_a_rejection_is_fit_for_a_terminal() -> None:
+    """Nothing in it moves a cursor or begins a line, and it is no longer than a message may be."""
+    talk = Talk(Puppet())
+    data = DecisionRejectedData("malformed", "\x1b[2J" + "x" * 100_000, reply_to=3, index=2, decision="\n\r\u202e")
+
+    with pytest.raises(PolicyFailed) as caught:
+        talk.tell(7.0, DecisionRejected(7.0, data))
+
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 2000
+
+
 def test_a_job_larger_than_the_machine_is_rejected_for_the_policy() -> None:
     """The policy never sees it; the reply says why."""
     seen: list[str] = []
