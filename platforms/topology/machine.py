@@ -4,6 +4,7 @@ from functools import cached_property
 
 from msgspec import structs
 
+from pipistrelle.platforms.description import MOST_UNITS
 from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.platforms.requests.requests import RequestBook
 from pipistrelle.platforms.topology.nodes import NodeTable
@@ -32,8 +33,12 @@ class Machine:
         self._platform = platform
 
     def check(self) -> None:
-        """Raise PlatformError or NodeSetError if what is told of the machine does not go together."""
-        if self.numbering.units_of(NodeSet.interval(0, len(self.nodes) - 1)) != self.all_units:
+        """Raise PlatformError or NodeSetError if what is told of the machine does not go together, or is too much."""
+        if self.units > MOST_UNITS:
+            raise PlatformError("a machine is too large", expected=f"at most {MOST_UNITS} units", found=str(self.units))
+        # Before the table, which has rows for as many nodes as somebody claims there are.
+        nodes = sum(count for _, count, _, _ in self.numbering.pools)
+        if self.numbering.units_of(NodeSet.interval(0, nodes - 1)) != self.all_units:
             raise PlatformError("the pools' units are not those of the machine", expected=str(self.all_units))
         assert self.topology is not None  # it was made
 

@@ -1,8 +1,9 @@
 """The table of nodes: what server and scheduler know of each."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from math import nan
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,32 +45,25 @@ class NodeTable:
         self._pools = pools
         numbers = NodeUnits.told(pools).pools
         ranges = [NodeSet.interval(first, first + count - 1) for first, count, _, _ in numbers]
-        counts = np.array([count for _, count, _, _ in numbers], dtype=np.intp)
-        total = int(counts.sum())
+        total = sum(count for _, count, _, _ in numbers)
         #: names of the pools
         self.pools: tuple[str, ...] = tuple(pool.name for pool in pools)
         #: each node's pool, as its place in ``pools``, shape (nodes,)
-        self.pool: NDArray[np.intp] = np.repeat(np.arange(len(pools), dtype=np.intp), counts)
+        self.pool: NDArray[np.intp] = _column(total, 0, zip(ranges, range(len(pools)), strict=True))
         #: pools and groups in the order in which they replace what is said before, each with its nodes
         self._said: list[tuple[NodeSet, PoolInfo | NodeGroupInfo]] = list(zip(ranges, pools, strict=True))
         self._said += [(_nodes_of(group, total), group) for group in groups]
         #: names of the classes of nodes, the first of them empty: of nodes without a class
         self.classes: tuple[str, ...] = tuple(dict.fromkeys(["", *(said.node_class for _, said in self._said)]))
+        classes = [(nodes, self.classes.index(said.node_class)) for nodes, said in self._said if said.node_class]
+        ages = [(nodes, said.age) for nodes, said in self._said if said.age is not None]
+        mttfs = [(nodes, said.mttf) for nodes, said in self._said if said.mttf is not None]
         #: each node's class, as its place in ``classes``, shape (nodes,)
-        self.node_class: NDArray[np.intp] = np.zeros(total, dtype=np.intp)
+        self.node_class: NDArray[np.intp] = _column(total, 0, classes)
         #: how long (s) each node had been in service at time 0, NaN if nobody knows, shape (nodes,)
-        self.age: NDArray[np.float64] = np.full(total, nan)
+        self.age: NDArray[np.float64] = _column(total, nan, ages)
         #: mean time to failure (s) of each node, NaN if nobody knows, shape (nodes,)
-        self.mttf: NDArray[np.float64] = np.full(total, nan)
-        for nodes, said in self._said:
-            for low, high in nodes.intervals:
-                rows = slice(low, high + 1)
-                if said.node_class:
-                    self.node_class[rows] = self.classes.index(said.node_class)
-                if said.age is not None:
-                    self.age[rows] = said.age
-                if said.mttf is not None:
-                    self.mttf[rows] = said.mttf
+        self.mttf: NDArray[np.float64] = _column(total, nan, mttfs)
         #: where they are
         self.topology: Topology = topology_of(topology, total)
 
@@ -143,6 +137,20 @@ class NodeTable:
                 found: NDArray[np.bool_] = known & (badness < badness[known].mean())
                 return found
         return None
+
+
+def _column(rows: int, default: float, said: Iterable[tuple[NodeSet, float]]) -> NDArray[Any]:
+    """Return a column with what is said of some nodes after others; while it says the same of all, it takes no room."""
+    column = np.broadcast_to(np.asarray(default), rows)
+    for nodes, value in said:
+        if len(nodes) == rows:
+            column = np.broadcast_to(np.asarray(value, dtype=column.dtype), rows)
+            continue
+        if not column.flags.writeable:
+            column = column.copy()
+        for low, high in nodes.intervals:
+            column[low : high + 1] = value
+    return column
 
 
 def _nodes_of(group: NodeGroupInfo, nodes: int) -> NodeSet:

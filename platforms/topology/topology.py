@@ -56,6 +56,8 @@ class Topology:
 
     def _coordinates(self, places: Ints) -> Ints:
         """Return the coordinates of some places, shape (dimensions, places)."""
+        if len(self.shape) == 1 and self.nodes_per_router == 1 and not self.info.numbering:
+            return places[np.newaxis]
         rest = places // self.nodes_per_router
         found = np.zeros((len(self.shape), len(places)), dtype=np.intp)
         weight = [1] * len(self.shape)

@@ -1,5 +1,7 @@
 """The table of nodes, and how nodes and units are numbered."""
 
+from math import nan
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,7 +12,7 @@ from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.platforms.topology.node_names import NodeNames
 from pipistrelle.platforms.topology.numbering import NodeUnits
-from pipistrelle.protocol.events import PlatformInfo, PoolInfo
+from pipistrelle.protocol.events import NodeGroupInfo, PlatformInfo, PoolInfo
 from pipistrelle.protocol.units.nodesets import NodeSet
 
 sizes = st.lists(st.tuples(st.integers(1, 6), st.integers(1, 4)), min_size=1, max_size=4)
@@ -74,6 +76,63 @@ def test_a_pool_that_does_not_fit_together(nodes: str, units: str, each: int) ->
     """What a server tells is not believed."""
     with pytest.raises(PlatformError, match="do not go together"):
         _ = Machine(6, PlatformInfo("m", (PoolInfo("a", nodes, units, each),))).nodes
+
+
+@pytest.mark.parametrize(
+    ("units", "pools", "says"),
+    [
+        (10_000_001, (), r"a machine is too large: expected at most 10000000 units, found 10000001"),
+        (10**15, (), r"a machine is too large"),
+        (4, (PoolInfo("a", f"0-{10**14}", f"0-{10**14}"),), r"the pools' units are not those of the machine"),
+        (4, (PoolInfo("a", "0-3", "0-3"), PoolInfo("b", f"4-{10**14}", f"4-{10**14}")), r"the pools' units are not"),
+        (4, (PoolInfo("a", "0-1", "0-3", 2), PoolInfo("b", f"2-{10**14}", f"4-{2 * 10**14 + 1}", 2)), r"are not those"),
+    ],
+)
+def test_a_machine_that_is_too_large_is_refused_before_there_is_a_row_for_each_node(
+    units: int, pools: tuple[PoolInfo, ...], says: str
+) -> None:
+    """A server that claims so takes no memory."""
+    with pytest.raises(PlatformError, match=says):
+        Machine(units, PlatformInfo("m", pools)).check()
+
+
+ages = st.none() | st.sampled_from([0.0, 5.0, 7.0])
+node_classes = st.sampled_from(["", "new", "old"])
+
+
+@given(data=st.data())
+def test_what_is_said_of_nodes_is_in_their_rows(data: st.DataObject) -> None:
+    """Of pools first, then of groups, a later one in place of an earlier; also where it is the same of all nodes."""
+    counts = data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=3))
+    total = sum(counts)
+    rows: list[list[object]] = [[0, "", nan, nan] for _ in range(total)]
+    pools, groups, first = [], [], 0
+
+    def say(nodes: list[int], age: float | None, mttf: float | None, node_class: str) -> None:
+        for node in nodes:
+            rows[node][1] = node_class or rows[node][1]
+            rows[node][2] = rows[node][2] if age is None else age
+            rows[node][3] = rows[node][3] if mttf is None else mttf
+
+    for index, count in enumerate(counts):
+        nodes, said = f"{first}-{first + count - 1}", (data.draw(ages), data.draw(ages), data.draw(node_classes))
+        pools.append(PoolInfo(f"p{index}", nodes, nodes, age=said[0], mttf=said[1], node_class=said[2]))
+        say([*range(first, first + count)], *said)
+        for node in range(first, first + count):
+            rows[node][0] = index
+        first += count
+    for _ in range(data.draw(st.integers(0, 3))):
+        some = sorted(data.draw(st.sets(st.integers(0, total - 1), min_size=1)))
+        said = (data.draw(ages), data.draw(ages), data.draw(node_classes))
+        groups.append(NodeGroupInfo(str(NodeSet((node, node) for node in some)), said[2], said[1], said[0]))
+        say(some, *said)
+
+    table = Machine(total, PlatformInfo("m", tuple(pools), groups=tuple(groups))).nodes
+
+    assert table.pool.tolist() == [row[0] for row in rows]
+    assert [table.classes[place] for place in table.node_class] == [row[1] for row in rows]
+    np.testing.assert_array_equal(table.age, np.array([row[2] for row in rows], dtype=float))
+    np.testing.assert_array_equal(table.mttf, np.array([row[3] for row in rows], dtype=float))
 
 
 def test_names_that_a_server_tells_must_be_as_many_as_the_nodes() -> None:
