@@ -15,9 +15,9 @@ import numpy as np
 from started import started
 
 from pipistrelle.platforms.description import Platform, homogeneous
+from pipistrelle.runs.execution.run import run_in_process
+from pipistrelle.runs.inputs.named import load_platform, load_workload
 from pipistrelle.server.setup import Setup
-from pipistrelle.studies.inputs.named import load_platform, load_workload
-from pipistrelle.studies.runs.run import run_in_process
 from pipistrelle.traces.generator import generate
 from pipistrelle.traces.workload import Workload
 

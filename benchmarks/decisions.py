@@ -12,12 +12,12 @@ import time
 
 from pipistrelle.platforms.description import homogeneous
 from pipistrelle.protocol.base.errors import PipistrelleError
+from pipistrelle.runs.execution.run import run_in_process
+from pipistrelle.runs.inputs.named import load_workload, platform_for
 from pipistrelle.schedulers.catalogue.registry import make_policy
 from pipistrelle.schedulers.policy.interfaces import Policy
 from pipistrelle.schedulers.policy.order import Order
 from pipistrelle.schedulers.policy.view import View
-from pipistrelle.studies.inputs.named import load_workload, platform_for
-from pipistrelle.studies.runs.run import run_in_process
 from pipistrelle.traces.generator import generate
 
 

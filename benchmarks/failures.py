@@ -16,14 +16,14 @@ from started import started
 from pipistrelle.platforms.description import Platform, homogeneous
 from pipistrelle.platforms.failures.outage import Outages
 from pipistrelle.platforms.failures.text import parse_durations
+from pipistrelle.runs.inputs.named import load_platform, load_workload
+from pipistrelle.runs.inputs.outages import failure_plan
 from pipistrelle.schedulers.catalogue.registry import make_policy
 from pipistrelle.schedulers.policy.runtime import Runtime
 from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.simulation import Result, simulate
 from pipistrelle.server.transport.in_process import InProcessTransport
-from pipistrelle.studies.inputs.named import load_platform, load_workload
-from pipistrelle.studies.inputs.outages import failure_plan
 from pipistrelle.traces.generator import generate
 from pipistrelle.traces.resilience import Resilience
 from pipistrelle.traces.workload import Workload

@@ -23,18 +23,18 @@ from pathlib import Path
 
 import numpy as np
 
+from pipistrelle.kernel import kernel, loop
+from pipistrelle.kernel.state import make_log, make_state
+from pipistrelle.kernel.subset import plan_of
+from pipistrelle.kernel.table import run_kernel
 from pipistrelle.platforms.description import homogeneous
+from pipistrelle.runs.description.reliability import load_reliability
+from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.schedulers.catalogue.registry import make_policy
 from pipistrelle.schedulers.policy.runtime import Runtime
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.simulation import simulate
 from pipistrelle.server.transport.in_process import InProcessTransport
-from pipistrelle.studies.kernel import kernel, loop
-from pipistrelle.studies.kernel.state import make_log, make_state
-from pipistrelle.studies.kernel.subset import plan_of
-from pipistrelle.studies.kernel.table import run_kernel
-from pipistrelle.studies.runs.reliability import load_reliability
-from pipistrelle.studies.runs.spec import RunSpec
 from pipistrelle.studies.trials.metrics import metrics
 from pipistrelle.traces.generator import generate
 from pipistrelle.traces.workload import Workload

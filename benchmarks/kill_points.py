@@ -199,8 +199,8 @@ class Killer:
         out, counts = self.home / "whole", self.home / "counts"
 
         def hook(_: _Scheduler | None) -> None:
+            from pipistrelle.runs.sessions.snapshot import Snapshots
             from pipistrelle.server.engine.engine import Engine
-            from pipistrelle.studies.sessions.snapshot import Snapshots
 
             notices, snapshots, steps = [0], [0], [0]
             _each(Engine, "apply", notices)
@@ -275,9 +275,9 @@ class Killer:
         notice, step = 1 + int(share * whole.notices), 1 + int(share * whole.steps)
 
         def hook(scheduler: _Scheduler | None) -> None:
+            from pipistrelle.runs.execution.pause import Pause
+            from pipistrelle.runs.sessions.snapshot import Snapshots
             from pipistrelle.server.engine.engine import Engine
-            from pipistrelle.studies.runs.pause import Pause
-            from pipistrelle.studies.sessions.snapshot import Snapshots
 
             def die() -> None:
                 if scheduler is not None and cut.way.startswith("both"):
@@ -401,11 +401,8 @@ def warm() -> None:
     import pipistrelle.cli.schedule
     import pipistrelle.cli.summary
     import pipistrelle.cli.workload.generate
-    import pipistrelle.schedulers.catalogue.registry
-    import pipistrelle.schedulers.wire.native
-    import pipistrelle.server.transport.native
-    import pipistrelle.studies.runs.run
-    import pipistrelle.studies.sessions.resume  # noqa: F401
+    import pipistrelle.runs.execution.run
+    import pipistrelle.runs.sessions.resume  # noqa: F401
 
 
 def kill_points(

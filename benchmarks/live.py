@@ -28,13 +28,13 @@ from pathlib import Path
 from started import started
 
 from pipistrelle.cli.live.screen import TerminalView
+from pipistrelle.reports.live.page_view import PageView
+from pipistrelle.reports.live.watch import LiveView, LiveWatch
+from pipistrelle.runs.description.setup import load_setup
+from pipistrelle.runs.description.spec import RunSpec
+from pipistrelle.runs.execution.connection import InProcess, WithChild
+from pipistrelle.runs.execution.run import run
 from pipistrelle.server.setup import Setup
-from pipistrelle.studies.live.page_view import PageView
-from pipistrelle.studies.live.watch import LiveView, LiveWatch
-from pipistrelle.studies.runs.connection import InProcess, WithChild
-from pipistrelle.studies.runs.run import run
-from pipistrelle.studies.runs.setup import load_setup
-from pipistrelle.studies.runs.spec import RunSpec
 
 VIEWER = """
 import sys, urllib.request

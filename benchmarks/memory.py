@@ -13,7 +13,7 @@ from pathlib import Path
 
 from started import started
 
-from pipistrelle.studies.inputs.named import load_workload
+from pipistrelle.runs.inputs.named import load_workload
 
 
 def main() -> None:

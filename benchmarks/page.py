@@ -22,11 +22,11 @@ from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 from started import started
 
-from pipistrelle.studies.explain.files import read_command
-from pipistrelle.studies.inference.estimates import scipy_part
-from pipistrelle.studies.page.page import page_of
-from pipistrelle.studies.runs.run import run
-from pipistrelle.studies.runs.spec_file import convert_spec
+from pipistrelle.models.samples.estimates import scipy_part
+from pipistrelle.reports.page.page import page_of
+from pipistrelle.runs.description.spec_file import convert_spec
+from pipistrelle.runs.execution.run import run
+from pipistrelle.runs.folders.files import read_command
 
 READY = """
 const done = arguments[0], {dataset} = document.documentElement;

@@ -18,8 +18,12 @@ from pathlib import Path
 from subprocess import PIPE
 
 from pipistrelle.cli.main import main as run_command
+from pipistrelle.models.workloads.class_jobs import generate_jobs
+from pipistrelle.models.workloads.classes import load_classes
 from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.runs.execution.run import run_in_process
+from pipistrelle.runs.inputs.named import load_platform
 from pipistrelle.schedulers.catalogue.parts import make_backfill, make_order, make_placement
 from pipistrelle.schedulers.catalogue.presets import library_preset
 from pipistrelle.schedulers.placement.lowest import LowestIds
@@ -27,10 +31,6 @@ from pipistrelle.schedulers.policy.compose import ComposedPolicy
 from pipistrelle.schedulers.policy.interfaces import Backfill
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.order import Order
-from pipistrelle.studies.inputs.named import load_platform
-from pipistrelle.studies.runs.run import run_in_process
-from pipistrelle.studies.workloads.class_jobs import generate_jobs
-from pipistrelle.studies.workloads.classes import load_classes
 from pipistrelle.traces.load import save
 
 ORDERS = ("id", "snake", "hilbert", "alps")

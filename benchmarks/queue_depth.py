@@ -20,6 +20,9 @@ import numpy as np
 
 from pipistrelle.platforms.description import homogeneous
 from pipistrelle.protocol.base.errors import PipistrelleError
+from pipistrelle.runs.description.reliability import load_reliability
+from pipistrelle.runs.description.spec import RunSpec
+from pipistrelle.runs.execution.run import run_in_process
 from pipistrelle.schedulers.catalogue.registry import make_policy
 from pipistrelle.schedulers.maui.config.read import parse_maui_config
 from pipistrelle.schedulers.maui.policy import MauiPolicy
@@ -28,9 +31,6 @@ from pipistrelle.schedulers.policy.order import Order
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
-from pipistrelle.studies.runs.reliability import load_reliability
-from pipistrelle.studies.runs.run import run_in_process
-from pipistrelle.studies.runs.spec import RunSpec
 from pipistrelle.traces.generator import generate
 from pipistrelle.traces.workload import Workload
 

@@ -25,14 +25,14 @@ from typing import Any
 
 from started import started
 
+from pipistrelle.runs.description.setup import load_setup
+from pipistrelle.runs.description.spec import RunSpec
+from pipistrelle.runs.execution.connection import Connection, WithChild
+from pipistrelle.runs.execution.run import run
+from pipistrelle.runs.sessions.recording import Recorded
+from pipistrelle.runs.sessions.replay import replay
+from pipistrelle.runs.sessions.session_file import SessionReader
 from pipistrelle.server.transport.in_process import Transport
-from pipistrelle.studies.runs.connection import Connection, WithChild
-from pipistrelle.studies.runs.run import run
-from pipistrelle.studies.runs.setup import load_setup
-from pipistrelle.studies.runs.spec import RunSpec
-from pipistrelle.studies.sessions.recording import Recorded
-from pipistrelle.studies.sessions.replay import replay
-from pipistrelle.studies.sessions.session_file import SessionReader
 
 
 @dataclass

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from started import started
 
 from pipistrelle.platforms.description import Platform
+from pipistrelle.runs.inputs.named import load_workload, platform_for
 from pipistrelle.schedulers.catalogue.registry import make_policy
 from pipistrelle.schedulers.policy.interfaces import Policy
 from pipistrelle.schedulers.policy.polling import Polling
@@ -25,7 +26,6 @@ from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.simulation import simulate
 from pipistrelle.server.transport.in_process import InProcessTransport
-from pipistrelle.studies.inputs.named import load_workload, platform_for
 from pipistrelle.traces.workload import Workload
 
 WEEK = 7 * 86400.0

@@ -14,8 +14,10 @@ from functools import partial
 import numpy as np
 from started import started
 
+from pipistrelle.models.workloads.class_jobs import generate_jobs
+from pipistrelle.models.workloads.classes import load_classes
 from pipistrelle.platforms.topology.machine import Machine
-from pipistrelle.studies.placement.titan_month import (
+from pipistrelle.reports.placement.titan_month import (
     BUCKETS,
     CASES,
     HOUR,
@@ -30,8 +32,6 @@ from pipistrelle.studies.placement.titan_month import (
     month,
     paper_share,
 )
-from pipistrelle.studies.workloads.class_jobs import generate_jobs
-from pipistrelle.studies.workloads.classes import load_classes
 
 __all__ = ["CASES", "failure_share", "paper_share"]  # what tests take from here, too
 

@@ -35,6 +35,7 @@ from started import started
 from pipistrelle.protocol import codec
 from pipistrelle.protocol.batsim import codec as batsim_codec
 from pipistrelle.protocol.messages import HelloData, Notice, Refused, Reply, Restore, Save, WelcomeData
+from pipistrelle.runs.inputs.named import load_platform, load_workload
 from pipistrelle.schedulers.catalogue.registry import make_policy
 from pipistrelle.schedulers.policy.runtime import Runtime
 from pipistrelle.schedulers.wire.batsim.runtime import BatsimRuntime
@@ -42,7 +43,6 @@ from pipistrelle.server.batsim.setup import BatsimOptions
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.simulation import simulate
 from pipistrelle.server.transport.in_process import InProcessTransport
-from pipistrelle.studies.inputs.named import load_platform, load_workload
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
+from pipistrelle.models.reliability.fits import fit_weibull
 from pipistrelle.platforms.failures.checkpointing import daly_interval, daly_time
 from pipistrelle.platforms.failures.durations import Exponential, Fixed, Weibull
 from pipistrelle.platforms.failures.models import FailureModel
@@ -33,8 +34,7 @@ from pipistrelle.platforms.failures.yield_model import (
     completion_time,
 )
 from pipistrelle.server.attempts.progress import AttemptProgress
-from pipistrelle.studies.failures.fits import fit_weibull
-from pipistrelle.studies.failures.lifetimes import Estimate, Lifetimes, live
+from pipistrelle.studies.trials.lifetimes import Estimate, Lifetimes, live
 from pipistrelle.traces.outages.load import load_outage_log
 from pipistrelle.traces.resilience import Resilience
 

@@ -14,7 +14,7 @@ from pipistrelle.cli.options.sections import Command
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from pipistrelle.studies.report.reality import Beside
+    from pipistrelle.reports.report.reality import Beside
 
 _FILE: Final = FilledPath(path_type=Path, dir_okay=False)
 _MEASURES: Final = ("jobs", "mean", "median", "deviation", "mean_absolute", "p05", "p25", "p75", "p95")
@@ -67,11 +67,12 @@ def command(
     """
     refuse_overwriting([log], [as_csv, cdf, curves, jobs])
     import_numpy()
+    from pipistrelle.protocol.base.errors import said_of
     from pipistrelle.protocol.base.lengths import parse_seconds
-    from pipistrelle.studies.inputs.named import load_workload, said_of
-    from pipistrelle.studies.report import accuracy as figures
-    from pipistrelle.studies.report.reality import beside
-    from pipistrelle.studies.report.run_jobs import read_run_jobs
+    from pipistrelle.reports.report import accuracy as figures
+    from pipistrelle.reports.report.reality import beside
+    from pipistrelle.runs.folders.run_jobs import read_run_jobs
+    from pipistrelle.runs.inputs.named import load_workload
 
     with said_of("--warm-up"):
         warm = parse_seconds(warm_up, or_zero=True)

@@ -12,7 +12,7 @@ from pipistrelle.cli.guard import FilledPath, refuse_overwriting
 from pipistrelle.cli.options.fields import Choice, added, options_of
 from pipistrelle.cli.options.sections import CONNECTION, INPUTS, MACHINE, OUTPUTS, SCHEDULER, Command, in_section
 from pipistrelle.cli.options.shared import snapshot_options, timeout_option, transform_option
-from pipistrelle.studies.runs.spec import BATSIM_ENDPOINT, BatsimSpec, RunSpec
+from pipistrelle.runs.description.spec import BATSIM_ENDPOINT, BatsimSpec, RunSpec
 
 if TYPE_CHECKING:
     from pipistrelle.server.setup import Setup
@@ -227,11 +227,11 @@ def _run(verbosity: str, options: dict[str, Any]) -> None:
     import_numpy()
     # Here, not above: help, and what tools ask for with --dump-execution-context, need none of these.
     from pipistrelle.cli.heartbeat import heartbeat_of
+    from pipistrelle.runs.description.setup import load_setup
+    from pipistrelle.runs.execution.connection import Connecting
+    from pipistrelle.runs.execution.run import run
     from pipistrelle.server.batsim.outputs import BatsimOutputs, output_paths
     from pipistrelle.server.outputs.lock import sole_writer
-    from pipistrelle.studies.runs.connection import Connecting
-    from pipistrelle.studies.runs.run import run
-    from pipistrelle.studies.runs.setup import load_setup
 
     logs_messages = verbosity in ("network-only", "debug")
     if logs_messages:
@@ -275,9 +275,9 @@ def _run(verbosity: str, options: dict[str, Any]) -> None:
 
 def _run_kept(spec: RunSpec, setup: "Setup", prefix: str, options: dict[str, Any], ways: dict[str, Any]) -> "Result":
     """Carry out a run of which snapshots are taken."""
-    from pipistrelle.studies.runs.spec_file import with_digests
-    from pipistrelle.studies.sessions.resume import run_kept
-    from pipistrelle.studies.sessions.snapshot import Every
+    from pipistrelle.runs.description.spec_file import with_digests
+    from pipistrelle.runs.sessions.resume import run_kept
+    from pipistrelle.runs.sessions.snapshot import Every
 
     every, keep = Every.of(options["snapshot_every"]), options["keep_snapshots"]
     folder, name = Path(f"{prefix}_").parent, Path(f"{prefix}_").name

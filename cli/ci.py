@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from pipistrelle.studies.cases.play import CaseOutcome
+    from pipistrelle.reports.cases.play import CaseOutcome
 
 #: as with diff(1)
 _DIFFERENT: Final = 1
@@ -59,14 +59,14 @@ def command(folder: Path | None, update: bool, junit: Path | None, names: tuple[
     import_numpy()
     from rich.console import Console
 
-    from pipistrelle.studies.cases.case import bundled_folder, case_folders
+    from pipistrelle.reports.cases.case import bundled_folder, case_folders
 
     folders = case_folders(bundled_folder() if folder is None else folder, names)
     console = Console(highlight=False, emoji=False)
     if as_list:
         _print_list(folders, console)
         return 0
-    from pipistrelle.studies.cases.play import play
+    from pipistrelle.reports.cases.play import play
 
     outcomes, seconds = [], []
     for one in folders:
@@ -85,7 +85,7 @@ def command(folder: Path | None, update: bool, junit: Path | None, names: tuple[
 
 
 def _print_list(folders: "Sequence[Path]", console: "Console") -> None:
-    from pipistrelle.studies.cases.case import read_case
+    from pipistrelle.reports.cases.case import read_case
 
     for number, folder in enumerate(folders):
         case = read_case(folder)
@@ -104,8 +104,8 @@ def _print_outcome(outcome: "CaseOutcome", console: "Console") -> None:
 
 
 def _write_junit(path: Path, outcomes: "Sequence[CaseOutcome]", seconds: "Sequence[float]") -> None:
+    from pipistrelle.reports.report.junit import TestLine, junit_xml
     from pipistrelle.server.outputs.once import write_output
-    from pipistrelle.studies.report.junit import TestLine, junit_xml
 
     tests = []
     for outcome, time_taken in zip(outcomes, seconds, strict=True):

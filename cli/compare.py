@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from pipistrelle.studies.report.run_jobs import RunJobs
+    from pipistrelle.runs.folders.run_jobs import RunJobs
 
 #: as with diff(1)
 _DIFFERENT: Final = 1
@@ -58,14 +58,14 @@ def command(runs: tuple[Path, ...], by: tuple[str, ...], as_json: bool, jobs: Pa
         raise click.UsageError("name two runs, or more.")
     refuse_overwriting([], [jobs])
     import_numpy()
-    from pipistrelle.studies.cases.golden import golden_in, has_checks_alone
+    from pipistrelle.reports.cases.golden import golden_in, has_checks_alone
 
     runs = tuple(map(golden_in, runs))
     if any(map(has_checks_alone, runs)):
         return _with_checks(runs, as_json=as_json, exit_zero=exit_zero, more=bool(by) or jobs is not None)
-    from pipistrelle.studies.report.comparison import compare, labels_of
-    from pipistrelle.studies.report.differences import first_difference
-    from pipistrelle.studies.report.run_jobs import read_run_jobs
+    from pipistrelle.reports.report.comparison import compare, labels_of
+    from pipistrelle.reports.report.differences import first_difference
+    from pipistrelle.runs.folders.run_jobs import read_run_jobs
 
     read = [read_run_jobs(folder) for folder in runs]
     found = compare(read, by or ("size", *(["queue"] if "queue" in labels_of(read) else [])))
@@ -86,8 +86,8 @@ def command(runs: tuple[Path, ...], by: tuple[str, ...], as_json: bool, jobs: Pa
 
 def _with_checks(runs: tuple[Path, ...], *, as_json: bool, exit_zero: bool, more: bool) -> int:
     """Hold a run against golden results that have figures and checks alone, no rows."""
-    from pipistrelle.studies.cases.golden import golden_difference, has_checks_alone
-    from pipistrelle.studies.report.differences import difference_lines
+    from pipistrelle.reports.cases.golden import golden_difference, has_checks_alone
+    from pipistrelle.reports.report.differences import difference_lines
 
     if more or len(runs) != 2 or has_checks_alone(runs[0]):
         raise click.UsageError(
@@ -105,8 +105,8 @@ def _with_checks(runs: tuple[Path, ...], *, as_json: bool, exit_zero: bool, more
 
 def _write_jobs(path: Path, runs: "Sequence[RunJobs]") -> None:
     """Write a line for each job in common."""
+    from pipistrelle.reports.report.comparison import Together
     from pipistrelle.server.outputs.csv_file import csv_text
-    from pipistrelle.studies.report.comparison import Together
     from pipistrelle.traces.files import write_trace
 
     both = Together.of(runs)
@@ -181,7 +181,7 @@ def _number(value: float, *, sign: bool = False) -> str:
 
 
 def _print_difference(number: int, difference: dict[str, Any] | None, console: "Console") -> None:
-    from pipistrelle.studies.report.differences import difference_lines
+    from pipistrelle.reports.report.differences import difference_lines
 
     console.print()
     if difference is None:

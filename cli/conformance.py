@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from pipistrelle.protocol.base.errors import PipistrelleError
-    from pipistrelle.studies.conformance.script import Script
-    from pipistrelle.studies.conformance.suite import ScriptOutcome
+    from pipistrelle.runs.conformance.script import Script
+    from pipistrelle.runs.conformance.suite import ScriptOutcome
 
 #: some script has failed
 _FAILED: Final = 1
@@ -95,7 +95,7 @@ def command(
     pipistrelle conformance -- ./my_scheduler {endpoint}
     pipistrelle conformance --dialect batsim -- batsched -v easy_bf -s {endpoint}
     """
-    from pipistrelle.studies.conformance.scripts import SCRIPTS
+    from pipistrelle.runs.conformance.scripts import SCRIPTS
 
     scripts = _chosen(SCRIPTS, names)
     import_numpy()
@@ -110,7 +110,7 @@ def command(
             show(console, f"  {script.situation}")
         return 0
     command_words = _command(words, dialect)
-    from pipistrelle.studies.conformance.suite import play_script
+    from pipistrelle.runs.conformance.suite import play_script
 
     outcomes, seconds = [], []
     for script in scripts:
@@ -167,9 +167,9 @@ def _chosen(scripts: "Sequence[Script]", names: tuple[str, ...]) -> "list[Script
 
 def _command(words: tuple[str, ...], dialect: str) -> list[str]:
     """Return the words of the scheduler's program: for a name, those by which `run` would start it."""
-    from pipistrelle.studies.runs.child import check_command, own_command
-    from pipistrelle.studies.runs.connection import check_scheduler
-    from pipistrelle.studies.runs.spec import RunSpec
+    from pipistrelle.runs.description.spec import RunSpec
+    from pipistrelle.runs.execution.child import check_command, own_command
+    from pipistrelle.runs.execution.connection import check_scheduler
 
     if not words:
         raise click.UsageError("which scheduler? Name one, or a program: pipistrelle conformance -- CMD... {endpoint}.")
@@ -239,8 +239,8 @@ def _write_log(folder: Path, outcome: "ScriptOutcome") -> None:
 
 
 def _write_junit(path: Path, outcomes: "Sequence[ScriptOutcome]", seconds: "Sequence[float]") -> None:
+    from pipistrelle.reports.report.junit import TestLine, junit_xml
     from pipistrelle.server.outputs.once import write_output
-    from pipistrelle.studies.report.junit import TestLine, junit_xml
 
     tests = []
     for outcome, time_taken in zip(outcomes, seconds, strict=True):

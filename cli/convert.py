@@ -72,7 +72,7 @@ def command(
 
 
 def _read(sources: Sequence[str], *, sort: bool, **reading: Any) -> "Workload":
-    from pipistrelle.studies.inputs.named import load_workload, require_text
+    from pipistrelle.runs.inputs.named import load_workload, require_text
     from pipistrelle.traces.load import load_parts
 
     if len(sources) > 1:
@@ -86,8 +86,8 @@ def _read(sources: Sequence[str], *, sort: bool, **reading: Any) -> "Workload":
 
 def _convert_machine(source: str, target: Path, units: Units) -> None:
     from pipistrelle.platforms.read import to_toml
-    from pipistrelle.studies.inputs.maui_machine import maui_platform
-    from pipistrelle.studies.inputs.named import require_text
+    from pipistrelle.runs.inputs.maui_machine import maui_platform
+    from pipistrelle.runs.inputs.named import require_text
     from pipistrelle.traces.errors import counted
     from pipistrelle.traces.files import trace_name, write_trace
     from pipistrelle.traces.logs.maui_nodes import read_maui_resources

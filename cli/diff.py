@@ -33,7 +33,7 @@ def command(ctx: click.Context, /, a: Path, b: Path, as_json: bool) -> None:
     import_numpy()
     from rich.console import Console
 
-    from pipistrelle.studies.report.differences import difference
+    from pipistrelle.reports.report.differences import difference
 
     found = difference(a, b)
     if as_json:

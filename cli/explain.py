@@ -95,13 +95,13 @@ def command(
     if of.get("queue") == _ALL:
         raise click.UsageError("--queue needs the NAME of a queue, or --at TIME for all that waited then.")
     # Here and below, not above: help needs none of these, and an explanation without a replay not all.
-    from pipistrelle.studies.explain.index import open_index
+    from pipistrelle.reports.explain.index import open_index
 
     if job is None:
         _print_shares(run, of, as_json_, no_replay, trust)
         return
-    from pipistrelle.studies.explain.account import account
-    from pipistrelle.studies.explain.explanation import as_json
+    from pipistrelle.reports.explain.account import account
+    from pipistrelle.reports.explain.explanation import as_json
 
     def wanted(one: str, _: object) -> bool:
         return job in (one, one.partition("!")[2])
@@ -122,7 +122,7 @@ def command(
 def _dates(run: Path) -> "Dates":
     """Return the dates of a run's times."""
     from pipistrelle.cli.dates import Dates
-    from pipistrelle.studies.explain.files import read_config
+    from pipistrelle.runs.folders.files import read_config
 
     first = next(iter(read_config(run)["workloads"].values()), None)
     told = first if isinstance(first, dict) else {}
@@ -136,7 +136,7 @@ def _print_queue(
 
     refuse_overwriting([str(path) for path in run.glob("out_*")], [as_csv])
     time = _dates(run).time(at, "--at")
-    from pipistrelle.studies.estimates.queue_estimates import queue_then
+    from pipistrelle.reports.estimates.queue_estimates import queue_then
 
     found = queue_then(run, time, of, trust=trust)
     if as_csv is not None:
@@ -156,8 +156,8 @@ def _print_queue(
 def _print_shares(run: Path, of: dict[str, str], as_json: bool, no_replay: bool, trust: bool) -> None:
     import msgspec
 
-    from pipistrelle.studies.explain.index import open_index
-    from pipistrelle.studies.explain.shares import chosen, shares
+    from pipistrelle.reports.explain.index import open_index
+    from pipistrelle.reports.explain.shares import chosen, shares
 
     index = open_index(run, repeat=not no_replay, wanted=lambda _, its: chosen(of, its), trust=trust)
     found = shares(index, of)

@@ -10,12 +10,12 @@ from rich.console import Console
 
 from pipistrelle.cli.console import print_table, show
 from pipistrelle.cli.dates import Dates
-from pipistrelle.studies.explain.explanation import Explanation, Sample
-from pipistrelle.studies.explain.limits import Stretch
-from pipistrelle.studies.explain.looks import Look
-from pipistrelle.studies.explain.passing import Holder, Passing
-from pipistrelle.studies.explain.shares import Longest, Share, Shares
-from pipistrelle.studies.explain.words import WORDS, duration
+from pipistrelle.reports.explain.explanation import Explanation, Sample
+from pipistrelle.reports.explain.limits import Stretch
+from pipistrelle.reports.explain.looks import Look
+from pipistrelle.reports.explain.passing import Holder, Passing
+from pipistrelle.reports.explain.shares import Longest, Share, Shares
+from pipistrelle.reports.explain.words import WORDS, duration
 
 #: rows of a table; the rest is in the JSON
 _MOST_ROWS: Final = 30

@@ -33,7 +33,7 @@ def command(folder: Path, names: tuple[str, ...]) -> None:
     pipistrelle schedule easy --connect tcp://HOST:28000 \\
       --curve keys/scheduler.key --server-key keys/server.pub
     """
-    from pipistrelle.studies.inputs.keys import PRIVATE, make_keys
+    from pipistrelle.runs.inputs.keys import PRIVATE, make_keys
 
     for path in make_keys(folder, names):
         click.echo(f"{path}: {'private, for its owner alone' if path.suffix == PRIVATE else 'public'}")

@@ -35,13 +35,13 @@ def _failures() -> Iterable[tuple[str, str]]:
 
 
 def _classes() -> Iterable[tuple[str, str]]:
-    from pipistrelle.studies.workloads import classes
+    from pipistrelle.models.workloads import classes
 
     return [(name, classes.describe(name)) for name in classes.names()]
 
 
 def _models() -> Iterable[tuple[str, str]]:
-    from pipistrelle.studies.likeness import model
+    from pipistrelle.models.likeness import model
 
     return [(name, model.describe(name)) for name in model.names()]
 

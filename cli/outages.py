@@ -10,8 +10,8 @@ from pipistrelle.cli.guard import FilledPath, refuse_overwriting
 from pipistrelle.cli.options.fields import added, options_of, together
 from pipistrelle.cli.options.files import output_option
 from pipistrelle.cli.options.sections import Group
-from pipistrelle.studies.failures import MODELS
-from pipistrelle.studies.runs.spec import RunSpec
+from pipistrelle.models.reliability import MODELS
+from pipistrelle.runs.description.spec import RunSpec
 
 if TYPE_CHECKING:
     from pipistrelle.traces.outages.log import OutageLog
@@ -73,10 +73,11 @@ def generate_command(
     from pipistrelle.platforms.description import homogeneous
     from pipistrelle.platforms.failures.outage import csv_chunks
     from pipistrelle.platforms.failures.text import parse_durations
+    from pipistrelle.protocol.base.errors import InputError
     from pipistrelle.protocol.base.lengths import parse_seconds
-    from pipistrelle.studies.inputs.named import InputError, load_platform
-    from pipistrelle.studies.inputs.outages import failure_plan
-    from pipistrelle.studies.runs.reliability import platform_failures
+    from pipistrelle.runs.description.reliability import platform_failures
+    from pipistrelle.runs.inputs.named import load_platform
+    from pipistrelle.runs.inputs.outages import failure_plan
     from pipistrelle.traces.files import write_trace
 
     refuse_overwriting([platform, *(text.partition(",")[0] for text in failures)], [output])
@@ -111,7 +112,7 @@ def show_command(file: str, nodes: int | None, **part: str | None) -> None:
     'scontrol show node', PBS's server log; also compressed.
     """
     import_numpy()
-    from pipistrelle.studies.failures.outage_summary import summarise
+    from pipistrelle.models.reliability.outage_summary import summarise
     from pipistrelle.traces.outages.load import load_outage_log
 
     print_facts(summarise(_part(load_outage_log(file), nodes, **part)))
@@ -152,10 +153,10 @@ def fit_command(
 ) -> None:
     """Fit a failure model to the outages in FILE, by maximum likelihood, and write it as TOML for --failures."""
     import_numpy()
+    from pipistrelle.models.reliability.fits import fit_log
     from pipistrelle.platforms.failures.fitted import to_toml
+    from pipistrelle.protocol.base.errors import said_of
     from pipistrelle.protocol.base.lengths import parse_seconds
-    from pipistrelle.studies.failures.fits import fit_log
-    from pipistrelle.studies.inputs.named import said_of
     from pipistrelle.traces.files import write_trace
     from pipistrelle.traces.outages.load import load_outage_log
 
@@ -187,9 +188,9 @@ def fit_command(
 def _part(
     log: "OutageLog", nodes: int | None, only: str | None, numbers: str | None, begin: str | None, end: str | None
 ) -> "OutageLog":
+    from pipistrelle.protocol.base.errors import InputError, said_of
     from pipistrelle.protocol.units.nodesets import NodeSet
-    from pipistrelle.studies.inputs.named import InputError, said_of
-    from pipistrelle.studies.inputs.outages import clock_time
+    from pipistrelle.runs.inputs.outages import clock_time
 
     if only is not None:
         log = log.only(only)
@@ -209,7 +210,7 @@ def _part(
 
 
 def _source(log: "OutageLog", only: str | None, numbers: str | None) -> str:
-    from pipistrelle.studies.failures.outage_summary import clock_text
+    from pipistrelle.models.reliability.outage_summary import clock_text
 
     part = f", class {only}" if only is not None else ""
     part += f", numbers {numbers}" if numbers is not None else ""

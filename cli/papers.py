@@ -18,7 +18,7 @@ from pipistrelle.cli.options.sections import Command
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pipistrelle.studies.papers.entry import Entry, EntryResult, Paper
+    from pipistrelle.papers.entry import Entry, EntryResult, Paper
 
 _KEPT: Final = "kept"
 _COLUMNS: Final = ("paper", "entry", "outcome", "agree", "what it shows")
@@ -85,7 +85,7 @@ def command(
     pipistrelle papers 000 --size full -o full
     """
     import_numpy()
-    from pipistrelle.studies.papers.collection import chosen_entries, get_paper, paper_ids
+    from pipistrelle.papers.collection import chosen_entries, get_paper, paper_ids
 
     papers = [get_paper(number) for number in dict.fromkeys(numbers or paper_ids())]
     chosen = chosen_entries(papers, only)
@@ -93,7 +93,7 @@ def command(
         _print_list(chosen, as_json)
         return
     results = _computed(chosen, bool(only), size, out, traces, jobs, quiet)
-    from pipistrelle.studies.papers.telling import plain
+    from pipistrelle.papers.telling import plain
 
     document = plain(results, size)
     files = _write(results, document, only, size, out)
@@ -114,8 +114,8 @@ def _computed(
     jobs: int | None,
     quiet: bool,
 ) -> "list[EntryResult]":
-    from pipistrelle.studies.papers.bench import SIZES, Bench, open_parts
-    from pipistrelle.studies.papers.collection import check_extras, check_logs, make_entries
+    from pipistrelle.papers.bench import SIZES, Bench, open_parts
+    from pipistrelle.papers.collection import check_extras, check_logs, make_entries
 
     configure_log(click.get_current_context().find_root().params.get("verbose", 0), once=True)
     check_extras(pages=True)
@@ -157,9 +157,9 @@ def _write(
     results: "Sequence[EntryResult]", document: dict[str, object], only: tuple[str, ...], size: str, out: Path
 ) -> list[Path]:
     """Write pages and tables, and return their names; entries that were named have pages of their own."""
+    from pipistrelle.papers.page import paper_page
+    from pipistrelle.papers.telling import csv_text
     from pipistrelle.server.outputs.once import write_output
-    from pipistrelle.studies.papers.page import paper_page
-    from pipistrelle.studies.papers.telling import csv_text
 
     names = "-".join(dict.fromkeys(one.entry.id for one in results)) if only else ""
     files = []
@@ -178,7 +178,7 @@ def _write(
 
 
 def _print_list(chosen: "Sequence[tuple[Paper, Entry]]", as_json: bool) -> None:
-    from pipistrelle.studies.papers.telling import listed
+    from pipistrelle.papers.telling import listed
 
     rows = listed(chosen)
     if as_json:

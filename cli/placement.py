@@ -15,7 +15,7 @@ from pipistrelle.cli.options.sections import Command, Group
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from pipistrelle.studies.placement.run import PlacedRun
+    from pipistrelle.reports.placement.run import PlacedRun
 
 _ORDERS: Final = ("id", "snake", "hilbert", "alps")
 _run_argument: Final = click.argument("run", metavar="RUN", type=FilledPath(path_type=Path))
@@ -62,10 +62,10 @@ def report_command(
     Mean hops are exact over all pairs of a job's nodes.
     """
     import_numpy()
-    from pipistrelle.studies.placement.pictures import busiest_time, is_picture
-    from pipistrelle.studies.placement.pictures import picture as draw
-    from pipistrelle.studies.placement.report import job_figures, report
-    from pipistrelle.studies.placement.run import list_order, read_placed_run
+    from pipistrelle.reports.placement.pictures import busiest_time, is_picture
+    from pipistrelle.reports.placement.pictures import picture as draw
+    from pipistrelle.reports.placement.report import job_figures, report
+    from pipistrelle.reports.placement.run import list_order, read_placed_run
     from pipistrelle.traces.files import write_trace
 
     if picture is not None and not is_picture(picture):
@@ -80,7 +80,7 @@ def report_command(
     told = report(placed, figures, *own)
     moment = busiest_time(placed) if at is None else at
     if links:
-        from pipistrelle.studies.placement.links import job_links, link_report
+        from pipistrelle.reports.placement.links import job_links, link_report
 
         order = list_order(placed.machine, *own)
         loads = job_links(placed, order)
@@ -120,8 +120,8 @@ def whatif_command(
 ) -> None:
     """Tell whom the failures of the run in the folder RUN would have struck if its nodes had stood in another order."""
     import_numpy()
-    from pipistrelle.studies.placement.run import read_placed_run
-    from pipistrelle.studies.placement.whatif import whatif
+    from pipistrelle.reports.placement.run import read_placed_run
+    from pipistrelle.reports.placement.whatif import whatif
 
     placed = read_placed_run(run)
     told = whatif(placed, node_order, age_aware, own=_list_of(placed, run_order, run_age_aware))
@@ -151,8 +151,7 @@ def whatif_command(
 def titan_command(lives: str | None, begin: str, end: str, as_json: bool) -> None:
     """Print the arithmetic on Titan's GPUs beside the paper's: MTBF of jobs, leadership jobs' failures."""
     import_numpy()
-    from pipistrelle.studies.inputs.outages import clock_time
-    from pipistrelle.studies.placement.stability import (
+    from pipistrelle.reports.placement.stability import (
         LEADERSHIP_HOURS,
         MORE_STABLE,
         STABLE_SHARE,
@@ -162,6 +161,7 @@ def titan_command(lives: str | None, begin: str, end: str, as_json: bool) -> Non
         rates_of,
         table_ii,
     )
+    from pipistrelle.runs.inputs.outages import clock_time
     from pipistrelle.traces.outages.load import load_outage_log
 
     ratios = {"Table II": TABLE_II_RATIO}

@@ -9,10 +9,10 @@ from rich.console import Console
 from pipistrelle.cli.console import show
 from pipistrelle.cli.dates import Dates
 from pipistrelle.cli.explain_text import SHORT, print_columns
+from pipistrelle.reports.estimates.queue_estimates import QueueEstimate, QueueThen
+from pipistrelle.reports.explain.words import duration
 from pipistrelle.server.engine.jobs import LABEL_NAMES
 from pipistrelle.server.outputs.csv_file import csv_text
-from pipistrelle.studies.estimates.queue_estimates import QueueEstimate, QueueThen
-from pipistrelle.studies.explain.words import duration
 from pipistrelle.traces.files import write_trace
 
 _OUTCOMES: Final = {"rejected": "rejected", "cancelled": "cancelled", "none": "never"}

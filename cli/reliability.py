@@ -92,11 +92,11 @@ def plan_command(
     Of a workload, the classes are its sizes by powers of two or --bins, with the rates and times that it has.
     """
     import_numpy()
+    from pipistrelle.models.reliability.pictures import svg
+    from pipistrelle.models.reliability.plan import PlanOptions, make_plan
+    from pipistrelle.models.reliability.weibull import PROBABILITIES
     from pipistrelle.protocol.base.lengths import parse_seconds
-    from pipistrelle.studies.reliability.inputs import load_demand
-    from pipistrelle.studies.reliability.pictures import svg
-    from pipistrelle.studies.reliability.plan import PlanOptions, make_plan
-    from pipistrelle.studies.reliability.weibull import PROBABILITIES
+    from pipistrelle.runs.inputs.demand import load_demand
     from pipistrelle.traces.files import write_trace
 
     if picture is not None:
@@ -163,10 +163,10 @@ def compare_command(
     At each multiple of --every a node fails, drawn by 1 / MTTF. Jobs that are hit have failed.
     """
     import_numpy()
+    from pipistrelle.models.workloads.classes import load_classes
     from pipistrelle.protocol.base.lengths import parse_seconds
-    from pipistrelle.studies.inputs.named import load_platform
-    from pipistrelle.studies.reliability.simulated import compare
-    from pipistrelle.studies.workloads.classes import load_classes
+    from pipistrelle.reports.placement.partitions import compare
+    from pipistrelle.runs.inputs.named import load_platform
 
     hour = 3600.0
     found = compare(
@@ -188,7 +188,7 @@ def compare_command(
 
 
 def _print_comparison(found: dict[str, Any], console: "Console") -> None:
-    from pipistrelle.studies.reliability.simulated import WHY
+    from pipistrelle.reports.placement.partitions import WHY
 
     stable = "" if found["stable"] else ": unstable, a queue grows without end"
     print_facts(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pipistrelle.protocol.decisions import Decision
     from pipistrelle.protocol.messages import Reply
-    from pipistrelle.studies.sessions.replay import Parting
+    from pipistrelle.runs.sessions.replay import Parting
 
 #: exit code when something differs
 DIFFERENT: Final = 1
@@ -64,8 +64,8 @@ def command(
     import_numpy()
     from rich.console import Console
 
-    from pipistrelle.studies.sessions.replay import replay, replay_server
-    from pipistrelle.studies.sessions.session_file import SessionReader
+    from pipistrelle.runs.sessions.replay import replay, replay_server
+    from pipistrelle.runs.sessions.session_file import SessionReader
 
     words: list[str] | None = ctx.obj
     reader = SessionReader(session)
@@ -75,9 +75,9 @@ def command(
             raise click.UsageError("--server plays to the server: no --scheduler, no --in-process.")
         show(console, f"the server says what it said: {replay_server(reader):,} notices")
         return
-    from pipistrelle.studies.runs.connection import Connection, InProcess, WithChild, check_scheduler
-    from pipistrelle.studies.runs.spec import RunSpec
-    from pipistrelle.studies.runs.spec_file import convert_spec
+    from pipistrelle.runs.description.spec import RunSpec
+    from pipistrelle.runs.description.spec_file import convert_spec
+    from pipistrelle.runs.execution.connection import Connection, InProcess, WithChild, check_scheduler
 
     if scheduler is None and words is None:
         spec = convert_spec(reader.header.spec, f"{session}")

@@ -59,8 +59,8 @@ def command(runs: tuple[Path, ...], page: Path, repeat: bool, estimates: int | N
     import_numpy()
     if estimates is None:
         gc.disable()  # millions of texts are read, none of which refers to another
+    from pipistrelle.reports.page.page import page_of
     from pipistrelle.server.outputs.once import write_output
-    from pipistrelle.studies.page.page import page_of
 
     text = page_of(runs, repeat=repeat, trust=trust, estimates_at=estimates or 0)
     write_output(page, text)

@@ -25,16 +25,16 @@ from pipistrelle.cli.options.shared import (
 from pipistrelle.cli.run import RunCommand, unknown_scheduler
 from pipistrelle.cli.serve import announcing
 from pipistrelle.cli.simulate import form_of
+from pipistrelle.runs.description.spec import BATSIM_ENDPOINT
 from pipistrelle.schedulers.catalogue.names import PLACEHOLDER
-from pipistrelle.studies.runs.spec import BATSIM_ENDPOINT
 
 if TYPE_CHECKING:
     from pipistrelle.cli.heartbeat import Heartbeat
+    from pipistrelle.runs.description.spec import RunSpec
+    from pipistrelle.runs.execution.connection import Connection
     from pipistrelle.server.engine.observers import Observer
     from pipistrelle.server.setup import Setup
     from pipistrelle.server.simulation import Result
-    from pipistrelle.studies.runs.connection import Connection
-    from pipistrelle.studies.runs.spec import RunSpec
 
 #: options that say how a scheduler of another process is reached
 _REACHED: Final = (
@@ -124,10 +124,10 @@ def command(
 
     from pipistrelle.cli.heartbeat import heartbeat_of
     from pipistrelle.cli.summary import report
+    from pipistrelle.runs.execution.connection import check_scheduler
+    from pipistrelle.runs.sessions.resume import check_takeover, place_of, read_run, resume, take_over
+    from pipistrelle.runs.sessions.snapshot import Every
     from pipistrelle.server.outputs.folder import OUTPUT_PREFIX
-    from pipistrelle.studies.runs.connection import check_scheduler
-    from pipistrelle.studies.sessions.resume import check_takeover, place_of, read_run, resume, take_over
-    from pipistrelle.studies.sessions.snapshot import Every
 
     spec, header, state = read_run(folder, elsewhere=out is not None)
     if other:
@@ -178,7 +178,7 @@ def _connection(
     click.UsageError
         for options that do not suit it.
     """
-    from pipistrelle.studies.runs.connection import Connecting, Listening, WithChild
+    from pipistrelle.runs.execution.connection import Connecting, Listening, WithChild
 
     endpoint, connect, insecure = reached["endpoint"], reached["connect"], reached["insecure"]
     curve, clients, server_key = reached["curve"], reached["clients"], reached["server_key"]

@@ -28,12 +28,12 @@ from pipistrelle.cli.options.shared import (
 )
 from pipistrelle.cli.simulate import check_live, form_of, read_inputs, simulate
 from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean
+from pipistrelle.runs.description.policy import short_name, split_words
 from pipistrelle.schedulers.catalogue.names import FOREIGN_FILE, PLACEHOLDER, is_ours, is_policy_name, registered
-from pipistrelle.studies.runs.policy import short_name, split_words
 
 if TYPE_CHECKING:
+    from pipistrelle.runs.description.spec import RunSpec
     from pipistrelle.server.setup import Setup
-    from pipistrelle.studies.runs.spec import RunSpec
 
 _OUTPUTS: Final = "pipistrelle-out"
 #: characters of a name that go into a folder's name, and of that without its number
@@ -134,7 +134,7 @@ def command(
     # Here, not above: help needs none of these.
     from msgspec.structs import replace
 
-    from pipistrelle.studies.runs.connection import Connection, InProcess, WithChild, check_scheduler
+    from pipistrelle.runs.execution.connection import Connection, InProcess, WithChild, check_scheduler
 
     if words is not None and not any(PLACEHOLDER in word for word in words):
         raise unknown_scheduler(words[0])

@@ -15,9 +15,9 @@ from pipistrelle.cli.options.parts import part_options
 from pipistrelle.cli.options.sections import CONNECTION, Command, in_section
 from pipistrelle.cli.options.shared import dialect_option, timeout_option
 from pipistrelle.protocol.base.errors import legible
+from pipistrelle.runs.description.policy import PolicySpec
+from pipistrelle.runs.execution import seldom_collected
 from pipistrelle.schedulers.catalogue.names import is_ours
-from pipistrelle.studies.runs import seldom_collected
-from pipistrelle.studies.runs.policy import PolicySpec
 
 if TYPE_CHECKING:
     from pipistrelle.protocol.sockets import ListenerKeys, ListeningSocket
@@ -143,8 +143,8 @@ def command(
 
 def _mark(name: str, parts: dict[str, Any]) -> str:
     """Return what tells policies apart that are made otherwise, or of other files, for their states."""
-    from pipistrelle.studies.runs.spec import RunSpec
-    from pipistrelle.studies.runs.spec_file import policy_digest, with_digests
+    from pipistrelle.runs.description.spec import RunSpec
+    from pipistrelle.runs.description.spec_file import policy_digest, with_digests
 
     return policy_digest(with_digests(RunSpec(scheduler=name, **parts)))
 

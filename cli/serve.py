@@ -96,7 +96,7 @@ def command(
     import_numpy()
     # Here, not above: help needs none of these.
     from pipistrelle.protocol.base.lengths import parse_seconds
-    from pipistrelle.studies.runs.connection import Connecting, Connection, Listening
+    from pipistrelle.runs.execution.connection import Connecting, Connection, Listening
 
     spec = described(ctx, spec_file, options, decides=False)
     awaits = None if await_reconnect is None else parse_seconds(await_reconnect, "time to wait for a scheduler")

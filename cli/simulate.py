@@ -11,9 +11,9 @@ from pipistrelle.cli.guard import refuse_overwriting
 # Help needs none of these.
 if TYPE_CHECKING:
     from pipistrelle.cli.summary import Form
+    from pipistrelle.runs.description.spec import RunSpec
+    from pipistrelle.runs.execution.connection import Connection
     from pipistrelle.server.setup import Setup
-    from pipistrelle.studies.runs.connection import Connection
-    from pipistrelle.studies.runs.spec import RunSpec
 
 
 def read_inputs(spec: "RunSpec", spec_file: Path | None, written: Iterable[Path | None]) -> "tuple[RunSpec, Setup]":
@@ -26,8 +26,8 @@ def read_inputs(spec: "RunSpec", spec_file: Path | None, written: Iterable[Path 
     PipistrelleError
         when an input is wrong.
     """
-    from pipistrelle.studies.runs.setup import load_setup
-    from pipistrelle.studies.runs.spec_file import with_digests
+    from pipistrelle.runs.description.setup import load_setup
+    from pipistrelle.runs.description.spec_file import with_digests
 
     refuse_overwriting([None if spec_file is None else str(spec_file), *spec.inputs], written)
     spec = with_digests(spec)
@@ -55,20 +55,20 @@ def simulate(
     ``live`` shows the run on the terminal, ``page`` at this port to a browser.
     """
     from pipistrelle.cli.live.views import shown
-    from pipistrelle.studies.runs.run import run
+    from pipistrelle.runs.execution.run import run
 
     launches = spec.scheduler not in ((), "")
     with shown(setup, progress=progress, live=live, page=page, form=form, launches=launches) as who:
         beat, ways = who.beat, who._asdict()
         if keeping is None:
             if awaits is not None:
-                from pipistrelle.studies.sessions.resume import Journaled
+                from pipistrelle.runs.sessions.resume import Journaled
 
                 connection = Journaled(connection, out, awaits=awaits, leave=False)
             result = run(spec, connection=connection, out=out, setup=setup, check=False, **ways)
         else:
-            from pipistrelle.studies.sessions.resume import run_kept  # most runs are not kept
-            from pipistrelle.studies.sessions.snapshot import Every
+            from pipistrelle.runs.sessions.resume import run_kept  # most runs are not kept
+            from pipistrelle.runs.sessions.snapshot import Every
 
             every, keep, leave = Every.of(keeping[0]), *keeping[1:]
             result = run_kept(spec, setup, connection, out, every, keep, leave=leave, awaits=awaits, **ways)

@@ -77,9 +77,9 @@ def command(
     """
     refuse_overwriting([], [as_csv])
     import_numpy()
+    from pipistrelle.protocol.base.errors import said_of
     from pipistrelle.protocol.base.lengths import parse_seconds
-    from pipistrelle.studies.inputs.named import said_of
-    from pipistrelle.studies.report.time_steps import STEPS, time_steps
+    from pipistrelle.reports.report.time_steps import STEPS, time_steps
 
     with said_of("--warm-up"):
         before = parse_seconds(warm_up, or_zero=True)

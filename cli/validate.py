@@ -11,27 +11,27 @@ from pipistrelle.cli.console import print_error, print_facts
 from pipistrelle.cli.options.files import reading_options, strict_option
 from pipistrelle.cli.options.names import completed
 from pipistrelle.cli.options.sections import Command
+from pipistrelle.models.likeness.model import load_model
+from pipistrelle.models.workloads.classes import load_classes
 from pipistrelle.platforms import catalogue as platforms
 from pipistrelle.platforms.classes import JobClass
 from pipistrelle.platforms.describe import describe as describe_pools
 from pipistrelle.platforms.describe import describe_rows, describe_simgrid
 from pipistrelle.platforms.description import Platform
 from pipistrelle.platforms.simgrid.platform_file import SimGridPlatform
-from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean
-from pipistrelle.studies.inputs.maui_machine import maui_platform
-from pipistrelle.studies.inputs.named import InputError, is_log, is_platform, read_platform, read_text
-from pipistrelle.studies.inputs.node_table import is_node_table, load_node_rows
-from pipistrelle.studies.likeness.model import load_model
-from pipistrelle.studies.runs.connection import check_scheduler
-from pipistrelle.studies.runs.reliability import platform_failures
-from pipistrelle.studies.runs.setup import load_setup
-from pipistrelle.studies.runs.spec import RunSpec
-from pipistrelle.studies.runs.spec_file import find_spec, read_raw, with_digests
+from pipistrelle.protocol.base.errors import InputError, PipistrelleError, did_you_mean
+from pipistrelle.runs.description.reliability import platform_failures
+from pipistrelle.runs.description.setup import load_setup
+from pipistrelle.runs.description.spec import RunSpec
+from pipistrelle.runs.description.spec_file import find_spec, read_raw, with_digests
+from pipistrelle.runs.execution.connection import check_scheduler
+from pipistrelle.runs.inputs.maui_machine import maui_platform
+from pipistrelle.runs.inputs.named import is_log, is_platform, read_platform
+from pipistrelle.runs.inputs.node_table import is_node_table, load_node_rows
 from pipistrelle.studies.trials.study import Study
-from pipistrelle.studies.workloads.classes import load_classes
 from pipistrelle.traces import catalogue as workloads
 from pipistrelle.traces.describe import describe as describe_workload
-from pipistrelle.traces.files import trace_name
+from pipistrelle.traces.files import read_text, trace_name
 from pipistrelle.traces.load import load
 from pipistrelle.traces.logs.haizea import is_lease_trace
 from pipistrelle.traces.logs.maui_nodes import is_resource_trace, read_maui_resources

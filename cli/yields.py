@@ -9,11 +9,11 @@ from rich.console import Console
 from pipistrelle.cli.console import print_table
 from pipistrelle.cli.options.fields import Choice
 from pipistrelle.cli.options.sections import Command
+from pipistrelle.models.workloads.options import parse_factor
 from pipistrelle.platforms.failures.yield_model import MOST_NODES, Allocation, YieldError
+from pipistrelle.protocol.base.errors import said_of
 from pipistrelle.protocol.base.lengths import parse_seconds
-from pipistrelle.studies.failures.lifetimes import Estimate, WaitRow, YieldRow, wait_rows, yield_rows
-from pipistrelle.studies.inputs.named import said_of
-from pipistrelle.studies.workloads.options import parse_factor
+from pipistrelle.studies.trials.lifetimes import Estimate, WaitRow, YieldRow, wait_rows, yield_rows
 from pipistrelle.traces.resilience import parse_resilience
 
 _HOUR: Final = 3600.0

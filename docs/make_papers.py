@@ -7,9 +7,9 @@ import os
 import sys
 from pathlib import Path
 
-from pipistrelle.studies.papers.bench import SIZES, Bench
-from pipistrelle.studies.papers.collection import chosen_entries, get_paper, make_entries, paper_ids
-from pipistrelle.studies.papers.telling import logged, markdown
+from pipistrelle.papers.bench import SIZES, Bench
+from pipistrelle.papers.collection import chosen_entries, get_paper, make_entries, paper_ids
+from pipistrelle.papers.telling import logged, markdown
 
 HEAD = """# Five papers made anew
 
@@ -44,15 +44,15 @@ ours/001-table-4.8-p-values.csv
   another folder.
 - Entries that need real logs look for them in `--traces DIR`, or where the variable `PIPISTRELLE_TRACES` says.
   Without they are left out; asked for by `--only` they are an error.
-- An entry is data in a file a paper, in `studies/papers`: what the paper has and where, what computes ours, a
+- An entry is data in a file a paper, in `papers`: what the paper has and where, what computes ours, a
   tolerance, a reason.
 - It needs the extras `report` and `study`.
 
 In Python:
 
 ```python
-from pipistrelle.studies.papers.bench import Bench
-from pipistrelle.studies.papers.collection import chosen_entries, get_paper, make_entries
+from pipistrelle.papers.bench import Bench
+from pipistrelle.papers.collection import chosen_entries, get_paper, make_entries
 
 chosen = chosen_entries([get_paper("004")], ["table-2"])
 (result,) = make_entries(Bench.alone(), chosen)

@@ -7,7 +7,7 @@ from typing import Final, Generic, TypeVar
 
 from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.platforms.read import parse_platform
-from pipistrelle.protocol.base.errors import did_you_mean, shown
+from pipistrelle.protocol.base.errors import did_you_mean, printable, shown
 
 _T = TypeVar("_T")
 _SUFFIX: Final = ".toml"
@@ -46,6 +46,19 @@ class Catalogue(Generic[_T]):
             raise self.error(f"the library has no {self.what} {shown(name)}", hint=did_you_mean(name, list(known)))
         file = files(self.package) / "library" / f"{name}{_SUFFIX}"
         return self.parse(file.read_text(encoding="utf-8"), file.name)
+
+    def named(self, name: str, read: Callable[[str], str | None], absent: str, expected: str) -> _T:
+        """Return the one called `name`, or the one that the file of this name describes.
+
+        ``read`` returns the text of a file, None if there is no such file. If there is neither, the catalogue's error
+        says ``absent`` and ``expected``.
+        """
+        if name in self.names():
+            return self.get(name)
+        if (text := read(name)) is None:
+            hint = did_you_mean(name, list(self.names()))
+            raise self.error(f"{absent} '{printable(name)}'", expected=expected, hint=hint)
+        return self.parse(text, printable(name))
 
 
 _PLATFORMS: Final = Catalogue("pipistrelle.platforms", "platform", parse_platform, PlatformError)

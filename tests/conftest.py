@@ -20,6 +20,10 @@ from typing import IO, Any, Final
 
 import pytest
 from hypothesis import settings
+from loguru import logger
+
+from pipistrelle.traces.generator import generate
+from pipistrelle.traces.workload import Workload
 
 ROOT = Path(__file__).resolve().parent.parent
 #: a test that takes longer hangs, in seconds; the only time limit of the tests' own: none of them looks at a clock
@@ -262,6 +266,18 @@ def load_program(path: str) -> ModuleType:
         patch.setitem(sys.modules, name, module)  # where its dataclasses look for it while they are made
         spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _quiet_log() -> None:
+    """Send the log nowhere: the command line alone configures it, and by default it writes to the terminal."""
+    logger.remove()
+
+
+@pytest.fixture(scope="session")
+def small_workload() -> Callable[[], Workload]:
+    """Return a function that makes the same 300 jobs for 32 units each time."""
+    return lambda: generate(jobs=300, units=32, seed=5, load=0.95, name="small")
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 
+#: what one run is made of
+_RUN = {"protocol", "platforms", "traces", "server", "schedulers", "models"}
 #: {layer: the layers that it may import}, from the lowest; a layer may always import itself
 LAYERS: dict[str, set[str]] = {
     "protocol": set(),
@@ -19,8 +21,13 @@ LAYERS: dict[str, set[str]] = {
     "traces": {"protocol"},
     "server": {"protocol", "platforms", "traces"},
     "schedulers": {"protocol", "platforms"},
-    "studies": {"protocol", "platforms", "traces", "server", "schedulers"},
-    "cli": {"protocol", "platforms", "traces", "server", "schedulers", "studies"},
+    "models": {"protocol", "platforms", "traces"},
+    "runs": _RUN,
+    "kernel": _RUN | {"runs"},
+    "reports": _RUN | {"runs"},
+    "studies": _RUN | {"runs", "kernel", "reports"},
+    "papers": _RUN | {"runs", "kernel", "reports", "studies"},
+    "cli": _RUN | {"runs", "kernel", "reports", "studies", "papers"},
 }
 
 #: {layer: its rooms from the lowest}: a room imports from itself and from those before it. A nested room is named by its
@@ -100,7 +107,7 @@ ZMQ_MODULES = {
     "server/transport/batsim.py",
     "server/transport/curve.py",
     "schedulers/wire/curve.py",
-    "studies/inputs/keys.py",  # makes keys
+    "runs/inputs/keys.py",  # makes keys
 }
 #: from every layer: what would make runs differ, or run what a file or a peer says
 BANNED_MODULES = {"random", "pickle", "marshal", "shelve", "dill", "cloudpickle", "secrets", "uuid"}

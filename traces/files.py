@@ -8,9 +8,10 @@ import os
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import IO, Any, cast
 
+from pipistrelle.protocol.base.errors import InputError
 from pipistrelle.traces.errors import TraceError, TraceOutputError
 
 PathText = str | os.PathLike[str]
@@ -216,3 +217,20 @@ def trace_name(path: PathText) -> str:
             if len(name) > len(suffix):
                 name = name.removesuffix(suffix)
     return name
+
+
+def read_text(path: PathText) -> str:
+    """Return a text file's content; InputError if it cannot be read or is not UTF-8."""
+    try:
+        return Path(path).read_text(encoding="utf-8-sig")  # some editors begin a file with a mark
+    except OSError as error:
+        raise InputError(f"cannot read the file ({error.strerror or error})", where=str(path)) from None
+    except UnicodeDecodeError as error:
+        raise InputError(
+            "the file is not UTF-8 text", where=f"{path}, byte {error.start}", hint="Is it the right file?"
+        ) from None
+
+
+def text_if_file(name: str) -> str | None:
+    """Return the content of the text file of this name, None if there is none; InputError as of `read_text`."""
+    return read_text(name) if os.path.isfile(name) else None

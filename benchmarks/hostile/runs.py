@@ -9,10 +9,10 @@ from pipistrelle.platforms.classes import JobClass
 from pipistrelle.platforms.description import Platform, Pool
 from pipistrelle.platforms.simgrid.platform_file import SimGridPlatform, parse_simgrid
 from pipistrelle.platforms.topology.rule import TopologyRule
+from pipistrelle.runs.description.reliability import load_reliability
+from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.server.batsim.setup import BatsimOptions
 from pipistrelle.server.setup import Setup
-from pipistrelle.studies.runs.reliability import load_reliability
-from pipistrelle.studies.runs.spec import RunSpec
 from pipistrelle.traces.batsim.workload import parse_batsim
 from pipistrelle.traces.requests import with_requests
 from pipistrelle.traces.workload import CANCELLED_AFTER, NODE_LIST, Workload

@@ -278,8 +278,4 @@ def _warm() -> None:
     import pipistrelle.cli.schedule
     import pipistrelle.cli.serve
     import pipistrelle.cli.summary
-    import pipistrelle.schedulers.wire.batsim
-    import pipistrelle.schedulers.wire.native
-    import pipistrelle.server.transport.batsim
-    import pipistrelle.server.transport.native
-    import pipistrelle.studies.runs.run  # noqa: F401
+    import pipistrelle.runs.execution.run  # noqa: F401

@@ -10,9 +10,9 @@ from rich.text import Text
 from pipistrelle.cli.console import plain
 from pipistrelle.cli.dates import Dates
 from pipistrelle.cli.heartbeat import clock_text
+from pipistrelle.reports.live.layout import NOBODY, FittedMap, MapLayout
+from pipistrelle.reports.live.state import LiveState, SeenDecision
 from pipistrelle.server.setup import Setup
-from pipistrelle.studies.live.layout import NOBODY, FittedMap, MapLayout
-from pipistrelle.studies.live.state import LiveState, SeenDecision
 
 #: what a terminal can show: colours, letters beyond ASCII alone, or neither
 Abilities = Literal["colours", "letters", "ascii"]

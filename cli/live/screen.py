@@ -14,8 +14,8 @@ from rich.console import Console, Group
 from rich.live import Live
 
 from pipistrelle.cli.live.drawing import Abilities, Drawing
+from pipistrelle.reports.live.state import LiveState
 from pipistrelle.server.setup import Setup
-from pipistrelle.studies.live.state import LiveState
 
 if TYPE_CHECKING:
     from rich.text import Text

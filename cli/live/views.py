@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pipistrelle.cli.summary import Form
+    from pipistrelle.reports.live.watch import LiveView
     from pipistrelle.server.engine.observers import Observer
     from pipistrelle.server.setup import Setup
     from pipistrelle.server.simulation import Simulation
-    from pipistrelle.studies.live.watch import LiveView
 
 
 class Shown(NamedTuple):
@@ -57,7 +57,7 @@ def shown(
     views: list[LiveView] = []
     with ExitStack() as stack:
         if page is not None:
-            from pipistrelle.studies.live.page_view import PageView  # most runs have no page
+            from pipistrelle.reports.live.page_view import PageView  # most runs have no page
 
             view = stack.enter_context(PageView(setup, page))
             views.append(view)
@@ -81,7 +81,7 @@ def shown(
         if not views:
             yield Shown(observers, beat, None)
             return
-        from pipistrelle.studies.live.watch import LiveWatch
+        from pipistrelle.reports.live.watch import LiveWatch
 
         watch = LiveWatch(setup, views)
         yield Shown([*observers, watch], beat, watch)

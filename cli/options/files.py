@@ -8,7 +8,7 @@ import click
 
 from pipistrelle.cli.guard import FilledPath
 from pipistrelle.cli.options.fields import added, options_of
-from pipistrelle.studies.runs.spec import RunSpec
+from pipistrelle.runs.description.spec import RunSpec
 
 _C = TypeVar("_C", bound=Callable[..., Any])
 

@@ -57,7 +57,7 @@ def listening_keys(
         raise click.UsageError("--server-key is for the side that connects: this one listens, with --clients DIR.")
     if curve is None:
         return None
-    from pipistrelle.studies.inputs.keys import listener_keys  # most runs need none
+    from pipistrelle.runs.inputs.keys import listener_keys  # most runs need none
 
     return listener_keys(curve, clients)
 
@@ -73,7 +73,7 @@ def calling_keys(
         return None
     if server_key is None:
         raise click.UsageError("--curve needs --server-key FILE: the public key of who listens.")
-    from pipistrelle.studies.inputs.keys import caller_keys
+    from pipistrelle.runs.inputs.keys import caller_keys
 
     return caller_keys(curve, server_key)
 

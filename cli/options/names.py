@@ -17,8 +17,8 @@ _LIBRARIES: Final = {
     "scheduler": ("pipistrelle.schedulers", ".toml"),
     "workload": ("pipistrelle.traces", ".swf.gz"),
     "failures": ("pipistrelle.platforms.failures", ".toml"),
-    "classes": ("pipistrelle.studies.workloads", ".toml"),
-    "model": ("pipistrelle.studies.likeness", ".toml"),
+    "classes": ("pipistrelle.models.workloads", ".toml"),
+    "model": ("pipistrelle.models.likeness", ".toml"),
 }
 KINDS: Final = tuple(_LIBRARIES)
 Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]

@@ -9,8 +9,8 @@ from pipistrelle.cli.guard import FilledPath
 from pipistrelle.cli.options.fields import added, options_of
 from pipistrelle.cli.options.names import completed
 from pipistrelle.cli.options.sections import SCHEDULER, in_section
+from pipistrelle.runs.description.policy import OPPOSITES, PolicySpec, SchedulerChoice, span_of, step_of
 from pipistrelle.schedulers.catalogue.names import PARTS
-from pipistrelle.studies.runs.policy import OPPOSITES, PolicySpec, SchedulerChoice, span_of, step_of
 
 
 def _readable(read: Callable[[str], float]) -> Callable[..., str | None]:

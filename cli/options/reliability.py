@@ -6,7 +6,7 @@ from pipistrelle.cli.guard import FilledPath
 from pipistrelle.cli.options.fields import added, options_of
 from pipistrelle.cli.options.names import completed
 from pipistrelle.cli.options.sections import FAILURES, in_section
-from pipistrelle.studies.runs.spec import RunSpec
+from pipistrelle.runs.description.spec import RunSpec
 
 _TEXTS: Final = {
     "failures": "MODEL\tLet nodes fail: 'exponential,smtbf=24h', 'weibull,mtbf=10250h,shape=0.7', a name ('lanl-20') "

@@ -13,12 +13,12 @@ from pipistrelle.cli.options.fields import PositiveNumber, added, options_of, to
 from pipistrelle.cli.options.files import reading_options
 from pipistrelle.cli.options.names import completed
 from pipistrelle.cli.options.sections import CONNECTION, INPUTS, MACHINE, OUTPUTS, SCHEDULER, in_section
+from pipistrelle.runs.description.spec import RunSpec
+from pipistrelle.runs.execution import DECISION_TIMEOUT, HELLO_TIMEOUT
 from pipistrelle.schedulers.catalogue.names import PLACEHOLDER
-from pipistrelle.studies.runs import DECISION_TIMEOUT, HELLO_TIMEOUT
-from pipistrelle.studies.runs.spec import RunSpec
 
 if TYPE_CHECKING:
-    from pipistrelle.studies.runs.connection import Connection
+    from pipistrelle.runs.execution.connection import Connection
 
 _C = TypeVar("_C", bound=Callable[..., Any])
 
@@ -256,7 +256,7 @@ def recorded(connection: "Connection", file: Path | None) -> "Connection":
     """Return a connection whose messages are recorded, if a file is given for them."""
     if file is None:
         return connection
-    from pipistrelle.studies.sessions.recording import Recorded  # most runs are not recorded
+    from pipistrelle.runs.sessions.recording import Recorded  # most runs are not recorded
 
     return Recorded(connection, file)
 
@@ -269,7 +269,7 @@ def described(
     What describes the run is taken out of ``options``; what stays is how it is carried out. Who names a scheduler
     beside a description does not want the parts and options of the other one; without ``decides`` nobody does.
     """
-    from pipistrelle.studies.runs.spec_file import read_spec  # help needs it not
+    from pipistrelle.runs.description.spec_file import read_spec  # help needs it not
 
     spec = read_spec(base) if isinstance(base, Path) else base or RunSpec()
     names = [name for name in options if name in spec.__struct_fields__]

@@ -261,7 +261,7 @@ def break_even_command(
 
 def _axis_text(least: float, greatest: float, timed: bool) -> Any:
     """Return what gives the text of a number on the axis, or of what is beyond it."""
-    from pipistrelle.studies.failures.outage_summary import time_text
+    from pipistrelle.models.reliability.outage_summary import time_text
 
     def text(value: float | str | None) -> str:
         if value is None:

@@ -33,7 +33,7 @@ def page_option(text: str) -> Callable[[_C], _C]:
 
 def write_page(page: Path, first: "Workload", second: "Workload") -> dict[str, Any]:
     """Write a page of two workloads; return their figures."""
-    from pipistrelle.studies.likeness.comparison import compare
+    from pipistrelle.models.likeness.comparison import compare
 
     found = compare(first, second)
     _write(page, found)
@@ -41,7 +41,7 @@ def write_page(page: Path, first: "Workload", second: "Workload") -> dict[str, A
 
 
 def _write(page: Path, found: dict[str, Any]) -> None:
-    from pipistrelle.studies.likeness.page import html, svg
+    from pipistrelle.models.likeness.page import html, svg
     from pipistrelle.traces.files import write_trace
 
     write_trace(page, [(html if page.suffix == ".html" else svg)(found).encode()])
@@ -54,9 +54,9 @@ def _write(page: Path, found: dict[str, Any]) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 def compare_command(first: str, second: str, page: Path | None, as_json: bool) -> None:
     """Compare the workloads A and B, bundled names or files: marginals, arrivals, how often users repeat themselves."""
-    from pipistrelle.studies.inputs.named import load_workload
-    from pipistrelle.studies.likeness.comparison import compare
-    from pipistrelle.studies.likeness.page import rows
+    from pipistrelle.models.likeness.comparison import compare
+    from pipistrelle.models.likeness.page import rows
+    from pipistrelle.runs.inputs.named import load_workload
 
     refuse_overwriting([first, second], [page])
     found = compare(load_workload(first, sort=True), load_workload(second, sort=True))

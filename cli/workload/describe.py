@@ -57,10 +57,10 @@ def describe_command(
     **reading: Any,
 ) -> None:
     """Describe the workload IN, a bundled name or a file: jobs, sizes, times, load, users, arrivals."""
-    from pipistrelle.studies.inputs.named import clock_zone, load_workload
-    from pipistrelle.studies.workloads.options import zone_of
-    from pipistrelle.studies.workloads.pictures import svg
-    from pipistrelle.studies.workloads.summary import summarise
+    from pipistrelle.models.workloads.options import zone_of
+    from pipistrelle.models.workloads.pictures import svg
+    from pipistrelle.models.workloads.summary import summarise
+    from pipistrelle.runs.inputs.named import clock_zone, load_workload
     from pipistrelle.traces.describe import describe
     from pipistrelle.traces.files import write_trace
 
@@ -86,7 +86,7 @@ def describe_command(
 
 
 def _print_tables(figures: dict[str, Any], console: "Console") -> None:
-    from pipistrelle.studies.workloads.pictures import arrivals_text
+    from pipistrelle.models.workloads.pictures import arrivals_text
 
     def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         console.print()
@@ -131,7 +131,7 @@ def _sizes(grid: dict[str, Any]) -> list[list[str]]:
     """Return the jobs by size and run time, in percent."""
     import numpy as np
 
-    from pipistrelle.studies.workloads.summary import shares
+    from pipistrelle.models.workloads.summary import shares
 
     share = shares(np.array(grid["counts"], dtype=np.int64))
     return [
@@ -152,7 +152,7 @@ def _value(value: float | None, key: str) -> str:
     if value is None:
         return "-"
     if key != "size":
-        from pipistrelle.studies.failures.outage_summary import time_text
+        from pipistrelle.models.reliability.outage_summary import time_text
 
         return time_text(value)
     return f"{value:,.0f}" if value.is_integer() else f"{value:,.2f}"

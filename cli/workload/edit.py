@@ -3,8 +3,8 @@
 from typing import Final
 
 from pipistrelle.cli.workload.steps import StepCommand
-from pipistrelle.studies.workloads import FIELDS
-from pipistrelle.studies.workloads.steps import Copy, Filter, Merge, Redraw, Scale, Shuffle
+from pipistrelle.models.workloads import FIELDS
+from pipistrelle.runs.inputs.steps import Copy, Filter, Merge, Redraw, Scale, Shuffle
 
 _NAMED: Final = {"application": ", a number.", "status": ", a number.", "state": ", as the log names it."}
 _SEED: Final = "Equal seeds give equal bytes."

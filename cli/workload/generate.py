@@ -14,7 +14,7 @@ from pipistrelle.cli.workload.compare import page_option, write_page
 
 # Help needs neither.
 if TYPE_CHECKING:
-    from pipistrelle.studies.likeness.model import WorkloadModel
+    from pipistrelle.models.likeness.model import WorkloadModel
     from pipistrelle.traces.workload import Workload
 
 _serial_option: Final = click.option(
@@ -95,8 +95,8 @@ def _by_classes(
     classes: str, output: Path, seed: int, sizes: tuple[int | None, int | None], **wanted: Any
 ) -> "Workload":
     """Return the jobs that classes draw."""
-    from pipistrelle.studies.workloads.class_jobs import generate_jobs
-    from pipistrelle.studies.workloads.classes import load_classes
+    from pipistrelle.models.workloads.class_jobs import generate_jobs
+    from pipistrelle.models.workloads.classes import load_classes
 
     if sizes != (None, None):
         raise click.UsageError("--jobs and --machine-size follow from the --classes; --duration makes more jobs.")
@@ -114,8 +114,8 @@ def _like(
     like: str, output: Path, seed: int, machine_size: int | None, *, page: Path | None, **wanted: Any
 ) -> "Workload":
     """Return the jobs that a model draws, once the page that compares them with its log is written."""
-    from pipistrelle.studies.likeness.drawing import generate_like
-    from pipistrelle.studies.likeness.model import is_model
+    from pipistrelle.models.likeness.drawing import generate_like
+    from pipistrelle.models.likeness.model import is_model
     from pipistrelle.traces.describe import offered_load
 
     refuse_overwriting([like], [output, page])
@@ -134,9 +134,9 @@ def _like(
 
 def _model(name: str, machine_size: int | None) -> "tuple[WorkloadModel, Workload | None]":
     """Return a model that there is, or one fitted to a log, and then the log."""
-    from pipistrelle.studies.inputs.named import load_workload
-    from pipistrelle.studies.likeness.fitting import fit
-    from pipistrelle.studies.likeness.model import is_model, load_model
+    from pipistrelle.models.likeness.fitting import fit
+    from pipistrelle.models.likeness.model import is_model, load_model
+    from pipistrelle.runs.inputs.named import load_workload
 
     if is_model(name):
         return load_model(name), None
@@ -157,8 +157,8 @@ def _model(name: str, machine_size: int | None) -> "tuple[WorkloadModel, Workloa
 )  # fmt: skip
 def model_command(source: str, machine_size: int | None, output: Path, serial: float | None, **wanted: Any) -> None:
     """Fit a model to the log LOG, a bundled workload or a file, and write it: figures of the jobs, and none of them."""
-    from pipistrelle.studies.likeness.fitting import planned, with_serial
-    from pipistrelle.studies.likeness.model import model_text
+    from pipistrelle.models.likeness.fitting import planned, with_serial
+    from pipistrelle.models.likeness.model import model_text
     from pipistrelle.traces.files import write_trace
 
     if output.suffix != ".toml":

@@ -13,8 +13,8 @@ from pipistrelle.cli.options.files import output_option, reading_but_zone, readi
 from pipistrelle.cli.options.names import completed
 from pipistrelle.cli.options.sections import Command, Group
 from pipistrelle.protocol.base.errors import did_you_mean, printable
-from pipistrelle.studies.inputs.named import clock_zone, load_workload, reading_for
-from pipistrelle.studies.workloads.steps import AnyStep, Filter, Merge
+from pipistrelle.runs.inputs.named import clock_zone, load_workload, reading_for
+from pipistrelle.runs.inputs.steps import AnyStep, Filter, Merge
 from pipistrelle.traces.clean import faults_text
 from pipistrelle.traces.errors import counted
 from pipistrelle.traces.load import not_kept, save
@@ -137,7 +137,7 @@ def parse_transform(texts: Sequence[str], parent: click.Context) -> tuple[AnySte
     click.UsageError
         when one cannot be read.
     """
-    from pipistrelle.studies.runs.policy import split_words
+    from pipistrelle.runs.description.policy import split_words
 
     # a step's help is that of the command, whoever names the step
     group = click.Context(click.Group("workload"), parent.find_root(), "workload")

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from pipistrelle.studies.runs.run import run
-from pipistrelle.studies.runs.spec import RunSpec
-from pipistrelle.studies.training.environment import SchedulingEnv
-from pipistrelle.studies.training.observation import JOB_FEATURES
+from pipistrelle.runs.description.spec import RunSpec
+from pipistrelle.runs.execution.run import run
+from pipistrelle.runs.training.environment import SchedulingEnv
+from pipistrelle.runs.training.observation import JOB_FEATURES
 
 SEEN = 64
 WIDTH = len(JOB_FEATURES)

@@ -128,7 +128,7 @@ class YieldModel:
         its nodes.
     form
         "paper": the sums of the slides, to the first order, in which each failure of a node that works costs a read
-        and half an interval. "exact": the expectation of what is simulated, in `studies.failures.lifetimes`,
+        and half an interval. "exact": the expectation of what is simulated, in `pipistrelle.studies.trials.lifetimes`,
         with failures during dumps and reads. Of a grid it leaves out that the last failure of an allocation, if it is
         that of a spare, costs what was not saved.
     most

@@ -4,6 +4,8 @@ The base class lives in the lowest layer so that each layer can derive its own; 
 into text on the terminal and an exit code.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import ClassVar, TypeVar
 
 _E = TypeVar("_E", bound="PipistrelleError")
@@ -61,6 +63,19 @@ class PipistrelleError(Exception):
             text = f"{text}: {rule}"
         text = text if text.endswith((".", "?", "!")) else f"{text}."
         return f"{text} {self.hint}" if self.hint else text
+
+
+class InputError(PipistrelleError):
+    """A platform, workload or option that cannot be used."""
+
+
+@contextmanager
+def said_of(option: str) -> Iterator[None]:
+    """Name the option in the errors raised within."""
+    try:
+        yield
+    except PipistrelleError as error:
+        raise error.at(option, InputError) from None
 
 
 class ProtocolError(PipistrelleError):

@@ -6,9 +6,8 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from pipistrelle.platforms.topology.machine import Machine
+from pipistrelle.platforms.topology.partitions import Partition, RankedClass, first_partition, level_of
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.schedulers.partitions.nodes import Partition, first_partition, level_of
-from pipistrelle.schedulers.partitions.sizes import RankedClass
 from pipistrelle.schedulers.placement.pickers import learn, picked
 from pipistrelle.schedulers.policy.interfaces import Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 from msgspec import Struct
 
-from pipistrelle.studies.inference.estimates import (
+from pipistrelle.models.samples.estimates import (
     LEVEL,
     RESAMPLES,
     SEED,

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from pipistrelle.models.reliability.outage_summary import time_text
+from pipistrelle.models.workloads.pictures import drawn_as
 from pipistrelle.protocol.base.errors import printable
-from pipistrelle.studies.failures.outage_summary import time_text
 from pipistrelle.studies.inference.crossing import Curves
 from pipistrelle.studies.inference.reports import SizeRow
 from pipistrelle.studies.inference.trials import Value, label
-from pipistrelle.studies.workloads.pictures import drawn_as
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from pipistrelle.studies.inference.estimates import (
+from pipistrelle.models.samples.estimates import (
     LEVEL,
     Interval,
     Method,
@@ -14,7 +14,7 @@ from pipistrelle.studies.inference.estimates import (
     mean_interval,
     quantile_interval,
 )
-from pipistrelle.studies.inference.paired import Paired, paired
+from pipistrelle.models.samples.paired import Paired, paired
 from pipistrelle.studies.inference.trials import SEED, CellKey, TrialTable, Value, label
 
 

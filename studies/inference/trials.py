@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from pipistrelle.models.samples.estimates import StatisticsError
 from pipistrelle.protocol.base.errors import did_you_mean, printable
 from pipistrelle.protocol.base.lengths import seconds_of
-from pipistrelle.studies.inference.estimates import StatisticsError
 from pipistrelle.studies.trials.axes import column_of
 
 if TYPE_CHECKING:

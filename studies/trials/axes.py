@@ -11,7 +11,7 @@ from msgspec.structs import fields
 
 from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, printable, shown
 from pipistrelle.protocol.base.lengths import parse_seconds
-from pipistrelle.studies.runs.spec import RunSpec
+from pipistrelle.runs.description.spec import RunSpec
 
 #: options of a run by name
 OPTIONS: Final = {one.encode_name: one for one in fields(RunSpec)}

@@ -7,14 +7,14 @@ from math import isfinite
 import msgspec
 from msgspec.structs import replace
 
+from pipistrelle.kernel.compiled import has_compiler
+from pipistrelle.models.samples.estimates import t_quantile
 from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, shown
 from pipistrelle.protocol.base.log import logger
+from pipistrelle.runs.description.setup import check_policy, remarks_of
+from pipistrelle.runs.description.spec import RELIABILITY_FIELDS, RunSpec
+from pipistrelle.runs.description.spec_file import with_digests
 from pipistrelle.server.setup import Setup
-from pipistrelle.studies.inference.estimates import t_quantile
-from pipistrelle.studies.kernel.compiled import has_compiler
-from pipistrelle.studies.runs.setup import check_policy, remarks_of
-from pipistrelle.studies.runs.spec import RELIABILITY_FIELDS, RunSpec
-from pipistrelle.studies.runs.spec_file import with_digests
 from pipistrelle.studies.trials.axes import StudyError
 from pipistrelle.studies.trials.metrics import metric_names
 from pipistrelle.studies.trials.study import Point, Study, combination
@@ -149,7 +149,7 @@ class _Reader:
             return "reference", "the study asks for it"
         why: str | None = "numba is not installed (pip install 'pipistrelle[study]')"
         if has_compiler():
-            from pipistrelle.studies.kernel.kernel import why_not  # with all that it has compiled
+            from pipistrelle.kernel.kernel import why_not  # with all that it has compiled
 
             why = why_not(setup, spec)
         if why is None:

@@ -8,11 +8,11 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from pipistrelle.runs.execution.job_table import CANCELLED, REJECTED, RUNNING, STATES, WAITING, Floats, JobTable
 from pipistrelle.server.attempts.attempt import Spending
 from pipistrelle.server.outputs.fragmentation_book import Fragmentation
 from pipistrelle.server.outputs.metrics import TAU
 from pipistrelle.server.outputs.reliability_book import ReliabilitySummary
-from pipistrelle.studies.trials.job_table import CANCELLED, REJECTED, RUNNING, STATES, WAITING, Floats, JobTable
 from pipistrelle.studies.trials.window import NOTHING, Leave, WindowOfRun, last_end
 
 #: what a metric can be: None where there is nothing to tell, as the mean of no jobs

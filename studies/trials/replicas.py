@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Protocol
 
-from pipistrelle.studies.inference.stopping import Rule, reached, replicas_needed
+from pipistrelle.models.samples.stopping import Rule, reached, replicas_needed
 from pipistrelle.studies.trials.metrics import Metric
 from pipistrelle.studies.trials.study import Study
 from pipistrelle.studies.trials.trial import Outcome

@@ -11,17 +11,17 @@ import numpy as np
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from pipistrelle.models.samples.estimates import StatisticsError
+from pipistrelle.models.samples.stopping import LEAST, Rule
 from pipistrelle.protocol.base.errors import printable
 from pipistrelle.protocol.base.lengths import UNITS, seconds_of
 from pipistrelle.protocol.base.shapes import misfit
 from pipistrelle.protocol.base.toml import read_toml
-from pipistrelle.studies.inference.estimates import StatisticsError
-from pipistrelle.studies.inference.stopping import LEAST, Rule
-from pipistrelle.studies.inputs.named import read_text
-from pipistrelle.studies.runs.spec import RunSpec
-from pipistrelle.studies.runs.spec_file import SpecError, convert_spec
+from pipistrelle.runs.description.spec import RunSpec
+from pipistrelle.runs.description.spec_file import SpecError, convert_spec
 from pipistrelle.studies.trials.axes import Axis, StudyError, check_option, column_of, points, read_axes
 from pipistrelle.studies.trials.window import NOTHING, Leave
+from pipistrelle.traces.files import read_text
 
 MANUAL: Final = "'pipistrelle help studies' describes the file."
 #: bits of a trial's seed: any program that reads numbers as doubles reads it exactly

@@ -11,18 +11,18 @@ from msgspec import Struct
 from pipistrelle.platforms.description import Platform
 from pipistrelle.protocol.base.log import logger
 from pipistrelle.protocol.fields import package_version
+from pipistrelle.runs.description.reliability import load_reliability
+from pipistrelle.runs.description.setup import load_inputs, steady_setup, with_horizon
+from pipistrelle.runs.description.spec import RELIABILITY_FIELDS, RunSpec
+from pipistrelle.runs.description.spec_file import check_files
+from pipistrelle.runs.execution import seldom_collected
+from pipistrelle.runs.execution.job_table import JobTable, JobTableBook
 from pipistrelle.schedulers.policy.runtime import Runtime
 from pipistrelle.server.errors import Stalled
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.simulation import simulate
 from pipistrelle.server.transport.in_process import InProcessTransport
-from pipistrelle.studies.runs import seldom_collected
-from pipistrelle.studies.runs.reliability import load_reliability
-from pipistrelle.studies.runs.setup import load_inputs, steady_setup, with_horizon
-from pipistrelle.studies.runs.spec import RELIABILITY_FIELDS, RunSpec
-from pipistrelle.studies.runs.spec_file import check_files
 from pipistrelle.studies.trials.axes import StudyError
-from pipistrelle.studies.trials.job_table import JobTable, JobTableBook
 from pipistrelle.studies.trials.metrics import Metric, metrics
 from pipistrelle.studies.trials.study import Measures
 from pipistrelle.traces.workload import Workload
@@ -112,7 +112,7 @@ def table_of_run(spec: RunSpec, engine: str) -> JobTable:
     """
     setup = trial_setup(spec)
     if engine == "kernel":
-        from pipistrelle.studies.kernel.table import run_kernel  # it compiles, or loads what it has compiled
+        from pipistrelle.kernel.table import run_kernel  # it compiles, or loads what it has compiled
 
         return replace(run_kernel(setup, spec), until=setup.until)
     book = JobTableBook()

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipistrelle.protocol.base.errors import PipistrelleError
-from pipistrelle.studies.runs.policy import span_of
-from pipistrelle.studies.trials.job_table import JobTable
+from pipistrelle.runs.description.policy import span_of
+from pipistrelle.runs.execution.job_table import JobTable
 
 _JOBS: Final = (" jobs", " job")
 

@@ -44,5 +44,5 @@ def test_all_that_the_pages_import_is_on_it():
                     used |= {f"{node.module}.{alias.name}" for alias in node.names}
 
     assert used - known == set()
-    assert "pipistrelle.studies.runs.run.run" in used
+    assert "pipistrelle.runs.execution.run.run" in used
     assert sys.modules.get("make_api") is None

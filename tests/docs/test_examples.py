@@ -16,16 +16,16 @@ from typing import Any, NamedTuple
 import pytest
 from msgspec import convert
 
+from pipistrelle.models.likeness.model import parse_model
+from pipistrelle.models.workloads.classes import parse_classes
 from pipistrelle.platforms.read import parse_platform
 from pipistrelle.protocol import codec
 from pipistrelle.protocol.decisions import Malformed
 from pipistrelle.protocol.messages import Notice, Refused, SavedData
+from pipistrelle.runs.description.spec_file import convert_spec, read_raw
 from pipistrelle.schedulers.catalogue.foreign import ForeignScheduler
 from pipistrelle.schedulers.catalogue.presets import parse_preset
-from pipistrelle.studies.likeness.model import parse_model
-from pipistrelle.studies.runs.spec_file import convert_spec, read_raw
 from pipistrelle.studies.trials.study import Study
-from pipistrelle.studies.workloads.classes import parse_classes
 from pipistrelle.traces.batsim.workload import parse_batsim
 from pipistrelle.traces.generator import generate
 from pipistrelle.traces.load import save

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pipistrelle.studies.runs.run import run_in_process
+from pipistrelle.runs.execution.run import run_in_process
 
 README = Path(__file__).resolve().parent.parent.parent / "README.md"
 ROWS = re.findall(

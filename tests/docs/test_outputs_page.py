@@ -9,15 +9,15 @@ import pytest
 from pipistrelle.cli.summary import timings
 from pipistrelle.platforms.failures.outage import Outage, Outages
 from pipistrelle.protocol.fields import EndReason, RejectionCode
+from pipistrelle.runs.description.spec import RunSpec
+from pipistrelle.runs.execution.run import run as run_spec
+from pipistrelle.runs.execution.run import run_in_process
+from pipistrelle.runs.inputs.named import load_platform
 from pipistrelle.server.engine.jobs import State
 from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.server.outputs import attempt_recorder, node_book, recorder
 from pipistrelle.server.outputs import once as outputs
 from pipistrelle.server.outputs.metrics import Summary
-from pipistrelle.studies.inputs.named import load_platform
-from pipistrelle.studies.runs.run import run as run_spec
-from pipistrelle.studies.runs.run import run_in_process
-from pipistrelle.studies.runs.spec import RunSpec
 
 PAGE = "docs/outputs.md"
 

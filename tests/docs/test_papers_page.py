@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from pipistrelle.studies.papers.collection import get_paper, paper_ids
+from pipistrelle.papers.collection import get_paper, paper_ids
 
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "papers.md"
 

@@ -6,8 +6,8 @@ import pytest
 
 from pipistrelle.cli.workload.group import command
 from pipistrelle.cli.workload.steps import STEPS
-from pipistrelle.studies.workloads.options import parse_gaps, set_walltimes
-from pipistrelle.studies.workloads.summary import RUNTIMES
+from pipistrelle.models.workloads.options import parse_gaps, set_walltimes
+from pipistrelle.models.workloads.summary import RUNTIMES
 from pipistrelle.traces.catalogue import load_bundled
 from pipistrelle.traces.transforms.join import copy_ids
 

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from pipistrelle.studies.cases.case import bundled_folder
+from pipistrelle.reports.cases.case import bundled_folder
 
 PEERS = Path(__file__).resolve().parent.parent / "peers"
 

@@ -9,8 +9,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from pipistrelle.studies.conformance.scripts import SCRIPTS
-from pipistrelle.studies.conformance.suite import ScriptOutcome, play_script
+from pipistrelle.runs.conformance.scripts import SCRIPTS
+from pipistrelle.runs.conformance.suite import ScriptOutcome, play_script
 
 PEERS = Path(__file__).resolve().parent.parent / "peers"
 BY_NAME = {script.name: script for script in SCRIPTS}

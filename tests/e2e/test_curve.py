@@ -4,7 +4,7 @@ import stat
 
 import pytest
 
-from pipistrelle.studies.inputs.keys import make_keys
+from pipistrelle.runs.inputs.keys import make_keys
 
 SERVER = ("--curve", "k/server.key", "--clients", "k")
 SCHEDULER = ("--curve", "k/scheduler.key", "--server-key", "k/server.pub")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-#: who waits: 2 for all nodes, which 3 passes; 4 behind it; see tests/studies/explain/test_explain.py
+#: who waits: 2 for all nodes, which 3 passes; 4 behind it; see tests/reports/explain/test_explain.py
 ROWS = ((1, 0, 100, 3, 100), (2, 1, 50, 4, 50), (3, 2, 60, 1, 90), (4, 3, 100, 1, 200), (5, 4, 10, 9, 10))
 CLASSES = """
 name = "classy"

@@ -75,8 +75,8 @@ def test_a_foreign_scheduler_decides_as_easy_does(shell, foreign):
 @pytest.fixture(scope="module")
 def reference(tmp_path_factory) -> tuple[tuple[str, ...], dict[str, bytes]]:
     """Return the options for a real log, or for the demo where there is none, and what our EASY makes of it."""
-    from pipistrelle.studies.runs.run import run
-    from pipistrelle.studies.runs.spec import RunSpec
+    from pipistrelle.runs.description.spec import RunSpec
+    from pipistrelle.runs.execution.run import run
 
     folder = Path(os.environ.get("PIPISTRELLE_TRACES", FOREIGN.parents[2] / "shared" / "traces"))
     log = folder / "KTH-SP2-1996-2.1-cln.swf.gz"

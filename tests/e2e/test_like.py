@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from pipistrelle.cli.validate import command as validate
-from pipistrelle.studies.likeness.model import get, model_text
+from pipistrelle.models.likeness.model import get, model_text
 from pipistrelle.traces.load import load
 
 ROOT = Path(__file__).resolve().parent.parent.parent

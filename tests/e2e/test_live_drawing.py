@@ -9,14 +9,14 @@ from msgspec.structs import replace as with_values
 from rich.cells import cell_len
 
 from pipistrelle.cli.live.drawing import Drawing
+from pipistrelle.reports.live.state import SeenDecision, SeenWaiting
+from pipistrelle.reports.live.watch import LiveWatch
+from pipistrelle.runs.description.spec import RunSpec
+from pipistrelle.runs.execution.connection import InProcess
+from pipistrelle.runs.execution.run import run
+from pipistrelle.runs.inputs.named import load_platform
 from pipistrelle.schedulers.catalogue.registry import make_policy
 from pipistrelle.server.setup import Setup
-from pipistrelle.studies.inputs.named import load_platform
-from pipistrelle.studies.live.state import SeenDecision, SeenWaiting
-from pipistrelle.studies.live.watch import LiveWatch
-from pipistrelle.studies.runs.connection import InProcess
-from pipistrelle.studies.runs.run import run
-from pipistrelle.studies.runs.spec import RunSpec
 from pipistrelle.traces.generator import generate
 
 #: what steers a terminal, is twice as wide as it is long, or would be markup

@@ -6,8 +6,8 @@ import shutil
 
 import pytest
 
+from pipistrelle.runs.execution.run import run_in_process
 from pipistrelle.server.outputs.folder import check_outputs
-from pipistrelle.studies.runs.run import run_in_process
 
 JOBS = {
     "nb_res": 1,

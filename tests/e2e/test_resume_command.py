@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from pipistrelle.studies.inputs.keys import make_keys
+from pipistrelle.runs.inputs.keys import make_keys
 
 RUN = (
     "run",

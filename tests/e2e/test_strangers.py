@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pipistrelle.studies.inputs.keys import make_keys
+from pipistrelle.runs.inputs.keys import make_keys
 
 GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x00NULL" + bytes(48)
 CURVE = b"\xff" + bytes(8) + b"\x7f\x03\x00CURVE" + bytes(47)

@@ -7,9 +7,9 @@ import pytest
 
 from pipistrelle.cli import heartbeat
 from pipistrelle.cli.heartbeat import Heartbeat
+from pipistrelle.runs.execution import run as runs
+from pipistrelle.runs.execution.run import run_in_process
 from pipistrelle.server.errors import OutputFailed
-from pipistrelle.studies.runs import run as runs
-from pipistrelle.studies.runs.run import run_in_process
 
 RUN = ("run", "easy", "-w", "seven-jobs")
 

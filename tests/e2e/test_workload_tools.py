@@ -9,8 +9,8 @@ import pytest
 
 from pipistrelle.cli.workload.group import command
 from pipistrelle.cli.workload.steps import STEPS
-from pipistrelle.studies.inputs.named import InputError
-from pipistrelle.studies.workloads.selection import Conditions
+from pipistrelle.protocol.base.errors import InputError
+from pipistrelle.runs.inputs.selection import Conditions
 from pipistrelle.traces.catalogue import load_bundled
 from pipistrelle.traces.load import load
 

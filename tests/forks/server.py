@@ -47,7 +47,7 @@ WARM: Final = (
 #: what few import, and what costs each fork some time to carry
 COLD: Final = frozenset(("matplotlib", "numba", "pyarrow", "scipy"))
 #: what imports these at once
-_LEFT_OUT: Final = ("pipistrelle.studies.kernel.", "pipistrelle.schedulers.plan.compiled")
+_LEFT_OUT: Final = ("pipistrelle.kernel.", "pipistrelle.schedulers.plan.compiled")
 #: by this variable /proc tells whose a process is (tests/e2e/conftest.py)
 MARK: Final = "PIPISTRELLE_TEST_MARK"
 #: commands that may start a scheduler as a child

@@ -17,6 +17,7 @@ from pipistrelle.platforms.failures.outage import Outage, Outages
 from pipistrelle.platforms.maintenance import Maintenance
 from pipistrelle.protocol.messages import HelloData
 from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.runs.execution.pause import check_invariants
 from pipistrelle.schedulers.policy.interfaces import Policy
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.runtime import Runtime
@@ -27,7 +28,6 @@ from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.simulation import Result, simulate
 from pipistrelle.server.transport.in_process import InProcessTransport
-from pipistrelle.studies.runs.pause import check_invariants
 from pipistrelle.traces.workload import Workload
 
 #: (submit, size, runtime, walltime) in the order of the ids, which count from 0

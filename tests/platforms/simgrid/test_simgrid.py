@@ -11,7 +11,7 @@ from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.platforms.read import parse_platform, to_toml
 from pipistrelle.platforms.simgrid.platform_file import SimGridPlatform, parse_simgrid
 from pipistrelle.platforms.simgrid.quantities import SleepPstate, Watts
-from pipistrelle.studies.inputs.named import is_platform, load_hosts, load_platform, read_platform
+from pipistrelle.runs.inputs.named import is_platform, load_hosts, load_platform, read_platform
 
 HEAD = """<?xml version='1.0'?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">

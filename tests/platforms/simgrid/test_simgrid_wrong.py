@@ -10,7 +10,7 @@ from pipistrelle.platforms.description import MOST_UNITS
 from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.platforms.simgrid.platform_file import parse_simgrid
 from pipistrelle.protocol.base.errors import PipistrelleError
-from pipistrelle.studies.inputs.named import load_platform
+from pipistrelle.runs.inputs.named import load_platform
 
 HEAD = '<?xml version="1.0"?>\n<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">\n<platform version="4.1">\n'
 ONE = '<host id="one" speed="1Gf"/>'

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from pipistrelle.platforms.description import Platform, Pool
 from pipistrelle.protocol.base.state import from_json, to_json
 from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
+from pipistrelle.runs.execution.pause import check_invariants
 from pipistrelle.schedulers.backfill import conservative
 from pipistrelle.schedulers.backfill.conservative import Conservative
 from pipistrelle.schedulers.catalogue.parts import make_order, make_placement
@@ -33,7 +34,6 @@ from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.simulation import simulate
 from pipistrelle.server.transport.in_process import InProcessTransport
-from pipistrelle.studies.runs.pause import check_invariants
 from pipistrelle.traces.workload import Workload
 
 #: (submit, size, runtime, walltime)

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
+from pipistrelle.runs.execution.run import run_in_process
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
-from pipistrelle.studies.runs.run import run_in_process
 
 HOUR = 3600.0
 Schedule = dict[int, tuple[float, str]]

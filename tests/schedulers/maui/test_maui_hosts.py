@@ -9,6 +9,8 @@ from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.protocol.batsim.messages import BatsimBeginsData
 from pipistrelle.protocol.events import SimulationBegins
 from pipistrelle.protocol.messages import Notice
+from pipistrelle.runs.inputs.maui_machine import maui_platform
+from pipistrelle.runs.inputs.named import load_workload
 from pipistrelle.schedulers.maui.config.read import parse_maui_config
 from pipistrelle.schedulers.maui.hosts import units_of_hosts
 from pipistrelle.schedulers.maui.policy import MauiPolicy
@@ -17,8 +19,6 @@ from pipistrelle.schedulers.wire.batsim.runtime import BatsimRuntime
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.simulation import simulate
 from pipistrelle.server.transport.in_process import InProcessTransport
-from pipistrelle.studies.inputs.maui_machine import maui_platform
-from pipistrelle.studies.inputs.named import load_workload
 from pipistrelle.traces.logs.maui_nodes import MauiNode
 
 

@@ -12,16 +12,23 @@ from hypothesis import strategies as st
 from pipistrelle.platforms.description import Platform, Pool
 from pipistrelle.platforms.failures.outage import Outage, Outages
 from pipistrelle.platforms.topology.machine import Machine
+from pipistrelle.platforms.topology.partitions import (
+    RankedClass,
+    Sized,
+    declared,
+    first_partition,
+    partition,
+    partition_sizes,
+)
 from pipistrelle.protocol.events import JobDescription
 from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.runs.execution.pause import check_invariants
 from pipistrelle.schedulers.catalogue.names import PARTS
 from pipistrelle.schedulers.catalogue.presets import parse_preset
 from pipistrelle.schedulers.catalogue.registry import make_policy
-from pipistrelle.schedulers.partitions import policy as partitions
-from pipistrelle.schedulers.partitions.nodes import declared, first_partition, partition
+from pipistrelle.schedulers.partitions import jobs_seen as partitions
 from pipistrelle.schedulers.partitions.placement import ByPartition, PartitionOptions
 from pipistrelle.schedulers.partitions.policy import PartitionedPolicy
-from pipistrelle.schedulers.partitions.sizes import RankedClass, Sized, partition_sizes
 from pipistrelle.schedulers.placement.lowest import LowestIds
 from pipistrelle.schedulers.policy.compose import compose
 from pipistrelle.schedulers.policy.errors import PolicyError
@@ -33,7 +40,6 @@ from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.simulation import Result, simulate
 from pipistrelle.server.transport.in_process import InProcessTransport
-from pipistrelle.studies.runs.pause import check_invariants
 from pipistrelle.traces.workload import Workload
 
 #: nodes 0 to 3 fail least, 4 to 7 most

@@ -19,6 +19,7 @@ from pipistrelle.platforms.topology.rule import TopologyRule
 from pipistrelle.protocol.base.state import from_json, to_json
 from pipistrelle.protocol.events import JobDescription
 from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.runs.execution.pause import check_invariants
 from pipistrelle.schedulers.backfill.conservative import Conservative
 from pipistrelle.schedulers.backfill.easy import Easy
 from pipistrelle.schedulers.catalogue.names import PARTS
@@ -39,7 +40,6 @@ from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.simulation import Result, simulate
 from pipistrelle.server.transport.in_process import InProcessTransport
-from pipistrelle.studies.runs.pause import check_invariants
 from pipistrelle.traces.workload import Workload
 
 #: submit, size, runtime, walltime (s), constraint, units a node (0: any), whole nodes, queue

@@ -15,6 +15,7 @@ from pipistrelle.platforms.description import homogeneous
 from pipistrelle.platforms.failures.outage import Outage, Outages
 from pipistrelle.platforms.maintenance import Maintenance
 from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.runs.execution.pause import check_invariants
 from pipistrelle.schedulers.backfill.conservative import Conservative
 from pipistrelle.schedulers.catalogue.names import PARTS
 from pipistrelle.schedulers.catalogue.parts import make_backfill
@@ -32,7 +33,6 @@ from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.simulation import simulate
 from pipistrelle.server.transport.in_process import InProcessTransport
-from pipistrelle.studies.runs.pause import check_invariants
 from pipistrelle.traces.workload import Workload
 
 RULES: dict[str, Callable[[], Any]] = {

@@ -14,6 +14,7 @@ from pipistrelle.platforms.failures.outage import Outage, Outages
 from pipistrelle.platforms.maintenance import Maintenance
 from pipistrelle.protocol.base.state import from_json, to_json
 from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.runs.execution.pause import check_invariants
 from pipistrelle.schedulers.backfill.conservative import Conservative
 from pipistrelle.schedulers.backfill.easy_slices import EasySlices
 from pipistrelle.schedulers.backfill.fills import Fill
@@ -35,7 +36,6 @@ from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.simulation import simulate
 from pipistrelle.server.transport.in_process import InProcessTransport
-from pipistrelle.studies.runs.pause import check_invariants
 from pipistrelle.traces.workload import Workload
 
 UNITS = 6

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from pipistrelle.runs.execution.run import run_in_process
 from pipistrelle.schedulers.policy.compose import compose
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
-from pipistrelle.studies.runs.run import run_in_process
 
 RunPolicy = Callable[..., Any]
 Row = tuple[float, int, float, float]

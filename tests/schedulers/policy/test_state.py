@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from pipistrelle.platforms.classes import JobClass
 from pipistrelle.platforms.description import Platform, Pool
+from pipistrelle.platforms.topology.partitions import RankedClass
 from pipistrelle.protocol.base.state import from_json, to_json
 from pipistrelle.protocol.events import (
     NoMoreJobs,
@@ -20,14 +21,14 @@ from pipistrelle.protocol.events import (
     SimulationBeginsData,
 )
 from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
+from pipistrelle.runs.execution.pause import check_invariants
 from pipistrelle.schedulers.backfill.easy import Easy
 from pipistrelle.schedulers.catalogue.names import PARTS
 from pipistrelle.schedulers.catalogue.registry import make_policy
 from pipistrelle.schedulers.orders.fixed import Fcfs
-from pipistrelle.schedulers.partitions import policy as partitions
+from pipistrelle.schedulers.partitions import jobs_seen as partitions
 from pipistrelle.schedulers.partitions.placement import PartitionOptions
 from pipistrelle.schedulers.partitions.policy import PartitionedPolicy
-from pipistrelle.schedulers.partitions.sizes import RankedClass
 from pipistrelle.schedulers.placement.lowest import LowestIds
 from pipistrelle.schedulers.policy.compose import ComposedPolicy, compose
 from pipistrelle.schedulers.policy.errors import PolicyError
@@ -42,7 +43,6 @@ from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.simulation import simulate
 from pipistrelle.server.transport.in_process import InProcessTransport
-from pipistrelle.studies.runs.pause import check_invariants
 from pipistrelle.traces.workload import CANCELLED_AFTER, Workload
 
 #: (submit, size, runtime, walltime, user, queue, cancelled so long after its submission (s), -1 is never)

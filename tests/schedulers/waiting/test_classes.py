@@ -13,6 +13,7 @@ from pipistrelle.platforms.classes import JobClass
 from pipistrelle.platforms.description import Platform, Pool
 from pipistrelle.protocol.messages import HelloData
 from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.runs.execution.pause import check_invariants
 from pipistrelle.schedulers.catalogue.registry import make_policy
 from pipistrelle.schedulers.maui.config.read import parse_maui_config
 from pipistrelle.schedulers.maui.policy import MauiPolicy
@@ -26,7 +27,6 @@ from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.simulation import simulate
 from pipistrelle.server.transport.in_process import InProcessTransport
-from pipistrelle.studies.runs.pause import check_invariants
 from pipistrelle.traces.workload import Workload
 
 PRESETS = ("fcfs", "easy", "easy-sjbf", "easy-slices", "conservative", "filler", "pbs", "titan-bins", "maui")

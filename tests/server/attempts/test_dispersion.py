@@ -18,10 +18,10 @@ from pipistrelle.platforms.topology.rule import TopologyRule
 from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.protocol.base.state import from_json, to_json
 from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.runs.description.spec import RunSpec
+from pipistrelle.runs.execution.connection import WithChild
+from pipistrelle.runs.execution.run import run
 from pipistrelle.server.attempts.dispersion import Dispersion
-from pipistrelle.studies.runs.connection import WithChild
-from pipistrelle.studies.runs.run import run
-from pipistrelle.studies.runs.spec import RunSpec
 
 LINE = 'name = "line"\npools = [{ name = "all", nodes = 4 }]\ntopology = { kind = "mesh", shape = [4] }\n'
 KINDS = {

@@ -13,12 +13,12 @@ from pipistrelle.platforms.failures.durations import Exponential, Fixed
 from pipistrelle.platforms.failures.models import FailureModel
 from pipistrelle.platforms.failures.plan import FailurePlan, Source
 from pipistrelle.protocol.base.state import from_json, to_json
+from pipistrelle.runs.description.spec import RunSpec
+from pipistrelle.runs.execution.run import run, run_in_process
 from pipistrelle.server.errors import OutputFailed
 from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.server.outputs.once import LABEL_COLUMNS, labels_csv
 from pipistrelle.server.outputs.queue_recorder import QUEUE_COLUMNS, QueueRecorder
-from pipistrelle.studies.runs.run import run, run_in_process
-from pipistrelle.studies.runs.spec import RunSpec
 from pipistrelle.traces.generator import generate
 from pipistrelle.traces.workload import Workload
 

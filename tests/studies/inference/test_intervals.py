@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from pipistrelle.studies.inference.estimates import (
+from pipistrelle.models.samples.estimates import (
     StatisticsError,
     mean_interval,
     mean_of_ratios,
@@ -17,7 +17,7 @@ from pipistrelle.studies.inference.estimates import (
     ratio_of_means,
     t_quantile,
 )
-from pipistrelle.studies.inference.paired import paired
+from pipistrelle.models.samples.paired import paired
 
 NUMBERS = st.floats(-1e6, 1e6, allow_nan=False).map(lambda value: round(value, 3))
 SAMPLES = st.lists(NUMBERS, min_size=2, max_size=30)

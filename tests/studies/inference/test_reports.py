@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipistrelle.models.samples.estimates import StatisticsError
 from pipistrelle.studies.inference.crossing import Curves, break_even
-from pipistrelle.studies.inference.estimates import StatisticsError
 from pipistrelle.studies.inference.pictures import curves_picture, sizes_picture
 from pipistrelle.studies.inference.reports import by_size, comparison, summary
 from pipistrelle.studies.inference.trials import TrialTable

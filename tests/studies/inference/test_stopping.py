@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipistrelle.studies.inference.estimates import StatisticsError, mean_interval
-from pipistrelle.studies.inference.stopping import Rule, cells_that_need_more, reached, replicas_needed
+from pipistrelle.models.samples.estimates import StatisticsError, mean_interval
+from pipistrelle.models.samples.stopping import Rule, cells_that_need_more, reached, replicas_needed
 
 VALUES = st.lists(st.none() | st.floats(0.5, 100.0), max_size=60)
 RULES = st.builds(

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
+from pipistrelle.runs.description.spec import RunSpec
+from pipistrelle.runs.execution.job_table import STATES, JobTable, JobTableBook
+from pipistrelle.runs.execution.run import run
+from pipistrelle.runs.inputs.steps import Filter
 from pipistrelle.server.simulation import Result
-from pipistrelle.studies.runs.run import run
-from pipistrelle.studies.runs.spec import RunSpec
-from pipistrelle.studies.trials.job_table import STATES, JobTable, JobTableBook
 from pipistrelle.studies.trials.metrics import metrics
 from pipistrelle.studies.trials.window import Leave, WindowError
-from pipistrelle.studies.workloads.steps import Filter
 
 FAILING = RunSpec(
     transform=(Filter(first=400),),

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipistrelle.models.samples.stopping import Rule, reached
 from pipistrelle.protocol.base.errors import PipistrelleError
-from pipistrelle.studies.inference.stopping import Rule, reached
 from pipistrelle.studies.trials.grid import prepared
 from pipistrelle.studies.trials.replicas import Counting, Precise
 from pipistrelle.studies.trials.study import Study

@@ -4,10 +4,10 @@ import pytest
 from msgspec import UNSET
 
 from pipistrelle.platforms.description import homogeneous
+from pipistrelle.runs.inputs.named import platform_for
+from pipistrelle.runs.inputs.steps import Filter
 from pipistrelle.server.errors import SetupError
 from pipistrelle.server.setup import Setup
-from pipistrelle.studies.inputs.named import platform_for
-from pipistrelle.studies.workloads.steps import Filter
 from pipistrelle.traces.load import load
 from pipistrelle.traces.logs.haizea import is_lease_trace
 

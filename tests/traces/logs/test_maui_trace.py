@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pipistrelle.platforms.requests.requests import NodeRequest, RequestBook
-from pipistrelle.studies.inputs.maui_machine import maui_platform
+from pipistrelle.runs.inputs.maui_machine import maui_platform
 from pipistrelle.traces.load import load, not_kept, save
 from pipistrelle.traces.logs.maui_nodes import MauiNode
 from pipistrelle.traces.requests import with_requests

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from pipistrelle.protocol.base.errors import PipistrelleError
+from pipistrelle.runs.description.setup import load_jobs
+from pipistrelle.runs.description.spec import RunSpec
+from pipistrelle.runs.execution.run import run
 from pipistrelle.server.recorded import RecordedFigures
-from pipistrelle.studies.runs.run import run
-from pipistrelle.studies.runs.setup import load_jobs
-from pipistrelle.studies.runs.spec import RunSpec
 from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.load import save
 from pipistrelle.traces.transforms.start import AFTERWARDS, begun_at

@@ -1,0 +1,351 @@
+"""A run by the kernel: whether it can do it, and what comes out, as the reference engine's to the last bit."""
+
+from math import inf, log
+from typing import Final, Literal, NamedTuple, TypeVar
+
+import numpy as np
+
+from pipistrelle.kernel import loop, state
+from pipistrelle.kernel.outages import MOST
+from pipistrelle.kernel.sets import WORD
+from pipistrelle.kernel.state import (
+    Floats,
+    Ints,
+    KernelClock,
+    KernelLives,
+    Log,
+    Outs,
+    Plans,
+    State,
+    make_log,
+    make_plans,
+    make_state,
+    words_with,
+)
+from pipistrelle.kernel.subset import KernelPlan, Outside, plan_of
+from pipistrelle.platforms.failures.models import LONGEST_HORIZON
+from pipistrelle.platforms.failures.outage import Outages
+from pipistrelle.platforms.maintenance import Maintenance
+from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.runs.description.spec import RunSpec
+from pipistrelle.schedulers.policy.interfaces import Policy
+from pipistrelle.server.errors import SetupError, Stalled
+from pipistrelle.server.outages.reliability import Reliability
+from pipistrelle.server.setup import Setup
+
+#: outages are made so far ahead at first (s), beyond the last submission
+_AHEAD: Final = 1e6
+#: so many plans are looked up at first
+_PLANS: Final = 32
+_Column = TypeVar("_Column", Floats, Ints)
+#: nothing ever fails
+NEVER: Final = Outs(np.empty(0, dtype=np.int64), np.empty(0), np.empty(0), np.array([inf]))
+_STALLS: Final = {
+    loop.NOTHING_TO_COME: (
+        "the run stalled: jobs wait, nothing runs, and nothing is to come",
+        "The nodes that they need never come back.",
+    ),
+    loop.ONLY_OUTAGES: (
+        f"{MOST:,} outages passed, and no job made a step",
+        "The jobs need more units than are ever up together.",
+    ),
+    loop.ONLY_NOTICES: (
+        f"{MOST:,} notices had no effect while the machine is idle",
+        "The jobs need more units than are ever up together.",
+    ),
+    loop.NEVER_DONE: (
+        f"a job has lost its nodes {MOST:,} times, and has saved none of its work",
+        "It works longer than its nodes stay up together: give --checkpoint or --max-attempts.",
+    ),
+}
+
+
+class KernelRun(NamedTuple):
+    """What came out of a run; times in seconds.
+
+    Parameters
+    ----------
+    reason, end
+        whether all jobs came to an end, or the horizon did, and when.
+    lives
+        of each job, by rows of the workload.
+    ints, floats
+        of each attempt that ended, where nodes can fail, in the order of their ends: the columns are named in
+        `pipistrelle.kernel.state`.
+    words
+        of each attempt, or where nothing fails of each job, the positions that it had; empty if nobody asked.
+    units
+        the unit of each position.
+    busy
+        of each unit, how long jobs held it that have ended.
+    failures, down
+        of each node, how often it failed that was up, and how long it was down, for failures and for maintenance; shape
+        (nodes,) and (2, nodes).
+    running
+        {row of a job that still runs: the positions that it has}; empty if nobody asked.
+    """
+
+    reason: Literal["completed", "horizon"]
+    end: float
+    lives: KernelLives
+    ints: Ints
+    floats: Floats
+    words: Ints
+    units: Ints
+    busy: Floats
+    failures: Ints
+    down: Floats
+    running: dict[int, Ints]
+
+    def units_of(self, row: int) -> NodeSet:
+        """Return the units of a row of `words`."""
+        return self.units_in(self.words[row])
+
+    def units_in(self, words: Ints) -> NodeSet:
+        """Return the units of positions in words."""
+        bits = (words[:, None] >> np.arange(WORD)) & 1
+        return NodeSet.of(self.units[np.flatnonzero(bits.reshape(-1))].tolist())
+
+
+def why_not(setup: Setup, spec: RunSpec, policy: Policy | None = None) -> str | None:
+    """Return the first reason why the kernel cannot do a run, None if it can.
+
+    Raises
+    ------
+    PipistrelleError
+        if the scheduler that ``spec`` names cannot be had at all.
+    """
+    try:
+        plan_of(setup, spec, policy, keeping=False)
+    except Outside as outside:
+        return str(outside)
+    return None
+
+
+def simulate(
+    setup: Setup,
+    spec: RunSpec,
+    outages: Outages | None = None,
+    *,
+    policy: Policy | None = None,
+    keeping: bool = False,
+) -> KernelRun:
+    """Carry out a run by the kernel.
+
+    Parameters
+    ----------
+    setup, spec
+        the run: what it consists of, and who decides.
+    outages
+        all that fails; None: what the setup's reliability draws, as far ahead as needed.
+    policy
+        what decides, in the place of whom ``spec`` names.
+    keeping
+        whether it is to be known which units jobs had.
+
+    Raises
+    ------
+    SetupError
+        if the kernel cannot do it (`why_not`).
+    Stalled
+        if the run will never end.
+    """
+    try:
+        plan = plan_of(setup, spec, policy, keeping=keeping)
+    except Outside as outside:
+        raise SetupError(f"the kernel cannot do this run: {outside}", hint="Let the reference engine do it.") from None
+    reliability = setup.reliability or Reliability()
+    return _carry_out(plan, reliability, _Feed(reliability if outages is None else Reliability(outages=outages)))
+
+
+def _carry_out(plan: KernelPlan, reliability: Reliability, feed: "_Feed") -> KernelRun:
+    rules, jobs = plan.rules, plan.jobs
+    run = make_state(rules, jobs, plan.node_of, plan.interval)
+    if rules.planned:
+        run.plans.more[0] = 1
+    units, count = plan.node_of.size, jobs.submit.size
+    record = make_log(count + max(count // 8, 64) + units, run.nodes.free.size, rules)
+    outs = feed.until(float(jobs.submit[-1]) + _AHEAD if count else 0.0) if rules.failing else NEVER
+    run = _with_room(run, outs)
+    planned = _Planned(reliability, plan) if rules.planned else None
+    while True:
+        why = loop.advance(rules, jobs, outs, run.plans, run.nodes, run.queue, run.slots, run.lives, record, run.clock)
+        if why == loop.NEEDS_PLANS and planned is not None:
+            run = run._replace(plans=planned.more(run.plans))
+        elif why == loop.NEEDS_OUTAGES:
+            outs = feed.until(float(outs.known[0]) * 1.5)
+            run.clock.ints[state.NEXT_OUTAGE] = 0
+            run = _with_room(run, outs)
+        elif why == loop.NEEDS_ROOM:
+            ints, floats, words = record
+            record = Log(
+                np.concatenate((ints, np.zeros_like(ints)), axis=1),
+                np.concatenate((floats, np.zeros_like(floats)), axis=1),
+                np.concatenate((words, np.zeros_like(words))),
+            )
+        elif why == loop.LOOK:
+            _check_hope(reliability, run, plan)
+        elif why in _STALLS:
+            raise _stalled(why, run.clock, run.lives)
+        else:
+            return _result(plan, run, record, at_horizon=why == loop.AT_HORIZON)
+
+
+def _with_room(run: State, outs: Outs) -> State:
+    """Return the same run with room for the repairs of these outages, too."""
+    slots, room = run.slots, np.zeros(outs.node.size + 1)
+    times, nodes = (column[: run.clock.ints[state.REPAIRS]] for column in (slots.repair_time, slots.repair_node))
+    slots = slots._replace(
+        repair_time=np.concatenate((times, room)), repair_node=np.concatenate((nodes, room.astype(np.int64)))
+    )
+    return run._replace(slots=slots)
+
+
+def _result(plan: KernelPlan, run: State, record: Log, *, at_horizon: bool) -> KernelRun:
+    """Return what came out; where it is the horizon that did, jobs still wait or run."""
+    ints, lives, nodes = run.clock.ints, run.lives, run.nodes
+    end = float(run.clock.floats[state.NOW])
+    running = run.slots.end_slot[: ints[state.RUN]]
+    if plan.rules.failing:
+        lives.start[run.slots.job[running]] = run.slots.start[running]
+    else:
+        _complete(plan, lives, int(ints[state.NEXT_JOB]), run.slots.job[running])
+    for column in (lives.start, lives.end):
+        column[lives.state == state.WAITING] = np.nan
+    lives.end[run.slots.job[running]] = np.nan
+    out_of_service = np.flatnonzero(nodes.reasons)
+    down = nodes.down.copy()
+    down[nodes.planned[out_of_service], out_of_service] += end - nodes.since[out_of_service]
+    busy, held = np.zeros(plan.units.size), {}
+    if plan.rules.placing:
+        for slot in running.tolist():
+            words = run.slots.held.reshape(-1, nodes.free.size)[slot].copy()
+            words[: run.slots.low[slot]] = words[run.slots.high[slot] :] = 0
+            held[int(run.slots.job[slot])] = words
+            bits = (words[:, None] >> np.arange(WORD)) & 1
+            nodes.busy[np.flatnonzero(bits.reshape(-1))] += end - lives.start[run.slots.job[slot]]
+    busy[plan.units] = nodes.busy[: plan.units.size]
+    rows = int(ints[state.ROWS])
+    return KernelRun(
+        "horizon" if at_horizon else "completed",
+        end,
+        lives,
+        record.ints[:, :rows].T,
+        record.floats[:, :rows].T,
+        record.words[:rows] if plan.rules.failing else record.words[: lives.state.size],
+        plan.units,
+        busy,
+        nodes.failed,
+        down,
+        held if plan.rules.keeping else {},
+    )
+
+
+def _complete(plan: KernelPlan, lives: KernelLives, submitted: int, running: Ints) -> None:
+    """Work out what became of the jobs where nothing fails: all follows from their starts."""
+    jobs = plan.jobs
+    lives.end[:] = lives.start + np.minimum(jobs.runtime, jobs.walltime)
+    lives.state[:submitted] = np.where(jobs.runtime <= jobs.walltime, state.COMPLETED, state.AT_WALLTIME)[:submitted]
+    lives.state[:submitted][np.isnan(lives.start[:submitted])] = state.WAITING
+    lives.state[running] = state.RUNNING
+
+
+def _check_hope(reliability: Reliability, run: State, plan: KernelPlan) -> None:
+    """Raise Stalled if one of the jobs that were just struck will never be done; see the reference's `_check_hope`."""
+    ints, hopes = run.clock.ints, run.clock.hopes
+    assert reliability.failures is not None, "nobody asked for this"
+    most = log(reliability.expected_attempts)
+    each = int(run.nodes.units.max())
+    for size, time in hopes[: ints[state.HOPES]].tolist():
+        hazard = reliability.failures.hazard(run.nodes.units.size, -(-int(size) // each), time)
+        if hazard > most:
+            raise Stalled(
+                f"a job of {int(size)} units has lost its nodes {state.LOOKED_AT} times, and has saved none of its "
+                f"work; 10^{hazard / log(10):.0f} attempts or more are to be expected until its nodes stay up "
+                f"together for the {time:,.6g} s that it needs",
+                where=f"simulated time {float(run.clock.floats[state.NOW])!r}",
+                hint="Give --checkpoint or --max-attempts, or let it try on with --expected-attempts 0.",
+            )
+    ints[state.HOPES] = 0
+
+
+def _stalled(why: int, clock: KernelClock, lives: KernelLives) -> Stalled:
+    what, hint = _STALLS[why]
+    return Stalled(
+        what,
+        where=f"simulated time {float(clock.floats[state.NOW])!r}",
+        found=f"{int((lives.state == state.WAITING).sum())} waiting, {int(clock.ints[state.FREE])} units free",
+        hint=hint,
+    )
+
+
+class _Planned:
+    """Tells of maintenance as far ahead as it is needed: rules may recur for ever."""
+
+    def __init__(self, reliability: Reliability, plan: KernelPlan) -> None:
+        assert reliability.maintenance is not None, "nobody asked for this"
+        self._coming = reliability.planned()
+        self._next = next(self._coming, None)
+        self._count = _PLANS
+        nodes = dict.fromkeys(rule.nodes for rule in reliability.maintenance.rules)
+        self._sets = {one: at for at, one in enumerate(nodes)}
+        self._words = np.concatenate([words_with(np.isin(plan.node_of, list(one))) for one in nodes])
+        self._position = np.argsort(plan.units)
+        self._nodes = int(plan.interval.size) - 1
+
+    def more(self, plans: Plans) -> Plans:
+        """Return the plans that follow, all that are announced at a time together, and what is known so far."""
+        found: list[Maintenance] = []
+        while self._next is not None and (len(found) < self._count or self._next.announced == found[-1].announced):
+            found.append(self._next)
+            self._next = next(self._coming, None)
+        self._count *= 2
+        made = make_plans(self._position.size, self._words.size // len(self._sets))
+        made.more[0] = self._next is not None
+        made.counts[:] = plans.counts
+        made.counts[state.NEXT_PLAN] = 0
+        windows = int(plans.counts[state.WINDOWS]) + len(found)
+        levels = min(windows, self._nodes) + 2
+        return made._replace(
+            announced=np.array([one.announced for one in found]),
+            begin=np.array([one.begin for one in found]),
+            end=np.array([one.end for one in found]),
+            which=np.array([self._sets[one.nodes] for one in found], dtype=np.int64),
+            sets=self._words,
+            position=self._position,
+            level_begin=np.zeros(levels),
+            level_closed=np.zeros(levels * made.open.size, dtype=np.int64),
+            level_open=np.zeros(levels, dtype=np.int64),
+            level_beside=np.zeros(levels, dtype=np.int64),
+            step_time=_grown(plans.step_time, 2 * windows),
+            step_set=_grown(plans.step_set, 2 * windows),
+            step_kind=_grown(plans.step_kind, 2 * windows),
+            window_begin=_grown(plans.window_begin, windows),
+            window_end=_grown(plans.window_end, windows),
+            window_set=_grown(plans.window_set, windows),
+        )
+
+
+def _grown(column: _Column, size: int) -> _Column:
+    """Return a column of at least so many rows."""
+    return np.concatenate((column, np.zeros(max(size - column.size, 0), dtype=column.dtype)))
+
+
+class _Feed:
+    """Makes outages as far ahead as they are needed."""
+
+    def __init__(self, reliability: Reliability) -> None:
+        self._streams = reliability.streams()
+        self._endless = reliability.failures is not None
+
+    def until(self, horizon: float) -> Outs:
+        """Return the outages that go down after those that were made and before a horizon (s)."""
+        if not self._endless or horizon >= LONGEST_HORIZON:
+            horizon = LONGEST_HORIZON
+        made = [stream.extend(horizon) for stream in self._streams]
+        node, down, up = (
+            np.concatenate([[], *(getattr(part, name) for part in made)]) for name in ("node", "down", "up")
+        )
+        order = np.argsort(down, kind="stable")
+        known = inf if horizon == LONGEST_HORIZON else horizon
+        return Outs(node[order].astype(np.int64), down[order], up[order], np.array([known]))

@@ -1,0 +1,181 @@
+"""Sets of positions as words of bits, and heaps and sorted lists of running jobs: plain arrays, compiled.
+
+Words have 62 bits, so that no step leaves the range of an int64, in compiled code as in plain Python.
+"""
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipistrelle.kernel.compiled import inlined
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+#: bits of a word
+WORD: Final = 62
+#: so many bits of a word are found one by one
+_FEW: Final = 4
+_ODD: Final = 0x1555555555555555
+_PAIRS: Final = 0x3333333333333333
+_FOURS: Final = 0x0F0F0F0F0F0F0F0F
+
+
+def words_of(count: int) -> int:
+    """Return how many words hold so many bits."""
+    return -(-count // WORD)
+
+
+@inlined
+def bits_in(word: int) -> int:
+    """Return how many bits of a word are set."""
+    word -= (word >> 1) & _ODD
+    word = (word & _PAIRS) + ((word >> 2) & _PAIRS)
+    word = (word + (word >> 4)) & _FOURS
+    word += word >> 8
+    word += word >> 16
+    word += word >> 32
+    return word & 127
+
+
+@inlined
+def take_lowest(free: Ints, held: Ints, base: int, count: int) -> tuple[int, int]:
+    """Move the lowest ``count`` bits, of at least so many, from ``free`` to ``held``, whose words begin at ``base``.
+
+    Returns the first word with such a bit and the one after the last; what stands in other words of ``held`` is of no
+    meaning.
+    """
+    at = 0
+    while free[at] == 0:
+        at += 1
+    first = at
+    left = count
+    while left > 0:
+        word = free[at]
+        bits = bits_in(word)
+        if bits <= left:
+            held[base + at] = word
+            free[at] = 0
+            left -= bits
+        else:
+            rest = word
+            for _ in range(left):
+                rest &= rest - 1
+            held[base + at] = word ^ rest
+            free[at] = rest
+            left = 0
+        at += 1
+    return first, at
+
+
+@inlined
+def add_where(sums: Floats, held: Ints, base: int, first: int, last: int, number: float) -> None:
+    """Add a number to the sums of all positions in words, whose own begin at ``base`` of ``held``.
+
+    There is a sum for each bit of each word.
+    """
+    for at in range(first, last):
+        word = held[base + at]
+        begin = at * WORD
+        if bits_in(word) <= _FEW:
+            while word != 0:
+                rest = word & (word - 1)
+                sums[begin + bits_in((word ^ rest) - 1)] += number
+                word = rest
+        else:
+            for bit in range(WORD):
+                sums[begin + bit] += number if (word >> bit) & 1 else 0.0
+
+
+@inlined
+def heap_push(times: Floats, slots: Ints, count: int, time: float, slot: int) -> None:
+    """Add (time, slot) to a heap of ``count`` pairs, the least time first."""
+    at = count
+    while at > 0:
+        above = (at - 1) >> 1
+        if times[above] <= time:
+            break
+        times[at] = times[above]
+        slots[at] = slots[above]
+        at = above
+    times[at] = time
+    slots[at] = slot
+
+
+@inlined
+def heap_drop(times: Floats, slots: Ints, count: int, at: int) -> None:
+    """Remove what stands at a place of a heap of ``count`` pairs; 0 is the first."""
+    last = count - 1
+    time, slot = times[last], slots[last]
+    while at > 0 and times[(at - 1) >> 1] > time:  # from the middle the last may have to go up
+        times[at] = times[(at - 1) >> 1]
+        slots[at] = slots[(at - 1) >> 1]
+        at = (at - 1) >> 1
+    while True:
+        below = 2 * at + 1
+        if below >= last:
+            break
+        if below + 1 < last and times[below + 1] < times[below]:
+            below += 1
+        if times[below] >= time:
+            break
+        times[at] = times[below]
+        slots[at] = slots[below]
+        at = below
+    times[at] = time
+    slots[at] = slot
+
+
+@inlined
+def rank_of(times: Floats, count: int, time: float) -> int:
+    """Return how many of the first ``count`` ascending times are at most ``time``."""
+    low, high = 0, count
+    while low < high:
+        middle = (low + high) >> 1
+        if times[middle] <= time:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@inlined
+def insert_sorted(times: Floats, units: Ints, slots: Ints, count: int, time: float, size: int, slot: int) -> None:
+    """Insert a running job into ``count`` of them, ascending by the time at which each will have ended."""
+    place = rank_of(times, count, time)
+    for at in range(count, place, -1):
+        times[at] = times[at - 1]
+        units[at] = units[at - 1]
+        slots[at] = slots[at - 1]
+    times[place] = time
+    units[place] = size
+    slots[place] = slot
+
+
+@inlined
+def drop_sorted(times: Floats, units: Ints, slots: Ints, count: int, time: float, slot: int) -> None:
+    """Remove a running job from such a list."""
+    place = rank_of(times, count, time) - 1
+    while slots[place] != slot:
+        place -= 1
+    for at in range(place, count - 1):
+        times[at] = times[at + 1]
+        units[at] = units[at + 1]
+        slots[at] = slots[at + 1]
+
+
+@inlined
+def reserve(times: Floats, units: Ints, count: int, size: int, free: int) -> tuple[float, int]:
+    """Return the shadow time (s) of ``size`` units, of which ``free``, fewer, are free now, and the extra units then.
+
+    As `pipistrelle.schedulers.plan.running.reservation_of`.
+    """
+    shadow = np.inf
+    for at in range(count):
+        if times[at] > shadow:
+            break
+        free += units[at]
+        if free >= size and shadow == np.inf:
+            shadow = times[at]
+    return shadow, max(free - size, 0)

@@ -1,0 +1,200 @@
+"""Which runs the kernel can do, and what it makes of them."""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from functools import lru_cache
+from math import inf
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from pipistrelle.kernel import state
+from pipistrelle.kernel.compiled import has_compiler
+from pipistrelle.kernel.state import Floats, Ints, Jobs, Rules
+from pipistrelle.platforms.topology.machine import Machine
+from pipistrelle.runs.description.spec import RunSpec
+from pipistrelle.schedulers.backfill.easy import Easy, FirstFit, NoBackfill
+from pipistrelle.schedulers.orders.bins import Bins
+from pipistrelle.schedulers.orders.fixed import Fcfs, Sjf
+from pipistrelle.schedulers.placement.lines import Line, stable_nodes
+from pipistrelle.schedulers.placement.lowest import LowestIds
+from pipistrelle.schedulers.placement.ordered import FirstInLine
+from pipistrelle.schedulers.policy.compose import ComposedPolicy
+from pipistrelle.schedulers.policy.interfaces import Placement, Policy
+from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.preemption.preempting import Preempting
+from pipistrelle.server.attempts.progress import interval_of
+from pipistrelle.server.engine.arrivals import outcome
+from pipistrelle.server.engine.lives import Overheads
+from pipistrelle.server.outages.reliability import Reliability
+from pipistrelle.server.setup import Setup
+from pipistrelle.traces.requests import asks
+from pipistrelle.traces.resilience import Resilience
+from pipistrelle.traces.workload import Workload
+
+_BACKFILLS: Final[Mapping[type, int]] = {NoBackfill: state.NO_BACKFILL, Easy: state.EASY, FirstFit: state.FIRST_FIT}
+#: what of a setup the kernel knows, or looks at before it agrees; whatever else there is must be as it is by default
+_KNOWN: Final = frozenset(
+    (
+        *("platform", "workloads", "dropped", "strict", "machine", "batsim", "reliability", "conditions"),
+        *("resiliences", "remarks", "until", "queue_lengths"),
+    )
+)
+#: no job is started more often than that
+_NO_LIMIT: Final = 1 << 62
+
+
+class Outside(Exception):
+    """A run is not in the kernel's subset; its text says why."""
+
+
+class KernelPlan(NamedTuple):
+    """A run as the kernel does it: its rules, its jobs, the node of each position, and times between dumps."""
+
+    rules: Rules
+    jobs: Jobs
+    node_of: Ints
+    interval: Floats
+    #: the unit of each position
+    units: Ints
+
+
+def plan_of(setup: Setup, spec: RunSpec, policy: Policy | None, *, keeping: bool) -> KernelPlan:
+    """Return what the kernel makes of a run.
+
+    Parameters
+    ----------
+    policy
+        what decides; None: whom ``spec`` names.
+    keeping
+        whether it is to be known which nodes jobs had.
+
+    Raises
+    ------
+    Outside
+        if it is not in the subset, with the first reason.
+    """
+    _check_setup(setup, spec)
+    if policy is None:
+        if spec.program is not None:
+            raise Outside("its scheduler is a program of its own")
+        if spec.poll is not None:
+            raise Outside("its scheduler decides at some times alone (--poll)")
+        policy = spec.make_policy(warn=False)
+    if type(policy) is not ComposedPolicy:
+        raise Outside(f"its scheduler '{policy.name}' is more than an order, a backfilling rule and a placement")
+    if isinstance(policy.backfill, Preempting):
+        raise Outside("its scheduler preempts jobs")
+    backfill = _BACKFILLS.get(type(policy.backfill))
+    if backfill is None:
+        raise Outside("its backfilling rule is none of 'none', 'easy' and 'firstfit'")
+    (workload,) = setup.workloads.values()
+    order, boost = _order_of(policy, workload)
+    reliability = setup.reliability or Reliability()
+    failing = setup.reliability is not None
+    line = _line_of(policy.placement, Machine(setup.platform.units, setup.platform.info))
+    way = reliability.resilience
+    rules = Rules(
+        order=order,
+        backfill=backfill,
+        failing=failing,
+        planned=reliability.maintenance is not None,
+        placing=failing or keeping,
+        keeping=keeping,
+        dumps=way.kind == "checkpoint",
+        dump=float(way.dump),
+        read=float(way.read),
+        retries=reliability.requeue != "never",
+        original=reliability.requeue == "original",
+        most_attempts=_NO_LIMIT if reliability.max_attempts is None else reliability.max_attempts,
+        limited=reliability.max_attempts is not None,
+        rest=reliability.restart_walltime == "rest",
+        extended=failing and reliability.walltime == "extended",
+        hope=bool(reliability.expected_attempts)
+        and reliability.failures is not None
+        and reliability.max_attempts is None,
+        until=float(setup.until),
+    )
+    jobs = Jobs(
+        np.array(workload.submit, dtype=np.float64),
+        np.array(workload.size, dtype=np.int64),
+        np.array(workload.walltime, dtype=np.float64),
+        np.array(workload.runtime, dtype=np.float64),
+        boost,
+    )
+    return KernelPlan(
+        rules, jobs, line.nodes.astype(np.int64), _intervals(setup, reliability), line.units.astype(np.int64)
+    )
+
+
+def _check_setup(setup: Setup, spec: RunSpec) -> None:
+    """Raise Outside for what no kernel run has, whoever decides."""
+    reliability = setup.reliability
+    for says, why in (
+        (not has_compiler(), "numba is not installed (pip install 'pipistrelle[study]')"),
+        (setup.batsim is not None or spec.batsim is not None or spec.dialect != "native", "it goes Batsim's way"),
+        (setup.machine is not None, "its platform is one of single hosts"),
+        (setup.cancels, "some of its jobs are cancelled while they wait"),
+        (bool(setup.conditions), "some of its jobs wait for others"),
+        (bool(setup.resiliences), "some of its jobs have a resilience of their own"),
+        (bool(setup.platform.classes), "its platform has classes of jobs"),
+        (Overheads(setup.platform).exist, "its platform has prologues or epilogues"),
+        (any(map(asks, setup.workloads.values())), "some of its jobs ask for certain nodes"),
+        (
+            reliability is not None and reliability.resilience.kind not in ("none", "checkpoint"),
+            "its jobs go on without some of their nodes",
+        ),
+    ):
+        if says:
+            raise Outside(why)
+    for field in fields(setup):
+        if field.name not in _KNOWN and getattr(setup, field.name) != field.default:
+            raise Outside(f"it has {field.name.replace('_', ' ')}")
+    (workload,) = setup.workloads.values()
+    if any(outcome(profile)[1] for profile in (workload.table or {}).values()):
+        raise Outside("some of its jobs return a failure")
+
+
+def _order_of(policy: ComposedPolicy, workload: Workload) -> tuple[int, Floats]:
+    """Return how jobs are ranked, and what that needs of each beside its submit time and its walltime."""
+    order, none = policy.order, np.zeros(len(workload))
+    if type(order) is Fcfs:
+        return state.BY_SUBMIT, none
+    if type(order) is Sjf:
+        return state.BY_WALLTIME, none
+    if type(order) is not Bins:
+        raise Outside("its order is none of 'fcfs', 'sjf' and 'bins'")
+    boost = {size: -order.rank(SchedulerJob("", 0, size, inf, 0.0)) for size in np.unique(workload.size).tolist()}
+    columns = zip(workload.size.tolist(), workload.walltime.tolist(), strict=True)
+    if any(order.refusal(SchedulerJob("", 0, size, walltime, 0.0)) is not None for size, walltime in set(columns)):
+        raise Outside("its order refuses jobs")
+    return state.BY_SUBMIT, np.array([boost[size] for size in workload.size.tolist()])
+
+
+def _line_of(placement: Placement, machine: Machine) -> Line:
+    if type(placement) is LowestIds:
+        return Line.of(machine, "id")
+    if type(placement) is not FirstInLine:
+        raise Outside("its placement is not 'lowest'")
+    options = placement.options
+    if options.dual_ended or options.base_order or options.reliability_target is not None:
+        raise Outside("its placement does not take the first free nodes of one order for every job")
+    line = Line.of(machine, options.node_order)
+    return line.by_age(stable_nodes(machine)) if options.age_aware else line
+
+
+def _intervals(setup: Setup, reliability: Reliability) -> Floats:
+    """Return by number of nodes the time of work between two dumps (s), shape (nodes + 1,)."""
+    way, nodes = reliability.resilience, setup.platform.nodes
+    if way.kind == "none" or not way.rates_matter:
+        return np.full(nodes + 1, interval_of(way, way.dump, 0.0))
+    rates = reliability.rates(setup.platform)
+    if not (rates == rates[0]).all():
+        raise Outside("its nodes fail at different rates, and the time between dumps follows from them")
+    return _intervals_at(way, float(rates.mean()), nodes)
+
+
+@lru_cache(maxsize=16)
+def _intervals_at(way: Resilience, rate: float, nodes: int) -> Floats:
+    """Return them for nodes that all fail at one rate (per second); trials of a point share it."""
+    return np.array([interval_of(way, way.dump, rate * count) for count in range(nodes + 1)])

@@ -1,0 +1,171 @@
+"""What came out of a kernel's run, as the table that every engine fills and with the reference engine's figures."""
+
+from math import fsum, nan
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipistrelle.kernel import state
+from pipistrelle.kernel.kernel import KernelRun, simulate
+from pipistrelle.kernel.state import Floats, Ints
+from pipistrelle.platforms.description import Platform
+from pipistrelle.platforms.failures.outage import Outages
+from pipistrelle.platforms.topology.numbering import NodeUnits
+from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.runs.description.spec import RunSpec
+from pipistrelle.runs.execution.job_table import STATES, JobTable
+from pipistrelle.schedulers.policy.interfaces import Policy
+from pipistrelle.server.attempts.attempt import Spending
+from pipistrelle.server.outputs.reliability_book import ReliabilitySummary, SizeClass
+from pipistrelle.server.setup import Setup
+
+_STATES: Final = {
+    state.WAITING: "SUBMITTED",
+    state.RUNNING: "RUNNING",
+    state.COMPLETED: "COMPLETED_SUCCESSFULLY",
+    state.AT_WALLTIME: "COMPLETED_WALLTIME_REACHED",
+    state.GIVEN_UP: "COMPLETED_FAILED",
+}
+#: {what units spend their time on: the column of the log}; nothing else comes up
+_KINDS: Final = {
+    "useful": state.USEFUL,
+    "unsaved": state.UNSAVED,
+    "lost": state.LOST,
+    "dumping": state.DUMPING,
+    "reading": state.READING,
+}
+
+
+def run_kernel(
+    setup: Setup,
+    spec: RunSpec,
+    outages: Outages | None = None,
+    *,
+    policy: Policy | None = None,
+    with_nodes: bool = False,
+) -> JobTable:
+    """Carry out a run by the kernel and return its table; parameters and errors are those of `simulate`.
+
+    ``with_nodes`` asks for the units of each job's last attempt.
+    """
+    made = simulate(setup, spec, outages, policy=policy, keeping=with_nodes)
+    (workload,) = setup.workloads.values()
+    failing = setup.reliability is not None
+    lives = made.lives
+    there = lives.state != state.COMING
+    running = np.flatnonzero(lives.state == state.RUNNING)
+    ended = lives.state >= state.COMPLETED
+    if failing:
+        holder, begun, until = made.ints[:, state.JOB], made.floats[:, state.START], made.floats[:, state.END]
+        attempts = np.bincount(holder, minlength=lives.state.size)
+        wait, execution = lives.waited, lives.ran
+    else:
+        holder = np.flatnonzero(ended)
+        begun, until = lives.start[holder], lives.end[holder]
+        attempts = ended.astype(np.int64)
+        wait = np.where(ended, lives.start - workload.submit, 0.0)
+        execution = np.where(ended, lives.end - lives.start, 0.0)
+    attempts[running] += 1
+    holder = np.concatenate((holder, running))
+    numbers = np.array([STATES.index(_STATES.get(one, "SUBMITTED")) for one in range(state.GIVEN_UP + 1)], np.int8)
+    return JobTable(
+        submit=workload.submit[there],
+        start=lives.start[there],
+        end=lives.end[there],
+        size=workload.size[there],
+        walltime=workload.walltime[there],
+        runtime=workload.runtime[there],
+        state=numbers[lives.state[there]],
+        attempts=attempts[there],
+        wait=wait[there],
+        execution=execution[there],
+        holder=holder,
+        held_from=np.concatenate((begun, lives.start[running])),
+        held_until=np.concatenate((until, np.full(running.size, nan))),
+        held_units=workload.size[holder],
+        units=setup.platform.units,
+        reason=made.reason,
+        ended=made.end,
+        dropped=sum(setup.dropped.values()),
+        reliability=_figures(made, setup.platform, workload.size) if failing else None,
+        nodes=_nodes(made, failing=failing, there=there) if with_nodes else None,
+    )
+
+
+def _nodes(made: KernelRun, *, failing: bool, there: NDArray[np.bool_]) -> tuple[NodeSet, ...]:
+    """Return the units of each job's last attempt that has begun, empty if there is none."""
+    found = [NodeSet.EMPTY] * int(there.sum())
+    rows = made.ints[:, state.JOB].tolist() if failing else range(len(made.words))
+    for row, job in enumerate(rows):
+        if job < len(found):
+            found[job] = made.units_of(row)
+    for job, words in made.running.items():
+        found[job] = made.units_in(words)
+    return tuple(found)
+
+
+def _figures(made: KernelRun, platform: Platform, size: Ints) -> ReliabilitySummary:
+    """Return the figures of failures, in the arithmetic of `ReliabilityBook` and `NodeBook`."""
+    sizes = size[made.ints[:, state.JOB]]
+    lost = made.ints[:, state.STATE] == state.GIVEN_UP
+    held = made.floats[:, state.END] - made.floats[:, state.START]
+    down = made.down
+    pools = NodeUnits.of(platform).pools
+    total = made.end * platform.nodes
+    failed, maintained = (float(time) for time in down.sum(axis=1))
+    parts = [made.busy[unit : unit + count * each].reshape(count, each).mean(axis=1) for _, count, unit, each in pools]
+    busy = float(np.concatenate(parts).sum())
+    by_node = down.sum(axis=0)
+    unavailable = sum(float(by_node[first : first + count].sum()) * each for first, count, _, each in pools)
+    return ReliabilitySummary(
+        node_failures=int(made.failures.sum()),
+        availability=1.0 - (failed + maintained) / total if total > 0 else None,
+        node_seconds={
+            "all": total,
+            "down": failed,
+            "maintenance": maintained,
+            "busy": busy,
+            "idle": total - failed - maintained - busy,
+        },
+        attempts=len(sizes),
+        interrupted_attempts=int(lost.sum()),
+        survived_failures=0,
+        given_up=int((lost & (made.ints[:, state.RETRIED] == 0)).sum()),
+        unavailable=unavailable,
+        unit_seconds={
+            kind: _exact_sum(made.floats[:, _KINDS[kind]]) if kind in _KINDS else 0.0
+            for kind in Spending.__struct_fields__
+        },
+        by_size=_by_size(sizes, held, lost),
+    )
+
+
+def _by_size(sizes: Ints, held: Floats, lost: NDArray[np.bool_]) -> tuple[SizeClass, ...]:
+    """Return the attempts by powers of two of their sizes."""
+    if not sizes.size:
+        return ()
+    powers = np.frexp(sizes)[1] - 1
+    order = np.argsort(powers.astype(np.int8), kind="stable")
+    found, begins = np.unique(powers[order], return_index=True)
+    groups = np.split(order, begins[1:])
+    return tuple(
+        _size_class(power, held[group], lost[group]) for power, group in zip(found.tolist(), groups, strict=True)
+    )
+
+
+def _size_class(power: int, held: Floats, lost: NDArray[np.bool_]) -> SizeClass:
+    running, interruptions = _exact_sum(held), int(lost.sum())
+    return SizeClass(
+        smallest=1 << power,
+        largest=(2 << power) - 1,
+        attempts=held.size,
+        running=running,
+        interruptions=interruptions,
+        mean_time_to_interruption=running / interruptions if interruptions else None,
+    )
+
+
+def _exact_sum(numbers: Floats) -> float:
+    """Return the exact sum; most of them are zero."""
+    return fsum(numbers[numbers != 0].tolist())

@@ -1,0 +1,328 @@
+"""The waiting jobs in the order of their ranks, in blocks that know what is in them, so that most are passed by.
+
+A block has up to `BLOCK` jobs, side by side. Of each block the index tells the least size, and of all its jobs that
+have fewer units than a power of two the least walltime. So a backfilling pass over n jobs looks at n / 32 blocks or
+fewer, and only into those in which a job may start (where sizes are no powers of two it may look in vain). The first
+block is always looked into, and of it alone the index is not kept up: a shallow queue has no other. Two neighbouring
+blocks together have more than half a block of jobs, else they become one.
+"""
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipistrelle.kernel.compiled import compiled, inlined, within
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+#: jobs of a block at most
+BLOCK: Final = 64
+_HALF: Final = BLOCK // 2
+#: where in `Queue.counts` there stand: how many blocks are in use, spare, and how many jobs wait
+LINE: Final = 0
+SPARE: Final = 1
+WAITING: Final = 2
+
+
+class Queue(NamedTuple):
+    """The waiting jobs; what stands at block b, place i is at b * BLOCK + i of an array.
+
+    Parameters
+    ----------
+    job, size, occupies
+        a job's row, its units and its walltime (s).
+    first, end
+        of each block the first place with a job, and the one after the last.
+    line
+        the blocks in the order of the queue.
+    spare
+        blocks that are not in use.
+    least_size
+        of each block.
+    least_time
+        of each block b, at b * classes + c, the least walltime of its jobs of fewer than 2^(c+1) units.
+    counts
+        see `LINE`, `SPARE`, `WAITING`.
+    rank, number
+        of each row of the workload what it is ordered by, lower first: a number that the order gives, then that of its
+        submission.
+    size_class
+        the logarithm of each size to the base 2, rounded down.
+    """
+
+    job: Ints
+    size: Ints
+    occupies: Floats
+    first: Ints
+    end: Ints
+    line: Ints
+    spare: Ints
+    least_size: Ints
+    least_time: Floats
+    counts: Ints
+    rank: Floats
+    number: Ints
+    size_class: Ints
+
+
+def make_queue(jobs: int, units: int) -> Queue:
+    """Return an empty queue for so many jobs, of up to so many units."""
+    blocks = 4 * jobs // BLOCK + 4
+    size_class = np.zeros(units + 1, dtype=np.int64)
+    for power in range(1, units.bit_length()):
+        size_class[1 << power :] = power
+    places = blocks * BLOCK
+    counts = np.zeros(3, dtype=np.int64)
+    counts[LINE], counts[SPARE] = 1, blocks - 1  # block 0 is the first, and empty
+    return Queue(
+        np.empty(places, dtype=np.int64),
+        np.empty(places, dtype=np.int64),
+        np.empty(places),
+        np.zeros(blocks, dtype=np.int64),
+        np.zeros(blocks, dtype=np.int64),
+        np.zeros(blocks, dtype=np.int64),
+        np.arange(blocks - 1, -1, -1, dtype=np.int64),
+        np.zeros(blocks, dtype=np.int64),
+        np.empty(blocks * (int(size_class[-1]) + 1)),
+        counts,
+        np.zeros(jobs),
+        np.zeros(jobs, dtype=np.int64),
+        size_class,
+    )
+
+
+@inlined
+def _precedes(queue: Queue, job: int, other: int) -> bool:
+    rank, others = queue.rank[job], queue.rank[other]
+    return bool(rank < others or (rank == others and queue.number[job] < queue.number[other]))
+
+
+@inlined
+def _count_in(queue: Queue, block: int, size: int, time: float) -> None:
+    """Let the index know of one more job of a block."""
+    queue.least_size[block] = min(queue.least_size[block], size)
+    classes = queue.size_class[-1] + 1
+    for at in range(block * classes + queue.size_class[size], (block + 1) * classes):
+        queue.least_time[at] = min(queue.least_time[at], time)
+
+
+@within
+def summarise(queue: Queue, block: int) -> None:
+    """Work out anew what the index tells of a block."""
+    classes = queue.size_class[-1] + 1
+    begin = block * classes
+    queue.least_time[begin : begin + classes] = np.inf
+    least = queue.size_class.size  # above every size
+    for at in range(block * BLOCK + queue.first[block], block * BLOCK + queue.end[block]):
+        size = queue.size[at]
+        least = min(least, size)
+        place = begin + queue.size_class[size]
+        queue.least_time[place] = min(queue.least_time[place], queue.occupies[at])
+    queue.least_size[block] = least
+    for at in range(begin + 1, begin + classes):
+        queue.least_time[at] = min(queue.least_time[at], queue.least_time[at - 1])
+
+
+@within
+def _new_block(queue: Queue, place: int) -> int:
+    """Put an empty block into the line at a place, and return it."""
+    counts = queue.counts
+    counts[SPARE] -= 1
+    block = queue.spare[counts[SPARE]]
+    for at in range(counts[LINE], place, -1):
+        queue.line[at] = queue.line[at - 1]
+    queue.line[place] = block
+    counts[LINE] += 1
+    queue.first[block] = 0
+    queue.end[block] = 0
+    summarise(queue, block)
+    return int(block)
+
+
+@within
+def _move(queue: Queue, source: int, target: int, count: int) -> None:
+    """Copy jobs from one place of the arrays to another, which may overlap if it comes before."""
+    for at in range(count):
+        queue.job[target + at] = queue.job[source + at]
+        queue.size[target + at] = queue.size[source + at]
+        queue.occupies[target + at] = queue.occupies[source + at]
+
+
+@within
+def _close_up(queue: Queue, block: int) -> int:
+    """Move the jobs of a block to its begin, and return how many they are."""
+    gone = queue.first[block]
+    count = queue.end[block] - gone
+    _move(queue, block * BLOCK + gone, block * BLOCK, count)
+    queue.first[block] = 0
+    queue.end[block] = count
+    return int(count)
+
+
+@within
+def _place_of(queue: Queue, job: int) -> tuple[int, int]:
+    """Return the place in the line, and in its block, before which a job belongs that is not the last."""
+    low, high = 0, queue.counts[LINE] - 1  # in the first block whose last job comes after it
+    while low < high:
+        middle = (low + high) >> 1
+        block = queue.line[middle]
+        if _precedes(queue, queue.job[block * BLOCK + queue.end[block] - 1], job):
+            low = middle + 1
+        else:
+            high = middle
+    block = queue.line[low]
+    begin, end = queue.first[block], queue.end[block]
+    while begin < end:
+        middle = (begin + end) >> 1
+        if _precedes(queue, queue.job[block * BLOCK + middle], job):
+            begin = middle + 1
+        else:
+            end = middle
+    return low, begin
+
+
+@inlined
+def join(queue: Queue, job: int, size: int, time: float) -> None:
+    """Let a job of ``size`` units and a walltime of ``time`` s join at its rank."""
+    counts = queue.counts
+    counts[WAITING] += 1
+    at = counts[LINE] - 1
+    block = queue.line[at]
+    place = queue.end[block]
+    if counts[WAITING] == 1 or _precedes(queue, queue.job[block * BLOCK + place - 1], job):
+        if place == BLOCK and queue.first[block] >= _HALF:
+            place = _close_up(queue, block)
+        elif place == BLOCK:
+            at += 1
+            block = _new_block(queue, at)
+            place = queue.end[block]
+    else:
+        at, place = _place_of(queue, job)
+        block = queue.line[at]
+        if queue.end[block] == BLOCK and queue.first[block] > 0:
+            place -= queue.first[block]
+            _close_up(queue, block)
+        elif queue.end[block] == BLOCK:
+            upper = _new_block(queue, at + 1)
+            _move(queue, block * BLOCK + _HALF, upper * BLOCK, queue.end[block] - _HALF)
+            queue.end[upper] = _HALF
+            queue.end[block] = _HALF
+            summarise(queue, block)
+            summarise(queue, upper)
+            if place > _HALF:
+                at, block, place = at + 1, upper, place - _HALF
+        for to in range(block * BLOCK + queue.end[block], block * BLOCK + place, -1):
+            queue.job[to] = queue.job[to - 1]
+            queue.size[to] = queue.size[to - 1]
+            queue.occupies[to] = queue.occupies[to - 1]
+    queue.job[block * BLOCK + place] = job
+    queue.size[block * BLOCK + place] = size
+    queue.occupies[block * BLOCK + place] = time
+    queue.end[block] += 1
+    if at > 0:
+        _count_in(queue, block, size, time)
+
+
+@inlined
+def first_of(queue: Queue) -> int:
+    """Return the first job."""
+    block = queue.line[0]
+    return int(queue.job[block * BLOCK + queue.first[block]])
+
+
+@inlined
+def drop_first(queue: Queue) -> None:
+    """Let the first job leave."""
+    counts = queue.counts
+    counts[WAITING] -= 1
+    block = queue.line[0]
+    queue.first[block] += 1
+    left = queue.end[block] - queue.first[block]
+    if counts[LINE] == 1:
+        if left == 0:
+            queue.first[block] = 0
+            queue.end[block] = 0
+        return
+    after = queue.line[1]
+    if left + queue.end[after] - queue.first[after] <= _HALF or left == 0:
+        tidy(queue)
+
+
+@compiled
+def tidy(queue: Queue) -> None:
+    """Take empty blocks out of the line, and let neighbours with few jobs become one."""
+    counts = queue.counts
+    kept = 0
+    for place in range(counts[LINE]):
+        block = queue.line[place]
+        count = queue.end[block] - queue.first[block]
+        if kept > 0 and count > 0:
+            before = queue.line[kept - 1]
+            there = queue.end[before] - queue.first[before]
+            if there + count <= _HALF:
+                if queue.end[before] + count > BLOCK:
+                    _close_up(queue, before)
+                _move(queue, block * BLOCK + queue.first[block], before * BLOCK + queue.end[before], count)
+                queue.end[before] += count
+                count = 0
+                if kept > 1:
+                    summarise(queue, before)
+        if count == 0:
+            queue.spare[counts[SPARE]] = block
+            counts[SPARE] += 1
+        else:
+            queue.line[kept] = block
+            kept += 1
+    counts[LINE] = kept
+
+
+@inlined
+def pass_over(queue: Queue, chosen: Ints, free: int, extra: int, shadow: float, now: float) -> tuple[int, int, int]:
+    """Take the jobs out of the queue that may pass the first, in order, and write their rows to ``chosen``.
+
+    A job may pass if it has at most ``free`` units, and ends by its walltime not later than ``shadow`` (s) when it
+    starts ``now`` (s), or has at most ``extra`` units. Returns how many they are, and what is left of both.
+    """
+    found = 0
+    classes = queue.size_class[-1] + 1
+    for place in range(queue.counts[LINE]):
+        if free == 0:
+            break
+        block = queue.line[place]
+        begin, end = block * BLOCK + queue.first[block], block * BLOCK + queue.end[block]
+        if place == 0:
+            begin += 1
+        else:
+            least = queue.least_size[block]
+            if least > free or (
+                least > extra and now + queue.least_time[block * classes + queue.size_class[free]] > shadow
+            ):
+                continue
+        kept = begin
+        for at in range(begin, end):
+            size = queue.size[at]
+            if size <= free:
+                late = now + queue.occupies[at] > shadow
+                if not late or size <= extra:
+                    chosen[found] = queue.job[at]
+                    found += 1
+                    free -= size
+                    if late:
+                        extra -= size
+                    continue
+            if kept < at:
+                queue.job[kept] = queue.job[at]
+                queue.size[kept] = queue.size[at]
+                queue.occupies[kept] = queue.occupies[at]
+            kept += 1
+        if kept < end:
+            queue.end[block] = kept - block * BLOCK
+            if place > 0:
+                summarise(queue, block)
+    if found > 0:
+        queue.counts[WAITING] -= found
+        if queue.counts[LINE] > 1:
+            tidy(queue)
+    return found, free, extra

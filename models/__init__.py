@@ -1,0 +1,1 @@
+"""Workload models, fits of failures, the mathematics of reliability, and statistics."""

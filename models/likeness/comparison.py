@@ -1,0 +1,156 @@
+"""How alike two workloads are, in figures: marginals, the week, autocorrelation of arrivals, repetition of users."""
+
+import math
+from typing import Any, Final
+
+import numpy as np
+
+from pipistrelle.models.likeness.campaigns import hours_of_week, repetition
+from pipistrelle.models.likeness.model import ModelError
+from pipistrelle.models.workloads.options import zone_of
+from pipistrelle.models.workloads.summary import arrivals_grid
+from pipistrelle.traces.clean import clean
+from pipistrelle.traces.describe import offered_load
+from pipistrelle.traces.workload import Floats, Workload
+
+#: {key: what is compared}
+QUANTITIES: Final = {
+    "size": "size, units",
+    "runtime": "run time, s",
+    "walltime": "requested time, s",
+    "used": "run time over requested time",
+    "gap": "time between submissions, s",
+}
+#: {key of a share, or a count: what it is}
+REPETITION: Final = {
+    "same_size": "jobs of the size of the one before, by user",
+    "same_work": "jobs of its size and, but for 10 %, its run time",
+    "jobs_per_campaign": "jobs of one size in a row",
+    "users": "users",
+    "busiest": "jobs of the busiest user",
+    "ten_busiest": "jobs of the ten busiest users",
+}
+#: hours apart at which autocorrelations of hourly submissions are told
+LAGS: Final = (1, 2, 6, 12, 24, 48, 168)
+_QUANTILES: Final = (("p05", 0.05), ("p25", 0.25), ("median", 0.5), ("p75", 0.75), ("p95", 0.95))
+#: points of a distribution function that a picture has
+_POINTS: Final = 201
+_LEAST_JOBS: Final = 2
+
+
+def compare(first: Workload, second: Workload) -> dict[str, Any]:
+    """Return figures of two workloads as JSON can have them: ``workloads``, two of `figures_of`, and ``distances``.
+
+    A distance is the greatest difference of two distribution functions (Kolmogorov and Smirnov's), from 0 to 1; None
+    where one of the two has no such values.
+
+    Raises
+    ------
+    ModelError
+        if one of them has no two jobs that can run.
+    """
+    values = [values_of(_runnable(workload)) for workload in (first, second)]
+    return {
+        "workloads": [figures_of(workload) for workload in (first, second)],
+        "distances": {key: distance(values[0][key], values[1][key]) for key in QUANTITIES},
+    }
+
+
+def figures_of(workload: Workload) -> dict[str, Any]:
+    """Return the figures of a workload's jobs that can run.
+
+    ``serial`` is the share of jobs of one unit; the ``curves`` are 201 quantiles of each quantity, from the least to
+    the greatest, in equal steps; ``week`` has shares of submissions by hour from Monday 0:00, on the log's clock or, of
+    a log without dates, from its time 0; ``autocorrelation`` is of submissions an hour, 1 to 168 hours apart;
+    ``dispersion`` the variance of submissions a day over their mean, 1 for a steady Poisson process.
+    """
+    jobs = _runnable(workload)
+    values = values_of(jobs)
+    units = workload.machine_size
+    load = offered_load(jobs, units) if units else math.nan
+    hourly, daily = _counts(jobs, 3600.0), _counts(jobs, 86400.0)
+    return {
+        "name": workload.name,
+        "jobs": len(jobs),
+        "days": float(jobs.submit[-1] - jobs.submit[0]) / 86400.0,
+        "machine": units,
+        "load": load if math.isfinite(load) else None,
+        "serial": int(np.count_nonzero(jobs.size == 1)) / len(jobs),
+        "spread": {key: _spread(found) for key, found in values.items()},
+        "curves": {key: _curve(found) for key, found in values.items()},
+        "dated": workload.epoch is not None,
+        "week": _week(jobs),
+        "dispersion": float(daily.var() / daily.mean()),
+        "autocorrelation": autocorrelation(hourly, max(LAGS)),
+        "repetition": repetition(jobs),
+    }
+
+
+def values_of(jobs: Workload) -> dict[str, Floats]:
+    """Return the values of each of `QUANTITIES` that there are."""
+    limited = np.isfinite(jobs.walltime) & np.isfinite(jobs.runtime)
+    return {
+        "size": jobs.size.astype(np.float64),
+        "runtime": jobs.runtime[np.isfinite(jobs.runtime)],
+        "walltime": jobs.walltime[np.isfinite(jobs.walltime)],
+        "used": jobs.runtime[limited] / jobs.walltime[limited],
+        "gap": np.diff(jobs.submit),
+    }
+
+
+def distance(first: Floats, second: Floats) -> float | None:
+    """Return the greatest difference of the distribution functions of two samples; None if one is empty."""
+    if not len(first) or not len(second):
+        return None
+    points = np.unique(np.concatenate((first, second)))
+    shares = [np.searchsorted(np.sort(values), points, side="right") / len(values) for values in (first, second)]
+    return float(np.abs(shares[0] - shares[1]).max())
+
+
+def autocorrelation(counts: Floats, most: int) -> list[float | None]:
+    """Return the autocorrelation of a series at lags from 1 to `most`; None where it is too short, or constant.
+
+    It is sum((x[t] - m)(x[t + k] - m)) / sum((x[t] - m)^2), with the mean m of all.
+    """
+    away = counts - counts.mean()
+    whole = float(away @ away)
+    return [
+        float(away[:-lag] @ away[lag:]) / whole if lag < len(away) and whole else None for lag in range(1, most + 1)
+    ]
+
+
+def _runnable(workload: Workload) -> Workload:
+    jobs, _ = clean(workload, workload.machine_size)
+    if len(jobs) < _LEAST_JOBS:
+        raise ModelError(
+            "there is too little to compare", where=workload.name, expected="two jobs that can run, or more"
+        )
+    return jobs
+
+
+def _counts(jobs: Workload, width: float) -> Floats:
+    """Return how many jobs come in each span of so many seconds, from the first job on."""
+    counts: Floats = np.bincount(((jobs.submit - jobs.submit[0]) // width).astype(np.int64)).astype(np.float64)
+    return counts
+
+
+def _week(jobs: Workload) -> list[float]:
+    grid = arrivals_grid(jobs, zone_of(jobs))
+    counts = np.bincount(hours_of_week(jobs.submit), minlength=168) if grid is None else grid.counts.ravel()
+    shares: list[float] = (counts / counts.sum()).tolist()
+    return shares
+
+
+def _spread(values: Floats) -> dict[str, float] | None:
+    if not len(values):
+        return None
+    figures = {"mean": math.fsum(values.tolist()) / len(values)}
+    figures |= {name: float(np.quantile(values, share)) for name, share in _QUANTILES}
+    return figures | {"greatest": float(values.max())}
+
+
+def _curve(values: Floats) -> list[float] | None:
+    if not len(values):
+        return None
+    curve: list[float] = np.quantile(values, np.linspace(0.0, 1.0, _POINTS), method="inverted_cdf").tolist()
+    return curve

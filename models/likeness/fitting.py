@@ -1,0 +1,363 @@
+"""Fitting a model to a log, and bending it to so many jobs, such a load, so many of one unit.
+
+All figures are counts of jobs and values of the log in its order, rounded: equal logs give equal models.
+"""
+
+import math
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from pipistrelle.models.likeness.campaigns import ALIKE, Campaigns, alike, campaigns_of, hours_of_week
+from pipistrelle.models.likeness.model import (
+    MOST_JOBS,
+    GapBand,
+    ModelClass,
+    ModelError,
+    Piece,
+    RequestBand,
+    WorkloadModel,
+    mean,
+)
+from pipistrelle.models.workloads.options import zone_of
+from pipistrelle.models.workloads.summary import RUNTIMES, arrivals_grid
+from pipistrelle.protocol.base.lengths import parse_seconds
+from pipistrelle.traces.clean import clean
+from pipistrelle.traces.workload import Floats, Ints, Workload, decimal_text
+
+#: jobs below which no model is worth its name, and those that a class of sizes has at least
+LEAST_JOBS: Final = 50
+_CLASS_JOBS: Final = 20
+#: jobs for each range of equal chance, and the most ranges of a distribution
+_PER_PIECE, _MOST_PIECES = 8, 32
+#: what weights of classes and pieces add up to
+_WHOLE: Final = 1_000_000
+#: a size, or a requested time, that has this share of the jobs stands for itself
+_SIZE_SHARE, _ROUND_SHARE = 0.01, 0.005
+#: jobs that each day and each hour is given beside those that came then, and each hour of the week beside its own
+_PRIOR: Final = 10.0
+#: jobs of campaigns: each band is of fewer
+_LENGTHS: Final = (4.0, 10.0, 30.0, 100.0, math.inf)
+#: digits that keep any size
+_EXACT: Final = 9
+#: weeks of a log below which it does not tell the days of the week
+_LEAST_WEEKS: Final = 8
+#: the exponents between which a distribution is bent
+_LEAST_BEND, _MOST_BEND = -4.0, 4.0
+
+
+def fit(log: Workload, machine_size: int | None = None) -> WorkloadModel:
+    """Return a model of a log: of those of its jobs that can run.
+
+    Parameters
+    ----------
+    machine_size
+        the machine's size in units; None: what the log says.
+
+    Raises
+    ------
+    ModelError
+        if the log has too few jobs, no span, jobs without a run time, or no machine's size.
+    """
+    units = log.machine_size if machine_size is None else machine_size
+    jobs, _ = clean(log, units)
+    if units is None:
+        raise ModelError("the machine's size is not known", where=log.name, hint="Give it: --machine-size UNITS.")
+    span = float(jobs.submit[-1] - jobs.submit[0]) if len(jobs) else 0.0
+    if len(jobs) < LEAST_JOBS or not span > 0:
+        expected = f"{LEAST_JOBS} jobs that can run, or more, not all at one time"
+        raise ModelError(
+            "there is too little to fit a model to", where=log.name, expected=expected, found=f"{len(jobs)}"
+        )
+    if np.isnan(jobs.runtime).any():
+        raise ModelError("hosts decide how long jobs take, so no run times can be fitted", where=log.name)
+    campaigns = campaigns_of(jobs)
+    place = _classes(jobs.size)
+    classes = [_size_class(jobs, campaigns, place == number) for number in range(int(place.max()) + 1)]
+    limited = np.isfinite(jobs.walltime)
+    rounds, rounded = _rounds(jobs.walltime[limited])
+    return WorkloadModel(
+        name=log.name,
+        description=f"like {log.name}",
+        source=f"{len(jobs)} jobs of {log.source}",
+        machine_size=units,
+        jobs=len(jobs),
+        duration=f"{decimal_text(float(math.ceil(span)))}s",
+        hours=_hours(jobs.select(np.sort(campaigns.begins))),
+        gaps=_gaps(jobs, campaigns),
+        repeat=_repeat(jobs, campaigns, place),
+        classes=tuple(classes),
+        requests=_requests(jobs.runtime[limited], jobs.walltime[limited]),
+        rounds=rounds,
+        rounded=rounded,
+        longest=float(jobs.walltime[limited].max()) if limited.any() else 0.0,
+    )
+
+
+def pieces(values: Floats | Ints, digits: int = 3) -> tuple[Piece, ...]:
+    """Return a distribution of values as ranges, each with its weight; together these are about a million.
+
+    The values are cut into ranges of equally many, each of which is cut once more at its mean, with weights that keep
+    that mean: of the mass in a range from a to b with mean m, (b - m) / (b - a) lies below m. What ranges begin and end
+    at is rounded to so many digits.
+    """
+    ordered = np.sort(values.astype(np.float64))
+    count = max(1, min(_MOST_PIECES, len(ordered) // _PER_PIECE))
+    cuts = [len(ordered) * step // count for step in range(count + 1)]
+    found: dict[tuple[float, float], int] = {}
+    for begin, end in pairwise(cuts):
+        part = ordered[begin:end]
+        low, high = _round(float(part[0]), digits), _round(float(part[-1]), digits)
+        middle = min(max(_round(math.fsum(part.tolist()) / len(part), digits), low), high)
+        mass = (end - begin) * _WHOLE // len(ordered)
+        below = mass if low == high else round(mass * (high - middle) / (high - low))
+        for piece, weight in (((low, middle), below), ((middle, high), mass - below)):
+            if weight:
+                found[piece] = found.get(piece, 0) + weight
+    return tuple((low, high, weight) for (low, high), weight in found.items())
+
+
+def _round(value: float, digits: int) -> float:
+    return float(f"{value:.{digits - 1}e}") if value else 0.0
+
+
+def _classes(size: Ints) -> Ints:
+    """Return each job's class, from 0: one unit, then from a power of two to the next; small ones join the next."""
+    octave = np.frexp(size.astype(np.float64))[1] - 1
+    counts = np.bincount(octave)
+    groups: list[list[int]] = [[0]] if counts[0] else []
+    few: list[int] = []
+    for power in range(1, len(counts)):
+        few.append(power)
+        if counts[few].sum() >= _CLASS_JOBS:
+            groups.append(few)
+            few = []
+    if counts[few].sum():
+        if groups and groups[-1] != [0]:
+            groups[-1] += few
+        else:
+            groups.append(few)
+    place = np.zeros(len(counts), dtype=np.int64)
+    for number, powers in enumerate(groups):
+        place[powers] = number
+    found: Ints = place[octave]
+    return found
+
+
+def _size_class(jobs: Workload, campaigns: Campaigns, inside: NDArray[np.bool_]) -> ModelClass:
+    """Return the class of these jobs."""
+    users: tuple[tuple[int, int], ...] = ()
+    if campaigns.users:
+        counts = np.bincount(campaigns.user[inside])
+        users = tuple((number + 1, count) for number, count in enumerate(counts.tolist()) if count)
+    return ModelClass(
+        weight=int(np.count_nonzero(inside)),
+        sizes=_sizes(jobs.size[inside]),
+        campaigns=pieces(campaigns.lengths[inside[campaigns.begins]]),
+        runtimes=pieces(jobs.runtime[inside]),
+        users=users,
+    )
+
+
+def _sizes(size: Ints) -> tuple[Piece, ...]:
+    """Return a distribution of sizes: frequent ones for themselves, the others in ranges."""
+    values, counts = np.unique(size, return_counts=True)
+    often = counts >= max(3, _SIZE_SHARE * len(size))
+    alone = [
+        (float(value), float(value), int(count)) for value, count in zip(values[often], counts[often], strict=True)
+    ]
+    rest = size[np.isin(size, values[~often])]
+    if not len(rest):
+        return tuple(alone)
+    scale = len(rest) / _WHOLE
+    others = [(low, high, max(1, round(weight * scale))) for low, high, weight in pieces(rest, _EXACT)]
+    return (*alone, *others)
+
+
+def _hours(begins: Workload) -> tuple[int, ...]:
+    """Return weights of the hours of a week, from Monday 0:00 on the log's clock; without dates from time 0.
+
+    Those with few campaigns lean on what their day and their hour have in all. Of a log of a few weeks, where a single
+    busy day would make a day of the week, all days are alike.
+    """
+    grid = arrivals_grid(begins, zone_of(begins, None))
+    counts = np.bincount(hours_of_week(begins.submit), minlength=168).reshape(7, 24) if grid is None else grid.counts
+    if begins.submit[-1] - begins.submit[0] < _LEAST_WEEKS * 168 * 3600:
+        counts = np.tile(counts.sum(axis=0) / 7, (7, 1))
+    days, hours = counts.sum(axis=1) + _PRIOR, counts.sum(axis=0) + _PRIOR
+    expected = np.outer(days / days.sum(), hours / hours.sum())
+    weights = counts + _PRIOR * 168 * expected
+    return tuple(np.round(weights / weights.sum() * _WHOLE).astype(np.int64).ravel().tolist())
+
+
+def _repeat(jobs: Workload, campaigns: Campaigns, place: Ints) -> float:
+    """Return how likely a job of a campaign runs as the one before: beyond what chance alone makes `alike`.
+
+    Chance is that of two jobs of the same class.
+    """
+    before, after = campaigns.pairs()
+    if not len(before):
+        return 0.0
+    chances = np.zeros(len(jobs))
+    for number in range(int(place.max()) + 1):
+        rows = np.flatnonzero(place == number)
+        runtime = jobs.runtime[rows]
+        ordered = np.sort(runtime)
+        low = np.searchsorted(ordered, runtime * ALIKE, side="left")
+        high = np.searchsorted(ordered, runtime / ALIKE, side="right")
+        chances[rows] = (high - low) / len(rows)
+    same = int(np.count_nonzero(alike(jobs.runtime[before], jobs.runtime[after]))) / len(before)
+    chance = math.fsum(chances[after].tolist()) / len(after)
+    return 0.0 if chance >= 1 else round(max(0.0, (same - chance) / (1 - chance)), 4)
+
+
+def _gaps(jobs: Workload, campaigns: Campaigns) -> tuple[GapBand, ...]:
+    """Return the times between the jobs of campaigns, by the number of these; bands with few gaps join the next."""
+    before, after = campaigns.pairs()
+    gaps = jobs.submit[after] - jobs.submit[before]
+    lengths = campaigns.lengths
+    length = np.repeat(lengths, lengths - 1)
+    found, least = [], 0.0
+    for bound in _LENGTHS:
+        inside = (length >= least) & (length < bound)
+        rest = int(np.count_nonzero(length >= bound))
+        if rest and min(int(np.count_nonzero(inside)), rest) < _CLASS_JOBS:
+            continue
+        if inside.any():
+            found.append(GapBand(below=bound if rest else math.inf, seconds=pieces(gaps[inside])))
+        least = bound
+    return tuple(found) or (GapBand(below=math.inf, seconds=((0.0, 0.0, 1),)),)
+
+
+def _requests(runtime: Floats, walltime: Floats) -> tuple[RequestBand, ...]:
+    """Return which part of what they ask for jobs use, by run time; bands with few jobs join the next."""
+    found, left = [], np.ones(len(runtime), dtype=np.bool_)
+    for bound, _ in RUNTIMES:
+        inside = left & (runtime < bound)
+        rest = int(np.count_nonzero(left & ~inside))
+        if rest and min(int(np.count_nonzero(inside)), rest) < _CLASS_JOBS:
+            continue
+        if inside.any():
+            found.append(
+                RequestBand(below=bound if rest else math.inf, used=pieces(runtime[inside] / walltime[inside], 4))
+            )
+            left &= ~inside
+    return tuple(found)
+
+
+def _rounds(walltime: Floats) -> tuple[tuple[float, ...], float]:
+    """Return the whole minutes, in seconds, that many jobs ask for, and the share of the jobs that ask for them."""
+    values, counts = np.unique(walltime, return_counts=True)
+    often = (counts >= max(5, _ROUND_SHARE * len(walltime))) & (values % 60 == 0)
+    if not often.any():
+        return (), 0.0
+    return tuple(values[often].tolist()), round(int(counts[often].sum()) / len(walltime), 4)
+
+
+def planned(
+    model: WorkloadModel, *, jobs: int | None = None, duration: str | None = None, load: float | None = None
+) -> WorkloadModel:
+    """Return the model with so many jobs in such a time, which offer this load on average.
+
+    Two of the three say the third, one goes with the model's own rate of jobs, or for a load with its duration; for all
+    three the model is bent, see `with_area`.
+
+    Raises
+    ------
+    PipistrelleError
+        if the duration is none, or there is no such model.
+    """
+    seconds = None if duration is None else parse_seconds(duration, "duration")
+    rate, work = model.jobs / model.seconds, None if load is None else load * model.machine_size
+    if jobs is not None and seconds is not None and work is not None:
+        model = with_area(model, work * seconds / jobs)
+    elif work is not None and jobs is not None:
+        seconds = float(math.ceil(jobs * model.area / work))
+    elif work is not None:
+        seconds = model.seconds if seconds is None else seconds
+        jobs = round(work * seconds / model.area)
+    elif jobs is None:
+        jobs = model.jobs if seconds is None else round(rate * seconds)
+    if seconds is None:
+        seconds = model.seconds if jobs == model.jobs else jobs / rate
+    if not 1 <= jobs <= MOST_JOBS:
+        expected, found = f"from 1 to {MOST_JOBS:,} jobs", f"{jobs:,}"
+        raise ModelError("there would be no jobs, or too many", where=model.name, expected=expected, found=found)
+    return msgspec.structs.replace(model, jobs=jobs, duration=duration or f"{decimal_text(seconds)}s")
+
+
+def with_serial(model: WorkloadModel, share: float) -> WorkloadModel:
+    """Return the model with this share of jobs of one unit; the others keep their proportions.
+
+    Raises
+    ------
+    ModelError
+        if it has no jobs of one unit, or no others, and the share is not theirs.
+    """
+    if not 0 < model.serial < 1:
+        raise ModelError("the share of jobs of one unit cannot change", where=model.name, found=f"{model.serial:.0%}")
+    groups = {flag: sum(one.weight for one in model.classes if one.serial is flag) for flag in (True, False)}
+    aims = {True: share, False: 1 - share}
+    return _weighted(model, lambda one: aims[one.serial] * one.weight / groups[one.serial])
+
+
+def with_area(model: WorkloadModel, area: float) -> WorkloadModel:
+    """Return the model with a mean of so many unit-seconds a job, and the same share of jobs of one unit.
+
+    The chance of each size and run time is multiplied by their product to the power of one exponent, among jobs of one
+    unit and among the others: of all distributions with the same mean of its logarithm this is the nearest to the
+    model's, by Kullback and Leibler's measure.
+
+    Raises
+    ------
+    ModelError
+        if no exponent gives that mean.
+    """
+    serial = model.serial
+    low, high = _LEAST_BEND, _MOST_BEND
+    least, most = _bent(model, low, serial).area, _bent(model, high, serial).area
+    if not least < area < most:
+        expected = f"from {least:.4g} to {most:.4g} unit-seconds a job"
+        hint = "Give two of --jobs, --duration and --load: the third follows."
+        raise ModelError(
+            "no such jobs go with the model", where=model.name, expected=expected, found=f"{area:.4g}", hint=hint
+        )
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _bent(model, middle, serial).area < area else (low, middle)
+    return _bent(model, (low + high) / 2, serial)
+
+
+def _bent(model: WorkloadModel, power: float, serial: float) -> WorkloadModel:
+    """Return the model with chances multiplied by areas to the power, and the share of jobs of one unit kept."""
+    scale = model.area
+    classes, masses = [], []
+    for one in model.classes:
+        size = mean(one.sizes)
+        total = sum(weight for _, _, weight in one.runtimes)
+        bent = [
+            weight / total * (max(size * (low + high) / 2, 1.0) / scale) ** power for low, high, weight in one.runtimes
+        ]
+        mass = math.fsum(bent)
+        masses.append(one.weight * mass)
+        runtimes = tuple(
+            (low, high, round(share / mass * _WHOLE)) for (low, high, _), share in zip(one.runtimes, bent, strict=True)
+        )
+        classes.append(msgspec.structs.replace(one, runtimes=runtimes))
+    aims = {True: serial, False: 1 - serial}
+    groups = {
+        flag: math.fsum(mass for one, mass in zip(classes, masses, strict=True) if one.serial is flag)
+        for flag in (True, False)
+    }
+    shares = {id(one): aims[one.serial] * mass / groups[one.serial] for one, mass in zip(classes, masses, strict=True)}
+    return _weighted(msgspec.structs.replace(model, classes=tuple(classes)), lambda one: shares[id(one)])
+
+
+def _weighted(model: WorkloadModel, share: Callable[[ModelClass], float]) -> WorkloadModel:
+    """Return the model with these shares of its classes."""
+    classes = tuple(msgspec.structs.replace(one, weight=round(share(one) * _WHOLE)) for one in model.classes)
+    return msgspec.structs.replace(model, classes=classes)

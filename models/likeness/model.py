@@ -1,0 +1,276 @@
+"""What a model of a log holds: figures that jobs like those of the log can be drawn by, and none of its jobs."""
+
+import math
+from itertools import accumulate
+from typing import Annotated, Final
+
+import msgspec
+from msgspec import Meta, Struct
+
+from pipistrelle.platforms.catalogue import Catalogue
+from pipistrelle.platforms.errors import PlatformError
+from pipistrelle.protocol.base.errors import PipistrelleError
+from pipistrelle.protocol.base.lengths import parse_seconds
+from pipistrelle.protocol.base.shapes import misfit
+from pipistrelle.protocol.base.toml import read_toml, toml_value
+from pipistrelle.traces.files import text_if_file
+
+_MANUAL: Final = "'pipistrelle help workload-models' tells every key."
+_WEEK: Final = 168
+_MOST: Final = 2.0**53
+#: of a workload that is made by a model
+MOST_JOBS: Final = 10_000_000
+
+Weight = Annotated[int, Meta(ge=0, le=10**12)]
+#: (from, to, weight): values from the first to the second, each equally likely; both equal are a single value
+Piece = tuple[float, float, Weight]
+Pieces = Annotated[tuple[Piece, ...], Meta(min_length=1, max_length=10_000)]
+
+
+class ModelError(PlatformError):
+    """A model of a workload is wrong, or cannot be made, or not so many jobs of it."""
+
+
+class ModelClass(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Jobs of about one size.
+
+    Parameters
+    ----------
+    weight
+        of all jobs, how many, beside the weights of the others.
+    sizes
+        units that a job needs.
+    campaigns
+        how many jobs of one size a user submits in a row.
+    runtimes
+        how long they run, in seconds.
+    users
+        {number of a user, from 1: how many of the jobs are theirs}; none: nobody is known.
+    """
+
+    weight: Weight
+    sizes: Pieces
+    campaigns: Pieces
+    runtimes: Pieces
+    users: tuple[tuple[Annotated[int, Meta(ge=1, le=10**9)], Weight], ...] = ()
+
+    @property
+    def serial(self) -> bool:
+        """Whether its jobs need one unit."""
+        return all(high <= 1 for _, high, _ in self.sizes)
+
+
+class GapBand(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Campaigns of about so many jobs.
+
+    Parameters
+    ----------
+    below
+        campaigns of fewer jobs that are in no earlier band; inf for the last.
+    seconds
+        from a job to its next one.
+    """
+
+    below: Annotated[float, Meta(gt=0)]
+    seconds: Pieces
+
+
+class RequestBand(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Jobs of about one run time: which part of the time that they ask for they use.
+
+    Parameters
+    ----------
+    below
+        run times below this one, in seconds, that are in no earlier band; inf for the last.
+    used
+        run time over requested time.
+    """
+
+    below: Annotated[float, Meta(gt=0)]
+    used: Pieces
+
+
+class WorkloadModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A model of a log.
+
+    Users submit campaigns: jobs of one size, one soon after the other. Campaigns begin by a Poisson process whose rate
+    has a cycle of a week.
+
+    Parameters
+    ----------
+    name, description, source
+        what it is called, what it is in a line, and what it was fitted to.
+    machine_size
+        schedulable units of the machine.
+    jobs, duration
+        how many jobs are submitted in which time, as "30d".
+    hours
+        weights of the hours of a week at which campaigns begin, from Monday 0:00; 168 of them.
+    gaps
+        times between the jobs of campaigns, by the number of their jobs in ascending order.
+    repeat
+        how likely it is that the next job of a campaign runs as the one before, and asks for the same time.
+    classes
+        jobs by size.
+    requests
+        what jobs ask for, by run time in ascending order; none: nobody asks for a time.
+    rounds
+        times, in seconds and ascending, of which requested ones are one, as often as `rounded` says.
+    rounded
+        the share of requested times that are one of `rounds`.
+    longest
+        what jobs ask for at most, in seconds; 0: any time.
+    """
+
+    name: str
+    machine_size: Annotated[int, Meta(ge=1, le=10_000_000)]
+    jobs: Annotated[int, Meta(ge=1, le=MOST_JOBS)]
+    duration: str
+    hours: Annotated[tuple[Weight, ...], Meta(min_length=_WEEK, max_length=_WEEK)]
+    gaps: Annotated[tuple[GapBand, ...], Meta(min_length=1)]
+    classes: Annotated[tuple[ModelClass, ...], Meta(min_length=1)]
+    repeat: Annotated[float, Meta(ge=0, le=1)] = 0.0
+    requests: tuple[RequestBand, ...] = ()
+    rounds: tuple[Annotated[float, Meta(gt=0, le=_MOST)], ...] = ()
+    rounded: Annotated[float, Meta(ge=0, le=1)] = 0.0
+    longest: Annotated[float, Meta(ge=0, le=_MOST)] = 0.0
+    description: str = ""
+    source: str = ""
+
+    @property
+    def seconds(self) -> float:
+        """How long (s) jobs are submitted."""
+        return parse_seconds(self.duration, "duration")
+
+    @property
+    def area(self) -> float:
+        """Unit-seconds of a job, on average."""
+        total = sum(one.weight for one in self.classes)
+        return math.fsum(one.weight * mean(one.sizes) * mean(one.runtimes) for one in self.classes) / total
+
+    @property
+    def load(self) -> float:
+        """Unit-seconds of all jobs over those that the machine has."""
+        return self.jobs * self.area / (self.machine_size * self.seconds)
+
+    @property
+    def serial(self) -> float:
+        """The share of jobs of one unit."""
+        total = sum(one.weight for one in self.classes)
+        return sum(one.weight for one in self.classes if one.serial) / total
+
+
+def mean(pieces: tuple[Piece, ...]) -> float:
+    """Return the mean of what is drawn."""
+    total = sum(weight for _, _, weight in pieces)
+    return math.fsum((low + high) / 2 * weight for low, high, weight in pieces) / total
+
+
+def parse_model(text: str, where: str) -> WorkloadModel:
+    """Return the model in a TOML text; ``where`` is what the text is called in messages.
+
+    Raises
+    ------
+    ModelError
+        if it is no TOML, or has an unknown, missing or repeated key or a value that cannot be.
+    """
+    raw = read_toml(text, where, ModelError, manual=_MANUAL, hint="Text needs quotes; a class begins with [[classes]].")
+    try:
+        model = msgspec.convert(raw, WorkloadModel)
+    except msgspec.ValidationError as error:
+        raise misfit(error, raw, WorkloadModel, where, ModelError, _MANUAL) from None
+    _check(model, where)
+    return model
+
+
+def _check(model: WorkloadModel, where: str) -> None:
+    try:
+        _ = model.seconds
+    except PipistrelleError as error:
+        raise error.at(f"{where}: duration", ModelError) from None
+    limits = {f"gaps[{number}].seconds": (band.seconds, 0.0) for number, band in enumerate(model.gaps)}
+    for number, one in enumerate(model.classes):
+        place = f"classes[{number}]"
+        limits[f"{place}.sizes"] = (one.sizes, 1.0)
+        limits[f"{place}.campaigns"] = (one.campaigns, 1.0)
+        limits[f"{place}.runtimes"] = (one.runtimes, 0.0)
+        if one.users and not any(weight for _, weight in one.users):
+            raise ModelError("no user has a weight", where=f"{where}: {place}.users")
+    for number, band in enumerate(model.requests):
+        limits[f"requests[{number}].used"] = (band.used, 1e-9)
+    for place, (pieces, least) in limits.items():
+        for low, high, _ in pieces:
+            if not least <= low <= high <= _MOST:
+                expected = f"{least:g} <= from <= to <= 2^53"
+                raise ModelError(
+                    "a range cannot be", where=f"{where}: {place}", expected=expected, found=f"{low} {high}"
+                )
+        if not any(weight for _, _, weight in pieces):
+            raise ModelError("all weights are 0", where=f"{where}: {place}")
+    if not any(model.hours) or not any(one.weight for one in model.classes):
+        raise ModelError("all weights are 0", where=f"{where}: {'classes' if any(model.hours) else 'hours'}")
+    ascending = {
+        "gaps": [band.below for band in model.gaps],
+        "requests": [band.below for band in model.requests],
+        "rounds": list(model.rounds),
+    }
+    for key, values in ascending.items():
+        if values != sorted(set(values)):
+            raise ModelError("the numbers do not ascend", where=f"{where}: {key}")
+    if max(high for one in model.classes for _, high, _ in one.sizes) > model.machine_size:
+        raise ModelError("a size is larger than the machine", where=where, expected=f"at most {model.machine_size:,}")
+
+
+def model_text(model: WorkloadModel) -> str:
+    """Return a model as TOML, which `parse_model` reads back to an equal one."""
+    plain = msgspec.to_builtins(model)
+    tables = ("gaps", "classes", "requests")
+    lines = [f"{key} = {_value(value)}" for key, value in plain.items() if key not in tables and value not in ("", ())]
+    for table in tables:
+        for row in plain[table]:
+            lines += ["", f"[[{table}]]"]
+            lines += [f"{key} = {_value(value)}" for key, value in row.items() if value not in ((), [])]
+    return "\n".join(lines) + "\n"
+
+
+def _value(value: object) -> str:
+    """Return a value as TOML; lists of lists have a row for each line of at most 120 columns."""
+    if not isinstance(value, list | tuple):
+        return toml_value(int(value) if isinstance(value, float) and value.is_integer() else value)
+    texts = [_value(one) for one in value]
+    ends = list(accumulate(len(text) + 2 for text in texts))
+    if not ends or ends[-1] < 100:
+        return f"[{', '.join(texts)}]"
+    lines: list[str] = [""]
+    for text in texts:
+        if len(lines[-1]) + len(text) > 110:
+            lines.append("")
+        lines[-1] += f" {text}," if lines[-1] else f"  {text},"
+    return "\n".join(["[", *lines, "]"])
+
+
+_CATALOGUE: Final = Catalogue("pipistrelle.models.likeness", "model of a workload", parse_model, ModelError)
+names: Final = _CATALOGUE.names
+get: Final = _CATALOGUE.get
+
+
+def describe(name: str) -> str:
+    """Return one line on the bundled model called `name`; ModelError if there is none."""
+    found = get(name)
+    return f"{found.description} ({found.jobs:,} jobs in {found.duration} for {found.machine_size:,} units)"
+
+
+def is_model(name: str) -> bool:
+    """Tell whether a name is that of a bundled model, or of a TOML file, which no workload is."""
+    return name in names() or name.endswith(".toml")
+
+
+def load_model(name: str) -> WorkloadModel:
+    """Return the bundled model of this name, or the one in a TOML file.
+
+    Raises
+    ------
+    ModelError
+        when there is neither, or the file cannot be read or is wrong.
+    """
+    return _CATALOGUE.named(name, text_if_file, "there is no model", "a bundled one, a TOML file, or a log")

@@ -1,0 +1,307 @@
+"""The plan for a machine and its jobs: what each class needs, what it is given, and what that changes."""
+
+import math
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any, Final
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from pipistrelle.models.reliability.checkpointing import CheckpointChange, change, interval, job_change
+from pipistrelle.models.reliability.errors import ReliabilityError
+from pipistrelle.models.reliability.loss import (
+    check_blocking,
+    erlang_b,
+    kaufman_roberts,
+    linear_blocking,
+    printed_queueing,
+    queueing,
+)
+from pipistrelle.models.reliability.resources import ClassDemand, ResourceClass, needs
+from pipistrelle.models.reliability.weibull import (
+    BETA,
+    PROBABILITIES,
+    job_reliability,
+    required_mttf,
+    required_mttf_in_series,
+    series_reliability,
+)
+from pipistrelle.platforms.topology.machine import Machine
+from pipistrelle.platforms.topology.partitions import (
+    HOUR,
+    Partition,
+    first_partition,
+    partition,
+    partition_sizes,
+    ranks,
+)
+
+_MINUTE: Final = 60.0
+#: steps of the recursion of complete sharing, units x classes, that are no wait
+_STEPS: Final = 20_000_000
+
+
+class PlanOptions(Struct, frozen=True):
+    """What a plan is made for.
+
+    Parameters
+    ----------
+    blocking
+        the chances of blocking, from 0 to 1; by the first of them reliability and checkpoints are told.
+    probabilities
+        the chances of lasting that nodes shall give their jobs.
+    beta
+        the shape of the nodes' lifetimes.
+    dump
+        how long a checkpoint takes, in seconds.
+    """
+
+    blocking: tuple[float, ...] = (0.0, 0.1, 0.2)
+    probabilities: tuple[float, ...] = PROBABILITIES
+    beta: float = BETA
+    dump: float = 600.0
+
+
+def make_plan(demand: ClassDemand, machine: Machine, options: PlanOptions | None = None) -> dict[str, Any]:
+    """Return the plan as JSON can have it; what nobody can tell is None. Times are in hours unless they say minutes.
+
+    Parameters
+    ----------
+    demand
+        the classes.
+    machine
+        whose nodes' mean times to failure, where they are known, order them.
+
+    Raises
+    ------
+    PipistrelleError
+        if a class is larger than the machine, or a chance, a probability, a shape or a time is out of range.
+    """
+    options = options or PlanOptions()
+    for blocking in options.blocking:
+        check_blocking(blocking)
+    if not options.blocking:
+        raise ReliabilityError("there is no chance of blocking to plan for", where="blocking")
+    if machine.units != demand.units:
+        raise ReliabilityError(
+            "the classes are of another machine", expected=f"{machine.units:,} units", found=f"{demand.units:,}"
+        )
+    mttf = machine.nodes.mttf / HOUR
+    parted = {blocking: _parted(demand, machine, mttf, blocking) for blocking in options.blocking}
+    load = demand.load
+    return {
+        "name": demand.name,
+        "units": demand.units,
+        "nodes": len(mttf),
+        "mttf": _known(float(mttf.mean())),
+        "load": load,
+        "stable": load < 1,
+        "beta": options.beta,
+        "classes": _classes(demand),
+        "required": _required(demand, options),
+        "capacity": [_capacity(demand, blocking) for blocking in options.blocking],
+        "blocking": _blocking(demand, options.blocking),
+        "queueing": [line for blocking in options.blocking for line in _queueing(demand, blocking)],
+        "partitions": [_partitions(demand, blocking, *parted[blocking]) for blocking in options.blocking],
+        "served": _served(demand, options, parted[options.blocking[0]][0], mttf),
+    }
+
+
+def _parted(
+    demand: ClassDemand, machine: Machine, mttf: NDArray[np.float64], blocking: float
+) -> tuple[list[Partition], int]:
+    sized, _ = partition_sizes([one.sizes for one in demand.classes], demand.units, blocking)
+    found, extra = partition(sized, mttf, machine)
+    return found, len(extra)
+
+
+def _known(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _classes(demand: ClassDemand) -> list[dict[str, Any]]:
+    """Return table 4.2 with table 4.4 beside it."""
+    order = ranks([one.sizes for one in demand.classes])
+    return [
+        {
+            "class": one.name,
+            "size": one.size,
+            "rate": one.sizes.rate,
+            "service": one.sizes.service,
+            "service_95": one.sizes.service_95,
+            "fill": one.sizes.fill,
+            "jobs": one.jobs,
+            "erlang": one.sizes.rate * one.sizes.service,
+            "load": one.sizes.load,
+            "cost": one.sizes.cost,
+            "rank": order.index(at) + 1,
+        }
+        for at, one in enumerate(demand.classes)
+    ]
+
+
+def _required(demand: ClassDemand, options: PlanOptions) -> dict[str, Any]:
+    """Return table 4.3, and the law of nodes in series beside it."""
+    rows = []
+    for one in demand.classes:
+        given = [(chance, one.size, one.sizes.service_95, options.beta) for chance in options.probabilities]
+        timed = one.sizes.service_95 > 0
+        rows.append(
+            {
+                "class": one.name,
+                "mttf": [required_mttf(*each) if timed else 0.0 for each in given],
+                "in_series": [required_mttf_in_series(*each) if timed else 0.0 for each in given],
+            }
+        )
+    return {"probabilities": list(options.probabilities), "classes": rows}
+
+
+def _capacity(demand: ClassDemand, blocking: float) -> dict[str, Any]:
+    """Return table 4.5."""
+    found = needs([one.sizes.load for one in demand.classes], blocking)
+    names = [one.name for one in demand.classes]
+    return {
+        "blocking": blocking,
+        "classes": names,
+        "types_1_4": found.plain,
+        "types_2_3_by_size": found.by_size,
+        "types_2_3_equation_3_14": found.chained,
+        "total": sum(found.plain),
+    }
+
+
+def _blocking(demand: ClassDemand, levels: Sequence[float]) -> list[dict[str, Any]]:
+    """Return how surely jobs are blocked: by the linear form, and exactly, alone and where all share the machine.
+
+    Alone a class has floor(C / n) servers and a = lambda t jobs. Those who share have units of the greatest common
+    divisor of all sizes.
+    """
+    loads = [one.sizes.rate * one.sizes.service for one in demand.classes]
+    unit = reduce(math.gcd, (one.size for one in demand.classes), demand.units)
+    asked = [at for at, load in enumerate(loads) if load > 0]
+    shared: dict[int, float] = {}
+    if asked and demand.units // unit * len(asked) <= _STEPS:
+        sizes = [demand.classes[at].size // unit for at in asked]
+        found = kaufman_roberts(demand.units // unit, sizes, [loads[at] for at in asked])
+        shared = dict(zip(asked, found.blocking.tolist(), strict=True))
+    rows = []
+    for at, one in enumerate(demand.classes):
+        levelled = []
+        for blocking in levels:
+            capacity = _given(one, blocking)
+            servers = int(capacity // one.size)
+            levelled.append(
+                {
+                    "blocking": blocking,
+                    "capacity": capacity,
+                    "servers": servers,
+                    "linear": linear_blocking(capacity, one.sizes.load) if loads[at] > 0 else 0.0,
+                    "exact": erlang_b(servers, loads[at]) if loads[at] > 0 else 0.0,
+                }
+            )
+        rows.append({"class": one.name, "erlang": loads[at], "levels": levelled, "shared": shared.get(at)})
+    return rows
+
+
+def _given(one: ResourceClass, blocking: float) -> float:
+    """Return the units that a class is given: what it needs at a chance of blocking, at least one of its jobs."""
+    return max((1.0 - blocking) * one.sizes.load, float(one.size))
+
+
+def _queueing(demand: ClassDemand, blocking: float) -> list[dict[str, Any]]:
+    """Return chance and length of queueing: Erlang's C with floor(C / n) servers, and equations 3.17 to 3.19."""
+    rows = []
+    for one in demand.classes:
+        load, capacity = one.sizes.rate * one.sizes.service, _given(one, blocking)
+        servers = int(capacity // one.size)
+        exact = queueing(servers, load, one.sizes.service) if load > 0 else None
+        thesis = printed_queueing(capacity, load, blocking, one.sizes.service) if load > 0 else None
+        rows.append(
+            {
+                "blocking": blocking,
+                "class": one.name,
+                "servers": servers,
+                "erlang": load,
+                "stable": load == 0 or exact is not None,
+                "exact": None if exact is None else exact._asdict(),
+                "printed": None if thesis is None else thesis._asdict(),
+            }
+        )
+    return rows
+
+
+def _partitions(demand: ClassDemand, blocking: float, parts: list[Partition], extra: int) -> dict[str, Any]:
+    """Return tables 4.6 and 4.7."""
+    begins = [(one.name, first_partition(parts, at, one.size)) for at, one in enumerate(demand.classes)]
+    return {
+        "blocking": blocking,
+        "extra": extra,
+        "partitions": [
+            {
+                "partition": number,
+                "class": demand.classes[part.owner].name,
+                "size": len(part.units),
+                "nodes": len(part.nodes),
+                "mttf": _known(part.mttf),
+                "serves": [
+                    one.name
+                    for at, one in enumerate(demand.classes)
+                    if first_partition(parts, at, one.size) == number - 1
+                ],
+            }
+            for number, part in enumerate(parts, 1)
+        ],
+        "whole": [name for name, place in begins if place is None],
+    }
+
+
+def _served(
+    demand: ClassDemand, options: PlanOptions, parts: list[Partition], mttf: NDArray[np.float64]
+) -> dict[str, Any]:
+    """Return what partitions change for each class: tables 4.8 to 4.10, with all times in one unit."""
+    machine = float(mttf.mean())
+    rows, node_cost, job_cost = [], 0.0, 0.0
+    dump = options.dump / _MINUTE
+    for at, one in enumerate(demand.classes):
+        place = first_partition(parts, at, one.size)
+        given = machine if place is None else parts[place].mttf
+        row: dict[str, Any] = {
+            "class": one.name,
+            "partition": None if place is None else place + 1,
+            "mttf_before": _known(machine),
+            "mttf_after": _known(given),
+        }
+        if math.isfinite(machine) and math.isfinite(given):
+            hours = max(one.sizes.service_95, 1e-12)
+            row["ratio"] = given / machine
+            row["reliability_before"] = job_reliability(machine, one.size, hours, options.beta)
+            row["reliability_after"] = job_reliability(given, one.size, hours, options.beta)
+            row["series_before"] = series_reliability(machine, one.size, hours, options.beta)
+            row["series_after"] = series_reliability(given, one.size, hours, options.beta)
+            before, after = machine * _MINUTE, given * _MINUTE
+            changes = change(one.size, dump, before, after), job_change(one.size, dump, before, after)
+            row["node"] = _checkpoints(dump, before, after, changes[0])
+            row["job"] = _checkpoints(dump, before / one.size, after / one.size, changes[1])
+            node_cost += changes[0].cost
+            job_cost += changes[1].cost
+        rows.append(row)
+    known = math.isfinite(machine)
+    return {
+        "blocking": options.blocking[0],
+        "dump_minutes": dump,
+        "classes": rows,
+        "net_cost_by_node": node_cost if known else None,
+        "net_cost_by_job": job_cost if known else None,
+    }
+
+
+def _checkpoints(dump: float, before: float, after: float, changed: CheckpointChange) -> dict[str, float]:
+    """Return intervals (min) at two mean times to failure (min), their change, and that of the cost (node-min/h)."""
+    return {
+        "interval_before": interval(dump, before),
+        "interval_after": interval(dump, after),
+        "change": changed.interval,
+        "cost_change": changed.cost,
+    }

@@ -1,0 +1,162 @@
+"""Classes of jobs as the analysis has them, from a description or from a log; what they need, and how they rank."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from math import fsum
+from typing import NamedTuple
+
+import numpy as np
+from msgspec import Struct
+
+from pipistrelle.models.reliability.errors import ReliabilityError
+from pipistrelle.models.reliability.loss import check_blocking
+from pipistrelle.models.workloads.classes import WorkloadClasses
+from pipistrelle.platforms.topology.partitions import HOUR, RankedClass
+from pipistrelle.traces.clean import clean
+from pipistrelle.traces.workload import Workload
+
+_MOST = 0.95
+
+
+class ResourceClass(NamedTuple):
+    """A class, what it is called, and how many jobs were seen of it (None: it was described)."""
+
+    name: str
+    sizes: RankedClass
+    jobs: int | None = None
+
+    @property
+    def size(self) -> int:
+        """n: units that its largest jobs need."""
+        return self.sizes.size
+
+
+class ClassDemand(Struct, frozen=True):
+    """Whom a machine serves.
+
+    Parameters
+    ----------
+    name
+        of the workload.
+    classes
+        by size.
+    units
+        of the machine.
+    """
+
+    name: str
+    classes: tuple[ResourceClass, ...]
+    units: int
+
+    @property
+    def load(self) -> float:
+        """Units asked for at a time over those that there are; from 1 on no queue has an end."""
+        return fsum(one.sizes.load for one in self.classes) / self.units
+
+
+def described(classes: WorkloadClasses, units: int | None = None) -> ClassDemand:
+    """Return the classes of a description, on its own machine or one of so many units.
+
+    A class of a range of sizes has the largest as its n.
+    """
+    found = []
+    for one in classes.classes:
+        least, most = one.sizes
+        sizes = RankedClass(
+            size=most,
+            rate=classes.rate(one),
+            service=one.mean_service / HOUR,
+            service_95=one.most_service / HOUR,
+            fill=(least + most) / 2 / most,
+        )
+        found.append(ResourceClass(one.label, sizes))
+    return _demand(classes.name, found, units or classes.machine_size)
+
+
+def logged(workload: Workload, units: int, bins: Sequence[int] = ()) -> ClassDemand:
+    """Return the classes of the jobs of a log that can run on a machine of so many units.
+
+    Parameters
+    ----------
+    bins
+        the largest size of each class; none: powers of two. The last class has the largest jobs, whatever they need.
+        Classes without jobs are left out.
+
+    Raises
+    ------
+    ReliabilityError
+        if no job can run, all are submitted at one time, or the bins do not ascend.
+    """
+    jobs, _ = clean(workload, units)
+    known = np.isfinite(jobs.runtime)
+    size, runtime = jobs.size[known], jobs.runtime[known]
+    if not size.size:
+        raise ReliabilityError("no job of the workload can be told to run on the machine", where=workload.name)
+    hours = (float(jobs.submit.max()) - float(jobs.submit.min())) / HOUR
+    if hours <= 0:
+        raise ReliabilityError("all jobs are submitted at one time: there is no rate", where=workload.name)
+    edges = _edges(bins, int(size.max()), units)
+    place = np.searchsorted(np.array(edges), size, side="left")
+    found = []
+    for at, edge in enumerate(edges):
+        mine = place == at
+        count = int(mine.sum())
+        if not count:
+            continue
+        total = float(runtime[mine].sum())
+        sizes = RankedClass(
+            size=edge,
+            rate=count / hours,
+            service=total / count / HOUR,
+            service_95=float(np.quantile(runtime[mine], _MOST)) / HOUR,
+            fill=float((size[mine] * runtime[mine]).sum()) / (edge * total),  # by what they ask for in all
+        )
+        found.append(ResourceClass(str(edge), sizes, count))
+    return _demand(workload.name, found, units)
+
+
+def _edges(bins: Sequence[int], largest: int, units: int) -> list[int]:
+    if not bins:
+        powers = [1 << power for power in range((largest - 1).bit_length() + 1)]
+        return [*powers[:-1], min(powers[-1], units)]
+    edges = list(bins)
+    if edges[0] < 1 or any(after <= before for before, after in pairwise(edges)):
+        found, expected = ",".join(map(str, edges)), "sizes from 1, as 16,256"
+        raise ReliabilityError("the bins do not ascend", where="--bins", expected=expected, found=found)
+    return [edge for edge in [*edges, max(largest, edges[-1])] if edge <= units]
+
+
+def _demand(name: str, classes: list[ResourceClass], units: int) -> ClassDemand:
+    for one in classes:
+        if one.size > units:
+            raise ReliabilityError(
+                "a class is larger than the machine",
+                where=f"class {one.name}",
+                expected=f"at most {units:,} units",
+                found=f"{one.size:,}",
+            )
+    return ClassDemand(name, tuple(sorted(classes, key=lambda one: one.size)), units)
+
+
+class Needs(NamedTuple):
+    """Nodes that each class needs at a chance of blocking, by size, in the order of the classes.
+
+    ``plain``: types I and IV, equation 3.11. ``chained``: types II and III by equation 3.14 as it is printed.
+    ``by_size``: (1 - B) C_r + B C_(r-1), with C_max of the next smaller class, which is what table 4.5 has at 0.1.
+    """
+
+    plain: list[float]
+    chained: list[float]
+    by_size: list[float]
+
+
+def needs(most: Sequence[float], blocking: float) -> Needs:
+    """Return what classes with these C_max (n lambda t), by size, need at a chance of blocking."""
+    check_blocking(blocking)
+    share, before, chained = 1.0 - blocking, 0.0, []
+    for load in most:
+        before = share * load + blocking * before
+        chained.append(before)
+    lower = [0.0, *list(most)[:-1]]
+    by_size = [share * load + blocking * less for load, less in zip(most, lower, strict=True)]
+    return Needs([share * load for load in most], chained, by_size)

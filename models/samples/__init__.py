@@ -1,0 +1,1 @@
+"""Means, quantiles and ratios of samples with intervals, paired differences, and when replicas are enough."""

@@ -1,0 +1,106 @@
+"""Differences between two cells of a study whose replicas share their random numbers."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pipistrelle.models.samples.estimates import (
+    LEVEL,
+    SEED,
+    Floats,
+    Interval,
+    Method,
+    deviation_of,
+    mean_interval,
+    mean_of_ratios,
+    ratio_of_means,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Paired:
+    """A second cell against a first one, replica by replica.
+
+    Replicas of one number had the same workload and the same failures (common random numbers; Law, Simulation Modeling
+    and Analysis, section 11.2): what both share drops out of their difference.
+
+    Parameters
+    ----------
+    first, second
+        means of the two.
+    difference
+        mean of second - first.
+    ratio_of_means
+        mean of the second over mean of the first.
+    mean_of_ratios
+        mean of second / first.
+    correlation
+        of the two; None: one of them is constant, or there are less than three pairs.
+    gain
+        how many times as many replicas would be needed for as narrow an interval of the difference, were the two
+        independent: (variance of first + of second) / variance of difference; None: the difference is constant.
+    """
+
+    first: Interval
+    second: Interval
+    difference: Interval
+    ratio_of_means: Interval
+    mean_of_ratios: Interval
+    correlation: float | None
+    gain: float | None
+
+    def plain(self) -> dict[str, Any]:
+        """Return it as JSON can have it."""
+        names = ("first", "second", "difference", "ratio_of_means", "mean_of_ratios")
+        return {name: getattr(self, name).plain() for name in names} | {
+            "correlation": self.correlation,
+            "gain": self.gain,
+        }
+
+
+def paired(
+    first: Sequence[float] | Floats,
+    second: Sequence[float] | Floats,
+    *,
+    level: float = LEVEL,
+    method: Method = "t",
+    seed: int = SEED,
+) -> Paired:
+    """Return what pairs tell; at the same place in both samples stand figures of the same replica.
+
+    Parameters
+    ----------
+    method, seed
+        of the intervals of means and of the difference, as with `mean_interval`: a paired t interval, or a bootstrap
+        of the differences.
+
+    Raises
+    ------
+    ValueError
+        if one sample is longer: an error of the calling code.
+    """
+    before, after = (np.asarray(sample, dtype=np.float64) for sample in (first, second))
+    if before.shape != after.shape:
+        raise ValueError(f"pairs of {before.shape} and {after.shape}")
+    apart = after - before
+    correlation, gain = None, None
+    if len(apart) > 2:
+        spreads = [deviation_of(sample) for sample in (before, after, apart)]
+        if spreads[0] > 0 and spreads[1] > 0:
+            covariance = (spreads[0] ** 2 + spreads[1] ** 2 - spreads[2] ** 2) / 2
+            correlation = max(-1.0, min(1.0, covariance / (spreads[0] * spreads[1])))
+        if spreads[2] > 0:
+            gain = (spreads[0] ** 2 + spreads[1] ** 2) / spreads[2] ** 2
+            gain = gain if math.isfinite(gain) else None
+    return Paired(
+        first=mean_interval(before, level=level, method=method, seed=seed),
+        second=mean_interval(after, level=level, method=method, seed=seed),
+        difference=mean_interval(apart, level=level, method=method, seed=seed),
+        ratio_of_means=ratio_of_means(after, before, level=level, seed=seed),
+        mean_of_ratios=mean_of_ratios(after, before, level=level),
+        correlation=correlation,
+        gain=gain,
+    )

@@ -1,0 +1,294 @@
+"""Workloads described by classes of jobs: how large these are, how often they come, how long they take, whose."""
+
+import math
+import re
+from typing import Annotated, Final
+
+import msgspec
+import numpy as np
+from msgspec import Meta, Struct
+
+from pipistrelle.platforms.catalogue import Catalogue
+from pipistrelle.platforms.errors import PlatformError
+from pipistrelle.platforms.failures.durations import Durations, Exponential, Fixed, Lognormal, Weibull
+from pipistrelle.platforms.failures.text import parse_durations
+from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, shown
+from pipistrelle.protocol.base.lengths import QUANTITY, parse_seconds
+from pipistrelle.protocol.base.shapes import misfit
+from pipistrelle.protocol.base.toml import read_toml
+from pipistrelle.traces.files import text_if_file
+
+_MANUAL: Final = "'pipistrelle help reliability' lists every key."
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,63}")
+_RANGE: Final = re.compile(r"(\d{1,9})\s*:\s*(\d{1,9})", re.ASCII)
+#: s in the hour by which rates count
+HOUR: Final = 3600.0
+#: of the jobs of a class, whose longest service is its T
+_MOST_JOBS: Final = 0.95
+#: points at which the chance of a longer service is summed up, where services are cut
+_POINTS: Final = 20_001
+#: of the standard normal distribution
+_NORMAL_95: Final = 1.6448536269514722
+
+Count = Annotated[int, Meta(ge=1, le=10_000_000)]
+Positive = Annotated[float, Meta(gt=0)]
+
+
+class ClassesError(PlatformError):
+    """A workload's classes are wrong, or do not go with a machine."""
+
+
+class Project(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A project that jobs belong to.
+
+    Parameters
+    ----------
+    name
+        the jobs' account, and their group.
+    share
+        how many of the jobs of its classes are its own, beside the shares of the others.
+    users
+        how many users it has, all equally busy.
+    gpu
+        whether its jobs use GPUs.
+    """
+
+    name: str
+    share: Positive = 1.0
+    users: Annotated[int, Meta(ge=1, le=10_000)] = 1
+    gpu: bool = True
+
+
+class ServiceClass(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Jobs that are alike; docs/reliability.md has the grammar of the texts.
+
+    Parameters
+    ----------
+    name
+        what the class is called; None: by its size. It is the jobs' queue.
+    size
+        units that a job needs: a number, or "MIN:MAX", each in between equally likely.
+    rate
+        jobs an hour, which arrive by a Poisson process; or
+    jobs
+        how many there are, each at any time of the workload.
+    service
+        how long they run: "0.476h" is the mean of an exponential distribution; "fixed,mean=1h", "lognormal,...".
+    service_95
+        how long 95 % of them run at most; None: as their distribution has it.
+    longest
+        what would run longer runs so long; None: no limit.
+    walltime
+        what they ask for, as `workload scale --walltime` has it; None: ``longest``, or no limit.
+    accounts
+        the names of those whose jobs they are; none: of all.
+    """
+
+    size: Count | str
+    service: str
+    name: str | None = None
+    rate: Positive | None = None
+    jobs: Count | None = None
+    service_95: str | None = None
+    longest: str | None = None
+    walltime: str | None = None
+    accounts: tuple[str, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """What the class is called."""
+        return self.name or str(self.size).replace(":", "-").replace(" ", "")
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """The least and the greatest size, in units."""
+        if isinstance(self.size, int):
+            return self.size, self.size
+        found = _RANGE.fullmatch(self.size.strip())
+        if found is None or not 1 <= int(found[1]) <= int(found[2]):
+            raise ClassesError(
+                "a size cannot be read", expected="a number of units, or 'MIN:MAX'", found=shown(self.size)
+            )
+        return int(found[1]), int(found[2])
+
+    @property
+    def distribution(self) -> Durations:
+        """How long jobs run, in seconds, before they are cut."""
+        if QUANTITY.fullmatch(self.service.strip()):
+            return Exponential(parse_seconds(self.service, "service time"))
+        return parse_durations(self.service, "service", "service time")
+
+    @property
+    def limit(self) -> float:
+        """How long (s) a job runs at most."""
+        return math.inf if self.longest is None else parse_seconds(self.longest, "longest service")
+
+    @property
+    def mean_service(self) -> float:
+        """How long (s) a job runs on average: the integral of the chance of a longer service, up to the limit."""
+        law, limit = self.distribution, self.limit
+        if math.isinf(limit):
+            return law.mean
+        steps = np.linspace(0.0, limit, _POINTS)
+        chances = np.array([_longer(law, time) for time in steps.tolist()])
+        return float((chances[:-1] + chances[1:]).sum() / 2 * (limit / (_POINTS - 1)))
+
+    @property
+    def most_service(self) -> float:
+        """How long (s) 95 % of the jobs run at most: T."""
+        if self.service_95 is not None:
+            return parse_seconds(self.service_95, "service time of 95 %")
+        law = self.distribution
+        if isinstance(law, Weibull):
+            most = law.scale * math.pow(-math.log(1 - _MOST_JOBS), 1 / law.shape)
+        elif isinstance(law, Lognormal):
+            most = law.median * math.exp(law.sigma * _NORMAL_95)
+        else:
+            most = law.mean if isinstance(law, Fixed) else -math.log(1 - _MOST_JOBS) * law.mean
+        return min(most, self.limit)
+
+
+def _longer(law: Durations, time: float) -> float:
+    """Return the chance that a service takes longer than `time` s."""
+    if isinstance(law, Fixed):
+        return float(time < law.mean)
+    if isinstance(law, Lognormal):
+        return 0.5 * math.erfc(math.log(time / law.median) / (law.sigma * math.sqrt(2))) if time else 1.0
+    scale, shape = (law.scale, law.shape) if isinstance(law, Weibull) else (law.mean, 1.0)
+    return math.exp(-((time / scale) ** shape))
+
+
+class WorkloadClasses(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A workload as classes of jobs.
+
+    Parameters
+    ----------
+    name, description, source
+        what it is called, what it is in a line, and where its figures are from.
+    machine_size
+        schedulable units of the machine.
+    duration
+        how long jobs are submitted: "1824h".
+    epoch
+        Unix time (s) of time 0; None: the workload has no dates.
+    timezone
+        of the machine.
+    accounts
+        whose jobs they are; none: the jobs have neither account nor user.
+    classes
+        one or more.
+    """
+
+    name: str
+    machine_size: Count
+    duration: str
+    classes: Annotated[tuple[ServiceClass, ...], Meta(min_length=1)]
+    description: str = ""
+    source: str = ""
+    epoch: Annotated[float, Meta(ge=0, le=2.0**40)] | None = None
+    timezone: str | None = None
+    accounts: tuple[Project, ...] = ()
+
+    @property
+    def seconds(self) -> float:
+        """How long (s) jobs are submitted."""
+        return parse_seconds(self.duration, "duration")
+
+    def rate(self, one: ServiceClass) -> float:
+        """Return how many jobs of a class come an hour."""
+        return one.rate if one.rate is not None else (one.jobs or 0) / (self.seconds / HOUR)
+
+    @property
+    def offered_load(self) -> float:
+        """Unit-hours that all classes ask for, over those that the machine has; 1 or more can never be served."""
+        asked = math.fsum(self.rate(one) * sum(one.sizes) / 2 * one.mean_service / HOUR for one in self.classes)
+        return asked / self.machine_size
+
+    def of(self, one: ServiceClass) -> tuple[Project, ...]:
+        """Return the accounts whose jobs a class's are."""
+        return tuple(account for account in self.accounts if not one.accounts or account.name in one.accounts)
+
+
+def parse_classes(text: str, where: str) -> WorkloadClasses:
+    """Return the workload that a TOML text describes; ``where`` is what the text is called in messages.
+
+    Raises
+    ------
+    ClassesError
+        if it is no TOML, has an unknown, missing or repeated key or a value that cannot be, or a class is larger than
+        the machine; the message names the class.
+    """
+    raw = read_toml(
+        text, where, ClassesError, manual=_MANUAL, hint="Text needs quotes; a class begins with [[classes]]."
+    )
+    try:
+        found = msgspec.convert(raw, WorkloadClasses)
+    except msgspec.ValidationError as error:
+        raise misfit(error, raw, WorkloadClasses, where, ClassesError, _MANUAL) from None
+    try:
+        check_classes(found)
+    except PipistrelleError as error:
+        raise error.at(f"{where}: {error.where}" if error.where else where, ClassesError) from None
+    return found
+
+
+def check_classes(workload: WorkloadClasses) -> None:
+    """Check classes that were read or made; ClassesError, with the class or account, if one cannot be."""
+    _check_names("accounts", [one.name for one in workload.accounts])
+    _check_names("classes", [one.label for one in workload.classes])
+    _seconds_above_zero(workload)
+    known = [one.name for one in workload.accounts]
+    for one in workload.classes:
+        where = f"class {one.label}"
+        if (one.rate is None) == (one.jobs is None):
+            what, found = "it is not said how many jobs there are", "neither" if one.rate is None else "both"
+            raise ClassesError(what, where=where, expected="'rate' or 'jobs'", found=found)
+        try:
+            largest = one.sizes[1]
+            _ = one.distribution, one.limit, one.most_service
+        except PipistrelleError as error:
+            raise error.at(where if error.where is None else f"{where}: {error.where}", ClassesError) from None
+        if largest > workload.machine_size:
+            what, expected = "a class is larger than the machine", f"at most {workload.machine_size:,} units"
+            raise ClassesError(what, where=where, expected=expected, found=f"{largest:,}")
+        for name in one.accounts:
+            if name not in known:
+                raise ClassesError(f"there is no account {shown(name)}", where=where, hint=did_you_mean(name, known))
+
+
+def _seconds_above_zero(workload: WorkloadClasses) -> None:
+    try:
+        _ = workload.seconds
+    except PipistrelleError as error:
+        raise error.at("duration", ClassesError) from None
+
+
+def _check_names(kind: str, names: list[str]) -> None:
+    for index, name in enumerate(names):
+        if _NAME.fullmatch(name) is None:
+            expected = "1 to 64 letters, digits, '_', '.', '+' or '-', a letter or digit first"
+            raise ClassesError("a name is not valid", where=f"{kind}[{index}]", expected=expected, found=shown(name))
+        if name in names[:index]:
+            raise ClassesError(f"the name {shown(name)} is used twice", where=f"{kind}[{index}]")
+
+
+_CATALOGUE: Final = Catalogue("pipistrelle.models.workloads", "set of classes", parse_classes, ClassesError)
+names: Final = _CATALOGUE.names
+get: Final = _CATALOGUE.get
+
+
+def describe(name: str) -> str:
+    """Return one line on the bundled classes called `name`; ClassesError if there are none."""
+    found = get(name)
+    return f"{found.description} ({len(found.classes)} classes, {found.machine_size:,} units)"
+
+
+def load_classes(name: str) -> WorkloadClasses:
+    """Return the bundled classes of this name, or those of a file.
+
+    Raises
+    ------
+    ClassesError
+        when there are neither, or the file cannot be read or is wrong.
+    """
+    return _CATALOGUE.named(name, text_if_file, "there are no classes", "bundled ones, or a TOML file")

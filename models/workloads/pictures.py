@@ -1,0 +1,118 @@
+"""Pictures of a workload: arrivals as text, and jobs by size and run time and arrivals as SVG."""
+
+import logging
+from collections.abc import Callable
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from pipistrelle.models.workloads.summary import shares
+from pipistrelle.protocol.base.errors import PipistrelleError, printable
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_SHADES: Final = " .:-=+*#%@"
+
+
+def arrivals_text(arrivals: dict[str, Any]) -> list[str]:
+    """Return submissions by weekday and hour as lines, darker for more; `arrivals` as `summarise` has them.
+
+    Shades go by the square root, so that few are seen beside many.
+    """
+    counts = np.array(arrivals["counts"], dtype=np.int64)
+    shade = np.ceil(np.sqrt(counts / max(int(counts.max()), 1)) * (len(_SHADES) - 1)).astype(np.int64)
+    lines = [
+        f"{day} |{''.join(2 * _SHADES[cell] for cell in row)}| {int(total):>9,}"
+        for day, row, total in zip(arrivals["weekdays"], shade.tolist(), counts.sum(axis=1), strict=True)
+    ]
+    scale = "".join(f"{hour:<12}" for hour in range(0, 24, 6))
+    return [*lines, f"     {scale}", f"     the busiest hour of the week has {int(counts.max()):,} jobs"]
+
+
+def svg(figures: dict[str, Any]) -> str:
+    """Return a picture of a workload, whose figures are as `summarise` has them, as the text of an SVG file.
+
+    Above are the jobs by size and run time, as in figures 5 and 6 of paper 000; below, if the trace has dates,
+    submissions by weekday and hour. Cells tell how many jobs there are, margins their percentages. Without jobs there
+    is the heading alone. Equal figures give equal bytes, with one version of matplotlib.
+
+    Raises
+    ------
+    PipistrelleError
+        if matplotlib is not installed.
+    """
+    tables: list[tuple[Any, list[str], list[str], str]] = []
+    if (grid := figures["by_size_and_runtime"]) is not None:
+        runtimes = [bound if bound == "more" else f"< {bound}" for bound in grid["runtimes_below"]]
+        tables.append((grid["counts"], grid["sizes"], runtimes, "jobs by units and run time"))
+    if (arrivals := figures["arrivals"]) is not None:  # the first day of the week at the top
+        hours = [str(hour) for hour in range(24)]
+        title = f"submissions by weekday and hour ({figures['zone']})"
+        tables.append((arrivals["counts"][::-1], arrivals["weekdays"][::-1], hours, title))
+
+    def draw(figure: "Figure") -> None:
+        name = printable(str(figures["name"]))
+        figure.suptitle(f"{name}: {figures['runnable']:,} jobs", parse_math=False)
+        for number, table in enumerate(tables, 1):
+            _heat(figure.add_subplot(len(tables), 1, number), *table)
+
+    return drawn(draw, 9, 0.8 + 3.6 * len(tables))
+
+
+def drawn(draw: Callable[["Figure"], None], width: float, height: float) -> str:
+    """Return what `draw` puts into a figure of this size (inches) as the text of an SVG file; as `drawn_as`."""
+    return drawn_as(".svg", draw, width, height).decode()
+
+
+def drawn_as(suffix: str, draw: Callable[["Figure"], None], width: float, height: float) -> bytes:
+    """Return what `draw` puts into a figure of this size (inches) as a file with this suffix, ``.svg`` or ``.png``.
+
+    Equal figures give equal bytes, with one version of matplotlib.
+
+    Raises
+    ------
+    PipistrelleError
+        if matplotlib is not installed.
+    """
+    try:
+        import matplotlib as mpl
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise PipistrelleError(
+            "a picture needs matplotlib, which is not installed",
+            hint="Install it with: pip install 'pipistrelle[report]'",
+        ) from None
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it tells of its cache of fonts
+    file = BytesIO()
+    with mpl.rc_context():
+        mpl.rcdefaults()  # not as the user has set it
+        mpl.rcParams |= {"svg.hashsalt": "pipistrelle", "svg.fonttype": "none", "font.size": 8}
+        figure = Figure(figsize=(width, height), layout="constrained", dpi=150)
+        draw(figure)
+        metadata = {"Date": None} if suffix == ".svg" else {"Software": None}
+        figure.savefig(file, format=suffix.removeprefix("."), metadata=metadata)
+    return file.getvalue()
+
+
+def _heat(axes: "Axes", rows: list[list[int]], names: list[str], columns: list[str], title: str) -> None:
+    """Draw a table of shaded cells, the first row at the bottom, with the shares of rows and columns beside it."""
+    counts = np.array(rows, dtype=np.int64)
+    depth, share = np.sqrt(counts / max(int(counts.max()), 1)), shares(counts)
+    axes.pcolormesh(depth, cmap="Blues", vmin=0, vmax=1, edgecolors="white")
+    axes.set_title(title, parse_math=False)
+    axes.set_xticks(np.arange(len(columns)) + 0.5, columns)
+    axes.set_yticks(np.arange(len(names)) + 0.5, names)
+    for (row, column), count in np.ndenumerate(counts):
+        colour = "white" if depth[row, column] > 0.55 else "black"
+        text = f"{count:,}" if count else ""
+        axes.text(column + 0.5, row + 0.5, text, ha="center", va="center", color=colour, size=7)
+    right, top = axes.secondary_yaxis("right"), axes.secondary_xaxis("top")
+    right.set_yticks(axes.get_yticks(), [_percent(total) for total in share.sum(axis=1)])
+    top.set_xticks(axes.get_xticks(), [_percent(total) for total in share.sum(axis=0)])
+
+
+def _percent(share: float) -> str:
+    return f"{share:.1f} %" if share == 0 or share >= 0.05 else "<0.1 %"

@@ -1,0 +1,207 @@
+"""What a workload is like, in numbers: spreads, accuracy of requests, busiest users, arrivals, sizes by run times."""
+
+import math
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipistrelle.models.workloads import FIELDS
+from pipistrelle.protocol.base.lengths import date_text
+from pipistrelle.traces.clean import clean, count_overruns
+from pipistrelle.traces.describe import offered_load
+from pipistrelle.traces.logs.labels import dependency_column, named_column
+from pipistrelle.traces.requests import asks, count_requests
+from pipistrelle.traces.workload import Floats, Ints, Workload
+
+WEEKDAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+#: upper bounds of the classes of run times, s, and what they are called
+RUNTIMES: Final = (
+    (60.0, "1 min"),
+    (600.0, "10 min"),
+    (3600.0, "1 h"),
+    (4 * 3600.0, "4 h"),
+    (12 * 3600.0, "12 h"),
+    (24 * 3600.0, "24 h"),
+    (math.inf, "more"),
+)
+#: upper bounds of the classes of run time over requested time
+_ACCURACY: Final = (0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0, math.inf)
+_QUANTILES: Final = (("p05", 0.05), ("p25", 0.25), ("median", 0.5), ("p75", 0.75), ("p95", 0.95))
+_UNIX: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_TOP: Final = 10
+_HOUR: Final = 3600
+#: how often the offset of a time zone is looked up: it changes at full quarters of an hour
+_QUARTER: Final = 900
+
+
+class Grid(NamedTuple):
+    """Numbers of jobs by two properties: `counts` has a row for each of `rows`, a column for each of `columns`."""
+
+    rows: Sequence[str]
+    columns: Sequence[str]
+    counts: Ints
+
+
+def summarise(workload: Workload, zone: tzinfo) -> dict[str, Any]:
+    """Return a workload's figures as JSON can have them; what cannot be told is None.
+
+    All but ``jobs``, ``dropped``, ``dependent`` and ``requests`` are of the jobs that can run on the trace's machine,
+    as `clean` has it; ``requests`` is absent where no job asks for nodes.
+
+    Parameters
+    ----------
+    workload
+        the jobs.
+    zone
+        the time zone of dates, hours and weekdays.
+    """
+    units = workload.machine_size
+    jobs, dropped = clean(workload, units)
+    work = jobs.size * jobs.runtime
+    figures: dict[str, Any] = {
+        "name": workload.name,
+        "source": workload.source,
+        "jobs": len(workload),
+        "runnable": len(jobs),
+        "dropped": dropped,
+        "dependent": _dependent(workload),
+        "machine": units,
+        "timezone": workload.timezone,
+        "zone": str(zone),
+        "span": None,
+        "unit_seconds": _finite(float(work.sum())),
+        "load": _finite(offered_load(jobs, units)) if units is not None else None,
+        "size": _spread(jobs.size),
+        "runtime": _spread(jobs.runtime),
+        "walltime": _spread(jobs.walltime) | {"without": int(np.isinf(jobs.walltime).sum())},
+        "accuracy": _accuracy(jobs),
+        "busiest": {name: top for name in FIELDS if (top := _busiest(jobs, name, work)) is not None},
+        "arrivals": None,
+        "by_size_and_runtime": None,
+    }
+    if asks(workload):
+        figures["requests"] = count_requests(workload)
+    if not len(jobs):
+        return figures
+    first, last = float(jobs.submit.min()), float(jobs.submit.max())
+    figures["span"] = {
+        "seconds": last - first,
+        "first": first,
+        "last": last,
+        "first_date": None if workload.epoch is None else date_text(workload.epoch + first, zone),
+        "last_date": None if workload.epoch is None else date_text(workload.epoch + last, zone),
+    }
+    arrivals = arrivals_grid(jobs, zone)
+    if arrivals is not None:
+        figures["arrivals"] = {"weekdays": list(arrivals.rows), "counts": arrivals.counts.tolist()}
+    sizes = size_grid(jobs)
+    figures["by_size_and_runtime"] = {
+        "sizes": list(sizes.rows),
+        "runtimes_below": list(sizes.columns),
+        "counts": sizes.counts.tolist(),
+    }
+    return figures
+
+
+def size_grid(jobs: Workload) -> Grid:
+    """Return the jobs by size and run time: sizes in powers of two, run times in the classes of `RUNTIMES`.
+
+    Jobs whose run time is up to their hosts are in no class.
+    """
+    power = np.frexp(jobs.size.astype(np.float64))[1] - 1
+    bounds = np.array([bound for bound, _ in RUNTIMES[:-1]])
+    column = np.searchsorted(bounds, jobs.runtime, side="right")
+    rows = int(power.max(initial=0)) + 1
+    counts = np.zeros((rows, len(RUNTIMES)), dtype=np.int64)
+    known = ~np.isnan(jobs.runtime)
+    np.add.at(counts, (power[known], column[known]), 1)
+    names = [f"{2**low:,}" if low == 0 else f"{2**low:,}-{2 ** (low + 1) - 1:,}" for low in range(rows)]
+    return Grid(names, [name for _, name in RUNTIMES], counts)
+
+
+def arrivals_grid(jobs: Workload, zone: tzinfo) -> Grid | None:
+    """Return the submissions by weekday (rows, from Monday) and hour (24 columns) of a time zone.
+
+    None if the trace has no dates.
+    """
+    if jobs.epoch is None or not len(jobs):
+        return None
+    seconds = np.floor(jobs.submit + jobs.epoch).astype(np.int64)
+    quarters, where = np.unique(seconds // _QUARTER, return_inverse=True)
+    counts = np.zeros((7, 24), dtype=np.int64)
+    share = np.bincount(where, minlength=quarters.size)
+    try:
+        for quarter, count in zip(quarters.tolist(), share.tolist(), strict=True):
+            date = (_UNIX + timedelta(seconds=quarter * _QUARTER)).astimezone(zone)
+            counts[date.weekday(), date.hour] += count
+    except OverflowError:  # beyond the year 9999
+        return None
+    return Grid(WEEKDAYS, [f"{hour:02}" for hour in range(24)], counts)
+
+
+def _spread(values: Floats | Ints) -> dict[str, float | None]:
+    known = values[np.isfinite(values)].astype(np.float64)
+    if not known.size:
+        return dict.fromkeys(("mean", "least", *(name for name, _ in _QUANTILES), "greatest"))
+    figures = {"mean": float(known.mean()), "least": float(known.min())}
+    figures |= {name: float(np.quantile(known, share)) for name, share in _QUANTILES}
+    return {**figures, "greatest": float(known.max())}
+
+
+def _accuracy(jobs: Workload) -> dict[str, Any] | None:
+    """Return run time over requested time: its spread, and how many jobs are in which class."""
+    limited = np.isfinite(jobs.walltime) & np.isfinite(jobs.runtime)
+    if not limited.any():
+        return None
+    ratio = jobs.runtime[limited] / jobs.walltime[limited]
+    place = np.searchsorted(np.array(_ACCURACY[:-1]), ratio, side="left")
+    counts = np.bincount(place, minlength=len(_ACCURACY)).tolist()
+    return {
+        "over": count_overruns(jobs),
+        "ratio": _spread(ratio),
+        "classes": [
+            {"up_to": None if bound == math.inf else bound, "jobs": count}
+            for bound, count in zip(_ACCURACY, counts, strict=True)
+        ],
+    }
+
+
+def _busiest(jobs: Workload, name: str, work: Floats) -> dict[str, Any] | None:
+    """Return the values of a field with most unit-seconds, and how many values there are; None without the field."""
+    texts = named_column(jobs, name)
+    if texts is None or not any(texts):
+        return None
+    values, place = np.unique(np.array(texts), return_inverse=True)
+    count = np.bincount(place, minlength=values.size)
+    weight = np.bincount(place, weights=np.nan_to_num(work), minlength=values.size)
+    total = float(weight.sum())
+    order = np.lexsort((values, -count, -weight))
+    top = [
+        {
+            "value": str(values[at]),
+            "jobs": int(count[at]),
+            "share_of_work": float(weight[at]) / total if total > 0 else None,
+        }
+        for at in order.tolist()
+        if values[at]
+    ]
+    return {"values": len(top), "top": top[:_TOP]}
+
+
+def _dependent(workload: Workload) -> int:
+    """Return how many jobs wait for others."""
+    return sum(map(bool, dependency_column(workload) or []))
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def shares(counts: NDArray[np.int64]) -> Floats:
+    """Return counts as percentages of their sum."""
+    total = int(counts.sum())
+    result: Floats = 100.0 * counts / max(total, 1)
+    return result

@@ -1,0 +1,100 @@
+"""The five papers: which there are, which of their entries are asked for, and what becomes of these."""
+
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from typing import Final
+
+from pipistrelle.papers.bench import Bench
+from pipistrelle.papers.entry import Entry, EntryResult, Paper, PapersError, verdict_of
+from pipistrelle.protocol.base.errors import did_you_mean, printable
+
+#: {paper: the module that has its entries}; to add an entry, write one into it
+_MODULES: Final = {
+    "000": "repair_time",
+    "001": "guided",
+    "002": "maui_simulator",
+    "003": "moldable",
+    "004": "gpu_age",
+}
+#: {what is needed: the extra that has it}
+_EXTRAS: Final = {"matplotlib": "report", "scipy": "study", "pyarrow": "study"}
+
+
+def paper_ids() -> list[str]:
+    """Return the papers' numbers."""
+    return list(_MODULES)
+
+
+def get_paper(number: str) -> Paper:
+    """Return a paper by its number; PapersError, which names a like one, if there is none."""
+    if number not in _MODULES:
+        raise PapersError(
+            f"there is no paper '{printable(number)}'",
+            expected=f"one of {', '.join(_MODULES)}",
+            hint=did_you_mean(number, list(_MODULES)),
+        )
+    paper: Paper = import_module(f"pipistrelle.papers.{_MODULES[number]}").PAPER
+    return paper
+
+
+def chosen_entries(papers: Sequence[Paper], only: Sequence[str]) -> list[tuple[Paper, Entry]]:
+    """Return the entries of papers, or those of one paper that are named, in the paper's order.
+
+    Raises
+    ------
+    PapersError
+        if entries are named of several papers at once, or there is no such entry.
+    """
+    if not only:
+        return [(paper, entry) for paper in papers for entry in paper.entries]
+    if len(papers) != 1:
+        raise PapersError(
+            "entries are chosen of one paper", expected="one number of a paper beside them", found=str(len(papers))
+        )
+    (paper,) = papers
+    names = {paper.entry(name).id for name in only}
+    return [(paper, entry) for entry in paper.entries if entry.id in names]
+
+
+def check_extras(*, pages: bool) -> None:
+    """Check that what papers need is installed; ``pages`` are drawn, too.
+
+    Raises
+    ------
+    PapersError
+        that names the extra, if something is not.
+    """
+    for module, extra in _EXTRAS.items():
+        if pages or extra != "report":
+            try:
+                import_module(module)
+            except ImportError:
+                raise PapersError(
+                    f"the papers need {module}, which is not installed",
+                    hint=f"Install it with: pip install 'pipistrelle[{extra}]'",
+                ) from None
+
+
+def check_logs(bench: Bench, chosen: Sequence[tuple[Paper, Entry]]) -> None:
+    """Check that the real logs of entries that are named are there; PapersError if one is not."""
+    for paper, entry in chosen:
+        if (why := bench.missing(tuple(entry.needs))) is not None:
+            raise PapersError(f"entry {entry.id} of paper {paper.id} cannot be computed: {why}")
+
+
+def make_entries(bench: Bench, chosen: Sequence[tuple[Paper, Entry]]) -> Iterator[EntryResult]:
+    """Compute entries one after the other, and yield what became of each.
+
+    Raises
+    ------
+    PipistrelleError
+        if something that an entry runs fails; what is done by then is kept.
+    """
+    for paper, entry in chosen:
+        if entry.compute is None:
+            yield EntryResult(paper, entry, "not computable", entry.reason)
+        elif (why := bench.missing(tuple(entry.needs))) is not None:
+            yield EntryResult(paper, entry, "left out", why)
+        else:
+            finding = entry.compute(bench)
+            yield EntryResult(paper, entry, verdict_of(finding), entry.reason, finding)

@@ -1,0 +1,126 @@
+"""What became of entries as JSON, CSV and Markdown."""
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any, Final
+
+from pipistrelle.papers.entry import VERDICTS, Entry, EntryResult, Paper, number_text
+from pipistrelle.protocol.fields import package_version
+
+_COLUMNS: Final = ("paper", "entry", "verdict", "what", "unit", "paper_says", "ours", "low", "high", "agrees")
+#: figures of an entry that a page of the documentation has
+_MOST_ROWS: Final = 6
+
+
+def plain(results: Sequence[EntryResult], size: str) -> dict[str, Any]:
+    """Return what became of entries as JSON can have it, paper by paper, with all figures and what charts draw."""
+    papers: dict[str, dict[str, Any]] = {}
+    for one in results:
+        paper, entry = one.paper, one.entry
+        told = papers.setdefault(
+            paper.id,
+            {"id": paper.id, "name": paper.name, "citation": paper.citation, "page": paper.page, "entries": []},
+        )
+        told["entries"].append(
+            {
+                "id": entry.id,
+                "title": entry.title,
+                "place": entry.place,
+                "shows": entry.shows,
+                "command": entry.command,
+                "needs": list(entry.needs),
+                "verdict": one.verdict,
+                "reason": one.reason,
+                "figures": [row.plain() for row in one.finding.rows],
+                "charts": [asdict(chart) for chart in one.finding.charts],
+                "notes": list(one.finding.notes),
+            }
+        )
+    return {"version": package_version(), "size": size, "papers": list(papers.values())}
+
+
+def csv_text(results: Sequence[EntryResult]) -> str:
+    """Return all figures as CSV, a line each; entries without figures have one line that says how they ended."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(_COLUMNS)
+    for one in results:
+        begin = (one.paper.id, one.entry.id, one.verdict)
+        for row in one.finding.rows:
+            told = (row.what, row.unit, row.paper, row.ours, row.low, row.high)
+            agrees = "" if row.agrees is None else "yes" if row.agrees else "no"
+            writer.writerow([*begin, *("" if cell is None else cell for cell in told), agrees])
+        if not one.finding.rows:
+            writer.writerow([*begin, *[""] * 7])
+    return text.getvalue()
+
+
+def listed(chosen: Sequence[tuple[Paper, Entry]]) -> list[tuple[str, str, str, str, list[str], bool]]:
+    """Return paper, entry, title, place, logs that it needs, and whether it can be computed, of each entry."""
+    return [
+        (paper.id, entry.id, entry.title, entry.place, list(entry.needs), entry.compute is not None)
+        for paper, entry in chosen
+    ]
+
+
+def markdown(results: Sequence[EntryResult]) -> str:
+    """Return sections for a page of the documentation: a table of each paper's entries, and what of them differs."""
+    parts = []
+    for paper in {one.paper.id: one.paper for one in results}.values():
+        mine = [one for one in results if one.paper.id == paper.id]
+        counts = Counter(one.verdict for one in mine)
+        told = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
+        parts.append(
+            f"\n## {paper.id}: {paper.name}\n\n{_cell(paper.citation)}. More of it: [{paper.page}]({paper.page}).\n"
+        )
+        parts.append(f"\n{len(mine)} entries: {told}.\n\n")
+        parts.append("| entry | what it shows | outcome | agree | why |\n|---|---|---|---|---|\n")
+        for one in mine:
+            right, every = one.compared
+            agree = f"{right} of {every}" if every else ""
+            why = "" if one.verdict == "reproduced" else one.reason
+            cells = (f"`{one.entry.id}`", _cell(one.entry.title), f"**{one.verdict}**", agree, _cell(why))
+            parts.append(f"| {' | '.join(cells)} |\n")
+        parts.append(_differences(mine))
+    return "".join(parts)
+
+
+def _differences(results: Sequence[EntryResult]) -> str:
+    """Return a table of the figures that differ, a few of each entry."""
+    lines = []
+    for one in results:
+        wrong = [row for row in one.finding.rows if row.agrees is False]
+        for row in wrong[:_MOST_ROWS]:
+            unit = f" {row.unit}" if row.unit else ""
+            cells = (f"`{one.entry.id}`", row.what, f"{number_text(row.paper)}{_unit(row.paper, unit)}")
+            lines.append(
+                f"| {' | '.join(map(_cell, cells))} | {_cell(number_text(row.ours) + _unit(row.ours, unit))} |\n"
+            )
+        if len(wrong) > _MOST_ROWS:
+            lines.append(f"| `{one.entry.id}` | and {len(wrong) - _MOST_ROWS} more | | |\n")
+    if not lines:
+        return ""
+    return "\nFigures that differ:\n\n| entry | figure | paper | ours |\n|---|---|---|---|\n" + "".join(lines)
+
+
+def logged(results: Sequence[EntryResult]) -> str:
+    """Return a table for a page of the documentation: all figures of entries, each entry with its outcome."""
+    lines = ["| paper, entry | outcome | figure | paper | ours |\n|---|---|---|---|---|\n"]
+    for one in results:
+        for number, row in enumerate(one.finding.rows):
+            head = (f"{one.paper.id} `{one.entry.id}`", f"**{one.verdict}**") if not number else ("", "")
+            unit = f" {row.unit}" if row.unit else ""
+            said, ours = (number_text(value) + _unit(value, unit) for value in (row.paper, row.ours))
+            lines.append(f"| {' | '.join(map(_cell, (*head, row.what, said, ours)))} |\n")
+    return "".join(lines)
+
+
+def _unit(value: float | str | None, unit: str) -> str:
+    return "" if value is None or isinstance(value, str) else unit
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")

@@ -1,0 +1,1 @@
+"""What runs tell: reports, pages, explanations, estimates and canonical cases."""

@@ -1,0 +1,111 @@
+"""A case: a folder with a run in ``case.toml``, the files that it reads, and beside them the golden results."""
+
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from importlib.resources import files
+from pathlib import Path
+from typing import Final
+
+from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, printable
+from pipistrelle.protocol.base.toml import read_toml
+from pipistrelle.runs.description.spec import RunSpec
+from pipistrelle.runs.description.spec_file import convert_spec
+from pipistrelle.traces.files import read_text
+
+CASE_FILE: Final = "case.toml"
+GOLDEN_FOLDER: Final = "golden"
+_MANUAL: Final = "'pipistrelle help ci' has an example."
+_KEYS: Final = ("proves", "because", "run")
+
+
+class CaseError(PipistrelleError):
+    """A case, or its golden results, that cannot be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A run and what is expected of it.
+
+    Parameters
+    ----------
+    name
+        the folder's name.
+    folder
+        where ``case.toml`` is; names of files in the run are relative to it.
+    proves, because
+        what the case shows, and why its golden results are right; empty if it does not say.
+    spec
+        the run.
+    """
+
+    name: str
+    folder: Path
+    proves: str
+    because: str
+    spec: RunSpec
+
+    @property
+    def golden(self) -> Path:
+        """The folder of the golden results."""
+        return self.folder / GOLDEN_FOLDER
+
+
+def read_case(folder: Path) -> Case:
+    """Return the case in a folder.
+
+    Raises
+    ------
+    PipistrelleError
+        when there is none, or it is wrong.
+    """
+    path = folder / CASE_FILE
+    where = printable(str(path))
+    raw = read_toml(read_text(path), where, CaseError, manual=_MANUAL, hint="")
+    for key, value in raw.items():
+        if key not in _KEYS:
+            raise CaseError(f"there is no key '{printable(key)}'", where=where, hint=did_you_mean(key, list(_KEYS)))
+        wanted, what = (dict, "a table") if key == "run" else (str, "a text")
+        if not isinstance(value, wanted):
+            raise CaseError("a value of another type", where=f"{where}: {key}", expected=what)
+    if "run" not in raw:
+        raise CaseError("the case has no run", where=where, expected="a table [run]", hint=_MANUAL)
+    spec = convert_spec(raw["run"], f"{where}: run")
+    return Case(folder.resolve().name, folder.resolve(), raw.get("proves", ""), raw.get("because", ""), spec)
+
+
+def bundled_folder() -> Path:
+    """Return where the cases of the package are."""
+    return Path(str(files("pipistrelle.reports.cases"))) / "library"
+
+
+def case_folders(folder: Path, patterns: tuple[str, ...] = ()) -> list[Path]:
+    """Return the folders of cases in a folder, by name: itself if it is one, else those directly in it.
+
+    Parameters
+    ----------
+    patterns
+        those alone whose name has one of these texts in it, or is matched by it: ``easy`` or ``e*-??``.
+
+    Raises
+    ------
+    CaseError
+        when there is none, or none of these names.
+    """
+    where = printable(str(folder))
+    if not folder.is_dir():
+        what = "this is a file, not a folder" if folder.exists() else "there is no such folder"
+        raise CaseError(what, where=where, expected=f"folders with a {CASE_FILE} in them")
+    single = (folder / CASE_FILE).is_file()
+    found = [folder] if single else sorted(path.parent for path in folder.glob(f"*/{CASE_FILE}"))
+    if not found:
+        raise CaseError("there is no case in it", where=where, expected=f"folders with a {CASE_FILE}", hint=_MANUAL)
+    names = [path.resolve().name for path in found]
+    chosen = [
+        path
+        for path, name in zip(found, names, strict=True)
+        if not patterns or any(text in name or fnmatch(name, text) for text in patterns)
+    ]
+    if not chosen:
+        wanted = " or ".join(f"'{printable(text)}'" for text in patterns)
+        raise CaseError(f"no case is called {wanted}", where=where, hint=did_you_mean(patterns[0], names))
+    return chosen

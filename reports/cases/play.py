@@ -1,0 +1,79 @@
+"""A case played: its run carried out, and held against its golden results."""
+
+import tempfile
+from contextlib import chdir
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pipistrelle.protocol.base.errors import PipistrelleError
+from pipistrelle.reports.cases.case import Case, read_case
+from pipistrelle.reports.cases.golden import golden_difference, write_golden
+from pipistrelle.reports.report.differences import difference_lines
+from pipistrelle.runs.execution.connection import InProcess, WithChild
+from pipistrelle.runs.execution.run import run
+from pipistrelle.server.errors import Interrupted
+from pipistrelle.server.outputs.folder import SUMMARY_FILE
+
+
+@dataclass(frozen=True, slots=True)
+class CaseOutcome:
+    """What came of a case.
+
+    Parameters
+    ----------
+    name
+        the case's.
+    verdict
+        ``same`` or ``differs``; ``failed`` if it could not be run or compared; ``updated`` or ``new`` where the golden
+        results were written.
+    lines
+        what differs, or failed.
+    difference
+        as of `golden_difference`; None if nothing differs, or nothing could be compared.
+    """
+
+    name: str
+    verdict: Literal["same", "differs", "failed", "updated", "new"]
+    lines: list[str]
+    difference: dict[str, Any] | None = None
+
+
+def play(folder: Path, *, update: bool = False) -> CaseOutcome:
+    """Carry out a case in a folder; with ``update`` its golden results are written where they are not what came out.
+
+    Files are looked for from the case's own folder: the process goes there meanwhile.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        when the user wants it to end.
+    """
+    name = folder.resolve().name
+    try:
+        case = read_case(folder)
+        with tempfile.TemporaryDirectory(prefix="pipistrelle-") as home:
+            return _played(case, Path(home).resolve(), update)
+    except PipistrelleError as error:
+        return CaseOutcome(name, "failed", [str(error)])
+
+
+def _played(case: Case, out: Path, update: bool) -> CaseOutcome:
+    spec = case.spec
+    alone = spec.batsim is not None and spec.batsim.no_sched
+    apart = not alone and (spec.program is not None or spec.dialect == "batsim")
+    with chdir(case.folder):
+        result = run(spec, connection=WithChild() if apart else InProcess(), out=out, check=False)
+    if isinstance(result.failure, Interrupted):
+        raise KeyboardInterrupt from result.failure
+    fails = [] if result.failure is None else [f"the run fails: {result.failure}"]
+    if update and not (case.golden / SUMMARY_FILE).is_file():
+        write_golden(out, case.golden)
+        return CaseOutcome(case.name, "new", fails)
+    found = golden_difference(case.golden, out)
+    if found is None:
+        return CaseOutcome(case.name, "same", [])
+    lines = [*difference_lines(found, "golden", "now"), *fails]
+    if update:
+        write_golden(out, case.golden)
+    return CaseOutcome(case.name, "updated" if update else "differs", lines, found)

@@ -1,0 +1,245 @@
+"""A run once more, in this process, as far as some moments, at each of which its scheduler is looked at."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pipistrelle.protocol.base.state import from_json, to_json
+from pipistrelle.protocol.decisions import (
+    CallMeLater,
+    CancelCall,
+    ExecuteJob,
+    PreemptJob,
+    PreemptJobData,
+    Stop,
+    StopData,
+)
+from pipistrelle.protocol.events import JobSubmitted, RequestedCall, SimulationEnds
+from pipistrelle.protocol.fields import WakeType, package_version
+from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
+from pipistrelle.reports.estimates.ahead import Foreseen, Standstill, foresee, waiting_in
+from pipistrelle.reports.explain.looks import Look
+from pipistrelle.reports.explain.replay import ExpectedStarts, Witness
+from pipistrelle.runs.description.policy import step_of
+from pipistrelle.runs.description.spec import RunSpec
+from pipistrelle.runs.execution import connection
+from pipistrelle.runs.execution.run import run
+from pipistrelle.runs.folders.files import RunFiles
+from pipistrelle.schedulers.policy.errors import PolicyError
+from pipistrelle.schedulers.policy.interfaces import Policy
+from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.policy.polling import Polling
+from pipistrelle.schedulers.policy.runtime import Runtime
+from pipistrelle.server.errors import Interrupted
+from pipistrelle.server.setup import Setup
+from pipistrelle.server.transport.in_process import InProcessTransport, Transport
+
+#: jobs that the scheduler has not seen are numbered from here on, behind all others
+_UNSEEN: Final = 1 << 40
+
+
+@dataclass(frozen=True, slots=True)
+class Glimpse:
+    """The jobs that waited at ``time`` (s), and what was to become of them.
+
+    Parameters
+    ----------
+    as_of
+        when (s) the scheduler had decided last.
+    free
+        how many units were free.
+    jobs
+        all that waited, by id, as the scheduler knew them, or would have.
+    looks
+        {job id: what limited it}, empty if nobody asked for that.
+    foreseen
+        what the scheduler would have done had every job taken its walltime.
+    """
+
+    time: float
+    as_of: float
+    free: int
+    jobs: dict[str, SchedulerJob]
+    looks: dict[str, Look]
+    foreseen: Foreseen
+
+
+def glimpses(
+    spec: RunSpec, setup: Setup, files: RunFiles, times: Sequence[float], *, looks: bool = False
+) -> list[Glimpse]:
+    """Return what was to be expected at some moments of a run, which is repeated as far as the last of them.
+
+    Parameters
+    ----------
+    spec, setup
+        what the run was, and its inputs.
+    files
+        its outputs: it must start the same jobs now as it did then.
+    times
+        seconds, ascending.
+    looks
+        whether it is told what limits each job, too.
+
+    Raises
+    ------
+    ExplainError
+        when it does not start the same jobs.
+    PolicyError
+        when the policy does not tell its state, and there is more than one moment.
+    EstimateError, PolicyFailed
+        when the policy cannot go on from a moment.
+    RunError
+        when the run fails before the last moment.
+    KeyboardInterrupt
+        when the user interrupts.
+    """
+    watched = _WatchedRuntime(spec, setup, files, times, looks=looks)
+    result = run(RunSpec(), setup=setup, connection=_Connected(watched), check=False)
+    if isinstance(result.failure, Interrupted):
+        raise KeyboardInterrupt from result.failure
+    watched.check()
+    if result.failure is not None and len(watched.found) < len(times):
+        raise result.failure
+    return watched.found
+
+
+@dataclass(frozen=True, slots=True)
+class _Connected:
+    """Lets a run be decided by a scheduler that is there."""
+
+    scheduler: "_WatchedRuntime"
+
+    @contextmanager
+    def open(self, spec: RunSpec, setup: Setup, interrupted: connection.Interrupted) -> Iterator[Transport]:
+        """Yield what calls it."""
+        yield InProcessTransport(self.scheduler, interrupted)
+
+
+class _WatchedRuntime:
+    """The scheduler of the run; it is looked at before it is told of anything that happened after a moment."""
+
+    def __init__(self, spec: RunSpec, setup: Setup, files: RunFiles, times: Sequence[float], *, looks: bool) -> None:
+        self._spec = spec
+        self._cancels = setup.cancels
+        self._to_old_place = setup.reliability is None or setup.reliability.requeue == "original"
+        self._files = files
+        self._times = list(times)
+        self._several = len(times) > 1
+        self._looks = looks
+        self._runtime, self._policy = self._make()
+        self._welcomed: WelcomeData | None = None
+        self._expected = ExpectedStarts(files.starts)
+        #: what the last reply asked to be woken by
+        self._wake: tuple[WakeType, ...] | None = None
+        #: (when (s), id) of the calls that are pending
+        self._calls: list[tuple[float, str]] = []
+        #: (when its grace is over (s), how) of the jobs that were preempted
+        self._going: list[tuple[float, PreemptJobData]] = []
+        self._seq = 0
+        self.found: list[Glimpse] = []
+        #: what went wrong at a moment: the last notice must not raise
+        self._failure: Exception | None = None
+
+    def hello(self) -> HelloData:
+        """Return what the scheduler says."""
+        return self._runtime.hello()
+
+    def welcome(self, data: WelcomeData) -> None:
+        """Tell the scheduler."""
+        self._welcomed = data
+        self._runtime.welcome(data)
+
+    def state(self) -> Any:
+        """Return the scheduler's."""
+        return self._runtime.state()
+
+    def restore(self, state: Any) -> None:
+        """Let the scheduler go on from a state."""
+        self._runtime.restore(state)
+
+    def answer(self, notice: Notice) -> Reply:
+        """Look at what was there before, then let the scheduler answer; end the run after the last moment."""
+        over = any(type(event) is SimulationEnds for event in notice.events)
+        while self._times and (notice.now > self._times[0] or over) and self._failure is None:
+            try:
+                self.found.append(self._look(self._times.pop(0), notice))
+            except Exception as error:
+                self._failure = error
+        if not self._times or self._failure is not None:
+            return Reply(notice.seq, notice.now, [Stop(notice.now, StopData("what was to be known is known"))])
+        for event in notice.events:
+            if type(event) is RequestedCall:
+                self._calls.remove((event.timestamp, event.data.id))
+        self._going = [one for one in self._going if one[0] > notice.now]
+        reply = self._runtime.answer(notice)
+        self._wake, self._seq = reply.wake, notice.seq
+        for decision in reply.events:
+            if type(decision) is ExecuteJob:
+                self._expected.started(decision.data.job_id, notice.now)
+            elif type(decision) is CallMeLater:
+                self._calls.append((decision.data.timestamp, decision.data.id))
+            elif type(decision) is PreemptJob:
+                self._going.append((notice.now + decision.data.grace, decision.data))
+            elif type(decision) is CancelCall:
+                self._calls = [one for one in self._calls if one[1] != decision.data.id]
+        return reply
+
+    def check(self) -> None:
+        """Raise what went wrong, or ExplainError if other jobs were started than in the run."""
+        self._expected.check(self._files)
+        if self._failure is not None:
+            raise self._failure
+
+    def _make(self) -> tuple[Runtime, Policy]:
+        """Return a scheduler as it begins, and its policy without polling."""
+        policy = self._spec.make_policy(warn=False, polls=False)
+        step = None if self._spec.poll is None else step_of(self._spec.poll)
+        polling: Policy = policy if step is None else Polling(policy, step)
+        return Runtime(polling, package_version(), cancellations=self._cancels), policy
+
+    def _copies(self, wanted: int) -> list[tuple[Runtime, Policy]]:
+        """Return the scheduler as it is, so many times; it itself if its policy tells no state and that will do."""
+        assert self._welcomed is not None
+        try:
+            state = to_json(self._runtime.state())
+        except PolicyError:
+            if self._several:
+                raise
+            return [(self._runtime, self._policy)] * wanted
+        found = []
+        for _ in range(wanted):
+            runtime, policy = self._make()
+            runtime.welcome(self._welcomed)
+            runtime.restore(from_json(state))
+            found.append((runtime, policy))
+        return found
+
+    def _look(self, time: float, notice: Notice) -> Glimpse:
+        """Return what was to be expected at a moment, before the scheduler is told of what came next."""
+        view = self._runtime.view
+        assert view is not None
+        untold = [event for event in notice.events if event.timestamp <= time and type(event) is not SimulationEnds]
+        waiting = waiting_in(view, untold)
+        if not waiting:
+            return Glimpse(time, view.now, view.free.count, {}, {}, Foreseen({}, {}))
+        fresh = [
+            SchedulerJob.submitted(event.data.job, _UNSEEN + number, event.timestamp)
+            for number, event in enumerate(untold)
+            if isinstance(event, JobSubmitted)
+        ]
+        jobs = {job.id: job for job in (*view.waiting.each(), *view.set_aside, *fresh)}
+        as_of, free = view.now, view.free.count
+        copies = self._copies(2 if self._looks else 1)
+        seen: dict[str, Look] = {}
+        if self._looks:
+            runtime, policy = copies.pop(0)
+            assert runtime.view is not None
+            if runtime is not self._runtime:
+                for job in fresh:
+                    runtime.view.submit(job, job.submit)
+            seen = Witness(policy).moment(runtime.view, fresh)
+        calls, going = list(self._calls), list(self._going)
+        stand = Standstill(time, untold, self._wake, calls, going, self._to_old_place, self._seq)
+        foreseen = foresee(copies[0][0], stand)
+        return Glimpse(time, as_of, free, jobs, seen, foreseen)

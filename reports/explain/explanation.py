@@ -1,0 +1,157 @@
+"""Why a job waited: what limited it when, which reservation and priority it had, who passed it."""
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+from msgspec import Struct, to_builtins
+from msgspec.structs import asdict, replace
+
+from pipistrelle.reports.explain.limits import Stretch, timeline_of
+from pipistrelle.reports.explain.looks import Happening, Limit, Look, Seen
+from pipistrelle.reports.explain.passing import (
+    Holder,
+    Passed,
+    Passing,
+    Promise,
+    holders_of,
+    known,
+    passed_by,
+    passed_of,
+    promises_of,
+)
+from pipistrelle.reports.explain.words import answer, remarks
+from pipistrelle.runs.folders.files import JobLine, RunFiles
+
+_MOST_SAMPLES: Final = 100
+_MOST_HOLDERS: Final = 100
+
+
+class Sample(Struct):
+    """What the job's place in the queue depended on at a time (s)."""
+
+    time: float
+    place: int | None
+    terms: Mapping[str, float]
+
+
+class Explanation(Struct):
+    """Why a job waited; times in seconds, None where something did not happen or is not known."""
+
+    job: str
+    size: int
+    requested: float | None
+    submitted: float
+    started: float | None
+    ended: float | None
+    state: str
+    waited: float
+    scheduler: str
+    #: Unix time (s) of time 0 and the name of the zone of dates, None where the workload does not tell
+    epoch: float | None
+    timezone: str | None
+    answer: str
+    #: what the scheduler gave as its reason for starting or rejecting it, "" if nothing
+    why: str
+    #: why the run was not repeated; None if it was
+    not_replayed: str | None
+    #: {what limited it: for how long (s)}
+    limits: dict[Limit, float]
+    timeline: list[Stretch]
+    reservations: list[Promise]
+    priorities: list[Sample]
+    passed_by: list[Passing]
+    #: who came earlier and still waited when it started
+    passed: list[Passed]
+    #: who held units while it lacked some, the most first, as many as are of use
+    holders: list[Holder]
+    meanwhile: list[Happening]
+    remarks: list[str]
+
+
+def explain(
+    files: RunFiles,
+    line: JobLine,
+    seen: Seen | None,
+    *,
+    not_replayed: str | None = None,
+    depends_on: str = "",
+    polls: bool = False,
+) -> Explanation:
+    """Return why a job waited.
+
+    Parameters
+    ----------
+    line
+        the job; without a start it waited until it was rejected, or the outputs end.
+    seen
+        what a replay showed; None: ``not_replayed`` says why there is none.
+    depends_on
+        which jobs it was to wait for, in words.
+    polls
+        whether the scheduler looks only at fixed steps.
+    """
+    begin = line.submit
+    end = files.wait_ends(line)
+    timeline = timeline_of(files, line, seen, begin, end, depends_on, polls)
+    looks = [] if seen is None else [look for look in seen.looks if look.time < end]
+    promises = promises_of(looks)
+    passing = passed_by(files, line, seen, begin, end, promises)
+    limits: dict[Limit, float] = {}
+    for stretch in timeline:
+        limits[stretch.limit] = limits.get(stretch.limit, 0.0) + stretch.end - stretch.begin
+    limits = dict(sorted(limits.items(), key=lambda item: -item[1]))
+    return Explanation(
+        line.id,
+        line.size,
+        line.requested,
+        begin,
+        line.start,
+        line.end,
+        line.state,
+        end - begin,
+        files.scheduler,
+        files.of_workload("epoch"),
+        files.of_workload("timezone"),
+        answer(files, line, end - begin, limits, passing),
+        files.whys.get(line.id, ""),
+        not_replayed,
+        limits,
+        timeline,
+        promises,
+        _samples(looks),
+        passing,
+        passed_of(files, line, seen),
+        holders_of(files, line, seen, _lacking(timeline))[:_MOST_HOLDERS],
+        [] if seen is None else [one for one in seen.happenings if begin <= one.time <= end],
+        remarks(files, line),
+    )
+
+
+def _lacking(timeline: Sequence[Stretch]) -> list[tuple[float, float]]:
+    return [(one.begin, one.end) for one in timeline if one.limit in ("units", "down")]
+
+
+def look_at(seen: Seen, time: float) -> Look | None:
+    """Return the last look not after ``time`` (s), None if there was none."""
+    at = bisect_right([look.time for look in seen.looks], time)
+    return seen.looks[at - 1] if at else None
+
+
+def _samples(looks: Sequence[Look]) -> list[Sample]:
+    """Return places and terms over time: all, or as many as are of use."""
+    found = [Sample(look.time, look.place, look.terms) for look in looks if look.terms is not None]
+    if len(found) <= _MOST_SAMPLES:
+        return found
+    rows = np.linspace(0, len(found) - 1, _MOST_SAMPLES).round().astype(int)
+    return [found[row] for row in rows.tolist()]
+
+
+def as_json(explanation: Explanation, look: Look | None = None) -> dict[str, Any]:
+    """Return an explanation as JSON can have it, with one moment of it, if that was asked for, as ``moment``."""
+    found: dict[str, Any] = to_builtins(explanation)
+    if look is not None:
+        moment = replace(look, reservation=known(look.reservation))
+        found["moment"] = {name: to_builtins(value) for name, value in asdict(moment).items()}
+    return found

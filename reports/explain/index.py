@@ -1,0 +1,123 @@
+"""The index of a run: what explains its jobs, read and repeated once, kept beside the run's outputs for the next time.
+
+`out_explain.index` is made by the first explanation. It names the digest of the outputs that it was made from, so that
+one of other outputs is noticed and made anew. Where it cannot be written, as in a folder that is read-only, all is made
+again each time.
+"""
+
+import hashlib
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from pipistrelle.protocol.fields import package_version
+from pipistrelle.reports.explain.looks import RunIndex, TooMuch, Wanted
+from pipistrelle.runs.folders.files import read_run
+from pipistrelle.server.outputs.folder import COMMAND_FILE, OUTPUT_PREFIX
+
+INDEX_FILE: Final = f"{OUTPUT_PREFIX}explain.index"
+#: the outputs that an explanation is made from
+_SOURCES: Final = (
+    *(f"{OUTPUT_PREFIX}{name}" for name in ("config.json", "summary.json", "jobs.csv", "decisions.csv")),
+    *(f"{OUTPUT_PREFIX}{name}" for name in ("machine_states.csv", "attempts.csv")),
+    COMMAND_FILE,
+)
+
+
+def open_index(folder: Path, *, repeat: bool, wanted: Wanted, trust: bool = False) -> RunIndex:
+    """Return the index of a run: the one that is kept, or a new one, which is kept if that can be.
+
+    Parameters
+    ----------
+    repeat
+        whether the run may be repeated; otherwise the outputs alone are read, and nothing is kept.
+    wanted
+        tells by id and labels which jobs count where too much would be kept of all: then nothing is kept.
+    trust
+        whether Python code that the run's outputs name as its scheduler may run; without, such a run is explained from
+        its outputs alone, and nothing is kept.
+
+    Raises
+    ------
+    PipistrelleError
+        when there are no outputs of a run, or it cannot be repeated though they say how.
+    """
+    if not repeat:
+        return RunIndex("", read_run(folder), "--no-replay was given")
+    found = kept_index(folder)
+    if found is not None:
+        return found
+    key = _key(folder)
+    from pipistrelle.reports.explain.making import make_index  # what repeats a run takes long to import
+
+    try:
+        made = make_index(folder, key, trust=trust)
+    except TooMuch:
+        return make_index(folder, key, wanted, trust=trust)
+    if trust or made.not_replayed is None:
+        _keep(folder / INDEX_FILE, made)
+    return made
+
+
+def kept_index(folder: Path) -> RunIndex | None:
+    """Return the index that is kept of a folder's outputs, None if there is none of them as they are now."""
+    if not (folder / INDEX_FILE).is_file():
+        return None
+    found = _kept(folder / INDEX_FILE, _key(folder))
+    if found is not None:
+        found.files.folder = folder
+    return found
+
+
+def _key(folder: Path) -> str:
+    """Return the digest of the outputs, and of the version that explains them."""
+    digest = hashlib.sha256(package_version().encode())
+    for name in _SOURCES:
+        digest.update(f"\n{name}\n".encode())
+        with suppress(OSError), (folder / name).open("rb") as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+    return digest.hexdigest()
+
+
+def _kept(path: Path, key: str) -> RunIndex | None:
+    """Return the index that is kept, None if there is none of these outputs."""
+    with suppress(OSError, msgspec.DecodeError, ValueError):
+        content = path.read_bytes()
+        if _key_of.decode(content).key == key:
+            return _decoder.decode(content)
+    return None
+
+
+def _keep(path: Path, index: RunIndex) -> None:
+    """Write an index, all of it or nothing; in vain where nothing can be written."""
+    beside = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        files = replace(index.files, folder=Path())  # where it is does not matter
+        beside.write_bytes(msgspec.msgpack.encode(replace(index, files=files), enc_hook=_plain))
+        beside.replace(path)
+    except OSError:
+        with suppress(OSError):
+            beside.unlink()
+
+
+class _KeyOnly(Struct):
+    key: str
+
+
+def _plain(value: Any) -> Any:
+    return value.tobytes() if isinstance(value, np.ndarray) else str(value)
+
+
+def _rich(kind: Any, value: Any) -> Any:
+    return Path(value) if kind is Path else np.frombuffer(value, dtype=np.float64)
+
+
+_key_of: Final = msgspec.msgpack.Decoder(_KeyOnly)
+_decoder: Final = msgspec.msgpack.Decoder(RunIndex, dec_hook=_rich)

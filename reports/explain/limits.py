@@ -1,0 +1,119 @@
+"""What limited a waiting job when: the stretches of its wait."""
+
+from itertools import pairwise
+
+import numpy as np
+from msgspec import Struct
+
+from pipistrelle.reports.explain.looks import Limit, Seen
+from pipistrelle.reports.explain.passing import known
+from pipistrelle.runs.folders.files import JobLine, RunFiles
+
+
+class Stretch(Struct):
+    """A part of the wait in which the same thing limited the job, from ``begin`` to ``end`` (s).
+
+    Of what changed in between there are the least and the most (``free``), or the first and the last value.
+    """
+
+    begin: float
+    end: float
+    limit: Limit
+    detail: str = ""
+    free: tuple[int, int] | None = None
+    place: tuple[int, int] | None = None
+    first: str | None = None
+    reservation: tuple[float | None, float | None] = (None, None)
+    priority: tuple[float | None, float | None] = (None, None)
+
+
+def timeline_of(
+    files: RunFiles, line: JobLine, seen: Seen | None, begin: float, end: float, depends_on: str, polls: bool
+) -> list[Stretch]:
+    """Return what limited a job from ``begin`` to ``end`` (s), one stretch after the other, as in `explain`."""
+    found: list[Stretch] = []
+    if seen is None:
+        _fill(found, files, line, begin, end, "unknown")
+        return found
+    queued = min(begin if seen.queued is None else max(seen.queued, begin), end)
+    if queued - begin > 1e-6:  # the outputs have six decimals
+        found.append(Stretch(begin, queued, "dependency", depends_on))
+    else:
+        queued = begin
+    looks = [look for look in seen.looks if look.time < end]
+    # Nobody asked the scheduler, as its answer was clear: nothing had changed for the better.
+    _fill(found, files, line, queued, looks[0].time if looks else end, "poll" if polls else "order")
+    for number, look in enumerate(looks):
+        until = looks[number + 1].time if number + 1 < len(looks) else end
+        priority = None if look.terms is None else look.terms.get("priority")
+        _join(
+            found,
+            Stretch(
+                max(look.time, queued),
+                until,
+                look.limit,
+                look.detail,
+                (look.free, look.free),
+                None if look.place is None else (look.place, look.place),
+                look.first,
+                (known(look.reservation), known(look.reservation)),
+                (priority, priority),
+            ),
+        )
+    return found
+
+
+def _fill(found: list[Stretch], files: RunFiles, line: JobLine, begin: float, end: float, otherwise: Limit) -> None:
+    """Add stretches by what the outputs tell of free units."""
+    states = files.states
+    if end <= begin or not len(states.times):
+        if end > begin:
+            _join(found, Stretch(begin, end, otherwise))
+        return
+    at = max(int(np.searchsorted(states.times, begin, side="right")) - 1, 0)
+    last = int(np.searchsorted(states.times, end, side="left"))
+    rows = slice(at, max(last, at + 1))
+    free, down = states.idle[rows].astype(np.int64), states.down[rows].astype(np.int64)
+    since = np.maximum(states.times[rows], begin)
+    since[0] = begin
+    until = np.append(states.times[rows][1:], end)
+    lasting = np.flatnonzero(until > since)
+    free, down, since, until = free[lasting], down[lasting], since[lasting], until[lasting]
+    kinds: tuple[Limit, ...] = (otherwise, "units", "down")
+    kind = np.where(free >= line.size, 0, np.where(free + down >= line.size, 2, 1))
+    # Neighbours with the same limit are one stretch.
+    edges = np.flatnonzero(np.diff(kind, prepend=-1, append=-1)).tolist()
+    for first, after in pairwise(edges):
+        limit = kinds[kind[first]]
+        detail = f"{down[after - 1]:,} out" if limit == "down" else ""
+        span = int(free[first:after].min()), int(free[first:after].max())
+        _join(found, Stretch(float(since[first]), float(until[after - 1]), limit, detail, span))
+
+
+def _join(found: list[Stretch], fresh: Stretch) -> None:
+    """Add a stretch, to the last one if the same thing limited the job there."""
+    if fresh.end <= fresh.begin:
+        return
+    if not found or found[-1].limit != fresh.limit:
+        found.append(fresh)
+        return
+    last = found[-1]
+    last.end = fresh.end
+    last.detail = fresh.detail or last.detail
+    last.first = fresh.first or last.first
+    if fresh.free is not None:
+        last.free = (
+            fresh.free if last.free is None else (min(last.free[0], fresh.free[0]), max(last.free[1], fresh.free[1]))
+        )
+    if fresh.place is not None:
+        last.place = fresh.place if last.place is None else (last.place[0], fresh.place[1])
+    last.reservation = _extended(last.reservation, fresh.reservation)
+    last.priority = _extended(last.priority, fresh.priority)
+
+
+def _extended(
+    old: tuple[float | None, float | None], new: tuple[float | None, float | None]
+) -> tuple[float | None, float | None]:
+    if new[1] is None:
+        return old
+    return new if old[0] is None else (old[0], new[1])

@@ -1,0 +1,297 @@
+"""Who passed a waiting job: was submitted later and started earlier, and whether that may have delayed it."""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from math import inf
+from typing import Final
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from pipistrelle.reports.explain.looks import Look, Seen
+from pipistrelle.runs.folders.files import Floats, JobLine, RunFiles
+from pipistrelle.server.engine.jobs import NEVER_RAN
+
+#: {what stands in the text of a limit: the label, by its place in `Labels`, that jobs share which count together}
+_COUNTED_TOGETHER: Final = {
+    "class '": 3,
+    "max_nodes_per_user": 0,
+    "USERCFG[": 0,
+    "GROUPCFG[": 1,
+    "ACCOUNTCFG[": 2,
+    "CLASSCFG[": 3,
+    "PERUSER": 0,
+}
+#: seconds; the outputs have six decimals
+_ROUNDING: Final = 1e-6
+
+
+class Passing(Struct):
+    """A job that was submitted later and started earlier; times in seconds.
+
+    ``reservation`` is the one that the explained job had when this one started, ``may_delay`` whether this one may
+    have delayed it (docs/explain.md has the rule).
+    """
+
+    job: str
+    size: int
+    requested: float | None
+    submitted: float
+    started: float
+    ended: float | None
+    why: str
+    reservation: float | None
+    may_delay: bool
+
+
+class Passed(Struct):
+    """A job that was submitted earlier and still waited when the explained one started; times in seconds."""
+
+    job: str
+    size: int
+    submitted: float
+    started: float | None
+
+
+class Holder(Struct):
+    """A job that held units while the explained one lacked some; times in seconds.
+
+    ``held`` are the unit-seconds that it held in that time, ``share`` their part of all that jobs held then; ``user``
+    is None where nothing tells.
+    """
+
+    job: str
+    user: str | None
+    size: int
+    started: float
+    ended: float | None
+    held: float
+    share: float
+
+
+class Promise(Struct):
+    """From ``time`` (s) on the job was to start by ``start`` (s; None: it had no reservation, or no one could tell)."""
+
+    time: float
+    start: float | None
+
+
+def known(time: float | None) -> float | None:
+    """Return a time (s) at which something will happen, None for infinity: no one can tell."""
+    return None if time == inf else time
+
+
+def promises_of(looks: Sequence[Look]) -> list[Promise]:
+    """Return how the reservation changed."""
+    found: list[Promise] = []
+    for look in looks:
+        start = known(look.reservation)
+        # A scheduler does not reckon where nothing is free, or nobody waits whom a reservation would keep back.
+        if look.reservation is None and look.place in (None, 1):
+            continue
+        if (found and found[-1].start != start) or (not found and start is not None):
+            found.append(Promise(look.time, start))
+    return found
+
+
+def passed_by(
+    files: RunFiles, line: JobLine, seen: Seen | None, begin: float, end: float, promises: Sequence[Promise]
+) -> list[Passing]:
+    """Return who passed a job that waited from ``begin`` to ``end`` (s), in the order of their starts."""
+    times = [promise.time for promise in promises]
+    # Those that were submitted at the same instant queue in the order of the workload, which the outputs do not tell.
+    order = {} if seen is None else {name: number for number, name in enumerate(seen.submitted)}
+    mine = (line.queued, order.get(line.id, inf))
+    found = []
+    for other in _others(files, seen):
+        is_later = (other.queued, order.get(other.id, -inf)) > mine
+        if not is_later or other.start is None or not begin <= other.start < end:
+            continue
+        at = bisect_right(times, other.start)
+        promised = promises[at - 1].start if at else None
+        found.append(
+            Passing(
+                other.id,
+                other.size,
+                other.requested,
+                other.submit,
+                other.start,
+                other.end,
+                files.whys.get(other.id, ""),
+                promised,
+                False,
+            )
+        )
+    found.sort(key=lambda passing: passing.started)
+    could = _held_enough(line, found, *_lacking(files, line, seen, begin), begin, end)
+    limited = [] if seen is None else _held_back(seen, end)
+    for passing, held in zip(found, could, strict=True):
+        ended = inf if passing.ended is None else passing.ended
+        if passing.reservation is None:
+            passing.may_delay = held or (seen is not None and _took_room(passing, line, seen, limited))
+        else:
+            passing.may_delay = ended > passing.reservation and end > passing.reservation + _ROUNDING
+    if promises and seen is not None:
+        _ask_of_the_first(promises[0].time, line, seen, found)
+    return found
+
+
+def passed_of(files: RunFiles, line: JobLine, seen: Seen | None) -> list[Passed]:
+    """Return whom a job passed, in the order in which they had come: who came earlier, and waited when it started."""
+    if line.start is None:
+        return []
+    order = {} if seen is None else {name: number for number, name in enumerate(seen.submitted)}
+    mine = (line.queued, order.get(line.id, -inf))
+    found = []
+    for other in _others(files, seen, waiting=True):
+        theirs = (other.queued, order.get(other.id, inf))
+        if theirs < mine and other.state not in NEVER_RAN and (other.start is None or other.start > line.start):
+            found.append((theirs, Passed(other.id, other.size, other.submit, other.start)))
+    return [passed for _, passed in sorted(found, key=lambda one: one[0])]
+
+
+def holders_of(
+    files: RunFiles, line: JobLine, seen: Seen | None, lacking: Sequence[tuple[float, float]]
+) -> list[Holder]:
+    """Return who held units at the times (begin, end; s, ascending) at which a job lacked some, the most first."""
+    others = [other for other in _others(files, seen) if other.id != line.id and other.start is not None]
+    if not lacking or not others:
+        return []
+    edges = np.array(lacking, dtype=np.float64).ravel()
+    lengths = np.cumsum(np.diff(edges, prepend=edges[0]) * (np.arange(edges.size) % 2))
+    starts = np.array([other.start for other in others], dtype=np.float64)
+    ends = np.array([inf if other.end is None else other.end for other in others])
+    held = np.interp(ends, edges, lengths) - np.interp(starts, edges, lengths)
+    held *= np.array([other.size for other in others], dtype=np.float64)
+    rows = np.flatnonzero(held > 0)
+    rows = rows[np.argsort(-held[rows], kind="stable")]
+    whole = float(held[rows].sum())
+    users = {} if seen is None else {name: job.labels[0] for name, job in seen.submitted.items() if job.labels}
+    return [
+        Holder(
+            other.id,
+            users.get(other.id),
+            other.size,
+            float(starts[row]),
+            other.end,
+            float(held[row]),
+            float(held[row]) / whole,
+        )
+        for row in rows.tolist()
+        for other in (others[row],)
+    ]
+
+
+def _ask_of_the_first(time: float, line: JobLine, seen: Seen, passing: Sequence[Passing]) -> None:
+    """Correct what is said of jobs that started when (``time``, s) the job got its first reservation.
+
+    It may have been reckoned with them already: had they not started, the job could have done so there and then.
+    """
+    look = next(look for look in seen.looks if look.time == time)
+    started = [one for one in passing if one.started == time]
+    if look.limit in ("units", "down") and look.free + sum(one.size for one in started) >= line.size:
+        for one in started:
+            one.may_delay = True
+
+
+def _others(files: RunFiles, seen: Seen | None, *, waiting: bool = False) -> list[JobLine]:
+    """Return all jobs that started, as far as is known when they were submitted; those, too, that never did."""
+    found = [other for other in files.jobs.values() if waiting or other.start is not None]
+    if seen is not None:
+        for name, job in seen.submitted.items():
+            start = files.starts.get(name)
+            if name not in files.jobs and (waiting or start is not None):
+                found.append(replace(job, state="SUBMITTED" if start is None else "RUNNING", start=start))
+    return found
+
+
+def _lacking(files: RunFiles, line: JobLine, seen: Seen | None, begin: float) -> tuple[Floats, Floats]:
+    """Return from which times (s) on how many units were free, infinity where more would not have let the job start."""
+    states = files.states
+    if seen is None or not len(states.times):
+        return states.times, states.idle
+    queued = inf if seen.queued is None else seen.queued
+    if queued - begin < _ROUNDING:
+        queued = begin
+    looked = seen.looks[0].time if seen.looks else inf
+    row = max(int(np.searchsorted(states.times, queued, side="right")) - 1, 0)
+    early = [row, *np.flatnonzero((states.times > queued) & (states.times < looked)).tolist()]
+    times = [begin, *([] if queued == inf else [queued]), *states.times[early[1:]], *(look.time for look in seen.looks)]
+    # Where nodes do not suit, any unit that somebody holds may be what is lacking.
+    late = [
+        line.size - 1.0 if look.limit == "nodes" else float(look.free) if look.limit in ("units", "down") else inf
+        for look in seen.looks
+    ]
+    free = [inf, *([] if queued == inf else [states.idle[row]]), *states.idle[early[1:]], *late]
+    return np.array(times, dtype=np.float64), np.array(free, dtype=np.float64)
+
+
+def _held_enough(
+    line: JobLine, passing: Sequence[Passing], since: Floats, free: Floats, begin: float, end: float
+) -> list[bool]:
+    """Tell of each that passed whether it ran at a time when it, and others that passed, held what the job lacked.
+
+    From the times ``since`` (s, ascending) on as many units were ``free``.
+    """
+    if not passing or not len(since):
+        return [False] * len(passing)
+    starts = np.array([one.started for one in passing])
+    ends = np.array([end if one.ended is None else min(one.ended, end) for one in passing])
+    sizes = np.array([one.size for one in passing], dtype=np.float64)
+    within = since[(since > begin) & (since < end)]
+    times: Floats = np.unique(np.concatenate([[begin], within, starts, ends[ends < end]]))
+    free = free[np.maximum(np.searchsorted(since, times, side="right") - 1, 0)]
+    by_end = np.argsort(ends, kind="stable")
+    taken = np.concatenate([[0.0], np.cumsum(sizes)])
+    given = np.concatenate([[0.0], np.cumsum(sizes[by_end])])
+    held = (
+        taken[np.searchsorted(starts, times, side="right")] - given[np.searchsorted(ends[by_end], times, side="right")]
+    )
+    critical = np.concatenate([[0], np.cumsum((free < line.size) & (free + held >= line.size))])
+    first, after = np.searchsorted(times, starts), np.searchsorted(times, ends)
+    could: list[bool] = (critical[after] > critical[first]).tolist()
+    return could
+
+
+class _Held(Struct):
+    """A part of the wait in which a limit kept the job back, from ``begin`` to ``end`` (s).
+
+    It counts jobs together that share ``labels``, by their places in `Labels`, from when they are started, or from when
+    they join the queue (``queued``).
+    """
+
+    begin: float
+    end: float
+    queued: bool
+    labels: tuple[int, ...]
+
+
+def _held_back(seen: Seen, end: float) -> list[_Held]:
+    """Return when limits of its class, or of the scheduler, kept the job back."""
+    found: list[_Held] = []
+    for number, look in enumerate(seen.looks):
+        if look.limit not in ("class", "limit"):
+            continue
+        until = seen.looks[number + 1].time if number + 1 < len(seen.looks) else end
+        labels = tuple(place for text, place in _COUNTED_TOGETHER.items() if text in look.detail)
+        fresh = _Held(look.time, until, look.limit == "class", labels)
+        last = found[-1] if found else None
+        if last is not None and (last.end, last.queued, last.labels) == (fresh.begin, fresh.queued, fresh.labels):
+            last.end = until
+        else:
+            found.append(fresh)
+    return found
+
+
+def _took_room(passing: Passing, line: JobLine, seen: Seen, held: Sequence[_Held]) -> bool:
+    """Tell whether a job that passed may have counted against a limit that kept the job back."""
+    mine, its = (seen.submitted[name].labels if name in seen.submitted else None for name in (line.id, passing.job))
+    if mine is None or its is None:
+        return False
+    ended = inf if passing.ended is None else passing.ended
+    for one in held:
+        since = passing.submitted if one.queued else passing.started
+        if since < one.end and one.begin < ended and all(mine[at] == its[at] for at in one.labels):
+            return True
+    return False

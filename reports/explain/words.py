@@ -1,0 +1,105 @@
+"""Why a job waited, in one sentence."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from pipistrelle.reports.explain.looks import Limit
+from pipistrelle.reports.explain.passing import Passing
+from pipistrelle.runs.folders.files import JobLine, RunFiles
+from pipistrelle.server.outputs.folder import OUTPUT_PREFIX
+from pipistrelle.server.outputs.lock import is_written
+
+#: {what limits a job: in words, after "for 2 h"}
+WORDS: Final[Mapping[Limit, str]] = {
+    "dependency": "it was kept back, as a job that it depends on had not come so far",
+    "class": "its class or its user had reached a limit",
+    "limit": "a limit of the scheduler kept it back",
+    "units": "fewer units were free than it needs",
+    "down": "enough units would have been free, but some were out of service",
+    "nodes": "enough units were free, but not so many on its nodes as it asks for",
+    "window": "enough units were free, but announced maintenance would have ended it",
+    "order": "enough units were free, but they were kept for jobs before it in the queue",
+    "poll": "nothing kept it back, but the scheduler looks only now and then",
+    "other": "enough units were free and it was the first in the queue, but a rule of the scheduler kept it back",
+    "unknown": "enough units were free; why it was not started then is not known",
+}
+
+
+def duration(seconds: float) -> str:
+    """Return a length of time in its two largest units, as ``3 h 12 min``."""
+    if seconds < 60:
+        return f"{seconds:.3g} s"
+    whole = round(seconds)
+    for unit, name, part, part_name in (
+        (86400, "d", 3600, "h"),
+        (3600, "h", 60, "min"),
+        (60, "min", 1, "s"),
+    ):
+        if whole >= unit:
+            rest = whole % unit // part
+            return f"{whole // unit} {name} {rest} {part_name}" if rest else f"{whole // unit} {name}"
+    raise AssertionError("unreachable")
+
+
+def answer(
+    files: RunFiles, line: JobLine, waited: float, limits: Mapping[Limit, float], passed_by: Sequence[Passing]
+) -> str:
+    """Return why a job waited for so long (``waited``, s), in one sentence."""
+    rejected = line.state == "REJECTED"
+    why = files.whys.get(line.id) or line.metadata or "nothing tells why"
+    if rejected and waited <= 0:
+        when = f" when it was submitted, at {line.submit:.10g} s" if line.id in files.rejections else ""
+        return f"{line.id} was rejected{when}: {why.removesuffix('.')}."
+    if waited <= 0 and line.start is not None:
+        return f"{line.id} did not wait: it started when it was submitted, at {line.start:.10g} s."
+    parts = []
+    for limit, seconds in limits.items():
+        words = WORDS[limit]
+        if limit == "units":
+            words = "no unit was free" if line.size == 1 else f"fewer units were free than the {line.size:,} it needs"
+        parts.append(f"for {duration(seconds)} {words}")
+    parts.append(_passed_words(passed_by))
+    still = "" if line.start is not None else ", and still did when the run ended"
+    if line.state == "CANCELLED":
+        still = ", until it was cancelled"
+    if rejected:
+        still = f", then was rejected ({why})"
+    return f"{line.id} waited {duration(waited)}{still}: {'; '.join(parts)}."
+
+
+def _passed_words(passed_by: Sequence[Passing]) -> str:
+    if not passed_by:
+        return "nobody who came later passed it"
+    jobs = "1 job" if len(passed_by) == 1 else f"{len(passed_by):,} jobs"
+    text = f"it was passed by {jobs} that came later"
+    delaying = sum(one.may_delay for one in passed_by)
+    if not delaying:
+        return f"{text}, which did not delay it" if len(passed_by) == 1 else f"{text}, none of which delayed it"
+    if len(passed_by) == 1:
+        return f"{text}, which may have delayed it"
+    return f"{text}, {'all' if delaying == len(passed_by) else f'{delaying:,}'} of which may have delayed it"
+
+
+def remarks(files: RunFiles, line: JobLine) -> list[str]:
+    """Return what else is to be known of a job, or of the run's outputs."""
+    found = []
+    root, mark, number = line.id.rpartition("#")
+    if mark and number.isdigit() and root in files.jobs:
+        before = root if number == "1" else f"{root}#{int(number) - 1}"
+        how = "was preempted" if before in files.preempted else "lost its nodes"
+        found.append(f"It is attempt {number} of {root}, which {how} and was submitted again.")
+    tries = sum(1 for name in files.jobs if name.startswith(f"{line.id}#"))
+    if tries:
+        more = f"1 more attempt after this one: {line.id}#1"
+        if tries > 1:
+            more = f"{tries} more attempts after this one: {line.id}#1 to #{tries}"
+        found.append(f"It {'was preempted' if line.id in files.preempted else 'lost its nodes'} and had {more}.")
+    if line.id in files.preempted and line.end is not None:
+        why = files.preempted[line.id]
+        found.append(f"It was preempted at {line.end:.10g} s{f'; the scheduler says: {why}' if why else ''}.")
+    if line.queued != line.submit:
+        found.append(f"It queued as of {line.queued:.10g} s, when its first attempt was submitted.")
+    if files.summary is None:
+        how = "still goes on" if is_written(str(files.folder / OUTPUT_PREFIX).removesuffix("_")) else "was killed"
+        found.append(f"The run has no out_summary.json: it {how}; its outputs are incomplete.")
+    return found

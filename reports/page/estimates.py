@@ -1,0 +1,69 @@
+"""Estimates for those who waited, at moments spread over a run, and what became of them."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipistrelle.reports.page.packing import ColumnPack
+from pipistrelle.reports.page.rows import AttemptRows
+from pipistrelle.runs.folders.cells import TextColumn
+
+
+def estimates(
+    folder: Path, rows: AttemptRows, pack: ColumnPack, moments: int, *, trust: bool = False
+) -> dict[str, Any]:
+    """Return when jobs that waited were expected to start, and when they did, at regular moments; where it is packed.
+
+    ``times`` are the moments, in the middles of equal parts of the run; the other columns have a line for each job that
+    waited at one: ``moment`` and ``job`` are places, of a job that the outputs do not have -1; ``expected`` and
+    ``started`` are seconds after the moment, -1 if nobody could tell, or it did not start.
+
+    Parameters
+    ----------
+    rows
+        the run's attempts, as they are packed.
+    moments
+        how many, at least 1.
+
+    Raises
+    ------
+    PipistrelleError
+        as `queue_then` does, and when the policy does not tell its state.
+    """
+    # Here, not above: what repeats a run takes long to import, and most pages are without estimates.
+    from pipistrelle.reports.estimates.moments import glimpses
+    from pipistrelle.reports.estimates.queue_estimates import repeatable
+    from pipistrelle.reports.explain.making import setup_again
+
+    spec, files = repeatable(folder, trust=trust)
+    first = float(rows.submit.min(initial=files.until)) if len(rows.names) else 0.0
+    times = (first + (np.arange(moments) + 0.5) / moments * (files.until - first)).round(6)
+    found = glimpses(spec, setup_again(spec, files), files, times.tolist())
+    names: list[str] = []
+    columns: list[tuple[int, float, float]] = []
+    for number, glimpse in enumerate(found):
+        for name in glimpse.jobs:
+            expected, _ = glimpse.foreseen.starts.get(name, (None, ""))
+            started = files.starts.get(name)
+            names.append(name)
+            columns.append((number, _after(expected, glimpse.time), _after(started, glimpse.time)))
+    table = np.array(columns, dtype=np.float64).reshape(len(columns), 3)
+    return {
+        "times": pack.numbers(times, deltas=True),
+        "moment": pack.numbers(table[:, 0], deltas=True),
+        "job": pack.numbers(_jobs(names, rows)),
+        "expected": pack.numbers(table[:, 1]),
+        "started": pack.numbers(table[:, 2]),
+    }
+
+
+def _after(time: float | None, moment: float) -> float:
+    return -1.0 if time is None else round(max(time - moment, 0.0), 6)
+
+
+def _jobs(names: Sequence[str], rows: AttemptRows) -> Any:
+    """Return the places of jobs by names of their attempts."""
+    at = TextColumn.of(names).places_in(rows.names)
+    return np.where(at < 0, -1, rows.job[np.maximum(at, 0)] if len(rows.job) else -1)

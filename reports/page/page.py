@@ -1,0 +1,131 @@
+"""The page of a run, or of several: what is read, what is told, what is packed."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from pipistrelle.protocol.base.errors import printable
+from pipistrelle.protocol.fields import package_version
+from pipistrelle.reports.page.breakdowns import breakdowns
+from pipistrelle.reports.page.document import document
+from pipistrelle.reports.page.estimates import estimates
+from pipistrelle.reports.page.packing import ColumnPack
+from pipistrelle.reports.page.paired import paired
+from pipistrelle.reports.page.places import places
+from pipistrelle.reports.page.rows import JOB_COLUMNS, AttemptRows, labels_of, read_decided, read_rows
+from pipistrelle.reports.page.shares import fairshare_targets
+from pipistrelle.reports.page.worst import worst_served
+from pipistrelle.runs.folders.cells import TextColumn
+from pipistrelle.runs.folders.files import output_json, read_command, read_config
+from pipistrelle.runs.folders.run_jobs import ReportError
+from pipistrelle.runs.folders.tables import OutputTables, numbers
+from pipistrelle.server.outputs.folder import OUTPUT_PREFIX, SUMMARY_FILE
+from pipistrelle.server.outputs.lock import is_written
+
+#: of the configuration, what tells what ran
+_TOLD: Final = ("run_id", "workloads", "dropped", "strict", "reliability", "batsim", "scheduler", "versions")
+
+
+def page_of(folders: Sequence[Path], *, repeat: bool = False, trust: bool = False, estimates_at: int = 0) -> str:
+    """Return the page of some runs, HTML that needs nothing else.
+
+    Parameters
+    ----------
+    folders
+        the outputs of each; the others are held against the first.
+    repeat
+        whether runs are repeated where nothing is kept that explains their worst-served jobs in full.
+    trust
+        whether Python code may run for that which a folder names as its run's scheduler.
+    estimates_at
+        at how many moments it is told when those who waited were expected to start, for which each run is repeated; 0:
+        at none.
+
+    Raises
+    ------
+    PipistrelleError
+        when there are no outputs of a run, they cannot be read, or a run is to be repeated and cannot be.
+    """
+    pack = ColumnPack()
+    runs: list[dict[str, Any]] = []
+    compared = []
+    for folder in folders:
+        run, rows, labels = _run(folder, pack, repeat=repeat, trust=trust, estimates_at=estimates_at)
+        runs.append(run)
+        if len(folders) > 1:
+            compared.append((rows.run_jobs(folder, run["config"], run["summary"], labels), rows.ended_jobs))
+    for run, name in zip(runs, _names(runs, folders), strict=True):
+        run["name"] = name
+    facts: dict[str, Any] = {"version": package_version(), "runs": runs}
+    if len(runs) > 1:
+        facts["paired"] = paired([jobs for jobs, _ in compared], [places for _, places in compared], pack)
+    title = " · ".join(dict.fromkeys(run["name"] for run in runs))
+    return document(title, facts, pack.done())
+
+
+def _run(
+    folder: Path, pack: ColumnPack, *, repeat: bool, trust: bool, estimates_at: int
+) -> tuple[dict[str, Any], AttemptRows, dict[str, TextColumn]]:
+    """Return what is told of a run, its attempts, and their labels."""
+    config = read_config(folder)
+    summary = output_json(folder / SUMMARY_FILE)
+    tables = OutputTables(folder)
+    decided = read_decided(tables)
+    states = numbers(tables.columns("machine_states", "time")["time"])
+    ends = numbers(tables.columns("jobs", *JOB_COLUMNS)["finish_time"], empty=0.0)
+    until = max(decided.until, float(states[-1]) if len(states) else 0.0, float(ends.max(initial=0.0)))
+    until = max(until, (summary or {}).get("horizon", until))
+    rows = read_rows(tables, decided, until)
+    labels = labels_of(tables, rows)
+    first: Mapping[str, Any] = next(iter(config["workloads"].values()), {})
+    told = {
+        "folder": printable(str(folder)),
+        "scheduler": printable(str(config["scheduler"].get("name", ""))),
+        "summary": summary,
+        "goes_on": summary is None and is_written(str(folder / OUTPUT_PREFIX).removesuffix("_")),
+        "config": {key: config.get(key) for key in _TOLD},
+        "command": read_command(folder),
+        "machine": _machine(config, folder),
+        "places": places(config, pack),
+        "epoch": first.get("epoch"),
+        "timezone": first.get("timezone"),
+        "until": until,
+        "columns": rows.packed(pack, labels),
+        "breakdowns": breakdowns(tables, pack, rows.names, until),
+        "worst": worst_served(folder, config, summary, rows, decided, tables, repeat=repeat, trust=trust),
+        "estimates": estimates(folder, rows, pack, estimates_at, trust=trust) if estimates_at else None,
+        "fairshare": fairshare_targets(read_command(folder)),
+    }
+    return told, rows, labels
+
+
+def _machine(config: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Return the machine's pools, each with its nodes and the units of one."""
+    platform = config.get("platform")
+    pools = platform.get("pools") if isinstance(platform, dict) else None
+    if not isinstance(platform, dict) or not isinstance(pools, list) or not pools:
+        raise ReportError("the configuration tells of no machine", where=str(folder), hint="Is it another version's?")
+    told: list[dict[str, Any]] = [
+        {
+            "name": printable(str(pool.get("name"))),
+            "nodes": int(pool["nodes"]),
+            "units": int(pool.get("units_per_node", 1)),
+            "unit": printable(str(pool.get("unit", "unit"))),
+        }
+        for pool in pools
+    ]
+    return {
+        "name": printable(str(platform.get("name"))),
+        "description": printable(str(platform.get("description", ""))),
+        "pools": told,
+        "units": sum(pool["nodes"] * pool["units"] for pool in told),
+    }
+
+
+def _names(runs: Sequence[Mapping[str, Any]], folders: Sequence[Path]) -> list[str]:
+    """Return what to call each run: its scheduler, with the folder's name where that says more."""
+    names = [run["scheduler"] for run in runs]
+    if len(set(names)) == len(names) > 1:
+        return names
+    names = [printable(folder.resolve().name) for folder in folders]
+    return names if len(set(names)) == len(names) else [f"{number} {name}" for number, name in enumerate(names, 1)]

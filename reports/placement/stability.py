@@ -1,0 +1,92 @@
+"""What the stability of GPUs does to leadership jobs: the arithmetic of Zimmer et al. (SC 2018) on Titan."""
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from pipistrelle.reports.placement.run import PlacementError
+from pipistrelle.traces.outages.log import OutageLog
+
+#: (nodes, failures of one of them a day) of Table II's pools of new and of old GPUs
+_NEW: Final = (9_500, 1.0)
+_OLD: Final = (9_188, 5.0)
+#: Table II: {nodes with new GPUs of a job of 4,000: the hours that are printed}
+TABLE_II: Final[Mapping[int, float]] = {0: 11.0, 1_000: 13.8, 2_000: 18.5, 3_000: 27.9, 4_000: 57.0}
+_JOB: Final = 4_000
+#: leadership jobs' share of hours, how many times as many their stable hours are, the simulation's share of stable GPUs
+LEADERSHIP_HOURS: Final = 0.55
+MORE_STABLE: Final = 4 / 3
+STABLE_SHARE: Final = 8_500 / 18_688
+#: how many times as often an old GPU fails in Table II
+TABLE_II_RATIO: Final = (_OLD[1] / _OLD[0]) / (_NEW[1] / _NEW[0])
+
+
+class Rates(NamedTuple):
+    """Failures and device-days of the old and of the new GPUs in a stretch of time."""
+
+    old_failures: int
+    old_days: float
+    new_failures: int
+    new_days: float
+
+    @property
+    def ratio(self) -> float:
+        """How many times as often an old one fails."""
+        return (self.old_failures / self.old_days) / (self.new_failures / self.new_days)
+
+
+def series_mtbf(new: int, old: int) -> float:
+    """Return the mean time between failures, in hours, of a job on so many nodes of Table II's two pools.
+
+    Failure of any node is one of the job: rates add up, each node having its pool's rate over the pool's nodes.
+    """
+    rate = new * _NEW[1] / (24.0 * _NEW[0]) + old * _OLD[1] / (24.0 * _OLD[0])
+    return 1.0 / rate
+
+
+def table_ii() -> dict[int, float]:
+    """Return Table II: {nodes with new GPUs of a job of 4,000: hours}."""
+    return {new: series_mtbf(new, _JOB - new) for new in TABLE_II}
+
+
+def failure_share(hours: float, stable: float, more: float, ratio: float) -> float:
+    """Return the share of failures that strike leadership jobs.
+
+    They have `hours` of all node-hours and, with placement at random, the share `stable` of their hours on stable
+    nodes, as everybody has. Then their stable hours are `more` times as many, which others lose. A node's rate of
+    failure is 1 or, if it is not stable, `ratio`::
+
+        hours * (more * stable + (1 - more * stable) * ratio) / (stable + (1 - stable) * ratio)
+    """
+    own = more * stable
+    return hours * (own + (1.0 - own) * ratio) / (stable + (1.0 - stable) * ratio)
+
+
+def rates_of(log: OutageLog, begin: float, end: float) -> Rates:
+    """Return how often old and new GPUs failed between two times on the clock of a log of their lives.
+
+    Raises
+    ------
+    PlacementError
+        if the log does not tell lives of classes ``old`` and ``new``, or neither failed then.
+    """
+    if log.lives is None or not {"old", "new"} <= set(log.classes):
+        raise PlacementError(
+            "the log does not tell the lives of old and new GPUs",
+            where=log.source,
+            expected="TitanGPULife's table of lives",
+            found=log.format,
+        )
+    lives = log.lives.within(begin, end)
+    days = (lives.left - lives.entered) / 86_400.0
+    told: list[Any] = []
+    for name in ("old", "new"):
+        mine = lives.group == log.classes.index(name)
+        told += [int(np.count_nonzero(lives.failed[mine])), float(days[mine].sum())]
+    rates = Rates(told[0], told[1], told[2], told[3])
+    if not (rates.old_failures and rates.new_failures):
+        raise PlacementError(
+            "none of them failed then", where=log.source, found=f"{rates.old_failures} old, {rates.new_failures} new"
+        )
+    return rates

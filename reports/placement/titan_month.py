@@ -1,0 +1,266 @@
+"""A month of Titan under the policies of paper 004 on GPUs' age (docs/placing.md).
+
+Zimmer et al., GPU Age-Aware Scheduling to Improve the Reliability of Leadership Jobs on Titan, 2018. Jobs are those of
+``titan-month``, the scheduler is ``titan-bins`` (table I's bins, two reservations), nodes are those of ``titan``; which
+GPUs are stable is read from the lives of Titan's GPUs, or drawn.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from pipistrelle.platforms.description import NodeGroup, Platform
+from pipistrelle.platforms.failures.outage import Outage, Outages
+from pipistrelle.platforms.node_rows import with_node_rows
+from pipistrelle.platforms.topology.machine import Machine
+from pipistrelle.protocol.units.indices import numbers
+from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.runs.inputs.named import load_platform
+from pipistrelle.runs.inputs.node_table import load_node_rows
+from pipistrelle.schedulers.catalogue.registry import make_policy
+from pipistrelle.schedulers.policy.runtime import Runtime
+from pipistrelle.server.engine.jobs import Job
+from pipistrelle.server.engine.observers import Observer
+from pipistrelle.server.outages.reliability import Reliability
+from pipistrelle.server.setup import Setup
+from pipistrelle.server.simulation import simulate
+from pipistrelle.server.transport.in_process import InProcessTransport
+from pipistrelle.traces.resilience import Resilience
+from pipistrelle.traces.workload import Workload
+
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.intp]
+Attempt = tuple[Job, float, float, Ints]
+
+HOUR: Final = 3600.0
+WEEK: Final = 168.0
+#: s that a run lasts: the month
+MONTH: Final = 30 * 86400.0
+#: nodes that a leadership job has at least
+LEADERSHIP: Final = 3750
+#: shares of the machine that jobs are told apart by
+BUCKETS: Final = {"Bin20": (0.2, 0.4), "Bin40": (0.4, 0.6), "Bin60": (0.6, 1.0)}
+#: failures of a node an hour, (stable, others), by table II: one a day of 9,500 new GPUs, five of 9,188 old ones
+TABLE_II: Final = (1 / 24 / 9500, 5 / 24 / 9188)
+#: how long (s) a node is down that failed
+REPAIR: Final = 2 * HOUR
+#: what jobs do: a dump an hour, which takes no time
+CHECKPOINT: Final = Resilience("checkpoint", HOUR)
+#: seeds of the failures that the month is run with: the first dozen, whatever comes out
+DRAWS: Final = tuple(range(1, 13))
+CPU_ONLY: Final = "accounts=climate,engineering"
+#: {policy: options of the placement}
+CASES: Final[dict[str, dict[str, Any]]] = {
+    "DE16, base": {"dual-ended": "nodes<=16"},
+    "DE16, reordered": {"dual-ended": "nodes<=16", "age-aware": True},
+    "Bin20Bin60, base": {"dual-ended": "nodes<3750"},
+    "Bin20Bin60, reordered": {"dual-ended": "nodes<3750", "age-aware": True},
+    "DE16 + CPU-only, base": {"dual-ended": f"nodes<=16 or {CPU_ONLY}"},
+    "DE16 + CPU-only, reordered": {"dual-ended": f"nodes<=16 or {CPU_ONLY}", "age-aware": True},
+}
+
+#: as it was before small jobs came from the other end
+FIRST_FIT: Final = "first fit"
+_OPTIONS: Final[dict[str, dict[str, Any]]] = {**CASES, FIRST_FIT: {}}
+
+
+@dataclass
+class Month:
+    """What came out of a run; hours are node-hours until the end of the month."""
+
+    utilisation: float
+    #: of leadership jobs that ran: nodes, stable nodes, hours, mean hops, whether they use GPUs
+    nodes: Ints
+    stable: Ints
+    hours: NDArray[np.float64]
+    hops: NDArray[np.float64]
+    gpu: Bools
+    #: node-hours of all jobs on (stable, other) nodes
+    delivered: tuple[float, float]
+    #: failures that struck a (leadership, other) job
+    struck: tuple[int, int]
+    #: hours that jobs had each node, shape (nodes,)
+    held: NDArray[np.float64]
+
+    @property
+    def stable_hours(self) -> float:
+        """Stable node-hours of leadership jobs."""
+        return float((self.stable * self.hours).sum())
+
+    @property
+    def gpu_stable_hours(self) -> float:
+        """Stable node-hours of those leadership jobs that use GPUs."""
+        return float((self.stable * self.hours)[self.gpu].sum())
+
+    @property
+    def leadership_hours(self) -> float:
+        """Node-hours of leadership jobs."""
+        return float((self.nodes * self.hours).sum())
+
+    @property
+    def mean_hops(self) -> float:
+        """Mean over leadership jobs of the mean hops between two of their nodes."""
+        return float(self.hops.mean())
+
+    def stable_nodes(self, bucket: str, machine: int) -> tuple[float, int, int]:
+        """Return mean, least and most stable nodes of the jobs that take such a share of the machine."""
+        low, high = BUCKETS[bucket]
+        found = self.stable[(self.nodes > low * machine) & (self.nodes <= high * machine)]
+        return float(found.mean()), int(found.min()), int(found.max())
+
+
+@dataclass
+class Watch(Observer):
+    """Keeps who ran where and when, and whom failures struck."""
+
+    #: (job, start, end (s), its nodes) of all that ran
+    attempts: list[Attempt] = field(default_factory=list)
+    _running: dict[str, tuple[Job, float, Ints]] = field(default_factory=dict)
+
+    def started(self, now: float, job: Job) -> None:
+        """Keep it."""
+        self._running[job.id] = job, now, numbers(job.alloc)
+
+    def ended(self, now: float, job: Job) -> None:
+        """Keep how long it ran."""
+        if job.id in self._running:
+            _, start, nodes = self._running.pop(job.id)
+            self.attempts.append((job, start, now, nodes))
+
+    def close(self, now: float) -> None:
+        """Keep those who still run."""
+        for job, start, nodes in self._running.values():
+            self.attempts.append((job, start, now, nodes))
+        self._running.clear()
+
+
+def failure_share(leadership: Sequence[float], delivered: Sequence[float], rates: Sequence[float]) -> float:
+    """Return the share of failures that strike leadership jobs, where each node-hour of a kind fails at a rate.
+
+    Parameters
+    ----------
+    leadership, delivered
+        node-hours of leadership jobs and of all jobs, for each kind of nodes.
+    rates
+        failures an hour of a node of each kind.
+    """
+    own = sum(hours * rate for hours, rate in zip(leadership, rates, strict=True))
+    return own / sum(hours * rate for hours, rate in zip(delivered, rates, strict=True))
+
+
+def paper_share(stable_nodes: float, rates: Sequence[float], *, hours: float = 0.55, more: float = 1 / 3) -> float:
+    """Return that share where leadership jobs have ``hours`` of all and so many ``more`` stable ones than others have.
+
+    ``stable_nodes`` is the stable nodes' share of the machine.
+    """
+    stable = (1 + more) * hours * stable_nodes
+    return failure_share((stable, hours - stable), (stable_nodes, 1 - stable_nodes), rates)
+
+
+def interval(share: float, count: int) -> tuple[float, float]:
+    """Return where the share of so many failures lies with a chance of 95 %, if each is one with a chance ``share``."""
+    width = 1.96 * math.sqrt(share * (1 - share) / count)
+    return share - width, share + width
+
+
+def machine_of(lives: str, date: str) -> Platform:
+    """Return Titan with the GPUs that it had on a day."""
+    return with_node_rows(load_platform("titan"), load_node_rows(f"{lives},at={date}"))
+
+
+def drawn_machine(stable: int, seed: int) -> Platform:
+    """Return Titan with so many stable nodes, any as likely as any other: replaced without a look at the list."""
+    titan = load_platform("titan")
+    rng = np.random.Generator(np.random.PCG64(seed))
+    chosen = NodeSet.of(np.sort(rng.choice(titan.units, stable, replace=False)).tolist())
+    groups = (
+        NodeGroup(nodes=f"0-{titan.units - 1}", node_class="old"),
+        NodeGroup(nodes=str(chosen), node_class="stable"),
+    )
+    return msgspec.structs.replace(titan, groups=(*(titan.groups or ()), *groups))
+
+
+def drawn_outages(stable: Bools, rates: tuple[float, float], seed: int, horizon: float = MONTH) -> Outages:
+    """Return failures of single nodes, each kind at its rate (per node and hour), and repairs after `REPAIR`."""
+    rng = np.random.Generator(np.random.PCG64(seed))
+    outages = []
+    for kind, rate in zip((stable, ~stable), rates, strict=True):
+        for node in np.flatnonzero(kind).tolist():
+            time = rng.exponential(HOUR / rate)
+            while time < horizon:
+                outages.append(Outage(node, time, time + REPAIR, "GPU"))
+                time += REPAIR + rng.exponential(HOUR / rate)
+    return Outages.of(outages)
+
+
+def month(platform: Platform, jobs: Workload, case: str, outages: Outages | None = None) -> Month:
+    """Run the month under a policy; jobs that failures strike go on from their last checkpoint."""
+    policy = make_policy("titan-bins", placement_options={"node-order": "alps", **_OPTIONS[case]})
+    watch = Watch()
+    happens = None if outages is None else Reliability(outages=outages, resilience=CHECKPOINT)
+    setup = replace(Setup.of(platform, jobs, strict=True, reliability=happens), until=MONTH)
+    transport = InProcessTransport(Runtime(policy, "benchmark"))
+    result = simulate(setup, transport, clock=lambda: 0.0, observers=[watch])
+    if result.failure is not None:
+        raise result.failure
+    watch.close(MONTH)
+    return measured(watch.attempts, Machine(platform.units, platform.info), jobs, outages)
+
+
+def _number(job: Job) -> str:
+    """Return the id that a job, or one that it is another attempt of, has in the workload."""
+    return job.id.partition("!")[2].partition("#")[0]
+
+
+def measured(attempts: list[Attempt], machine: Machine, jobs: Workload, outages: Outages | None) -> Month:
+    """Return the figures of what ran in a month."""
+    stable, topology = machine.nodes.stable, machine.topology
+    assert stable is not None
+    hours = np.array([end - start for _, start, end, _ in attempts]) / HOUR
+    sizes = np.array([len(nodes) for *_, nodes in attempts])
+    stable_nodes = np.array([int(stable[nodes].sum()) for *_, nodes in attempts])
+    large = np.flatnonzero(sizes >= LEADERSHIP)
+    hops = np.array([topology.mean_hops(attempts[at][3]) for at in large])
+    accounts = dict(zip(jobs.ids, jobs.labels["account"], strict=True))
+    cpu_only = CPU_ONLY.partition("=")[2].split(",")
+    gpu = np.array([accounts[_number(attempts[at][0])] not in cpu_only for at in large])
+    delivered = float((stable_nodes * hours).sum()), float(((sizes - stable_nodes) * hours).sum())
+    held = np.zeros(len(stable))
+    for (*_, nodes), length in zip(attempts, hours.tolist(), strict=True):
+        held[nodes] += length
+    struck = [0, 0]
+    if outages is not None:
+        starts = np.array([start for _, start, _, _ in attempts])
+        ends = np.array([end for _, _, end, _ in attempts])
+        for node, down in zip(outages.node.tolist(), outages.down.tolist(), strict=True):
+            for at in np.flatnonzero((starts < down) & (down <= ends)):
+                if node in attempts[at][3]:
+                    struck[0 if sizes[at] >= LEADERSHIP else 1] += 1
+    return Month(
+        sum(delivered) / (machine.units * MONTH / HOUR),
+        sizes[large],
+        stable_nodes[large],
+        hours[large],
+        hops,
+        gpu,
+        delivered,
+        (struck[0], struck[1]),
+        held,
+    )
+
+
+def failures(
+    platform: Platform, jobs: Workload, case: str, stable: Bools, draws: Sequence[int] = DRAWS
+) -> tuple[float, int, float]:
+    """Return the leadership jobs' share of failures in some months, how many there were, and the form's share."""
+    runs = [month(platform, jobs, case, drawn_outages(stable, TABLE_II, seed)) for seed in draws]
+    struck = [sum(one.struck[kind] for one in runs) for kind in (0, 1)]
+    on_stable = sum(one.stable_hours for one in runs)
+    own = on_stable, sum(one.leadership_hours for one in runs) - on_stable
+    every = [sum(one.delivered[kind] for one in runs) for kind in (0, 1)]
+    return struck[0] / sum(struck), sum(struck), failure_share(own, every, TABLE_II)

@@ -1,0 +1,232 @@
+"""Several runs of the same jobs beside each other: figures, paired differences, classes of jobs."""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipistrelle.models.samples.estimates import LEVEL, StatisticsError, deviation_of, mean_of, t_quantile
+from pipistrelle.runs.folders.run_jobs import Floats, ReportError, RunJobs
+
+#: what is told of each job; seconds, but for the slowdown
+METRICS: Final[dict[str, Callable[[RunJobs], Floats]]] = {
+    "wait": lambda run: run.wait,
+    "turnaround": lambda run: run.turnaround,
+    "bounded_slowdown": lambda run: run.bounded_slowdown,
+}
+#: by what jobs are put into classes, beside the labels of a log
+SHAPES: Final = ("size", "runtime")
+QUANTILES: Final = (0.5, 0.9, 0.95, 0.99, 1.0)
+#: jobs of one run depend on each other: an interval stands on means of so many stretches of them
+BATCHES: Final = 20
+#: a stretch has so many jobs at least
+_LEAST: Final = 10
+#: so many names of a label have a line of their own
+_NAMES: Final = 12
+_RUNTIMES: Final = {"< 1 min": 60.0, "< 10 min": 600.0, "< 1 h": 3600.0, "< 6 h": 21_600.0, "< 1 d": 86_400.0}
+
+
+@dataclass(frozen=True, eq=False)
+class Together:
+    """The jobs that ended in every one of some runs, with the same submit time and size.
+
+    Parameters
+    ----------
+    runs
+        two or more; the others are held against the first.
+    places
+        where these jobs are in each run's columns, one array a run, each of shape (jobs,), by submission.
+    left_out
+        how many jobs that ended each run has beside them.
+    """
+
+    runs: tuple[RunJobs, ...]
+    places: tuple[NDArray[np.intp], ...]
+    left_out: tuple[int, ...]
+
+    @classmethod
+    def of(cls, runs: Sequence[RunJobs]) -> "Together":
+        """Join runs by the ids of their jobs.
+
+        Raises
+        ------
+        ReportError
+            when they have no job in common.
+        """
+        first, *others = runs
+        there = np.ones(len(first), dtype=np.bool_)
+        found = [np.arange(len(first), dtype=np.intp)]
+        for run in others:
+            at = np.array([run.places.get(name, -1) for name in first.ids], dtype=np.intp)
+            there[at < 0] = False
+            same = (run.submit[at] == first.submit) & (run.size[at] == first.size) if len(run) else at >= 0
+            there &= same
+            found.append(at)
+        if not there.any():
+            raise ReportError(
+                "the runs have no job in common",
+                where=" and ".join(str(run.folder) for run in runs),
+                expected="jobs of the same id, submit time and size that ended in each",
+                hint="Were they runs of different workloads?",
+            )
+        arrays = tuple(at[there] for at in found)
+        return cls(tuple(runs), arrays, tuple(len(run) - len(arrays[0]) for run in runs))
+
+    def __len__(self) -> int:
+        return len(self.places[0])
+
+    def column(self, number: int, metric: str) -> Floats:
+        """Return a metric of the jobs in common in one of the runs; nobody may write into it."""
+        known = self._columns.get((number, metric))
+        if known is None:
+            known = self._columns[number, metric] = METRICS[metric](self.runs[number])[self.places[number]]
+        return known
+
+    @cached_property
+    def _columns(self) -> dict[tuple[int, str], Floats]:
+        """What was asked for so far."""
+        return {}
+
+
+def compare(runs: Sequence[RunJobs], by: Sequence[str] = ()) -> dict[str, Any]:
+    """Return what the runs did with the jobs that they have in common, as JSON can have it.
+
+    Parameters
+    ----------
+    runs
+        two or more.
+    by
+        what jobs are put into classes by: of `SHAPES`, or a label of the log.
+
+    Raises
+    ------
+    ReportError
+        when they have no job in common, or the first run knows no such label.
+    """
+    both = Together.of(runs)
+    return {
+        "runs": [_run(run, left) for run, left in zip(runs, both.left_out, strict=True)],
+        "same_workload": len({tuple(run.workloads) for run in runs}) == 1,
+        "jobs": len(both),
+        "level": LEVEL,
+        "figures": [
+            {
+                "metric": metric,
+                "runs": [_figures(both.column(number, metric)) for number in range(len(runs))],
+                "against_first": [_paired(both, number, metric) for number in range(1, len(runs))],
+            }
+            for metric in METRICS
+        ],
+        "classes": {name: _classes(both, name) for name in by},
+    }
+
+
+def labels_of(runs: Sequence[RunJobs]) -> list[str]:
+    """Return the labels that the first run's log has."""
+    return list(runs[0].labels)
+
+
+def _run(run: RunJobs, left_out: int) -> dict[str, Any]:
+    summary = run.summary or {}
+    return {
+        "folder": str(run.folder),
+        "scheduler": run.scheduler,
+        "workloads": [prefix for prefix, _ in run.workloads],
+        "reason": summary.get("reason"),
+        "ended": len(run),
+        "rejected": len(run.rejected),
+        "not_in_common": left_out,
+        "utilisation": summary.get("utilisation"),
+        "makespan": summary.get("makespan"),
+    }
+
+
+def _figures(values: Floats) -> dict[str, Any]:
+    quantiles = np.quantile(values, QUANTILES).tolist()
+    return {"mean": mean_of(values), **{f"p{100 * share:g}": q for share, q in zip(QUANTILES, quantiles, strict=True)}}
+
+
+def _paired(both: Together, number: int, metric: str, jobs: NDArray[np.intp] | None = None) -> dict[str, Any]:
+    """Return a run against the first, over all jobs in common or some of them."""
+    before, after = both.column(0, metric), both.column(number, metric)
+    if jobs is not None:
+        before, after = before[jobs], after[jobs]
+    apart = after - before
+    base, difference = mean_of(before), mean_of(apart)
+    # Outputs have six decimals: what differs by less need not differ.
+    better, worse = int((apart < -2e-6).sum()), int((apart > 2e-6).sum())
+    return {
+        "difference": difference,
+        "half_width": half_width(apart),
+        "ratio_of_means": mean_of(after) / base if base else None,
+        "better": better,
+        "worse": worse,
+        "same": len(apart) - better - worse,
+    }
+
+
+def half_width(apart: Floats, level: float = LEVEL) -> float | None:
+    """Return half the length of the interval of a mean difference; None where there are too few jobs, or no scipy.
+
+    Jobs that wait together wait for the same reasons: a t interval over single jobs would be far too short. It is over
+    the means of stretches of jobs that follow each other (batch means; Law, Simulation Modeling and Analysis, 9.5.3).
+    """
+    batches = min(BATCHES, len(apart) // _LEAST)
+    if batches < 2:
+        return None
+    means = [mean_of(part) for part in np.array_split(apart, batches)]
+    try:
+        return t_quantile(batches, level) * deviation_of(means) / math.sqrt(batches)
+    except StatisticsError:  # no scipy
+        return None
+
+
+def _classes(both: Together, name: str) -> list[dict[str, Any]]:
+    """Return the paired waits of each class of jobs."""
+    names, chosen = sorted_into(both.runs[0], both.places[0], name)
+    found = []
+    for number, one in enumerate(names):
+        jobs = np.flatnonzero(chosen == number)
+        if not len(jobs):
+            continue
+        waits = [mean_of(both.column(run, "wait")[jobs]) for run in range(len(both.runs))]
+        against = [_paired(both, run, "wait", jobs) for run in range(1, len(both.runs))]
+        found.append({"class": one, "jobs": len(jobs), "mean_wait": waits, "against_first": against})
+    return found
+
+
+def sorted_into(first: RunJobs, places: NDArray[np.intp], name: str) -> tuple[list[str], NDArray[np.intp]]:
+    """Return the names of classes, and by its number the class of each job at these places of a run, shape (jobs,).
+
+    Raises
+    ------
+    ReportError
+        when the run knows no such label.
+    """
+    if name == "size":
+        power = np.ceil(np.log2(first.size[places]) / 2).astype(np.intp)  # 1, 2 to 4, 5 to 16, ...
+        bounds = [4**number for number in range(int(power.max()) + 1)]
+        spans = zip([0, *bounds], bounds, strict=False)
+        return [f"{low + 1}-{high}" if high > 1 else "1" for low, high in spans], power
+    if name == "runtime":
+        limits = np.array(list(_RUNTIMES.values()))
+        return [*_RUNTIMES, "longer"], np.searchsorted(limits, first.execution[places], side="right")
+    if name not in first.labels:
+        known = ", ".join([*SHAPES, *first.labels])
+        raise ReportError(
+            f"the jobs have no {name}",
+            where=str(first.folder),
+            expected=f"one of {known}",
+            hint="Its log does not tell.",
+        )
+    column = [first.labels[name][place] or "unknown" for place in places.tolist()]
+    most = sorted(Counter(column).items(), key=lambda one: (-one[1], one[0]))
+    known_names = [one for one, _ in most[:_NAMES]]
+    numbers = {one: number for number, one in enumerate(known_names)}
+    names = [*known_names, f"{len(most) - _NAMES} others"] if len(most) > _NAMES else known_names
+    return names, np.array([numbers.get(one, _NAMES) for one in column], dtype=np.intp)

@@ -1,0 +1,262 @@
+"""Where two runs part: the first decision that is another one, the first job that fared otherwise, waits by job."""
+
+import itertools
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from math import fsum
+from pathlib import Path
+from typing import Any, Final
+
+from pipistrelle.protocol.base.errors import legible
+from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.protocol.units.text import NodeSetError
+from pipistrelle.runs.folders.files import check_folder, number_in, output_rows
+from pipistrelle.runs.folders.run_jobs import RunJobs
+from pipistrelle.server.outputs.folder import check_outputs
+
+#: what of a decision counts: not why it was taken
+_COUNTS: Final = ("time", "decision", "job_id", "alloc", "verdict")
+#: characters of a reason that are kept
+_LONGEST: Final = 300
+#: figures that a text tells
+_MOST_FIGURES: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionRow:
+    """A line of out_decisions.csv: time in seconds as it is written, decision, job, units, what became of it, why."""
+
+    time: str
+    decision: str
+    job: str
+    alloc: str
+    verdict: str
+    why: str
+
+    def __str__(self) -> str:
+        text = f"{self.time} s: {self.decision} {self.job}"
+        text += f" on {self.alloc}" if self.alloc else ""
+        text += "" if self.verdict == "carried_out" else f", {self.verdict}"
+        return f"{text} ({self.why})" if self.why else text
+
+
+@dataclass(frozen=True, slots=True)
+class WaitPair:
+    """How long a job waited in either run (s); None where it did not start."""
+
+    job: str
+    first: float | None
+    second: float | None
+
+    @property
+    def change(self) -> float:
+        """How much longer it waited in the second run (s); inf where only one run has started it."""
+        if self.first is None or self.second is None:
+            return float("inf")
+        return self.second - self.first
+
+
+@dataclass(frozen=True, slots=True)
+class RunDifference:
+    """What two runs do not have in common.
+
+    Parameters
+    ----------
+    number
+        of the first decision that differs, counted from 1; None: there is none.
+    first, second
+        that decision in either run; None behind the last one.
+    same
+        how many jobs waited equally long in both.
+    waits
+        the others, those that changed most first.
+    only_first, only_second
+        ids of jobs that one of the runs alone has.
+    mean_first, mean_second
+        the mean wait of the jobs that both have started (s); None if there is none.
+    """
+
+    number: int | None
+    first: DecisionRow | None
+    second: DecisionRow | None
+    same: int
+    waits: list[WaitPair]
+    only_first: list[str]
+    only_second: list[str]
+    mean_first: float | None
+    mean_second: float | None
+
+    @property
+    def equal(self) -> bool:
+        """Whether both runs decided alike and let all jobs wait equally long."""
+        return self.number is None and not (self.waits or self.only_first or self.only_second)
+
+
+def difference(first: Path, second: Path) -> RunDifference:
+    """Compare the outputs of two runs.
+
+    Raises
+    ------
+    PipistrelleError
+        when a folder does not have the outputs of one run.
+    """
+    for folder in (first, second):
+        check_folder(folder)
+        check_outputs(folder)
+    number, row_1, row_2 = _first_decision(first, second)
+    one, other = _waits(first), _waits(second)
+    common = [WaitPair(job, wait, other[job]) for job, wait in one.items() if job in other]
+    changed = [pair for pair in common if pair.first != pair.second]
+    changed.sort(key=lambda pair: -abs(pair.change))
+    both = [(pair.first, pair.second) for pair in common if pair.first is not None and pair.second is not None]
+    return RunDifference(
+        number,
+        row_1,
+        row_2,
+        len(common) - len(changed),
+        changed,
+        [job for job in one if job not in other],
+        [job for job in other if job not in one],
+        fsum(pair[0] for pair in both) / len(both) if both else None,
+        fsum(pair[1] for pair in both) / len(both) if both else None,
+    )
+
+
+def _first_decision(first: Path, second: Path) -> tuple[int | None, DecisionRow | None, DecisionRow | None]:
+    rows = (output_rows(folder, "decisions.csv", *_COUNTS, "why") for folder in (first, second))
+    for number, (one, other) in enumerate(itertools.zip_longest(*rows), 1):
+        if one is None or other is None or not _same(one, other):
+            return number, _decision(one) if one else None, _decision(other) if other else None
+    return None, None, None
+
+
+def _same(one: dict[str, str], other: dict[str, str]) -> bool:
+    return all(one[name] == other[name] for name in _COUNTS) or _key(one) == _key(other)
+
+
+def _key(row: dict[str, str]) -> tuple[str, ...]:
+    """Return what of a decision counts; the same units may be written in several ways."""
+    alloc = row["alloc"]
+    with suppress(NodeSetError):
+        alloc = str(NodeSet.parse(alloc))
+    return tuple(alloc if name == "alloc" else row[name] for name in _COUNTS)
+
+
+def decision_keys(folder: Path) -> Iterator[tuple[str, ...]]:
+    """Yield what counts of the decisions of a run, units as the server writes them; errors as of `decision_rows`."""
+    yield from map(_key, output_rows(folder, "decisions.csv", *_COUNTS))
+
+
+def decision_rows(folder: Path) -> Iterator[DecisionRow]:
+    """Yield the decisions of a run, long texts cut; PipistrelleError as `output_rows` raises it."""
+    yield from map(_decision, output_rows(folder, "decisions.csv", *_COUNTS, "why"))
+
+
+def _decision(row: dict[str, str]) -> DecisionRow:
+    return DecisionRow(*(legible(row[name], _LONGEST) for name in (*_COUNTS, "why")))
+
+
+def _waits(folder: Path) -> dict[str, float | None]:
+    """Return {job: how long it waited (s)}, None for those that never started."""
+    return {
+        f"{row['workload_name']}!{row['job_id']}": number_in(row["waiting_time"]) if row["waiting_time"] else None
+        for row in output_rows(folder, "jobs.csv", "job_id", "workload_name", "waiting_time")
+    }
+
+
+def first_difference(first: RunJobs, second: RunJobs) -> dict[str, Any] | None:
+    """Return where two runs part, as JSON can have it; None if all decisions and all jobs are the same.
+
+    ``decision`` is the first that differs: its number, counted from 1, and what each run decided there, None where one
+    had decided all. ``job`` is the job that is concerned first: of those whose start, end, units or state differ, the
+    one of the earliest start, or that ended in one run alone; with ``jobs``, how many there are.
+    """
+    decision = first_decision(first.folder, second.folder)
+    fates = _jobs(first, second)
+    if decision is None and not fates:
+        return None
+    return {
+        "decision": decision,
+        "job": min(fates, key=lambda fate: fate["at"]) if fates else None,
+        "jobs": len(fates),
+    }
+
+
+def first_decision(first: Path, second: Path) -> dict[str, Any] | None:
+    """Return the first decision that differs between two folders of outputs, as `first_difference` has it."""
+    number, *rows = _first_decision(first, second)
+    if number is None:
+        return None
+    decided = (None if row is None else {**asdict(row), "text": str(row)} for row in rows)
+    return dict(zip(("number", "first", "second"), (number, *decided), strict=True))
+
+
+def _jobs(first: RunJobs, second: RunJobs) -> list[dict[str, Any]]:
+    found = []
+    for name, place in first.places.items():
+        other = second.places.get(name)
+        mine, theirs = fate_of(first, place), None if other is None else fate_of(second, other)
+        if mine != theirs:
+            times = [one["start"] for one in (mine, theirs) if one is not None]
+            if theirs is not None and mine["start"] == theirs["start"]:
+                times = [mine["end"], theirs["end"]]
+            found.append({"id": name, "at": min(times), "first": mine, "second": theirs})
+    for name, place in second.places.items():
+        if name not in first.places:
+            theirs = fate_of(second, place)
+            found.append({"id": name, "at": theirs["start"], "first": None, "second": theirs})
+    return found
+
+
+def fate_of(run: RunJobs, place: int) -> dict[str, Any]:
+    """Return how a job fared, by its place in the columns, as JSON can have it; times in seconds."""
+    return {
+        "submit": float(run.submit[place]),
+        "size": int(run.size[place]),
+        "start": float(run.start[place]),
+        "end": float(run.end[place]),
+        "wait": float(run.wait[place]),
+        "state": run.state[place],
+        "units": run.alloc[place],
+    }
+
+
+def difference_lines(difference: dict[str, Any], first: str, second: str) -> list[str]:
+    """Return in words where two runs part, which are called ``first`` and ``second``.
+
+    ``difference`` is what `first_difference` returns, perhaps with ``inputs``, ``figures`` and ``outputs`` that differ.
+    """
+    lines = []
+    if difference.get("inputs"):
+        lines.append(f"the inputs are not the same: {', '.join(difference['inputs'])}")
+    decision, job = difference["decision"], difference["job"]
+    if decision is not None:
+        lines.append(f"decision {decision['number']:,}")
+        for run, one in ((first, decision["first"]), (second, decision["second"])):
+            lines.append(f"  {run}: {'none, all is decided' if one is None else one['text']}")
+    if job is not None:
+        count = difference["jobs"]
+        lines.append(f"{count:,} job{'s fare' if count > 1 else ' fares'} otherwise, first of all {job['id']}")
+        lines += [f"  {run}: {_fate_text(one)}" for run, one in ((first, job["first"]), (second, job["second"]))]
+    elif difference["jobs"]:
+        lines.append(f"{difference['jobs']:,} jobs of {first} do not end")
+    figures = [one for one in difference.get("figures", ()) if not isinstance(one["first"], list)]
+    for one in figures[:_MOST_FIGURES]:
+        lines.append(f"{one['name']}: {first} {one['first']}, {second} {one['second']}")
+    if len(figures) > _MOST_FIGURES:
+        lines.append(f"and {len(figures) - _MOST_FIGURES} other figures")
+    if difference.get("outputs"):
+        lines.append(f"the same decisions and jobs, but another {', '.join(difference['outputs'])}")
+    return lines
+
+
+def _fate_text(fate: dict[str, Any] | None) -> str:
+    if fate is None:
+        return "does not end"
+    if "text" in fate:
+        return str(fate["text"])
+    return (
+        f"starts at {fate['start']:.10g} s, after {fate['wait']:.10g} s, on {fate['units'] or 'none'}; "
+        f"{fate['state']} at {fate['end']:.10g} s"
+    )

@@ -1,0 +1,115 @@
+"""A run beside its log: what really happened to the jobs of both, on the run's clock."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipistrelle.runs.folders.run_jobs import Floats, Ints, ReportError, RunJobs
+from pipistrelle.server.recorded import starts_of
+from pipistrelle.traces.transforms.start import AFTERWARDS
+from pipistrelle.traces.workload import Workload
+
+#: outputs have six decimals: times that differ by less need not differ (s)
+SAME: Final = 2e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Beside:
+    """The jobs that ended in a run and of which its log tells when they started; times in seconds on the run's clock.
+
+    Parameters
+    ----------
+    run
+        the run.
+    places
+        where these jobs are in the run's columns, shape (jobs,), by submission.
+    start, end
+        in reality, shape (jobs,).
+    not_in_log, not_in_run, unrecorded
+        how many jobs of the run the log has not, of the log the run has not, and of both that have no start in the log.
+    """
+
+    run: RunJobs
+    places: NDArray[np.intp]
+    start: Floats
+    end: Floats
+    not_in_log: int
+    not_in_run: int
+    unrecorded: int
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    @property
+    def submit(self) -> Floats:
+        """When the run submitted them, s, shape (jobs,)."""
+        return self.run.submit[self.places]
+
+    @property
+    def size(self) -> Ints:
+        """Their units, shape (jobs,)."""
+        return self.run.size[self.places]
+
+    @property
+    def simulated(self) -> Floats:
+        """What they waited in the run for their first start, s, shape (jobs,)."""
+        return self.run.start[self.places] - self.submit
+
+    @property
+    def real(self) -> Floats:
+        """What they waited in reality from the run's submission on, s, shape (jobs,); negative: they ran before."""
+        return self.start - self.submit
+
+
+def beside(run: RunJobs, log: Workload) -> Beside:
+    """Return a run beside the log that it was of; the log's time 0 may be another one, as with ``--from``.
+
+    Raises
+    ------
+    ReportError
+        when the log has no starts, or the run's jobs are others, or were submitted at other times.
+    """
+    starts = starts_of(log)
+    if np.isnan(starts).all():
+        raise ReportError(
+            "the log does not tell when its jobs started",
+            where=log.source,
+            expected="wait times (SWF's field 3), or dates of starts (sacct, PBS, Maui)",
+        )
+    if len(run.workloads) != 1:
+        raise ReportError("the run has several workloads", where=str(run.folder), expected="one, from one log")
+    rows = {name: row for row, name in enumerate(log.ids)}
+    found = [(place, rows.get(name.partition("!")[2], -1)) for place, name in enumerate(run.ids)]
+    both = np.array([pair for pair in found if pair[1] >= 0], dtype=np.intp).reshape(-1, 2)
+    places, at = both[:, 0], both[:, 1]
+    if not len(both):
+        raise ReportError(
+            "the run and the log have no job in common",
+            where=f"{run.folder} and {log.source}",
+            hint="Name the log that the run was of.",
+        )
+    apart = np.round(log.submit[at] - run.submit[places], 6)
+    values, counts = np.unique(apart, return_counts=True)
+    zero = float(values[int(counts.argmax())])
+    moved = int((apart > zero + SAME).sum())
+    if moved > len(apart) // 2 or int(counts.max()) * 2 < len(apart) - int((apart < zero - SAME).sum()):
+        raise ReportError(
+            "most jobs were submitted at other times in the run than in the log",
+            where=f"{run.folder} and {log.source}",
+            expected="the log that the run was of, or one with another time 0",
+            found=f"{int(counts.max()):,} of {len(apart):,} jobs at the same",
+        )
+    early = (run.submit[places] <= AFTERWARDS + SAME) & (apart <= zero)  # with --warm
+    known = ~np.isnan(starts[at]) & ((np.abs(apart - zero) <= SAME) | early)
+    at, places = at[known], places[known]
+    return Beside(
+        run=run,
+        places=places,
+        start=starts[at] - zero,
+        end=starts[at] - zero + np.maximum(np.nan_to_num(log.runtime[at]), 0.0),
+        not_in_log=len(run) - len(both),
+        not_in_run=len(log) - len(both),
+        unrecorded=len(both) - len(at),
+    )

@@ -1,0 +1,125 @@
+"""Paper 002's time-step study: what it costs to decide at the multiples of a step only, week by week.
+
+G. Zitzlsberger, B. Jansik and J. Martinovic, "Feasibility analysis of using the Maui scheduler for job simulation of
+large-scale PBS based clusters" (2018), section 3.4.2.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+from msgspec.structs import replace
+
+from pipistrelle.reports.report.accuracy import WEEK, measures
+from pipistrelle.runs.description.setup import load_inputs, setup_of
+from pipistrelle.runs.description.spec import RunSpec
+from pipistrelle.runs.execution.run import run
+from pipistrelle.runs.folders.run_jobs import ReportError
+from pipistrelle.server.engine.jobs import Job
+from pipistrelle.server.engine.observers import Observer
+from pipistrelle.server.recorded import starts_of
+from pipistrelle.traces.transforms.start import begun_at
+from pipistrelle.traces.workload import Workload
+
+#: in the paper's order
+STEPS: Final = ("60s", "30s", "10s", "5s", "1s")
+
+
+class FirstWaits(Observer):
+    """Keeps how long each job waited for its first start (s), by its name in the workload."""
+
+    def __init__(self) -> None:
+        self.of: dict[str, float] = {}
+
+    def started(self, now: float, job: Job) -> None:
+        """Keep it, of a first attempt."""
+        if job.attempt is None or not job.attempt.number:
+            self.of[job.id.partition("!")[2].partition("#")[0]] = now - job.submit
+
+
+def week_of(workload: Workload, week: int, warm_up: float) -> Workload:
+    """Return the jobs of a week, counted from 1 at the first job, and of the time before it (s) for the warm-up.
+
+    Raises
+    ------
+    PipistrelleError
+        when the log has no job then.
+    """
+    begin = float(workload.submit[0]) + (week - 1) * WEEK
+    part = workload.select(workload.submit < begin + WEEK)
+    if not len(part) or float(part.submit[-1]) < begin:
+        weeks = int((float(workload.submit[-1]) - float(workload.submit[0])) // WEEK) + 1
+        raise ReportError(
+            f"no job was submitted in week {week}", where=workload.source, expected=f"one of its weeks 1 to {weeks}"
+        )
+    return begun_at(part, max(begin - warm_up, float(workload.submit[0])), warm=False)
+
+
+def time_steps(
+    spec: RunSpec,
+    weeks: Sequence[int],
+    steps: Sequence[str] = STEPS,
+    *,
+    warm_up: float = WEEK,
+    tell: Callable[[str], None] = lambda text: None,
+) -> Iterator[dict[str, Any]]:
+    """Simulate weeks of a log, each driven by events and once for each step; yield what came out of each run.
+
+    There are the errors against the log's own waits, None without such, and against the run that is driven by events;
+    only jobs of the week itself count. ``seconds`` is wall time, ``asked`` how often the scheduler was.
+
+    Parameters
+    ----------
+    spec
+        the runs, apart from steps and weeks.
+    weeks
+        counted from 1 at the first job.
+    steps
+        lengths of time, as ``5s``.
+    warm_up
+        how much of the log before a week is simulated with it, s.
+    tell
+        called with a text before each run.
+
+    Raises
+    ------
+    PipistrelleError
+        when a run cannot be, or fails.
+    """
+    if spec.outages is not None or spec.until is not None or spec.from_ is not None:
+        raise ReportError("weeks begin and end where they do", expected="no --outages, --until and --from")
+    trace, machine = load_inputs(spec)
+    for week in weeks:
+        part = week_of(trace, week, warm_up)
+        begin = _begin(trace, part, week)
+        chosen = [name for name, time in zip(part.ids, part.submit.tolist(), strict=True) if time >= begin]
+        real = dict(zip(part.ids, (starts_of(part) - part.submit).tolist(), strict=True))
+        exact: dict[str, float] = {}
+        for step in (None, *steps):
+            tell(f"week {week}, {'events' if step is None else f'a step of {step}'}")
+            one, watch = replace(spec, poll=step), FirstWaits()
+            result = run(one, setup=setup_of(one, part, machine), observers=[watch])
+            exact = exact or watch.of
+            yield {
+                "week": week,
+                "step": step,
+                "jobs": len(chosen),
+                "against_log": _apart(real, watch.of, chosen),
+                "against_events": _apart(exact, watch.of, chosen),
+                "seconds": result.times.total,
+                "asked": result.times.round_trips,
+            }
+
+
+def _begin(whole: Workload, part: Workload, week: int) -> float:
+    """Return when a week begins on the clock of its part of the log, s."""
+    moved = whole.submit[whole.ids.index(part.ids[0])] - part.submit[0]
+    return float(whole.submit[0] + (week - 1) * WEEK - moved)
+
+
+def _apart(before: dict[str, float], after: dict[str, float], names: list[str]) -> dict[str, Any] | None:
+    """Return the measures of the waits of these jobs, as far as both know them; None if they know none."""
+    both = [name for name in names if name in after and not np.isnan(before.get(name, np.nan))]
+    if not both:
+        return None
+    return measures(np.array([before[name] for name in both]), np.array([after[name] for name in both]))

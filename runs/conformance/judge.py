@@ -1,0 +1,76 @@
+"""What was wrong with how a scheduler has played a script, in words."""
+
+import shlex
+from collections.abc import Sequence
+from typing import Final
+
+from pipistrelle.protocol.base.errors import PipistrelleError, legible
+from pipistrelle.runs.conformance.script import Script
+from pipistrelle.runs.conformance.stage import Audience, Stage
+from pipistrelle.server.errors import SchedulerFailed
+from pipistrelle.server.simulation import Result
+
+#: the end of a run by which a scheduler says itself that it cannot go on
+_GIVES_UP: Final = "scheduler_error"
+_NAMED: Final = 60
+
+
+def problems_of(stage: Stage, audience: Audience, result: Result, words: Sequence[str], limit: float) -> list[str]:
+    """Return what was wrong with how a scheduler has played a script, in words."""
+    script, failure = stage.script, result.failure
+    own = [one for one in audience.rejections if stage.meddling is None or not stage.meddling.is_added(one[0])]
+    problems = [f"an illegal decision ({rejected.code}): {_text(rejected.message)}" for _, rejected in own]
+    if failure is not None:
+        gives_up = script.may_give_up and failure.reason == _GIVES_UP
+        return problems if gives_up else [*problems, failure_text(failure, words)]
+    if result.summary.reason != script.ends:
+        problems.append(f"the run ends as '{result.summary.reason}', not as '{script.ends}'")
+    problems += _job_problems(script, audience)
+    gone = stage.ended_as
+    if gone is None:
+        problems.append(f"its process still ran {limit:g} s after the simulation had ended")
+    elif gone.reason != "scheduler_left":
+        problems.append(f"after the simulation had ended, {_how(gone)}")
+    return problems
+
+
+def _job_problems(script: Script, audience: Audience) -> list[str]:
+    problems = []
+    rejected = {_name_of(job) for job, state in audience.over.items() if state == "REJECTED"}
+    for job in script.jobs:
+        named = _text(job.name, _NAMED)
+        if job.name in script.rejects:
+            if job.name not in rejected:
+                problems.append(f"job {named} was not rejected, though it can never run")
+        elif job.name in rejected:
+            problems.append(f"job {named} was rejected, though it can run")
+        elif job.name not in audience.begun and job.cancelled_after is None and script.ends == "completed":
+            problems.append(f"job {named} never ran")
+    return problems
+
+
+def refusal_problems(stage: Stage, limit: float) -> list[str]:
+    """Return what was wrong where the HELLO was refused."""
+    if stage.ended_as is not None:
+        return []
+    return [f"its process still ran {limit:g} s after its HELLO was refused"]
+
+
+def failure_text(error: PipistrelleError, words: Sequence[str]) -> str:
+    """Return what ended a run, without the socket's name and the command, which the user knows."""
+    what = error.what.removesuffix(f": {shlex.join(words)}")
+    where = None if error.where is not None and error.where.startswith("ipc://") else error.where
+    return _text(str(PipistrelleError(what, where=where, expected=error.expected, found=error.found, hint=error.hint)))
+
+
+def _name_of(job_id: str) -> str:
+    return job_id.partition("!")[2].partition("#")[0]
+
+
+def _how(gone: SchedulerFailed) -> str:
+    """Return how a process has ended that had nothing more to do."""
+    return gone.what.partition(" before the simulation was over")[0]
+
+
+def _text(text: str, length: int = 500) -> str:
+    return legible(text, length)

@@ -1,0 +1,99 @@
+"""Scripts that go on with a second process: told the same once more, or taking a run over."""
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO
+
+from pipistrelle.protocol.base.errors import PipistrelleError
+from pipistrelle.protocol.fields import TAKEOVER, package_version
+from pipistrelle.runs.conformance.judge import failure_text, problems_of
+from pipistrelle.runs.conformance.script import Script, workload_json
+from pipistrelle.runs.conformance.stage import SERVER, Audience, Stage, Staged
+from pipistrelle.runs.description.setup import load_setup
+from pipistrelle.runs.description.spec import RunSpec
+from pipistrelle.runs.sessions.replay import parting
+from pipistrelle.runs.sessions.resume import run_kept, take_over
+from pipistrelle.runs.sessions.snapshot import Every, read_snapshot
+from pipistrelle.schedulers.wire.interrupts import Interrupts
+from pipistrelle.server.errors import Interrupted, RunError
+from pipistrelle.server.outputs.folder import snapshots_in
+
+
+def told_again(before: Stage, words: Sequence[str], limit: float, printed: IO[bytes]) -> list[str]:
+    """Tell a new process what one was told before, and return what is wrong with how it answers, in words."""
+    stage = Stage(before.script, before.dialect)
+    before.log.append((SERVER, "(a new process is told the same)"))
+    staged = Staged(stage, words, limit, printed)
+    spec = RunSpec(scheduler=tuple(words), dialect=before.dialect)
+    last = before.notice
+    assert last is not None, "the run has come to its end"
+    try:
+        with (
+            Interrupts() as interrupts,
+            staged.open(spec, before.script.setup(before.dialect), lambda: interrupts.struck) as transport,
+        ):
+            transport.greet("conformance", f"pipistrelle {package_version()}")
+            for notice, reply in before.exchanges:
+                transport.send(notice)
+                found = transport.receive()
+                if parting(reply, found) is not None:
+                    return [f"told the same once more, it answers notice {notice.seq} otherwise"]
+            transport.farewell(last)
+    except RunError as error:
+        return [f"told the same once more: {failure_text(error, words)}"]
+    finally:
+        before.log += stage.log
+    return []
+
+
+def taken_over(
+    script: Script, words: Sequence[str], limit: float, printed: IO[bytes]
+) -> tuple[Stage, list[str] | None]:
+    """Let a second process go on from the middle of a run that a first one has carried out.
+
+    What was noted is returned, and what was wrong, in words; None if the scheduler does not say that it can take over.
+    """
+    first, audience = Stage(script, "native"), Audience()
+    with tempfile.TemporaryDirectory(prefix="pipistrelle-") as name:
+        home = Path(name)
+        (home / "jobs.json").write_bytes(workload_json(script.jobs, script.nodes))
+        (home / "first").mkdir()
+        spec = RunSpec(scheduler=tuple(words), workload=(str(home / "jobs.json"),))
+        every = Every(simulated=script.jobs[len(script.jobs) // 2].submit)
+        staged = Staged(first, words, limit, printed)
+        setup = load_setup(spec)
+        try:
+            result = run_kept(spec, setup, staged, home / "first", every, 100, observers=[audience], leave=True)
+        except RunError as error:  # before the simulation has begun
+            return first, [failure_text(error, words)]
+        _check_interrupt(result.failure)
+        if problems := problems_of(first, audience, result, words, limit):
+            return first, problems
+        if TAKEOVER not in result.scheduler.features:
+            return first, None
+        header, state = read_snapshot(snapshots_in(home / "first")[1])
+        second = Stage(script, "native", [*first.log, (SERVER, "(a new process takes the run over)")])
+        staged = Staged(second, words, limit, printed)
+        try:
+            _, result = take_over(
+                spec,
+                header,
+                state,
+                staged,
+                home / "first",
+                Every(),
+                1,
+                observe=lambda setup: ([audience], None),
+                out=home / "second",
+                leave=True,
+            )
+        except PipistrelleError as error:
+            return second, [failure_text(error, words)]
+    _check_interrupt(result.failure)
+    return second, problems_of(second, audience, result, words, limit)
+
+
+def _check_interrupt(failure: RunError | None) -> None:
+    if isinstance(failure, Interrupted):
+        raise KeyboardInterrupt from failure

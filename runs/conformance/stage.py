@@ -1,0 +1,233 @@
+"""Where a script is played: the real server, a scheduler's process, and between them what notes and alters messages."""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import IO, Any, Final
+
+from msgspec.structs import replace
+
+from pipistrelle.protocol.batsim.codec import encode_notice
+from pipistrelle.protocol.batsim.session import BatsimServerSession
+from pipistrelle.protocol.decisions import Decision
+from pipistrelle.protocol.events import DecisionRejectedData, SimulationEnds
+from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
+from pipistrelle.protocol.sockets import AcceptedConnection
+from pipistrelle.protocol.zmtp import ZmtpMessage
+from pipistrelle.runs.conformance.script import Alter, Dialect, Meddling, Script
+from pipistrelle.runs.description.spec import RunSpec
+from pipistrelle.runs.execution.child import Child
+from pipistrelle.runs.execution.connection import Interrupted, private_endpoint
+from pipistrelle.server.engine.jobs import Job
+from pipistrelle.server.engine.observers import Observer
+from pipistrelle.server.errors import SchedulerFailed
+from pipistrelle.server.setup import Setup
+from pipistrelle.server.transport.batsim import BatsimTransport
+from pipistrelle.server.transport.in_process import Transport
+from pipistrelle.server.transport.native import NativeTransport
+from pipistrelle.server.transport.peer import Peer
+
+#: which side says a frame, as logs have it
+SERVER: Final = "server"
+SCHEDULER: Final = "scheduler"
+
+
+@dataclass(slots=True)
+class Stage:
+    """What is noted of a script that is played to a scheduler.
+
+    Parameters
+    ----------
+    script, dialect
+        what is played.
+    log
+        every frame: who says it, and its text.
+    notice
+        the last one that was sent.
+    ended_as
+        how the scheduler's process ended after the run; None: it had not when its time was over.
+    """
+
+    script: Script
+    dialect: Dialect
+    log: list[tuple[str, str]] = field(default_factory=list)
+    notice: Notice | None = None
+    ended_as: SchedulerFailed | None = None
+    #: what the scheduler was told, and what it has replied by itself
+    exchanges: list[tuple[Notice, Reply]] = field(default_factory=list)
+    #: whether the scheduler was told that the run is over, as the script has it
+    last_told: bool = False
+    #: what alters replies; None: nothing does
+    meddling: Meddling | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.meddling = None if self.script.meddle is None else self.script.meddle()
+
+    def told(self, frame: bytes) -> bytes:
+        """Return what is sent in the place of a frame of the server, and note it."""
+        alter: Alter | None = self.script.alter.get(self.dialect)
+        if alter is not None:
+            frame = json.dumps(alter(json.loads(frame)), ensure_ascii=False).encode()
+        self.log.append((SERVER, frame.decode()))
+        return frame
+
+    def ends(self, notice: Notice) -> None:
+        """Note the last notice."""
+        self.notice = notice
+        last = notice.events[-1]
+        self.last_told = isinstance(last, SimulationEnds) and last.data.reason == self.script.ends
+
+    def heard(self, frame: bytes) -> None:
+        """Note a frame of the scheduler."""
+        self.log.append((SCHEDULER, frame.decode("utf-8", "backslashreplace")))
+
+    def replied(self, reply: Reply) -> Reply:
+        """Return what the server is to take for a reply."""
+        assert self.notice is not None, "it answers a notice"
+        self.exchanges.append((self.notice, reply))
+        return reply if self.meddling is None else self.meddling.apply(self.notice, reply)
+
+
+class _Noted(Peer[Any]):
+    """Notes what passes through a dialect's transport, which comes after it among the bases, and alters it."""
+
+    def __init__(self, stage: Stage, endpoint: str, **waits: Any) -> None:
+        self._stage = stage
+        super().__init__(endpoint, **waits)
+
+    def _take_frame(self, now: float) -> bytes | None:
+        frame = super()._take_frame(now)  # type: ignore[safe-super]  # that of the dialect
+        if frame is not None:
+            self._stage.heard(frame)
+        return frame
+
+    def send(self, notice: Notice) -> None:
+        self._stage.notice = notice
+        super().send(notice)  # type: ignore[safe-super]
+
+    def receive(self) -> Reply:
+        return self._stage.replied(super().receive())
+
+    def farewell(self, notice: Notice) -> None:
+        self._stage.ends(notice)
+        super().farewell(notice)  # type: ignore[safe-super]
+
+
+class _StagedNative(_Noted, NativeTransport):
+    def _negotiate(
+        self, stranger: AcceptedConnection, message: ZmtpMessage, run_id: str, server: str
+    ) -> tuple[HelloData, WelcomeData] | None:
+        if message.parts:
+            self._stage.heard(message.parts[-1])
+        if self._stage.script.refuses:
+            self._turn_away(stranger, message, "version", "this server refuses every scheduler")
+            return None
+        return super()._negotiate(stranger, message, run_id, server)
+
+    def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
+        hello, welcome = super().greet(run_id, server)
+        if self._stage.script.preempts and "preemption" not in welcome.features:
+            welcome = replace(welcome, features=(*welcome.features, "preemption"))  # the server may; nobody is told
+        return hello, welcome
+
+    def _refused(self, message: str) -> None:
+        """Say nothing: a script has it so."""
+
+    def _transmit(self, frame: bytes) -> None:
+        super()._transmit(self._stage.told(frame))
+
+
+class _StagedBatsimSession(BatsimServerSession):
+    """Batsim's conversation, with what a script alters."""
+
+    def __init__(self, stage: Stage) -> None:
+        super().__init__()
+        self._stage = stage
+
+    def send_notice(self, notice: Notice) -> bytes:
+        return self._stage.told(super().send_notice(notice))
+
+
+class _StagedBatsim(_Noted, BatsimTransport):
+    def __init__(self, stage: Stage, endpoint: str, **waits: Any) -> None:
+        super().__init__(stage, endpoint, **waits)
+        self._session = _StagedBatsimSession(stage)
+
+    def farewell(self, notice: Notice) -> None:
+        self._stage.log.append((SERVER, encode_notice(Notice(notice.seq, notice.now, notice.events[-1:])).decode()))
+        super().farewell(notice)
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """A connection to a scheduler's process that plays a script.
+
+    Parameters
+    ----------
+    stage
+        what is noted.
+    words
+        program and arguments, ``{endpoint}`` among them.
+    limit
+        how long to wait for the scheduler, for each of its replies and for its end, in seconds of the wall clock.
+    printed
+        takes what the process prints.
+    """
+
+    stage: Stage
+    words: Sequence[str]
+    limit: float
+    printed: IO[bytes]
+
+    @contextmanager
+    def open(self, spec: RunSpec, setup: Setup, interrupted: Interrupted) -> Iterator[Transport]:
+        """Start the process, yield what leads to it, and see how it ends when it was told that the run is over."""
+        children: list[Child] = []
+
+        def fate(patience: float) -> SchedulerFailed | None:
+            return children[0].fate(patience) if children else None
+
+        waits = {
+            "hello_timeout": self.limit,
+            "decision_timeout": self.limit,
+            "interrupted": interrupted,
+            "fate": fate,
+        }
+        with private_endpoint() as place, ExitStack() as stack:
+            kind = _StagedBatsim if self.stage.dialect == "batsim" else _StagedNative
+            transport = kind(self.stage, place, **waits)
+            stack.callback(transport.close)
+            children.append(stack.enter_context(Child(self.words, transport.endpoint, printed=self.printed)))
+            try:
+                yield transport
+            finally:
+                self.stage.ended_as = fate(self.limit if self.stage.last_told else 0.0)
+                if self.stage.ended_as is None:
+                    children[0].terminate()
+
+
+class Audience(Observer):
+    """Sees how the jobs of a script fare.
+
+    ``begun`` are the names of the jobs that began, in any attempt; ``over`` has the ids, with their prefix, and final
+    states of all that are over; ``rejections`` has illegal decisions, and what was wrong with each.
+    """
+
+    def __init__(self) -> None:
+        self.begun: set[str] = set()
+        self.over: dict[str, str] = {}
+        self.rejections: list[tuple[Decision, DecisionRejectedData]] = []
+
+    def started(self, now: float, job: Job) -> None:
+        """Note a start."""
+        self.begun.add(job.id.partition("!")[2].partition("#")[0])
+
+    def ended(self, now: float, job: Job) -> None:
+        """Note an end."""
+        self.over[job.id] = str(job.state)
+
+    def decided(self, now: float, decision: Decision, rejected: DecisionRejectedData | None) -> None:
+        """Note a decision that was illegal."""
+        if rejected is not None:
+            self.rejections.append((decision, rejected))

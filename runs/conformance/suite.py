@@ -1,0 +1,100 @@
+"""The suite: each script is played to a process of its own, and judged."""
+
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import IO, Final, Literal
+
+from pipistrelle.runs.conformance.judge import failure_text, problems_of, refusal_problems
+from pipistrelle.runs.conformance.script import Dialect, Script
+from pipistrelle.runs.conformance.second import taken_over, told_again
+from pipistrelle.runs.conformance.stage import Audience, Stage, Staged
+from pipistrelle.runs.description.spec import RunSpec
+from pipistrelle.runs.execution.run import run
+from pipistrelle.server.errors import Interrupted, RunError
+
+#: characters of what a scheduler printed that are kept
+_PRINTED: Final = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptOutcome:
+    """What came of a script.
+
+    Parameters
+    ----------
+    name, situation
+        the script's.
+    verdict
+        ``passed``, ``failed``, or ``skipped`` if it does not apply.
+    lines
+        what was wrong, one line each; why it does not apply; or a remark.
+    log
+        every frame: who says it, and its text.
+    printed
+        what the scheduler's process printed, the end of it.
+    """
+
+    name: str
+    situation: str
+    verdict: Literal["passed", "failed", "skipped"]
+    lines: list[str]
+    log: list[tuple[str, str]]
+    printed: str = ""
+
+
+def play_script(script: Script, words: Sequence[str], *, dialect: Dialect = "native", limit: float) -> ScriptOutcome:
+    """Play a script to a scheduler.
+
+    Parameters
+    ----------
+    words
+        the scheduler's program and arguments, ``{endpoint}`` among them.
+    limit
+        how long to wait for the scheduler, for each of its replies and for its end, in seconds of the wall clock.
+
+    Raises
+    ------
+    PipistrelleError
+        when it cannot be started.
+    KeyboardInterrupt
+        when the user wants it to end.
+    """
+    if (why := script.absent.get(dialect)) is not None:
+        return ScriptOutcome(script.name, script.situation, "skipped", [why], [])
+    with tempfile.TemporaryFile() as printed:
+        if script.hand_over:
+            stage, problems = taken_over(script, words, limit, printed)
+        else:
+            stage = Stage(script, dialect)
+            problems = _played(stage, words, limit, printed)
+        said = _end_of(printed)
+    if problems is None:
+        why = "its HELLO does not name the feature 'takeover'"
+        return ScriptOutcome(script.name, script.situation, "skipped", [why], [])
+    return ScriptOutcome(script.name, script.situation, "failed" if problems else "passed", problems, stage.log, said)
+
+
+def _played(stage: Stage, words: Sequence[str], limit: float, printed: IO[bytes]) -> list[str] | None:
+    """Play a script, and return what was wrong."""
+    script, audience = stage.script, Audience()
+    staged = Staged(stage, words, limit, printed)
+    spec = RunSpec(scheduler=tuple(words), dialect=stage.dialect)
+    try:
+        result = run(spec, connection=staged, setup=script.setup(stage.dialect), observers=[audience], check=False)
+    except RunError as error:  # before the simulation has begun
+        return refusal_problems(stage, limit) if script.refuses else [failure_text(error, words)]
+    if isinstance(result.failure, Interrupted):
+        raise KeyboardInterrupt from result.failure
+    problems = problems_of(stage, audience, result, words, limit)
+    if script.again and not problems:
+        return told_again(stage, words, limit, printed)
+    return problems
+
+
+def _end_of(printed: IO[bytes]) -> str:
+    with suppress(OSError):
+        printed.seek(max(printed.seek(0, 2) - _PRINTED, 0))
+        return printed.read().decode("utf-8", "replace")
+    return ""

@@ -1,0 +1,244 @@
+"""What a run in Batsim's way has of its own: hosts, events, names of outputs, what stands in for a scheduler."""
+
+import dataclasses
+from collections.abc import Sequence
+from contextlib import suppress
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipistrelle.platforms.simgrid.platform_file import SimGridPlatform
+from pipistrelle.protocol.base.errors import InputError, PipistrelleError, printable
+from pipistrelle.protocol.base.log import logger
+from pipistrelle.protocol.batsim.codec import encode_notice, encode_reply
+from pipistrelle.protocol.decisions import ExecuteJob, ExecuteJobData
+from pipistrelle.protocol.events import JobSubmitted
+from pipistrelle.protocol.fields import package_version
+from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
+from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.runs.description.spec import RELIABILITY_FIELDS, BatsimSpec, RunSpec
+from pipistrelle.runs.inputs.named import load_hosts, require_text
+from pipistrelle.server.batsim.setup import BatsimOptions
+from pipistrelle.server.setup import Setup
+from pipistrelle.server.transport.in_process import Transport
+from pipistrelle.traces.batsim.events import ExternalEvent, read_events
+from pipistrelle.traces.files import read_text
+from pipistrelle.traces.workload import Workload
+
+
+def load_batsim_setup(spec: RunSpec, way: BatsimSpec, workloads: Sequence[Workload]) -> Setup:
+    """Return the setup of a run in Batsim's way; the workloads are those that the description names.
+
+    Without a scheduler every job starts at time 0, whatever its submit time, as Batsim has it, and hosts are shared.
+
+    Raises
+    ------
+    PipistrelleError
+        when an input is wrong, or they do not go together.
+    """
+    _check(spec, way)
+    assert spec.platform is not None, "just checked"
+    roles = parse_roles(way.add_role_to_hosts)
+    machine = load_hosts(spec.platform, master=way.master_host, roles=roles, energy=way.energy)
+    most = _most_machines(way, workloads)
+    if most is not None:
+        machine = machine.limited(most)
+    events = load_events(way.events, unknown=way.forward_unknown_events)
+    _check_events(events, machine)
+    if way.no_sched:
+        workloads = [_at_once(workload, f"w{number}", machine) for number, workload in enumerate(workloads)]
+    told = way.sched_cfg if way.sched_cfg_file is None else read_text(Path(way.sched_cfg_file))
+    options = BatsimOptions(
+        dynamic_jobs=way.enable_dynamic_jobs,
+        acknowledge_dynamic_jobs=way.acknowledge_dynamic_jobs,
+        profile_reuse=way.enable_profile_reuse,
+        forward_profiles=way.forward_profiles_on_submission,
+        # Batsim, too, forwards nothing where there are no events files.
+        forward_unknown_events=way.forward_unknown_events and bool(way.events),
+        compute_sharing=way.enable_compute_sharing or way.no_sched,
+        energy=way.energy,
+        sched_config=told or "",
+        events=events,
+        bandwidth=way.bandwidth,
+    )
+    # Batsim's wire has no word for an illegal decision: one ends the run.
+    return Setup.of(machine, *workloads, strict=True, batsim=options)
+
+
+def _check(spec: RunSpec, way: BatsimSpec) -> None:
+    """Raise InputError for what does not go together."""
+    if spec.platform is None:
+        raise InputError("a run in Batsim's way names no platform", expected="a file in SimGrid's XML")
+    if spec.dialect != "batsim":
+        raise InputError("a run in Batsim's way speaks no other dialect", expected="batsim", found=spec.dialect)
+    if way.sched_cfg is not None and way.sched_cfg_file is not None:
+        raise InputError("--sched-cfg and --sched-cfg-file exclude each other")
+    if way.enable_profile_reuse and not way.enable_dynamic_jobs:
+        raise InputError("--enable-profile-reuse goes with --enable-dynamic-jobs")
+    if spec.node_table is not None:
+        raise InputError("a run in Batsim's way takes its hosts as they are", found="node-table")
+    if spec.scale_platform is not None:
+        raise InputError(
+            "a run in Batsim's way takes its hosts as they are", found="scale-platform", hint="See --mmax."
+        )
+    if spec.partition_pools:
+        raise InputError("a run in Batsim's way has hosts, no pools", found="partition-pools")
+    given = next((name for name in RELIABILITY_FIELDS if getattr(spec, name) != getattr(RunSpec(), name)), None)
+    if given is not None:
+        raise InputError(
+            "nodes do not fail in a run in Batsim's way", found=given.replace("_", "-"), hint="events can do it."
+        )
+
+
+def parse_roles(texts: Sequence[str]) -> dict[str, str]:
+    """Return {host: role} for texts such as ``host8:master`` or ``host1,host2:storage``; the last one counts.
+
+    Raises
+    ------
+    InputError
+        when a text is none of these.
+    """
+    roles: dict[str, str] = {}
+    for text in texts:
+        hosts, colon, role = text.partition(":")
+        names = hosts.split(",")
+        if not colon or not role or ":" in role or not all(names):
+            raise InputError(
+                "the role cannot be read",
+                where="--add-role-to-hosts",
+                expected="HOST,HOST:ROLE",
+                found=f"'{text}'",
+                hint="For example: -r host1,host2:storage.",
+            )
+        roles.update(dict.fromkeys(names, role))
+    return roles
+
+
+def load_events(names: Sequence[str], *, unknown: bool) -> tuple[ExternalEvent, ...]:
+    """Return the events of Batsim's events files, by time; those of one time in the order of the files.
+
+    ``unknown`` tells whether events of unknown types are let pass.
+
+    Raises
+    ------
+    PipistrelleError
+        when a file cannot be read or is wrong.
+    """
+    events: list[ExternalEvent] = []
+    for name in names:
+        require_text(name)
+        events.extend(read_events(name, unknown=unknown))
+    return tuple(sorted(events, key=attrgetter("timestamp")))
+
+
+def _most_machines(way: BatsimSpec, workloads: Sequence[Workload]) -> int | None:
+    limits = [way.mmax] if way.mmax > 0 else []
+    if way.mmax_workload and workloads:
+        sizes = [workload.machine_size for workload in workloads]
+        for workload, size in zip(workloads, sizes, strict=True):
+            if size is None:
+                raise InputError(
+                    "the workload does not say how many hosts it is for",
+                    where=workload.source,
+                    expected="the field nb_res",
+                    hint="Add it, or use --mmax NUMBER instead of --mmax-workload.",
+                )
+        limits.append(max(size for size in sizes if size is not None))
+    return min(limits, default=None)
+
+
+def _check_events(events: Sequence[ExternalEvent], machine: SimGridPlatform) -> None:
+    last = len(machine.hosts) - 1
+    for event in events:
+        if event.resources and NodeSet.parse(event.resources).last > last:
+            raise InputError(
+                "an event happens to hosts that the platform does not have",
+                where=f"event {event.type} at {event.timestamp!r} s",
+                expected=f"hosts 0 to {last}",
+                found=event.resources,
+                hint="Mend the event, or the number of hosts (--mmax, --mmax-workload).",
+            )
+
+
+def _at_once(workload: Workload, prefix: str, machine: SimGridPlatform) -> Workload:
+    """Return the workload with all its jobs at time 0."""
+    too_large = np.flatnonzero(workload.size > len(machine.hosts))
+    if too_large.size:
+        row = int(too_large[0])
+        raise InputError(
+            f"job {prefix}!{workload.ids[row]} is larger than the machine, and there is no scheduler to reject it",
+            where=workload.source,
+            expected=f"at most {len(machine.hosts)} hosts",
+            found=str(int(workload.size[row])),
+            hint="Take the job out, or run with a scheduler.",
+        )
+    return dataclasses.replace(workload, submit=np.zeros(len(workload)))
+
+
+class StartAtOnce:
+    """Stands in for a scheduler where there is none: a job of n hosts starts on the hosts 0 to n - 1 when it comes."""
+
+    def hello(self) -> HelloData:
+        """Return what the summary says of it."""
+        return HelloData("no scheduler", package_version())
+
+    def welcome(self, data: WelcomeData) -> None:
+        """Do nothing: no feature is asked for."""
+
+    def answer(self, notice: Notice) -> Reply:
+        """Start the jobs that the notice announces."""
+        starts = [
+            ExecuteJob(notice.now, ExecuteJobData(event.data.job_id, str(NodeSet.interval(0, event.data.job.res - 1))))
+            for event in notice.events
+            if isinstance(event, JobSubmitted)
+        ]
+        return Reply(notice.seq, notice.now, starts)
+
+    def state(self) -> dict[str, Any]:
+        """Return nothing: it keeps nothing from one notice for the next."""
+        return {}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Do nothing."""
+
+
+class LoggedTransport:
+    """Another transport, with every message of both sides in the log, as Batsim's wire has it."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = self.behind = transport
+        self.apart = transport.apart
+
+    def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
+        """Wait for a scheduler."""
+        return self._transport.greet(run_id, server)
+
+    def send(self, notice: Notice) -> None:
+        """Log and send a notice."""
+        logger().info("sends {}", printable(encode_notice(notice).decode()))
+        self._transport.send(notice)
+
+    def receive(self) -> Reply:
+        """Return the reply, after it was logged."""
+        reply = self._transport.receive()
+        logger().info("received {}", printable(_reply_text(reply)))
+        return reply
+
+    def farewell(self, notice: Notice) -> None:
+        """Log and send the last notice."""
+        with suppress(PipistrelleError):  # what cannot be told is not sent either
+            logger().info("sends {}", printable(encode_notice(notice).decode()))
+        self._transport.farewell(notice)
+
+    def close(self) -> None:
+        """Close the other one."""
+        self._transport.close()
+
+
+def _reply_text(reply: Reply) -> str:
+    try:
+        return encode_reply(reply).decode()
+    except PipistrelleError:  # an unreadable decision is in it: the wire has no form for that
+        return repr(reply)

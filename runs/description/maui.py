@@ -1,0 +1,78 @@
+"""What the maui.cfg of a run, or of its preset, says of credentials and hosts, beside what the run has of these."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from pipistrelle.platforms.description import Platform
+from pipistrelle.platforms.topology.machine import Machine
+from pipistrelle.runs.description.policy import MAUI
+from pipistrelle.runs.description.spec import RunSpec
+from pipistrelle.schedulers.catalogue.registry import order_of
+from pipistrelle.schedulers.maui.config.read import read_maui_config
+from pipistrelle.schedulers.maui.config.settings import DEFAULT, Credential, MauiSettings
+from pipistrelle.schedulers.maui.standing import StandingReservations
+from pipistrelle.traces.workload import Workload, label_column
+
+#: {kind of credential: the label of a job that says it}
+_LABELS: Final = {"USER": "user", "GROUP": "group", "ACCOUNT": "account", "CLASS": "queue", "QOS": "qos"}
+_NAMED: Final = 5
+
+
+def maui_remarks(spec: RunSpec, platform: Platform, workload: Workload) -> list[str]:
+    """Return what is to be said, before the run, of the maui.cfg that its scheduler reads, if it reads one.
+
+    Of one that a preset names the warnings are among that: nobody else reads it for them.
+
+    Raises
+    ------
+    PipistrelleError
+        when the file cannot be read, or the machine has not the hosts of a standing reservation.
+    """
+    name = spec.scheduler
+    if not isinstance(name, str) or spec.program is not None:
+        return []
+    config, strict, ordered = spec.config, spec.strict_config, None if name == MAUI else order_of(name, spec.order)
+    if ordered is not None:
+        own = ordered[1] if config is None else {}
+        config, strict = own.get("config", config), own.get("strict-config", strict)
+    if config is None or MAUI not in (name, ordered and ordered[0]):
+        return []
+    settings, warnings = read_maui_config(Path(config), strict=strict)
+    said = [str(warning) for warning in warnings] if spec.config is None else []
+    whole = name == MAUI  # not its order of jobs alone
+    if whole:
+        StandingReservations(settings, Machine(platform.units, platform.info))
+    present = {kind: set(label_column(workload, label) or ()) - {""} for kind, label in _LABELS.items()}
+    present["QOS"] |= {found.default_qos for found in _each(settings) if found.default_qos is not None}
+    return [*said, *(f"{config}: {remark}" for remark in _remarks(settings, present, workload.name, whole=whole))]
+
+
+def _each(settings: MauiSettings) -> Iterator[Credential]:
+    yield settings.system
+    for names in settings.credentials.values():
+        yield from names.values()
+
+
+def _remarks(settings: MauiSettings, present: dict[str, set[str]], jobs: str, *, whole: bool) -> Iterator[str]:
+    for kind, label in _LABELS.items():
+        there, credentials = present[kind], settings.credentials.get(kind, {})
+        if not there:
+            without = [f"{kind}CFG[{name}]" for name in credentials if not (kind == "QOS" and name == DEFAULT)]
+            if settings.text("FSPOLICY") != "NONE" and settings.number(f"FS{kind}WEIGHT") and kind != "QOS":
+                without.append(f"FS{kind}WEIGHT")
+            if whole and any(limit.per == kind for found in _each(settings) for limit in found.limits):
+                without.append(f"each limit per {kind.lower()}")
+            if without:
+                effect = "has no effect" if len(without) == 1 else "have no effect"
+                yield f"the jobs of {jobs} have no {label}: {_some(without)} {effect}"
+            continue
+        absent = [name for name in credentials if name not in there and name != DEFAULT]
+        if absent:
+            yield f"no job of {jobs} has the {label} of {_some([f'{kind}CFG[{name}]' for name in absent])}"
+
+
+def _some(names: list[str]) -> str:
+    """Return the first of some names."""
+    text = ", ".join(names[:_NAMED])
+    return text if len(names) <= _NAMED else f"{text} and {len(names) - _NAMED} more"

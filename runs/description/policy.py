@@ -1,0 +1,349 @@
+"""Who decides in a run: a scheduler by name, with its parts and their options, or the words of a program."""
+
+import math
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+
+from msgspec import Meta, Struct, field
+from msgspec.structs import fields
+
+from pipistrelle.protocol.base.errors import PipistrelleError, printable
+from pipistrelle.protocol.base.lengths import seconds_of
+from pipistrelle.protocol.base.log import logger
+from pipistrelle.schedulers.catalogue.foreign import read_foreign
+from pipistrelle.schedulers.catalogue.names import PLACEHOLDER, is_foreign
+
+if TYPE_CHECKING:
+    from pipistrelle.platforms.topology.partitions import RankedClass
+    from pipistrelle.schedulers.policy.interfaces import Policy
+
+MAUI: Final = "maui"
+#: classes of the jobs that the scheduler has seen
+AUTO: Final[Literal["auto"]] = "auto"
+#: as of the lengths of time in files of failures; far below what a double can tell apart from the next second
+_LONGEST_S: Final = 1e14
+_AXES: Final = ("order", "backfill", "placement")
+#: {field: (axis, key of the table that a preset's file has for the options of the part on this axis)}
+_KEYS: Final = {
+    "formula": ("order", "formula"),
+    "queue_priority": ("order", "queue-priorities"),
+    "fairshare_entity": ("order", "fairshare-entity"),
+    "fairshare_shares": ("order", "fairshare-shares"),
+    "unknown_shares": ("order", "unknown-shares"),
+    "fairshare_decay_time": ("order", "decay-time"),
+    "fairshare_decay_factor": ("order", "decay-factor"),
+    "backfill_depth": ("backfill", "depth"),
+    "strict_ordering": ("backfill", "strict-ordering"),
+    "node_order": ("placement", "node-order"),
+    "age_aware": ("placement", "age-aware"),
+    "dual_ended": ("placement", "dual-ended"),
+    "base_order": ("placement", "base-order"),
+    "reliability_target": ("placement", "reliability-target"),
+}
+
+
+#: {field: option of preemption}
+_PREEMPTION: Final = {
+    "preempt_type": "type",
+    "preempt_mode": "mode",
+    "preempt": "preempt",
+    "priority_tier": "priority_tier",
+    "preempt_grace": "grace",
+    "preempt_exempt_time": "exempt_time",
+    "preempt_youngest_first": "youngest_first",
+}
+#: {field that is on unless one says otherwise: the option that says so}
+OPPOSITES: Final = {"strict_config": "--lenient-config"}
+
+
+class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
+    """Who decides; each field is what the option of that name says on the command line (docs/cli.md).
+
+    Parameters
+    ----------
+    scheduler
+        the name of one of ours, ``file.toml``, ``file.py:OBJECT``, a folder with ``scheduler.toml`` or a command with
+        ``{endpoint}`` in it; words: those of a program; no words: the scheduler is started elsewhere.
+    order, backfill, placement
+        the parts that replace the scheduler's own, None for these.
+    formula, queue_priority, fairshare_entity, fairshare_shares, unknown_shares
+        of the order ``pbs``, as its two successors.
+    fairshare_decay_time, fairshare_decay_factor
+        how usage fades.
+    backfill_depth, strict_ordering
+        of the rule ``depth``.
+    node_order, age_aware, dual_ended, base_order, reliability_target
+        of every placement (docs/placing.md); ``dual_ended`` and ``base_order`` are conditions on jobs.
+    reliability, blocking, admission
+        partitions by reliability: of which classes (bundled, a file, or ``auto``), for which chance of blocking, and
+        what becomes of a job that cannot start at once.
+    preempt_type, preempt_mode, preempt, priority_tier, preempt_grace, preempt_exempt_time, preempt_youngest_first
+        who may preempt whom, how, after which grace, and who not yet (docs/preemption.md).
+    config
+        a maui.cfg; with ``strict_config`` it is refused if anything in it is unknown or would, if it were supported,
+        change decisions; else that is a warning, too.
+    poll
+        the step at whose multiples alone decisions are taken, as ``5s``; None: whenever something happens.
+    """
+
+    scheduler: str | tuple[str, ...] = "easy"
+    order: str | None = None
+    backfill: str | None = None
+    placement: str | None = None
+    formula: str | None = None
+    queue_priority: dict[str, float] = field(default_factory=dict)
+    fairshare_entity: Literal["user", "group", "account", "queue", "qos"] | None = None
+    fairshare_shares: dict[str, Annotated[float, Meta(ge=0)]] = field(default_factory=dict)
+    unknown_shares: Annotated[float, Meta(ge=0)] | None = None
+    fairshare_decay_time: str | None = None
+    fairshare_decay_factor: Annotated[float, Meta(ge=0, le=1)] | None = None
+    backfill_depth: Annotated[int, Meta(ge=0)] | None = None
+    strict_ordering: bool | None = None
+    node_order: Literal["id", "snake", "hilbert", "alps"] | None = None
+    age_aware: bool | None = None
+    dual_ended: tuple[str, ...] = ()
+    base_order: tuple[str, ...] = ()
+    reliability_target: Annotated[float, Meta(gt=0, lt=1)] | None = None
+    reliability: str | None = None
+    blocking: Annotated[float, Meta(ge=0, le=1)] | None = None
+    admission: Literal["queue", "block"] | None = None
+    preempt_type: Literal["qos", "partition_prio"] | None = None
+    preempt_mode: tuple[str, ...] = ()
+    preempt: tuple[str, ...] = ()
+    priority_tier: dict[str, float] = field(default_factory=dict)
+    preempt_grace: tuple[str, ...] = ()
+    preempt_exempt_time: str | None = None
+    preempt_youngest_first: bool | None = None
+    config: str | None = None
+    strict_config: bool = True
+    poll: str | None = None
+
+    @property
+    def program(self) -> tuple[str, ...] | None:
+        """The words of a program; none if it is started elsewhere; None if the scheduler is one that we make."""
+        if not isinstance(self.scheduler, str):
+            return self.scheduler
+        if self.folder is not None:
+            return read_foreign(self.folder).argv
+        return split_words(self.scheduler, "--scheduler") if PLACEHOLDER in self.scheduler else None
+
+    @property
+    def folder(self) -> str | None:
+        """The folder of a scheduler in another language; None if it is called otherwise."""
+        return self.scheduler if isinstance(self.scheduler, str) and is_foreign(self.scheduler) else None
+
+    @property
+    def program_name(self) -> str | None:
+        """What to call a run of a program, which is not that of somewhere else; None if the scheduler is none."""
+        if self.folder is not None:
+            return read_foreign(self.folder).name
+        return short_name(self.program) if self.program else None
+
+    @property
+    def code(self) -> str | None:
+        """The scheduler's name if it is Python code, as ``file.py:CLASS``: making it runs that code."""
+        from pipistrelle.schedulers.catalogue.names import entries, is_ours
+
+        name = self.scheduler
+        if not isinstance(name, str) or ":" not in name or self.program is not None:
+            return None
+        return None if is_ours(name) or name in entries() else name
+
+    @property
+    def options(self) -> list[str]:
+        """The parts and options that are given, as a command line has them."""
+        words: list[str] = []
+        for one in fields(PolicySpec)[1:]:
+            value, option = getattr(self, one.name), f"--{one.encode_name}"
+            if isinstance(value, dict):
+                words += [word for name, number in value.items() for word in (option, f"{name}={number!r}")]
+            elif isinstance(value, tuple):
+                words += [word for text in value for word in (option, text)]
+            elif isinstance(value, bool):
+                no = OPPOSITES.get(one.name, f"--no-{one.encode_name}")
+                words += [option if value else no] if value != one.default else []
+            elif value is not None:
+                words += [option, str(value)]
+        return words
+
+    @property
+    def may_preempt(self) -> bool:
+        """Whether the scheduler may preempt jobs, as far as is known: a program's own, or code, nobody has looked at.
+
+        Raises
+        ------
+        PipistrelleError
+            when a preset's file cannot be read.
+        """
+        if self.preempt_type is not None or self.program is not None or self.code is not None:
+            return True
+        if self.scheduler == MAUI and self.config is not None:
+            from pipistrelle.schedulers.maui.config.read import read_maui_config
+
+            return read_maui_config(Path(self.config), strict=self.strict_config)[0].preempts
+        assert isinstance(self.scheduler, str), "a program"
+        from pipistrelle.schedulers.catalogue.registry import preemption_of
+
+        return preemption_of(self.scheduler) is not None
+
+    @property
+    def asks_of_nodes(self) -> bool:
+        """Whether not every machine will do for the placement, or for partitions."""
+        placed = self.node_order not in (None, "id") or bool(self.age_aware) or self.reliability_target is not None
+        return placed or self.reliability is not None
+
+    @property
+    def size_classes(self) -> "tuple[RankedClass, ...] | None":
+        """The classes that partitions are for; None if there are none, or they are those of the jobs seen.
+
+        Raises
+        ------
+        PipistrelleError
+            when there are none of this name, or their file is wrong.
+        """
+        if self.reliability in (None, AUTO):
+            return None
+        from pipistrelle.models.reliability.resources import described  # most runs have none
+        from pipistrelle.models.workloads.classes import load_classes
+
+        return tuple(one.sizes for one in described(load_classes(str(self.reliability))).classes)
+
+    def make_policy(self, *, warn: bool = True, polls: bool = True) -> "Policy":
+        """Return the policy of a scheduler that is no program.
+
+        What of a maui.cfg has no effect is logged as warnings if ``warn`` is true. Without ``polls`` the policy is
+        that which decides when it is time.
+
+        Raises
+        ------
+        PipistrelleError
+            if there is none of this name, it cannot be loaded, or parts and options do not suit it.
+        """
+        from pipistrelle.schedulers.catalogue.registry import make_policy, own_placement  # help needs none of these
+
+        name = self.scheduler
+        assert isinstance(name, str), "a program"
+        if self.folder is not None:
+            raise SchedulerChoice(
+                "a folder's scheduler is a program of its own",
+                where=printable(self.folder),
+                hint=f"'pipistrelle run --scheduler {printable(self.folder)}' starts it.",
+            )
+        step = None if self.poll is None else step_of(self.poll)
+        parts = {axis: part for axis in _AXES if (part := getattr(self, axis)) is not None}
+        tables: dict[str, dict[str, Any]] = {axis: {} for axis in _AXES}
+        for option, (axis, key) in _KEYS.items():
+            if (value := getattr(self, option)) not in (None, {}, ()):
+                tables[axis][key] = value
+        if self.formula is not None:
+            from pipistrelle.schedulers.orders.pbs import UNKNOWN, VARIABLES
+            from pipistrelle.schedulers.pbs.formula import Formula
+
+            Formula(self.formula, VARIABLES, "--formula", UNKNOWN)  # so that a message names the option
+        if self.config is not None or not self.strict_config:
+            self._read_config(name, warn=warn)
+            if name != MAUI:
+                tables["order"] |= {"config": self.config, "strict-config": self.strict_config}
+        divided = self._partitions()
+        preemption = {
+            key: value for option, key in _PREEMPTION.items() if (value := getattr(self, option)) not in (None, {}, ())
+        }
+        if preemption:
+            divided["preemption"] = preemption
+        own = not parts.keys() - {"placement"} and not tables["order"] and not divided
+        if name == MAUI and self.config is not None and own:
+            from pipistrelle.schedulers.maui.config.read import read_maui_config  # most runs start without it
+            from pipistrelle.schedulers.maui.policy import MauiPolicy
+
+            policy: Policy = MauiPolicy(
+                read_maui_config(Path(self.config), strict=self.strict_config)[0],
+                placement=own_placement(self.placement, tables["placement"]),
+            )
+        else:
+            policy = make_policy(
+                name,
+                **parts,
+                order_options=tables["order"],
+                backfill_options=tables["backfill"],
+                placement_options=tables["placement"],
+                **divided,
+            )
+        if step is None or not polls:
+            return policy
+        from pipistrelle.schedulers.policy.polling import Polling
+
+        return Polling(policy, step)
+
+    def _partitions(self) -> dict[str, Any]:
+        """Return what is said of partitions by reliability, as `make_policy` has it."""
+        found: dict[str, Any] = {
+            key: value for key in ("blocking", "admission") if (value := getattr(self, key)) is not None
+        }
+        if self.reliability is None:
+            return found
+        from pipistrelle.schedulers.partitions.placement import PartitionOptions  # most runs have none
+
+        return {"reliability": PartitionOptions(classes=self.size_classes or AUTO), **found}
+
+    def _read_config(self, name: str, *, warn: bool) -> None:
+        """Read the maui.cfg once, for its warnings; raise PolicyError if nobody else would."""
+        from pipistrelle.schedulers.catalogue.registry import order_of
+        from pipistrelle.schedulers.policy.errors import PolicyError
+
+        if self.config is None:
+            raise PolicyError(f"{OPPOSITES['strict_config']} goes with --config FILE")
+        ordered = None if name == MAUI else order_of(name, self.order)
+        if MAUI not in (name, ordered and ordered[0]):
+            raise PolicyError(
+                f"'{printable(name)}' reads no maui.cfg",
+                where="--config",
+                expected="the scheduler maui, or the order maui",
+            )
+        from pipistrelle.schedulers.maui.config.read import read_maui_config
+
+        for warning in read_maui_config(Path(self.config), strict=self.strict_config)[1]:
+            if warn:
+                logger().warning("{}", warning)
+
+
+class SchedulerChoice(PipistrelleError):
+    """A scheduler that cannot be called so, or whose options cannot be read."""
+
+
+def span_of(text: str) -> float:
+    """Return a length of time in seconds, at least 0 and not longer than a run can be; ValueError if it is none."""
+    try:
+        seconds = seconds_of(text)
+    except ValueError as error:
+        raise ValueError(f"'{text}' is no length of time: {error}.") from None
+    if seconds > _LONGEST_S or math.isnan(seconds):
+        raise ValueError(f"'{text}' is longer than {_LONGEST_S:g} s.")
+    return seconds
+
+
+def step_of(text: str) -> float:
+    """Return the step of a policy that polls, in seconds; SchedulerChoice if it is none."""
+    try:
+        if (seconds := span_of(text)) > 0:
+            return seconds
+    except ValueError as error:
+        raise SchedulerChoice(str(error).removesuffix("."), where="--poll") from None
+    raise SchedulerChoice(f"'{text}' is not above zero", where="--poll")
+
+
+def split_words(text: str, where: str) -> tuple[str, ...]:
+    """Return the words of a command as a shell splits them; SchedulerChoice if that cannot be done."""
+    try:
+        return tuple(shlex.split(text))
+    except ValueError as error:
+        raise SchedulerChoice(f"this cannot be split into words ({error})", where=where, found=text) from None
+
+
+def short_name(scheduler: str | Sequence[str]) -> str:
+    """Return what to call a run: a policy's name, or that of the script or program that decides."""
+    if isinstance(scheduler, str):
+        return scheduler.removeprefix("./")
+    words = [word for word in scheduler[1:] if Path(word).suffix and not word.startswith("-")]
+    return Path(next((word for word in words if PLACEHOLDER not in word), scheduler[0])).stem

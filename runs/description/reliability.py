@@ -1,0 +1,265 @@
+"""What fails in a run, and how its jobs live with it, from what its description says."""
+
+import hashlib
+import math
+import os
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import numpy as np
+
+from pipistrelle.platforms.description import Platform
+from pipistrelle.protocol.base.errors import InputError, said_of
+from pipistrelle.protocol.base.lengths import parse_seconds
+from pipistrelle.protocol.base.log import logger
+from pipistrelle.runs.description.remarks import have_own_ways, remarks_on
+from pipistrelle.runs.description.spec import RunSpec
+from pipistrelle.server.outages.reliability import Reliability
+from pipistrelle.traces.files import read_text
+from pipistrelle.traces.resilience import NONE, parse_resilience
+from pipistrelle.traces.workload import Workload
+
+# Most runs have no failures: what deals with them is imported when there are some.
+if TYPE_CHECKING:
+    from pipistrelle.platforms.failures.durations import Durations
+    from pipistrelle.platforms.failures.outage import Outages
+    from pipistrelle.platforms.failures.plan import FailurePlan
+    from pipistrelle.platforms.maintenance import MaintenancePlan, MaintenanceRule
+    from pipistrelle.platforms.simgrid.platform_file import SimGridPlatform
+    from pipistrelle.traces.outages.log import OutageLog
+
+#: in place of a model: the platform's own failures are left out
+NO_FAILURES: Final = "none"
+#: options about jobs that come back, which those do that were preempted, too
+_COMING_BACK: Final = ("requeue", "max_attempts", "restart_walltime", "checkpoint_walltime")
+
+
+def load_reliability(spec: RunSpec, machine: "Platform | SimGridPlatform", workload: Workload) -> Reliability | None:
+    """Return what happens on a machine during a workload; None if nothing ever fails or is maintained.
+
+    Failures with which a workload can hardly end are warned of. A file of outages can name the hosts of a machine
+    that has names for them.
+
+    Raises
+    ------
+    PipistrelleError
+        if a text is wrong, a file cannot be read, they do not suit the machine, or one has no effect.
+    """
+    resilience = parse_resilience(
+        checkpoint=spec.checkpoint, dump=spec.dump, read=spec.read, spares=spec.spares, resilience=spec.resilience
+    )
+    if not math.isfinite(spec.reliability_factor):
+        raise InputError("a factor of the rates is not finite", where="--reliability-factor")
+    repair = None
+    if spec.repair is not None:
+        from pipistrelle.platforms.failures.text import parse_durations
+
+        repair = parse_durations(spec.repair)
+    platform = machine if isinstance(machine, Platform) else machine.to_platform()
+    hosts = [] if isinstance(machine, Platform) else [host.name for host in machine.hosts]
+    plan, said = _plan(spec, platform, repair)
+    outages, log, drawn = _outages(spec, platform, hosts, repair)
+    maintenance, rules = _maintenance(spec, platform, hosts, workload)
+    interrupts = not (plan is None and outages is None and maintenance is None)
+    own, models = have_own_ways(workload), plan is not None
+    # Looked at only where it makes a difference.
+    asked = any(getattr(spec, name) != getattr(RunSpec(), name) for name in _COMING_BACK)
+    preempted = asked and spec.may_preempt
+    _refuse_idle_options(
+        spec,
+        models=models,
+        drawn=drawn or models,
+        interrupts=interrupts or preempted,
+        dumps=own or resilience.interval is not None,
+        ways=own or resilience != NONE,
+    )
+    if not interrupts and not preempted and resilience == NONE:
+        return None
+    found = Reliability(
+        plan,
+        spec.seed,
+        outages,
+        maintenance,
+        resilience,
+        spec.requeue,
+        spec.max_attempts,
+        spec.restart_walltime,
+        spec.checkpoint_walltime,
+        {
+            "failures": said,
+            "repair": spec.repair,
+            "seed": spec.seed,
+            "reliability_factor": spec.reliability_factor,
+            "outages": log,
+            "maintenance": rules,
+        },
+        spec.expected_attempts,
+    )
+    for remark in remarks_on(found, platform, workload):
+        logger().warning("{}", remark)
+    return found
+
+
+def _plan(
+    spec: RunSpec, platform: Platform, repair: "Durations | None"
+) -> "tuple[FailurePlan | None, list[dict[str, Any]]]":
+    """Return the failures, and what the run's configuration says of them."""
+    if spec.failures == (NO_FAILURES,):
+        return None, []
+    if NO_FAILURES in spec.failures:
+        raise InputError("--failures none goes with no other model", found=", ".join(spec.failures))
+    if spec.failures:
+        from pipistrelle.runs.inputs.outages import failure_plan
+
+        named = failure_plan(spec.failures, platform, repair, spec.reliability_factor)
+        return named, [{"model": text, "repair": spec.repair, **_digest(text)} for text in spec.failures]
+    plan = platform_failures(platform, repair, spec.reliability_factor)
+    return plan, [{**msgspec.to_builtins(failing), **_digest(failing.model)} for failing in platform.failures]
+
+
+def _outages(
+    spec: RunSpec, platform: Platform, hosts: Sequence[str], repair: "Durations | None"
+) -> "tuple[Outages | None, dict[str, Any] | None, bool]":
+    """Return the outages of the file, what the run's configuration says of them, and whether ends are drawn."""
+    if spec.outages is None:
+        if (spec.outages_class, spec.outages_start, spec.outages_shortest) != (None, None, None):
+            raise InputError("--outages-class, --outages-start and --outages-shortest choose a part of --outages FILE")
+        return None, None, False
+    from pipistrelle.models.reliability.outage_summary import clock_text
+    from pipistrelle.platforms.failures.outage import csv_chunks
+    from pipistrelle.runs.inputs.outages import on_machine
+    from pipistrelle.traces.outages.load import load_outage_log
+
+    log = load_outage_log(spec.outages)
+    if spec.outages_class is not None:
+        log = log.only(spec.outages_class)
+    if spec.outages_shortest is not None:
+        with said_of("--outages-shortest"):
+            shortest = parse_seconds(spec.outages_shortest)
+        log = log.select(~(log.up - log.down < shortest))  # an end that is not known is none too early
+    start = None if spec.outages_start is None else _start(log, spec.outages_start)
+    outages = on_machine(log, platform, start=start, repair=repair, seed=spec.seed, hosts=hosts)
+    outages.check_nodes(platform.nodes)
+    if start is not None and len(log) and not len(outages):
+        raise InputError(
+            "all outages of the file are over by then",
+            where="--outages-start",
+            expected=f"before {clock_text(log, float(np.nanmax(log.down)))}",
+            found=spec.outages_start,
+        )
+    digest = hashlib.sha256(b"".join(csv_chunks(outages))).hexdigest()
+    said = {"source": log.source, "outages": len(outages), "sha256": digest}
+    return outages, said, bool(np.isnan(log.up).any())
+
+
+def _maintenance(
+    spec: RunSpec, platform: Platform, hosts: Sequence[str], workload: Workload
+) -> "tuple[MaintenancePlan | None, list[str]]":
+    if not spec.maintenance:
+        return None, []
+    from pipistrelle.platforms.maintenance import MaintenancePlan, parse_maintenance, rules_of_lines
+    from pipistrelle.platforms.topology.nodes import numbers_by_name
+
+    rules: list[MaintenanceRule] = []
+    read = partial(
+        parse_maintenance,
+        platform=platform,
+        epoch=workload.epoch,
+        timezone=workload.timezone,
+        names={name: number for number, name in enumerate(hosts)} or numbers_by_name(platform),
+    )
+    for text in spec.maintenance:
+        if os.path.isfile(text):
+            found = rules_of_lines(read_text(Path(text)).splitlines(), read, where=text)
+            if not found:
+                raise InputError("there is no maintenance in the file", where=text, expected="a rule a line")
+            rules += found
+        elif len(text.split()) == 1:  # a rule has three words at least
+            raise InputError(
+                "this is neither a rule of maintenance nor a file of them",
+                where="--maintenance",
+                expected="as '2017-01-29 08:00 +8h all', or a file's name",
+                found=f"'{text}', " + ("a folder" if os.path.isdir(text) else "and there is no such file"),
+                hint="'pipistrelle help failures' has the language.",
+            )
+        else:
+            rules.append(read(text, where="--maintenance"))
+    return MaintenancePlan(tuple(rules)), [rule.text for rule in rules]
+
+
+def _refuse_idle_options(
+    spec: RunSpec, *, models: bool, drawn: bool, interrupts: bool, dumps: bool, ways: bool
+) -> None:
+    """Raise InputError if something is said of what never comes.
+
+    ``models`` tells whether there are models of failures, ``drawn`` whether something is random, ``interrupts``
+    whether jobs can lose nodes at all, ``dumps`` and ``ways`` whether some save work or have any way to meet it.
+    """
+    default = RunSpec()
+    nothing = ("nothing fails", "--failures, --outages or --maintenance, or a platform with failures")
+    ends = "the file says when its outages end" if spec.outages is not None else "nothing fails"
+    drawing = (ends, "--failures, or a platform with failures")
+    without_models = ("there are no models of failures", "--failures, or a platform with failures")
+    for name, works, (why, expected) in (
+        ("repair", drawn, drawing),
+        ("reliability_factor", models, without_models),
+        ("seed", drawn, drawing if spec.repair is not None else without_models),
+        ("requeue", interrupts, nothing),
+        ("max_attempts", interrupts, nothing),
+        ("expected_attempts", models, without_models),
+        ("restart_walltime", interrupts, nothing),
+        ("checkpoint_walltime", interrupts, nothing),
+        ("max_attempts", spec.requeue != "never", ("jobs do not come back", "another --requeue than never")),
+        ("expected_attempts", spec.requeue != "never", ("jobs do not come back", "another --requeue than never")),
+        ("expected_attempts", spec.max_attempts is None, ("--max-attempts limits them", "one of both")),
+        ("restart_walltime", spec.requeue != "never", ("jobs do not come back", "another --requeue than never")),
+        ("restart_walltime", dumps, ("no job saves work", "--checkpoint")),
+        ("checkpoint_walltime", ways, ("no job has dumps or spares", "--checkpoint, --spares or --resilience")),
+    ):
+        if not works and getattr(spec, name) != getattr(default, name):
+            raise InputError(f"--{name.replace('_', '-')} has no effect: {why}", expected=expected)
+
+
+def platform_failures(
+    platform: Platform, repair: "Durations | None" = None, factor: float = 1.0
+) -> "FailurePlan | None":
+    """Return the plan of the failures that a platform's own file names; None if it names none.
+
+    ``repair`` replaces that of each model, ``factor`` multiplies all rates.
+
+    Raises
+    ------
+    PipistrelleError
+        if one of its texts is wrong, or does not suit the machine.
+    """
+    if not platform.failures:
+        return None
+    from pipistrelle.platforms.failures.plan import FailurePlan, Source
+    from pipistrelle.platforms.failures.text import parse_durations
+    from pipistrelle.runs.inputs.outages import failure_plan
+
+    sources: list[Source] = []
+    for number, failing in enumerate(platform.failures):
+        own = repair
+        if own is None and failing.repair is not None:
+            own = parse_durations(failing.repair, f"{platform.name}: failures[{number}].repair")
+        sources += failure_plan([failing.model], platform, own, factor, where=f"{platform.name}: failures").sources
+    return FailurePlan(tuple(sources))
+
+
+def _digest(text: str) -> dict[str, str]:
+    """Return the digest of the file that a model's text names, none if it names no file: its name alone says little."""
+    name = text.partition(",")[0].strip()
+    if not name.endswith(".toml"):
+        return {}
+    return {"sha256": hashlib.sha256(read_text(Path(name)).encode()).hexdigest()}
+
+
+def _start(log: "OutageLog", text: str) -> float:
+    from pipistrelle.runs.inputs.outages import clock_time
+
+    with said_of("--outages-start"):
+        return clock_time(log, text)

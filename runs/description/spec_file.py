@@ -1,0 +1,194 @@
+"""The description of a run as a file, in TOML or JSON: read with clear errors, written, and its inputs compared."""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from functools import partial
+from math import isfinite
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import fields, replace
+
+from pipistrelle.platforms import catalogue as platforms
+from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, printable, quoted
+from pipistrelle.protocol.base.shapes import misfit
+from pipistrelle.protocol.base.toml import read_toml, toml_value
+from pipistrelle.runs.description.policy import PolicySpec
+from pipistrelle.runs.description.spec import RunSpec
+from pipistrelle.schedulers.catalogue.names import registered
+from pipistrelle.traces import catalogue as workloads
+from pipistrelle.traces.files import read_text
+
+_MANUAL: Final = "'pipistrelle help cli' lists every key: they are the options' names."
+#: keys of which one text may stand for a list of one
+_LISTS: Final = ("workload", "failures", "maintenance")
+
+
+class SpecError(PipistrelleError):
+    """The description of a run is wrong."""
+
+
+class InputChanged(SpecError):
+    """A file that a run reads is not what it was when the run was described."""
+
+
+def read_spec(path: str | Path) -> RunSpec:
+    """Return the run that a file describes: TOML, or JSON as ``out_command.json`` is.
+
+    Raises
+    ------
+    PipistrelleError
+        if the file cannot be read, is neither, has an unknown key, one twice or none, or a value of the wrong type.
+    """
+    where = printable(str(path))
+    if not os.path.exists(path):
+        raise SpecError(
+            f"there is no description of a run '{where}'",
+            expected="a file in TOML, or a run's out_command.json",
+            hint=f"{did_you_mean(where, registered())} 'pipistrelle run' takes a scheduler's name, too; a workload is "
+            "named with --workload.",
+        )
+    raw = read_raw(read_text(Path(path)), where)
+    if not raw:
+        raise SpecError(
+            "the description says nothing",
+            where=where,
+            expected='at least one key, as workload = "demo"',
+            hint="'pipistrelle run' without a description is the default run.",
+        )
+    return convert_spec(raw, where)
+
+
+def read_raw(text: str, where: str, *, once: bool = True) -> Any:
+    """Return the plain values that a text in TOML or JSON stands for; SpecError if it is neither.
+
+    TOML has no key twice; JSON neither if each is to be there ``once``.
+    """
+    if not (where.endswith(".json") or text.lstrip().startswith("{")):
+        return read_toml(text, where, SpecError, manual=_MANUAL, hint='Texts need quotes, as in scheduler = "fcfs".')
+    try:
+        raw = msgspec.json.decode(text)
+        if once:
+            json.loads(text, object_pairs_hook=partial(_once, where))
+    except RecursionError:
+        raise SpecError("arrays or objects are nested too deep", where=where, hint=_MANUAL) from None
+    except ValueError as error:
+        raise SpecError(f"this is no JSON: {printable(str(error))[:200]}", where=where, hint=_MANUAL) from None
+    if not isinstance(raw, dict):
+        raise SpecError("this is no description of a run", where=where, expected="a JSON object", hint=_MANUAL)
+    return raw
+
+
+def _once(where: str, pairs: list[tuple[str, Any]]) -> None:
+    """Raise SpecError if a key of an object is there twice: the decoder takes the last."""
+    seen: set[str] = set()
+    for key, _ in pairs:
+        if key in seen:
+            raise SpecError(f"the key {quoted(key)} is there twice", where=where, hint="Leave one of the two out.")
+        seen.add(key)
+
+
+def find_spec(path: Path) -> RunSpec | None:
+    """Return the run that a file describes, None if it is rather a machine or a workload; SpecError if it is wrong."""
+    if path.suffix not in (".toml", ".json") or not path.is_file():
+        return None
+    try:
+        raw = read_raw(read_text(path), str(path), once=False)
+    except PipistrelleError:  # who reads the other kinds says better what is wrong
+        return None
+    if not isinstance(raw, dict) or raw.keys() & {"pools", "name", "jobs", "profiles"}:
+        return None
+    if not raw.keys() & {one.encode_name for one in fields(RunSpec)} - {"failures"}:
+        return None
+    return read_spec(path)
+
+
+def convert_spec(raw: Any, where: str) -> RunSpec:
+    """Return the run that plain values describe; SpecError, with the value's path, if they describe none."""
+    if isinstance(raw, dict):
+        raw = {key: [value] if key in _LISTS and isinstance(value, str) else value for key, value in raw.items()}
+    for path, number in _numbers(raw, ""):
+        if not isfinite(number):
+            raise SpecError("a number is not finite", where=f"{where}: {path}", found=str(number))
+    try:
+        return msgspec.convert(raw, RunSpec)
+    except msgspec.ValidationError as error:
+        raise misfit(error, raw, RunSpec, where, SpecError, _MANUAL) from None
+
+
+def checked(spec: RunSpec) -> RunSpec:
+    """Return a description that was made in Python as a file would give it; SpecError if a value is none."""
+    return convert_spec(msgspec.to_builtins(spec), "the run")
+
+
+def _numbers(raw: Any, path: str) -> Iterator[tuple[str, float]]:
+    if isinstance(raw, float):
+        yield path, raw
+    elif isinstance(raw, dict | list):
+        for key, value in raw.items() if isinstance(raw, dict) else enumerate(raw):
+            yield from _numbers(value, f"{path}.{key}" if path else str(key))
+
+
+def to_toml(spec: RunSpec) -> str:
+    """Return TOML text that reads as the same run; what is as it is without being said is left out."""
+    plain, default = msgspec.to_builtins(spec), msgspec.to_builtins(RunSpec())
+    said = {key: value for key, value in plain.items() if value != default[key]}
+    steps = said.pop("transform", [])
+    lines = [f"{key} = {toml_value(value)}" for key, value in said.items() if not isinstance(value, dict)]
+    for step in steps:
+        lines += ["", "[[transform]]", *(f"{key} = {toml_value(one)}" for key, one in step.items() if one is not None)]
+    for key, table in said.items():
+        if isinstance(table, dict):
+            lines += ["", f"[{key}]"]
+            lines += [f"{toml_value(name)} = {toml_value(one)}" for name, one in table.items() if one is not None]
+    return "\n".join(lines) + "\n"
+
+
+def with_digests(spec: RunSpec) -> RunSpec:
+    """Return the run with the digests of all files that it reads.
+
+    Raises
+    ------
+    InputChanged
+        if the description has the digest of one, and the file has another content by now, or is not there.
+    """
+    bundled = {*platforms.names(), *workloads.names()}
+    names = sorted({*spec.inputs} - bundled)
+    files = {name: digest for name in names if (digest := _digest(name)) is not None}
+    check_files({name: digest for name, digest in spec.files.items() if name in names})
+    return replace(spec, files=files)
+
+
+def policy_digest(spec: RunSpec) -> str:
+    """Return a digest of who decides in a run, and of the files that say so, as `with_digests` has them."""
+    values = [getattr(spec, one.name) for one in fields(PolicySpec)]
+    code = spec.scheduler.rpartition(":")[0] if isinstance(spec.scheduler, str) else None
+    names = [name for name in spec.files if name in values or name == code]
+    return hashlib.sha256(msgspec.json.encode([values, [spec.files[name] for name in names]])).hexdigest()[:16]
+
+
+def check_files(files: Mapping[str, str]) -> None:
+    """Raise InputChanged unless all files, {name: SHA-256}, are what they were when a run was described."""
+    for name, digest in files.items():
+        if _digest(name) != digest:
+            there = os.path.isfile(name)
+            raise InputChanged(
+                "an input has changed since the run was described",
+                where=printable(name),
+                found="its content is not that of the run" if there else "it is not there",
+                hint="Bring it back (relative names are looked up from the present folder), or take its digest out of "
+                "the description.",
+            )
+
+
+def _digest(name: str) -> str | None:
+    if not os.path.isfile(name):
+        return None
+    try:
+        with open(name, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return None

@@ -1,0 +1,316 @@
+"""A run from one call: its description in, figures and files out."""
+
+import math
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from pipistrelle.platforms.description import Platform
+from pipistrelle.runs.description.reliability import load_reliability
+from pipistrelle.runs.description.setup import load_setup
+from pipistrelle.runs.description.spec import RunSpec
+from pipistrelle.runs.description.spec_file import checked, with_digests
+from pipistrelle.runs.execution import seldom_collected
+from pipistrelle.runs.execution.connection import Connection, InProcess
+from pipistrelle.runs.execution.pause import Pause
+from pipistrelle.runs.inputs.named import load_platform, load_workload, platform_for
+from pipistrelle.schedulers.catalogue.registry import make_policy
+from pipistrelle.schedulers.policy.interfaces import Policy
+from pipistrelle.schedulers.wire.interrupts import Interrupts
+from pipistrelle.server.engine.observers import Observer
+from pipistrelle.server.errors import Interrupted, OutputFailed
+from pipistrelle.server.outages.reliability import Reliability
+from pipistrelle.server.outputs.folder import OUTPUT_PREFIX, Outputs
+from pipistrelle.server.outputs.lock import sole_writer
+from pipistrelle.server.setup import Setup
+from pipistrelle.server.simulation import Result, Simulation, simulate
+from pipistrelle.server.transport.in_process import InProcessTransport
+from pipistrelle.traces.workload import Workload
+
+#: rows reach the disk so often at least, in seconds of the wall clock
+FLUSH_S: Final = 10.0
+#: how long a thread that writes rows rests at least, in seconds
+_SOON_S: Final = 0.05
+#: how long it rests at most where somebody looks at the run, in seconds
+_GLANCE_S: Final = 0.2
+#: how long an interrupt waits for a pause of a run whose last state is wanted, in seconds
+_LASTING_S: Final = 0.5
+
+
+def run(
+    spec: RunSpec,
+    *,
+    connection: Connection | None = None,
+    out: Path | None = None,
+    outputs: Outputs | None = None,
+    observers: Sequence[Observer] = (),
+    setup: Setup | None = None,
+    check: bool = True,
+    between: Callable[[Pause], None] | None = None,
+    resume: dict[str, Any] | Callable[[Pause], None] | None = None,
+    beat: Callable[[Simulation], None] | None = None,
+    lasting: Callable[[Pause], None] | None = None,
+    look: Callable[[Simulation], float] | None = None,
+) -> Result:
+    """Carry out a run.
+
+    Parameters
+    ----------
+    spec
+        what it is.
+    connection
+        how its scheduler is reached; None: it runs in this process.
+    out
+        folder for the outputs, made if need be; ``out_command.json`` in it is the description.
+    outputs
+        other outputs than those.
+    observers
+        who else is told what happens.
+    setup
+        what `load_setup` made of the same description, if it is there already.
+    check
+        whether a run that failed raises; else its result says so.
+    between
+        called with each pause between two notices, where the run's state can be taken.
+    resume
+        such a state of the same run: it goes on from there, and writes on to the outputs so far. Or what lets a pause
+        that is not one yet go on from a state.
+    beat
+        called at the begin, and then every 10 s of the wall clock or somewhat later.
+    lasting
+        called with the last pause before an interrupt ends the run, if there is one within half a second.
+    look
+        called at the begin, and then whenever so many seconds of the wall clock have passed as it returned, between two
+        steps of the run: also while its scheduler takes long. It changes nothing.
+
+    Raises
+    ------
+    PipistrelleError
+        when the description or an input is wrong, no scheduler came, or the run failed; outputs so far are kept.
+    KeyboardInterrupt
+        when Ctrl-C ended the run and ``check`` is true, or before it has begun; outputs so far are kept.
+    """
+    if setup is None:
+        spec = with_digests(checked(spec))
+        setup = load_setup(spec)
+    return _carry_out(
+        setup,
+        spec,
+        connection or InProcess(),
+        asked=msgspec.to_builtins(spec),
+        out=out,
+        outputs=outputs,
+        observers=observers,
+        check=check,
+        between=between,
+        resume=resume,
+        beat=beat,
+        lasting=lasting,
+        look=look,
+    )
+
+
+def run_in_process(
+    workload: str | Workload = "demo",
+    policy: str | Policy = "easy",
+    *,
+    platform: str | Platform | None = None,
+    out: Path | None = None,
+    strict: bool = False,
+    observers: Sequence[Observer] = (),
+    reliability: Reliability | None = None,
+    between: Callable[[Pause], None] | None = None,
+    resume: dict[str, Any] | None = None,
+) -> Result:
+    """Simulate a workload under a policy in this process, where one of them is an object that no description names.
+
+    Parameters
+    ----------
+    workload, platform
+        a bundled name, a path, or the object itself; without a platform the workload's header says how large the
+        machine is.
+    policy
+        a name that `make_policy` knows, or the object.
+    out
+        folder for the outputs, made if need be; there is no ``out_command.json``.
+    reliability
+        what fails, as `pipistrelle.runs.description.reliability.load_reliability` has it; None: as the platform says.
+    between, resume
+        as of `run`.
+
+    Raises
+    ------
+    PipistrelleError, KeyboardInterrupt
+        as `run` does.
+    """
+    trace = load_workload(workload) if isinstance(workload, str) else workload
+    if platform is None:
+        machine = platform_for(trace, workload if isinstance(workload, str) else "")
+    else:
+        machine = load_platform(platform) if isinstance(platform, str) else platform
+    if reliability is None:
+        reliability = load_reliability(RunSpec(), machine, trace)
+    setup = Setup.of(machine, trace, strict=strict, reliability=reliability)
+    connection = InProcess(make_policy(policy) if isinstance(policy, str) else policy)
+    return _carry_out(setup, RunSpec(), connection, out=out, observers=observers, between=between, resume=resume)
+
+
+def _carry_out(
+    setup: Setup,
+    spec: RunSpec,
+    connection: Connection,
+    *,
+    between: Callable[[Pause], None] | None,
+    resume: dict[str, Any] | Callable[[Pause], None] | None,
+    check: bool = True,
+    beat: Callable[[Simulation], None] | None = None,
+    lasting: Callable[[Pause], None] | None = None,
+    look: Callable[[Simulation], float] | None = None,
+    **ways: Any,
+) -> Result:
+    """Simulate; ``ways`` are those of `simulate` itself."""
+    out = ways["out"]
+    as_parquet = spec.format == "parquet" and out is not None
+    if as_parquet:
+        from pipistrelle.runs.folders.parquet_files import import_arrow, write_parquet  # needs an extra
+
+        import_arrow()
+    with (
+        nullcontext() if out is None else sole_writer(str(out / OUTPUT_PREFIX).removesuffix("_")),
+        seldom_collected(),
+        Interrupts() as interrupts,
+        connection.open(
+            spec, setup, regularly := _Regularly(interrupts, beat, 0.0 if lasting is None else _LASTING_S, look)
+        ) as transport,
+        ExitStack() as stack,
+    ):
+        if (out is not None or look is not None) and isinstance(transport, InProcessTransport):
+            stack.enter_context(regularly.while_thinking(transport))
+
+        def paused(simulation: Simulation) -> None:
+            pause = Pause(spec, simulation, transport)
+            if between is not None:
+                between(pause)
+            if lasting is not None and interrupts.struck:
+                lasting(pause)
+                raise KeyboardInterrupt
+
+        def goes_on(simulation: Simulation) -> None:
+            pause = Pause(spec, simulation, transport)
+            if callable(resume):
+                resume(pause)
+            elif resume is not None:
+                pause.restore(resume)
+
+        result = simulate(
+            setup,
+            transport,
+            clock=time.perf_counter,
+            resume=None if resume is None else goes_on,
+            between=None if between is None and lasting is None else paused,
+            begun=regularly.begin,
+            regularly=regularly,
+            **ways,
+        )
+    if as_parquet:
+        write_parquet(out)
+    if check and isinstance(result.failure, Interrupted):  # who goes on after a failed run must not after this
+        raise KeyboardInterrupt from result.failure
+    if check and result.failure is not None:
+        raise result.failure
+    return result
+
+
+class _Regularly:
+    """Lets the rows of a run reach the disk now and then, also while its scheduler takes long, and lets others look.
+
+    It is called whenever a transport looks for interrupts, between two messages and several times a second where it
+    waits for another process, and while simulated time passes without any. The wall clock decides when rows are
+    written, never which. ``beat`` is called when they are, ``look`` as often as it asks for.
+    """
+
+    def __init__(
+        self,
+        interrupts: Interrupts,
+        beat: Callable[[Simulation], None] | None,
+        patience: float,
+        look: Callable[[Simulation], float] | None,
+    ) -> None:
+        self._interrupts = interrupts
+        #: how long an interrupt waits for the next pause, in seconds, and until when the one that has struck does
+        self._patience = patience
+        self._patient_until: float | None = None
+        self._beat = beat or (lambda simulation: None)
+        self._look = look
+        self._simulation: Simulation | None = None
+        #: when rows are written next, when somebody looks next, and the earlier of the two
+        self._keep_at = self._look_at = self._due = math.inf
+        #: why rows could not be written while the scheduler was at work
+        self._failure: OutputFailed | None = None
+
+    def begin(self, simulation: Simulation) -> None:
+        """Begin to count the time."""
+        self._simulation, self._keep_at = simulation, time.monotonic() + FLUSH_S
+        self._beat(simulation)
+        if self._look is not None:
+            self._look_at = -math.inf
+        self._work(simulation)
+
+    def _work(self, simulation: Simulation) -> None:
+        """Do what is due, but for the beat; OutputFailed if nothing could be written."""
+        now = time.monotonic()
+        if now >= self._keep_at:
+            self._keep_at = now + FLUSH_S
+            simulation.keep()
+        if now >= self._look_at and self._look is not None:
+            simulation.flush()
+            self._look_at = self._look(simulation) + time.monotonic()
+        self._due = min(self._keep_at, self._look_at)
+
+    @contextmanager
+    def while_thinking(self, transport: InProcessTransport) -> Iterator[None]:
+        """Let another thread work meanwhile, if it is time, while a scheduler in this process is at work."""
+        over, busy = threading.Event(), threading.Lock()
+
+        def keep() -> None:
+            longest = FLUSH_S if self._look is None else _GLANCE_S
+            while not over.wait(min(max(self._due - time.monotonic(), _SOON_S), longest)):
+                with busy:
+                    if time.monotonic() >= self._due and self._simulation is not None and not over.is_set():
+                        try:
+                            self._work(self._simulation)
+                        except OutputFailed as error:
+                            self._failure = error
+
+        busy.acquire()
+        transport.busy = busy
+        thread = threading.Thread(target=keep, name="pipistrelle-outputs", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            transport.busy = None
+            busy.acquire(blocking=False)  # a second Ctrl-C may have struck before it was ours again
+            busy.release()
+            thread.join()
+
+    def __call__(self) -> bool:
+        """Work if it is time; tell whether an interrupt has struck; OutputFailed if nothing could be written."""
+        if self._failure is not None:
+            raise self._failure
+        if time.monotonic() >= self._due and self._simulation is not None:
+            rows = time.monotonic() >= self._keep_at
+            self._work(self._simulation)
+            if rows:
+                self._beat(self._simulation)
+        if not (self._interrupts.struck and self._patience):
+            return self._interrupts.struck
+        if self._patient_until is None:
+            self._patient_until = time.monotonic() + self._patience
+        return time.monotonic() >= self._patient_until

@@ -1,0 +1,1 @@
+"""The files of a run's folder, read as columns of cells."""

@@ -1,0 +1,213 @@
+"""The CSV files of a run's folder as columns of cells: each is read once, whole."""
+
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipistrelle.protocol.base.errors import printable
+from pipistrelle.runs.folders.cells import TextColumn
+from pipistrelle.runs.folders.files import ExplainError
+from pipistrelle.server.outputs.folder import OUTPUT_PREFIX
+
+#: characters of one cell: a frame of a scheduler has no more
+_LONGEST_CELL: Final = 1 << 27
+
+_QUOTE: Final = ord('"')
+
+#: octets of a file that are searched together, and stay in a processor's cache meanwhile
+_BLOCK: Final = 1 << 18
+
+Columns = Mapping[str, TextColumn]
+
+
+class OutputTables:
+    """The tables of a folder of outputs, as far as they were written: a last line that was cut off is left out.
+
+    Parameters
+    ----------
+    folder
+        the outputs of a run.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._read: dict[str, Columns | None] = {}
+
+    def columns(self, name: str, *needed: str) -> Columns:
+        """Return {column: its cells, one for each line} of ``out_NAME.csv``.
+
+        Raises
+        ------
+        ExplainError
+            when there is no such file, it cannot be read, or has not the columns ``needed``.
+        """
+        found = self.perhaps(name, *needed)
+        if found is None:
+            raise ExplainError(f"there is no {OUTPUT_PREFIX}{name}.csv in it", where=str(self.folder))
+        return found
+
+    def perhaps(self, name: str, *needed: str) -> Columns | None:
+        """Return the same, None where there is no such file, as in outputs of an older version."""
+        path = self.folder / f"{OUTPUT_PREFIX}{name}.csv"
+        if name not in self._read:
+            self._read[name] = _columns(path)
+        found = self._read[name]
+        missing = [column for column in needed if found is not None and column not in found]
+        if missing:
+            raise ExplainError(f"there is no column {missing[0]}", where=str(path), hint="Is it a run's output?")
+        return found
+
+
+def _columns(path: Path) -> Columns | None:
+    csv.field_size_limit(_LONGEST_CELL)
+    try:
+        octets = path.read_bytes()
+        if not octets.isascii():
+            octets.decode()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ExplainError(f"cannot read the file ({error.strerror or error})", where=str(path)) from None
+    except UnicodeDecodeError:
+        raise ExplainError("the file is not UTF-8 text", where=str(path)) from None
+    octets = octets[: octets.rfind(b"\n") + 1]
+    plain = _plain_columns(octets)
+    if plain is not None:
+        return plain
+    rows: list[list[str]] = []
+    with suppress(csv.Error):  # a quoted field that was cut off ends the file; the lines before it are there
+        rows.extend(csv.reader(io.StringIO(octets.decode(), newline=""), strict=True))
+    if not rows:
+        return {}
+    header, *lines = rows
+    if set(map(len, lines)) - {len(header)}:  # a line was cut off
+        del lines[next(number for number, line in enumerate(lines) if len(line) != len(header)) :]
+    cells: Sequence[Sequence[str]] = list(zip(*lines, strict=True)) or [()] * len(header)
+    return dict(zip(header, map(TextColumn.of, cells), strict=True))
+
+
+def _plain_columns(text: bytes) -> Columns | None:
+    """Return the columns of lines that quote nothing but empty last cells, as most outputs do; None of others."""
+    if not text or b"\r" in text:
+        return None
+    header = text[: text.find(b"\n")].decode().split(",")
+    width = len(header)
+    octets = np.frombuffer(text, dtype=np.uint8)
+    blocks: list[tuple[int, NDArray[np.int32]]] = []
+    begin = quotes = 0
+    while begin < len(text):
+        end = text.rfind(b"\n", begin, begin + _BLOCK) + 1 or text.find(b"\n", begin) + 1
+        block = octets[begin:end]
+        ends = np.flatnonzero((block == ord(",")) | (block == ord("\n")))
+        if len(ends) % width or end - begin > _LONGEST_CELL:
+            return None
+        marks = block[ends].reshape(-1, width)
+        if not (marks[:, -1] == ord("\n")).all() or (marks[:, :-1] == ord("\n")).any():
+            return None
+        quotes += int(np.count_nonzero(block == _QUOTE))
+        blocks.append((begin, np.ascontiguousarray(ends.reshape(-1, width).T, dtype=np.int32)))
+        begin = end
+    empty = None
+    if quotes:  # two are an empty text, if there is nothing else in the last cell
+        last = _PlainColumns(header, octets, blocks, None)[header[-1]]
+        empty = np.flatnonzero(last.lengths == 2)
+        at = last.begins[empty]
+        empty = empty[(octets[at] == _QUOTE) & (octets[at + 1] == _QUOTE)]
+        if quotes != 2 * len(empty) or '"' in header[-1]:
+            return None
+    return _PlainColumns(header, octets, blocks, empty)
+
+
+class _PlainColumns(Columns):
+    """Columns of a file by where its cells end, block by block: those that nobody asks for are not made.
+
+    Parameters
+    ----------
+    header
+        their names.
+    octets
+        the file.
+    blocks
+        where each block of lines begins, and where cells end from there on, shape (columns, lines), the header's, too.
+    empty
+        lines whose last cell is an empty text in quotes.
+    """
+
+    def __init__(
+        self,
+        header: Sequence[str],
+        octets: NDArray[np.uint8],
+        blocks: Sequence[tuple[int, NDArray[np.int32]]],
+        empty: NDArray[np.intp] | None,
+    ) -> None:
+        self._places = {name: place for place, name in enumerate(header)}
+        self._last = len(header) - 1
+        self._octets = octets
+        self._blocks = blocks
+        self._empty = empty
+        self._made: dict[str, TextColumn] = {}
+
+    def __getitem__(self, name: str) -> TextColumn:
+        place = self._places[name]
+        if name not in self._made:
+            ends = self._ends(place)
+            begins = self._ends(place - 1)[1:] + 1 if place else self._ends(self._last)[:-1] + 1
+            lengths = ends[1:] - begins
+            if place == self._last and self._empty is not None:
+                lengths[self._empty] = 0
+            self._made[name] = TextColumn(self._octets, begins, lengths)
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def _ends(self, place: int) -> NDArray[np.int64]:
+        """Return where cells of a column end, the header's first, shape (lines + 1,)."""
+        found = np.empty(sum(block.shape[1] for _, block in self._blocks), dtype=np.int64)
+        row = 0
+        for begin, block in self._blocks:
+            np.add(block[place], begin, out=found[row : row + block.shape[1]])
+            row += block.shape[1]
+        return found
+
+
+def numbers(cells: Sequence[str], empty: float = np.nan) -> NDArray[np.float64]:
+    """Return the finite numbers in some cells, ``empty`` where a cell is; ExplainError if one holds none."""
+    read = cells.numbers() if isinstance(cells, TextColumn) else None
+    if read is not None:
+        found, is_empty = read
+        found[is_empty] = empty
+        return found
+    try:
+        found = np.array(list(map(float, cells)), dtype=np.float64)
+    except ValueError:
+        found = np.array([_number(cell, empty) for cell in cells], dtype=np.float64)
+    else:
+        if not np.isfinite(found).all():
+            raise _no_number(cells[int(np.flatnonzero(~np.isfinite(found))[0])])
+    return found
+
+
+def _number(cell: str, empty: float) -> float:
+    if not cell:
+        return empty
+    try:
+        number = float(cell)
+    except ValueError:
+        raise _no_number(cell) from None
+    if not np.isfinite(number):
+        raise _no_number(cell)
+    return number
+
+
+def _no_number(cell: str) -> ExplainError:
+    return ExplainError("a value in the outputs is no number", found=f"'{printable(cell)[:60]}'")

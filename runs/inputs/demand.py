@@ -1,0 +1,69 @@
+"""The classes and the machine that a user names: a description or a log, a platform, or alike nodes."""
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pipistrelle.models.reliability.errors import ReliabilityError
+from pipistrelle.models.reliability.resources import ClassDemand, described, logged
+from pipistrelle.models.workloads.classes import load_classes, names
+from pipistrelle.platforms.description import Platform, homogeneous
+from pipistrelle.platforms.errors import check_range
+from pipistrelle.platforms.topology.machine import Machine
+from pipistrelle.protocol.base.errors import said_of
+from pipistrelle.protocol.base.lengths import parse_seconds
+from pipistrelle.runs.inputs.named import load_platform, load_workload, platform_for
+
+
+def load_demand(
+    source: str,
+    platform: str | None = None,
+    *,
+    mttf: str | None = None,
+    bins: Sequence[int] = (),
+    **reading: Any,
+) -> tuple[ClassDemand, Machine]:
+    """Return the classes and the machine of a plan.
+
+    Parameters
+    ----------
+    source
+        bundled classes, a TOML file of classes, or a workload, bundled or a file.
+    platform
+        the machine, bundled or a file; None: that of the classes, or the workload's own.
+    mttf
+        the mean time to failure of the nodes of which the machine says none, as a text; None: it is not known.
+    bins
+        the largest size of each class of a workload; none: powers of two.
+    reading
+        how a log is read, as `load_workload` has it.
+
+    Raises
+    ------
+    PipistrelleError
+        if one of them cannot be had, a class is larger than the machine, or options do not go with the source.
+    """
+    own = None if platform is None else load_platform(platform)
+    if source in names() or source.endswith(".toml"):
+        if bins:
+            raise ReliabilityError("the classes are described: there is nothing to bin", where="--bins", found=source)
+        classes = load_classes(source)
+        own = own or homogeneous(classes.machine_size, classes.name)
+        return described(classes, own.units), _machine(own, mttf)
+    workload = load_workload(source, **reading)
+    own = own or platform_for(workload, os.fspath(source))
+    return logged(workload, own.units, bins), _machine(own, mttf)
+
+
+def _machine(platform: Platform, mttf: str | None) -> Machine:
+    """Return the machine, whose nodes have the mean time to failure that was given if it says none of them."""
+    machine = Machine(platform.units, platform.info)
+    if mttf is not None:
+        with said_of("--mttf"):
+            seconds = parse_seconds(mttf, "mean time to failure")
+            check_range("a mean time to failure", seconds, 0, 1e14, ReliabilityError, above=True)
+        known = machine.nodes.mttf
+        machine.nodes.mttf = np.where(np.isnan(known), seconds, known)
+    return machine

@@ -1,0 +1,296 @@
+"""Platforms and workloads as a user names them: bundled ones by name, own ones by path."""
+
+import os
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import UNSET
+
+from pipistrelle.platforms import catalogue as platforms
+from pipistrelle.platforms.description import MOST_UNITS, Platform, Pool, homogeneous
+from pipistrelle.platforms.read import parse_platform
+from pipistrelle.platforms.simgrid.grammar import is_xml
+from pipistrelle.protocol.base.errors import InputError, did_you_mean
+from pipistrelle.traces import catalogue as workloads
+from pipistrelle.traces.files import beginning, read_text, trace_name
+from pipistrelle.traces.load import load
+from pipistrelle.traces.logs.haizea import NODES, HaizeaLog
+from pipistrelle.traces.logs.kinds import Units, kind_of
+from pipistrelle.traces.logs.maui_nodes import is_resource_trace, read_maui_resources
+from pipistrelle.traces.logs.pbs import PbsLog
+from pipistrelle.traces.logs.sacct import SacctLog
+from pipistrelle.traces.workload import Workload
+
+if TYPE_CHECKING:
+    from pipistrelle.platforms.node_rows import NodeRow
+    from pipistrelle.platforms.simgrid.platform_file import SimGridPlatform
+
+#: formats that are not a centre's own: their sizes and times mean what they say
+_NO_LOGS: Final = ("", "SWF", "Batsim JSON")
+
+
+def load_platform(name: str) -> Platform:
+    """Return the bundled platform of this name, or the one that a file describes.
+
+    That is in TOML, SimGrid's XML or a Maui resource trace.
+
+    Raises
+    ------
+    PipistrelleError
+        when there is neither, or the file is wrong.
+    """
+    machine = load_machine(name)
+    return machine if isinstance(machine, Platform) else machine.to_platform()
+
+
+def load_machine(name: str, *, units: Units = "nodes") -> "Platform | SimGridPlatform":
+    """Return what `load_platform` does, but a file in SimGrid's XML as its single hosts.
+
+    Jobs whose hosts decide how long they take can run on those alone. ``units`` are those of a Maui resource trace.
+
+    Raises
+    ------
+    PipistrelleError
+        as `load_platform` does.
+    """
+    if name in platforms.names():
+        return platforms.get(name)
+    if not os.path.isfile(name):  # pathlib's would raise for a name that is too long
+        raise InputError(
+            f"there is no platform '{name}'",
+            expected="a bundled platform or a TOML file, one in SimGrid's XML, or a Maui resource trace",
+            hint=did_you_mean(name, list(platforms.names())),
+        )
+    if is_resource_trace(name):
+        from pipistrelle.runs.inputs.maui_machine import maui_platform  # most machines are none
+
+        return maui_platform(read_maui_resources(name), trace_name(name), units=units)
+    require_text(name)
+    return read_platform(name)
+
+
+def load_hosts(
+    name: str, *, master: str = "master_host", roles: Mapping[str, str] | None = None, energy: bool = True
+) -> "SimGridPlatform":
+    """Return the hosts of a platform file in SimGrid's XML, as `pipistrelle batsim` needs them.
+
+    Parameters
+    ----------
+    name
+        the file's path.
+    master, roles, energy
+        as with `pipistrelle.platforms.simgrid.platform_file.parse_simgrid`.
+
+    Raises
+    ------
+    PipistrelleError
+        when the file cannot be read or is wrong, or the roles do not suit it.
+    """
+    if not os.path.isfile(name):
+        raise InputError(f"there is no platform file '{name}'", expected="a file in SimGrid's XML")
+    from pipistrelle.platforms.simgrid.platform_file import parse_simgrid
+
+    require_text(name)
+    return parse_simgrid(read_text(Path(name)), name, master=master, roles=roles, energy=energy)
+
+
+def read_platform(name: str) -> "Platform | SimGridPlatform":
+    """Return what the platform file of this name describes; XML is SimGrid's, anything else our TOML.
+
+    Raises
+    ------
+    PipistrelleError
+        when the file cannot be read or is wrong.
+    """
+    text = read_text(Path(name))
+    if is_xml(text) or name.endswith(".xml"):
+        from pipistrelle.platforms.simgrid.platform_file import parse_simgrid  # most machines are no single hosts
+
+        return parse_simgrid(text, name, energy=False)
+    return parse_platform(text, name, partial(_table_beside, name))
+
+
+def _table_beside(platform: str, text: str) -> "list[NodeRow]":
+    """Return the table of nodes that a platform's file names, relative to its own folder."""
+    from pipistrelle.runs.inputs.node_table import load_node_rows  # most machines have none
+
+    return load_node_rows(text, os.path.dirname(platform))
+
+
+def is_platform(name: str) -> bool:
+    """Tell whether a file is a platform, by its suffix or, if that does not tell, because it begins as XML does."""
+    if name.endswith((".toml", ".xml")):
+        return True
+    if not os.path.isfile(name):  # bytes of a pipe would be gone once looked at
+        return False
+    try:
+        with open(name, "rb") as file:
+            return is_xml(file.read(1024).decode("utf-8", "replace"))
+    except OSError:
+        return False
+
+
+def load_workload(
+    name: str,
+    *,
+    sort: bool = False,
+    units: Units = "nodes",
+    timezone: str | None = None,
+    columns: str | None = None,
+    strict: bool = False,
+) -> Workload:
+    """Return the bundled workload of this name, or the one in a file, of any format that `pipistrelle convert` reads.
+
+    ``sort`` accepts a log whose submit times are not ascending; the others say how a centre's log is to be read, as
+    with `pipistrelle.traces.load.load`.
+
+    Raises
+    ------
+    PipistrelleError
+        when there is neither, or the file is wrong.
+    """
+    if name in workloads.names():
+        workload = workloads.load_bundled(name)
+    elif os.path.exists(name):
+        require_text(name)
+        workload = load(Path(name), sort=sort, units=units, timezone=timezone, columns=columns, strict=strict)
+    else:
+        raise InputError(
+            f"there is no workload '{name}'",
+            expected="a bundled workload or a file (SWF, Batsim's JSON, a centre's log; also .gz or .xz)",
+            hint=did_you_mean(name, list(workloads.names())),
+        )
+    _refuse_idle_options(workload, units, timezone, columns)
+    return workload
+
+
+def reading_for(name: str, names: Sequence[str], reading: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what `load_workload` is told of one of several workloads: of those that are no logs not how logs are read.
+
+    Where none is a log, nothing is left out: it is refused there.
+    """
+    columns = reading["columns"]
+    if begins_as_log(name, columns) or not any(begins_as_log(other, columns) for other in names):
+        return dict(reading)
+    return {option: value for option, value in reading.items() if option in ("sort", "strict")}
+
+
+def clock_zone(name: str, timezone: str | None, columns: str | None) -> str | None:
+    """Return a zone that is given for dates if it is also that of a log's clock: the workload is such a log."""
+    return timezone if begins_as_log(name, columns) else None
+
+
+def begins_as_log(name: str, columns: str | None) -> bool:
+    """Tell whether a workload is in a centre's log, before it is read; ``columns`` are those of sacct's, if given."""
+    if name in workloads.names() or not os.path.exists(name):
+        return False
+    return kind_of(beginning(name), columns=columns is not None) not in ("swf", "batsim")
+
+
+def is_log(workload: Workload) -> bool:
+    """Tell whether a workload was read from a centre's log, where units and a time zone say how."""
+    return workload.format not in _NO_LOGS
+
+
+def _refuse_idle_options(workload: Workload, units: Units, timezone: str | None, columns: str | None) -> None:
+    """Raise InputError if it is said how to read a centre's log, and the workload is none."""
+    given = {"--units": units != "nodes", "--timezone": timezone is not None, "--columns": columns is not None}
+    said = [option for option, is_said in given.items() if is_said]
+    if columns is not None and workload.format != SacctLog.format:
+        said, expected = ["--columns"], "what Slurm's sacct printed"
+    elif is_log(workload):
+        return
+    else:
+        expected = "a log of PBS, Slurm, Maui or Haizea"
+    if said:
+        raise InputError(
+            f"{' and '.join(said)} {'say' if len(said) > 1 else 'says'} how to read a centre's log, and this is none",
+            where=workload.source,
+            expected=expected,
+            found=workload.format or None,
+            hint="Leave the option out." if len(said) == 1 else "Leave them out.",
+        )
+
+
+def units_remark(workload: Workload, platform: Platform, units: Units) -> str | None:
+    """Return what is to be said where sizes of a centre's log, read as ``units``, count other things than a machine's.
+
+    It is None where they count the same, and for all other workloads.
+    """
+    found = {pool.unit for pool in platform.pools}
+    if not is_log(workload) or len(found) > 1:
+        return None
+    unit = found.pop()
+    counts = workload.format in (SacctLog.format, PbsLog.format)
+    if units == "gpus" and unit != "gpu":
+        advice = "leave out --units gpus, or describe the machine by its GPUs"
+    elif units == "nodes" and unit == "gpu" and counts:
+        advice = "count GPUs with --units gpus"
+    elif units == "processors" and unit == "node":
+        advice = "leave out --units processors, or describe the machine by its cores"
+    elif units == "nodes" and unit != "node":
+        can = unit == "core" and workload.format != HaizeaLog.format
+        advice = "count processors with --units processors" if can else "name a machine of nodes"
+    else:
+        return None
+    return f"sizes in {workload.source} count {units}, but {platform.name} hands out {unit}s: {advice}"
+
+
+def require_text(name: str) -> None:
+    """Raise InputError if a file's name is no text, as the outputs, which are UTF-8, will say it."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise InputError("the file's name is not UTF-8 text", where=ascii(name), hint="Rename the file.") from None
+
+
+def platform_for(workload: Workload, name: str = "") -> Platform:
+    """Return the machine that a workload was made on, equal units as its own header describes it.
+
+    ``name`` is how the user called the workload; a bundled one has a bundled platform of the same name.
+
+    Raises
+    ------
+    InputError
+        when the header does not say how large the machine was.
+    """
+    if name in workloads.names() and name in platforms.names():
+        return platforms.get(name)
+    size = workload.machine_size
+    if size is None or size > MOST_UNITS:
+        said = [f"{key}: {workload.header[key]}" for key in ("MaxProcs", "MaxNodes") if key in workload.header]
+        raise InputError(
+            "the workload does not say how large its machine was",
+            where=workload.source,
+            expected=_size_text(workload),
+            found=", ".join(said) or (None if size is None else f"{size:,}"),
+            hint=_platform_hint(workload),
+        )
+    machine = homogeneous(size, f"{workload.name}-machine")
+    if workload.format != HaizeaLog.format or NODES not in workload.header:
+        return machine
+    sets = [line.split() for line in workload.header[NODES].split("\n")]
+    pools = [
+        Pool(name=f"nodes-{number}", nodes=int(count), node_class=kind[0] if kind else UNSET)
+        for number, (count, *kind) in enumerate(sets, start=1)
+        if int(count)
+    ]
+    return Platform(name=machine.name, description=machine.description, pools=tuple(pools))
+
+
+def _size_text(workload: Workload) -> str | None:
+    """Return where a workload says how large its machine was; None for logs that never do."""
+    if not is_log(workload):
+        return f"MaxProcs or MaxNodes in its header (SWF), nb_res (JSON), 1 to {MOST_UNITS:,}"
+    return f"a site of 1 to {MOST_UNITS:,} nodes" if workload.format == HaizeaLog.format else None
+
+
+def _platform_hint(workload: Workload) -> str:
+    if not is_log(workload) or workload.format == HaizeaLog.format:
+        return "Name a platform with --platform."
+    return (
+        f"{workload.format} never says it: name a platform with --platform, whose units are what sizes count: nodes, "
+        "or processors with --units processors."
+    )

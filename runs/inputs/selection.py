@@ -1,0 +1,78 @@
+"""Which jobs of a workload ``pipistrelle workload filter`` keeps."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipistrelle.models.workloads import FIELDS
+from pipistrelle.models.workloads.options import Range
+from pipistrelle.protocol.base.errors import InputError, did_you_mean, quoted
+from pipistrelle.traces.logs.labels import named_column
+from pipistrelle.traces.workload import Workload, label_column
+
+#: more values than these are not listed
+_MOST_NAMED: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What a job must fulfil to be kept; all of it.
+
+    Parameters
+    ----------
+    begin, end
+        its submit time is at least `begin` and below `end`, s.
+    size, runtime, walltime
+        its size in units, run time and requested time in s are in these ranges, bounds included.
+    fields
+        {one of `FIELDS`: the values of which it must have one}; a value is a number of the log, or a name that the log
+        has, or that its header gives a number.
+    """
+
+    begin: float = -np.inf
+    end: float = np.inf
+    size: Range | None = None
+    runtime: Range | None = None
+    walltime: Range | None = None
+    fields: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def mask(self, workload: Workload) -> NDArray[np.bool_]:
+        """Return which jobs fulfil them, shape (n,).
+
+        Raises
+        ------
+        InputError
+            if the log has no such field, or no job has one of the values.
+        """
+        mask = (workload.submit >= self.begin) & (workload.submit < self.end)
+        ranges = ((workload.size, self.size), (workload.runtime, self.runtime), (workload.walltime, self.walltime))
+        for values, bounds in ranges:
+            if bounds is not None:
+                mask &= (values >= bounds.low) & (values <= bounds.high)
+        for name, wanted in self.fields.items():
+            mask &= _having(workload, name, wanted)
+        result: NDArray[np.bool_] = mask
+        return result
+
+
+def _having(workload: Workload, name: str, wanted: Sequence[str]) -> NDArray[np.bool_]:
+    texts, named = label_column(workload, name), named_column(workload, name)
+    if texts is None or named is None:
+        known = [other for other in FIELDS if label_column(workload, other) is not None]
+        raise InputError(f"the log does not say a job's {name}", where=workload.source, hint=did_you_mean("", known))
+    present = {*texts, *named} - {""}
+    for value in wanted:
+        if value not in present:
+            many = len(present) > _MOST_NAMED
+            hint = f"'pipistrelle workload describe' shows the busiest of the {len(set(texts)):,}."
+            raise InputError(
+                f"no job has the {name} {quoted(value)}",
+                where=workload.source,
+                hint=hint if many else did_you_mean(value, sorted(present)),
+            )
+    chosen = set(wanted)
+    rows = [text in chosen or called in chosen for text, called in zip(texts, named, strict=True)]
+    return np.array(rows, dtype=np.bool_)

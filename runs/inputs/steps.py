@@ -1,0 +1,358 @@
+"""What can be done with a workload, one step after another: on the command line, and in the description of a run."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
+
+from msgspec import Meta, Struct
+from msgspec.structs import fields
+
+from pipistrelle.models.workloads import FIELDS
+from pipistrelle.traces.logs.kinds import Units as LogUnits
+
+# Most runs take their workload as it is: what changes it is imported when that is wanted.
+if TYPE_CHECKING:
+    import numpy as np
+
+    from pipistrelle.protocol.base.errors import InputError
+    from pipistrelle.traces.transforms.join import Align
+    from pipistrelle.traces.workload import Workload
+
+Seed = Annotated[int, Meta(ge=0)]
+Count = Annotated[int, Meta(ge=1)]
+Units = Annotated[int, Meta(ge=1, le=2**31)]
+
+
+class Step(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    rename="kebab",
+    tag_field="step",
+    tag=str.lower,
+    omit_defaults=True,
+):
+    """A step; each field is what the option of that name of ``pipistrelle workload`` says (docs/workload-tools.md)."""
+
+    #: fields that say what is read, not what is done
+    _places: ClassVar[tuple[str, ...]] = ()
+
+    def apply(self, workload: "Workload") -> "Workload":
+        """Return the workload after the step.
+
+        Raises
+        ------
+        PipistrelleError
+            when a text cannot be read, options do not go together, or the step makes no sense for the workload.
+        """
+        raise NotImplementedError
+
+    @property
+    def draws(self) -> bool:
+        """Whether it draws random numbers, so that its seed matters."""
+        return False
+
+    @property
+    def words(self) -> str:
+        """The step as it could be typed, without the names of files."""
+        found = [type(self).__name__.lower()]
+        for one in fields(self):
+            value, name = getattr(self, one.name), f"--{one.encode_name}"
+            if value == one.default or value is None or one.name in self._places:
+                continue
+            found += [name] if value is True else [f"{name} {v}" for v in (value if type(value) is tuple else (value,))]
+        return " ".join(found)
+
+
+class Filter(Step, frozen=True, kw_only=True):
+    """The jobs that fulfil all conditions."""
+
+    begin: str | None = None
+    end: str | None = None
+    timezone: str | None = None
+    size: str | None = None
+    runtime: str | None = None
+    walltime: str | None = None
+    user: tuple[str, ...] = ()
+    group: tuple[str, ...] = ()
+    account: tuple[str, ...] = ()
+    queue: tuple[str, ...] = ()
+    qos: tuple[str, ...] = ()
+    partition: tuple[str, ...] = ()
+    application: tuple[str, ...] = ()
+    status: tuple[str, ...] = ()
+    state: tuple[str, ...] = ()
+    invert: bool = False
+    clean: bool = False
+    first: Count | None = None
+    last: Count | None = None
+    sample: str | None = None
+    seed: Seed = 1
+    rebase: bool = False
+
+    @property
+    def draws(self) -> bool:
+        """Whether it draws random numbers."""
+        return self.sample is not None
+
+    def apply(self, workload: "Workload") -> "Workload":
+        """Return those jobs; ids and submit times stay."""
+        import numpy as np
+
+        from pipistrelle.models.workloads.options import (
+            parse_range,
+            parse_share,
+            parse_units,
+            signed_seconds,
+            trace_time,
+            zone_of,
+        )
+        from pipistrelle.runs.inputs.selection import Conditions
+        from pipistrelle.traces.clean import clean
+        from pipistrelle.traces.transforms.cut import from_zero, keep, sample
+
+        named = {
+            name: [one for text in texts for one in text.split(",")]
+            for name in FIELDS
+            if (texts := getattr(self, name))
+        }
+        bounds = (self.begin, self.end, self.size, self.runtime, self.walltime)
+        dated = self.begin is not None or self.end is not None
+        if self.invert and not named and all(bound is None for bound in bounds):
+            raise _refused("--invert needs a condition")
+        if self.timezone is not None and not dated:
+            raise _refused("--timezone goes with --begin and --end")
+        chosen_by = (*bounds, self.first, self.last, self.sample)
+        if not (named or self.clean or self.rebase) and all(one is None for one in chosen_by):
+            raise _refused("give at least one condition")
+        # The zone is needed for times only: a strange one in a header stops nothing else.
+        zone = zone_of(workload, self.timezone) if dated else None
+
+        def time(text: str | None, otherwise: float) -> float:
+            return otherwise if text is None or zone is None else trace_time(workload, text, zone)
+
+        def bound(text: str | None, read: Callable[[str], float], what: str) -> Any:
+            return None if text is None else parse_range(text, read, what)
+
+        conditions = Conditions(
+            begin=time(self.begin, float("-inf")),
+            end=time(self.end, float("inf")),
+            size=bound(self.size, parse_units, "range of sizes"),
+            runtime=bound(self.runtime, signed_seconds, "range of run times"),
+            walltime=bound(self.walltime, signed_seconds, "range of requested times"),
+            fields=named,
+        )
+        mask = conditions.mask(workload)
+        chosen = keep(workload, ~mask if self.invert else mask)
+        if self.clean:
+            ids = set(clean(chosen, chosen.machine_size)[0].ids)
+            chosen = keep(chosen, np.array([job in ids for job in chosen.ids], dtype=np.bool_))
+            chosen = clean(chosen, chosen.machine_size)[0]
+        if self.first is not None:
+            chosen = keep(chosen, np.arange(min(self.first, len(chosen)), dtype=np.int64))
+        if self.last is not None:
+            chosen = keep(chosen, np.arange(max(0, len(chosen) - self.last), len(chosen), dtype=np.int64))
+        if self.sample is not None:
+            chosen = sample(chosen, parse_share(self.sample, len(chosen)), _rng(self.seed))
+        return from_zero(chosen) if self.rebase else chosen
+
+
+class Scale(Step, frozen=True, kw_only=True):
+    """Sizes, times or arrivals changed, in the order of these fields."""
+
+    machine: Units | None = None
+    sizes: str | None = None
+    runtimes: str | None = None
+    walltime: str | None = None
+    arrivals: str | None = None
+    load: Annotated[float, Meta(gt=0)] | None = None
+    machine_size: Units | None = None
+    seed: Seed = 1
+
+    @property
+    def draws(self) -> bool:
+        """Whether it draws random numbers."""
+        return self.walltime is not None
+
+    def apply(self, workload: "Workload") -> "Workload":
+        """Return the changed jobs."""
+        from pipistrelle.models.workloads.options import parse_factor, set_walltimes
+        from pipistrelle.traces.transforms import scale
+
+        if self.arrivals is not None and self.load is not None:
+            raise _refused("give either --arrivals or --load")
+        if self.machine_size is not None and self.load is None:
+            raise _refused("--machine-size goes with --load")
+        what = (self.machine, self.sizes, self.runtimes, self.walltime, self.arrivals, self.load)
+        if all(one is None for one in what):
+            raise _refused("say what to scale")
+        if self.machine is not None:
+            workload = scale.scale_machine(workload, self.machine)
+        if self.sizes is not None:
+            workload = scale.scale_sizes(workload, parse_factor(self.sizes))
+        if self.runtimes is not None:
+            workload = scale.scale_runtimes(workload, parse_factor(self.runtimes))
+        if self.walltime is not None:
+            workload = set_walltimes(workload, self.walltime, _rng(self.seed))
+        if self.arrivals is not None:
+            workload = scale.scale_arrivals(workload, parse_factor(self.arrivals))
+        return workload if self.load is None else scale.scale_to_load(workload, self.load, self.machine_size)
+
+
+class Merge(Step, frozen=True, kw_only=True):
+    """The jobs of several workloads as one; how the others are read is said as of a run."""
+
+    _places = ("others", "sort", "units", "timezone", "columns", "strict")
+
+    others: tuple[str, ...] = ()
+    align: Literal["auto", "date", "zero", "first"] = "auto"
+    apart: bool = False
+    sort: bool = False
+    units: LogUnits = "nodes"
+    timezone: str | None = None
+    columns: str | None = None
+    strict: bool = False
+
+    def apply(self, workload: "Workload") -> "Workload":
+        """Return all jobs; they are numbered anew if an id occurs twice."""
+        return self.join([workload, *self.load_others()])
+
+    def join(self, workloads: "list[Workload]") -> "Workload":
+        """Return the jobs of these workloads."""
+        from pipistrelle.traces.transforms.join import merge
+
+        return merge(workloads, self.alignment(workloads), apart=self.apart)
+
+    def alignment(self, workloads: "list[Workload]") -> "Align":
+        """Return what is at the same time."""
+        if self.align != "auto":
+            return self.align
+        return "date" if all(one.epoch is not None for one in workloads) else "zero"
+
+    def load_others(self, beside: Sequence[str] = ()) -> "list[Workload]":
+        """Return the other workloads; PipistrelleError if there is none, or one cannot be had.
+
+        How logs are read is refused if none of them is one, and none of the workloads ``beside`` them either.
+        """
+        from pipistrelle.runs.inputs.named import load_workload, reading_for
+
+        if not self.others:
+            raise _refused("name the workloads to merge")
+        reading = {name: getattr(self, name) for name in self._places if name != "others"}
+        return [load_workload(name, **reading_for(name, (*self.others, *beside), reading)) for name in self.others]
+
+
+class Shuffle(Step, frozen=True, kw_only=True):
+    """Submit times dealt out anew, or drawn."""
+
+    within: str | None = None
+    submission_time: str | None = None
+    seed: Seed = 1
+
+    @property
+    def draws(self) -> bool:
+        """Whether it draws random numbers."""
+        return True
+
+    def apply(self, workload: "Workload") -> "Workload":
+        """Return the jobs with other submit times."""
+        from pipistrelle.models.workloads.options import parse_gaps
+        from pipistrelle.protocol.base.lengths import parse_seconds
+        from pipistrelle.traces.transforms.arrivals import redraw_submits, shuffle_submits
+
+        if self.submission_time is not None:
+            if self.within is not None:
+                raise _refused("give either --within or --submission-time")
+            return redraw_submits(workload, parse_gaps(self.submission_time), _rng(self.seed))
+        window = float("inf") if self.within is None else parse_seconds(self.within, "window")
+        return shuffle_submits(workload, _rng(self.seed), window)
+
+
+class Copy(Step, frozen=True, kw_only=True):
+    """Each job several times."""
+
+    times: Annotated[int, Meta(ge=1, le=1_000_000)]
+    every: str | None = None
+    shift: str | None = None
+    draw: Literal["job", "copy", "once"] = "job"
+    submission_time: str | None = None
+    seed: Seed = 1
+
+    @property
+    def draws(self) -> bool:
+        """Whether it draws random numbers."""
+        return self.shift is not None or self.submission_time is not None
+
+    def apply(self, workload: "Workload") -> "Workload":
+        """Return jobs and copies; a copy waits for the copies of the jobs that its original waits for."""
+        from math import isfinite
+
+        from pipistrelle.models.workloads.options import parse_gaps, parse_range, signed_seconds
+        from pipistrelle.protocol.base.lengths import parse_seconds
+        from pipistrelle.traces.transforms.join import copies
+
+        if self.submission_time is not None and (self.shift is not None or self.every is not None):
+            raise _refused("--submission-time goes without --shift and --every")
+        low, high = parse_range(self.shift, signed_seconds, "range of shifts") if self.shift is not None else (0.0, 0.0)
+        if not (isfinite(low) and isfinite(high)):
+            raise _refused("--shift needs both bounds: MIN:MAX")
+        return copies(
+            workload,
+            self.times,
+            _rng(self.seed),
+            every=0.0 if self.every is None else parse_seconds(self.every, "time between copies"),
+            shift=(low, high),
+            draw=self.draw,
+            gaps=None if self.submission_time is None else parse_gaps(self.submission_time),
+        )
+
+
+class Redraw(Step, frozen=True, kw_only=True):
+    """Other jobs, drawn by a model of these, or by a named one: jobs, duration and load as of a model's drawing."""
+
+    model: str | None = None
+    jobs: Count | None = None
+    duration: str | None = None
+    load: Annotated[float, Meta(gt=0)] | None = None
+    serial: Annotated[float, Meta(gt=0, lt=1)] | None = None
+    seed: Seed = 1
+
+    @property
+    def draws(self) -> bool:
+        """Whether it draws random numbers."""
+        return True
+
+    def apply(self, workload: "Workload") -> "Workload":
+        """Return jobs that are drawn; they have ids, times and walltimes of their own."""
+        from pipistrelle.models.likeness.drawing import generate_like
+        from pipistrelle.models.likeness.fitting import fit
+        from pipistrelle.models.likeness.model import load_model
+
+        model = fit(workload) if self.model is None else load_model(self.model)
+        return generate_like(
+            model, self.seed, jobs=self.jobs, duration=self.duration, load=self.load, serial=self.serial
+        )
+
+
+AnyStep = Filter | Scale | Merge | Shuffle | Copy | Redraw
+#: {name of a step: what it is}
+STEPS: Final[dict[str, type[AnyStep]]] = {
+    "filter": Filter,
+    "scale": Scale,
+    "merge": Merge,
+    "shuffle": Shuffle,
+    "copy": Copy,
+    "redraw": Redraw,
+}
+
+
+def _refused(what: str) -> "InputError":
+    from pipistrelle.protocol.base.errors import InputError
+
+    return InputError(what)
+
+
+def _rng(seed: int) -> "np.random.Generator":
+    from numpy.random import PCG64, Generator
+
+    return Generator(PCG64(seed))

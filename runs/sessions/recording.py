@@ -1,0 +1,230 @@
+"""Transports around a session: one that records another's frames, one that plays recorded replies to the server."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from pipistrelle.protocol.base.errors import PipistrelleError, cut
+from pipistrelle.protocol.batsim.codec import encode_notice
+from pipistrelle.protocol.fields import EndReason, package_version
+from pipistrelle.protocol.frames import encoder
+from pipistrelle.protocol.messages import HelloData, Notice, Refused, Reply, WelcomeData
+from pipistrelle.protocol.session import negotiate
+from pipistrelle.runs.description.spec import RunSpec
+from pipistrelle.runs.execution.connection import Connection, Interrupted
+from pipistrelle.runs.sessions.session_file import FORMAT, Exchange, SessionError, SessionHeader, SessionWriter
+from pipistrelle.server.errors import RunError
+from pipistrelle.server.setup import Setup
+from pipistrelle.server.transport.in_process import Transport, bare
+from pipistrelle.server.transport.peer import Peer
+
+#: characters of an event that a message shows
+_SHOWN = 400
+
+
+class RecordingTransport:
+    """Another transport, with all that both sides say written to a session.
+
+    Parameters
+    ----------
+    transport
+        the other one.
+    writer
+        of the session.
+    header
+        makes its first line of what both sides have said first.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        writer: SessionWriter,
+        header: Callable[[str, HelloData, WelcomeData], SessionHeader],
+    ) -> None:
+        self.transport = transport
+        self.writer = writer
+        self._header = header
+        peer = bare(transport)
+        self._peer = peer if isinstance(peer, Peer) else None
+        self._owed = False
+        self.apart = transport.apart
+
+    def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
+        """Wait for a scheduler, and write what was agreed."""
+        hello, welcome = self.transport.greet(run_id, server)
+        self.writer.begin(self._header(run_id, hello, welcome))
+        return hello, welcome
+
+    def send(self, notice: Notice) -> None:
+        """Send a notice, and write it while the scheduler is at work."""
+        self._owed = True
+        self.transport.send(notice)
+        self.writer.notice(encoder.encode(notice) if self._peer is None else self._peer.sent)
+
+    def receive(self) -> Reply:
+        """Return the reply, after it was noted."""
+        reply = self.transport.receive()
+        self._owed = False
+        self.writer.reply(encoder.encode(reply) if self._peer is None else self._peer.received)
+        return reply
+
+    def save(self) -> str | None:
+        """Return the scheduler's state, as JSON; None if it is in this process, or gives none. It is not written."""
+        return None if self._peer is None else self._peer.save()
+
+    def farewell(self, notice: Notice) -> None:
+        """Send and write the last notice; a session ends with a notice that nobody has answered."""
+        self.transport.farewell(notice)
+        if not self._owed:
+            batsim = self._peer is not None and self._peer.batsim
+            self.writer.notice(encode_notice(_last_of(notice)) if batsim else encoder.encode(notice))
+
+    def close(self) -> None:
+        """Close the other one."""
+        self.transport.close()
+
+
+def header_of(spec: RunSpec, setup: Setup) -> Callable[[str, HelloData, WelcomeData], SessionHeader]:
+    """Return what makes the header of a run's session."""
+
+    def header(run_id: str, hello: HelloData, welcome: WelcomeData) -> SessionHeader:
+        return SessionHeader(
+            session=FORMAT,
+            pipistrelle=package_version(),
+            run_id=run_id,
+            hello=hello,
+            welcome=welcome,
+            spec=msgspec.to_builtins(spec),
+            epoch=setup.epoch,
+            dialect="native" if setup.batsim is None else "batsim",
+        )
+
+    return header
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A connection whose frames are recorded in a file."""
+
+    connection: Connection
+    path: Path
+
+    @contextmanager
+    def open(self, spec: RunSpec, setup: Setup, interrupted: Interrupted) -> Iterator[Transport]:
+        """Yield what leads to the scheduler, and writes."""
+        with self.connection.open(spec, setup, interrupted) as transport:
+            writer = SessionWriter(self.path)
+            try:
+                yield RecordingTransport(transport, writer, header_of(spec, setup))
+            finally:
+                writer.close()
+
+
+class ServerDiffers(RunError):
+    """The server says something else than it did when the session was recorded."""
+
+    exit_code = 1
+    reason: EndReason = "stopped"
+
+
+class ReplayTransport:
+    """Answers the server as a session's scheduler did, and compares what the server says.
+
+    Parameters
+    ----------
+    header, exchanges
+        of the session.
+    """
+
+    apart = False
+
+    def __init__(self, header: SessionHeader, exchanges: Iterator[Exchange]) -> None:
+        self._header = header
+        self._exchanges = exchanges
+        self._reply: Reply | None = None
+        #: how many notices were the same
+        self.same = 0
+        #: where the last notice is not what was recorded
+        self.differs: PipistrelleError | None = None
+        self._over = False
+
+    def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
+        """Return what was said; SessionError if it was said of another run."""
+        header = self._header
+        if run_id != header.run_id:
+            raise SessionError(
+                "the session is of another run",
+                expected=f"run {run_id}, as its description gives it now",
+                found=header.run_id,
+                hint="Platform, workload and options decide it; the session's first line has them.",
+            )
+        if header.dialect == "batsim":  # nothing is agreed on in it
+            return header.hello, header.welcome
+        answer = negotiate(header.hello, run_id=run_id, server=server)
+        if isinstance(answer, Refused):
+            raise SessionError(answer.data.message)
+        return header.hello, answer.data
+
+    def send(self, notice: Notice) -> None:
+        """Compare a notice; ServerDiffers if it is another one."""
+        self._over = True
+        try:
+            exchange = next(self._exchanges, None)
+            if exchange is None:
+                where = f"notice {notice.seq}, simulated time {notice.now!r}"
+                raise ServerDiffers("the session ends here", where=where)
+            self._compare(exchange, notice)
+            self._reply = None if exchange.reply is None else self._header.read_reply(exchange.reply, notice)
+        except SessionError as error:
+            self.differs = error
+            raise
+        self._over = False
+
+    def _compare(self, exchange: Exchange, notice: Notice) -> None:
+        encode = encode_notice if self._header.dialect == "batsim" else encoder.encode
+        if exchange.notice == encode(notice):
+            self.same += 1
+            return
+        recorded, notice = (self._header.read_notice(frame, notice.seq) for frame in (exchange.notice, encode(notice)))
+        where = f"notice {notice.seq}, simulated time {notice.now!r}"
+        pairs = zip([*recorded.events, None], [*notice.events, None], strict=False)
+        place = next((number for number, (one, other) in enumerate(pairs) if one != other), len(notice.events))
+        if recorded.now != notice.now:
+            expected, found = f"notice {exchange.seq} at {recorded.now!r}", f"notice {notice.seq} at {notice.now!r}"
+        else:
+            where = f"{where}, $.events[{place}]"
+            expected, found = _shown(recorded.events, place), _shown(notice.events, place)
+        raise ServerDiffers("the server says something else now", where=where, expected=expected, found=found)
+
+    def receive(self) -> Reply:
+        """Return the recorded reply; ServerDiffers if the session ends without one: the run went no further."""
+        if self._reply is None:
+            self._over = True
+            raise ServerDiffers("the session ends with this notice, which nobody has answered")
+        return self._reply
+
+    def farewell(self, notice: Notice) -> None:
+        """Compare the last notice, too, if the run has come to its own end."""
+        exchange = None if self._over else next(self._exchanges, None)
+        if exchange is not None:
+            try:
+                self._compare(exchange, notice if self._header.dialect == "native" else _last_of(notice))
+            except ServerDiffers as differs:
+                self.differs = differs
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+def _last_of(notice: Notice) -> Notice:
+    """Return what of the last notice is told in Batsim's dialect."""
+    return Notice(notice.seq, notice.now, notice.events[-1:])
+
+
+def _shown(events: Sequence[object], place: int) -> str:
+    if place >= len(events):
+        return "nothing more"
+    return cut(encoder.encode(events[place]).decode(), _SHOWN)

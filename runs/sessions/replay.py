@@ -1,0 +1,246 @@
+"""A session played again: its notices to a live scheduler, or its replies to the server, up to the first difference."""
+
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+from msgspec import Raw, Struct
+
+from pipistrelle.platforms.description import homogeneous
+from pipistrelle.protocol.decisions import Decision, ExecuteJob, RejectJob
+from pipistrelle.protocol.events import DecisionRejected, JobSubmitted
+from pipistrelle.protocol.fields import package_version
+from pipistrelle.protocol.messages import Notice, Reply
+from pipistrelle.runs.description.setup import load_setup
+from pipistrelle.runs.description.spec import RunSpec
+from pipistrelle.runs.description.spec_file import convert_spec, with_digests
+from pipistrelle.runs.execution import seldom_collected
+from pipistrelle.runs.execution.connection import Connection, InProcess
+from pipistrelle.runs.sessions.recording import ReplayTransport, ServerDiffers
+from pipistrelle.runs.sessions.session_file import Exchange, SessionError, SessionHeader, SessionReader
+from pipistrelle.schedulers.wire.interrupts import Interrupts
+from pipistrelle.server.batsim.setup import BatsimOptions
+from pipistrelle.server.setup import Setup
+from pipistrelle.server.simulation import simulate
+from pipistrelle.server.transport.in_process import Transport
+from pipistrelle.server.transport.peer import Peer
+
+#: beginnings of the types of events that only schedulers with the feature ``failures`` are told of
+_NODES: Final = (b'"type":"NODES_', b'"type":"MAINTENANCE_')
+
+
+class _Counted(Struct):
+    events: list[Raw] = []
+
+
+_counted: Final = msgspec.json.Decoder(_Counted)
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingJob:
+    """A job that waits when two schedulers part: its id, units, walltime and time of submission, in seconds."""
+
+    id: str
+    units: int
+    walltime: float | None
+    submitted: float
+
+
+@dataclass(frozen=True, slots=True)
+class Parting:
+    """Where a scheduler first decides otherwise than the recorded one.
+
+    Parameters
+    ----------
+    notice
+        to which both answer.
+    recorded, found
+        what they answer.
+    place
+        of the first decision that differs; that behind the last one if a reply's other fields do.
+    queue
+        who waits then.
+    """
+
+    notice: Notice
+    recorded: Reply
+    found: Reply
+    place: int
+    queue: list[WaitingJob]
+
+
+@dataclass(frozen=True, slots=True)
+class PlayedSession:
+    """What came of it: how many notices and decisions were the same, and where they part; None: nowhere."""
+
+    scheduler: str
+    notices: int
+    decisions: int
+    parting: Parting | None
+
+
+def replay(reader: SessionReader, connection: Connection, spec: RunSpec) -> PlayedSession:
+    """Play the recorded notices to a scheduler until it first decides otherwise.
+
+    Reasons (``why``, ``keeps``) are no decisions.
+
+    Parameters
+    ----------
+    connection, spec
+        how the scheduler is reached, and who it is; nothing else of the description counts.
+
+    Raises
+    ------
+    PipistrelleError
+        when the session is wrong, the scheduler wants features that were not recorded, does not come or fails.
+    KeyboardInterrupt
+        when the user wants it to end.
+    """
+    header = reader.header
+    batsim = BatsimOptions() if header.dialect == "batsim" else None
+    nothing = Setup(homogeneous(1, "session"), {}, {}, batsim=batsim)
+    if batsim is not None and isinstance(connection, InProcess):
+        raise SessionError("the session is of Batsim's dialect, which a scheduler in this process does not speak")
+    notices = decisions = 0
+    last: Exchange | None = None
+    with (
+        seldom_collected(),
+        Interrupts() as interrupts,
+        connection.open(spec, nothing, lambda: interrupts.struck) as transport,
+        closing(reader.exchanges()) as exchanges,
+    ):
+        hello, welcome = transport.greet(header.run_id, f"pipistrelle {package_version()}")
+        told = "failures" in welcome.features or batsim is not None
+        missing = {*welcome.features} - {*header.welcome.features, "wake_filter"}
+        if missing:
+            raise _untold(f"the scheduler wants features that were not recorded: {', '.join(sorted(missing))}")
+        play = Played(reader.header, transport)
+        for exchange in exchanges:
+            if exchange.reply is None:
+                last = exchange
+                break
+            if not told and any(mark in exchange.notice for mark in _NODES):
+                raise _untold(f"notice {exchange.seq} tells of nodes, and the scheduler has not the feature 'failures'")
+            parted = play(exchange)
+            if parted is not None:
+                notice, recorded, found, place = parted
+                queue = waiting_at(reader, notice.seq)
+                return PlayedSession(hello.name, notices, decisions, Parting(notice, recorded, found, place, queue))
+            notices += 1
+            decisions += len(_counted.decode(exchange.reply).events)
+        if last is not None:
+            transport.farewell(reader.header.read_notice(last.notice, last.seq))
+    return PlayedSession(hello.name, notices, decisions, None)
+
+
+class Played:
+    """Plays the notices of a session to a scheduler, one by one, and looks whether it decides the same.
+
+    A scheduler of another process is sent the frames as they were, and what it says is read only if that is another
+    frame than the recorded one.
+    """
+
+    def __init__(self, header: SessionHeader, transport: Transport) -> None:
+        self._header = header
+        self._transport = transport
+        self._peer = transport if isinstance(transport, Peer) else None
+
+    def __call__(self, exchange: Exchange) -> tuple[Notice, Reply, Reply, int] | None:
+        """Return notice, recorded reply, the scheduler's, and the place where these part; None if they do not."""
+        seq, frame, expected = exchange
+        assert expected is not None
+        if self._peer is not None:
+            self._peer.relay(seq, frame)
+            found = self._peer.relayed(expected)
+            if found is None:
+                return None
+            notice = self._header.read_notice(frame, seq)
+        else:
+            notice = self._header.read_notice(frame, seq)
+            self._transport.send(notice)
+            found = self._transport.receive()
+        recorded = self._header.read_reply(expected, notice)
+        place = parting(recorded, found)
+        return None if place is None else (notice, recorded, found, place)
+
+
+def _untold(what: str) -> SessionError:
+    return SessionError(what, hint="Record a session with this scheduler.")
+
+
+def parting(recorded: Reply, found: Reply) -> int | None:
+    """Return the place of the first decision that differs, that behind the last if another field does, None if none.
+
+    A scheduler that would be woken more seldom has not decided otherwise.
+    """
+    for place, (one, other) in enumerate(zip(recorded.events, found.events, strict=False)):
+        if one != other and _plain(one) != _plain(other):
+            return place
+    if recorded.now == found.now and not _misses(recorded, found) and len(recorded.events) == len(found.events):
+        return None
+    return min(len(recorded.events), len(found.events))
+
+
+def _plain(decision: Decision) -> object:
+    plain = msgspec.to_builtins(decision)
+    if isinstance(plain.get("data"), dict):
+        plain["data"].pop("why", None)
+    return plain
+
+
+def _misses(recorded: Reply, found: Reply) -> bool:
+    """Tell whether a scheduler wants to be woken by what the recorded one was not: it would be told too late."""
+    if recorded.wake is None:
+        return False
+    return found.wake is None or not set(found.wake) <= set(recorded.wake)
+
+
+def waiting_at(reader: SessionReader, seq: int) -> list[WaitingJob]:
+    """Return who waits when the notice of this number has been told, in the order of submission."""
+    waiting: dict[str, WaitingJob] = {}
+    started: dict[tuple[int, int], WaitingJob] = {}
+    with closing(reader.exchanges()) as exchanges:
+        for number, frame, answer in exchanges:
+            notice = reader.header.read_notice(frame, number)
+            for event in notice.events:
+                if isinstance(event, JobSubmitted):
+                    job = event.data.job
+                    waiting[job.id] = WaitingJob(job.id, job.res, job.walltime, event.timestamp)
+                elif isinstance(event, DecisionRejected):
+                    again = started.get((event.data.reply_to, event.data.index))
+                    if again is not None:
+                        waiting[again.id] = again
+            if number == seq or answer is None:
+                break
+            for index, decision in enumerate(reader.header.read_reply(answer, notice).events):
+                if isinstance(decision, ExecuteJob | RejectJob) and decision.data.job_id in waiting:
+                    started[notice.seq, index] = waiting.pop(decision.data.job_id)
+    return sorted(waiting.values(), key=lambda job: job.submitted)
+
+
+def replay_server(reader: SessionReader) -> int:
+    """Play the recorded replies to the server, and return how many of its notices are the same: all.
+
+    Raises
+    ------
+    ServerDiffers
+        at the first notice that is not what was recorded.
+    PipistrelleError
+        when the session is wrong, or the run's inputs are not what they were.
+    KeyboardInterrupt
+        when the user wants it to end.
+    """
+    spec = with_digests(convert_spec(reader.header.spec, "the session's description of its run"))
+    with seldom_collected(), Interrupts() as interrupts, closing(reader.exchanges()) as exchanges:
+        transport = ReplayTransport(reader.header, exchanges)
+        clock: Callable[[], float] = time.perf_counter
+        result = simulate(load_setup(spec), transport, clock=clock, regularly=lambda: interrupts.struck)
+        if interrupts.struck:
+            raise KeyboardInterrupt
+    failure = transport.differs or (result.failure if isinstance(result.failure, ServerDiffers) else None)
+    if failure is not None:
+        raise failure
+    return transport.same

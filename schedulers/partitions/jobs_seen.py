@@ -1,0 +1,90 @@
+"""The jobs that a scheduler has seen, as classes by size that partitions are made for."""
+
+from bisect import insort
+from collections.abc import Iterable
+from math import fsum
+from typing import Final
+
+from pipistrelle.platforms.topology.partitions import HOUR, RankedClass
+from pipistrelle.protocol.base.state import Kept
+from pipistrelle.schedulers.policy.takeover import PastStep
+from pipistrelle.schedulers.policy.view import View
+
+#: so many jobs have ended before classes are made of them; they are made anew whenever twice as many have
+FIRST_CLASSES: Final = 32
+_MOST: Final = 0.95
+
+
+class JobsSeen(Kept):
+    """The jobs that a scheduler has seen, by powers of two of their size: how many came, how long they took."""
+
+    _kept = ("_begin", "_came", "_took", "_asked", "_running", "_due")
+
+    def __init__(self) -> None:
+        #: when the first job came, s
+        self._begin = 0.0
+        #: {exponent of the size: jobs that came}
+        self._came: dict[int, int] = {}
+        #: {exponent: how long those took that have ended, s, ascending}
+        self._took: dict[int, list[float]] = {}
+        #: {exponent: unit-seconds of those that have ended}
+        self._asked: dict[int, float] = {}
+        #: {id: (size, start)} of those that run
+        self._running: dict[str, tuple[int, float]] = {}
+        self._due = FIRST_CLASSES
+
+    def learn(self, steps: Iterable[PastStep]) -> None:
+        """Take note of who ran under another scheduler, and of who runs."""
+        for time, job, starts in steps:
+            if starts:
+                self._begin = min(self._begin, job.submit) if self._came else job.submit
+                power = _power(job.size)
+                self._came[power] = self._came.get(power, 0) + 1
+                self._running[job.id] = job.size, job.start
+            else:
+                self._ended(*self._running.pop(job.id), time)
+
+    def look(self, view: View) -> bool:
+        """Take note of who has come and ended since; return whether classes are to be made anew."""
+        for job in view.arrivals:
+            if not self._came:
+                self._begin = job.submit
+            power = _power(job.size)
+            self._came[power] = self._came.get(power, 0) + 1
+        if view.released:
+            for job_id, (size, start) in list(self._running.items()):
+                if job_id not in view.running:
+                    self._ended(size, start, view.now)
+                    del self._running[job_id]
+        if (ended := sum(map(len, self._took.values()))) < self._due:
+            return False
+        while self._due <= ended:
+            self._due *= 2
+        return True
+
+    def started(self, view: View) -> None:
+        """Take note of who runs by now."""
+        for job in view.running:
+            self._running.setdefault(job.id, (job.size, job.start))
+
+    def _ended(self, size: int, start: float, end: float) -> None:
+        power, took = _power(size), end - start
+        insort(self._took.setdefault(power, []), took)
+        self._asked[power] = self._asked.get(power, 0.0) + size * took
+
+    def classes(self, now: float, units: int) -> tuple[RankedClass, ...]:
+        """Return the classes of those that have ended, none if time has not gone on."""
+        hours = (now - self._begin) / HOUR
+        found = []
+        for power, took in sorted(self._took.items()):
+            total, size = fsum(took), min(1 << power, units)
+            if hours > 0 and total > 0:
+                most = took[min(int(_MOST * len(took)), len(took) - 1)]
+                fill = min(self._asked[power] / (size * total), 1.0)
+                rate, mean = self._came[power] / hours, total / len(took) / HOUR
+                found.append(RankedClass(size=size, rate=rate, service=mean, service_95=most / HOUR, fill=fill))
+        return tuple(found)
+
+
+def _power(size: int) -> int:
+    return (size - 1).bit_length()

@@ -1,1 +1,0 @@
-"""What a user names, as values: platforms, workloads, outages, reliability."""

@@ -1,0 +1,308 @@
+"""The description of a run: written and read again, with what is wrong in it, and its inputs compared."""
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipistrelle.models.workloads.options import parse_factor
+from pipistrelle.protocol.base.errors import PipistrelleError
+from pipistrelle.protocol.base.log import logger
+from pipistrelle.runs.description.setup import load_setup
+from pipistrelle.runs.description.spec import BatsimSpec, RunSpec
+from pipistrelle.runs.description.spec_file import (
+    InputChanged,
+    SpecError,
+    checked,
+    convert_spec,
+    find_spec,
+    read_raw,
+    read_spec,
+    to_toml,
+    with_digests,
+)
+from pipistrelle.runs.execution.connection import InProcess, WithChild, check_scheduler
+from pipistrelle.runs.execution.run import run
+from pipistrelle.runs.inputs.steps import Copy, Filter, Merge, Redraw, Scale, Shuffle
+
+WORDS = st.text(st.characters(codec="utf-8"), max_size=8)
+NAMES = st.lists(WORDS, max_size=3).map(tuple)
+NUMBERS = st.floats(0, 1e9)
+STEPS = st.one_of(
+    st.builds(Scale, load=st.none() | st.floats(0.1, 2), walltime=st.none() | WORDS, seed=st.integers(0, 9)),
+    st.builds(Filter, user=NAMES, first=st.none() | st.integers(1, 9), invert=st.booleans()),
+    st.builds(Merge, others=NAMES, align=st.sampled_from(["auto", "date"])),
+    st.builds(Shuffle, within=st.none() | WORDS),
+    st.builds(Redraw, model=st.none() | WORDS, jobs=st.none() | st.integers(1, 9)),
+    st.builds(Copy, times=st.integers(1, 5)),
+)
+SPECS = st.builds(
+    RunSpec,
+    scheduler=WORDS | NAMES,
+    order=st.none() | WORDS,
+    queue_priority=st.dictionaries(WORDS, st.floats(-1e9, 1e9), max_size=2),
+    unknown_shares=st.none() | NUMBERS,
+    strict_ordering=st.none() | st.booleans(),
+    poll=st.none() | WORDS,
+    platform=st.none() | WORDS,
+    workload=NAMES,
+    units=st.sampled_from(["nodes", "processors"]),
+    transform=st.lists(STEPS, max_size=3).map(tuple),
+    strict=st.booleans(),
+    until=st.none() | WORDS,
+    queue_lengths=st.booleans(),
+    dispersion=st.none() | st.floats(1e-9, 1e9),
+    failures=NAMES,
+    seed=st.integers(0, 2**53),
+    reliability_factor=st.floats(1e-9, 1e9),
+    max_attempts=st.none() | st.integers(1, 9),
+    expected_attempts=st.integers(0, 10**9),
+    batsim=st.none() | st.builds(BatsimSpec, events=NAMES, mmax=st.integers(-3, 9), sched_cfg=st.none() | WORDS),
+    files=st.dictionaries(WORDS, WORDS, max_size=2),
+)
+
+
+@given(SPECS)
+def test_a_run_is_read_as_it_was_written(spec: RunSpec) -> None:
+    """In TOML and in JSON, and what Python made is what a file would give."""
+    assert convert_spec(read_raw(to_toml(spec), "x"), "x") == spec
+    assert convert_spec(read_raw(msgspec.json.encode(spec).decode(), "x"), "x") == spec
+    assert checked(spec) == spec
+
+
+@pytest.mark.parametrize(
+    ("text", "fragments"),
+    [
+        ("shceduler = 'fcfs'", ["x.toml: unknown key 'shceduler'", "Did you mean 'scheduler'"]),
+        ("[[transform]]\nstep = 'scale'\nlaod = 1", ["x.toml: transform[0]: unknown key 'laod'", "'load'"]),
+        (
+            "[[transform]]\nstep = 'scael'",
+            ["transform[0].step: there is no such choice", "Did you mean 'scale'"],
+        ),
+        ("[[transform]]\nstep = 'copy'", ["x.toml: transform[0]", "the key 'times' is missing"]),
+        ("[batsim]\nenregy = true", ["x.toml: batsim: unknown key 'enregy'", "'energy'"]),
+        ("seed = 'one'", ["x.toml: seed: a value of the wrong type", "expected a whole number, found 'one'"]),
+        ("seed = -1", ["x.toml: seed: a value that cannot be: expected a whole number >= 0, found -1"]),
+        ("scheduler = 5", ["x.toml: scheduler", "expected text in quotes or a list, found 5"]),
+        ("workload = [1]", ["x.toml: workload[0]", "expected text in quotes, found 1"]),
+        ("units = 'cores'", ["x.toml: units", "expected 'nodes', 'processors' or 'gpus'"]),
+        ("reliability-factor = inf", ["x.toml: reliability-factor: a number is not finite"]),
+        ("seed = ", ["x.toml, end of the text: this is not TOML"]),
+        ('{"seed": 1', ["x.toml: this is no JSON"]),
+        ('{"seed": 1, "scheduler": "fcfs", "seed": 2}', ["x.toml: the key 'seed' is there twice"]),
+        ('{"transform": [{"step": "scale", "load": "1", "load": "2"}]}', ["the key 'load' is there twice"]),
+        ("seed = 1\nseed = 2", ["x.toml", "this is not TOML: cannot overwrite a value"]),
+        ("{}", ["x.toml: the description says nothing", "'pipistrelle run' without a description"]),
+        ("# nothing", ["x.toml: the description says nothing"]),
+        ("[]", ["x.toml, line 1, column 2: this is not TOML"]),
+        ("batsim = 5", ["x.toml: batsim: a value of the wrong type", "expected a table, found 5"]),
+    ],
+)
+def test_what_is_wrong_is_said_once_with_its_place(tmp_path: Path, text: str, fragments: list[str]) -> None:
+    """An unknown key with the closest one, a wrong value with its path and what was expected."""
+    file = tmp_path / "x.toml"
+    file.write_text(text)
+    with pytest.raises(SpecError) as caught:
+        read_spec(file)
+
+    for fragment in fragments:
+        assert fragment in str(caught.value)
+
+
+def test_a_key_twice_is_what_is_wrong_with_a_run(tmp_path: Path) -> None:
+    """Also where a file may be something else: a workload is one by its own keys."""
+    file = tmp_path / "x.json"
+    file.write_text('{"seed": 1, "seed": 2}')
+    with pytest.raises(SpecError, match="the key 'seed' is there twice"):
+        find_spec(file)
+
+    file.write_text('{"jobs": [], "jobs": []}')
+    assert find_spec(file) is None
+
+
+def test_one_text_stands_for_a_list_of_one(tmp_path: Path) -> None:
+    """Where an option may be repeated."""
+    file = tmp_path / "run.toml"
+    file.write_text('workload = "seven-jobs"\nfailures = "none"\n')
+
+    assert read_spec(file) == RunSpec(workload=("seven-jobs",), failures=("none",))
+
+
+def test_a_value_of_python_is_checked_like_that_of_a_file() -> None:
+    """Before anything is read."""
+    with pytest.raises(SpecError, match="the run: workload: a value of the wrong type"):
+        run(RunSpec(workload=5))  # type: ignore[arg-type]
+
+
+def test_files_are_those_of_the_description(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that was changed, or is gone, is named; a digest of what is not read is left out."""
+    monkeypatch.chdir(tmp_path)
+    rules = Path("rules.txt")
+    rules.write_text("@1h +1h all\n")
+    spec = with_digests(RunSpec(workload=("seven-jobs",), maintenance=("rules.txt",), files={"other": "0"}))
+    assert list(spec.files) == ["rules.txt"]
+    assert with_digests(spec) == spec
+
+    rules.write_text("@2h +1h all\n")
+    with pytest.raises(InputChanged, match=r"rules\.txt: an input has changed .*its content is not that of the run"):
+        run(spec)
+    rules.unlink()
+    with pytest.raises(InputChanged, match="found it is not there"):
+        run(spec)
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        (RunSpec(scheduler=()), "does not say which scheduler decides"),
+        (RunSpec(scheduler=("./prog",)), "does not name the endpoint"),
+        (RunSpec(scheduler=("./prog", "{endpoint}"), order="sjf"), "--order goes with a scheduler of ours"),
+        (RunSpec(scheduler="./prog {endpoint}", poll="5s"), "--poll goes with a scheduler of ours"),
+    ],
+)
+def test_a_scheduler_that_nobody_can_start_is_refused(spec: RunSpec, said: str) -> None:
+    """With what to add, or leave out."""
+    with pytest.raises(PipistrelleError, match=said):
+        check_scheduler(spec)
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        (RunSpec(workload=("demo", "demo")), "a run has one workload"),
+        (RunSpec(scheduler="./prog {endpoint}"), "a program cannot run inside the server"),
+        (RunSpec(dialect="batsim"), "a run in one process speaks no dialect"),
+        (RunSpec(batsim=BatsimSpec(), dialect="batsim"), "names no platform"),
+        (RunSpec(batsim=BatsimSpec(), platform="x.xml"), "speaks no other dialect"),
+        (RunSpec(batsim=BatsimSpec(), platform="x.xml", dialect="batsim", repair="1h"), "found repair"),
+        (RunSpec(scheduler="no-such"), "there is no scheduler 'no-such'"),
+        (RunSpec(poll="0s"), "'0s' is not above zero"),
+        (RunSpec(transform=(Scale(),)), "say what to scale"),
+        (RunSpec(checkpoint="soon"), "an interval cannot be read"),
+    ],
+)
+def test_what_cannot_be_run_is_refused(spec: RunSpec, said: str) -> None:
+    """By one message."""
+    with pytest.raises(PipistrelleError, match=said):
+        run(spec)
+
+
+def test_a_run_has_the_same_outputs_however_it_is_connected(tmp_path: Path) -> None:
+    """In process and with a child, from the description that was written."""
+    spec = RunSpec(workload=("seven-jobs",), transform=(Copy(times=3), Scale(arrivals="50%")), poll="7s")
+    run(spec, out=tmp_path / "a", connection=InProcess())
+    again = read_spec(tmp_path / "a" / "out_command.json")
+    run(again, out=tmp_path / "b", connection=WithChild())
+
+    for name in sorted(path.name for path in (tmp_path / "a").iterdir()):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes(), name
+    assert json.loads((tmp_path / "a" / "out_summary.json").read_bytes())["jobs"] == 21
+
+
+@pytest.mark.parametrize("text", ["null", "[]", "17"])
+def test_json_that_is_no_object_is_called_so(tmp_path: Path, text: str) -> None:
+    """A .json file is read as JSON, and told apart from a description of a run."""
+    path = tmp_path / "run.json"
+    path.write_text(text)
+
+    with pytest.raises(PipistrelleError, match=r"no description of a run.*JSON object"):
+        read_spec(path)
+
+
+@pytest.mark.parametrize(("factor", "nodes"), [("120%", 307), ("0.5", 128), ("x2", 512), ("0.001", 1)])
+def test_a_machine_of_another_size(factor: str, nodes: int) -> None:
+    """Its pools have so many times the nodes, rounded, at least one; the workload's own machine is meant, too."""
+    for platform in (None, "demo"):
+        setup = load_setup(RunSpec(platform=platform, scale_platform=factor))
+        assert setup.platform.nodes == nodes
+        assert setup.platform.name == f"demo x {parse_factor(factor):g}"
+
+
+def test_a_machine_of_another_size_has_no_places() -> None:
+    """Neither where its nodes are nor what is known of single ones is kept, which is warned of."""
+    said: list[str] = []
+    sink = logger().add(lambda message: said.append(str(message)), format="{message}")
+    try:
+        setup = load_setup(RunSpec(platform="titan", scale_platform="0.5"))
+    finally:
+        logger().remove(sink)
+
+    assert setup.platform.info.topology is None
+    assert "the nodes of titan x 0.5 have no places, and all of a pool are alike" in "".join(said)
+
+
+def test_a_machine_of_no_other_size() -> None:
+    """What is no factor is said of the option; hosts of Batsim's are taken as they are."""
+    with pytest.raises(PipistrelleError, match=r"--scale-platform: a factor cannot be read.*found 'much'"):
+        load_setup(RunSpec(scale_platform="much"))
+    with pytest.raises(PipistrelleError, match="takes its hosts as they are"):
+        load_setup(RunSpec(platform="p.xml", dialect="batsim", batsim=BatsimSpec(), scale_platform="2"))
+
+
+def partitioned(tmp_path: Path) -> str:
+    """Return the path of an SWF log with jobs of the partitions 1 and 2."""
+    lines = [f"{job} {job} -1 10 2 -1 -1 2 20 -1 1 1 1 -1 -1 {1 + job % 2} -1 -1" for job in range(1, 5)]
+    (tmp_path / "log.swf").write_text("; MaxProcs: 8\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    return str(tmp_path / "log.swf")
+
+
+def pools(tmp_path: Path) -> str:
+    """Return the path of a platform with the pools cpu and gpu."""
+    text = 'name = "m"\n[[pools]]\nname = "cpu"\nnodes = 4\n[[pools]]\nname = "gpu"\nnodes = 4\n'
+    (tmp_path / "m.toml").write_text(text, encoding="utf-8")
+    return str(tmp_path / "m.toml")
+
+
+def starts(spec: RunSpec, out: Path) -> dict[str, str]:
+    """Return {job: its units}."""
+    out.mkdir()
+    run(spec, out=out)
+    rows = [line.split(",") for line in (out / "out_jobs.csv").read_text(encoding="utf-8").splitlines()[1:]]
+    return {row[0]: row[14] for row in rows}
+
+
+def test_partitions_are_bound_to_pools(tmp_path: Path) -> None:
+    """Jobs of partition 2 start on the units of their pool alone, as out_command.json repeats it."""
+    log, bound = (partitioned(tmp_path),), ("2=gpu", "1=cpu|gpu")
+    spec = RunSpec(platform=pools(tmp_path), workload=log, partition_pools=bound, strict=True)
+
+    assert starts(spec, tmp_path / "out") == {"1": "4-5", "2": "0-1", "3": "6-7", "4": "2-3"}
+    assert read_spec(tmp_path / "out" / "out_command.json").partition_pools == bound
+
+
+def test_constraints_can_be_ignored(tmp_path: Path) -> None:
+    """Jobs get any units then, also those whose constraint no pool meets."""
+    jobs = [
+        {"id": name, "subtime": 0, "res": 2, "walltime": 9, "profile": "d", "constraint": constraint}
+        for name, constraint in (("1", "pool=gpu"), ("2", "h100"))
+    ]
+    text = json.dumps({"jobs": jobs, "profiles": {"d": {"type": "delay", "delay": 5}}})
+    (tmp_path / "w.json").write_text(text, encoding="utf-8")
+    found = {
+        ignore: starts(
+            RunSpec(platform=pools(tmp_path), workload=(str(tmp_path / "w.json"),), ignore_constraints=ignore),
+            tmp_path / str(ignore),
+        )
+        for ignore in (False, True)
+    }
+
+    assert found == {False: {"1": "4-5"}, True: {"1": "0-1", "2": "2-3"}}
+
+
+@pytest.mark.parametrize(
+    ("texts", "says"),
+    [
+        (("2=gpus",), "--partition-pools: platform 'm' has no pool .gpus.. Did you mean 'gpu'"),
+        (("2",), "--partition-pools: partitions cannot be bound to pools so.*found '2'"),
+        (("2=gpu|",), "cannot be bound to pools so"),
+        (("2=gpu", "2=cpu"), "each partition once.*found '2=cpu'"),
+        (("7=gpu",), "no job is of partition '7'"),
+    ],
+)
+def test_partitions_that_cannot_be_bound(tmp_path: Path, texts: tuple[str, ...], says: str) -> None:
+    """Unknown pools and partitions are named, and what cannot be read."""
+    with pytest.raises(PipistrelleError, match=says):
+        load_setup(RunSpec(platform=pools(tmp_path), workload=(partitioned(tmp_path),), partition_pools=texts))

@@ -1,0 +1,170 @@
+"""Runs that go on from a snapshot: the same bytes, whenever they were cut off; snapshots that are not whole."""
+
+import gzip
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from pipistrelle.protocol.base.errors import PipistrelleError
+from pipistrelle.runs.description.setup import load_setup
+from pipistrelle.runs.description.spec import RunSpec
+from pipistrelle.runs.execution.connection import InProcess, WithChild
+from pipistrelle.runs.execution.pause import Pause
+from pipistrelle.runs.execution.run import run
+from pipistrelle.runs.sessions.resume import Journaled, read_run, resume, run_kept
+from pipistrelle.runs.sessions.session_file import SessionReader
+from pipistrelle.runs.sessions.snapshot import (
+    JOURNAL,
+    Every,
+    SnapshotError,
+    Snapshots,
+    last_snapshot,
+    read_snapshot,
+    snapshots_in,
+)
+
+SPEC = RunSpec(failures=("exponential,mtbf=200d",), repair="6h", max_attempts=3, until="2d", queue_lengths=True)
+NOBODY = ((), None)
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """Return a folder's outputs."""
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """Return the outputs of a run that was never interrupted."""
+    folder = tmp_path_factory.mktemp("whole")
+    run(SPEC, out=folder)
+    return files(folder)
+
+
+def go_on(folder: Path, connection: WithChild | None = None) -> None:
+    """Resume a run."""
+    spec, header, state = read_run(folder)
+    _, result = resume(spec, header, state, connection, folder, Every(), 2, observe=lambda setup: NOBODY)
+    assert result.failure is None
+
+
+def kept(folder: Path, watch: Callable[[Pause], None], every: Every) -> None:
+    """Carry out a run of which snapshots are taken, and call `watch` at each pause after that."""
+    snapshots = Snapshots(folder, msgspec.to_builtins(SPEC), every, 2)
+
+    def between(pause: Pause) -> None:
+        snapshots(pause)
+        watch(pause)
+
+    run(SPEC, out=folder, between=between)
+
+
+def test_a_run_goes_on_wherever_it_was_cut_off(whole: dict[str, bytes], tmp_path: Path) -> None:
+    """Copies of the folder, as a kill leaves it: with rows after the snapshot, and some that never reached the disk."""
+    folder, copies = tmp_path / "run", []
+
+    def watch(pause: Pause) -> None:
+        if pause.notices % 67 == 50 or pause.notices == 1:
+            copies.append(shutil.copytree(folder, tmp_path / f"copy-{pause.notices}"))
+
+    kept(folder, watch, Every(simulated=21600.0))
+    assert len(copies) >= 8
+    for number, copy in enumerate(copies):
+        if number % 3 == 1:  # killed in the middle of writing the next one
+            (copy / ".out_snapshot-9999999999.gz.1").write_bytes(b"\x1f\x8b")
+        if number % 3 == 2 and len(snapshots_in(copy)) == 2:  # the disk has lost a part of the last one
+            last = snapshots_in(copy)[-1]
+            last.write_bytes(last.read_bytes()[:-100])
+        go_on(copy)
+        for name in [path.name for path in copy.iterdir() if path.name.startswith(".out_snapshot")]:
+            (copy / name).unlink()
+        ours = files(copy)
+        ours.pop("out_command.json")
+        assert ours == {name: data for name, data in whole.items() if name != "out_command.json"}
+
+
+def test_what_a_scheduler_was_told_is_kept_when_the_run_goes_on(tmp_path: Path) -> None:
+    """A kill may strike as soon as the new session has taken the place of the old one: it has as much by then."""
+    run(SPEC, out=tmp_path, connection=Journaled(InProcess(), tmp_path))
+    journal = Journaled(InProcess(), tmp_path, 300)
+    with journal.open(SPEC, load_setup(SPEC), lambda: False) as transport:
+        transport.greet(SessionReader(tmp_path / JOURNAL).header.run_id, "")
+        assert len(list(SessionReader(tmp_path / JOURNAL).exchanges())) == 300
+
+
+def test_what_kills_left_of_snapshots_is_removed_at_the_end(tmp_path: Path) -> None:
+    """A run that has come to its end has its outputs in its folder, and nothing else."""
+    (tmp_path / ".out_snapshot-0000000001.gz.17").write_bytes(b"\x1f")
+    run_kept(SPEC, load_setup(SPEC), InProcess(), tmp_path, Every(), 2)
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+def test_a_run_that_ends_leaves_no_snapshot(whole: dict[str, bytes], tmp_path: Path) -> None:
+    """Its outputs are those of any other run; so are those of a run with a scheduler of its own process."""
+    result = run_kept(SPEC, load_setup(SPEC), InProcess(), tmp_path, Every(simulated=86400.0), 3)
+    assert result.failure is None
+    assert files(tmp_path) == whole
+
+
+def test_as_many_as_wanted_stay(tmp_path: Path) -> None:
+    """The last ones, named by the notices that were answered by then; the first is of the first pause."""
+    seen: list[list[str]] = []
+    kept(tmp_path, lambda pause: seen.append([path.name for path in snapshots_in(tmp_path)]), Every(simulated=43200.0))
+    assert seen[0] == ["out_snapshot-0000000001.gz"]
+    assert {len(names) for names in seen} == {1, 2}
+    assert len({names[-1] for names in seen}) == 4
+    header, state = last_snapshot(tmp_path)
+    assert (header.in_process, header.notices) == (True, int(seen[-1][-1][13:23]))
+    assert state["format"] == 4
+
+
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [
+        (lambda data: data[:-9], "no whole snapshot"),
+        (lambda data: b"", "no whole snapshot"),
+        (lambda data: b"nonsense", "no whole snapshot"),
+        (lambda data: gzip.compress(b"[" * 1_000_000), "no whole snapshot"),
+        (lambda data: gzip.compress(gzip.decompress(data)[:-1] + b" "), "the snapshot is not whole"),
+        (
+            lambda data: gzip.compress(gzip.decompress(data).replace(b'"snapshot":2', b'"snapshot":9', 1)),
+            "another format",
+        ),
+    ],
+)
+def test_a_snapshot_is_checked_when_it_is_read(tmp_path: Path, damage: Callable[[bytes], bytes], says: str) -> None:
+    """Where no whole one is left there is nothing to go on from."""
+    kept(tmp_path, lambda pause: None, Every())
+    (path,) = snapshots_in(tmp_path)
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(SnapshotError, match=says):
+        read_snapshot(path)
+    with pytest.raises(SnapshotError, match="there is no snapshot to go on from"):
+        read_run(tmp_path)
+
+
+def test_a_snapshot_of_another_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The state is that version's own."""
+    kept(tmp_path, lambda pause: None, Every())
+    monkeypatch.setattr("pipistrelle.runs.execution.pause.package_version", lambda: "9.9")
+    with pytest.raises(PipistrelleError, match=r"state of another version of pipistrelle: expected 9\.9"):
+        go_on(tmp_path)
+
+
+def test_a_scheduler_that_decides_otherwise_cannot_go_on(tmp_path: Path) -> None:
+    """One of another process is told again what it was told, and must decide alike."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    journal = Journaled(InProcess(), folder)
+    run(SPEC, out=folder, connection=journal)
+    other = Journaled(InProcess(), folder, 300)
+    mine = tmp_path / "easy.toml"  # what is called alike may be something else
+    mine.write_text('description = "not EASY"\norder = "sjf"\nbackfill = "easy"\nplacement = "lowest"\n')
+    with pytest.raises(SnapshotError, match="decides otherwise than it did"):
+        run(RunSpec(scheduler=str(mine)), out=tmp_path / "other", connection=other)
+    with pytest.raises(SnapshotError, match="this is another scheduler"):
+        run(RunSpec(scheduler="fcfs"), out=tmp_path / "other", connection=other)
+    with pytest.raises(SnapshotError, match="the session ends before the snapshot was taken"):
+        run(SPEC, out=tmp_path / "other", connection=Journaled(InProcess(), folder, 10**9))

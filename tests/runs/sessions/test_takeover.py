@@ -1,0 +1,244 @@
+"""Runs that go on from a snapshot under another policy: what that is told, and who cannot take a run over."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from pipistrelle.protocol.base.errors import PipistrelleError
+from pipistrelle.protocol.decisions import CallMeLater, CallMeLaterData
+from pipistrelle.protocol.events import JobCompleted, JobStarted, JobSubmitted, NoMoreJobs, SimulationBegins
+from pipistrelle.protocol.messages import HelloData, Notice, Reply
+from pipistrelle.runs.description.setup import load_setup
+from pipistrelle.runs.description.spec import RunSpec
+from pipistrelle.runs.execution.connection import InProcess
+from pipistrelle.runs.execution.run import run
+from pipistrelle.runs.sessions.resume import read_run, resume, run_kept, take_over
+from pipistrelle.runs.sessions.snapshot import Every, snapshots_in
+from pipistrelle.schedulers.policy.runtime import Runtime
+from pipistrelle.schedulers.policy.view import View
+from pipistrelle.server.transport.in_process import InProcessTransport
+
+NOBODY = ((), None)
+FAILING = RunSpec(
+    failures=("exponential,mtbf=200d",),
+    repair="6h",
+    max_attempts=3,
+    maintenance=("@1d +8h 0-127 daily announced 12h",),
+    until="36h",
+)
+PBS = replace(FAILING, order="pbs", formula="fairshare_factor")
+
+
+def kept(spec: RunSpec, folder: Path, connection: Any = None) -> list[Path]:
+    """Carry out a run, and return its snapshots."""
+    folder.mkdir()
+    every = Every(simulated=36000.0)
+    result = run_kept(spec, load_setup(spec), connection or InProcess(), folder, every, 9, leave=True)
+    assert result.failure is None
+    return snapshots_in(folder)
+
+
+def goes_on(path: Path, out: Path, connection: Any = None, **policy: Any) -> RunSpec:
+    """Let a run go on from a snapshot under a policy, and return what its folder says of it."""
+    spec, header, state = read_run(path, elsewhere=True)
+    other = replace(spec.without_policy(), **policy) if "scheduler" in policy else replace(spec, **policy)
+    take_over(
+        other, header, state, connection, path.parent, Every(), 2, observe=lambda setup: NOBODY, out=out, leave=True
+    )
+    return msgspec.json.decode((out / "out_command.json").read_bytes(), type=RunSpec)
+
+
+def rows(folder: Path) -> dict[str, bytes]:
+    """Return the outputs that tell what has happened."""
+    return {path.name: path.read_bytes() for path in folder.glob("out_*.csv")}
+
+
+@pytest.mark.parametrize("spec", [RunSpec(until="36h"), FAILING, PBS], ids=["easy", "failures", "fairshare"])
+def test_the_same_policy_decides_the_same(spec: RunSpec, tmp_path: Path) -> None:
+    """A policy that plans nothing ahead is told enough: who waits and runs, what is down, who has used how much."""
+    snapshots = kept(spec, tmp_path / "whole")
+    whole = rows(tmp_path / "whole")
+    for path in [snapshots[1], snapshots[-2]]:
+        goes_on(path, tmp_path / path.stem, scheduler="easy", order=spec.order, formula=spec.formula)
+        found = rows(tmp_path / path.stem)
+        for one in (found, whole):  # it has a version in it, and the name of the scheduler
+            one.pop("out_schedule.csv", None)
+        assert found == whole
+
+
+def test_another_policy_goes_on(tmp_path: Path) -> None:
+    """What was decided before stays, what comes then is the new one's; folder and command say where it comes from."""
+    whole = tmp_path / "whole"
+    path = kept(RunSpec(until="36h"), whole)[2]
+    before = {one.name: one.read_bytes() for one in whole.iterdir()}
+    said = [
+        goes_on(path, tmp_path / "fcfs", scheduler="fcfs"),
+        goes_on(path, tmp_path / "sjf", order="sjf"),
+        goes_on(path, tmp_path / "maui", scheduler="maui", poll="60s"),
+        goes_on(path, tmp_path / "parts", reliability="auto", blocking=0.2),
+        goes_on(path, tmp_path / "conservative", backfill="conservative"),
+    ]
+    assert {one.name: one.read_bytes() for one in whole.iterdir()} == before
+    origin = said[0].resumed
+    assert origin is not None
+    assert (origin.folder, origin.snapshot, origin.scheduler) == (str(whole), path.name, "easy")
+    assert [(one.scheduler, one.order) for one in said[:2]] == [("fcfs", None), ("easy", "sjf")]
+    starts = {}
+    for one in tmp_path.iterdir():
+        lines = (one / "out_decisions.csv").read_text().splitlines()[1:]
+        starts[one.name] = lines
+        taken = [line for line in lines if float(line.split(",")[0]) < origin.now]
+        assert taken == [line for line in starts.get("whole", taken) if float(line.split(",")[0]) < origin.now]
+    assert len({tuple(lines) for lines in starts.values()}) == 6
+    config = msgspec.json.decode((tmp_path / "sjf" / "out_config.json").read_bytes())
+    assert config["scheduler"]["name"] == "easy+order=sjf"
+    # It can be kept and go on itself, also under a third policy.
+    snapshot = snapshots_in(tmp_path / "sjf")[-1]
+    spec, header, state = read_run(snapshot)
+    resume(spec, header, state, None, snapshot.parent, Every(), 2, observe=lambda setup: NOBODY, out=tmp_path / "same")
+    assert rows(tmp_path / "same") == rows(tmp_path / "sjf")
+    again = goes_on(snapshot, tmp_path / "third", scheduler="fcfs").resumed
+    assert again is not None
+    assert again.folder == str(tmp_path / "sjf")
+    with pytest.raises(PipistrelleError, match="went on from a snapshot of another"):
+        run(said[0])
+
+
+@dataclass
+class Listening:
+    """A scheduler that starts nothing, and remembers what it was told; ``features`` is what it wants."""
+
+    features: tuple[str, ...]
+    early: bool = False
+
+    def __post_init__(self) -> None:
+        """Begin with nothing."""
+        self.told: list[Notice] = []
+
+    def hello(self) -> HelloData:
+        """Say what it wants."""
+        return HelloData("listener", features=self.features)
+
+    def welcome(self, data: Any) -> None:
+        """Take it."""
+
+    def answer(self, notice: Notice) -> Reply:
+        """Do nothing, or ask for a call too early."""
+        self.told.append(notice)
+        call = CallMeLater(notice.now, CallMeLaterData(notice.now + 1.0))
+        return Reply(notice.seq, notice.now, [call] if self.early else [])
+
+    def state(self) -> None:
+        """Keep nothing."""
+
+    def restore(self, state: None) -> None:
+        """Do nothing."""
+
+    def open(self, spec: Any, setup: Any, interrupted: Callable[[], bool]) -> Any:
+        """Be its own connection."""
+        from contextlib import nullcontext
+
+        return nullcontext(InProcessTransport(self, interrupted))
+
+
+def test_what_a_scheduler_is_told(tmp_path: Path) -> None:
+    """First the machine, then all of the past in its order, with the jobs that run and wait at their times."""
+    path = kept(RunSpec(until="36h"), tmp_path / "whole")[2]
+    listener = Listening(("takeover", "labels"))
+    goes_on_strictly(path, tmp_path / "out", listener)
+    begins, past = listener.told[:2]
+    assert [type(event) for event in begins.events] == [SimulationBegins]
+    assert (begins.seq, past.seq) == (1, 2)
+    times = [event.timestamp for event in past.events]
+    assert times == sorted(times)
+    assert times[-1] <= past.now
+    kinds = {kind: [event for event in past.events if type(event) is kind] for kind in (JobSubmitted, JobStarted)}
+    ended = {event.data.job_id for event in past.events if isinstance(event, JobCompleted)}
+    started = {event.data.job_id: event for event in kinds[JobStarted]}
+    lines = (path.parent / "out_jobs.csv").read_text().splitlines()
+    assert len(ended) > 100
+    assert {f"w0!{line.split(',')[0]}" for line in lines[1 : len(ended) + 1]} == ended
+    assert len(started) > len(ended)
+    assert {event.data.job_id for event in kinds[JobSubmitted]} > started.keys()
+    assert NoMoreJobs not in {type(event) for event in past.events}
+
+
+def goes_on_strictly(path: Path, out: Path, listener: Listening) -> None:
+    """Let a scheduler of the test's own take a run over; raise what ends it."""
+    spec, header, state = read_run(path, elsewhere=True)
+    _, result = take_over(spec, header, state, listener, path.parent, Every(), 2, observe=lambda setup: NOBODY, out=out)
+    if result.failure is not None:
+        raise result.failure
+
+
+@pytest.mark.parametrize(
+    ("listener", "says"),
+    [
+        (Listening(("failures",)), "'listener' cannot take a run over: it was not there.*found failures"),
+        (Listening(("takeover",)), "nodes fail in it, and of the two schedulers one alone"),
+        (Listening(("takeover", "failures"), early=True), "it decides in its reply to notice 1"),
+        (Listening(("takeover", "failures", "preemption")), "of the two schedulers one alone may preempt"),
+        (Listening(("takeover", "failures", "recorded")), "it goes by what the log recorded, and the jobs so far have"),
+    ],
+    ids=["no feature", "not told of failures", "decides too early", "preempts", "recorded"],
+)
+def test_who_cannot_take_a_run_over(listener: Listening, says: str, tmp_path: Path) -> None:
+    """One message says who and why; nothing of the run stays in the new folder."""
+    path = kept(replace(FAILING, until="13h"), tmp_path / "whole")[0]
+    with pytest.raises(PipistrelleError, match=says):
+        goes_on_strictly(path, tmp_path / "out", listener)
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_what_cannot_be_gone_on_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same folder, another workload, a snapshot of another version."""
+    path = kept(RunSpec(until="13h"), tmp_path / "whole")[0]
+    with pytest.raises(PipistrelleError, match="need a folder of their own"):
+        goes_on(path, tmp_path / "whole", scheduler="fcfs")
+    with pytest.raises(PipistrelleError, match=r"state of another run \(platform, workload"):
+        goes_on(path, tmp_path / "out", scheduler="fcfs", workload=("seven-jobs",))
+    monkeypatch.setattr("pipistrelle.runs.execution.pause.package_version", lambda: "9.9")
+    with pytest.raises(PipistrelleError, match=r"state of another version of pipistrelle: expected 9\.9"):
+        goes_on(path, tmp_path / "out", scheduler="fcfs")
+
+
+def test_a_past_that_makes_no_sense_is_refused() -> None:
+    """A scheduler of ours names the notice: a start of nobody, units that two have."""
+    from pipistrelle.protocol import codec
+    from pipistrelle.schedulers.catalogue.registry import make_policy
+
+    def told(*events: dict[str, Any]) -> View:
+        runtime = Runtime(make_policy("easy"))
+        for seq, some in (
+            (1, ({"timestamp": 0.0, "type": "SIMULATION_BEGINS", "data": {"nb_resources": 4}},)),
+            (2, events),
+        ):
+            notice = codec.decode_notice(msgspec.json.encode({"seq": seq, "now": 0.0, "events": some}))
+            assert isinstance(notice, Notice)
+            runtime.answer(notice)
+        assert runtime.view is not None
+        return runtime.view
+
+    def job(name: str) -> dict[str, Any]:
+        return {"timestamp": 0.0, "type": "JOB_SUBMITTED", "data": {"job_id": name, "job": {"id": name, "res": 2}}}
+
+    def start(name: str, alloc: str) -> dict[str, Any]:
+        return {"timestamp": 0.0, "type": "JOB_STARTED", "data": {"job_id": name, "alloc": alloc}}
+
+    def going(name: str, alloc: str) -> dict[str, Any]:
+        event = start(name, alloc)
+        return {**event, "data": {**event["data"], "preempted": True}}
+
+    told(job("a!1"), job("a!2"), start("a!1", "0-1"), start("a!2", "2-3"))
+    assert told(job("a!1"), job("a!2"), start("a!1", "0-1"), going("a!2", "2-3")).going == {"a!2"}
+    with pytest.raises(PipistrelleError, match=r"notice 2: .* a job that does not wait: found a!2"):
+        told(job("a!1"), start("a!2", "0-1"))
+    with pytest.raises(PipistrelleError, match="a!2 runs on units that are not free"):
+        told(job("a!1"), job("a!2"), start("a!1", "0-1"), start("a!2", "1-2"))
+    with pytest.raises(PipistrelleError, match="the past makes no sense"):
+        told(job("a!1"), start("a!1", "0-x"))

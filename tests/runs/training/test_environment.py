@@ -1,0 +1,95 @@
+"""The environment of Gymnasium: it keeps its rules, its runs are those of the engine, and one can learn in it."""
+
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("gymnasium")
+
+import gymnasium
+from gymnasium.utils.env_checker import check_env
+
+from pipistrelle.protocol.base.errors import PipistrelleError
+from pipistrelle.runs.description.spec import RunSpec
+from pipistrelle.runs.execution.run import run
+from pipistrelle.runs.inputs.steps import Filter
+from pipistrelle.runs.training.environment import ENVIRONMENT, SchedulingEnv
+
+FAILING = {"platform": "demo", "failures": "exponential,mtbf=60d", "repair": "1h"}
+EXAMPLE = Path(__file__).resolve().parents[3] / "docs" / "examples" / "train_policy.py"
+
+
+@pytest.mark.parametrize(
+    "how", [{}, {"run": FAILING, "reward": "bounded_slowdown", "queue": 4}], ids=["plain", "failing"]
+)
+def test_gymnasium_finds_nothing_wrong(how):
+    """Its own checker, which warns of what it does not like."""
+    check_env(gymnasium.make(ENVIRONMENT, jobs=30, **how).unwrapped)
+
+
+def first_that_fits(info):
+    """Return the first action that does something."""
+    return int(np.argmax(info["action_mask"]))
+
+
+@pytest.mark.parametrize("reward", ["wait", "bounded_slowdown"])
+def test_who_takes_the_first_that_fits_is_firstfit(reward):
+    """The whole run has the figures of that policy; the rewards add up to minus the mean."""
+    env = SchedulingEnv({"transform": [{"step": "filter", "first": 300}]}, queue=300, reward=reward)
+    _, info = env.reset()
+    paid, over = 0.0, False
+    while not over:
+        assert info["action_mask"].tolist() == env.action_masks().tolist()
+        _, more, over, stalled, info = env.step(first_that_fits(info))
+        paid += more
+        assert not stalled
+    told = info["summary"]
+    policy = run(RunSpec(scheduler="filler", transform=(Filter(first=300),))).summary
+
+    assert told.mean_wait == policy.mean_wait
+    assert told.mean_bounded_slowdown == policy.mean_bounded_slowdown
+    assert told.utilisation == policy.utilisation
+    mean = told.mean_wait / 3600 if reward == "wait" else told.mean_bounded_slowdown
+    assert paid == pytest.approx(-mean)
+
+
+def test_episodes_depend_on_their_seeds():
+    """Equal seeds have equal jobs and failures; an action that does nothing lets time go on."""
+    env = SchedulingEnv(FAILING, jobs=40)
+
+    def waits(seed):
+        _, info = env.reset(seed=seed)
+        over = False
+        while not over:
+            _, _, over, _, info = env.step(first_that_fits(info))
+        return info["summary"].mean_wait
+
+    found = [waits(seed) for seed in (1, 2, 1)]
+    assert found[0] == found[2] != found[1]
+
+    env.reset(seed=1, options={"first": 0})
+    before = env.step(16)[0]
+    assert before.shape == env.observation_space.shape
+
+
+def test_what_cannot_be_is_said():
+    """An agent that does not decide, or sees nothing."""
+    with pytest.raises(PipistrelleError, match="'scheduler' is no option: the agent decides"):
+        SchedulingEnv({"scheduler": "easy"})
+    with pytest.raises(PipistrelleError, match="sees a job at least"):
+        SchedulingEnv(queue=0)
+    with pytest.raises(PipistrelleError, match="unknown key 'workloda'"):
+        SchedulingEnv({"workloda": "demo"})
+
+
+def test_the_example_beats_sjf(capsys):
+    """A policy of three weights, trained for some seconds on pieces of the demo, waits less on all of it."""
+    learned = runpy.run_path(str(EXAMPLE))
+    weights = learned["train"](SchedulingEnv(queue=64, jobs=200), rounds=3, tries=6)
+    first = 1500
+    trained = learned["episode"](SchedulingEnv(queue=64, jobs=first), weights, options={"first": 0})[1]
+    sjf = run(RunSpec(scheduler="fcfs", order="sjf", transform=(Filter(first=first),))).summary
+
+    assert trained.mean_wait < sjf.mean_wait / 2
