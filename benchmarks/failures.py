@@ -19,7 +19,7 @@ from pipistrelle.platforms.failures.text import parse_durations
 from pipistrelle.runs.inputs.named import load_platform, load_workload
 from pipistrelle.runs.inputs.outages import failure_plan
 from pipistrelle.schedulers.catalogue.registry import make_policy
-from pipistrelle.schedulers.policy.runtime import Runtime
+from pipistrelle.schedulers.runtime.runtime import Runtime
 from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.simulation import Result, simulate

@@ -31,7 +31,7 @@ from pipistrelle.platforms.description import homogeneous
 from pipistrelle.runs.description.reliability import load_reliability
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.schedulers.catalogue.registry import make_policy
-from pipistrelle.schedulers.policy.runtime import Runtime
+from pipistrelle.schedulers.runtime.runtime import Runtime
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.simulation import simulate
 from pipistrelle.server.transport.in_process import InProcessTransport

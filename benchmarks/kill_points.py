@@ -298,7 +298,7 @@ class Killer:
                 _before(Snapshots, "remove", 1, lambda: _after_steps(1 + int(share * 60), die))
 
         def scheduler_hook() -> None:
-            from pipistrelle.schedulers.policy.runtime import Runtime
+            from pipistrelle.schedulers.runtime.runtime import Runtime
 
             if cut.way in ("scheduler-notice", "served-scheduler"):
                 _before(Runtime, "answer", notice, _die)

@@ -26,8 +26,8 @@ from pipistrelle.runs.execution.run import run_in_process
 from pipistrelle.runs.inputs.named import load_platform
 from pipistrelle.schedulers.catalogue.parts import make_backfill, make_order, make_placement
 from pipistrelle.schedulers.catalogue.presets import library_preset
+from pipistrelle.schedulers.composed import ComposedPolicy
 from pipistrelle.schedulers.placement.lowest import LowestIds
-from pipistrelle.schedulers.policy.compose import ComposedPolicy
 from pipistrelle.schedulers.policy.interfaces import Backfill
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.order import Order

@@ -37,7 +37,7 @@ from pipistrelle.protocol.batsim import codec as batsim_codec
 from pipistrelle.protocol.messages import HelloData, Notice, Refused, Reply, Restore, Save, WelcomeData
 from pipistrelle.runs.inputs.named import load_platform, load_workload
 from pipistrelle.schedulers.catalogue.registry import make_policy
-from pipistrelle.schedulers.policy.runtime import Runtime
+from pipistrelle.schedulers.runtime.runtime import Runtime
 from pipistrelle.schedulers.wire.batsim.runtime import BatsimRuntime
 from pipistrelle.server.batsim.setup import BatsimOptions
 from pipistrelle.server.setup import Setup

@@ -98,7 +98,7 @@ def command(
         import_numpy()
     # Only what the way to the server needs is imported: each run starts this command once more.
     from pipistrelle.protocol.fields import package_version
-    from pipistrelle.schedulers.policy.runtime import Runtime
+    from pipistrelle.schedulers.runtime.runtime import Runtime
 
     policy = PolicySpec(scheduler=name, **parts).make_policy(warn=not quiet)
     report: Callable[[str], Any] = (lambda text: None) if quiet else click.echo

@@ -169,7 +169,7 @@ def drop_sorted(times: Floats, units: Ints, slots: Ints, count: int, time: float
 def reserve(times: Floats, units: Ints, count: int, size: int, free: int) -> tuple[float, int]:
     """Return the shadow time (s) of ``size`` units, of which ``free``, fewer, are free now, and the extra units then.
 
-    As `pipistrelle.schedulers.plan.running.reservation_of`.
+    As `pipistrelle.schedulers.policy.running.reservation_of`.
     """
     shadow = np.inf
     for at in range(count):

@@ -14,12 +14,12 @@ from pipistrelle.kernel.state import Floats, Ints, Jobs, Rules
 from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.schedulers.backfill.easy import Easy, FirstFit, NoBackfill
+from pipistrelle.schedulers.composed import ComposedPolicy
 from pipistrelle.schedulers.orders.bins import Bins
 from pipistrelle.schedulers.orders.fixed import Fcfs, Sjf
 from pipistrelle.schedulers.placement.lines import Line, stable_nodes
 from pipistrelle.schedulers.placement.lowest import LowestIds
 from pipistrelle.schedulers.placement.ordered import FirstInLine
-from pipistrelle.schedulers.policy.compose import ComposedPolicy
 from pipistrelle.schedulers.policy.interfaces import Placement, Policy
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.preemption.preempting import Preempting

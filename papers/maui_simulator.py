@@ -30,7 +30,7 @@ from pipistrelle.schedulers.maui.config.settings import Names
 from pipistrelle.schedulers.maui.priority.credentials import Credentials
 from pipistrelle.schedulers.maui.priority.fairshare import Fairshare
 from pipistrelle.schedulers.maui.priority.priority import Priorities
-from pipistrelle.schedulers.maui.waiting import MauiQueue
+from pipistrelle.schedulers.maui.priority.waiting import MauiQueue
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.server.recorded import starts_of
 from pipistrelle.traces.workload import Floats, Ints

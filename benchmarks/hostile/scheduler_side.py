@@ -34,7 +34,7 @@ from pipistrelle.protocol.session import SchedulerSession, check_times
 from pipistrelle.schedulers.catalogue.names import OWN, library_names
 from pipistrelle.schedulers.catalogue.registry import make_policy
 from pipistrelle.schedulers.policy.errors import PolicyFailed
-from pipistrelle.schedulers.policy.runtime import Runtime
+from pipistrelle.schedulers.runtime.runtime import Runtime
 from pipistrelle.schedulers.wire.batsim.runtime import BatsimRuntime
 from pipistrelle.schedulers.wire.state import give_state, take_back
 from pipistrelle.server.setup import Setup

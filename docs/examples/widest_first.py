@@ -1,6 +1,6 @@
 from pipistrelle.schedulers.backfill.easy import Easy
+from pipistrelle.schedulers.composed import ComposedPolicy
 from pipistrelle.schedulers.placement.lowest import LowestIds
-from pipistrelle.schedulers.policy.compose import ComposedPolicy
 
 
 class Widest:

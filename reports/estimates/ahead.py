@@ -40,10 +40,10 @@ from pipistrelle.protocol.events import (
 )
 from pipistrelle.protocol.fields import PREEMPTED, JobState, WakeType
 from pipistrelle.protocol.messages import Notice
-from pipistrelle.schedulers.plan.windows import Window
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
-from pipistrelle.schedulers.policy.runtime import Runtime
 from pipistrelle.schedulers.policy.view import View
+from pipistrelle.schedulers.policy.windows import Window
+from pipistrelle.schedulers.runtime.runtime import Runtime
 
 #: so many notices that lead to nothing: the scheduler asks to be called again and again, and starts nobody
 MAX_FRUITLESS: Final = 10_000

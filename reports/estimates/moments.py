@@ -29,8 +29,8 @@ from pipistrelle.runs.folders.files import RunFiles
 from pipistrelle.schedulers.policy.errors import PolicyError
 from pipistrelle.schedulers.policy.interfaces import Policy
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
-from pipistrelle.schedulers.policy.polling import Polling
-from pipistrelle.schedulers.policy.runtime import Runtime
+from pipistrelle.schedulers.runtime.polling import Polling
+from pipistrelle.schedulers.runtime.runtime import Runtime
 from pipistrelle.server.errors import Interrupted
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.transport.in_process import InProcessTransport, Transport

@@ -18,12 +18,12 @@ from pipistrelle.runs.execution.run import run
 from pipistrelle.runs.folders.files import ExplainError, JobLine, RunFiles
 from pipistrelle.schedulers.placement.lowest import LowestIds
 from pipistrelle.schedulers.placement.pickers import picked
-from pipistrelle.schedulers.plan.slices import end_of
 from pipistrelle.schedulers.policy.interfaces import Policy
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.order import Order
-from pipistrelle.schedulers.policy.polling import Polling
 from pipistrelle.schedulers.policy.view import View
+from pipistrelle.schedulers.policy.windows import end_of
+from pipistrelle.schedulers.runtime.polling import Polling
 from pipistrelle.server.engine.arrivals import labels_of
 from pipistrelle.server.engine.jobs import NEVER_RAN, Job, Labels
 from pipistrelle.server.engine.observers import Observer, Reasons

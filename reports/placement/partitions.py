@@ -17,10 +17,10 @@ from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.platforms.topology.partitions import HOUR, Partition, first_partition, partition, partition_sizes
 from pipistrelle.protocol.base.lengths import parse_seconds
 from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.schedulers.catalogue.parts import compose
 from pipistrelle.schedulers.partitions.placement import PartitionOptions
 from pipistrelle.schedulers.partitions.policy import PartitionedPolicy
-from pipistrelle.schedulers.policy.compose import compose
-from pipistrelle.schedulers.policy.runtime import Runtime
+from pipistrelle.schedulers.runtime.runtime import Runtime
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer, Reasons
 from pipistrelle.server.outages.reliability import Reliability

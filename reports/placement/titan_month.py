@@ -23,7 +23,7 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.runs.inputs.named import load_platform
 from pipistrelle.runs.inputs.node_table import load_node_rows
 from pipistrelle.schedulers.catalogue.registry import make_policy
-from pipistrelle.schedulers.policy.runtime import Runtime
+from pipistrelle.schedulers.runtime.runtime import Runtime
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.outages.reliability import Reliability

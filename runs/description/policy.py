@@ -272,7 +272,7 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
             )
         if step is None or not polls:
             return policy
-        from pipistrelle.schedulers.policy.polling import Polling
+        from pipistrelle.schedulers.runtime.polling import Polling
 
         return Polling(policy, step)
 

@@ -15,7 +15,7 @@ from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.inputs.named import begins_as_log, load_machine, load_workload, platform_for, units_remark
 from pipistrelle.schedulers.catalogue.names import RECORDED, SUFFIX
 from pipistrelle.schedulers.catalogue.registry import preemption_of
-from pipistrelle.schedulers.placement.pickers import learn
+from pipistrelle.schedulers.policy.interfaces import learn
 from pipistrelle.server.attempts.dispersion import Dispersion
 from pipistrelle.server.attempts.resilience_plan import refuse_attempts
 from pipistrelle.server.recorded import starts_of

@@ -52,7 +52,7 @@ class InProcess:
 
             yield InProcessTransport(StartAtOnce(), interrupted)
             return
-        from pipistrelle.schedulers.policy.runtime import Runtime  # a server needs no scheduler's parts
+        from pipistrelle.schedulers.runtime.runtime import Runtime  # a server needs no scheduler's parts
 
         policy = self.policy
         if policy is None:

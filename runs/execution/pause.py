@@ -10,8 +10,8 @@ from pipistrelle.protocol.fields import TAKEOVER, package_version
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.description.spec_file import policy_digest
-from pipistrelle.schedulers.policy.runtime import Runtime
 from pipistrelle.schedulers.policy.view import View
+from pipistrelle.schedulers.runtime.runtime import Runtime
 from pipistrelle.server.engine.engine import Engine
 from pipistrelle.server.simulation import Simulation
 from pipistrelle.server.transport.in_process import InProcessTransport, Transport, bare

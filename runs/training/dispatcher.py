@@ -11,8 +11,8 @@ from pipistrelle.schedulers.placement.lowest import LowestIds
 from pipistrelle.schedulers.placement.pickers import picked
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.order import Order
-from pipistrelle.schedulers.policy.runtime import Runtime
 from pipistrelle.schedulers.policy.view import View
+from pipistrelle.schedulers.runtime.runtime import Runtime
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.outputs.metrics import Summary
 from pipistrelle.server.setup import Setup

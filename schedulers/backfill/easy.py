@@ -9,9 +9,8 @@ from pipistrelle.protocol.base.state import Kept
 from pipistrelle.schedulers.placement.lowest import LowestIds
 from pipistrelle.schedulers.placement.ordered import FirstInLine
 from pipistrelle.schedulers.plan.around_windows import OpenUnits
-from pipistrelle.schedulers.policy.interfaces import Placement
+from pipistrelle.schedulers.policy.interfaces import Placement, Stateless
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
-from pipistrelle.schedulers.policy.state import Stateless
 from pipistrelle.schedulers.policy.view import View
 
 

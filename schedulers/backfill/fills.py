@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.units.masks import mask_of, units_of
-from pipistrelle.schedulers.placement.pickers import placed_by
 from pipistrelle.schedulers.plan.access import Accesses, AccessPlan
+from pipistrelle.schedulers.plan.pickers import placed_by
 from pipistrelle.schedulers.policy.interfaces import Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View

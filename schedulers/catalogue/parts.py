@@ -1,17 +1,21 @@
-"""What policies are made of, by name: orders, backfilling rules and placements, some with options."""
+"""Policies and what they are made of, by name: orders, backfilling rules and placements, some with options."""
 
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from pipistrelle.protocol.base.errors import did_you_mean, printable
 from pipistrelle.protocol.base.shapes import misfit
 from pipistrelle.schedulers.catalogue.names import PARTS
+from pipistrelle.schedulers.composed import ComposedPolicy
 from pipistrelle.schedulers.policy.errors import FormulaError, PolicyError
 from pipistrelle.schedulers.policy.interfaces import Backfill, Placement
 from pipistrelle.schedulers.policy.order import Order
+
+if TYPE_CHECKING:
+    from pipistrelle.schedulers.preemption.options import PreemptionOptions
 
 #: how much of a value a message shows
 _SHOWN: Final = 60
@@ -110,3 +114,46 @@ def _make(axis: str, name: str, options: Mapping[str, Any] | None, where: str | 
         raise PolicyError("a number is too large", where=prefix.removesuffix(".")) from None
     except (FormulaError, PolicyError) as error:
         raise error.at(f"{prefix}{error.where}" if error.where else where, type(error)) from None
+
+
+def compose(
+    *,
+    order: str = "fcfs",
+    backfill: str = "none",
+    placement: str = "lowest",
+    name: str | None = None,
+    order_options: Mapping[str, Any] | None = None,
+    backfill_options: Mapping[str, Any] | None = None,
+    placement_options: Mapping[str, Any] | None = None,
+    preemption: "PreemptionOptions | None" = None,
+    where: str | None = None,
+) -> ComposedPolicy:
+    """Return the policy with these parts.
+
+    ``placement`` may have options, as ``contiguous,fit=best``; ``order_options``, ``backfill_options`` and
+    ``placement_options`` are tables as in a preset's file, which ``where`` names. With ``preemption`` running jobs
+    may lose their units to others.
+
+    Raises
+    ------
+    PolicyError
+        when a part is unknown, the text names the closest; or when it has no such option or value.
+    FormulaError
+        when a formula cannot be read.
+    """
+
+    def anew() -> Backfill:
+        return make_backfill(backfill, backfill_options, where)
+
+    rule = anew()
+    if preemption is not None:
+        from pipistrelle.schedulers.preemption.preempting import Preempting  # most runs start without it
+
+        rule = Preempting(rule, anew, preemption, where)
+    return ComposedPolicy(
+        name or f"{order}+{backfill}+{placement}",
+        make_order(order, order_options, where),
+        rule,
+        make_placement(placement, placement_options, where),
+        anew,
+    )

@@ -11,9 +11,8 @@ from msgspec.structs import replace
 from pipistrelle.protocol.base.errors import did_you_mean, printable
 from pipistrelle.protocol.base.log import logger
 from pipistrelle.schedulers.catalogue.names import OWN, RECORDED, SUFFIX, entries, library_names, registered
-from pipistrelle.schedulers.catalogue.parts import make_placement
+from pipistrelle.schedulers.catalogue.parts import compose, make_placement
 from pipistrelle.schedulers.catalogue.presets import Preset, library_preset, read_preset
-from pipistrelle.schedulers.policy.compose import compose
 from pipistrelle.schedulers.policy.errors import PolicyError
 from pipistrelle.schedulers.policy.interfaces import Placement, Policy
 
@@ -137,7 +136,7 @@ def make_policy(
     if name in OWN and not parts.keys() - {"placement"}:
         picks = own_placement(placement, placement_options)
         if name == RECORDED:
-            from pipistrelle.schedulers.policy.recorded import RecordedPolicy
+            from pipistrelle.schedulers.catalogue.recorded import RecordedPolicy
 
             return RecordedPolicy(picks)
         from pipistrelle.schedulers.maui.policy import MauiPolicy  # most runs start without it

@@ -12,7 +12,8 @@ from pipistrelle.schedulers.maui.limits.limits import Limits
 from pipistrelle.schedulers.maui.priority.credentials import Credentials
 from pipistrelle.schedulers.maui.priority.fairshare import Fairshare
 from pipistrelle.schedulers.maui.priority.priority import Priorities
-from pipistrelle.schedulers.maui.waiting import Bools, Floats, MauiQueue
+from pipistrelle.schedulers.maui.priority.waiting import Bools, MauiQueue
+from pipistrelle.schedulers.policy.order import Floats
 from pipistrelle.schedulers.policy.view import View
 
 #: how far ahead one looks to see how fast a priority grows, and how long after the last look the next is at least (s)

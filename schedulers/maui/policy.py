@@ -13,11 +13,9 @@ from pipistrelle.schedulers.maui.config.settings import MauiSettings
 from pipistrelle.schedulers.maui.priority.priority import Breakdown
 from pipistrelle.schedulers.maui.scheduler import MauiScheduler
 from pipistrelle.schedulers.orders.fixed import Fcfs
-from pipistrelle.schedulers.placement.pickers import learn
-from pipistrelle.schedulers.policy.interfaces import Placement
+from pipistrelle.schedulers.policy.interfaces import PastStep, Placement, learn
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.order import Order
-from pipistrelle.schedulers.policy.takeover import PastStep
 from pipistrelle.schedulers.policy.view import View
 
 

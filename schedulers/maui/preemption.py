@@ -9,9 +9,10 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.maui.config.settings import PREEMPTEE, PREEMPTOR, MauiSettings
 from pipistrelle.schedulers.maui.priority.credentials import Credentials
 from pipistrelle.schedulers.plan.access import AccessPlan
-from pipistrelle.schedulers.plan.slices import Place, end_of
+from pipistrelle.schedulers.plan.slices import Place
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View
+from pipistrelle.schedulers.policy.windows import end_of
 from pipistrelle.schedulers.preemption.victims import Candidate, choose
 
 #: {PREEMPTPOLICY: the protocol's mode}

@@ -22,16 +22,17 @@ from pipistrelle.schedulers.maui.preemption import MauiPreemption
 from pipistrelle.schedulers.maui.priority.credentials import Credentials
 from pipistrelle.schedulers.maui.priority.fairshare import Fairshare
 from pipistrelle.schedulers.maui.priority.priority import Breakdown, Priorities
+from pipistrelle.schedulers.maui.priority.waiting import Bools, GrowingInts, Ints, MauiQueue
 from pipistrelle.schedulers.maui.standing import StandingReservations
-from pipistrelle.schedulers.maui.waiting import Bools, Floats, GrowingInts, Ints, MauiQueue
-from pipistrelle.schedulers.placement.lowest import by_number
-from pipistrelle.schedulers.placement.pickers import Picker, last_available, picked, placed_by, with_nodes
+from pipistrelle.schedulers.placement.pickers import picked
 from pipistrelle.schedulers.plan.access import Accesses, AccessPlan, Restriction
-from pipistrelle.schedulers.plan.slices import Place, end_of
-from pipistrelle.schedulers.policy.interfaces import Placement
+from pipistrelle.schedulers.plan.pickers import Picker, by_number, last_available, placed_by, with_nodes
+from pipistrelle.schedulers.plan.slices import Place
+from pipistrelle.schedulers.policy.interfaces import PastStep, Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
-from pipistrelle.schedulers.policy.takeover import PastStep
+from pipistrelle.schedulers.policy.order import Floats
 from pipistrelle.schedulers.policy.view import View
+from pipistrelle.schedulers.policy.windows import end_of
 
 
 class MauiScheduler(Kept):

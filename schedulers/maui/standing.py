@@ -5,11 +5,10 @@ from math import floor, inf
 
 from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.protocol.units.masks import lowest, mask_of, units_of
+from pipistrelle.schedulers.maui.config.hosts import units_of_hosts
 from pipistrelle.schedulers.maui.config.settings import DAY, KINDS, PERIODS, MauiSettings, Names, Standing
-from pipistrelle.schedulers.maui.hosts import units_of_hosts
-from pipistrelle.schedulers.plan.slices import Closure
-from pipistrelle.schedulers.plan.windows import span
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.policy.windows import Closure, span
 
 
 class StandingReservations:

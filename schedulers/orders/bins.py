@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from pipistrelle.protocol.base.lengths import seconds_of
+from pipistrelle.schedulers.policy.interfaces import Stateless
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
-from pipistrelle.schedulers.policy.state import Stateless
 
 
 class Bin(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):

@@ -1,7 +1,7 @@
 """Orders that rank each job once, when it joins the queue."""
 
+from pipistrelle.schedulers.policy.interfaces import Stateless
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
-from pipistrelle.schedulers.policy.state import Stateless
 
 
 class Fcfs(Stateless):

@@ -13,8 +13,8 @@ from pipistrelle.schedulers.maui.config.settings import MauiSettings
 from pipistrelle.schedulers.maui.priority.credentials import Credentials
 from pipistrelle.schedulers.maui.priority.fairshare import Fairshare
 from pipistrelle.schedulers.maui.priority.priority import Lines, Priorities
-from pipistrelle.schedulers.maui.waiting import Floats
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.policy.order import Floats
 
 
 class MauiOptions(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):

@@ -7,7 +7,7 @@ from typing import Final
 
 from pipistrelle.platforms.topology.partitions import HOUR, RankedClass
 from pipistrelle.protocol.base.state import Kept
-from pipistrelle.schedulers.policy.takeover import PastStep
+from pipistrelle.schedulers.policy.interfaces import PastStep
 from pipistrelle.schedulers.policy.view import View
 
 #: so many jobs have ended before classes are made of them; they are made anew whenever twice as many have

@@ -8,8 +8,8 @@ from msgspec import Meta, Struct
 from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.platforms.topology.partitions import Partition, RankedClass, first_partition, level_of
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.schedulers.placement.pickers import learn, picked
-from pipistrelle.schedulers.policy.interfaces import Placement
+from pipistrelle.schedulers.placement.pickers import picked
+from pipistrelle.schedulers.policy.interfaces import Placement, learn
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 
 

@@ -17,12 +17,12 @@ from pipistrelle.platforms.topology.partitions import (
     ranks,
 )
 from pipistrelle.protocol.base.state import Kept
+from pipistrelle.schedulers.composed import ComposedPolicy
 from pipistrelle.schedulers.partitions.jobs_seen import JobsSeen
 from pipistrelle.schedulers.partitions.placement import ByPartition, PartitionOptions
-from pipistrelle.schedulers.policy.compose import ComposedPolicy
+from pipistrelle.schedulers.policy.interfaces import PastStep
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.order import Order
-from pipistrelle.schedulers.policy.takeover import PastStep
 from pipistrelle.schedulers.policy.view import View
 
 

@@ -10,11 +10,11 @@ from msgspec import Meta, Struct
 from pipistrelle.protocol.base.state import Kept
 from pipistrelle.schedulers.backfill.easy import FirstFit, NoBackfill, start_by_count, start_in_order
 from pipistrelle.schedulers.plan.plan import Plan
-from pipistrelle.schedulers.plan.slices import end_of
 from pipistrelle.schedulers.policy.interfaces import Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View
-from pipistrelle.schedulers.waiting.ranked import Staircase
+from pipistrelle.schedulers.policy.waiting import Staircase
+from pipistrelle.schedulers.policy.windows import end_of
 
 #: jobs that are looked at beyond the depth before the queue is asked for more
 _BEYOND: Final = 4

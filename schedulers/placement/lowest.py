@@ -1,14 +1,10 @@
-"""The lowest units: the placement that takes them, and the picker of plans that does."""
-
-from collections.abc import Sequence
+"""The placement that takes the lowest units."""
 
 from mypy_extensions import mypyc_attr
 
 from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.protocol.units.free import FreeUnits
-from pipistrelle.protocol.units.masks import lowest
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.schedulers.plan.slices import FreeStep
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 
 
@@ -21,8 +17,3 @@ class LowestIds:
     def pick(self, job: SchedulerJob, open_units: NodeSet, machine: Machine) -> NodeSet | None:
         """Return the lowest units, None if there are too few."""
         return FreeUnits(open_units).take_lowest(job.size) if job.size <= len(open_units) else None
-
-
-def by_number(job: SchedulerJob, steps: Sequence[FreeStep], first: int) -> int:
-    """Pick the lowest units."""
-    return lowest(steps[0].units, job.size)

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.units.masks import mask_of
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.schedulers.placement.pickers import Picker
-from pipistrelle.schedulers.plan.slices import Closure, FreeStep, Place, TimeSlices, end_of
-from pipistrelle.schedulers.plan.windows import Window
+from pipistrelle.schedulers.plan.pickers import Picker
+from pipistrelle.schedulers.plan.slices import FreeStep, Place, TimeSlices
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View
+from pipistrelle.schedulers.policy.windows import Closure, Window, end_of
 
 
 class Restriction(NamedTuple):

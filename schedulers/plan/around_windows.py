@@ -8,10 +8,10 @@ from pipistrelle.protocol.units.masks import units_of
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.placement.pickers import pick, picked
 from pipistrelle.schedulers.plan.plan import Plan
-from pipistrelle.schedulers.plan.slices import end_of
 from pipistrelle.schedulers.policy.interfaces import Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View
+from pipistrelle.schedulers.policy.windows import end_of
 
 
 class UnitReservation(NamedTuple):

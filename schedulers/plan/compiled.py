@@ -30,8 +30,8 @@ from pipistrelle.schedulers.plan.reservations import Holds
 from pipistrelle.schedulers.plan.slices import Place
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View
+from pipistrelle.schedulers.policy.waiting import Rank
 from pipistrelle.schedulers.waiting.moving import MovingQueue
-from pipistrelle.schedulers.waiting.ranked import Rank
 
 _ROOM: Final = 256
 

@@ -7,10 +7,11 @@ from typing import Any
 from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.units.masks import mask_of, units_of
 from pipistrelle.schedulers.placement.pickers import pick
-from pipistrelle.schedulers.plan.slices import Closure, Fit, Place, TimeSlices, end_of
+from pipistrelle.schedulers.plan.slices import Fit, Place, TimeSlices
 from pipistrelle.schedulers.policy.interfaces import Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View
+from pipistrelle.schedulers.policy.windows import Closure, end_of
 
 
 class Plan(Kept):

@@ -12,9 +12,10 @@ from pipistrelle.protocol.base.state import plain
 from pipistrelle.protocol.units.masks import mask_of, units_of
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.plan.gaps import Gap, GapTable, Runs
-from pipistrelle.schedulers.plan.slices import Place, end_of
+from pipistrelle.schedulers.plan.slices import Place
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View
+from pipistrelle.schedulers.policy.windows import end_of
 
 _ROOM: Final = 256
 #: so many are looked at rather than told apart

@@ -2,20 +2,13 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from math import inf, nextafter
+from math import inf
 from typing import NamedTuple, Self
 
 from pipistrelle.protocol.base.state import register
 from pipistrelle.protocol.units.masks import mask_of, units_of
 from pipistrelle.protocol.units.nodesets import NodeSet
-
-
-class Closure(NamedTuple):
-    """``units`` (a mask) that a job must not hold at any time from ``begin`` until ``end`` (s)."""
-
-    begin: float
-    end: float
-    units: int
+from pipistrelle.schedulers.policy.windows import Closure, end_of
 
 
 class Place(NamedTuple):
@@ -51,11 +44,6 @@ class FreeStep(NamedTuple):
     end: float
     units: int
     width: int
-
-
-def end_of(begin: float, walltime: float) -> float:
-    """Return when a job that begins then (s) is planned to end; always later, however short its walltime (s)."""
-    return max(begin + walltime, nextafter(begin, inf))
 
 
 class TimeSlices:

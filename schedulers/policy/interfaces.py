@@ -1,9 +1,10 @@
-"""The interfaces of placements, backfilling rules and policies; orders have theirs in a module of their own."""
+"""The interfaces of placements, backfilling rules and policies, and what their states are; orders have a module."""
 
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
 from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.schedulers.policy.errors import PolicyError
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.order import Order
 from pipistrelle.schedulers.policy.view import View
@@ -49,3 +50,47 @@ class Policy(Protocol):
 
     def decide(self, view: View) -> None:
         """Look at the view and act on it; called once for each notice, except the first and the last."""
+
+
+class PastStep(NamedTuple):
+    """A start or an end, at ``time`` (s), of a job that another scheduler started before this one took the run over."""
+
+    time: float
+    job: SchedulerJob
+    starts: bool
+
+
+class Stateless:
+    """A part of a policy that keeps nothing from one decision for the next; a part of one's own may derive from it."""
+
+    def state(self) -> None:
+        """Return nothing."""
+
+    def restore(self, state: None, *made: object) -> None:
+        """Go on as one that has just been made."""
+
+
+def state_of(part: object, kind: str) -> Any:
+    """Return the state of a policy, an order or a backfilling rule; ``kind`` says which.
+
+    Raises
+    ------
+    PolicyError
+        when its class does not tell it.
+    """
+    take = getattr(part, "state", None)
+    if take is None or not hasattr(part, "restore"):
+        name = f"{type(part).__module__}.{type(part).__qualname__}"
+        raise PolicyError(
+            f"the state of the {kind} {name} cannot be had",
+            expected="the methods state and restore",
+            hint="'pipistrelle help write-your-scheduler' tells them; what keeps no state derives from Stateless.",
+        )
+    return take()
+
+
+def learn(part: object, machine: Machine) -> None:
+    """Tell a placement or policy about the machine if it wants to know; PipistrelleError if it does not fit."""
+    tell = getattr(part, "learn", None)
+    if tell is not None:
+        tell(machine)

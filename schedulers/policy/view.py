@@ -33,13 +33,11 @@ from pipistrelle.protocol.events import JobDescription, SimulationBeginsData
 from pipistrelle.protocol.fields import LATEST, LONGEST, PreemptMode, WakeType
 from pipistrelle.protocol.units.free import FreeUnits
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.schedulers.plan.out_of_service import OutOfService
-from pipistrelle.schedulers.plan.running import HeldTimes, RunningJobs
-from pipistrelle.schedulers.plan.windows import Window, Windows
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
-from pipistrelle.schedulers.policy.order import ClassOrder, Order
-from pipistrelle.schedulers.waiting.class_limits import ClassLimits
-from pipistrelle.schedulers.waiting.moving import queue_of
+from pipistrelle.schedulers.policy.out_of_service import OutOfService
+from pipistrelle.schedulers.policy.running import HeldTimes, RunningJobs
+from pipistrelle.schedulers.policy.waiting import QueueLimits, Waiting
+from pipistrelle.schedulers.policy.windows import Window, Windows
 
 
 class View(Kept):
@@ -52,8 +50,10 @@ class View(Kept):
     ----------
     begins
         what the server said of the machine.
-    order
-        the order in which jobs wait.
+    waiting
+        the queue, empty.
+    limits
+        who of the limited classes is in the queue and who is set aside; None on a machine without classes.
     """
 
     _kept: ClassVar[tuple[str, ...]] = (
@@ -69,7 +69,7 @@ class View(Kept):
         "calls",
     )
 
-    def __init__(self, begins: SimulationBeginsData, order: Order) -> None:
+    def __init__(self, begins: SimulationBeginsData, waiting: Waiting, limits: QueueLimits | None = None) -> None:
         self.begins = begins
         #: simulated time in seconds
         self.now = 0.0
@@ -83,15 +83,10 @@ class View(Kept):
         self._lost = FreeUnits()
         #: maintenance that was announced or is in force, and whatever else keeps jobs from units for some time
         self.windows = Windows()
-        self.waiting = queue_of(order)
-        if isinstance(order, ClassOrder):
-            classes = () if begins.platform is None else begins.platform.classes
-            order.learn_classes({one.name: one.priority for one in classes})
-        #: who of the limited classes is in the queue and who is set aside; None on a machine without classes
-        self.limits = ClassLimits.where_there_are(begins, order)
-        if self.limits is not None:
-            for window in self.limits.windows():
-                self.windows.add(window)
+        self.waiting = waiting
+        self.limits = limits
+        for window in () if limits is None else limits.windows():
+            self.windows.add(window)
         #: how many windows there are as classes have pools of their own, and as jobs ask for some nodes
         self._pool_windows = len(self.windows)
         #: whether a job so far asks for a number of units on each of its nodes

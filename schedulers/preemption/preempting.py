@@ -5,11 +5,10 @@ from typing import Any, Final, NamedTuple, cast
 
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.placement.pickers import picked
-from pipistrelle.schedulers.plan.windows import Window
-from pipistrelle.schedulers.policy.interfaces import Backfill, Placement
+from pipistrelle.schedulers.policy.interfaces import Backfill, Placement, state_of
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
-from pipistrelle.schedulers.policy.state import state_of
 from pipistrelle.schedulers.policy.view import View
+from pipistrelle.schedulers.policy.windows import Window
 from pipistrelle.schedulers.preemption.options import PreemptionOptions, PreemptionRules
 from pipistrelle.schedulers.preemption.victims import Candidate, choose
 

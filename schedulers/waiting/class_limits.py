@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.events import ClassInfo, PlatformInfo, SimulationBeginsData
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.schedulers.plan.windows import Window
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.order import FixedOrder, Floats, Order, is_dynamic
+from pipistrelle.schedulers.policy.windows import Window
 from pipistrelle.schedulers.waiting.moving import MovingQueue
 
 #: more units than a machine has, and fewer than the size of an empty row

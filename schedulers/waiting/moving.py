@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.order import DynamicOrder, Floats, Order, is_dynamic
-from pipistrelle.schedulers.waiting.ranked import GONE, SHALLOW, Rank, WaitingQueue
+from pipistrelle.schedulers.policy.waiting import Rank
+from pipistrelle.schedulers.waiting.ranked import GONE, SHALLOW, WaitingQueue
 
 #: looked for one by one rather than by sorting
 _FEW: Final = 32

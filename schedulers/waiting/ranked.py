@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from math import inf
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from mypy_extensions import mypyc_attr
@@ -12,27 +12,12 @@ from numpy.typing import NDArray
 
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.order import FixedOrder, Order, is_dynamic
+from pipistrelle.schedulers.policy.waiting import Rank, Staircase
 
 #: size of a place that no job holds any more: nothing ever fits it
 GONE: Final = np.iinfo(np.int64).max
 #: places at which a Python loop and the array operations take equally long, when half of the jobs are small enough
 SHALLOW: Final = 240
-
-Rank = tuple[float, int]
-
-
-class Staircase(NamedTuple):
-    """What a job may use from now on, by when it ends: until ``times[0]`` (s) ``units[0]``, until ``times[1]`` fewer...
-
-    ``times`` ascend, shape (steps,); ``units`` descend, shape (steps + 1,): the last are for jobs that end later still.
-    """
-
-    times: NDArray[np.float64]
-    units: NDArray[np.int64]
-
-    def fits(self, sizes: NDArray[np.int64], ends: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Tell of jobs of these sizes that end then (s), at the latest, whether each may start."""
-        return sizes <= self.units[np.searchsorted(self.times, ends)]
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

@@ -15,7 +15,7 @@ from pipistrelle.protocol.messages import Notice, Refused, Reply, Restore, Save,
 from pipistrelle.protocol.session import SchedulerSession
 from pipistrelle.protocol.sockets import CallerKeys, is_loopback
 from pipistrelle.schedulers.policy.errors import PolicyFailed, ServerGone
-from pipistrelle.schedulers.policy.runtime import Runtime
+from pipistrelle.schedulers.runtime.runtime import Runtime
 from pipistrelle.schedulers.wire.state import give_state, take_back
 from pipistrelle.schedulers.wire.zmtp import AddressError, ConnectionLost, HandshakeRefused, ZmtpConnection
 

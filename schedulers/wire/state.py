@@ -10,7 +10,7 @@ from pipistrelle.protocol.base.state import from_json, to_json
 from pipistrelle.protocol.fields import MAX_STATE, package_version
 from pipistrelle.protocol.messages import SavedData
 from pipistrelle.schedulers.policy.errors import PolicyFailed
-from pipistrelle.schedulers.policy.runtime import Runtime
+from pipistrelle.schedulers.runtime.runtime import Runtime
 
 #: the key of the object that stands for a number which JSON has not
 _NUMBER: Final = "float"

@@ -69,7 +69,7 @@ class Busy(Protocol):
 
 
 class InProcessScheduler(Protocol):
-    """A scheduler in the server's own process; `pipistrelle.schedulers.policy.runtime.Runtime` is one."""
+    """A scheduler in the server's own process; `pipistrelle.schedulers.runtime.runtime.Runtime` is one."""
 
     def hello(self) -> HelloData:
         """Return who the scheduler is."""

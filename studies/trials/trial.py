@@ -17,7 +17,7 @@ from pipistrelle.runs.description.spec import RELIABILITY_FIELDS, RunSpec
 from pipistrelle.runs.description.spec_file import check_files
 from pipistrelle.runs.execution import seldom_collected
 from pipistrelle.runs.execution.job_table import JobTable, JobTableBook
-from pipistrelle.schedulers.policy.runtime import Runtime
+from pipistrelle.schedulers.runtime.runtime import Runtime
 from pipistrelle.server.errors import Stalled
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.simulation import simulate

@@ -9,7 +9,7 @@ from pipistrelle.cli.options.parts import part_options
 from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.runs.description.policy import PolicySpec
 from pipistrelle.schedulers.orders.pbs import PbsOptions, PbsOrder
-from pipistrelle.schedulers.policy.polling import Polling
+from pipistrelle.schedulers.runtime.polling import Polling
 
 
 @pytest.fixture

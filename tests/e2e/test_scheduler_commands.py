@@ -88,7 +88,7 @@ def test_a_module_may_hold_the_policy(shell):
         "-w",
         shell.small(),
         "--scheduler",
-        "pipistrelle.schedulers.policy.compose:compose",
+        "pipistrelle.schedulers.catalogue.parts:compose",
         "--out",
         "out",
     )

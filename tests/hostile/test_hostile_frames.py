@@ -34,7 +34,7 @@ from pipistrelle.protocol.fields import MOST_UNITS, TAKEOVER, EndReason, Feature
 from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
 from pipistrelle.protocol.session import SchedulerSession
 from pipistrelle.schedulers.catalogue.registry import make_policy
-from pipistrelle.schedulers.policy.runtime import Runtime
+from pipistrelle.schedulers.runtime.runtime import Runtime
 from pipistrelle.server.errors import Illegal
 
 VECTORS = Path(__file__).parents[2] / "protocol" / "vectors"

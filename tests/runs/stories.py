@@ -20,16 +20,16 @@ from pipistrelle.platforms.maintenance import MaintenancePlan, parse_maintenance
 from pipistrelle.runs.execution.pause import Pause
 from pipistrelle.runs.execution.run import run_in_process
 from pipistrelle.schedulers.catalogue.names import PARTS
-from pipistrelle.schedulers.catalogue.parts import make_backfill, make_placement
+from pipistrelle.schedulers.catalogue.parts import compose, make_backfill, make_placement
 from pipistrelle.schedulers.catalogue.presets import library
 from pipistrelle.schedulers.catalogue.registry import make_policy
+from pipistrelle.schedulers.composed import ComposedPolicy
 from pipistrelle.schedulers.maui.config.read import parse_maui_config
 from pipistrelle.schedulers.maui.policy import MauiPolicy
 from pipistrelle.schedulers.orders.maui import MauiOrder
-from pipistrelle.schedulers.policy.compose import ComposedPolicy, compose
 from pipistrelle.schedulers.policy.interfaces import Policy
-from pipistrelle.schedulers.policy.polling import Polling
 from pipistrelle.schedulers.preemption.options import PreemptionOptions
+from pipistrelle.schedulers.runtime.polling import Polling
 from pipistrelle.server.errors import RunError, SchedulerFailed
 from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.traces.resilience import Resilience

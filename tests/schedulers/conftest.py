@@ -20,7 +20,7 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.runs.execution.pause import check_invariants
 from pipistrelle.schedulers.policy.interfaces import Policy
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
-from pipistrelle.schedulers.policy.runtime import Runtime
+from pipistrelle.schedulers.runtime.runtime import Runtime
 from pipistrelle.schedulers.wire.zmtp import ZmtpConnection
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer

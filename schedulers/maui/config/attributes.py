@@ -7,6 +7,7 @@ from math import inf, isfinite
 from typing import Any, Final
 
 from pipistrelle.protocol.units.text import LARGEST_UNIT
+from pipistrelle.schedulers.maui.config.hosts import check_host
 from pipistrelle.schedulers.maui.config.parameters import SYNONYMS, Kind, Parameter, Value
 from pipistrelle.schedulers.maui.config.settings import (
     KINDS,
@@ -17,7 +18,6 @@ from pipistrelle.schedulers.maui.config.settings import (
     Standing,
     TargetMode,
 )
-from pipistrelle.schedulers.maui.hosts import check_host
 
 _TIME: Final = re.compile(r"(?:(?:(?:(\d{1,9}):)?(\d{1,9}):)?(\d{1,9}):)?(\d{1,12})")
 _TIME_FORMAT: Final = "[[[DD:]HH:]MM:]SS or INFINITY"

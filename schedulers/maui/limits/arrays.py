@@ -11,7 +11,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from pipistrelle.schedulers.maui.waiting import Bools, Floats, GrowingInts, Ints, MauiQueue, RowsByCounter, longer
+from pipistrelle.schedulers.maui.priority.waiting import Bools, GrowingInts, Ints, MauiQueue, RowsByCounter, longer
+from pipistrelle.schedulers.policy.order import Floats
 
 Rows = NDArray[np.intp]
 #: counter, metric, soft and hard limit

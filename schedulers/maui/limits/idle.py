@@ -10,7 +10,8 @@ from typing import Final
 import numpy as np
 
 from pipistrelle.schedulers.maui.limits.arrays import Rows
-from pipistrelle.schedulers.maui.waiting import Bools, FixedColumn, Floats, GrowingInts, Ints, MauiQueue, RowsByCounter
+from pipistrelle.schedulers.maui.priority.waiting import Bools, FixedColumn, GrowingInts, Ints, MauiQueue, RowsByCounter
+from pipistrelle.schedulers.policy.order import Floats
 
 #: limits with this many counters to fill anew or fewer are filled one by one
 _FEW: Final = 24

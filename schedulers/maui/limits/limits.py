@@ -23,8 +23,9 @@ from pipistrelle.schedulers.maui.limits.arrays import (
 )
 from pipistrelle.schedulers.maui.limits.idle import IdleRows
 from pipistrelle.schedulers.maui.priority.credentials import Credentials
-from pipistrelle.schedulers.maui.waiting import Bools, Floats, MauiQueue
+from pipistrelle.schedulers.maui.priority.waiting import Bools, MauiQueue
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.policy.order import Floats
 
 #: which limited thing: kind of credential (or SYS), its name, and within it the kind and name that it is limited per
 Counter = tuple[str, str, str | None, str | None]

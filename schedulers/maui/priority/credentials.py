@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipistrelle.schedulers.maui.config.settings import KINDS, Names
-from pipistrelle.schedulers.maui.waiting import longer
+from pipistrelle.schedulers.maui.priority.waiting import longer
 
 
 class Credentials:

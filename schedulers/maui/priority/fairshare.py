@@ -9,7 +9,8 @@ import numpy as np
 from pipistrelle.protocol.base.state import Kept
 from pipistrelle.schedulers.maui.config.settings import DEFAULT, KINDS, Credential, MauiSettings, TargetMode
 from pipistrelle.schedulers.maui.priority.credentials import Credentials
-from pipistrelle.schedulers.maui.waiting import Bools, Floats, longer
+from pipistrelle.schedulers.maui.priority.waiting import Bools, longer
+from pipistrelle.schedulers.policy.order import Floats
 
 #: names that there is room for at first
 _ROOM = 16

@@ -14,7 +14,8 @@ from pipistrelle.schedulers.maui.config.parameters import COMPONENTS, SUBCOMPONE
 from pipistrelle.schedulers.maui.config.settings import KINDS, Credential, MauiSettings
 from pipistrelle.schedulers.maui.priority.credentials import Credentials
 from pipistrelle.schedulers.maui.priority.fairshare import Fairshare
-from pipistrelle.schedulers.maui.waiting import FixedColumn, Floats, Ints, MauiQueue, longer
+from pipistrelle.schedulers.maui.priority.waiting import FixedColumn, Ints, MauiQueue, longer
+from pipistrelle.schedulers.policy.order import Floats
 
 #: nearer than this to a target counts as this
 _NEAREST: Final = 0.0001

@@ -35,8 +35,8 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.protocol.units.text import NodeSetError
 from pipistrelle.schedulers.policy.errors import PolicyError, PolicyFailed
 from pipistrelle.schedulers.policy.interfaces import Policy
-from pipistrelle.schedulers.policy.runtime import Runtime
 from pipistrelle.schedulers.policy.view import View
+from pipistrelle.schedulers.runtime.runtime import Runtime
 from pipistrelle.schedulers.wire.batsim.hosts import platform_of
 
 #: decisions that this dialect lacks, or that need more than to be sent

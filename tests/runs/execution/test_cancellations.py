@@ -19,8 +19,8 @@ from pipistrelle.runs.execution.pause import Pause, check_invariants
 from pipistrelle.runs.execution.run import run
 from pipistrelle.schedulers.catalogue.registry import make_policy
 from pipistrelle.schedulers.policy.interfaces import Policy
-from pipistrelle.schedulers.policy.polling import Polling
-from pipistrelle.schedulers.policy.runtime import Runtime
+from pipistrelle.schedulers.runtime.polling import Polling
+from pipistrelle.schedulers.runtime.runtime import Runtime
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.outages.reliability import Reliability

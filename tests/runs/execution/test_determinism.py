@@ -17,8 +17,8 @@ from pipistrelle.runs.inputs.named import platform_for
 from pipistrelle.schedulers.catalogue.registry import make_policy
 from pipistrelle.schedulers.orders.fixed import Fcfs
 from pipistrelle.schedulers.policy.order import Order
-from pipistrelle.schedulers.policy.runtime import Runtime
 from pipistrelle.schedulers.policy.view import View
+from pipistrelle.schedulers.runtime.runtime import Runtime
 from pipistrelle.server.errors import Stalled
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.simulation import simulate

@@ -18,7 +18,7 @@ from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.execution.connection import InProcess
 from pipistrelle.runs.execution.run import run
 from pipistrelle.schedulers.catalogue.registry import make_policy
-from pipistrelle.schedulers.policy.runtime import Runtime
+from pipistrelle.schedulers.runtime.runtime import Runtime
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.outputs.metrics import Summary

@@ -16,8 +16,8 @@ from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.execution.connection import WithChild
 from pipistrelle.runs.execution.pause import check_invariants
 from pipistrelle.runs.execution.run import run, run_in_process
+from pipistrelle.schedulers.catalogue.recorded import RecordedPolicy
 from pipistrelle.schedulers.policy.errors import PolicyError
-from pipistrelle.schedulers.policy.recorded import RecordedPolicy
 from pipistrelle.schedulers.wire.batsim.runtime import BatsimRuntime
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer

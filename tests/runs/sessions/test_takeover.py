@@ -19,8 +19,8 @@ from pipistrelle.runs.execution.connection import InProcess
 from pipistrelle.runs.execution.run import run
 from pipistrelle.runs.sessions.resume import read_run, resume, run_kept, take_over
 from pipistrelle.runs.sessions.snapshot import Every, snapshots_in
-from pipistrelle.schedulers.policy.runtime import Runtime
 from pipistrelle.schedulers.policy.view import View
+from pipistrelle.schedulers.runtime.runtime import Runtime
 from pipistrelle.server.transport.in_process import InProcessTransport
 
 NOBODY = ((), None)

@@ -21,15 +21,14 @@ from pipistrelle.runs.execution.pause import check_invariants
 from pipistrelle.schedulers.backfill import conservative
 from pipistrelle.schedulers.backfill.conservative import Conservative
 from pipistrelle.schedulers.catalogue.parts import make_order, make_placement
+from pipistrelle.schedulers.composed import ComposedPolicy
 from pipistrelle.schedulers.plan import compiled, compiled_gaps
 from pipistrelle.schedulers.plan.plan import Plan
 from pipistrelle.schedulers.plan.slices import Place
-from pipistrelle.schedulers.policy.compose import ComposedPolicy
-from pipistrelle.schedulers.policy.interfaces import Placement
+from pipistrelle.schedulers.policy.interfaces import Placement, Stateless
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
-from pipistrelle.schedulers.policy.runtime import Runtime
-from pipistrelle.schedulers.policy.state import Stateless
 from pipistrelle.schedulers.policy.view import View
+from pipistrelle.schedulers.runtime.runtime import Runtime
 from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.simulation import simulate

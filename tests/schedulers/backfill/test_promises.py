@@ -15,13 +15,14 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.backfill.conservative import Conservative
 from pipistrelle.schedulers.backfill.easy_slices import EasySlices
 from pipistrelle.schedulers.catalogue.names import PARTS
-from pipistrelle.schedulers.catalogue.parts import make_backfill, make_order
+from pipistrelle.schedulers.catalogue.parts import compose, make_backfill, make_order
+from pipistrelle.schedulers.composed import ComposedPolicy
 from pipistrelle.schedulers.orders.fixed import Fcfs
 from pipistrelle.schedulers.placement.lowest import LowestIds
-from pipistrelle.schedulers.plan.windows import Window
-from pipistrelle.schedulers.policy.compose import ComposedPolicy, compose
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View
+from pipistrelle.schedulers.policy.windows import Window
+from pipistrelle.schedulers.runtime.runtime import view_of
 
 RULES: dict[str, Callable[[], Any]] = {
     name: partial(make_backfill, name) for name in PARTS["backfill"] if name != "fill"
@@ -138,7 +139,7 @@ class Bench:
 
     def __init__(self, rule: Conservative | EasySlices, units: int = 4) -> None:
         self.rule = rule
-        self.view = View(SimulationBeginsData(units), Fcfs())
+        self.view = view_of(SimulationBeginsData(units), Fcfs())
 
     def at(self, now: float, *arrivals: SchedulerJob, ended: tuple[SchedulerJob, ...] = ()) -> dict[int, str]:
         """Let these jobs arrive and those end, and return the units of all that start then."""

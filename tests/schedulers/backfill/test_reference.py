@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pipistrelle.schedulers.policy.compose import compose
+from pipistrelle.schedulers.catalogue.parts import compose
 
 RunPolicy = Callable[..., Any]
 

@@ -7,9 +7,9 @@ import pytest
 
 from pipistrelle.schedulers.catalogue.presets import Preset, library, parse_preset
 from pipistrelle.schedulers.catalogue.registry import make_policy
+from pipistrelle.schedulers.composed import ComposedPolicy
 from pipistrelle.schedulers.orders.fixed import Fcfs
 from pipistrelle.schedulers.orders.pbs import PbsOptions, PbsOrder
-from pipistrelle.schedulers.policy.compose import ComposedPolicy
 from pipistrelle.schedulers.policy.errors import FormulaError, PolicyError
 
 PBS = 'order = "pbs"\n[order-options]\n'

@@ -10,10 +10,11 @@ from types import ModuleType
 import pytest
 
 from pipistrelle.schedulers.catalogue.names import GROUP, PARTS, is_policy_name, registered
+from pipistrelle.schedulers.catalogue.parts import compose
 from pipistrelle.schedulers.catalogue.presets import library
 from pipistrelle.schedulers.catalogue.registry import describe, make_policy
+from pipistrelle.schedulers.composed import ComposedPolicy
 from pipistrelle.schedulers.orders.fixed import Sjf
-from pipistrelle.schedulers.policy.compose import ComposedPolicy, compose
 from pipistrelle.schedulers.policy.errors import PolicyError
 from pipistrelle.schedulers.policy.interfaces import Policy
 
@@ -134,7 +135,7 @@ def test_a_class_or_function_in_a_file(file: str) -> None:
 
 def test_an_object_in_a_module() -> None:
     """A module that can be imported is as good as a file."""
-    assert make_policy("pipistrelle.schedulers.policy.compose:compose").name == "fcfs+none+lowest"
+    assert make_policy("pipistrelle.schedulers.catalogue.parts:compose").name == "fcfs+none+lowest"
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ from pipistrelle.protocol.events import JobDescription, SimulationBeginsData
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.maui.config.read import parse_maui_config
 from pipistrelle.schedulers.maui.policy import MauiPolicy
-from pipistrelle.schedulers.plan.windows import Window
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
-from pipistrelle.schedulers.policy.view import View
+from pipistrelle.schedulers.policy.windows import Window
+from pipistrelle.schedulers.runtime.runtime import view_of
 
 
 @dataclass
@@ -59,7 +59,7 @@ def _play(
     policy: Any, units: int, jobs: list[Asked], outages: Outages | None = None, windows: Sequence[Window] = ()
 ) -> Played:
     """Run a policy over jobs, in the order of submission, on a machine of ``units``; every event wakes it."""
-    view = View(SimulationBeginsData(units), policy.order)
+    view = view_of(SimulationBeginsData(units), policy.order)
     for window in windows:
         view.windows.add(window)
     played = Played()

@@ -12,9 +12,9 @@ from pipistrelle.schedulers.maui.config.settings import Names
 from pipistrelle.schedulers.maui.limits.idle import _first
 from pipistrelle.schedulers.maui.limits.limits import Limits
 from pipistrelle.schedulers.maui.priority.credentials import Credentials
-from pipistrelle.schedulers.maui.waiting import MauiQueue
-from pipistrelle.schedulers.placement.lowest import by_number
+from pipistrelle.schedulers.maui.priority.waiting import MauiQueue
 from pipistrelle.schedulers.plan.access import AccessPlan
+from pipistrelle.schedulers.plan.pickers import by_number
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 
 LIMITS = """

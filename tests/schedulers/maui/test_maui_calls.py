@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from pipistrelle.schedulers.policy.polling import Polling
+from pipistrelle.schedulers.runtime.polling import Polling
 
 
 def test_a_job_starts_when_its_priority_has_passed_that_of_the_one_with_the_reservation(ask, play, maui) -> None:

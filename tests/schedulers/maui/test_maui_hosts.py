@@ -11,10 +11,10 @@ from pipistrelle.protocol.events import SimulationBegins
 from pipistrelle.protocol.messages import Notice
 from pipistrelle.runs.inputs.maui_machine import maui_platform
 from pipistrelle.runs.inputs.named import load_workload
+from pipistrelle.schedulers.maui.config.hosts import units_of_hosts
 from pipistrelle.schedulers.maui.config.read import parse_maui_config
-from pipistrelle.schedulers.maui.hosts import units_of_hosts
 from pipistrelle.schedulers.maui.policy import MauiPolicy
-from pipistrelle.schedulers.policy.runtime import Runtime
+from pipistrelle.schedulers.runtime.runtime import Runtime
 from pipistrelle.schedulers.wire.batsim.runtime import BatsimRuntime
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.simulation import simulate

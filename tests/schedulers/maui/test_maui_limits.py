@@ -10,7 +10,7 @@ from pipistrelle.schedulers.maui.config.read import parse_maui_config
 from pipistrelle.schedulers.maui.config.settings import Names
 from pipistrelle.schedulers.maui.limits.limits import Limits
 from pipistrelle.schedulers.maui.priority.credentials import Credentials
-from pipistrelle.schedulers.maui.waiting import MauiQueue
+from pipistrelle.schedulers.maui.priority.waiting import MauiQueue
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 
 Make = Callable[..., tuple[Limits, Credentials, MauiQueue]]

@@ -15,7 +15,7 @@ from pipistrelle.protocol.decisions import PreemptJob
 from pipistrelle.protocol.events import SimulationBeginsData
 from pipistrelle.schedulers.maui.config.read import MauiConfigError, parse_maui_config
 from pipistrelle.schedulers.maui.policy import MauiPolicy
-from pipistrelle.schedulers.policy.runtime import Runtime
+from pipistrelle.schedulers.runtime.runtime import Runtime
 from pipistrelle.server.assembly import native_engine
 from pipistrelle.server.engine.engine import Engine
 from pipistrelle.server.engine.jobs import Job

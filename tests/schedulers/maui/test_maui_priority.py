@@ -10,7 +10,7 @@ from pipistrelle.schedulers.maui.config.settings import Names
 from pipistrelle.schedulers.maui.priority.credentials import Credentials
 from pipistrelle.schedulers.maui.priority.fairshare import Fairshare
 from pipistrelle.schedulers.maui.priority.priority import Priorities
-from pipistrelle.schedulers.maui.waiting import GONE, MauiQueue
+from pipistrelle.schedulers.maui.priority.waiting import GONE, MauiQueue
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 
 NOBODY = Names(None, None, None, None, "DEFAULT")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.schedulers.plan.windows import Window
+from pipistrelle.schedulers.policy.windows import Window
 
 CONFIGURATIONS = {
     "default": "",

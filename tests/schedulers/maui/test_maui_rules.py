@@ -6,14 +6,14 @@ import pytest
 from pipistrelle.protocol.events import JobDescription, SimulationBeginsData
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.backfill.easy import Easy
+from pipistrelle.schedulers.composed import ComposedPolicy
 from pipistrelle.schedulers.maui.config.read import parse_maui_config, read_maui_config
 from pipistrelle.schedulers.maui.policy import MauiPolicy
 from pipistrelle.schedulers.orders.maui import MauiOrder
 from pipistrelle.schedulers.placement.lowest import LowestIds
-from pipistrelle.schedulers.plan.windows import Window
-from pipistrelle.schedulers.policy.compose import ComposedPolicy
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
-from pipistrelle.schedulers.policy.view import View
+from pipistrelle.schedulers.policy.windows import Window
+from pipistrelle.schedulers.runtime.runtime import view_of
 
 
 def test_without_backfilling_jobs_start_in_the_order_of_priority(play, maui, random_jobs) -> None:
@@ -205,7 +205,7 @@ def test_queue_time_does_not_count_while_a_limit_of_waiting_jobs_is_exceeded(ask
 def test_bypassed_jobs_gain_priority(maui) -> None:
     """Each job of lower priority that is backfilled counts."""
     policy = maui("QUEUETIMEWEIGHT 0\nBYPASSWEIGHT 100\nRESERVATIONPOLICY NEVER")
-    view = View(SimulationBeginsData(4), policy.order)
+    view = view_of(SimulationBeginsData(4), policy.order)
     large = SchedulerJob("w", 0, 3, 10.0, 0.0)
     others = [SchedulerJob(f"{number}", number, 2, 10.0, 0.0) for number in (1, 2)]
     running = SchedulerJob("r", 3, 2, 10.0, 0.0)

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from pipistrelle.schedulers.catalogue.parts import make_order
+from pipistrelle.schedulers.catalogue.parts import compose, make_order
 from pipistrelle.schedulers.catalogue.presets import library
 from pipistrelle.schedulers.orders.bins import Bin, Bins, BinsOptions
-from pipistrelle.schedulers.policy.compose import compose
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.waiting.moving import queue_of
 

@@ -24,16 +24,16 @@ from pipistrelle.protocol.events import JobDescription
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.runs.execution.pause import check_invariants
 from pipistrelle.schedulers.catalogue.names import PARTS
+from pipistrelle.schedulers.catalogue.parts import compose
 from pipistrelle.schedulers.catalogue.presets import parse_preset
 from pipistrelle.schedulers.catalogue.registry import make_policy
 from pipistrelle.schedulers.partitions import jobs_seen as partitions
 from pipistrelle.schedulers.partitions.placement import ByPartition, PartitionOptions
 from pipistrelle.schedulers.partitions.policy import PartitionedPolicy
 from pipistrelle.schedulers.placement.lowest import LowestIds
-from pipistrelle.schedulers.policy.compose import compose
 from pipistrelle.schedulers.policy.errors import PolicyError
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
-from pipistrelle.schedulers.policy.runtime import Runtime
+from pipistrelle.schedulers.runtime.runtime import Runtime
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.outages.reliability import Reliability

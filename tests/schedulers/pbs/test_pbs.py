@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from pipistrelle.protocol.events import JobDescription
+from pipistrelle.schedulers.catalogue.parts import compose
+from pipistrelle.schedulers.composed import ComposedPolicy
 from pipistrelle.schedulers.orders.fixed import Fcfs
 from pipistrelle.schedulers.orders.pbs import VARIABLES, PbsOptions, PbsOrder
 from pipistrelle.schedulers.pbs.backfill import Depth, DepthOptions
 from pipistrelle.schedulers.placement.lowest import LowestIds
-from pipistrelle.schedulers.policy.compose import ComposedPolicy, compose
 from pipistrelle.schedulers.policy.errors import FormulaError
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View

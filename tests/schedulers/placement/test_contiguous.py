@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.catalogue.names import PARTS
-from pipistrelle.schedulers.catalogue.parts import make_backfill, make_order, make_placement
+from pipistrelle.schedulers.catalogue.parts import compose, make_backfill, make_order, make_placement
+from pipistrelle.schedulers.composed import ComposedPolicy
 from pipistrelle.schedulers.maui.config.read import parse_maui_config
 from pipistrelle.schedulers.maui.policy import MauiPolicy
 from pipistrelle.schedulers.placement.contiguous import Contiguous, ContiguousOptions
-from pipistrelle.schedulers.policy.compose import ComposedPolicy, compose
 from pipistrelle.schedulers.policy.errors import PolicyError
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View

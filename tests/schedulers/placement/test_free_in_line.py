@@ -17,10 +17,10 @@ from pipistrelle.protocol.units.free import FreeUnits
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.runs.execution.run import run_in_process
 from pipistrelle.schedulers.catalogue.parts import make_backfill, make_order, make_placement
+from pipistrelle.schedulers.composed import ComposedPolicy
 from pipistrelle.schedulers.placement.free_in_line import FreeInLine
 from pipistrelle.schedulers.placement.lines import Line
 from pipistrelle.schedulers.placement.ordered import FirstInLine, LineOptions
-from pipistrelle.schedulers.policy.compose import ComposedPolicy
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.traces.generator import generate

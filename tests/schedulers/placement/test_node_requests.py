@@ -23,16 +23,16 @@ from pipistrelle.runs.execution.pause import check_invariants
 from pipistrelle.schedulers.backfill.conservative import Conservative
 from pipistrelle.schedulers.backfill.easy import Easy
 from pipistrelle.schedulers.catalogue.names import PARTS
-from pipistrelle.schedulers.catalogue.parts import make_placement
+from pipistrelle.schedulers.catalogue.parts import compose, make_placement
+from pipistrelle.schedulers.composed import ComposedPolicy
 from pipistrelle.schedulers.maui.config.read import parse_maui_config
 from pipistrelle.schedulers.maui.policy import MauiPolicy
 from pipistrelle.schedulers.orders.fixed import Fcfs
 from pipistrelle.schedulers.placement.pickers import picked
-from pipistrelle.schedulers.policy.compose import ComposedPolicy, compose
 from pipistrelle.schedulers.policy.interfaces import Policy
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
-from pipistrelle.schedulers.policy.runtime import Runtime
 from pipistrelle.schedulers.policy.view import View
+from pipistrelle.schedulers.runtime.runtime import Runtime
 from pipistrelle.schedulers.wire.batsim.runtime import BatsimRuntime
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer

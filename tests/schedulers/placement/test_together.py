@@ -14,10 +14,10 @@ from pipistrelle.platforms.topology.orders import NODE_ORDERS, node_order
 from pipistrelle.platforms.topology.rule import TopologyRule
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.catalogue.names import PARTS
-from pipistrelle.schedulers.catalogue.parts import make_backfill, make_order, make_placement
+from pipistrelle.schedulers.catalogue.parts import compose, make_backfill, make_order, make_placement
+from pipistrelle.schedulers.composed import ComposedPolicy
 from pipistrelle.schedulers.maui.config.read import parse_maui_config
 from pipistrelle.schedulers.maui.policy import MauiPolicy
-from pipistrelle.schedulers.policy.compose import ComposedPolicy, compose
 from pipistrelle.schedulers.policy.interfaces import Policy
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.server.outages.reliability import Reliability

@@ -18,14 +18,14 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.runs.execution.pause import check_invariants
 from pipistrelle.schedulers.backfill.conservative import Conservative
 from pipistrelle.schedulers.catalogue.names import PARTS
-from pipistrelle.schedulers.catalogue.parts import make_backfill
+from pipistrelle.schedulers.catalogue.parts import compose, make_backfill
+from pipistrelle.schedulers.composed import ComposedPolicy
 from pipistrelle.schedulers.orders.fixed import Fcfs, Sjf
 from pipistrelle.schedulers.placement.lowest import LowestIds
-from pipistrelle.schedulers.plan.windows import Window
-from pipistrelle.schedulers.policy.compose import ComposedPolicy, compose
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
-from pipistrelle.schedulers.policy.runtime import Runtime
 from pipistrelle.schedulers.policy.view import View
+from pipistrelle.schedulers.policy.windows import Window
+from pipistrelle.schedulers.runtime.runtime import Runtime
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.errors import Stalled

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipistrelle.schedulers.plan.running import Reservation, RunningJobs
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.policy.running import Reservation, RunningJobs
 
 MakeJob = Callable[..., SchedulerJob]
 

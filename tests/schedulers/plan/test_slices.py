@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from pipistrelle.protocol.units.masks import lowest, mask_of, units_of
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.schedulers.plan.slices import Closure, Fit, TimeSlices, end_of
+from pipistrelle.schedulers.plan.slices import Fit, TimeSlices
+from pipistrelle.schedulers.policy.windows import Closure, end_of
 
 UNITS = 5
 

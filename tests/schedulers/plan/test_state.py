@@ -18,6 +18,7 @@ from pipistrelle.runs.execution.pause import check_invariants
 from pipistrelle.schedulers.backfill.conservative import Conservative
 from pipistrelle.schedulers.backfill.easy_slices import EasySlices
 from pipistrelle.schedulers.backfill.fills import Fill
+from pipistrelle.schedulers.composed import ComposedPolicy
 from pipistrelle.schedulers.maui.config.read import parse_maui_config
 from pipistrelle.schedulers.maui.policy import MauiPolicy
 from pipistrelle.schedulers.orders.fixed import Fcfs
@@ -25,13 +26,12 @@ from pipistrelle.schedulers.orders.maui import MauiOrder
 from pipistrelle.schedulers.orders.pbs import PbsOptions, PbsOrder
 from pipistrelle.schedulers.pbs.backfill import Depth, DepthOptions
 from pipistrelle.schedulers.placement.lowest import LowestIds
-from pipistrelle.schedulers.plan.out_of_service import OutOfService
-from pipistrelle.schedulers.plan.running import RunningJobs
-from pipistrelle.schedulers.plan.windows import Windows
-from pipistrelle.schedulers.policy.compose import ComposedPolicy
 from pipistrelle.schedulers.policy.order import is_dynamic
-from pipistrelle.schedulers.policy.runtime import Runtime
+from pipistrelle.schedulers.policy.out_of_service import OutOfService
+from pipistrelle.schedulers.policy.running import RunningJobs
 from pipistrelle.schedulers.policy.view import View
+from pipistrelle.schedulers.policy.windows import Windows
+from pipistrelle.schedulers.runtime.runtime import Runtime
 from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.server.setup import Setup
 from pipistrelle.server.simulation import simulate

@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pipistrelle.runs.execution.run import run_in_process
-from pipistrelle.schedulers.policy.compose import compose
+from pipistrelle.schedulers.catalogue.parts import compose
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
 

@@ -16,9 +16,10 @@ from pipistrelle.schedulers.catalogue.parts import make_backfill
 from pipistrelle.schedulers.orders.fixed import Fcfs
 from pipistrelle.schedulers.pbs.backfill import Depth, DepthOptions
 from pipistrelle.schedulers.placement.lowest import LowestIds
-from pipistrelle.schedulers.plan.windows import Window, Windows
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View
+from pipistrelle.schedulers.policy.windows import Window, Windows
+from pipistrelle.schedulers.runtime import runtime
 
 #: {backfilling rule: what makes one}
 RULES: dict[str, Callable[[], Any]] = {
@@ -31,7 +32,7 @@ REASONS = ["", "m1", "m2", "m3"]
 
 def view_of(units: int = UNITS, now: float = 0.0) -> View:
     """Return a view of an idle machine."""
-    view = View(SimulationBeginsData(units), Fcfs())
+    view = runtime.view_of(SimulationBeginsData(units), Fcfs())
     view.now = now
     return view
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from pipistrelle.schedulers.catalogue.parts import compose
 from pipistrelle.schedulers.catalogue.presets import library
-from pipistrelle.schedulers.policy.compose import ComposedPolicy, compose
+from pipistrelle.schedulers.composed import ComposedPolicy
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View
 

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pipistrelle.schedulers.catalogue.parts import compose
 from pipistrelle.schedulers.catalogue.presets import library
 from pipistrelle.schedulers.catalogue.registry import make_policy
 from pipistrelle.schedulers.orders.fixed import Fcfs
-from pipistrelle.schedulers.policy.compose import compose
 from pipistrelle.schedulers.policy.interfaces import Policy
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
-from pipistrelle.schedulers.policy.polling import Polling, PollingError
 from pipistrelle.schedulers.policy.view import View
+from pipistrelle.schedulers.runtime.polling import Polling, PollingError
 
 RunPolicy = Callable[..., Any]
 Rows = list[tuple[float, int, float, float]]

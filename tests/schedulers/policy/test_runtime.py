@@ -59,13 +59,13 @@ from pipistrelle.protocol.events import (
 )
 from pipistrelle.protocol.messages import Notice, Reply, WelcomeData
 from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.schedulers.catalogue.parts import compose
 from pipistrelle.schedulers.orders.fixed import Fcfs
-from pipistrelle.schedulers.plan.windows import Window
-from pipistrelle.schedulers.policy.compose import compose
 from pipistrelle.schedulers.policy.errors import PolicyFailed
 from pipistrelle.schedulers.policy.order import Order
-from pipistrelle.schedulers.policy.runtime import Runtime
 from pipistrelle.schedulers.policy.view import View
+from pipistrelle.schedulers.policy.windows import Window
+from pipistrelle.schedulers.runtime.runtime import Runtime, view_of
 
 Act = Callable[[View], None]
 
@@ -386,7 +386,7 @@ def test_a_job_without_walltime_is_expected_to_run_for_ever() -> None:
 
 def test_the_view_tells_the_machines_size_and_what_the_server_said() -> None:
     """The first notice's data is kept for policies that look at pools."""
-    view = View(SimulationBeginsData(7), Fcfs())
+    view = view_of(SimulationBeginsData(7), Fcfs())
 
     assert (view.units, view.free.snapshot(), view.begins.nb_resources) == (7, NodeSet.interval(0, 6), 7)
 

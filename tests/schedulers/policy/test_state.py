@@ -24,20 +24,20 @@ from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
 from pipistrelle.runs.execution.pause import check_invariants
 from pipistrelle.schedulers.backfill.easy import Easy
 from pipistrelle.schedulers.catalogue.names import PARTS
+from pipistrelle.schedulers.catalogue.parts import compose
 from pipistrelle.schedulers.catalogue.registry import make_policy
+from pipistrelle.schedulers.composed import ComposedPolicy
 from pipistrelle.schedulers.orders.fixed import Fcfs
 from pipistrelle.schedulers.partitions import jobs_seen as partitions
 from pipistrelle.schedulers.partitions.placement import PartitionOptions
 from pipistrelle.schedulers.partitions.policy import PartitionedPolicy
 from pipistrelle.schedulers.placement.lowest import LowestIds
-from pipistrelle.schedulers.policy.compose import ComposedPolicy, compose
 from pipistrelle.schedulers.policy.errors import PolicyError
-from pipistrelle.schedulers.policy.interfaces import Policy
+from pipistrelle.schedulers.policy.interfaces import Policy, Stateless
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
-from pipistrelle.schedulers.policy.polling import Polling
-from pipistrelle.schedulers.policy.runtime import Runtime
-from pipistrelle.schedulers.policy.state import Stateless
 from pipistrelle.schedulers.policy.view import View
+from pipistrelle.schedulers.runtime.polling import Polling
+from pipistrelle.schedulers.runtime.runtime import Runtime
 from pipistrelle.schedulers.wire.batsim.runtime import BatsimRuntime
 from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.server.setup import Setup

@@ -15,14 +15,14 @@ from pipistrelle.protocol.decisions import ExecuteJob, PreemptJob
 from pipistrelle.protocol.events import SimulationBeginsData
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.catalogue.names import PARTS
+from pipistrelle.schedulers.catalogue.parts import compose
 from pipistrelle.schedulers.catalogue.registry import make_policy
-from pipistrelle.schedulers.policy.compose import compose
 from pipistrelle.schedulers.policy.errors import PolicyError
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
-from pipistrelle.schedulers.policy.polling import Polling
-from pipistrelle.schedulers.policy.runtime import Runtime
 from pipistrelle.schedulers.preemption.options import PreemptionOptions, PreemptionRules
 from pipistrelle.schedulers.preemption.victims import Candidate, choose
+from pipistrelle.schedulers.runtime.polling import Polling
+from pipistrelle.schedulers.runtime.runtime import Runtime
 from pipistrelle.server.assembly import native_engine
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer

@@ -14,14 +14,14 @@ from pipistrelle.platforms.description import Platform, Pool
 from pipistrelle.protocol.messages import HelloData
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.runs.execution.pause import check_invariants
+from pipistrelle.schedulers.catalogue.parts import compose
 from pipistrelle.schedulers.catalogue.registry import make_policy
 from pipistrelle.schedulers.maui.config.read import parse_maui_config
 from pipistrelle.schedulers.maui.policy import MauiPolicy
 from pipistrelle.schedulers.orders.fixed import Fcfs, Sjf
-from pipistrelle.schedulers.policy.compose import compose
 from pipistrelle.schedulers.policy.interfaces import Policy
-from pipistrelle.schedulers.policy.runtime import Runtime
 from pipistrelle.schedulers.policy.view import View
+from pipistrelle.schedulers.runtime.runtime import Runtime
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.setup import Setup

@@ -12,13 +12,14 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from pipistrelle.schedulers.catalogue.names import PARTS
 from pipistrelle.schedulers.catalogue.parts import make_backfill
+from pipistrelle.schedulers.composed import ComposedPolicy
 from pipistrelle.schedulers.orders.fixed import Fcfs
 from pipistrelle.schedulers.placement.lowest import LowestIds
-from pipistrelle.schedulers.policy.compose import ComposedPolicy
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.order import Floats
+from pipistrelle.schedulers.policy.waiting import Staircase
 from pipistrelle.schedulers.waiting.moving import MovingQueue, queue_of
-from pipistrelle.schedulers.waiting.ranked import Staircase, WaitingQueue
+from pipistrelle.schedulers.waiting.ranked import WaitingQueue
 
 MakeJob = Callable[..., SchedulerJob]
 RunPolicy = Callable[..., Any]

@@ -19,10 +19,9 @@ from pipistrelle.protocol.messages import Notice
 from pipistrelle.schedulers.catalogue.parts import make_order
 from pipistrelle.schedulers.catalogue.registry import make_policy
 from pipistrelle.schedulers.policy.errors import PolicyFailed
-from pipistrelle.schedulers.policy.interfaces import Policy
-from pipistrelle.schedulers.policy.runtime import Runtime
-from pipistrelle.schedulers.policy.state import Stateless
+from pipistrelle.schedulers.policy.interfaces import Policy, Stateless
 from pipistrelle.schedulers.policy.view import View
+from pipistrelle.schedulers.runtime.runtime import Runtime
 from pipistrelle.schedulers.wire.state import give_state, take_back
 
 PLAIN = st.recursive(

@@ -11,7 +11,7 @@ from pipistrelle.protocol.messages import Refused, RefusedData
 from pipistrelle.protocol.session import ServerSession
 from pipistrelle.schedulers.catalogue.registry import make_policy
 from pipistrelle.schedulers.policy.errors import ServerGone
-from pipistrelle.schedulers.policy.runtime import Runtime
+from pipistrelle.schedulers.runtime.runtime import Runtime
 from pipistrelle.schedulers.wire.native import ServerAddress, serve_simulation
 from pipistrelle.schedulers.wire.zmtp import AddressError, ConnectionLost, ZmtpConnection
 

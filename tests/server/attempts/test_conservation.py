@@ -13,7 +13,7 @@ from pipistrelle.platforms.failures.outage import Outage, Outages
 from pipistrelle.platforms.maintenance import MaintenancePlan, parse_maintenance
 from pipistrelle.protocol.events import SimulationBeginsData
 from pipistrelle.schedulers.catalogue.registry import make_policy
-from pipistrelle.schedulers.policy.runtime import Runtime
+from pipistrelle.schedulers.runtime.runtime import Runtime
 from pipistrelle.server.assembly import native_engine
 from pipistrelle.server.attempts.spending import spending_of
 from pipistrelle.server.engine.engine import Engine

@@ -12,8 +12,8 @@ from pipistrelle.platforms.classes import JobClass
 from pipistrelle.platforms.description import Platform, Pool
 from pipistrelle.platforms.failures.outage import Outage, Outages
 from pipistrelle.protocol.base.state import from_json, to_json
-from pipistrelle.schedulers.policy.compose import compose
-from pipistrelle.schedulers.policy.runtime import Runtime
+from pipistrelle.schedulers.catalogue.parts import compose
+from pipistrelle.schedulers.runtime.runtime import Runtime
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer, Reasons
 from pipistrelle.server.outages.reliability import Reliability

@@ -16,7 +16,7 @@ from pipistrelle.protocol.decisions import (
     RejectJobData,
 )
 from pipistrelle.schedulers.catalogue.registry import make_policy
-from pipistrelle.schedulers.policy.runtime import Runtime
+from pipistrelle.schedulers.runtime.runtime import Runtime
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.errors import OutputFailed
 from pipistrelle.server.outputs.recorder import Recorder

@@ -34,8 +34,8 @@ from pipistrelle.protocol.events import (
 from pipistrelle.protocol.fields import LONGEST
 from pipistrelle.protocol.messages import Notice, Reply
 from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.schedulers.catalogue.parts import compose
 from pipistrelle.schedulers.orders.fixed import Fcfs
-from pipistrelle.schedulers.policy.compose import compose
 from pipistrelle.schedulers.policy.errors import PolicyFailed
 from pipistrelle.schedulers.policy.order import Order
 from pipistrelle.schedulers.policy.view import View

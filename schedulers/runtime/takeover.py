@@ -6,18 +6,11 @@ from typing import Any, Final, NamedTuple
 from pipistrelle.protocol.base.errors import RemoteProtocolError
 from pipistrelle.protocol.events import Event, JobCompleted, JobStarted, JobSubmitted
 from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.schedulers.policy.interfaces import PastStep
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 
 #: number of the notice that tells the past
 NOTICE: Final = 2
-
-
-class PastStep(NamedTuple):
-    """A job that ran, or runs, was started at ``time`` (s) on its units, or has ended then."""
-
-    time: float
-    job: SchedulerJob
-    starts: bool
 
 
 class Past(NamedTuple):

@@ -1,22 +1,16 @@
 """A policy is order x backfill x placement; anything with the same two methods is one too."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from pipistrelle.platforms.topology.machine import Machine
-from pipistrelle.schedulers.catalogue.parts import make_backfill, make_order, make_placement
-from pipistrelle.schedulers.placement.pickers import learn, picked
+from pipistrelle.schedulers.placement.pickers import picked
 from pipistrelle.schedulers.policy.errors import PolicyError
-from pipistrelle.schedulers.policy.interfaces import Backfill, Placement
+from pipistrelle.schedulers.policy.interfaces import Backfill, PastStep, Placement, learn, state_of
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.order import ChoosyOrder, Order, UsageOrder, is_dynamic
-from pipistrelle.schedulers.policy.state import state_of
-from pipistrelle.schedulers.policy.takeover import PastStep
 from pipistrelle.schedulers.policy.view import View
-
-if TYPE_CHECKING:
-    from pipistrelle.schedulers.preemption.options import PreemptionOptions
 
 
 class ComposedPolicy:
@@ -147,46 +141,3 @@ class ComposedPolicy:
         for job in islice(view.running, len(self._running), None):
             self._running[job.id] = job
             usage.started(job, view.now)
-
-
-def compose(
-    *,
-    order: str = "fcfs",
-    backfill: str = "none",
-    placement: str = "lowest",
-    name: str | None = None,
-    order_options: Mapping[str, Any] | None = None,
-    backfill_options: Mapping[str, Any] | None = None,
-    placement_options: Mapping[str, Any] | None = None,
-    preemption: "PreemptionOptions | None" = None,
-    where: str | None = None,
-) -> ComposedPolicy:
-    """Return the policy with these parts.
-
-    ``placement`` may have options, as ``contiguous,fit=best``; ``order_options``, ``backfill_options`` and
-    ``placement_options`` are tables as in a preset's file, which ``where`` names. With ``preemption`` running jobs
-    may lose their units to others.
-
-    Raises
-    ------
-    PolicyError
-        when a part is unknown, the text names the closest; or when it has no such option or value.
-    FormulaError
-        when a formula cannot be read.
-    """
-
-    def anew() -> Backfill:
-        return make_backfill(backfill, backfill_options, where)
-
-    rule = anew()
-    if preemption is not None:
-        from pipistrelle.schedulers.preemption.preempting import Preempting  # most runs start without it
-
-        rule = Preempting(rule, anew, preemption, where)
-    return ComposedPolicy(
-        name or f"{order}+{backfill}+{placement}",
-        make_order(order, order_options, where),
-        rule,
-        make_placement(placement, placement_options, where),
-        anew,
-    )

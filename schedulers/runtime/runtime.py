@@ -36,13 +36,15 @@ from pipistrelle.protocol.fields import STATE, TAKEOVER
 from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.protocol.units.text import NodeSetError
-from pipistrelle.schedulers.plan.windows import Window, span
 from pipistrelle.schedulers.policy.errors import PolicyFailed
-from pipistrelle.schedulers.policy.interfaces import Policy
+from pipistrelle.schedulers.policy.interfaces import Policy, state_of
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
-from pipistrelle.schedulers.policy.state import state_of
-from pipistrelle.schedulers.policy.takeover import NOTICE, is_past, past_of, tell_past
+from pipistrelle.schedulers.policy.order import ClassOrder, Order
 from pipistrelle.schedulers.policy.view import View
+from pipistrelle.schedulers.policy.windows import Window, span
+from pipistrelle.schedulers.runtime.takeover import NOTICE, is_past, past_of, tell_past
+from pipistrelle.schedulers.waiting.class_limits import ClassLimits
+from pipistrelle.schedulers.waiting.moving import queue_of
 
 #: so many maintenances and reservations are named by a reply
 _NAMED: Final = 8
@@ -133,7 +135,7 @@ class Runtime(Kept):
         """Go on from a state of a runtime with a policy made alike; this one has just been made."""
         super().restore(state)
         if state["view"] is not None:
-            view = self._view = View(convert(state["begins"], SimulationBeginsData), self._policy.order)
+            view = self._view = view_of(convert(state["begins"], SimulationBeginsData), self._policy.order)
             view.restore(state["view"])
             self._known = {job["id"] for job in state["view"]["jobs"]}
             if self._cancellable is not None:
@@ -231,7 +233,7 @@ class Runtime(Kept):
 
     def _begin_or_end(self, event: Event) -> None:
         if isinstance(event, SimulationBegins) and self._view is None:
-            view = View(event.data, self._policy.order)
+            view = view_of(event.data, self._policy.order)
             view.machine.check()
             self._view = view
         elif isinstance(event, SimulationEnds):
@@ -351,6 +353,15 @@ class Runtime(Kept):
     @staticmethod
     def _nothing(view: View, event: Event) -> None:
         """Ignore an event that changes nothing: what it says came with other events."""
+
+
+def view_of(begins: SimulationBeginsData, order: Order) -> View:
+    """Return the view of a simulation that begins, with an empty queue in this order."""
+    waiting = queue_of(order)
+    if isinstance(order, ClassOrder):
+        classes = () if begins.platform is None else begins.platform.classes
+        order.learn_classes({one.name: one.priority for one in classes})
+    return View(begins, waiting, ClassLimits.where_there_are(begins, order))
 
 
 class _NoSense(Exception):

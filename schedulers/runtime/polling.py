@@ -7,12 +7,11 @@ from typing import Any, Final, cast
 from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.schedulers.policy.interfaces import Policy
+from pipistrelle.schedulers.policy.interfaces import PastStep, Policy, state_of
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.order import Order
-from pipistrelle.schedulers.policy.state import state_of
-from pipistrelle.schedulers.policy.takeover import PastStep, tell_past
 from pipistrelle.schedulers.policy.view import View
+from pipistrelle.schedulers.runtime.takeover import tell_past
 
 #: the call's name; a policy's own calls have others
 CALL: Final = "pipistrelle poll"

@@ -3,15 +3,27 @@
 from bisect import insort
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from math import inf
-from typing import Any
+from math import inf, nextafter
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 
 from pipistrelle.protocol.units.masks import mask_of
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.schedulers.plan.slices import Closure, end_of
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
+
+
+class Closure(NamedTuple):
+    """``units`` (a mask) that a job must not hold at any time from ``begin`` until ``end`` (s)."""
+
+    begin: float
+    end: float
+    units: int
+
+
+def end_of(begin: float, walltime: float) -> float:
+    """Return when a job that begins then (s) is planned to end; always later, however short its walltime (s)."""
+    return max(begin + walltime, nextafter(begin, inf))
 
 
 class Window(Struct, frozen=True, eq=False, dict=True):

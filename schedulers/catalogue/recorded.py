@@ -13,11 +13,10 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.protocol.units.text import NodeSetError
 from pipistrelle.schedulers.catalogue.names import RECORDED
 from pipistrelle.schedulers.placement.lowest import LowestIds
-from pipistrelle.schedulers.placement.pickers import learn, picked
-from pipistrelle.schedulers.policy.interfaces import Placement
+from pipistrelle.schedulers.placement.pickers import picked
+from pipistrelle.schedulers.policy.interfaces import Placement, Stateless, learn
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.order import Order
-from pipistrelle.schedulers.policy.state import Stateless
 from pipistrelle.schedulers.policy.view import View
 
 #: characters of what is wrong with a set of nodes: it may quote the server

@@ -1,0 +1,1 @@
+"""Who asks the policy, when, and turns what it decides into replies."""
