@@ -8,7 +8,6 @@ from pipistrelle.platforms.description import Platform
 from pipistrelle.platforms.requests.requests import RequestBook
 from pipistrelle.protocol.events import SimulationBeginsData
 from pipistrelle.protocol.fields import Feature
-from pipistrelle.server.attempts.attempts import FailingLives
 from pipistrelle.server.attempts.dispersion import Dispersion
 from pipistrelle.server.begin import begins_of
 from pipistrelle.server.engine.arrivals import WorkloadJobs
@@ -17,7 +16,6 @@ from pipistrelle.server.engine.cluster import Cluster
 from pipistrelle.server.engine.dependencies import Condition, Dependencies
 from pipistrelle.server.engine.engine import Engine
 from pipistrelle.server.engine.jobs import Job
-from pipistrelle.server.engine.lives import NoWork, Work
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.engine.verdicts import Verdicts
 from pipistrelle.server.outages.failures import lives_of
@@ -123,18 +121,13 @@ def native_engine(
     clockwork = Clockwork(cluster, NATIVE, features)
     dependencies = Dependencies(clockwork, conditions or {})
     cluster.watch([dependencies, *observers])
-    work: Work = NoWork()
+    work = None
     if machine is not None and profiles is not None:
         from pipistrelle.server.hosts.executor import Executor
         from pipistrelle.server.hosts.hosts import Hosts
 
         work = Executor(Hosts(machine), clockwork, lambda _, name: profiles[name])
     aware = "failures" in clockwork.features
-    jobs_live: type[FailingLives] = FailingLives
-    if "preemption" in clockwork.features:
-        from pipistrelle.server.attempts.preemption import PreemptibleLives  # most runs start without it
-
-        jobs_live, reliability = PreemptibleLives, reliability or Reliability()
     lives, arrivals, failures = lives_of(
         clockwork,
         platform,
@@ -144,8 +137,8 @@ def native_engine(
         dependencies,
         tells="reasons" if aware else "nothing",
         holds=not aware,
-        dispersion=dispersion,
-        lives=jobs_live,
+        dilation=None if dispersion is None else dispersion.factor,
+        preempts="preemption" in clockwork.features,
     )
     verdicts = Verdicts(clockwork, lives, begins.workloads)
     return Engine(begins, clockwork, lives, arrivals, verdicts, failures, strict=strict, until=until)

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from platform import python_version
@@ -21,7 +21,6 @@ from pipistrelle.server.begin import describe_run
 from pipistrelle.server.engine.observers import Deferred, Observer
 from pipistrelle.server.errors import Interrupted, OutputFailed, RunError, SetupError
 from pipistrelle.server.loop import LoopTimes, give_up, run
-from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.server.outputs.folder import FolderOutputs, Outputs
 from pipistrelle.server.outputs.fragmentation_book import FragmentationBook
 from pipistrelle.server.outputs.metrics import Metrics, Summary
@@ -70,9 +69,8 @@ class Simulation(Kept):
         if "preemption" in welcome.features:
             refuse_attempts(setup.workloads)
             preemption = PreemptionBook()
-            setup = replace(setup, reliability=setup.reliability or Reliability())
         self._preemption = preemption
-        nodes = None if setup.reliability is None else NodeBook(setup.platform)
+        nodes = None if setup.reliability is None and preemption is None else NodeBook(setup.platform)
         reliability = None if nodes is None else ReliabilityBook(nodes)
         shared = setup.batsim is not None and setup.batsim.compute_sharing
         shaped = any(map(asks, setup.workloads.values())) and FragmentationBook.suits(setup.platform)

@@ -83,11 +83,6 @@ def load_reliability(spec: RunSpec, machine: "Platform | SimGridPlatform", workl
         spec.seed,
         outages,
         maintenance,
-        resilience,
-        spec.requeue,
-        spec.max_attempts,
-        spec.restart_walltime,
-        spec.checkpoint_walltime,
         {
             "failures": said,
             "repair": spec.repair,
@@ -96,7 +91,12 @@ def load_reliability(spec: RunSpec, machine: "Platform | SimGridPlatform", workl
             "outages": log,
             "maintenance": rules,
         },
-        spec.expected_attempts,
+        resilience=resilience,
+        requeue=spec.requeue,
+        max_attempts=spec.max_attempts,
+        restart_walltime=spec.restart_walltime,
+        walltime=spec.checkpoint_walltime,
+        expected_attempts=spec.expected_attempts,
     )
     for remark in remarks_on(found, platform, workload):
         logger().warning("{}", remark)

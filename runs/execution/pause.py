@@ -126,7 +126,7 @@ class Pause:
                 hint="protocol/SPEC.md, 'Taking over', tells what such a scheduler is told.",
             )
         told, wanted = ("failures" in some for some in (state["features"], self.simulation.welcome.features))
-        if engine.lives.fails and told != wanted:
+        if engine.lives.retries and told != wanted:
             raise StateError(
                 f"{who}: nodes fail in it, and of the two schedulers one alone is told of that",
                 expected=f"one {'with' if told else 'without'} the feature 'failures'",

@@ -24,6 +24,7 @@ from pipistrelle.runs.description.spec import ResumedFrom
 from pipistrelle.runs.execution.pause import Pause
 from pipistrelle.runs.folders.files import number_in, output_rows, read_config
 from pipistrelle.runs.sessions.snapshot import JOURNAL, SnapshotHeader
+from pipistrelle.server.attempts.attempt import Attempt
 from pipistrelle.server.engine.jobs import Job, Labels
 from pipistrelle.server.outputs.csv_file import unwritable
 from pipistrelle.server.outputs.folder import (
@@ -126,7 +127,7 @@ class TakenOver:
         for row in output_rows(self._target, "jobs.csv", *_COLUMNS):
             past.add_ended(row)
         for job in engine.cluster.running.values():
-            going = engine.lives.is_going(job)
+            going = isinstance(job.attempt, Attempt) and job.attempt.preempting is not None
             past.add(job.announcement(), _joined(job), job.start, JobStartedData(job.id, str(job.alloc), going))
         for job in engine.cluster.waiting.values():
             past.add_waiting(job.announcement(), _joined(job))

@@ -1,7 +1,8 @@
-"""What is known of one try of a job, where it can lose its nodes."""
+"""What is known of one try of a job, where it can lose its nodes; and what its units spent their time on."""
 
 from collections.abc import Sequence
-from math import inf, nan
+from dataclasses import dataclass
+from math import inf, isnan, nan
 from typing import Final
 
 import numpy as np
@@ -13,7 +14,11 @@ from pipistrelle.protocol.fields import PreemptMode
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.server.attempts.last_dump import LastDump
 from pipistrelle.server.attempts.progress import Account, AttemptProgress, RigidProgress
-from pipistrelle.traces.resilience import Resilience
+from pipistrelle.server.engine.jobs import Job
+from pipistrelle.traces.resilience import NONE, Requeue, Resilience, RestartWalltime, Walltime
+
+#: a job that can be expected to need more is done with a chance below 10 % before it has lost 10,000, which end a run
+EXPECTED_ATTEMPTS: Final = 100_000
 
 
 class Spending(Struct, frozen=True):
@@ -104,9 +109,49 @@ class Attempt(Struct, eq=False):
         saved = self.saved if before else account.saved / self.dilation
         return account._replace(saved=saved, unsaved=account.unsaved / self.dilation)
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether it has begun to work."""
+        return self.began == self.began
+
     def remaining(self, work: float) -> float:
         """Return the share of a job's work (s) that earlier attempts have left, 0 to 1."""
         return max(0.0, 1.0 - self.saved / work) if work > 0 else 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptRules:
+    """How jobs live with the loss of their units.
+
+    Parameters
+    ----------
+    resilience
+        how jobs meet failures whose workload does not say.
+    requeue
+        where a job that has lost its nodes queues again.
+    max_attempts
+        how often a job is started at most; None: no limit.
+    restart_walltime
+        what walltime a new attempt has.
+    walltime
+        whether dumps and reads take of it or extend it, when a job is submitted, as on the machine's average nodes.
+    expected_attempts
+        a run has stalled when more attempts than these are to be expected of a job that has lost ten in
+        succession, and all that it did in them; 0: however many they are.
+    """
+
+    resilience: Resilience = NONE
+    requeue: Requeue = "original"
+    max_attempts: int | None = None
+    restart_walltime: RestartWalltime = "full"
+    walltime: Walltime = "asked"
+    expected_attempts: int = EXPECTED_ATTEMPTS
+
+
+def attempt_of(job: Job) -> Attempt:
+    """Return what is known of the present try of a job that was submitted."""
+    assert isinstance(job.attempt, Attempt), f"{job.id} was not admitted"
+    return job.attempt
 
 
 _KEPT: Final = (
@@ -120,3 +165,51 @@ register(
     lambda attempt: [plain(getattr(attempt, name)) for name in _KEPT],
     lambda state: Attempt(**dict(zip(_KEPT, map(message_of, state), strict=True))),
 )
+
+
+def spending_of(job: Job) -> Spending:
+    """Return what an attempt of a job, which has ended and had units, spent them on."""
+    attempt = attempt_of(job)
+    if attempt.spending is None:
+        attempt.spending = _spending_of(job, attempt)
+    return attempt.spending
+
+
+def has_worked(job: Job, attempt: Attempt) -> bool:
+    """Tell whether a job that has ended had done all its work: even if it returned a failure, or in its epilogue."""
+    if job.state == "COMPLETED_SUCCESSFULLY":
+        return True
+    if job.state == "COMPLETED_FAILED":
+        return not attempt.cause
+    return job.in_time and job.end >= attempt.work_ends
+
+
+def _spending_of(job: Job, attempt: Attempt) -> Spending:
+    units = len(job.alloc)
+    whole = units * (job.end - job.start)
+    began, account = attempt.began, attempt.account
+    if isnan(began):
+        return Spending(waiting=whole)
+    waiting = units * (began - job.start - job.prologue) if attempt.waited else 0.0
+    has_overhead = bool(job.prologue or job.epilogue)
+    if account is None:  # without dumps: all of it is done, or nothing
+        work = units * max(min(job.end, attempt.work_ends) - began, 0.0)
+        overhead = whole - waiting - work if has_overhead else 0.0
+        if attempt.cause:
+            return Spending(lost=work, waiting=waiting, overhead=overhead)
+        if has_worked(job, attempt):
+            return Spending(useful=work, waiting=waiting, overhead=overhead)
+        return Spending(unsaved=work, waiting=waiting, overhead=overhead)
+    each = units / account.nodes
+    inside = each * account.node_seconds
+    return Spending(
+        useful=each * account.node_useful,
+        unsaved=each * account.node_unsaved,
+        lost=each * account.node_lost,
+        dumping=each * account.node_dumping,
+        reading=each * account.node_reading,
+        spare=each * account.node_spare,
+        down=each * account.node_down,
+        waiting=waiting,
+        overhead=whole - waiting - inside if has_overhead else 0.0,
+    )

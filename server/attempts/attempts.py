@@ -1,27 +1,29 @@
 """The jobs of a machine that can fail: how each begins, is struck, goes on or gives up, and comes back."""
 
-from math import inf, isnan, log, nan
-from typing import Any, ClassVar, Final
+from math import inf, log, nan
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pipistrelle.platforms.description import Platform
 from pipistrelle.platforms.failures.checkpointing import failure_rate
 from pipistrelle.platforms.topology.numbering import NodeUnits
-from pipistrelle.protocol.events import Progress
+from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.units.indices import numbers, pieces
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.server.attempts.attempt import Attempt
-from pipistrelle.server.attempts.dispersion import Dispersion
+from pipistrelle.server.attempts.attempt import Attempt, AttemptRules, attempt_of
 from pipistrelle.server.attempts.progress import AttemptProgress, RigidProgress, interval_of
-from pipistrelle.server.engine.agenda import END
+from pipistrelle.server.engine.agenda import END, Handlers
 from pipistrelle.server.engine.clockwork import Clockwork
-from pipistrelle.server.engine.jobs import Job
-from pipistrelle.server.engine.lives import JobLives, Overheads, Work
+from pipistrelle.server.engine.jobs import Job, Step
+from pipistrelle.server.engine.lives import Dilation, JobLives, Work
 from pipistrelle.server.engine.observers import Reasons
 from pipistrelle.server.errors import Stalled
-from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.traces.resilience import Resilience
+
+if TYPE_CHECKING:  # most runs need no models
+    from pipistrelle.platforms.failures.plan import FailurePlan
 
 _NOBODY: Final = -1
 #: a new attempt's walltime (s) is never less, even if all its work is saved
@@ -33,41 +35,59 @@ _MOST_FRUITLESS: Final = 10_000
 _LOOKED_AT: Final = 10
 
 
-class FailingLives(JobLives):
-    """Jobs on a machine whose nodes go and come back: every attempt from its start to its end.
+class Attempts(Kept):
+    """Follows the attempts of jobs that can lose their units: who holds which, who waits for repairs, who comes back.
 
     Parameters
     ----------
-    clockwork, overheads, work, dispersion
-        as of `JobLives`; a job that has work begins it, and ends it, as it would if nothing failed.
+    clockwork
+        the run's.
+    lives
+        ends the jobs.
     platform, node_units
         the machine, and which units belong to which of its nodes.
-    reliability
-        how jobs meet failures.
+    rules
+        how jobs live with the loss of their units.
+    rates
+        how often each node fails on average, in failures per second, shape (nodes,).
+    failures
+        the models of failures, which tell how long nodes stay up together; None: no model is known.
+    work
+        as of `JobLives`; a job that has work begins it, and ends it, as it would if nothing failed.
+    dilation
+        as of `JobLives`.
     """
 
-    _kept = (*JobLives._kept, "_starts", "down", "_down_units")
-    fails: ClassVar[bool] = True
+    _kept = ("_starts", "down", "_down_units", "unsettled")
 
     def __init__(
         self,
         clockwork: Clockwork,
-        overheads: Overheads,
-        work: Work,
+        lives: JobLives,
         platform: Platform,
         node_units: NodeUnits,
-        reliability: Reliability,
-        dispersion: Dispersion | None = None,
+        rules: AttemptRules,
+        rates: NDArray[np.float64],
+        *,
+        failures: "FailurePlan | None" = None,
+        work: Work | None = None,
+        dilation: Dilation | None = None,
     ) -> None:
-        super().__init__(clockwork, overheads, work, dispersion)
+        self._clockwork = clockwork
+        self._cluster = clockwork.cluster
+        self._agenda = clockwork.agenda
+        self._lives = lives
         self._node_units = node_units
-        self._options = reliability
-        self._rates = reliability.rates(platform)
-        self._mean_rate = float(self._rates.mean())
+        self._options = rules
+        self._failures = failures
+        self._work = work
+        self._dilation = dilation
+        self._rates = rates
+        self._mean_rate = float(rates.mean())
         #: units of a node, of those that have most
         self._each = max(pool.units_per_node for pool in platform.pools)
         #: whether all nodes fail alike, and the times between dumps that are known then
-        self._uniform = bool((self._rates == self._rates[0]).all())
+        self._uniform = bool((rates == rates[0]).all())
         self._intervals: dict[tuple[Resilience, int], float] = {}
         #: the serial number of the attempt that holds each unit, shape (units,)
         self._holder = np.full(platform.units, _NOBODY, dtype=np.int64)
@@ -82,6 +102,12 @@ class FailingLives(JobLives):
         self.down = NodeSet.EMPTY
         #: how many units were down and not held when that was asked last
         self._down_units = 0
+        #: whether units may have gone down or come up since `idle_and_down` was asked last
+        self.unsettled = False
+
+    def handlers(self) -> Handlers:
+        """Return nothing: what stands on the agenda are the jobs' ends, of which `JobLives` takes care."""
+        return {}
 
     @property
     def at_work(self) -> bool:
@@ -90,14 +116,13 @@ class FailingLives(JobLives):
 
     # -- a job's way ------------------------------------------------------------------------------------------------
 
-    def submit(self, job: Job, *, announce: bool = True) -> None:
-        """Let a job join the queue now, as a new attempt, and announce it."""
+    def submitted(self, job: Job) -> None:
+        """Take note of a job that joins the queue now, as a new attempt."""
         if job.attempt is None:
             resilience = job.resilience or self._options.resilience
             job.attempt = Attempt(0, job.id, job.submit, job.walltime, resilience)
             if self._options.walltime == "extended":
                 job.walltime = self._extended(job.walltime, job.size, 0.0, resilience)
-        super().submit(job, announce=announce)
 
     def _extended(self, walltime: float, size: int, saved: float, resilience: Resilience) -> float:
         """Return how long so much work (s) takes with its dumps, and a read if some is saved, on average nodes.
@@ -113,7 +138,7 @@ class FailingLives(JobLives):
         )
         return whole.finish
 
-    def _begins(self, job: Job) -> None:
+    def begins(self, job: Job) -> None:
         """Let a job that was just given its units begin, or wait for those that are down."""
         attempt = attempt_of(job)
         attempt.serial = self._starts
@@ -136,11 +161,12 @@ class FailingLives(JobLives):
         attempt = attempt_of(job)
         attempt.began = self._clockwork.now + job.prologue
         if job.work is not None:
+            assert self._work is not None
             self._work.begins(job)
             return
         resilience = attempt.resilience
-        if self._dispersion is not None:
-            attempt.dilation = self._dispersion.factor(job.alloc)
+        if self._dilation is not None:
+            attempt.dilation = self._dilation(job.alloc)
         if resilience.kind == "none":
             runtime = job.runtime * attempt.dilation
             job.in_time = runtime <= job.walltime
@@ -148,7 +174,7 @@ class FailingLives(JobLives):
             job.ending = self._agenda.put(attempt.work_ends + job.epilogue, END, job.id)
             return
         attempt.progress = self._progress_of(job, attempt)
-        self._await_end(job)
+        self.await_end(job)
 
     def _progress_of(self, job: Job, attempt: Attempt) -> AttemptProgress | RigidProgress:
         resilience = attempt.resilience
@@ -184,24 +210,26 @@ class FailingLives(JobLives):
             self._intervals[key] = interval_of(resilience, resilience.dump, self._mean_rate * len(nodes))
         return self._intervals[key]
 
-    def _await_end(self, job: Job) -> None:
+    def await_end(self, job: Job) -> None:
         """Put the end of a job on the agenda, as it will come if nothing happens any more."""
         attempt, agenda = attempt_of(job), self._agenda
         assert attempt.progress is not None
-        if job.ending is not None:
-            agenda.cancel(job.ending)
-            job.ending = None
+        self._forget_end(job)
         finish, limit = attempt.progress.finish, attempt.began + job.walltime
         job.in_time = finish <= limit
         attempt.work_ends = finish if job.in_time else limit
         if attempt.work_ends < inf:
             job.ending = agenda.put(attempt.work_ends + job.epilogue, END, job.id)
 
-    def _leaves(self, job: Job) -> None:
-        """Take note that a job ends now; it still holds its units."""
+    def _forget_end(self, job: Job) -> None:
+        """Take a job's end off the agenda, if it is there."""
+        if job.ending is not None:
+            self._agenda.cancel(job.ending)
+            job.ending = None
+
+    def leaves(self, job: Job) -> None:
+        """Take note that a running job ends now; it still holds its units."""
         attempt = attempt_of(job)
-        if job.work is not None and not isnan(attempt.began):
-            self._work.over(job)
         if self._jobs.pop(attempt.serial, None) is None:  # it ran elsewhere, as its scheduler had declared
             return
         self._held.pop(attempt.serial, None)
@@ -210,25 +238,25 @@ class FailingLives(JobLives):
         self._held_units -= len(job.alloc)
         if self.down:
             self.unsettled = True
-        attempt.stopped = self._work_time(job)
+        attempt.stopped = self.work_time(job)
 
-    def _work_time(self, job: Job) -> float:
+    def work_time(self, job: Job) -> float:
         """Return the time (s) up to which a running job has worked: neither in its prologue nor in its epilogue."""
         attempt = attempt_of(job)
         return min(max(self._clockwork.now, attempt.began), attempt.work_ends)
 
-    def progress(self, job: Job) -> Progress:
-        """Return how far a running job has come."""
+    def share(self, job: Job) -> float:
+        """Return how much of a running job's work is done: 1 is all."""
         attempt = attempt_of(job)
-        if job.work is not None:
-            return self._share(job, 0.0) if isnan(attempt.began) else self._work.progress(job)
+        if job.work is not None:  # it has not begun
+            return 0.0
         done = attempt.saved
-        account = attempt.account_at(self._work_time(job))
+        account = attempt.account_at(self.work_time(job))
         if account is not None:
             done = account.saved + account.unsaved
-        elif attempt.began == attempt.began:
-            done = (self._work_time(job) - attempt.began) / attempt.dilation
-        return self._share(job, done / job.runtime if job.runtime > 0 else 1.0)
+        elif attempt.has_begun:
+            done = (self.work_time(job) - attempt.began) / attempt.dilation
+        return done / job.runtime if job.runtime > 0 else 1.0
 
     def state(self) -> dict[str, Any]:
         """Return which job began when and which wait for repairs, as plain values."""
@@ -240,6 +268,7 @@ class FailingLives(JobLives):
         for job in self._cluster.running.values():
             attempt = attempt_of(job)
             if attempt.serial >= 0:
+                attempt.parts = pieces(job.alloc)
                 self._jobs[attempt.serial] = job
                 self._held_units += len(job.alloc)
                 for part in attempt.parts:
@@ -247,8 +276,7 @@ class FailingLives(JobLives):
         self._held = {serial: self._jobs[serial] for serial in state["held"]}
 
     def check_invariants(self) -> None:
-        """Assert also that each unit has the running job that holds it, and that those wait whose nodes are down."""
-        super().check_invariants()
+        """Assert that each unit has the running job that holds it, and that those wait whose nodes are down."""
         holder = np.full_like(self._holder, _NOBODY)
         for job in self._cluster.running.values():
             attempt = attempt_of(job)
@@ -260,9 +288,10 @@ class FailingLives(JobLives):
         assert bool((holder == self._holder).all()), "units are held by other jobs than run there"
         assert self._held_units == int(np.count_nonzero(holder != _NOBODY)), "the units that are held are miscounted"
 
-    def _is_awaited(self, job: Job) -> bool:
+    def is_awaited(self, job: Job) -> bool:
+        """Tell whether something else than its end on the agenda will end a running job."""
         attempt = attempt_of(job)
-        return super()._is_awaited(job) or attempt.serial in self._held or attempt.work_ends == inf
+        return attempt.serial in self._held or attempt.work_ends == inf
 
     # -- the machine ------------------------------------------------------------------------------------------------
 
@@ -292,10 +321,9 @@ class FailingLives(JobLives):
         """Let a job wait on that was set off at this very instant, as if it had not been: it has done nothing yet."""
         attempt = attempt_of(job)
         if job.work is not None:
+            assert self._work is not None
             self._work.over(job)
-        if job.ending is not None:
-            self._agenda.cancel(job.ending)
-            job.ending = None
+        self._forget_end(job)
         attempt.began, attempt.work_ends, attempt.progress = nan, inf, None
         self._held[attempt.serial] = job
 
@@ -304,9 +332,9 @@ class FailingLives(JobLives):
         attempt, now = attempt_of(job), self._clockwork.now
         progress = attempt.progress
         if now >= attempt.work_ends:  # in its epilogue
-            self.kill(job, "finish" if job.in_time else "reach_walltime")
+            self._lives.end(job, "finish" if job.in_time else "reach_walltime")
         elif progress is not None and now >= attempt.began and progress.strike(now, list(nodes)):
-            self._await_end(job)
+            self.await_end(job)
         else:
             self._lose(job, cause)
 
@@ -340,19 +368,23 @@ class FailingLives(JobLives):
                 self._set_off(job)
 
     def _lose(self, job: Job, cause: str) -> None:
-        """End an attempt that has lost its allocation, and let the job come back as the options say."""
-        attempt, options, now = attempt_of(job), self._options, self._clockwork.now
+        """End an attempt that has lost its nodes, and let the job come back as the rules say."""
+        again = self.give_up(job, cause, "lose_nodes", comes_back=self._options.requeue != "never")
+        if again is not None:
+            if self._options.max_attempts is None:
+                self._check_hope(again, self._node_units.nodes_of(job.alloc))
+            self._clockwork.queue_at(self._clockwork.now, again)
+
+    def give_up(self, job: Job, cause: str, step: Step, *, comes_back: bool) -> Job | None:
+        """End an attempt before its time and return the job as it comes back.
+
+        None if it is not to come back, or has had all its attempts.
+        """
+        attempt, most = attempt_of(job), self._options.max_attempts
         attempt.cause = cause
-        attempt.retried = options.requeue != "never" and (
-            options.max_attempts is None or attempt.number + 1 < options.max_attempts
-        )
-        self.kill(job, "lose_nodes")
-        if not attempt.retried:
-            return
-        again = self._next(job)
-        if options.max_attempts is None:
-            self._check_hope(again, self._node_units.nodes_of(job.alloc))
-        self._clockwork.queue_at(now, again)
+        attempt.retried = comes_back and (most is None or attempt.number + 1 < most)
+        self._lives.end(job, step)
+        return self._next(job) if attempt.retried else None
 
     def _check_hope(self, job: Job, nodes: NodeSet) -> None:
         """Raise Stalled if a job that comes back will never be done; ``nodes`` are those that it had.
@@ -365,7 +397,7 @@ class FailingLives(JobLives):
         where, hint = f"simulated time {self._clockwork.now!r}", "give --checkpoint or --max-attempts"
         if attempt.fruitless >= _MOST_FRUITLESS:
             raise Stalled(lost, where=where, hint=f"It works longer than its nodes stay up together: {hint}.")
-        most, plan = self._options.expected_attempts, self._options.failures
+        most, plan = self._options.expected_attempts, self._failures
         if attempt.fruitless != _LOOKED_AT or not most or plan is None:
             return
         time = self._time_to_save(job, nodes)
@@ -412,9 +444,3 @@ class FailingLives(JobLives):
         again = job.again(new, self._clockwork.now, walltime)
         again.id = f"{new.root}#{suffix}"
         return again
-
-
-def attempt_of(job: Job) -> Attempt:
-    """Return what is known of the present try of a job that was submitted."""
-    assert job.attempt is not None, f"{job.id} was not admitted"
-    return job.attempt

@@ -8,7 +8,7 @@ from msgspec import Struct
 from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.decisions import Decision, PreemptJob
 from pipistrelle.protocol.events import DecisionRejectedData
-from pipistrelle.server.attempts.spending import spending_of
+from pipistrelle.server.attempts.attempt import Attempt, spending_of
 from pipistrelle.server.engine.jobs import NEVER_RAN, Job
 from pipistrelle.server.engine.observers import Observer
 
@@ -51,7 +51,7 @@ class PreemptionBook(Kept, Observer):
     def ended(self, now: float, job: Job) -> None:
         """Count an attempt that was to be preempted."""
         attempt = job.attempt
-        if attempt is None or attempt.preempting is None or job.state in NEVER_RAN:
+        if not isinstance(attempt, Attempt) or attempt.preempting is None or job.state in NEVER_RAN:
             return
         if not attempt.preempted:
             self._before += 1

@@ -15,7 +15,6 @@ from pipistrelle.server.engine.clockwork import Clockwork, DialectRules
 from pipistrelle.server.engine.cluster import Cluster
 from pipistrelle.server.engine.dependencies import Dependencies
 from pipistrelle.server.engine.engine import Engine
-from pipistrelle.server.engine.lives import NoWork, Work
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.hosts.executor import Executor
 from pipistrelle.server.hosts.hosts import Hosts, JobMeter
@@ -64,10 +63,10 @@ def batsim_engine(
         parts += [hosts, meter]
     dependencies = Dependencies(clockwork, setup.conditions)
     cluster.watch([dependencies, *observers])
-    work: Work = NoWork()
+    executor = None
     switchboard = Switchboard(clockwork)
     if hosts is not None:
-        work = executor = Executor(
+        executor = Executor(
             hosts, clockwork, registry.profile, sharing=options.compute_sharing, bandwidth=options.bandwidth
         )
         switchboard = Switchboard(clockwork, hosts, executor.speed_changed)
@@ -76,13 +75,13 @@ def batsim_engine(
     lives, arrivals, failures = lives_of(
         clockwork,
         setup.platform,
-        work,
+        executor,
         setup.reliability,
         jobs,
         dependencies,
         tells="changes",
         holds=True,
-        dispersion=setup.dispersion,
+        dilation=None if setup.dispersion is None else setup.dispersion.factor,
     )
     verdicts = BatsimVerdicts(clockwork, lives, begins.workloads, registry, options, switchboard, hosts)
     # This dialect has no word for a decision that is rejected.

@@ -7,9 +7,8 @@ from typing import Self
 import msgspec
 
 from pipistrelle.protocol.batsim.messages import BatsimJob, BatsimSubmittedData
-from pipistrelle.server.attempts.attempt import Attempt
 from pipistrelle.server.engine.arrivals import WorkloadJobs
-from pipistrelle.server.engine.jobs import Job
+from pipistrelle.server.engine.jobs import Job, Try
 from pipistrelle.traces.batsim.text import job_text, profile_texts, with_members
 from pipistrelle.traces.workload import Workload, submissions
 
@@ -30,7 +29,7 @@ class ForwardedJob(Job):
         job = BatsimJob(self.id, self.size, walltime, self.submit, self.profile, raw=msgspec.Raw(self.description))
         return BatsimSubmittedData(self.id, job, None if self.forwarded is None else msgspec.Raw(self.forwarded))
 
-    def again(self, attempt: Attempt, now: float, walltime: float) -> Self:
+    def again(self, attempt: Try, now: float, walltime: float) -> Self:
         """Return the job as it comes back to the queue now, its JSON with the values of the new attempt."""
         job = super().again(attempt, now, walltime)
         changes = {"subtime": now if attempt.queued is None else attempt.queued}

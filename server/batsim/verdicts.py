@@ -154,7 +154,7 @@ class BatsimVerdicts(Verdicts):
         elif waiting is not None and data.job_state == "REJECTED":
             cluster.reject(now, waiting)
         elif running is not None and data.job_state in _DECLARED:
-            self._lives.declare_ended(running, _DECLARED[data.job_state])
+            self._lives.end(running, _DECLARED[data.job_state], announce=False)
         elif waiting is None and running is None and not cluster.knows(data.job_id):
             raise Illegal("unknown_job", f"no job {data.job_id} was submitted")
         else:

@@ -88,8 +88,12 @@ class Agenda:
                 handlers[kind](subject)
 
     def entries(self) -> dict[int, Entry]:
-        """Return what is to come by its number, in order: {number: entry}; others find theirs so after `restore`."""
+        """Return what is to come by its number, in order: {number: entry}."""
         return {entry[2]: entry for entry in sorted(self.heap) if entry[3] is not None}
+
+    def of(self, kind: int) -> dict[Any, Entry]:
+        """Return what is to come of a class by its subject; others find their entries so after `restore`."""
+        return {entry[3]: entry for entry in self.heap if entry[1] == kind and entry[3] is not None}
 
     def state(self) -> dict[str, Any]:
         """Return the number of the next entry and those that are to come."""

@@ -127,13 +127,13 @@ class Arrivals(Kept):
         """Let a job leave the queue that its submitter takes back now, or end it if it runs."""
         clockwork, cluster = self._clockwork, self._clockwork.cluster
         job = cluster.waiting.get(job_id) or cluster.running.get(job_id)
-        if job is None and self._lives.fails:  # it may have come back, under another id
+        if job is None and self._lives.retries:  # it may have come back, under another id
             tries = (*cluster.waiting.values(), *cluster.running.values())
             job = next((one for one in tries if one.attempt is not None and one.attempt.root == job_id), None)
         if job is None:  # it has ended, or is kept back: then it leaves when it would join
             return
         if job.id in cluster.running:
-            self._lives.kill(job)
+            self._lives.end(job, "kill")
             return
         told = "cancellations" in clockwork.features
         cluster.cancel(clockwork.now, job, told=told)

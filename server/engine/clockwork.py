@@ -88,16 +88,8 @@ class Clockwork(Kept):
     """
 
     _kept: ClassVar[tuple[str, ...]] = (
-        "now",
-        "seq",
-        "pending",
-        "registering",
-        "stopped",
-        "must_wake",
-        "outbox",
-        "news",
-        "wanted",
-        "agenda",
+        *("now", "seq", "pending", "registering", "stopped", "must_wake", "outbox", "news", "wanted", "agenda"),
+        "cluster",
     )
 
     def __init__(self, cluster: Cluster, rules: DialectRules = NATIVE, features: Sequence[Feature] = ()) -> None:
@@ -156,12 +148,7 @@ class Clockwork(Kept):
         self.cluster.coming[job.id] = job
         self.agenda.put(time, REQUEUE, job.id)
 
-    def state(self) -> dict[str, Any]:
-        """Return time, agenda, machine and what is to be told, as plain values."""
-        return {**super().state(), "cluster": self.cluster.state()}
-
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from such a state."""
         super().restore(state)
         self.wake_on(self.wanted)
-        self.cluster.restore(state["cluster"], self.agenda.entries())

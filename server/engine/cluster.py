@@ -1,16 +1,19 @@
 """The machine with its jobs: who waits, who runs where, and every step of a job's life."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NoReturn
 
 from pipistrelle.platforms.requests.requests import NodeRequest, RequestBook
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.protocol.units.text import NodeSetError
-from pipistrelle.server.engine.agenda import Entry
 from pipistrelle.server.engine.jobs import LIFE, Job, JobIds, Step, WorkOf
 from pipistrelle.server.engine.ledger import Ledger
 from pipistrelle.server.engine.observers import Hooks, Observer
 from pipistrelle.server.errors import Illegal
+
+
+def _no_work(job_id: str, profile: str) -> NoReturn:
+    raise AssertionError(f"{job_id} has work, but there is nothing that does it")
 
 
 class Cluster:
@@ -39,8 +42,8 @@ class Cluster:
         requests: RequestBook | None = None,
     ) -> None:
         self.job_type = job_type
-        #: what is done for a job that has work; the jobs' lives set it
-        self.work_of: WorkOf
+        #: what is done for a job that has work; the jobs' lives set it if there is any
+        self.work_of: WorkOf = _no_work
         self.ledger = Ledger(units) if ledger is None else ledger
         self.requests = requests
         self._observers = tuple(observers)
@@ -166,11 +169,11 @@ class Cluster:
             "ledger": self.ledger.state(),
         }
 
-    def restore(self, state: dict[str, Any], entries: Mapping[int, Entry]) -> None:
-        """Go on from such a state; ``entries`` are those on the agenda, by number."""
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from such a state."""
         queues = {"coming": self.coming, "waiting": self.waiting, "running": self.running, "ghosts": self.ghosts}
         for name, jobs in queues.items():
-            made = (self.job_type.of_plain(one, entries, self.work_of) for one in state[name])
+            made = (self.job_type.of_plain(one, self.work_of) for one in state[name])
             jobs.clear()
             jobs.update((job.id, job) for job in made)
         self.finished.restore(state["finished"])

@@ -94,7 +94,7 @@ class Dependencies(Kept, Observer):
         """Go on from such a state."""
         super().restore(state)
         cluster = self._clockwork.cluster
-        made = [cluster.job_type.of_plain(one, {}, cluster.work_of) for one in state["jobs"]]
+        made = [cluster.job_type.of_plain(one, cluster.work_of) for one in state["jobs"]]
         jobs = {job.id: job for job in made}
         for job_id, names in state["waiting"].items():
             self._waiting[job_id].update((name, jobs[name]) for name in names)

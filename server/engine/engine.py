@@ -123,7 +123,7 @@ class Engine(Kept):
         #: how many decisions were illegal since the last notice
         self._rejected = 0
         self._ended: tuple[EndReason, str] = ("error", "")
-        self._stalls = StallDetector(fails=lives.fails)
+        self._stalls = StallDetector(retries=lives.retries)
 
     @property
     def now(self) -> float:
@@ -313,7 +313,7 @@ class Engine(Kept):
         self.verdicts.forget_calls()
         self._dated.clear()
         self._busy_until, self._rejected, self._told_at = clockwork.now, 0, -1.0
-        self._stalls = StallDetector(fails=self.lives.fails)
+        self._stalls = StallDetector(retries=self.lives.retries)
         self.cluster.keeps = ()
         self.arrivals.label(self.cluster.waiting, self.cluster.running, self.cluster.coming)
         clockwork.wake_on(None)

@@ -1,8 +1,8 @@
 """A job inside the server, and its life as a table; docs/design.md draws it."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import inf, nan
-from typing import Any, Final, Literal, NamedTuple, Self
+from typing import Any, Final, Literal, NamedTuple, Protocol, Self
 
 import numpy as np
 from msgspec import Struct
@@ -12,9 +12,8 @@ from pipistrelle.platforms.requests.requests import ANYTHING, NodeRequest
 from pipistrelle.protocol.base.state import message_of, plain
 from pipistrelle.protocol.events import JobDescription, JobSubmittedData
 from pipistrelle.protocol.fields import JobState
-from pipistrelle.protocol.units.indices import flagged, flags, pieces
+from pipistrelle.protocol.units.indices import flagged, flags
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.server.attempts.attempt import Attempt
 from pipistrelle.server.engine.agenda import Entry
 from pipistrelle.traces.batsim.profiles import Profile
 from pipistrelle.traces.resilience import Resilience
@@ -77,6 +76,30 @@ class LogRecord(NamedTuple):
 _NO_RECORD: Final = LogRecord()
 
 
+class Try(Protocol):
+    """A job's nth try, where jobs can lose their units; `pipistrelle.server.attempts.attempt.Attempt` is one."""
+
+    #: counted from 0
+    number: int
+    #: the id of the first attempt
+    root: str
+    #: the walltime of the first (s)
+    asked: float
+    #: as of when it queues (s); None: of now
+    queued: float | None
+    #: what made it lose its units; empty if nothing did
+    cause: str
+    #: whether a new attempt follows
+    retried: bool
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether it has begun to work."""
+
+    def remaining(self, work: float) -> float:
+        """Return the share of a job's work (s) that earlier attempts have left, 0 to 1."""
+
+
 class Job(Struct, eq=False):
     """A job from its submission to its end; times in seconds of simulated time.
 
@@ -113,7 +136,7 @@ class Job(Struct, eq=False):
     #: how it meets failures; None: as all jobs do
     resilience: Resilience | None = None
     #: where nodes can fail, what is known of this try
-    attempt: Attempt | None = None
+    attempt: Try | None = None
     #: what it asks of its nodes; None: nothing
     request: NodeRequest | None = None
     #: joules that its units consumed while it ran; NaN where they are not metered
@@ -166,7 +189,7 @@ class Job(Struct, eq=False):
         )
         return JobSubmittedData(self.id, job)
 
-    def again(self, attempt: Attempt, now: float, walltime: float) -> Self:
+    def again(self, attempt: Try, now: float, walltime: float) -> Self:
         """Return the job as it comes back to the queue now, for another attempt with this walltime (s)."""
         return replace(
             self,
@@ -185,30 +208,21 @@ class Job(Struct, eq=False):
         )
 
     def as_plain(self) -> dict[str, Any]:
-        """Return all that is known of it as plain values; of its work only whether it has some, which has a name."""
-        known = {name: getattr(self, name) for name in self.__struct_fields__}
-        known["ending"] = None if self.ending is None else self.ending[2]
+        """Return all that is known of it as plain values, without the agenda's entry.
+
+        Of its work they say only whether it has some, which has a name.
+        """
+        known = {name: getattr(self, name) for name in self.__struct_fields__ if name != "ending"}
         known["work"] = self.work is not None
         known["recorded"] = None if self.recorded is None else tuple(self.recorded)
         return {name: plain(value) for name, value in known.items()}
 
     @classmethod
-    def of_plain(cls, state: dict[str, Any], entries: Mapping[int, Entry], work_of: WorkOf) -> Self:
-        """Return the job that `as_plain` tells of.
-
-        Parameters
-        ----------
-        entries
-            {number: entry} of the agenda.
-        work_of
-            returns what is done for a job, given its id and the name of its profile.
-        """
+    def of_plain(cls, state: dict[str, Any], work_of: WorkOf) -> Self:
+        """Return the job that `as_plain` tells of; ``work_of`` returns what is done for a job that has work."""
         job = cls(**{name: message_of(value) for name, value in state.items()})
         job.recorded = None if job.recorded is None else LogRecord(*job.recorded)
-        job.ending = None if state["ending"] is None else entries[state["ending"]]
         job.work = work_of(job.id, job.profile) if state["work"] else None
-        if job.attempt is not None:
-            job.attempt.parts = pieces(job.alloc)
         return job
 
 

@@ -1,14 +1,13 @@
-"""How a job lives on the machine: how it begins, how far it is, how it ends; and the time it takes beside its work."""
+"""How a job lives on the machine: it joins the queue, starts, goes on and ends; and the time beside its work."""
 
+from collections.abc import Callable
 from typing import Any, ClassVar, Final, Protocol
-
-from mypy_extensions import mypyc_attr
 
 from pipistrelle.platforms.description import Platform
 from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.decisions import PreemptJobData
 from pipistrelle.protocol.events import JobCompleted, JobCompletedData, JobSubmitted, Progress
-from pipistrelle.server.attempts.dispersion import Dispersion
+from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.server.engine.agenda import END, PHASE, Handlers
 from pipistrelle.server.engine.clockwork import Clockwork
 from pipistrelle.server.engine.jobs import Job, Step
@@ -16,6 +15,8 @@ from pipistrelle.server.errors import Illegal
 from pipistrelle.traces.batsim.profiles import Profile
 
 _NO_TIME: Final = (0.0, 0.0)
+#: returns by what the runtime of a job on these units is multiplied, at least 1
+Dilation = Callable[[NodeSet], float]
 
 
 class Overheads:
@@ -49,13 +50,13 @@ class Overheads:
 
 
 class Work(Protocol):
-    """Has the work done of jobs that have more than a runtime: hosts decide how long that takes."""
+    """Does the work of jobs that have more than a runtime: hosts decide how long that takes."""
 
     def begins(self, job: Job) -> None:
         """Let a job that has its units begin to work; its walltime is put on the agenda."""
 
     def phase_over(self, task: int) -> Job | None:
-        """Let what comes after a task begin, which stood on the agenda in class `PHASE`; return a job that is done."""
+        """Begin what comes after a task that stood on the agenda in class `PHASE`; return a job that is done."""
 
     def over(self, job: Job) -> None:
         """Take note that a job that has begun ends now, whatever has ended it."""
@@ -73,39 +74,60 @@ class Work(Protocol):
         """Go on from such a state; the cluster has its jobs again."""
 
 
-class NoWork:
-    """Where no hosts are known every job has a runtime."""
+class LifePart(Protocol):
+    """A part of the jobs' lives that only some runs have."""
 
-    def begins(self, job: Job) -> None:
-        """Raise AssertionError: who made such a job?"""
-        raise AssertionError(f"{job.id} has work, but there is nothing that does it")
+    def handlers(self) -> Handlers:
+        """Return what is done with which class of what stands on the agenda."""
 
-    def phase_over(self, task: int) -> Job | None:
-        """Return None."""
-
-    def over(self, job: Job) -> None:
-        """Do nothing."""
-
-    def progress(self, job: Job) -> Progress:
-        """Return that nothing is done."""
-        return Progress(0.0, job.profile)
-
-    def work_of(self, job_id: str, profile: str) -> Profile:
-        """Raise AssertionError."""
-        raise AssertionError(f"{job_id} has work, but there is nothing that does it")
+    def leaves(self, job: Job) -> None:
+        """Take note that a running job ends now; it still holds its units."""
 
     def state(self) -> Any:
-        """Return nothing."""
+        """Return what it keeps, as plain values."""
 
     def restore(self, state: Any) -> None:
-        """Do nothing."""
+        """Go on from such a state; cluster and agenda are restored."""
+
+    def check_invariants(self) -> None:
+        """Assert that it agrees with cluster and agenda."""
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
+class AttemptsPart(LifePart, Protocol):
+    """The part that follows each attempt of a job, where jobs can lose their units and come back."""
+
+    @property
+    def unsettled(self) -> bool:
+        """Whether units may have gone down or come up since `idle_and_down` was asked last."""
+
+    def submitted(self, job: Job) -> None:
+        """Take note of a job that joins the queue now."""
+
+    def begins(self, job: Job) -> None:
+        """Let a job begin that was just given its units, now or later."""
+
+    def share(self, job: Job) -> float:
+        """Return how much of a running job's work is done: 1 is all."""
+
+    def is_awaited(self, job: Job) -> bool:
+        """Tell whether something else than its end on the agenda will end a running job."""
+
+    def idle_and_down(self) -> tuple[int, int]:
+        """Return how many units are free and in service, and how many are neither free nor held by a job."""
+
+
+class PreemptionPart(LifePart, Protocol):
+    """The part that takes units away from running jobs because the scheduler says so."""
+
+    def preempt(self, order: PreemptJobData) -> None:
+        """Take a running job's units away, at the end of its grace; Illegal if that cannot be."""
+
+
 class JobLives(Kept):
-    """Jobs on a machine that does not fail: each takes its runtime, or as long as its hosts decide.
+    """Takes every step of a job from the queue to its end; the engine asks for it and does not know how jobs live.
 
-    Every step of a job from the queue to its end is taken here; the engine asks for it and does not know how jobs live.
+    By itself it lets each job take its runtime, or as long as its hosts decide. Further parts are added in a run that
+    needs them, before it begins.
 
     Parameters
     ----------
@@ -114,37 +136,52 @@ class JobLives(Kept):
     overheads
         the times that jobs take beside their work.
     work
-        does what jobs have in place of a runtime.
-    dispersion
-        how much longer jobs take on nodes that are far apart; None: no longer.
+        does what jobs have in place of a runtime; None: no job has such work.
+    dilation
+        how much longer jobs take on their units; None: no longer.
     """
 
-    _kept: ClassVar[tuple[str, ...]] = ("_work", "unsettled")
-    #: whether jobs can lose their nodes
-    fails: ClassVar[bool] = False
+    _kept: ClassVar[tuple[str, ...]] = ("_work", "attempts", "preemption")
 
     def __init__(
-        self, clockwork: Clockwork, overheads: Overheads, work: Work, dispersion: Dispersion | None = None
+        self, clockwork: Clockwork, overheads: Overheads, work: Work | None = None, dilation: Dilation | None = None
     ) -> None:
         self._clockwork = clockwork
         self._cluster = clockwork.cluster
         self._agenda = clockwork.agenda
         self._overheads = overheads
-        self._dispersion = dispersion
+        self._dilation = dilation
         self._work = work
-        self._cluster.work_of = work.work_of
-        #: whether units may have gone down or come up since `idle_and_down` was asked last
-        self.unsettled = False
+        if work is not None:
+            self._cluster.work_of = work.work_of
+        #: follows the attempts of jobs; None: no job can lose its units
+        self.attempts: AttemptsPart | None = None
+        #: None: the scheduler cannot preempt
+        self.preemption: PreemptionPart | None = None
 
     def handlers(self) -> Handlers:
         """Return what is done with which class of what stands on the agenda."""
-        return {END: self._end_comes, PHASE: self._phase_over}
+        own: Handlers = {END: self._end_comes, PHASE: self._phase_over}
+        return own if self.preemption is None else {**own, **self.preemption.handlers()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from such a state; cluster and agenda are restored."""
+        for job_id, entry in self._agenda.of(END).items():
+            self._cluster.running[job_id].ending = entry
+        super().restore(state)
 
     # -- steps that the engine asks for -----------------------------------------------------------------------------
+
+    @property
+    def retries(self) -> bool:
+        """Whether jobs can lose their units and come back to the queue."""
+        return self.attempts is not None
 
     def submit(self, job: Job, *, announce: bool = True) -> None:
         """Let a job join the queue now and announce it."""
         now = self._clockwork.now
+        if self.attempts is not None:
+            self.attempts.submitted(job)
         self._cluster.submit(now, job)
         if announce:
             self._clockwork.tell(JobSubmitted(now, job.announcement()))
@@ -154,102 +191,107 @@ class JobLives(Kept):
         self._cluster.execute(self._clockwork.now, job, alloc_text)
         if self._overheads.exist:
             job.prologue, job.epilogue = self._overheads.of(job)
-        self._begins(job)
+        if self.attempts is not None:
+            self.attempts.begins(job)
+        elif job.work is not None:
+            self._worked(job).begins(job)
+        else:
+            runtime = job.runtime if self._dilation is None else self._runtime(job)
+            walltime = job.walltime
+            if runtime > walltime:
+                job.in_time = False
+                runtime = walltime
+            time = self._clockwork.now + (runtime + (job.prologue + job.epilogue))
+            job.ending = self._agenda.put(time, END, job.id)
 
     def progress(self, job: Job) -> Progress:
         """Return how far a running job has come."""
-        if job.work is not None:
-            return self._work.progress(job)
-        runtime = self._runtime(job)
-        done = (self._clockwork.now - job.start - job.prologue) / runtime if runtime > 0 else 1.0
-        return self._share(job, max(done, 0.0))
+        if job.work is not None and (job.attempt is None or job.attempt.has_begun):
+            return self._worked(job).progress(job)
+        if self.attempts is not None:
+            done = self.attempts.share(job)
+        else:
+            runtime = self._runtime(job)
+            done = (self._clockwork.now - job.start - job.prologue) / runtime if runtime > 0 else 1.0
+        return Progress(min(max(done, 0.0), 1.0), job.profile if self._clockwork.rules.tells_profiles else None)
 
-    def kill(self, job: Job, step: Step = "kill") -> None:
-        """End a running job now, before its time, and announce it."""
+    def end(self, job: Job, step: Step, *, announce: bool = True) -> None:
+        """End a running job now.
+
+        Its end is announced unless the scheduler has declared it; it fails if it finishes and returns a failure.
+        """
         if job.ending is not None:
             self._agenda.cancel(job.ending)
-        self._end(job, step)
-
-    def preempt(self, order: PreemptJobData) -> None:
-        """Take a running job's units away; Illegal if that cannot be."""
-        raise Illegal("feature_off", "PREEMPT_JOB needs the feature 'preemption', wanted in HELLO")
-
-    def is_going(self, job: Job) -> bool:
-        """Tell whether a running job is being preempted."""
-        return False
-
-    def declare_ended(self, job: Job, step: Step) -> None:
-        """End a running job now as its scheduler says; it is not announced."""
-        if job.ending is not None:
-            self._agenda.cancel(job.ending)
-        job.ending = None
-        self._leaves(job)
-        self._cluster.end(self._clockwork.now, job, step)
-
-    def idle_and_down(self) -> tuple[int, int]:
-        """Return how many units are free and in service, and how many are neither free nor held by a job."""
-        return self._cluster.ledger.idle, 0
-
-    def check_invariants(self) -> None:
-        """Assert that each running job has an end to come, or something else that it waits for."""
-        entries = self._agenda.entries()
-        ending = {entry[3] for entry in entries.values() if entry[1] == END}
-        for job in self._cluster.running.values():
-            if job.ending is not None:
-                assert entries.get(job.ending[2]) is job.ending, f"the end of {job.id} is not on the agenda"
-            assert (job.id in ending) == (job.ending is not None), f"{job.id} knows of no end, or of another"
-            assert job.ending is not None or self._is_awaited(job), f"{job.id} runs, and nothing will end it"
-        assert ending <= self._cluster.running.keys(), f"jobs are to end that do not run: {ending}"
-
-    # -- how such jobs live -----------------------------------------------------------------------------------------
-
-    def _begins(self, job: Job) -> None:
-        """Let a job begin that was just given its units."""
-        if job.work is not None:
-            self._work.begins(job)
-            return
-        runtime = job.runtime if self._dispersion is None else self._runtime(job)
-        walltime = job.walltime
-        if runtime > walltime:
-            job.in_time = False
-            runtime = walltime
-        time = self._clockwork.now + (runtime + (job.prologue + job.epilogue))
-        job.ending = self._agenda.put(time, END, job.id)
-
-    def _runtime(self, job: Job) -> float:
-        """Return how long a job that has its units takes on these (s)."""
-        return job.runtime if self._dispersion is None else job.runtime * self._dispersion.factor(job.alloc)
-
-    def _leaves(self, job: Job) -> None:
-        """Take note that a job ends now; it still holds its units."""
-        if job.work is not None:
-            self._work.over(job)
-
-    def _is_awaited(self, job: Job) -> bool:
-        """Tell whether something else than its end on the agenda will end a running job."""
-        return job.work is not None or not job.alloc  # its scheduler will declare its end
-
-    def _share(self, job: Job, done: float) -> Progress:
-        return Progress(min(done, 1.0), job.profile if self._clockwork.rules.tells_profiles else None)
-
-    def _end_comes(self, job_id: str) -> None:
-        job = self._cluster.running[job_id]
-        self._end(job, "finish" if job.in_time else "reach_walltime")
-
-    def _phase_over(self, task: int) -> None:
-        job = self._work.phase_over(task)
-        if job is not None:
-            self.kill(job, "finish")
-
-    def _end(self, job: Job, step: Step) -> None:
-        if step == "finish" and job.return_code:
+            job.ending = None
+        if announce and step == "finish" and job.return_code:
             step = "fail"
-        job.ending = None
-        self._leaves(job)
-        self._cluster.end(self._clockwork.now, job, step)
+        if self.preemption is not None:
+            self.preemption.leaves(job)
+        if job.work is not None and (job.attempt is None or job.attempt.has_begun):
+            self._worked(job).over(job)
+        if self.attempts is not None:
+            self.attempts.leaves(job)
+        now = self._clockwork.now
+        self._cluster.end(now, job, step)
+        if not announce:
+            return
         return_code = job.return_code if step in ("finish", "fail") else -1
         cause = job.attempt.cause if job.attempt is not None else ""
         # Every state that a running job can end in is one of the protocol's.
         alloc = job.alloc.written or str(job.alloc)
         data = JobCompletedData(job.id, job.state, alloc, return_code, cause)  # type: ignore[arg-type]
-        self._clockwork.tell(JobCompleted(self._clockwork.now, data))
+        self._clockwork.tell(JobCompleted(now, data))
+
+    def preempt(self, order: PreemptJobData) -> None:
+        """Take a running job's units away, at the end of its grace; Illegal if that cannot be."""
+        if self.preemption is None:
+            raise Illegal("feature_off", "PREEMPT_JOB needs the feature 'preemption', wanted in HELLO")
+        self.preemption.preempt(order)
+
+    @property
+    def unsettled(self) -> bool:
+        """Whether units may have gone down or come up since `idle_and_down` was asked last."""
+        return self.attempts is not None and self.attempts.unsettled
+
+    def idle_and_down(self) -> tuple[int, int]:
+        """Return how many units are free and in service, and how many are neither free nor held by a job."""
+        return (self._cluster.ledger.idle, 0) if self.attempts is None else self.attempts.idle_and_down()
+
+    def check_invariants(self) -> None:
+        """Assert that each running job has an end to come, or something else that it waits for."""
+        ending = self._agenda.of(END)
+        for job in self._cluster.running.values():
+            assert ending.get(job.id) is job.ending, f"{job.id} has another end than the one on the agenda"
+            assert job.ending is not None or self._is_awaited(job), f"{job.id} runs, and nothing will end it"
+        assert ending.keys() <= self._cluster.running.keys(), f"jobs are to end that do not run: {ending.keys()}"
+        for part in (self.attempts, self.preemption):
+            if part is not None:
+                part.check_invariants()
+
+    # -- how jobs live without further parts ------------------------------------------------------------------------
+
+    def _worked(self, job: Job) -> Work:
+        """Return what does the work of a job."""
+        assert self._work is not None, f"{job.id} has work, but there is nothing that does it"
+        return self._work
+
+    def _runtime(self, job: Job) -> float:
+        """Return how long a job that has its units takes on these (s)."""
+        return job.runtime if self._dilation is None else job.runtime * self._dilation(job.alloc)
+
+    def _is_awaited(self, job: Job) -> bool:
+        """Tell whether something else than its end on the agenda will end a running job."""
+        if job.work is not None or not job.alloc:  # its scheduler will declare its end
+            return True
+        return self.attempts is not None and self.attempts.is_awaited(job)
+
+    def _end_comes(self, job_id: str) -> None:
+        job = self._cluster.running[job_id]
+        job.ending = None
+        self.end(job, "finish" if job.in_time else "reach_walltime")
+
+    def _phase_over(self, task: int) -> None:
+        assert self._work is not None
+        job = self._work.phase_over(task)
+        if job is not None:
+            self.end(job, "finish")

@@ -16,13 +16,13 @@ _SHOWN: Final = 1000
 
 
 class StallDetector(Kept):
-    """Counts notices that led to nothing; ``fails`` tells whether nodes of the machine can fail."""
+    """Counts notices that led to nothing; ``retries`` tells whether jobs can lose their units."""
 
     _kept = ("_instant", "_notices", "_steps", "_fruitless")
-    __slots__ = ("_fails", "_fruitless", "_instant", "_notices", "_steps")
+    __slots__ = ("_fruitless", "_instant", "_notices", "_retries", "_steps")
 
-    def __init__(self, *, fails: bool) -> None:
-        self._fails = fails
+    def __init__(self, *, retries: bool) -> None:
+        self._retries = retries
         self._instant = -1.0
         self._notices = 0
         self._steps = -1
@@ -54,7 +54,7 @@ class StallDetector(Kept):
                 found=describe_waiting(cluster),
                 hint="The jobs need more units than are ever up together, or more time than there is between "
                 "maintenances, or the scheduler starts nothing."
-                if self._fails
+                if self._retries
                 else "The scheduler asks to be called again and again, but starts and rejects nothing.",
             )
 
@@ -70,7 +70,7 @@ class StallDetector(Kept):
                 expected="the scheduler to start or reject every job",
                 found=describe_waiting(cluster),
                 hint="The scheduler answered the last notice without a decision for them"
-                + (", or the nodes that they need never come back." if self._fails else "."),
+                + (", or the nodes that they need never come back." if self._retries else "."),
             )
         if cluster.running:
             raise Stalled(

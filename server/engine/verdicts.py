@@ -83,15 +83,10 @@ class Verdicts(Kept):
         """Return what is done with which class of what stands on the agenda."""
         return {CALL: self._called}
 
-    def state(self) -> dict[str, Any]:
-        """Return the calls that can be cancelled, by the number of their entry on the agenda."""
-        return {**super().state(), "calls": {call_id: entry[2] for call_id, entry in self.calls.items()}}
-
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from such a state; the agenda is restored."""
         super().restore(state)
-        entries = self._clockwork.agenda.entries()
-        self.calls = {call_id: entries[number] for call_id, number in state["calls"].items()}
+        self.calls = {call_id: entry for call_id, entry in self._clockwork.agenda.of(CALL).items() if call_id}
 
     def forget_calls(self) -> None:
         """Let no call be pending; they are taken off the agenda elsewhere."""
@@ -146,7 +141,7 @@ class Verdicts(Kept):
             job = cluster.running.get(job_id)
             if job is not None:  # else it ended by itself before the kill could reach it: not an error
                 progress[job_id] = self._lives.progress(job)
-                self._lives.kill(job)
+                self._lives.end(job, "kill")
         clockwork.tell(JobKilled(clockwork.now, JobKilledData(job_ids, progress)))
 
     def _call_me_later(self, decision: CallMeLater) -> None:

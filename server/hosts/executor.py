@@ -147,7 +147,7 @@ class Executor:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from such a state; hosts, agenda and the running jobs are restored."""
-        entries = self._agenda.entries()
+        entries = self._agenda.of(PHASE)
         for job_id, limit, begun, known in state["runs"]:
             job = self._clockwork.cluster.running[job_id]
             assert job.work is not None

@@ -65,13 +65,15 @@ class Task(Struct, eq=False):
 
     def state(self) -> dict[str, Any]:
         """Return how far it is, as plain values, and which step of which rank it is."""
-        numbers = [self.number, self.rank, self.step, None if self.entry is None else self.entry[2]]
-        return {"numbers": numbers, "times": [self.alone, self.done, self.since, self.seconds, self.ends]}
+        return {
+            "numbers": [self.number, self.rank, self.step],
+            "times": [self.alone, self.done, self.since, self.seconds, self.ends],
+        }
 
     def restore(self, state: dict[str, Any], entries: Mapping[int, Entry]) -> None:
-        """Go on from such a state; ``entries`` are those on the agenda, by number."""
-        self.number, _, _, entry = state["numbers"]
-        self.entry = None if entry is None else entries[entry]
+        """Go on from such a state; ``entries`` are those on the agenda, by the task's number."""
+        self.number = state["numbers"][0]
+        self.entry = entries.get(self.number)
         self.alone, self.done, self.since, self.seconds, self.ends = state["times"]
 
     def share(self, now: float) -> float:
@@ -210,7 +212,7 @@ def phase_of(run: Run, leaf: Leaf, hosts: Hosts, bandwidth: float | None, state:
     (only, *_) = phase.tasks
     phase.tasks = []
     for known in tasks:
-        _, rank, step, _ = known["numbers"]
+        _, rank, step = known["numbers"]
         task = only if rank < 0 else _next_of_rank(phase, rank, step, hosts)
         assert task is not None
         task.restore(known, entries)

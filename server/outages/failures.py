@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from math import inf
 from typing import Any, Final, Literal
 
+import numpy as np
+
 from pipistrelle.platforms.description import Platform
 from pipistrelle.platforms.failures.outage import Outage
 from pipistrelle.platforms.maintenance import Maintenance
@@ -22,14 +24,14 @@ from pipistrelle.protocol.events import (
     NodesRepairedData,
 )
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.server.attempts.attempts import FailingLives
-from pipistrelle.server.attempts.dispersion import Dispersion
+from pipistrelle.server.attempts.attempt import AttemptRules
+from pipistrelle.server.attempts.attempts import Attempts
 from pipistrelle.server.engine.agenda import FAILURE, MAINTENANCE, REPAIR, Handlers, Part
 from pipistrelle.server.engine.arrivals import Arrivals
 from pipistrelle.server.engine.clockwork import Clockwork
 from pipistrelle.server.engine.dependencies import Dependencies
 from pipistrelle.server.engine.jobs import Job
-from pipistrelle.server.engine.lives import JobLives, Overheads, Work
+from pipistrelle.server.engine.lives import Dilation, JobLives, Overheads, Work
 from pipistrelle.server.engine.observers import Reasons
 from pipistrelle.server.engine.stalls import MAX_FRUITLESS, describe_waiting
 from pipistrelle.server.errors import Stalled
@@ -49,28 +51,50 @@ _PATIENCE: Final = 10
 def lives_of(
     clockwork: Clockwork,
     platform: Platform,
-    work: Work,
+    work: Work | None,
     reliability: Reliability | None,
     jobs: Iterable[Job],
     dependencies: Dependencies,
     *,
     tells: Tells,
     holds: bool,
-    dispersion: Dispersion | None,
-    lives: type[FailingLives] = FailingLives,
+    dilation: Dilation | None = None,
+    preempts: bool = False,
 ) -> "tuple[JobLives, Arrivals, list[Failures]]":
-    """Return how the jobs of a run live, how they arrive, and what strikes them, if anything can; see `Failures`.
+    """Return how the jobs of a run live, how they arrive, and what strikes them, if anything can.
 
-    ``lives`` is what jobs live as if there is a ``reliability``.
+    Parameters
+    ----------
+    clockwork, work, jobs, dependencies, dilation
+        as of `JobLives` and `Arrivals`.
+    platform
+        the machine.
+    reliability
+        what happens to it; None: nothing does.
+    tells, holds
+        as of `Failures`.
+    preempts
+        whether the scheduler may take units away from running jobs.
     """
-    if reliability is None:
-        plain = JobLives(clockwork, Overheads(platform), work, dispersion)
-        return plain, Arrivals(clockwork, plain, jobs, dependencies), []
+    lives = JobLives(clockwork, Overheads(platform), work, dilation)
+    arrivals = Arrivals(clockwork, lives, jobs, dependencies)
+    if reliability is None and not preempts:
+        return lives, arrivals, []
     node_units = NodeUnits.of(platform)
-    failing = lives(clockwork, Overheads(platform), work, platform, node_units, reliability, dispersion)
-    arrivals = Arrivals(clockwork, failing, jobs, dependencies)
-    failures = Failures(clockwork, failing, arrivals, node_units, reliability, tells=tells, holds=holds)
-    return failing, arrivals, [failures]
+    rules = reliability or AttemptRules()
+    rates = np.zeros(platform.nodes) if reliability is None else reliability.rates(platform)
+    plan = None if reliability is None else reliability.failures
+    lives.attempts = attempts = Attempts(
+        clockwork, lives, platform, node_units, rules, rates, failures=plan, work=work, dilation=dilation
+    )
+    if preempts:
+        from pipistrelle.server.attempts.preemption import Preemption  # most runs start without it
+
+        lives.preemption = Preemption(clockwork, attempts, rules)
+    if reliability is None:
+        return lives, arrivals, []
+    failures = Failures(clockwork, attempts, arrivals, node_units, reliability, tells=tells, holds=holds)
+    return lives, arrivals, [failures]
 
 
 class _Down(Kept):
@@ -120,8 +144,8 @@ class Failures(Part):
     ----------
     clockwork
         the run's; its agenda has the next outage only, so that streams without an end are no matter.
-    lives
-        the jobs that may be struck.
+    attempts
+        of the jobs that may be struck.
     arrivals
         tell whether jobs are still to come.
     node_units
@@ -140,7 +164,7 @@ class Failures(Part):
     def __init__(
         self,
         clockwork: Clockwork,
-        lives: FailingLives,
+        attempts: Attempts,
         arrivals: Arrivals,
         node_units: NodeUnits,
         reliability: Reliability,
@@ -149,7 +173,7 @@ class Failures(Part):
         holds: bool,
     ) -> None:
         self._clockwork = clockwork
-        self._lives = lives
+        self._attempts = attempts
         self._arrivals = arrivals
         self._node_units = node_units
         self._reasons = tells == "reasons"
@@ -245,7 +269,7 @@ class Failures(Part):
         """Take note of nodes that never come back: no job can be held for them."""
         if nodes and self._holds:
             self._clockwork.cluster.ledger.block(self._node_units.units_of(nodes))
-            self._lives.forsake(nodes, "a node that is not repaired any more")
+            self._attempts.forsake(nodes, "a node that is not repaired any more")
 
     def _watch(self) -> None:
         """Raise Stalled if outages go on for ever, but nothing that a job does."""
@@ -257,7 +281,7 @@ class Failures(Part):
         self._fruitless += 1
         # Jobs that are kept back may wait for nothing but time, and others may be to come.
         most = MAX_FRUITLESS if arrivals.exhausted else MAX_FRUITLESS * _PATIENCE
-        if self._fruitless > most and not self._lives.at_work:
+        if self._fruitless > most and not self._attempts.at_work:
             raise Stalled(
                 f"{most:,} outages passed, and no job made a step",
                 where=f"simulated time {clockwork.now!r}",
@@ -336,7 +360,7 @@ class Failures(Part):
         if not nodes:
             return
         clockwork = self._clockwork
-        self._lives.set_down(self._lives.down | nodes)
+        self._attempts.set_down(self._attempts.down | nodes)
         units = self._node_units.units_of(nodes)
         if not self._holds:
             clockwork.cluster.ledger.block(units)
@@ -344,7 +368,7 @@ class Failures(Part):
             availability(clockwork.now, units, False)
         for went_down in clockwork.cluster.hooks.went_down:
             went_down(clockwork.now, nodes, units, planned, why)
-        self._lives.strike(nodes, why)
+        self._attempts.strike(nodes, why)
         if self._changes:
             self._tell_failed({node: why[node] for node in nodes})
 
@@ -353,7 +377,7 @@ class Failures(Part):
         if not nodes:
             return
         clockwork = self._clockwork
-        self._lives.set_down(self._lives.down - nodes)
+        self._attempts.set_down(self._attempts.down - nodes)
         units = self._node_units.units_of(nodes)
         if not self._holds:
             clockwork.cluster.ledger.unblock(units)
@@ -361,6 +385,6 @@ class Failures(Part):
             availability(clockwork.now, units, True)
         for came_up in clockwork.cluster.hooks.came_up:
             came_up(clockwork.now, nodes, units)
-        self._lives.repaired(nodes)
+        self._attempts.repaired(nodes)
         if self._changes:
             self._tell_repaired(nodes)

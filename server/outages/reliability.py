@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from pipistrelle.traces.resilience import NONE, Requeue, Resilience, RestartWalltime, Walltime
+from pipistrelle.server.attempts.attempt import EXPECTED_ATTEMPTS, AttemptRules
 
 if TYPE_CHECKING:  # most runs need none of these
     from pipistrelle.platforms.description import Platform
@@ -18,13 +18,9 @@ if TYPE_CHECKING:  # most runs need none of these
     from pipistrelle.platforms.maintenance import Maintenance, MaintenancePlan
 
 
-#: a job that can be expected to need more is done with a chance below 10 % before it has lost 10,000, which end a run
-EXPECTED_ATTEMPTS: Final = 100_000
-
-
 @dataclass(frozen=True, slots=True)
-class Reliability:
-    """Failures, maintenance and the jobs' ways to live with them.
+class Reliability(AttemptRules):
+    """Failures, maintenance and, as `AttemptRules`, the jobs' ways to live with them.
 
     Parameters
     ----------
@@ -34,34 +30,15 @@ class Reliability:
         outages of a log or a saved stream; both may be given.
     maintenance
         what is planned; None: nothing.
-    resilience
-        how jobs meet failures whose workload does not say.
-    requeue
-        where a job that has lost its nodes queues again.
-    max_attempts
-        how often a job is started at most; None: no limit.
-    restart_walltime
-        what walltime a new attempt has.
-    walltime
-        whether dumps and reads take of it or extend it, when a job is submitted, as on the machine's average nodes.
     described
         what the run's configuration says of all this, JSON values only.
-    expected_attempts
-        a run has stalled when more attempts than these are to be expected of a job that has lost ten in
-        succession, and all that it did in them; 0: however many they are.
     """
 
     failures: "FailurePlan | None" = None
     seed: int = 1
     outages: "Outages | None" = None
     maintenance: "MaintenancePlan | None" = None
-    resilience: Resilience = NONE
-    requeue: Requeue = "original"
-    max_attempts: int | None = None
-    restart_walltime: RestartWalltime = "full"
-    walltime: Walltime = "asked"
     described: dict[str, Any] = field(default_factory=dict)
-    expected_attempts: int = EXPECTED_ATTEMPTS
 
     def streams(self) -> "list[Stream]":
         """Return what makes the unannounced outages, from time 0 on."""

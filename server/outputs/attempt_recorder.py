@@ -6,8 +6,7 @@ from typing import Final
 from msgspec.structs import astuple
 
 from pipistrelle.protocol.fields import EndReason
-from pipistrelle.server.attempts.attempt import Spending
-from pipistrelle.server.attempts.spending import has_worked, spending_of
+from pipistrelle.server.attempts.attempt import Spending, attempt_of, has_worked, spending_of
 from pipistrelle.server.engine.jobs import NEVER_RAN, Job
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.outputs.csv_file import CsvFile, Written, csv_text
@@ -60,8 +59,7 @@ class AttemptRecorder(Written, Observer):
 
 def attempt_line(job: Job) -> str:
     """Return the line of an attempt that has ended."""
-    attempt = job.attempt
-    assert attempt is not None, f"{job.id} was not admitted"
+    attempt = attempt_of(job)
     workload, _, name = job.id.partition("!")
     account = attempt.account
     if account is None:

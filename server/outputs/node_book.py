@@ -13,6 +13,7 @@ from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.fields import EndReason
 from pipistrelle.protocol.units.indices import pieces
 from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.server.attempts.attempt import Attempt
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer, Reasons
 from pipistrelle.server.outputs.csv_file import csv_text
@@ -70,9 +71,9 @@ class NodeBook(Kept, Observer):
 
     def _add(self, job: Job, end: float) -> None:
         """Add the time that a job has held its units to their busy times."""
-        for part in pieces(job.alloc) if job.attempt is None else job.attempt.parts:
+        attempt = job.attempt if isinstance(job.attempt, Attempt) else None
+        for part in pieces(job.alloc) if attempt is None else attempt.parts:
             self._busy[part] += end - job.start
-        attempt = job.attempt
         if attempt is None or not (attempt.lost or attempt.waited):
             return
         for node in attempt.lost | attempt.waited:

@@ -8,8 +8,7 @@ from msgspec import Struct
 from msgspec.structs import astuple
 
 from pipistrelle.protocol.base.state import Kept
-from pipistrelle.server.attempts.attempt import Spending
-from pipistrelle.server.attempts.spending import spending_of
+from pipistrelle.server.attempts.attempt import Attempt, Spending, spending_of
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.outputs.node_book import NodeBook
@@ -71,7 +70,7 @@ class ReliabilityBook(Kept, Observer):
     def ended(self, now: float, job: Job) -> None:
         """Count an attempt that had units."""
         attempt = job.attempt
-        if attempt is None or not job.alloc:
+        if not isinstance(attempt, Attempt) or not job.alloc:
             return
         self._spent.extend(astuple(spending_of(job)))
         self._held.append(job.end - job.start)

@@ -14,7 +14,7 @@ from pipistrelle.runs.execution.connection import InProcess
 from pipistrelle.runs.execution.job_table import JobTable, JobTableBook
 from pipistrelle.runs.execution.run import run
 from pipistrelle.schedulers.catalogue.registry import make_policy
-from pipistrelle.server.attempts.spending import has_worked, spending_of
+from pipistrelle.server.attempts.attempt import has_worked, spending_of
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.setup import Setup

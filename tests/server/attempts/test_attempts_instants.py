@@ -33,7 +33,7 @@ def test_maintenance_begins_at_a_node_that_has_failed(failing_game: Any) -> None
         "30 repaired 0",
         "40 maintenance m ends 0",
     ]
-    assert game.engine.lives.down == type(game.engine.lives.down).EMPTY
+    assert game.engine.lives.attempts.down == type(game.engine.lives.attempts.down).EMPTY
 
 
 def test_a_node_fails_during_its_maintenance(failing_game: Any) -> None:

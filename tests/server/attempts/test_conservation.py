@@ -15,7 +15,7 @@ from pipistrelle.protocol.events import SimulationBeginsData
 from pipistrelle.schedulers.catalogue.registry import make_policy
 from pipistrelle.schedulers.runtime.runtime import Runtime
 from pipistrelle.server.assembly import native_engine
-from pipistrelle.server.attempts.spending import spending_of
+from pipistrelle.server.attempts.attempt import spending_of
 from pipistrelle.server.engine.engine import Engine
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer

@@ -12,8 +12,8 @@ from pipistrelle.platforms.description import Platform, Pool
 from pipistrelle.platforms.failures.outage import Outage, Outages
 from pipistrelle.protocol.base.state import from_json, to_json
 from pipistrelle.protocol.fields import FEATURES
+from pipistrelle.server.attempts.attempt import spending_of
 from pipistrelle.server.attempts.preemption_book import PreemptionBook
-from pipistrelle.server.attempts.spending import spending_of
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.outages.reliability import Reliability

@@ -15,7 +15,7 @@ from pipistrelle.protocol.base.state import from_json, plain, to_json
 from pipistrelle.protocol.batsim import codec as batsim_codec
 from pipistrelle.protocol.messages import Notice, Reply
 from pipistrelle.server.assembly import make_engine
-from pipistrelle.server.attempts.spending import spending_of
+from pipistrelle.server.attempts.attempt import spending_of
 from pipistrelle.server.batsim.outputs import BatsimOutputs
 from pipistrelle.server.batsim.setup import BatsimOptions
 from pipistrelle.server.engine.engine import Engine

@@ -223,7 +223,7 @@ def endless(failing: Any, runtime: float, walltime: float = 1e9, **options: Any)
             return tries
         (job,) = game.engine.cluster.waiting
         game.say(game.execute(job.partition("!")[2], "0-3"))
-        while game.engine.cluster.running or game.engine.lives.down:
+        while game.engine.cluster.running or game.engine.lives.attempts.down:
             game.say()
     return 100
 
