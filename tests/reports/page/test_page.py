@@ -20,7 +20,7 @@ from pipistrelle.runs.folders.tables import OutputTables
 from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.traces.generator import generate
 
-THIRD_PARTY = Path(__file__).resolve().parents[3] / "studies" / "page" / "web" / "third_party"
+THIRD_PARTY = Path(__file__).resolve().parents[3] / "reports" / "page" / "web" / "third_party"
 
 
 @pytest.fixture(scope="module")
