@@ -17,7 +17,7 @@ from started import started
 from pipistrelle.platforms.description import Platform, homogeneous
 from pipistrelle.runs.execution.run import run_in_process
 from pipistrelle.runs.inputs.named import load_platform, load_workload
-from pipistrelle.server.setup import Setup
+from pipistrelle.server.setup.setup import Setup
 from pipistrelle.traces.generator import generate
 from pipistrelle.traces.workload import Workload
 

@@ -21,8 +21,8 @@ from pipistrelle.runs.inputs.outages import failure_plan
 from pipistrelle.schedulers.catalogue.registry import make_policy
 from pipistrelle.schedulers.runtime.runtime import Runtime
 from pipistrelle.server.outages.reliability import Reliability
-from pipistrelle.server.setup import Setup
-from pipistrelle.server.simulation import Result, simulate
+from pipistrelle.server.setup.setup import Setup
+from pipistrelle.server.simulation.simulate import Result, simulate
 from pipistrelle.server.transport.in_process import InProcessTransport
 from pipistrelle.traces.generator import generate
 from pipistrelle.traces.resilience import Resilience

@@ -21,7 +21,7 @@ from hostile.sockets import over_sockets
 from hostile.tally import Tally, carry_out
 from loguru import logger
 
-from pipistrelle.server.setup import Setup
+from pipistrelle.server.setup.setup import Setup
 
 #: how much memory may be held more at the end than after a quarter of the frames, in KiB
 GROWTH_KB = 24 * 1024

@@ -27,9 +27,9 @@ from started import started
 from pipistrelle.platforms.description import Platform, homogeneous
 from pipistrelle.runs.execution.run import run_in_process
 from pipistrelle.runs.inputs.named import load_platform, load_workload
-from pipistrelle.server import loop
 from pipistrelle.server.outputs.recorder import JOBS_COLUMNS
-from pipistrelle.server.setup import Setup
+from pipistrelle.server.setup.setup import Setup
+from pipistrelle.server.simulation import loop
 from pipistrelle.traces.generator import generate
 from pipistrelle.traces.workload import Workload, decimal_texts
 

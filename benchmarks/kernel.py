@@ -32,8 +32,8 @@ from pipistrelle.runs.description.reliability import load_reliability
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.schedulers.catalogue.registry import make_policy
 from pipistrelle.schedulers.runtime.runtime import Runtime
-from pipistrelle.server.setup import Setup
-from pipistrelle.server.simulation import simulate
+from pipistrelle.server.setup.setup import Setup
+from pipistrelle.server.simulation.simulate import simulate
 from pipistrelle.server.transport.in_process import InProcessTransport
 from pipistrelle.studies.trials.metrics import metrics
 from pipistrelle.traces.generator import generate

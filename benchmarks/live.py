@@ -34,7 +34,7 @@ from pipistrelle.runs.description.setup import load_setup
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.execution.connection import InProcess, WithChild
 from pipistrelle.runs.execution.run import run
-from pipistrelle.server.setup import Setup
+from pipistrelle.server.setup.setup import Setup
 
 VIEWER = """
 import sys, urllib.request

@@ -39,9 +39,8 @@ from pipistrelle.runs.inputs.named import load_platform, load_workload
 from pipistrelle.schedulers.catalogue.registry import make_policy
 from pipistrelle.schedulers.runtime.runtime import Runtime
 from pipistrelle.schedulers.wire.batsim.runtime import BatsimRuntime
-from pipistrelle.server.batsim.setup import BatsimOptions
-from pipistrelle.server.setup import Setup
-from pipistrelle.server.simulation import simulate
+from pipistrelle.server.setup.setup import BatsimOptions, Setup
+from pipistrelle.server.simulation.simulate import simulate
 from pipistrelle.server.transport.in_process import InProcessTransport
 
 

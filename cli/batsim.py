@@ -15,8 +15,8 @@ from pipistrelle.cli.options.shared import snapshot_options, timeout_option, tra
 from pipistrelle.runs.description.spec import BATSIM_ENDPOINT, BatsimSpec, RunSpec
 
 if TYPE_CHECKING:
-    from pipistrelle.server.setup import Setup
-    from pipistrelle.server.simulation import Result
+    from pipistrelle.server.setup.setup import Setup
+    from pipistrelle.server.simulation.simulate import Result
 
 #: {option that cannot be honoured: why}, Batsim 4's first, then those that it has no more
 REFUSED: Final = {

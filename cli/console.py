@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from pipistrelle.server.engine.observers import Observer
-    from pipistrelle.server.setup import Setup
+    from pipistrelle.server.setup.setup import Setup
 
 _LEVELS: Final = ("WARNING", "INFO", "DEBUG")
 #: characters of one line that are shown: a peer, or a file, may have said much more

@@ -9,8 +9,8 @@ import click
 from pipistrelle.protocol.base.lengths import date_text
 
 if TYPE_CHECKING:
-    from pipistrelle.server.setup import Setup
-    from pipistrelle.server.simulation import Simulation
+    from pipistrelle.server.setup.setup import Setup
+    from pipistrelle.server.simulation.simulate import Simulation
 
 _DAY_S: Final = 86400
 #: seconds of the wall clock between two lines: where they are asked for, and where they only tell that a run lives

@@ -108,7 +108,7 @@ def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
 
 def _is_compiled() -> bool:
     """Tell whether the modules that setup.py names are extensions; they are all or none."""
-    found = find_spec("pipistrelle.server.loop")
+    found = find_spec("pipistrelle.server.simulation.loop")
     return found is not None and found.origin is not None and not found.origin.endswith(".py")
 
 

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from pipistrelle.runs.description.spec import RunSpec
     from pipistrelle.runs.execution.connection import Connection
     from pipistrelle.server.engine.observers import Observer
-    from pipistrelle.server.setup import Setup
-    from pipistrelle.server.simulation import Result
+    from pipistrelle.server.setup.setup import Setup
+    from pipistrelle.server.simulation.simulate import Result
 
 #: options that say how a scheduler of another process is reached
 _REACHED: Final = (

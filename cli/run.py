@@ -33,7 +33,7 @@ from pipistrelle.schedulers.catalogue.names import FOREIGN_FILE, PLACEHOLDER, is
 
 if TYPE_CHECKING:
     from pipistrelle.runs.description.spec import RunSpec
-    from pipistrelle.server.setup import Setup
+    from pipistrelle.server.setup.setup import Setup
 
 _OUTPUTS: Final = "pipistrelle-out"
 #: characters of a name that go into a folder's name, and of that without its number

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pipistrelle.cli.summary import Form
     from pipistrelle.runs.description.spec import RunSpec
     from pipistrelle.runs.execution.connection import Connection
-    from pipistrelle.server.setup import Setup
+    from pipistrelle.server.setup.setup import Setup
 
 
 def read_inputs(spec: "RunSpec", spec_file: Path | None, written: Iterable[Path | None]) -> "tuple[RunSpec, Setup]":

@@ -11,13 +11,13 @@ from rich.table import Table
 
 from pipistrelle.cli.console import show
 from pipistrelle.cli.dates import Dates
-from pipistrelle.server.attempts.preemption_book import PreemptionSummary
 from pipistrelle.server.errors import OutputFailed
 from pipistrelle.server.outputs.metrics import Summary
 from pipistrelle.server.outputs.once import to_json, write_output
-from pipistrelle.server.recorded import RecordedFigures
-from pipistrelle.server.setup import Setup
-from pipistrelle.server.simulation import Result
+from pipistrelle.server.outputs.reliability_book import PreemptionSummary
+from pipistrelle.server.setup.recorded import RecordedFigures
+from pipistrelle.server.setup.setup import Setup
+from pipistrelle.server.simulation.simulate import Result
 
 #: how the figures of a run are told
 Form = Literal["table", "json", "quiet"]

@@ -31,7 +31,7 @@ from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.schedulers.policy.interfaces import Policy
 from pipistrelle.server.errors import SetupError, Stalled
 from pipistrelle.server.outages.reliability import Reliability
-from pipistrelle.server.setup import Setup
+from pipistrelle.server.setup.setup import Setup
 
 #: outages are made so far ahead at first (s), beyond the last submission
 _AHEAD: Final = 1e6

@@ -24,10 +24,10 @@ from pipistrelle.schedulers.policy.interfaces import Placement, Policy
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.preemption.preempting import Preempting
 from pipistrelle.server.attempts.progress import interval_of
-from pipistrelle.server.engine.arrivals import outcome
 from pipistrelle.server.engine.lives import Overheads
 from pipistrelle.server.outages.reliability import Reliability
-from pipistrelle.server.setup import Setup
+from pipistrelle.server.setup.setup import Setup
+from pipistrelle.traces.batsim.profiles import outcome
 from pipistrelle.traces.requests import asks
 from pipistrelle.traces.resilience import Resilience
 from pipistrelle.traces.workload import Workload

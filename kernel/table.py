@@ -18,7 +18,7 @@ from pipistrelle.runs.execution.job_table import STATES, JobTable
 from pipistrelle.schedulers.policy.interfaces import Policy
 from pipistrelle.server.attempts.attempt import Spending
 from pipistrelle.server.outputs.reliability_book import ReliabilitySummary, SizeClass
-from pipistrelle.server.setup import Setup
+from pipistrelle.server.setup.setup import Setup
 
 _STATES: Final = {
     state.WAITING: "SUBMITTED",

@@ -32,7 +32,7 @@ from pipistrelle.schedulers.maui.priority.fairshare import Fairshare
 from pipistrelle.schedulers.maui.priority.priority import Priorities
 from pipistrelle.schedulers.maui.priority.waiting import MauiQueue
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
-from pipistrelle.server.recorded import starts_of
+from pipistrelle.server.setup.recorded import starts_of
 from pipistrelle.traces.workload import Floats, Ints
 
 _LOG: Final = "KTH-SP2-1996-2.1-cln.swf.gz"

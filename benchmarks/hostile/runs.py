@@ -11,8 +11,7 @@ from pipistrelle.platforms.simgrid.platform_file import SimGridPlatform, parse_s
 from pipistrelle.platforms.topology.rule import TopologyRule
 from pipistrelle.runs.description.reliability import load_reliability
 from pipistrelle.runs.description.spec import RunSpec
-from pipistrelle.server.batsim.setup import BatsimOptions
-from pipistrelle.server.setup import Setup
+from pipistrelle.server.setup.setup import BatsimOptions, Setup
 from pipistrelle.traces.batsim.workload import parse_batsim
 from pipistrelle.traces.requests import with_requests
 from pipistrelle.traces.workload import CANCELLED_AFTER, NODE_LIST, Workload

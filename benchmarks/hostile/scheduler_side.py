@@ -37,8 +37,8 @@ from pipistrelle.schedulers.policy.errors import PolicyFailed
 from pipistrelle.schedulers.runtime.runtime import Runtime
 from pipistrelle.schedulers.wire.batsim.runtime import BatsimRuntime
 from pipistrelle.schedulers.wire.state import give_state, take_back
-from pipistrelle.server.setup import Setup
-from pipistrelle.server.simulation import Simulation, simulate
+from pipistrelle.server.setup.setup import Setup
+from pipistrelle.server.simulation.simulate import Simulation, simulate
 from pipistrelle.server.transport.in_process import InProcessTransport
 
 _KINDS = (*EVENTS, *BATSIM_EVENTS, "EXECUTE_JOB", *STRANGE_KINDS)

@@ -29,8 +29,8 @@ from pipistrelle.protocol.messages import HelloData, Notice, Refused, RefusedDat
 from pipistrelle.protocol.session import ServerSession, negotiate
 from pipistrelle.server.engine.engine import Engine
 from pipistrelle.server.errors import RunError
-from pipistrelle.server.setup import Setup
-from pipistrelle.server.simulation import Simulation, simulate
+from pipistrelle.server.setup.setup import Setup
+from pipistrelle.server.simulation.simulate import Simulation, simulate
 from pipistrelle.server.transport.peer import Peer
 
 #: so many notices, and then the scheduler says that it ends

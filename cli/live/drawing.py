@@ -12,7 +12,7 @@ from pipistrelle.cli.dates import Dates
 from pipistrelle.cli.heartbeat import clock_text
 from pipistrelle.reports.live.layout import NOBODY, FittedMap, MapLayout
 from pipistrelle.reports.live.state import LiveState, SeenDecision
-from pipistrelle.server.setup import Setup
+from pipistrelle.server.setup.setup import Setup
 
 #: what a terminal can show: colours, letters beyond ASCII alone, or neither
 Abilities = Literal["colours", "letters", "ascii"]

@@ -15,7 +15,7 @@ from rich.live import Live
 
 from pipistrelle.cli.live.drawing import Abilities, Drawing
 from pipistrelle.reports.live.state import LiveState
-from pipistrelle.server.setup import Setup
+from pipistrelle.server.setup.setup import Setup
 
 if TYPE_CHECKING:
     from rich.text import Text

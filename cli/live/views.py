@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from pipistrelle.cli.summary import Form
     from pipistrelle.reports.live.watch import LiveView
     from pipistrelle.server.engine.observers import Observer
-    from pipistrelle.server.setup import Setup
-    from pipistrelle.server.simulation import Simulation
+    from pipistrelle.server.setup.setup import Setup
+    from pipistrelle.server.simulation.simulate import Simulation
 
 
 class Shown(NamedTuple):

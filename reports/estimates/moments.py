@@ -32,7 +32,7 @@ from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.runtime.polling import Polling
 from pipistrelle.schedulers.runtime.runtime import Runtime
 from pipistrelle.server.errors import Interrupted
-from pipistrelle.server.setup import Setup
+from pipistrelle.server.setup.setup import Setup
 from pipistrelle.server.transport.in_process import InProcessTransport, Transport
 
 #: jobs that the scheduler has not seen are numbered from here on, behind all others

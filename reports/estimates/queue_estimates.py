@@ -15,9 +15,9 @@ from pipistrelle.reports.explain.looks import Limit
 from pipistrelle.reports.explain.making import described, setup_again, why_not_repeated
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.folders.files import ExplainError, JobLine, RunFiles, read_run
-from pipistrelle.server.engine.arrivals import labels_of
 from pipistrelle.server.engine.jobs import LABEL_NAMES, Labels
-from pipistrelle.server.setup import Setup
+from pipistrelle.server.setup.setup import Setup
+from pipistrelle.server.setup.workload_jobs import labels_of
 
 Outcome = Literal["started", "rejected", "cancelled", "none"]
 _NAMELESS: Final[Labels] = (None, None, None, None, None)

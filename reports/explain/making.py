@@ -14,9 +14,9 @@ from pipistrelle.runs.description.setup import load_setup
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.description.spec_file import InputChanged, SpecError, convert_spec, with_digests
 from pipistrelle.runs.folders.files import ExplainError, RunFiles, read_command, read_run
-from pipistrelle.server.begin import describe_run
 from pipistrelle.server.outputs.folder import COMMAND_FILE
-from pipistrelle.server.setup import Setup
+from pipistrelle.server.setup.described import describe_run
+from pipistrelle.server.setup.setup import Setup
 
 #: what decides a run beside its workload and platform, and what to call it
 _REST: Final = (

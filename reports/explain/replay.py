@@ -24,11 +24,11 @@ from pipistrelle.schedulers.policy.order import Order
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.schedulers.policy.windows import end_of
 from pipistrelle.schedulers.runtime.polling import Polling
-from pipistrelle.server.engine.arrivals import labels_of
 from pipistrelle.server.engine.jobs import NEVER_RAN, Job, Labels
 from pipistrelle.server.engine.observers import Observer, Reasons
 from pipistrelle.server.errors import Interrupted
-from pipistrelle.server.setup import Setup
+from pipistrelle.server.setup.setup import Setup
+from pipistrelle.server.setup.workload_jobs import labels_of
 
 #: at a job's wait at an instant: more fill the memory, and take hours
 MOST_LOOKS: Final = 20_000_000

@@ -13,7 +13,7 @@ from pipistrelle.reports.live.layout import MapLayout
 from pipistrelle.reports.live.page_server import PageServer
 from pipistrelle.reports.live.state import LiveState, MachineNow
 from pipistrelle.reports.page.document import filled, in_script, policy_of, read_web
-from pipistrelle.server.setup import Setup
+from pipistrelle.server.setup.setup import Setup
 
 #: from the page of a run that is over, and our own
 _SHARED: Final = ("words.js", "elements.js", "colours.js")

@@ -19,8 +19,8 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.protocol.units.text import NodeSetError
 from pipistrelle.reports.live.owners import JobOwners
 from pipistrelle.server.engine.jobs import Job
-from pipistrelle.server.setup import Setup
-from pipistrelle.server.simulation import Simulation
+from pipistrelle.server.setup.setup import Setup
+from pipistrelle.server.simulation.simulate import Simulation
 
 #: jobs that wait longest
 _WAITING: Final = 12

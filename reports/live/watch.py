@@ -11,8 +11,8 @@ from pipistrelle.protocol.events import DecisionRejectedData
 from pipistrelle.protocol.fields import EndReason
 from pipistrelle.reports.live.state import Decided, LiveState, Onlooker
 from pipistrelle.server.engine.observers import Observer
-from pipistrelle.server.setup import Setup
-from pipistrelle.server.simulation import Simulation
+from pipistrelle.server.setup.setup import Setup
+from pipistrelle.server.simulation.simulate import Simulation
 
 #: how many decisions are shown
 _DECISIONS: Final = 16

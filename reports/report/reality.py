@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipistrelle.runs.folders.run_jobs import Floats, Ints, ReportError, RunJobs
-from pipistrelle.server.recorded import starts_of
+from pipistrelle.server.setup.recorded import starts_of
 from pipistrelle.traces.transforms.start import AFTERWARDS
 from pipistrelle.traces.workload import Workload
 

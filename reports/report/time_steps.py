@@ -17,7 +17,7 @@ from pipistrelle.runs.execution.run import run
 from pipistrelle.runs.folders.run_jobs import ReportError
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
-from pipistrelle.server.recorded import starts_of
+from pipistrelle.server.setup.recorded import starts_of
 from pipistrelle.traces.transforms.start import begun_at
 from pipistrelle.traces.workload import Workload
 

@@ -8,7 +8,7 @@ from pipistrelle.protocol.base.errors import PipistrelleError, legible
 from pipistrelle.runs.conformance.script import Script
 from pipistrelle.runs.conformance.stage import Audience, Stage
 from pipistrelle.server.errors import SchedulerFailed
-from pipistrelle.server.simulation import Result
+from pipistrelle.server.simulation.simulate import Result
 
 #: the end of a run by which a scheduler says itself that it cannot go on
 _GIVES_UP: Final = "scheduler_error"

@@ -13,9 +13,8 @@ from pipistrelle.platforms.maintenance import MaintenancePlan, parse_maintenance
 from pipistrelle.protocol.decisions import Decision
 from pipistrelle.protocol.fields import EndReason
 from pipistrelle.protocol.messages import Notice, Reply
-from pipistrelle.server.batsim.setup import BatsimOptions
 from pipistrelle.server.outages.reliability import Reliability
-from pipistrelle.server.setup import Setup
+from pipistrelle.server.setup.setup import BatsimOptions, Setup
 from pipistrelle.traces.batsim.workload import parse_batsim
 from pipistrelle.traces.workload import CANCELLED_AFTER
 

@@ -22,7 +22,7 @@ from pipistrelle.runs.execution.connection import Interrupted, private_endpoint
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.errors import SchedulerFailed
-from pipistrelle.server.setup import Setup
+from pipistrelle.server.setup.setup import Setup
 from pipistrelle.server.transport.batsim import BatsimTransport
 from pipistrelle.server.transport.in_process import Transport
 from pipistrelle.server.transport.native import NativeTransport

@@ -20,8 +20,7 @@ from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.runs.description.spec import RELIABILITY_FIELDS, BatsimSpec, RunSpec
 from pipistrelle.runs.inputs.named import load_hosts, require_text
-from pipistrelle.server.batsim.setup import BatsimOptions
-from pipistrelle.server.setup import Setup
+from pipistrelle.server.setup.setup import BatsimOptions, Setup
 from pipistrelle.server.transport.in_process import Transport
 from pipistrelle.traces.batsim.events import ExternalEvent, read_events
 from pipistrelle.traces.files import read_text

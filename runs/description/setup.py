@@ -16,11 +16,10 @@ from pipistrelle.runs.inputs.named import begins_as_log, load_machine, load_work
 from pipistrelle.schedulers.catalogue.names import RECORDED, SUFFIX
 from pipistrelle.schedulers.catalogue.registry import preemption_of
 from pipistrelle.schedulers.policy.interfaces import learn
-from pipistrelle.server.attempts.dispersion import Dispersion
-from pipistrelle.server.attempts.resilience_plan import refuse_attempts
-from pipistrelle.server.recorded import starts_of
-from pipistrelle.server.requests import UNMET
-from pipistrelle.server.setup import Setup
+from pipistrelle.server.setup.recorded import starts_of
+from pipistrelle.server.setup.requests import UNMET
+from pipistrelle.server.setup.resilience import refuse_attempts
+from pipistrelle.server.setup.setup import Dispersion, Setup
 from pipistrelle.traces.clean import faults_text
 from pipistrelle.traces.logs.labels import named_column
 from pipistrelle.traces.logs.maui_nodes import is_resource_trace
@@ -154,7 +153,7 @@ def steady_setup(spec: RunSpec, trace: Workload, machine: "Platform | SimGridPla
         when workload and machine do not go together.
     """
     if spec.dialect == "batsim":
-        from pipistrelle.server.batsim.setup import BatsimOptions  # most runs speak the other one
+        from pipistrelle.server.setup.setup import BatsimOptions  # most runs speak the other one
 
         batsim: BatsimOptions | None = BatsimOptions()
     else:

@@ -16,7 +16,7 @@ from pipistrelle.runs.execution import DECISION_TIMEOUT, HELLO_TIMEOUT
 from pipistrelle.runs.execution.child import Child, check_command, own_command
 from pipistrelle.schedulers.catalogue.foreign import check_built
 from pipistrelle.server.errors import EndpointError, SchedulerFailed
-from pipistrelle.server.setup import Setup
+from pipistrelle.server.setup.setup import Setup
 from pipistrelle.server.transport.endpoint import check_endpoint
 from pipistrelle.server.transport.in_process import InProcessTransport, Transport
 

@@ -13,7 +13,7 @@ from pipistrelle.runs.description.spec_file import policy_digest
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.schedulers.runtime.runtime import Runtime
 from pipistrelle.server.engine.engine import Engine
-from pipistrelle.server.simulation import Simulation
+from pipistrelle.server.simulation.simulate import Simulation
 from pipistrelle.server.transport.in_process import InProcessTransport, Transport, bare
 
 #: of the plain value; another one has another meaning

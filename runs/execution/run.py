@@ -27,8 +27,8 @@ from pipistrelle.server.errors import Interrupted, OutputFailed
 from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.server.outputs.folder import OUTPUT_PREFIX, Outputs
 from pipistrelle.server.outputs.lock import sole_writer
-from pipistrelle.server.setup import Setup
-from pipistrelle.server.simulation import Result, Simulation, simulate
+from pipistrelle.server.setup.setup import Setup
+from pipistrelle.server.simulation.simulate import Result, Simulation, simulate
 from pipistrelle.server.transport.in_process import InProcessTransport
 from pipistrelle.traces.workload import Workload
 

@@ -17,7 +17,7 @@ from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.execution.connection import Connection, Interrupted
 from pipistrelle.runs.sessions.session_file import FORMAT, Exchange, SessionError, SessionHeader, SessionWriter
 from pipistrelle.server.errors import RunError
-from pipistrelle.server.setup import Setup
+from pipistrelle.server.setup.setup import Setup
 from pipistrelle.server.transport.in_process import Transport, bare
 from pipistrelle.server.transport.peer import Peer
 

@@ -22,9 +22,8 @@ from pipistrelle.runs.execution.connection import Connection, InProcess
 from pipistrelle.runs.sessions.recording import ReplayTransport, ServerDiffers
 from pipistrelle.runs.sessions.session_file import Exchange, SessionError, SessionHeader, SessionReader
 from pipistrelle.schedulers.wire.interrupts import Interrupts
-from pipistrelle.server.batsim.setup import BatsimOptions
-from pipistrelle.server.setup import Setup
-from pipistrelle.server.simulation import simulate
+from pipistrelle.server.setup.setup import BatsimOptions, Setup
+from pipistrelle.server.simulation.simulate import simulate
 from pipistrelle.server.transport.in_process import Transport
 from pipistrelle.server.transport.peer import Peer
 

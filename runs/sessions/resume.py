@@ -36,8 +36,8 @@ from pipistrelle.server.batsim.outputs import BatsimOutputs
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.outputs.folder import OUTPUT_PREFIX, SNAPSHOT, SUMMARY_FILE, Outputs
 from pipistrelle.server.outputs.lock import is_written, sole_writer, unwritable_folder
-from pipistrelle.server.setup import Setup
-from pipistrelle.server.simulation import Result, Simulation
+from pipistrelle.server.setup.setup import Setup
+from pipistrelle.server.simulation.simulate import Result, Simulation
 from pipistrelle.server.transport.in_process import Transport, bare
 from pipistrelle.server.transport.native import NativeTransport
 from pipistrelle.server.transport.peer import Peer

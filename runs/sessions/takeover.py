@@ -36,8 +36,8 @@ from pipistrelle.server.outputs.folder import (
     snapshots_in,
 )
 from pipistrelle.server.outputs.once import remove_outputs, to_json, write_output
-from pipistrelle.server.setup import Setup
-from pipistrelle.server.simulation import Simulation
+from pipistrelle.server.setup.setup import Setup
+from pipistrelle.server.simulation.simulate import Simulation
 
 _NAMELESS: Final[Labels] = (None, None, None, None, None)
 #: what is read of the jobs that have ended

@@ -15,8 +15,8 @@ from pipistrelle.schedulers.policy.view import View
 from pipistrelle.schedulers.runtime.runtime import Runtime
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.outputs.metrics import Summary
-from pipistrelle.server.setup import Setup
-from pipistrelle.server.simulation import Simulation
+from pipistrelle.server.setup.setup import Setup
+from pipistrelle.server.simulation.simulate import Simulation
 from pipistrelle.server.transport.in_process import InProcessTransport
 
 

@@ -15,7 +15,7 @@ from pipistrelle.runs.description.spec_file import convert_spec
 from pipistrelle.runs.training.dispatcher import Dispatcher
 from pipistrelle.runs.training.observation import JOB_FEATURES, MACHINE_FEATURES, Observation, Rewards, observed
 from pipistrelle.server.errors import RunError
-from pipistrelle.server.setup import Setup
+from pipistrelle.server.setup.setup import Setup
 from pipistrelle.traces.transforms.cut import from_zero, keep
 
 try:

@@ -7,8 +7,8 @@ from typing import Self
 import msgspec
 
 from pipistrelle.protocol.batsim.messages import BatsimJob, BatsimSubmittedData
-from pipistrelle.server.engine.arrivals import WorkloadJobs
 from pipistrelle.server.engine.jobs import Job, Try
+from pipistrelle.server.setup.workload_jobs import WorkloadJobs
 from pipistrelle.traces.batsim.text import job_text, profile_texts, with_members
 from pipistrelle.traces.workload import Workload, submissions
 

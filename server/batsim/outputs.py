@@ -12,11 +12,11 @@ from typing import Any, Final, Protocol
 from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.fields import EndReason, package_version
 from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.server.batsim.machine_book import STATES, UNAVAILABLE, MachineBook
 from pipistrelle.server.engine.jobs import NEVER_RAN, Job
 from pipistrelle.server.engine.observers import SWITCHING_OFF, SWITCHING_ON, Observer
 from pipistrelle.server.outputs.csv_file import CsvFile, Written
 from pipistrelle.server.outputs.folder import remove_snapshots
-from pipistrelle.server.outputs.machine_book import STATES, UNAVAILABLE, MachineBook
 from pipistrelle.server.outputs.metrics import Summary
 from pipistrelle.server.outputs.once import SCHEDULE_COLUMNS, remove_outputs, write_output
 from pipistrelle.server.outputs.recorder import JOBS_COLUMNS, MACHINE_COLUMNS, job_lines

@@ -10,12 +10,11 @@ import msgspec
 from pipistrelle.protocol.base.errors import PipistrelleError, quoted
 from pipistrelle.server.batsim.jobs import ForwardedJob
 from pipistrelle.server.engine.agenda import Part
-from pipistrelle.server.engine.arrivals import outcome
 from pipistrelle.server.engine.clockwork import Clockwork
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.traces.batsim.profile_reader import closest, parse_profile
-from pipistrelle.traces.batsim.profiles import Composed, Profile, communicates, require_ranks, runtime_of
+from pipistrelle.traces.batsim.profiles import Composed, Profile, communicates, outcome, require_ranks, runtime_of
 from pipistrelle.traces.batsim.text import profile_texts, with_members
 from pipistrelle.traces.batsim.workload import job_of_json
 from pipistrelle.traces.workload import Workload

@@ -22,7 +22,6 @@ from pipistrelle.protocol.decisions import ExecuteJob, KillJob
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.protocol.units.text import NodeSetError
 from pipistrelle.server.batsim.registry import Registry
-from pipistrelle.server.batsim.setup import BatsimOptions
 from pipistrelle.server.engine.clockwork import Clockwork
 from pipistrelle.server.engine.jobs import Job, Step
 from pipistrelle.server.engine.lives import JobLives
@@ -30,6 +29,7 @@ from pipistrelle.server.engine.verdicts import Verdicts
 from pipistrelle.server.errors import Illegal
 from pipistrelle.server.hosts.hosts import Hosts
 from pipistrelle.server.hosts.switching import Switchboard
+from pipistrelle.server.setup.setup import BatsimOptions
 
 #: {state that a scheduler may declare a running job to be in: the step that leads there}
 _DECLARED: Final[dict[str, Step]] = {

@@ -7,14 +7,13 @@ from typing import Any, Final
 from pipistrelle.protocol.events import Progress
 from pipistrelle.protocol.fields import LATEST
 from pipistrelle.server.engine.agenda import END, PHASE
-from pipistrelle.server.engine.arrivals import outcome
 from pipistrelle.server.engine.clockwork import Clockwork
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.errors import Stalled
 from pipistrelle.server.hosts.hosts import Hosts
 from pipistrelle.server.hosts.phases import Path, Run, Task, begin_phase, next_task, phase_of
 from pipistrelle.server.hosts.sharing import fair_rates
-from pipistrelle.traces.batsim.profiles import Delay, Profile
+from pipistrelle.traces.batsim.profiles import Delay, Profile, outcome
 
 #: ends of tasks that meet are one if they are so close, in seconds: the least difference that SimGrid's clock has
 _AT_ONCE: Final = 1e-9

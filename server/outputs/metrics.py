@@ -11,12 +11,16 @@ from msgspec import UNSET, Struct, UnsetType
 
 from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.fields import EndReason
-from pipistrelle.server.attempts.preemption_book import PreemptionBook, PreemptionSummary
 from pipistrelle.server.engine.jobs import NEVER_RAN, Job
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.outputs.fragmentation_book import Fragmentation, FragmentationBook
-from pipistrelle.server.outputs.reliability_book import ReliabilityBook, ReliabilitySummary
-from pipistrelle.server.recorded import RecordedBook, RecordedFigures
+from pipistrelle.server.outputs.reliability_book import (
+    PreemptionBook,
+    PreemptionSummary,
+    ReliabilityBook,
+    ReliabilitySummary,
+)
+from pipistrelle.server.setup.recorded import RecordedBook, RecordedFigures
 from pipistrelle.traces.workload import Floats
 
 #: threshold of the bounded slowdown in seconds (Feitelson et al., "Theory and practice in parallel job

@@ -14,7 +14,7 @@ from pipistrelle.protocol.base.log import logger
 from pipistrelle.runs.description.setup import check_policy, remarks_of
 from pipistrelle.runs.description.spec import RELIABILITY_FIELDS, RunSpec
 from pipistrelle.runs.description.spec_file import with_digests
-from pipistrelle.server.setup import Setup
+from pipistrelle.server.setup.setup import Setup
 from pipistrelle.studies.trials.axes import StudyError
 from pipistrelle.studies.trials.metrics import metric_names
 from pipistrelle.studies.trials.study import Point, Study, combination

@@ -19,8 +19,8 @@ from pipistrelle.runs.execution import seldom_collected
 from pipistrelle.runs.execution.job_table import JobTable, JobTableBook
 from pipistrelle.schedulers.runtime.runtime import Runtime
 from pipistrelle.server.errors import Stalled
-from pipistrelle.server.setup import Setup
-from pipistrelle.server.simulation import simulate
+from pipistrelle.server.setup.setup import Setup
+from pipistrelle.server.simulation.simulate import simulate
 from pipistrelle.server.transport.in_process import InProcessTransport
 from pipistrelle.studies.trials.axes import StudyError
 from pipistrelle.studies.trials.metrics import Metric, metrics

@@ -13,8 +13,8 @@ from pipistrelle.protocol.events import AnyEvent, JobDescription, SimulationBegi
 from pipistrelle.protocol.fields import WakeType
 from pipistrelle.protocol.messages import Hello
 from pipistrelle.protocol.session import negotiate
-from pipistrelle.server.assembly import native_engine
 from pipistrelle.server.engine.jobs import Job
+from pipistrelle.server.simulation.assembly import native_engine
 
 PAGE = "docs/protocol.md"
 

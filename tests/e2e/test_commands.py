@@ -13,7 +13,7 @@ import pytest
 
 from pipistrelle.cli.main import COMMANDS as PLACES
 from pipistrelle.cli.main import cli
-from pipistrelle.server import loop
+from pipistrelle.server.simulation import loop
 from pipistrelle.traces.generator import generate
 from pipistrelle.traces.load import save
 

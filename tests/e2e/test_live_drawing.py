@@ -16,7 +16,7 @@ from pipistrelle.runs.execution.connection import InProcess
 from pipistrelle.runs.execution.run import run
 from pipistrelle.runs.inputs.named import load_platform
 from pipistrelle.schedulers.catalogue.registry import make_policy
-from pipistrelle.server.setup import Setup
+from pipistrelle.server.setup.setup import Setup
 from pipistrelle.traces.generator import generate
 
 #: what steers a terminal, is twice as wide as it is long, or would be markup

@@ -17,8 +17,8 @@ from pipistrelle.schedulers.catalogue.registry import make_policy
 from pipistrelle.server.attempts.attempt import has_worked, spending_of
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
-from pipistrelle.server.setup import Setup
-from pipistrelle.server.simulation import Result
+from pipistrelle.server.setup.setup import Setup
+from pipistrelle.server.simulation.simulate import Result
 
 STATES = {"COMPLETED_SUCCESSFULLY": state.COMPLETED, "COMPLETED_WALLTIME_REACHED": state.AT_WALLTIME}
 

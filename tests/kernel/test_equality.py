@@ -17,7 +17,7 @@ from pipistrelle.runs.description.reliability import load_reliability
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.inputs.named import load_platform, load_workload
 from pipistrelle.server.outages.reliability import Reliability
-from pipistrelle.server.setup import Setup
+from pipistrelle.server.setup.setup import Setup
 from pipistrelle.traces.resilience import Resilience
 from pipistrelle.traces.workload import Workload
 

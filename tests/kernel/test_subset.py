@@ -11,8 +11,8 @@ from pipistrelle.platforms.description import Platform, Pool
 from pipistrelle.platforms.topology.rule import TopologyRule
 from pipistrelle.runs.description.setup import load_setup
 from pipistrelle.runs.description.spec import RunSpec
-from pipistrelle.server.attempts.dispersion import Dispersion
 from pipistrelle.server.errors import SetupError
+from pipistrelle.server.setup.setup import Dispersion
 
 OUTSIDE = {
     "its backfilling rule": RunSpec(scheduler="conservative"),

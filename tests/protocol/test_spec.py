@@ -50,7 +50,6 @@ from pipistrelle.protocol.session import TRANSITIONS, SchedulerSession, ServerSe
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.protocol.units.text import LARGEST_UNIT
 from pipistrelle.runs.execution import DECISION_TIMEOUT, HELLO_TIMEOUT
-from pipistrelle.server.assembly import native_engine
 from pipistrelle.server.engine.agenda import (
     CALL,
     CANCELLATION,
@@ -65,6 +64,7 @@ from pipistrelle.server.engine.agenda import (
 )
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.stalls import MAX_FRUITLESS
+from pipistrelle.server.simulation.assembly import native_engine
 
 SPEC = (Path(__file__).parents[2] / "protocol" / "SPEC.md").read_text(encoding="utf-8")
 #: (kind, text, line) of every JSON example

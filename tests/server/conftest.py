@@ -52,12 +52,12 @@ from pipistrelle.protocol.events import (
 )
 from pipistrelle.protocol.fields import Feature, PreemptMode, WakeType
 from pipistrelle.protocol.messages import Notice, Reply
-from pipistrelle.server.assembly import native_engine
 from pipistrelle.server.engine.dependencies import Condition
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.server.outputs.attempt_recorder import ATTEMPT_COLUMNS, attempt_line
+from pipistrelle.server.simulation.assembly import native_engine
 
 #: (name, submit, size, runtime, walltime); times in seconds
 Row = tuple[str, float, int, float, float]

@@ -10,11 +10,11 @@ from pipistrelle.protocol.base.errors import LocalProtocolError, RemoteProtocolE
 from pipistrelle.protocol.events import SimulationBeginsData
 from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
 from pipistrelle.schedulers.policy.errors import PolicyFailed
-from pipistrelle.server.assembly import native_engine
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.errors import Interrupted, OutputFailed, RunError, SchedulerFailed
-from pipistrelle.server.loop import LoopTimes, run
+from pipistrelle.server.simulation.assembly import native_engine
+from pipistrelle.server.simulation.loop import LoopTimes, run
 from pipistrelle.server.transport.in_process import InProcessTransport
 
 Answer = Callable[[Notice], Reply]

@@ -10,10 +10,10 @@ from pipistrelle.platforms.requests.requests import NodeRequest
 from pipistrelle.protocol.decisions import ExecuteJob, ExecuteJobData, RegisterJob, RegisterJobData
 from pipistrelle.protocol.events import DecisionRejected, JobDescription, JobSubmitted
 from pipistrelle.protocol.messages import Reply
-from pipistrelle.server.assembly import make_engine
 from pipistrelle.server.errors import DecisionRefused
-from pipistrelle.server.requests import UNMET, requests_of
-from pipistrelle.server.setup import Setup
+from pipistrelle.server.setup.requests import UNMET, requests_of
+from pipistrelle.server.setup.setup import Setup
+from pipistrelle.server.simulation.assembly import make_engine
 from pipistrelle.traces.workload import Workload
 
 ZEUS = Platform(

@@ -12,10 +12,10 @@ from pipistrelle.platforms.description import Platform, Pool, homogeneous
 from pipistrelle.protocol.decisions import ExecuteJob, ExecuteJobData
 from pipistrelle.protocol.events import JobSubmitted, PlatformInfo, PoolInfo, SimulationBeginsData
 from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
-from pipistrelle.server.begin import begins_of, describe_run
 from pipistrelle.server.errors import OutputFailed, SchedulerFailed
-from pipistrelle.server.setup import Setup
-from pipistrelle.server.simulation import simulate
+from pipistrelle.server.setup.described import begins_of, describe_run
+from pipistrelle.server.setup.setup import Setup
+from pipistrelle.server.simulation.simulate import simulate
 from pipistrelle.server.transport.in_process import InProcessTransport
 from pipistrelle.traces.workload import Workload
 

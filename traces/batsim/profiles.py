@@ -83,10 +83,10 @@ def runtime_of(profile: Profile) -> float:
     """
     if isinstance(profile, Delay):
         return profile.delay
-    return _outcome(profile, {})[0]
+    return _runtime(profile, {})[0]
 
 
-def _outcome(profile: Profile, known: dict[int, tuple[float, int]]) -> tuple[float, int]:
+def _runtime(profile: Profile, known: dict[int, tuple[float, int]]) -> tuple[float, int]:
     """Return (seconds or NaN, return code); `known` has those of parts by their identity."""
     if isinstance(profile, Delay):
         return profile.delay, profile.ret
@@ -95,12 +95,36 @@ def _outcome(profile: Profile, known: dict[int, tuple[float, int]]) -> tuple[flo
     total = 0.0
     for part in profile.seq:
         if id(part) not in known:
-            known[id(part)] = _outcome(part, known)
+            known[id(part)] = _runtime(part, known)
         seconds, code = known[id(part)]
         total += seconds
         if code:
             return total, code
     return total * profile.repeat, profile.ret
+
+
+def outcome(profile: Profile) -> tuple[Profile, int]:
+    """Return the part of a profile that is carried out and what the job then returns.
+
+    A part that fails ends a composed profile at once, in its first round.
+    """
+    return _carried_out(profile, {})
+
+
+def _carried_out(profile: Profile, known: dict[int, tuple[Profile, int]]) -> tuple[Profile, int]:
+    """Return the outcome; ``known`` has those of parts by their identity, since profiles may share many of them."""
+    if not isinstance(profile, Composed):
+        return profile, profile.ret
+    done: list[Profile] = []
+    for part in profile.seq:
+        if id(part) not in known:
+            known[id(part)] = _carried_out(part, known)
+        one, code = known[id(part)]
+        done.append(one)
+        if code:
+            names = profile.names[: len(done)]
+            return Composed(name=profile.name, repeat=1, seq=tuple(done), names=names, ret=code), code
+    return profile, profile.ret
 
 
 def leaves(profile: Profile) -> Iterator[Leaf]:

@@ -14,7 +14,7 @@ from pipistrelle.reports.live.watch import LiveWatch
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.execution.connection import InProcess
 from pipistrelle.runs.execution.run import run
-from pipistrelle.server.setup import Setup
+from pipistrelle.server.setup.setup import Setup
 
 CUBE = """
 name = "cube"

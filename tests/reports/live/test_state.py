@@ -15,7 +15,7 @@ from pipistrelle.runs.execution.run import run
 from pipistrelle.schedulers.catalogue.registry import make_policy
 from pipistrelle.schedulers.orders.fixed import Fcfs
 from pipistrelle.server.outages.reliability import Reliability
-from pipistrelle.server.setup import Setup
+from pipistrelle.server.setup.setup import Setup
 from pipistrelle.traces.generator import generate
 from pipistrelle.traces.resilience import parse_resilience
 

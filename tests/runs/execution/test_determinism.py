@@ -20,8 +20,8 @@ from pipistrelle.schedulers.policy.order import Order
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.schedulers.runtime.runtime import Runtime
 from pipistrelle.server.errors import Stalled
-from pipistrelle.server.setup import Setup
-from pipistrelle.server.simulation import simulate
+from pipistrelle.server.setup.setup import Setup
+from pipistrelle.server.simulation.simulate import simulate
 from pipistrelle.traces.workload import Workload
 
 Make = Callable[[], Workload]

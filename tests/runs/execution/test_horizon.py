@@ -22,8 +22,8 @@ from pipistrelle.schedulers.runtime.runtime import Runtime
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.outputs.metrics import Summary
-from pipistrelle.server.setup import Setup
-from pipistrelle.server.simulation import simulate
+from pipistrelle.server.setup.setup import Setup
+from pipistrelle.server.simulation.simulate import simulate
 from pipistrelle.server.transport.in_process import InProcessTransport
 from pipistrelle.traces.generator import generate
 from pipistrelle.traces.workload import Workload

@@ -15,7 +15,7 @@ from pipistrelle.runs.execution.pause import Pause, StateError
 from pipistrelle.runs.execution.run import run, run_in_process
 from pipistrelle.schedulers.orders.fixed import Fcfs
 from pipistrelle.schedulers.policy.view import View
-from pipistrelle.server.engine.arrivals import WorkloadJobs
+from pipistrelle.server.setup.workload_jobs import WorkloadJobs
 from pipistrelle.traces.generator import generate
 
 SPEC = RunSpec(workload=("seven-jobs",), scheduler="easy")

@@ -21,8 +21,8 @@ from pipistrelle.schedulers.policy.errors import PolicyError
 from pipistrelle.schedulers.wire.batsim.runtime import BatsimRuntime
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
-from pipistrelle.server.recorded import RecordedFigures, records_of, rooms, starts_of
-from pipistrelle.server.simulation import Result
+from pipistrelle.server.setup.recorded import RecordedFigures, records_of, rooms, starts_of
+from pipistrelle.server.simulation.simulate import Result
 from pipistrelle.traces.clean import clean
 from pipistrelle.traces.load import load
 from pipistrelle.traces.workload import Workload

@@ -18,7 +18,7 @@ from pipistrelle.schedulers.policy.view import View
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.errors import OutputFailed, Stalled
-from pipistrelle.server.simulation import Simulation
+from pipistrelle.server.simulation.simulate import Simulation
 from pipistrelle.traces.workload import Workload
 
 Make = Callable[[], Workload]

@@ -11,7 +11,7 @@ from tests.runs.stories import POLICIES, Left, Story, play, stories, straight
 from pipistrelle.protocol.base.state import from_json, to_json
 from pipistrelle.runs.execution.pause import Pause
 from pipistrelle.runs.sessions.takeover import TakenOver
-from pipistrelle.server.setup import Setup
+from pipistrelle.server.setup.setup import Setup
 
 PREEMPTING = sorted(name for name in POLICIES if name.startswith("preempting"))
 OTHERS = sorted(POLICIES.keys() - {*PREEMPTING})

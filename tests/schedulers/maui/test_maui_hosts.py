@@ -16,8 +16,8 @@ from pipistrelle.schedulers.maui.config.read import parse_maui_config
 from pipistrelle.schedulers.maui.policy import MauiPolicy
 from pipistrelle.schedulers.runtime.runtime import Runtime
 from pipistrelle.schedulers.wire.batsim.runtime import BatsimRuntime
-from pipistrelle.server.setup import Setup
-from pipistrelle.server.simulation import simulate
+from pipistrelle.server.setup.setup import Setup
+from pipistrelle.server.simulation.simulate import simulate
 from pipistrelle.server.transport.in_process import InProcessTransport
 from pipistrelle.traces.logs.maui_nodes import MauiNode
 

@@ -16,11 +16,11 @@ from pipistrelle.protocol.events import SimulationBeginsData
 from pipistrelle.schedulers.maui.config.read import MauiConfigError, parse_maui_config
 from pipistrelle.schedulers.maui.policy import MauiPolicy
 from pipistrelle.schedulers.runtime.runtime import Runtime
-from pipistrelle.server.assembly import native_engine
 from pipistrelle.server.engine.engine import Engine
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.outages.reliability import Reliability
+from pipistrelle.server.simulation.assembly import native_engine
 from pipistrelle.traces.resilience import NONE, parse_resilience
 
 FLAGS = """

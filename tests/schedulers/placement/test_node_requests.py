@@ -37,8 +37,8 @@ from pipistrelle.schedulers.wire.batsim.runtime import BatsimRuntime
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.outages.reliability import Reliability
-from pipistrelle.server.setup import Setup
-from pipistrelle.server.simulation import Result, simulate
+from pipistrelle.server.setup.setup import Setup
+from pipistrelle.server.simulation.simulate import Result, simulate
 from pipistrelle.server.transport.in_process import InProcessTransport
 from pipistrelle.traces.workload import Workload
 

@@ -40,8 +40,8 @@ from pipistrelle.schedulers.runtime.polling import Polling
 from pipistrelle.schedulers.runtime.runtime import Runtime
 from pipistrelle.schedulers.wire.batsim.runtime import BatsimRuntime
 from pipistrelle.server.outages.reliability import Reliability
-from pipistrelle.server.setup import Setup
-from pipistrelle.server.simulation import simulate
+from pipistrelle.server.setup.setup import Setup
+from pipistrelle.server.simulation.simulate import simulate
 from pipistrelle.server.transport.in_process import InProcessTransport
 from pipistrelle.traces.workload import CANCELLED_AFTER, Workload
 

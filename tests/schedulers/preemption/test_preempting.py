@@ -23,10 +23,10 @@ from pipistrelle.schedulers.preemption.options import PreemptionOptions, Preempt
 from pipistrelle.schedulers.preemption.victims import Candidate, choose
 from pipistrelle.schedulers.runtime.polling import Polling
 from pipistrelle.schedulers.runtime.runtime import Runtime
-from pipistrelle.server.assembly import native_engine
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.outages.reliability import Reliability
+from pipistrelle.server.simulation.assembly import native_engine
 from pipistrelle.traces.resilience import NONE, parse_resilience
 
 QOS = PreemptionOptions("qos", preempt=("high=low",))

@@ -14,7 +14,6 @@ from pipistrelle.platforms.maintenance import MaintenancePlan, parse_maintenance
 from pipistrelle.protocol.events import SimulationBeginsData
 from pipistrelle.schedulers.catalogue.registry import make_policy
 from pipistrelle.schedulers.runtime.runtime import Runtime
-from pipistrelle.server.assembly import native_engine
 from pipistrelle.server.attempts.attempt import spending_of
 from pipistrelle.server.engine.engine import Engine
 from pipistrelle.server.engine.jobs import Job
@@ -23,6 +22,7 @@ from pipistrelle.server.errors import Stalled
 from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.server.outputs.node_book import NodeBook
 from pipistrelle.server.outputs.reliability_book import ReliabilityBook
+from pipistrelle.server.simulation.assembly import native_engine
 from pipistrelle.traces.resilience import Resilience
 
 NODES = 6

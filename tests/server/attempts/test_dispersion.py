@@ -21,7 +21,7 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.execution.connection import WithChild
 from pipistrelle.runs.execution.run import run
-from pipistrelle.server.attempts.dispersion import Dispersion
+from pipistrelle.server.setup.setup import Dispersion
 
 LINE = 'name = "line"\npools = [{ name = "all", nodes = 4 }]\ntopology = { kind = "mesh", shape = [4] }\n'
 KINDS = {

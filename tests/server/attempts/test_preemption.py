@@ -13,10 +13,10 @@ from pipistrelle.platforms.failures.outage import Outage, Outages
 from pipistrelle.protocol.base.state import from_json, to_json
 from pipistrelle.protocol.fields import FEATURES
 from pipistrelle.server.attempts.attempt import spending_of
-from pipistrelle.server.attempts.preemption_book import PreemptionBook
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.outages.reliability import Reliability
+from pipistrelle.server.outputs.reliability_book import PreemptionBook
 from pipistrelle.traces.resilience import NONE, Resilience, parse_resilience
 
 DUMPS = parse_resilience(checkpoint="10", dump="2", read="1")

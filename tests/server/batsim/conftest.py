@@ -12,9 +12,8 @@ from pipistrelle.platforms.simgrid.platform_file import SimGridPlatform, parse_s
 from pipistrelle.protocol.batsim import codec as batsim_codec
 from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
 from pipistrelle.server.batsim.outputs import BatsimOutputs
-from pipistrelle.server.batsim.setup import BatsimOptions
-from pipistrelle.server.setup import Setup
-from pipistrelle.server.simulation import Result, simulate
+from pipistrelle.server.setup.setup import BatsimOptions, Setup
+from pipistrelle.server.simulation.simulate import Result, simulate
 from pipistrelle.traces.batsim.events import read_events
 from pipistrelle.traces.batsim.workload import parse_batsim
 

@@ -12,10 +12,9 @@ from pipistrelle.platforms.simgrid.platform_file import parse_simgrid
 from pipistrelle.protocol.batsim import codec as batsim_codec
 from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
 from pipistrelle.server.batsim.outputs import BatsimOutputs
-from pipistrelle.server.batsim.setup import BatsimOptions
 from pipistrelle.server.errors import SchedulerFailed
-from pipistrelle.server.setup import Setup
-from pipistrelle.server.simulation import simulate
+from pipistrelle.server.setup.setup import BatsimOptions, Setup
+from pipistrelle.server.simulation.simulate import simulate
 from pipistrelle.traces.load import load
 
 CLIENTS = (

@@ -14,16 +14,15 @@ from pipistrelle.platforms.failures.outage import Outage, Outages
 from pipistrelle.protocol.base.state import from_json, plain, to_json
 from pipistrelle.protocol.batsim import codec as batsim_codec
 from pipistrelle.protocol.messages import Notice, Reply
-from pipistrelle.server.assembly import make_engine
 from pipistrelle.server.attempts.attempt import spending_of
 from pipistrelle.server.batsim.outputs import BatsimOutputs
-from pipistrelle.server.batsim.setup import BatsimOptions
 from pipistrelle.server.engine.engine import Engine
 from pipistrelle.server.engine.observers import Deferred, Observer
 from pipistrelle.server.errors import RunError
 from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.server.outputs.metrics import Metrics
-from pipistrelle.server.setup import Setup
+from pipistrelle.server.setup.setup import BatsimOptions, Setup
+from pipistrelle.server.simulation.assembly import make_engine
 from pipistrelle.traces.batsim.events import read_events
 from pipistrelle.traces.batsim.workload import parse_batsim
 

@@ -8,10 +8,10 @@ import pytest
 
 from pipistrelle.platforms.classes import JobClass
 from pipistrelle.platforms.description import Platform, Pool, homogeneous
-from pipistrelle.server.batsim.setup import BatsimOptions
-from pipistrelle.server.engine.dependencies import Condition, conditions_of, dependency_remarks
+from pipistrelle.server.engine.dependencies import Condition
 from pipistrelle.server.errors import SetupError, Stalled
-from pipistrelle.server.setup import Setup
+from pipistrelle.server.setup.conditions import conditions_of, dependency_remarks
+from pipistrelle.server.setup.setup import BatsimOptions, Setup
 from pipistrelle.traces.workload import Workload
 
 

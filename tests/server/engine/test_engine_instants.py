@@ -8,10 +8,10 @@ import pytest
 from pipistrelle.platforms.description import homogeneous
 from pipistrelle.protocol.events import JobSubmitted, SimulationBegins, SimulationBeginsData
 from pipistrelle.protocol.messages import Reply
-from pipistrelle.server.assembly import native_engine
 from pipistrelle.server.engine.engine import table_of
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.errors import SchedulerFailed
+from pipistrelle.server.simulation.assembly import native_engine
 
 
 def test_the_beginning_stands_alone(play: Any) -> None:

@@ -34,7 +34,6 @@ from pipistrelle.protocol.decisions import (
 )
 from pipistrelle.protocol.events import JobDescription, SimulationBeginsData
 from pipistrelle.protocol.messages import Notice, Reply
-from pipistrelle.server.assembly import native_engine
 from pipistrelle.server.engine.dependencies import Condition
 from pipistrelle.server.engine.engine import Engine
 from pipistrelle.server.engine.jobs import Job
@@ -44,6 +43,7 @@ from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.server.outputs.metrics import Metrics
 from pipistrelle.server.outputs.node_book import NodeBook
 from pipistrelle.server.outputs.reliability_book import ReliabilityBook
+from pipistrelle.server.simulation.assembly import native_engine
 from pipistrelle.traces.resilience import Resilience
 
 NODES = 6

@@ -18,8 +18,8 @@ from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer, Reasons
 from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.server.outputs.fragmentation_book import Fragmentation, FragmentationBook
-from pipistrelle.server.setup import Setup
-from pipistrelle.server.simulation import Result, simulate
+from pipistrelle.server.setup.setup import Setup
+from pipistrelle.server.simulation.simulate import Result, simulate
 from pipistrelle.server.transport.in_process import InProcessTransport
 from pipistrelle.traces.workload import Workload
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from pipistrelle.protocol.base.state import from_json, to_json
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.server.outputs.machine_book import (
+from pipistrelle.server.batsim.machine_book import (
     COMPUTING,
     IDLE,
     SLEEPING,

@@ -16,7 +16,7 @@ from pipistrelle.server.outages.feed import OutageFeed
 from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.server.outputs.node_book import NodeBook
 from pipistrelle.server.outputs.reliability_book import ReliabilityBook
-from pipistrelle.server.setup import Setup
+from pipistrelle.server.setup.setup import Setup
 from pipistrelle.traces.resilience import parse_resilience
 from pipistrelle.traces.workload import Workload
 

@@ -11,7 +11,7 @@ from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.execution.job_table import STATES, JobTable, JobTableBook
 from pipistrelle.runs.execution.run import run
 from pipistrelle.runs.inputs.steps import Filter
-from pipistrelle.server.simulation import Result
+from pipistrelle.server.simulation.simulate import Result
 from pipistrelle.studies.trials.metrics import metrics
 from pipistrelle.studies.trials.window import Leave, WindowError
 

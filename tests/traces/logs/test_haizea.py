@@ -7,7 +7,7 @@ from pipistrelle.platforms.description import homogeneous
 from pipistrelle.runs.inputs.named import platform_for
 from pipistrelle.runs.inputs.steps import Filter
 from pipistrelle.server.errors import SetupError
-from pipistrelle.server.setup import Setup
+from pipistrelle.server.setup.setup import Setup
 from pipistrelle.traces.load import load
 from pipistrelle.traces.logs.haizea import is_lease_trace
 

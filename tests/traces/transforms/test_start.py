@@ -10,7 +10,7 @@ from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.runs.description.setup import load_jobs
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.execution.run import run
-from pipistrelle.server.recorded import RecordedFigures
+from pipistrelle.server.setup.recorded import RecordedFigures
 from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.load import save
 from pipistrelle.traces.transforms.start import AFTERWARDS, begun_at

@@ -11,9 +11,8 @@ from pipistrelle.platforms.description import Platform, Pool
 from pipistrelle.protocol.batsim.messages import BatsimBeginsData
 from pipistrelle.protocol.events import PoolInfo, SimulationBeginsData
 from pipistrelle.schedulers.wire.batsim.hosts import platform_of
-from pipistrelle.server.batsim.begin import batsim_begins
-from pipistrelle.server.batsim.setup import BatsimOptions
-from pipistrelle.server.setup import Setup
+from pipistrelle.server.batsim.engine import batsim_begins
+from pipistrelle.server.setup.setup import BatsimOptions, Setup
 from pipistrelle.traces.batsim.workload import parse_batsim
 
 JOBS = b'{"jobs": [{"id": "1", "subtime": 0, "res": 1, "walltime": 9, "profile": "d"%s}], \

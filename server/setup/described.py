@@ -7,16 +7,12 @@ from typing import Any
 import msgspec
 
 from pipistrelle.protocol.events import SimulationBeginsData
-from pipistrelle.server.setup import Setup
+from pipistrelle.server.setup.setup import Setup
 from pipistrelle.traces.workload import NODE_LIST, Workload
 
 
 def begins_of(setup: Setup) -> SimulationBeginsData:
-    """Return what a scheduler is told first."""
-    if setup.batsim is not None:
-        from pipistrelle.server.batsim.begin import batsim_begins  # most runs start without it
-
-        return batsim_begins(setup, setup.batsim)
+    """Return what a scheduler is told first in the native dialect."""
     return SimulationBeginsData(
         nb_resources=setup.platform.units,
         platform=setup.platform.info,

@@ -14,20 +14,19 @@ import numpy as np
 from pipistrelle.protocol.base.state import Kept, plain
 from pipistrelle.protocol.fields import PROTOCOL_VERSION, package_version
 from pipistrelle.protocol.messages import HelloData, WelcomeData
-from pipistrelle.server.assembly import make_engine
-from pipistrelle.server.attempts.preemption_book import PreemptionBook
-from pipistrelle.server.attempts.resilience_plan import refuse_attempts
-from pipistrelle.server.begin import describe_run
 from pipistrelle.server.engine.observers import Deferred, Observer
 from pipistrelle.server.errors import Interrupted, OutputFailed, RunError, SetupError
-from pipistrelle.server.loop import LoopTimes, give_up, run
 from pipistrelle.server.outputs.folder import FolderOutputs, Outputs
 from pipistrelle.server.outputs.fragmentation_book import FragmentationBook
 from pipistrelle.server.outputs.metrics import Metrics, Summary
 from pipistrelle.server.outputs.node_book import NodeBook
-from pipistrelle.server.outputs.reliability_book import ReliabilityBook
-from pipistrelle.server.recorded import RecordedBook
-from pipistrelle.server.setup import Setup
+from pipistrelle.server.outputs.reliability_book import PreemptionBook, ReliabilityBook
+from pipistrelle.server.setup.described import describe_run
+from pipistrelle.server.setup.recorded import RecordedBook
+from pipistrelle.server.setup.resilience import refuse_attempts
+from pipistrelle.server.setup.setup import Setup
+from pipistrelle.server.simulation.assembly import make_engine
+from pipistrelle.server.simulation.loop import LoopTimes, give_up, run
 from pipistrelle.server.transport.in_process import Transport
 from pipistrelle.traces.requests import asks
 

@@ -3,18 +3,22 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from math import inf
+from math import inf, isfinite
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pipistrelle.platforms.description import Platform
-from pipistrelle.server.attempts.dispersion import Dispersion
-from pipistrelle.server.attempts.resilience_plan import check_resilience, resiliences_of
-from pipistrelle.server.engine.dependencies import Condition, conditions_of, dependency_remarks, first_of
+from pipistrelle.platforms.topology.machine import Machine
+from pipistrelle.protocol.units.indices import numbers
+from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.server.engine.dependencies import Condition
 from pipistrelle.server.errors import SetupError
 from pipistrelle.server.outages.reliability import Reliability
-from pipistrelle.server.requests import UNMET, settle_requests
+from pipistrelle.server.setup.conditions import conditions_of, dependency_remarks, first_of
+from pipistrelle.server.setup.requests import UNMET, settle_requests
+from pipistrelle.server.setup.resilience import check_resilience, resiliences_of
+from pipistrelle.traces.batsim.events import ExternalEvent
 from pipistrelle.traces.batsim.profiles import Composed, communicates
 from pipistrelle.traces.clean import NO_REQUEST, REQUEST_HINT, clean, lacks_requests, with_cancellations
 from pipistrelle.traces.logs.haizea import RESERVED
@@ -24,7 +28,89 @@ from pipistrelle.traces.workload import CANCELLED_AFTER, Workload
 
 if TYPE_CHECKING:
     from pipistrelle.platforms.simgrid.platform_file import SimGridPlatform
-    from pipistrelle.server.batsim.setup import BatsimOptions
+
+
+@dataclass(frozen=True, slots=True)
+class BatsimOptions:
+    """Batsim's options that change what is simulated or what a scheduler is told; all are off by default.
+
+    Parameters
+    ----------
+    dynamic_jobs
+        whether a scheduler may register jobs and profiles; the run then ends only after it has said
+        ``registration_finished``.
+    acknowledge_dynamic_jobs
+        whether a registered job comes back as JOB_SUBMITTED.
+    profile_reuse
+        whether profiles of a workload may be used by registered jobs after their own jobs are gone.
+    forward_profiles
+        whether JOB_SUBMITTED carries the job's profile.
+    forward_unknown_events
+        whether events of unknown types, from the events files, are told to the scheduler.
+    compute_sharing
+        whether several jobs may run on one host at a time.
+    energy
+        whether the energy of the hosts is metered.
+    sched_config
+        free text for the scheduler.
+    events
+        what happens from outside, by time.
+    bandwidth
+        bytes per second that a host can send or receive; None: profiles that communicate are refused.
+    """
+
+    dynamic_jobs: bool = False
+    acknowledge_dynamic_jobs: bool = False
+    profile_reuse: bool = False
+    forward_profiles: bool = False
+    forward_unknown_events: bool = False
+    compute_sharing: bool = False
+    energy: bool = False
+    sched_config: str = ""
+    events: tuple[ExternalEvent, ...] = ()
+    bandwidth: float | None = None
+
+
+class Dispersion:
+    """The rule that a job takes its runtime times 1 + share * h / H.
+
+    h is the mean of hops over all pairs of the job's nodes, H that of all nodes of the machine: a job that is spread
+    like the machine takes ``share`` longer, one on the nodes of a single router no longer.
+
+    Parameters
+    ----------
+    platform
+        the machine.
+    share
+        above 0.
+
+    Raises
+    ------
+    SetupError
+        if the share is out of range, or no two nodes of the machine are apart.
+    """
+
+    def __init__(self, platform: Platform, share: float) -> None:
+        if not (isfinite(share) and share > 0):
+            raise SetupError(
+                "a share of the runtime is not valid", where="--dispersion", expected="above 0", found=f"{share}"
+            )
+        self.share = share
+        machine = Machine(platform.units, platform.info)
+        self._topology, self._numbering = machine.topology, machine.numbering
+        most = self._topology.mean_hops(np.arange(len(machine.nodes), dtype=np.intp))
+        if not most:
+            raise SetupError(
+                "nodes are no hops apart, so that no job takes longer where it is",
+                where="--dispersion",
+                expected="a platform with a [topology]",
+                found=f"{platform.name}, of kind '{self._topology.kind}'",
+            )
+        self._each_hop = share / most
+
+    def factor(self, units: NodeSet) -> float:
+        """Return by what the runtime of a job on these units is multiplied, 1 at least."""
+        return 1.0 + self._each_hop * self._topology.mean_hops(numbers(self._numbering.nodes_of(units)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +152,7 @@ class Setup:
     dropped: dict[str, int]
     strict: bool = False
     machine: "SimGridPlatform | None" = None
-    batsim: "BatsimOptions | None" = None
+    batsim: BatsimOptions | None = None
     reliability: Reliability | None = None
     conditions: dict[str, tuple[Condition, ...]] = field(default_factory=dict)
     resiliences: dict[str, Resilience] = field(default_factory=dict)
@@ -81,7 +167,7 @@ class Setup:
         machine: "Platform | SimGridPlatform",
         *workloads: Workload,
         strict: bool = False,
-        batsim: "BatsimOptions | None" = None,
+        batsim: BatsimOptions | None = None,
         reliability: Reliability | None = None,
     ) -> "Setup":
         """Return the setup of traces as they were read, with what happens to the machine.
@@ -99,7 +185,7 @@ class Setup:
         machine: "Platform | SimGridPlatform",
         *workloads: Workload,
         strict: bool = False,
-        batsim: "BatsimOptions | None" = None,
+        batsim: BatsimOptions | None = None,
         cancellations: bool = False,
     ) -> "Setup":
         """Return the setup of traces on a machine that never fails: jobs that cannot run are dropped and counted.

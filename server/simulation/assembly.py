@@ -8,9 +8,6 @@ from pipistrelle.platforms.description import Platform
 from pipistrelle.platforms.requests.requests import RequestBook
 from pipistrelle.protocol.events import SimulationBeginsData
 from pipistrelle.protocol.fields import Feature
-from pipistrelle.server.attempts.dispersion import Dispersion
-from pipistrelle.server.begin import begins_of
-from pipistrelle.server.engine.arrivals import WorkloadJobs
 from pipistrelle.server.engine.clockwork import NATIVE, Clockwork
 from pipistrelle.server.engine.cluster import Cluster
 from pipistrelle.server.engine.dependencies import Condition, Dependencies
@@ -20,8 +17,10 @@ from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.engine.verdicts import Verdicts
 from pipistrelle.server.outages.failures import lives_of
 from pipistrelle.server.outages.reliability import Reliability
-from pipistrelle.server.recorded import records_of
-from pipistrelle.server.setup import Setup
+from pipistrelle.server.setup.described import begins_of
+from pipistrelle.server.setup.recorded import records_of
+from pipistrelle.server.setup.setup import Dispersion, Setup
+from pipistrelle.server.setup.workload_jobs import WorkloadJobs
 from pipistrelle.traces.batsim.profiles import Profile
 
 if TYPE_CHECKING:

@@ -1,0 +1,126 @@
+"""What jobs wait for, as their workloads say it."""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import numpy as np
+
+from pipistrelle.protocol.base.errors import printable
+from pipistrelle.server.engine.dependencies import KINDS, Condition
+from pipistrelle.server.errors import SetupError
+from pipistrelle.traces.logs.dependencies import parse_dependency
+from pipistrelle.traces.workload import Workload
+
+#: how many jobs of a circle are shown, how many jobs of a remark, and how many characters of what a log says
+_SHOWN: Final = 6
+_NAMED: Final = 3
+_LONGEST: Final = 40
+
+
+def conditions_of(workloads: Mapping[str, Workload]) -> dict[str, tuple[Condition, ...]]:
+    """Return {job id: what it waits for} for the jobs that do.
+
+    A job of the trace that it waits for and that is not there counts as ended: before the trace begins, or dropped. So
+    do kinds other than `KINDS`, such as ``singleton``. In SWF a job waits for its preceding one's end, and thinks.
+
+    Raises
+    ------
+    SetupError
+        when jobs wait for each other in a circle.
+    """
+    found: dict[str, tuple[Condition, ...]] = {}
+    for prefix, workload in workloads.items():
+        wishes = list(_wishes(workload))
+        known = set(workload.ids if wishes else ())
+        for row, some in wishes:
+            name = workload.ids[row]
+            kept = [wish for wish in some if wish.kind in KINDS and wish.job_id in known and wish.job_id != name]
+            if kept:
+                found[f"{prefix}!{name}"] = tuple(wish._replace(job_id=f"{prefix}!{wish.job_id}") for wish in kept)
+    _refuse_circles(found)
+    return found
+
+
+def dependency_remarks(workloads: Mapping[str, Workload]) -> list[str]:
+    """Return what is to be said of jobs that will not wait as they were meant to, with the first three of them."""
+    absent: list[str] = []
+    strange: list[str] = []
+    kinds: dict[str, None] = {}  # in order
+    for prefix, workload in workloads.items():
+        wishes = list(_wishes(workload))
+        known = set(workload.ids if wishes else ())
+        for row, some in wishes:
+            name = f"{prefix}!{workload.ids[row]}"
+            others = [wish.kind for wish in some if wish.kind not in KINDS]
+            missing = [wish.job_id for wish in some if wish.kind in KINDS and wish.job_id not in known]
+            if others:
+                strange.append(name)
+                kinds.update(dict.fromkeys(others))
+            if missing:
+                absent.append(f"{name} (on {missing[0]})")
+    remarks = []
+    if absent:
+        verb = "jobs depend" if len(absent) > 1 else "job depends"
+        remarks.append(
+            f"{len(absent):,} {verb} on jobs that are not in the workload, or cannot run, and will not wait for them: "
+            f"{first_of(absent)}"
+        )
+    if strange:
+        verb = "jobs have" if len(strange) > 1 else "job has"
+        remarks.append(
+            f"{len(strange):,} {verb} dependencies that are not simulated ({first_of(list(kinds))}), and will "
+            f"not wait for them: {first_of(strange)}"
+        )
+    return remarks
+
+
+def _wishes(workload: Workload) -> Iterator[tuple[int, list[Condition]]]:
+    """Yield (row, what the log says it waits for), of any kind and with ids as the log has them, if it is something."""
+    texts = workload.labels.get("dependency")
+    preceding = workload.columns.get("preceding")
+    think = workload.measures.get("think_time")
+    follows = np.zeros(len(workload), dtype=np.bool_) if preceding is None else preceding > 0
+    if texts is not None:
+        follows = follows | np.array([bool(text) for text in texts], dtype=np.bool_)
+    for row in np.flatnonzero(follows).tolist():
+        if texts is not None and texts[row]:
+            yield row, [Condition(kind, job) for kind, jobs in parse_dependency(texts[row]) for job in jobs or [""]]
+        elif preceding is not None:
+            delay = 0.0 if think is None else max(0.0, float(think[row]))
+            yield row, [Condition("afterany", str(preceding[row]), delay)]
+
+
+def first_of(names: list[str]) -> str:
+    """Return the first three of these names, as a message has them."""
+    return ", ".join(map(_cut, names[:_NAMED])) + (" and others" if len(names) > _NAMED else "")
+
+
+def _cut(text: str) -> str:
+    text = printable(text)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+
+
+def _refuse_circles(conditions: Mapping[str, tuple[Condition, ...]]) -> None:
+    """Raise SetupError if jobs wait for each other."""
+    done: set[str] = set()
+    for first in conditions:
+        path: dict[str, None] = {}  # in order
+        stack = [(first, False)]
+        while stack:
+            job_id, left = stack.pop()
+            if left:
+                path.pop(job_id)
+                done.add(job_id)
+                continue
+            if job_id in path:
+                circle = [*list(path)[list(path).index(job_id) :], job_id]
+                raise SetupError(
+                    "jobs wait for each other",
+                    found=" after ".join(circle[:_SHOWN]) + (" ..." if len(circle) > _SHOWN else ""),
+                    hint="None of them could ever start: take one of the dependencies out.",
+                )
+            if job_id in done or job_id not in conditions:
+                continue
+            path[job_id] = None
+            stack.append((job_id, True))
+            stack += [(condition.job_id, False) for condition in conditions[job_id]]

@@ -1,0 +1,123 @@
+"""The jobs of a workload as the server's: made some thousands at a time, in the workload's order."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import isnan
+from typing import Any, ClassVar, Final
+
+from mypy_extensions import mypyc_attr
+
+from pipistrelle.server.engine.jobs import LABEL_NAMES, Job, Labels, LogRecord
+from pipistrelle.server.setup.requests import requests_of
+from pipistrelle.traces.batsim.profiles import Composed, outcome
+from pipistrelle.traces.logs.labels import named_column
+from pipistrelle.traces.resilience import Resilience
+from pipistrelle.traces.workload import CANCELLED_AFTER, Workload, decimal_texts
+
+#: rows that are turned from arrays into numbers at a time
+_BLOCK: Final = 4096
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class WorkloadJobs:
+    """The workload's jobs in its order, made some thousands at a time; ids become ``PREFIX!NAME``.
+
+    Those of another type than `Job` derive it, and tell the rest of them in `_complete`.
+
+    Parameters
+    ----------
+    has_hosts
+        whether there are hosts to work on; without them, a composed profile of delays is one delay.
+    labelled
+        whether the jobs tell whose they are.
+    resiliences
+        {job id: how it meets failures}, for the jobs that have a way of their own.
+    recorded
+        when and where each job ran in reality; None: nobody asks.
+    """
+
+    job_type: ClassVar[type[Job]] = Job
+
+    def __init__(
+        self,
+        workload: Workload,
+        prefix: str,
+        *,
+        has_hosts: bool = False,
+        labelled: bool = False,
+        resiliences: Mapping[str, Resilience] | None = None,
+        recorded: Sequence[LogRecord] | None = None,
+    ) -> None:
+        self.workload = workload
+        self._prefix = prefix
+        self._has_hosts = has_hosts
+        self._labels = labels_of(workload) if labelled else None
+        self._resiliences = resiliences
+        self._recorded = recorded
+        self._cancelled = workload.measures.get(CANCELLED_AFTER)
+        self._requests = requests_of(workload)
+        self._outcomes = {name: outcome(profile) for name, profile in (workload.table or {}).items()}
+
+    def __iter__(self) -> Iterator[Job]:
+        return self.from_row(0)
+
+    def labels(self) -> dict[str, Labels]:
+        """Return {job id: whose it is}, empty if the jobs do not tell."""
+        ids = (f"{self._prefix}!{name}" for name in self.workload.ids)
+        return {} if self._labels is None else dict(zip(ids, self._labels, strict=True))
+
+    def from_row(self, row: int) -> Iterator[Job]:
+        """Iterate over the jobs from that of a row on, counted from 0."""
+        workload, prefix = self.workload, self._prefix
+        for begin in range(row, len(workload), _BLOCK):
+            block = slice(begin, begin + _BLOCK)
+            runtimes = workload.runtime[block]
+            rows = zip(
+                workload.ids[block],
+                workload.submit[block].tolist(),
+                workload.size[block].tolist(),
+                workload.walltime[block].tolist(),
+                runtimes.tolist(),
+                decimal_texts(runtimes) if workload.profiles is None else workload.profiles[block],
+                strict=True,
+            )
+            # A block at a time, too: as little as possible is left to do between two round trips.
+            jobs = [
+                self.job_type(f"{prefix}!{name}", submit, size, walltime, runtime, profile)
+                for name, submit, size, walltime, runtime, profile in rows
+            ]
+            if self._outcomes:
+                for job in jobs:
+                    work, job.return_code = self._outcomes[job.profile]
+                    if isnan(job.runtime) or (self._has_hosts and isinstance(work, Composed)):
+                        job.work = work
+            if self._labels is not None:
+                for job, names in zip(jobs, self._labels[block], strict=True):
+                    job.labels = names
+            if self._resiliences:
+                for job in jobs:
+                    job.resilience = self._resiliences.get(job.id)
+            if self._requests is not None:
+                for job, request in zip(jobs, self._requests[block], strict=True):
+                    job.request = request
+            if self._cancelled is not None:
+                for job, after in zip(jobs, self._cancelled[block].tolist(), strict=True):
+                    if after >= 0:
+                        job.cancelled_at = job.submit + after
+            if self._recorded is not None:
+                for job, told in zip(jobs, self._recorded[block], strict=True):
+                    job.recorded = told
+            self._complete(begin, jobs)
+            yield from jobs
+
+    def _complete(self, row: int, jobs: list[Any]) -> None:
+        """Tell what else there is of jobs, of which the first is that of a row."""
+
+
+def labels_of(workload: Workload) -> list[Labels]:
+    """Return of each job the names of its user, group, account, queue and QOS."""
+    unknown: list[str | None] = [None] * len(workload)
+    columns = []
+    for name in LABEL_NAMES:
+        texts = named_column(workload, name)
+        columns.append(unknown if texts is None else [text or None for text in texts])
+    return list(zip(*columns, strict=True))
