@@ -34,9 +34,9 @@ COMPILED = (
     "server/engine/ledger.py",
     "server/engine/lives.py",
     "server/engine/verdicts.py",
-    "server/simulation/loop.py",
     "server/outputs/recorder.py",
     "server/setup/workload_jobs.py",
+    "server/simulation/loop.py",
     "server/transport/in_process.py",
 )
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
