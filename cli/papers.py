@@ -18,7 +18,7 @@ from pipistrelle.cli.options.sections import Command
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pipistrelle.papers.entry import Entry, EntryResult, Paper
+    from pipistrelle.papers.printed import Entry, EntryResult, Paper
 
 _KEPT: Final = "kept"
 _COLUMNS: Final = ("paper", "entry", "outcome", "agree", "what it shows")

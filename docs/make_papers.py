@@ -44,8 +44,8 @@ ours/001-table-4.8-p-values.csv
   another folder.
 - Entries that need real logs look for them in `--traces DIR`, or where the variable `PIPISTRELLE_TRACES` says.
   Without they are left out; asked for by `--only` they are an error.
-- An entry is data in a file a paper, in `papers`: what the paper has and where, what computes ours, a
-  tolerance, a reason.
+- What the papers print, with tolerances and reasons, is data: `papers/library` has a TOML file for each paper. The
+  code that computes ours is in `papers`.
 - It needs the extras `report` and `study`.
 
 In Python:

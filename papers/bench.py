@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -265,7 +265,7 @@ class Bench:
             self._studies[name] = TrialTable.of(results.table, name)
         return self._studies[name]
 
-    def missing(self, needs: "tuple[str, ...] | list[str]") -> str | None:
+    def missing(self, needs: Sequence[str]) -> str | None:
         """Return why an entry that needs these logs is left out; None: they are there."""
         for name in needs:
             if self.traces is None:

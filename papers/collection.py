@@ -1,14 +1,16 @@
 """The five papers: which there are, which of their entries are asked for, and what becomes of these."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Final
 
 from pipistrelle.papers.bench import Bench
-from pipistrelle.papers.entry import Entry, EntryResult, Paper, PapersError, verdict_of
+from pipistrelle.papers.entry import PapersError, verdict_of
+from pipistrelle.papers.printed import Entry, EntryResult, Paper, read_paper
+from pipistrelle.papers.sheet import Compute, Sheet
 from pipistrelle.protocol.base.errors import did_you_mean, printable
 
-#: {paper: the module that has its entries}; to add an entry, write one into it
+#: {paper: the module that computes its entries}; their numbers and texts are in ``library``
 _MODULES: Final = {
     "000": "repair_time",
     "001": "guided",
@@ -33,8 +35,13 @@ def get_paper(number: str) -> Paper:
             expected=f"one of {', '.join(_MODULES)}",
             hint=did_you_mean(number, list(_MODULES)),
         )
-    paper: Paper = import_module(f"pipistrelle.papers.{_MODULES[number]}").PAPER
-    return paper
+    return read_paper(number)
+
+
+def computations(number: str) -> Mapping[str, Compute]:
+    """Return what computes the entries of a paper, by their ids."""
+    table: Mapping[str, Compute] = import_module(f"pipistrelle.papers.{_MODULES[number]}").COMPUTED
+    return table
 
 
 def chosen_entries(papers: Sequence[Paper], only: Sequence[str]) -> list[tuple[Paper, Entry]]:
@@ -78,7 +85,7 @@ def check_extras(*, pages: bool) -> None:
 def check_logs(bench: Bench, chosen: Sequence[tuple[Paper, Entry]]) -> None:
     """Check that the real logs of entries that are named are there; PapersError if one is not."""
     for paper, entry in chosen:
-        if (why := bench.missing(tuple(entry.needs))) is not None:
+        if (why := bench.missing(entry.needs)) is not None:
             raise PapersError(f"entry {entry.id} of paper {paper.id} cannot be computed: {why}")
 
 
@@ -91,10 +98,12 @@ def make_entries(bench: Bench, chosen: Sequence[tuple[Paper, Entry]]) -> Iterato
         if something that an entry runs fails; what is done by then is kept.
     """
     for paper, entry in chosen:
-        if entry.compute is None:
+        if not entry.command:
             yield EntryResult(paper, entry, "not computable", entry.reason)
-        elif (why := bench.missing(tuple(entry.needs))) is not None:
+        elif (why := bench.missing(entry.needs)) is not None:
             yield EntryResult(paper, entry, "left out", why)
         else:
-            finding = entry.compute(bench)
+            sheet = Sheet(paper, entry)
+            computations(paper.id)[entry.id](bench, sheet)
+            finding = sheet.finding(bench.size)
             yield EntryResult(paper, entry, verdict_of(finding), entry.reason, finding)

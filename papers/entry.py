@@ -1,16 +1,17 @@
-"""A table or figure of a paper as data: what the paper has, what computes ours, and how near they must be."""
+"""What an entry of a paper is computed to: numbers beside the paper's, charts, and whether both agree."""
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, printable
+from pipistrelle.protocol.base.errors import PipistrelleError
 
 #: how an entry ends: within its tolerances; not, for a known reason; made anew, but the paper has no number of it that
 #: can be read; it cannot be computed at all; a log that it needs is not there
 Verdict = Literal["reproduced", "differs", "made anew", "not computable", "left out"]
 VERDICTS: Final[tuple[Verdict, ...]] = ("reproduced", "differs", "made anew", "not computable", "left out")
+ChartKind = Literal["lines", "steps", "points", "bars"]
 #: a figure of a paper, or what it says in words
 Said = float | str | None
 
@@ -69,30 +70,20 @@ class FigureRow:
         return {name: getattr(self, name) for name in names}
 
 
-def compared(
-    what: str,
-    paper: float | None,
-    ours: float | None,
-    tolerance: Tolerance,
-    unit: str = "",
-    interval: tuple[float, float] | None = None,
-) -> FigureRow:
-    """Return a number of the paper beside ours: they agree within the tolerance, or if ours has it in its interval.
+def agreement(
+    paper: Said, ours: Said, near: Tolerance, low: float | None = None, high: float | None = None
+) -> bool | None:
+    """Return whether a number of the paper is within the tolerance of ours, or in its interval; None: nobody can tell.
 
-    An interval of more than twice the tolerance either way tells nothing, if ours itself is outside the tolerance.
+    An interval of more than twice the tolerance either way tells nothing if ours itself is outside the tolerance.
     """
-    low, high = interval if interval is not None else (None, None)
-    agrees = None
-    if paper is not None and ours is not None:
-        agrees = tolerance.holds(paper, ours)
-        if not agrees and low is not None and high is not None and low <= paper <= high:
-            agrees = True if (high - low) / 2 <= 2 * tolerance.around(paper) else None
-    return FigureRow(what, paper, ours, unit, low, high, agrees)
-
-
-def claimed(what: str, paper: str, holds: bool, ours: str) -> FigureRow:
-    """Return what the paper says in words beside what we find, and whether it holds."""
-    return FigureRow(what, paper, ours, agrees=holds)
+    if not isinstance(paper, float | int) or not isinstance(ours, float | int):
+        return None
+    if near.holds(paper, ours):
+        return True
+    if low is not None and high is not None and low <= paper <= high:
+        return True if (high - low) / 2 <= 2 * near.around(paper) else None
+    return False
 
 
 @dataclass(frozen=True)
@@ -105,6 +96,11 @@ class Series:
     low: Sequence[float] | None = None
     high: Sequence[float] | None = None
     paper: bool = False
+
+
+def bars(name: str, values: Sequence[float], *, paper: bool = False) -> Series:
+    """Return values as bars side by side."""
+    return Series(name, list(range(len(values))), values, paper=paper)
 
 
 @dataclass(frozen=True)
@@ -129,7 +125,7 @@ class Chart:
     x: str
     y: str
     series: Sequence[Series]
-    kind: Literal["lines", "steps", "points", "bars"] = "lines"
+    kind: ChartKind = "lines"
     names: Sequence[str] = ()
     log_x: bool = False
     log_y: bool = False
@@ -142,97 +138,6 @@ class Finding:
     rows: Sequence[FigureRow] = ()
     charts: Sequence[Chart] = ()
     notes: Sequence[str] = ()
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A table, a figure or a claim of a paper.
-
-    Parameters
-    ----------
-    id
-        ``table-4.3``, ``figure-7``; unique in its paper.
-    title
-        what it shows, in a few words.
-    place
-        where it stands in the paper.
-    shows
-        what the paper reports, in a sentence or two.
-    command
-        what of ours makes it: a command line, or what to import.
-    compute
-        makes it anew on a `Bench`; None: it cannot be computed, for the `reason`.
-    expects
-        how it ends, if all its logs are there; where it is not said, "reproduced", or "not computable".
-    reason
-        why ours differ, or why there can be none.
-    needs
-        real logs that it reads, by the names of their files.
-    """
-
-    id: str
-    title: str
-    place: str
-    shows: str
-    command: str = ""
-    compute: Callable[[Any], Finding] | None = None
-    expects: Verdict = "reproduced"
-    reason: str = ""
-    needs: Sequence[str] = ()
-
-
-@dataclass(frozen=True)
-class Paper:
-    """A paper and all its tables and figures.
-
-    Parameters
-    ----------
-    id
-        ``000`` to ``004``.
-    name
-        what it is about, in a few words.
-    citation
-        authors, title, where and when.
-    entries
-        in the paper's order.
-    page
-        the page of our documentation about it.
-    """
-
-    id: str
-    name: str
-    citation: str
-    entries: Sequence[Entry]
-    page: str
-
-    def entry(self, name: str) -> Entry:
-        """Return one of its entries; PapersError, which names a like one, if there is none."""
-        for one in self.entries:
-            if one.id == name:
-                return one
-        names = [one.id for one in self.entries]
-        raise PapersError(
-            f"paper {self.id} has no entry '{printable(name)}'",
-            expected=f"one of {', '.join(names)}",
-            hint=did_you_mean(name, names),
-        )
-
-
-@dataclass(frozen=True)
-class EntryResult:
-    """What became of an entry."""
-
-    paper: Paper
-    entry: Entry
-    verdict: Verdict
-    reason: str
-    finding: Finding = field(default_factory=Finding)
-
-    @property
-    def compared(self) -> tuple[int, int]:
-        """How many of its figures agree with the paper's, and how many are compared."""
-        told = [row.agrees for row in self.finding.rows if row.agrees is not None]
-        return sum(told), len(told)
 
 
 def verdict_of(finding: Finding) -> Verdict:

@@ -9,7 +9,8 @@ from importlib import resources
 from typing import Final
 
 from pipistrelle.papers.charts import chart_svg
-from pipistrelle.papers.entry import VERDICTS, Chart, EntryResult, FigureRow, Paper, number_text
+from pipistrelle.papers.entry import VERDICTS, Chart, FigureRow, number_text
+from pipistrelle.papers.printed import EntryResult, Paper
 from pipistrelle.protocol.fields import package_version
 
 #: rows of a table that stands open

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
-from pipistrelle.papers.entry import VERDICTS, Entry, EntryResult, Paper, number_text
+from pipistrelle.papers.entry import VERDICTS, number_text
+from pipistrelle.papers.printed import Entry, EntryResult, Paper
 from pipistrelle.protocol.fields import package_version
 
 _COLUMNS: Final = ("paper", "entry", "verdict", "what", "unit", "paper_says", "ours", "low", "high", "agrees")
@@ -61,7 +62,7 @@ def csv_text(results: Sequence[EntryResult]) -> str:
 def listed(chosen: Sequence[tuple[Paper, Entry]]) -> list[tuple[str, str, str, str, list[str], bool]]:
     """Return paper, entry, title, place, logs that it needs, and whether it can be computed, of each entry."""
     return [
-        (paper.id, entry.id, entry.title, entry.place, list(entry.needs), entry.compute is not None)
+        (paper.id, entry.id, entry.title, entry.place, list(entry.needs), bool(entry.command))
         for paper, entry in chosen
     ]
 

@@ -10,6 +10,7 @@ from msgspec.structs import fields
 from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, printable, shown
 
 _E = TypeVar("_E", bound=PipistrelleError)
+_T = TypeVar("_T")
 _AT: Final = re.compile(r"(.*?)(?: - at `(?:key in )?\$\.?([\w.\[\]-]*)`)?", re.DOTALL)
 _STEP: Final = re.compile(r"[\w-]+|\.\.\.")
 _TYPE: Final = re.compile(r"Expected `([^`]*)`(.*?)(?:, got `[^`]*`)?")
@@ -22,6 +23,20 @@ _KINDS: Final = {
     "array": "a list",
     "object": "a table",
 }
+
+
+def convert_table(raw: Any, kind: type[_T], where: str, make: type[_E], manual: str = "") -> _T:
+    """Return plain values as a struct; `misfit` names the parameters.
+
+    Raises
+    ------
+    PipistrelleError
+        of the given class, if there is an unknown, missing or repeated key or a value that cannot be.
+    """
+    try:
+        return msgspec.convert(raw, kind)
+    except msgspec.ValidationError as error:
+        raise misfit(error, raw, kind, where, make, manual) from None
 
 
 def misfit(error: msgspec.ValidationError, raw: Any, kind: Any, where: str, make: type[_E], manual: str = "") -> _E:

@@ -23,7 +23,7 @@ def test_each_entry_of_each_paper_has_its_line():
             (
                 entry.id,
                 entry.title,
-                "not computable" if entry.compute is None else "left out" if entry.needs else entry.expects,
+                "not computable" if not entry.command else "left out" if entry.needs else entry.expects,
             )
             for entry in paper.entries
         ]

@@ -3,18 +3,18 @@
 import pytest
 
 from pipistrelle.papers.bench import SIZES, Bench
-from pipistrelle.papers.collection import chosen_entries, get_paper, make_entries, paper_ids
+from pipistrelle.papers.collection import chosen_entries, computations, get_paper, make_entries, paper_ids
 from pipistrelle.papers.entry import (
     VERDICTS,
     FigureRow,
     Finding,
     PapersError,
     Tolerance,
-    claimed,
-    compared,
+    agreement,
     number_text,
     verdict_of,
 )
+from pipistrelle.papers.printed import parse_paper
 from pipistrelle.papers.telling import csv_text, plain
 
 #: entries that are formulas and tables alone: computed in a moment
@@ -46,7 +46,7 @@ QUICK = {
 )
 def test_what_agrees(paper, ours, interval, agrees):
     """Within the tolerance, or in an interval that is not too wide to tell."""
-    assert compared("x", paper, ours, Tolerance(absolute=0.5), interval=interval).agrees is agrees
+    assert agreement(paper, ours, Tolerance(absolute=0.5), *(interval or ())) is agrees
 
 
 def test_a_tolerance_is_the_larger_of_both():
@@ -58,7 +58,7 @@ def test_a_tolerance_is_the_larger_of_both():
 
 def test_how_an_entry_ends():
     """By the figures that are compared: all, not all, or none."""
-    yes, no, open_ = claimed("a", "b", True, "c"), claimed("a", "b", False, "c"), FigureRow("a", None, 1.0)
+    yes, no, open_ = (FigureRow("a", "b", "c", agrees=agrees) for agrees in (True, False, None))
 
     assert verdict_of(Finding([yes, open_])) == "reproduced"
     assert verdict_of(Finding([yes, no])) == "differs"
@@ -67,7 +67,7 @@ def test_how_an_entry_ends():
 
 @pytest.mark.parametrize("number", paper_ids())
 def test_what_each_entry_tells(number):
-    """An id of its own; a reason where it differs or cannot be; a command where it is computed."""
+    """Each entry has an id of its own, code if it has a command, and a reason if it differs or has none."""
     paper = get_paper(number)
 
     assert paper.id == number
@@ -77,8 +77,8 @@ def test_what_each_entry_tells(number):
         assert entry.place, entry.id
         assert entry.shows, entry.id
         assert entry.expects in VERDICTS[:3]
-        assert bool(entry.command) == (entry.compute is not None), entry.id
-        assert entry.reason or (entry.compute is not None and entry.expects == "reproduced"), entry.id
+        assert entry.reason or (entry.command and entry.expects == "reproduced"), entry.id
+    assert list(computations(number)) == [entry.id for entry in paper.entries if entry.command]
 
 
 @pytest.mark.parametrize("number", paper_ids())
@@ -102,6 +102,28 @@ def test_entries_are_found_by_name():
         chosen_entries([first, second], ["table-4.8"])
     with pytest.raises(PapersError, match="there is no paper '005'"):
         get_paper("005")
+
+
+HEAD = 'id = "009"\nname = "n"\ncitation = "c"\npage = "p.md"\n'
+ENTRY = '[[entries]]\nid = "table-1"\ntitle = "t"\nplace = "p"\nshows = "s"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (HEAD, "nine.toml.*the key 'entries' is missing"),
+        (HEAD + ENTRY + 'comand = "x"\n', r"nine.toml: entries\[0\].*unknown key 'comand'.*Did you mean 'command'"),
+        (HEAD + ENTRY + ENTRY, "nine.toml.*two entries have the id 'table-1'"),
+        (HEAD + ENTRY + 'reason = "{why}"\n', "entry table-1: a shared text does not exist: 'why'"),
+        (HEAD + ENTRY + '[entries.figures]\na = { what = "a", paper = [1] }\n', r"figures\.a\.paper"),
+        ("id = 9", "expected text in quotes"),
+        ("id = ", "this is not TOML"),
+    ],
+)
+def test_a_file_of_a_paper_that_cannot_be(text, message):
+    """The message names the file and the place."""
+    with pytest.raises(PapersError, match=f"(?s){message}"):
+        parse_paper(text, "nine.toml")
 
 
 def test_an_entry_without_its_log_is_left_out(tmp_path):

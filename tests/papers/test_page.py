@@ -8,16 +8,9 @@ import pytest
 from pipistrelle.papers.bench import SIZES, Bench
 from pipistrelle.papers.charts import chart_svg
 from pipistrelle.papers.collection import chosen_entries, get_paper, make_entries
-from pipistrelle.papers.entry import (
-    Chart,
-    Entry,
-    EntryResult,
-    FigureRow,
-    Finding,
-    Paper,
-    Series,
-)
+from pipistrelle.papers.entry import Chart, FigureRow, Finding, Series
 from pipistrelle.papers.page import paper_page
+from pipistrelle.papers.printed import Entry, EntryResult, Paper
 
 NASTY = "</p><script>alert('&1')</script>\"'"
 
@@ -56,8 +49,8 @@ def addresses(reader: Reader) -> Iterator[str]:
 
 def test_nothing_that_is_told_is_markup():
     """Whatever stands in an entry, its figures or its charts is text on the page."""
-    entry = Entry(NASTY, NASTY, NASTY, NASTY, NASTY, lambda bench: Finding(), reason=NASTY)
-    paper = Paper("009", NASTY, NASTY, (entry,), NASTY)
+    entry = Entry(id=NASTY, title=NASTY, place=NASTY, shows=NASTY, command=NASTY, reason=NASTY)
+    paper = Paper(id="009", name=NASTY, citation=NASTY, entries=(entry,), page=NASTY)
     chart = Chart(NASTY, NASTY, NASTY, [Series(NASTY, [0, 1], [1, 2]), Series("b", [0, 1], [1, 2])], names=[NASTY, "b"])
     finding = Finding([FigureRow(NASTY, NASTY, NASTY, NASTY, agrees=False)], [chart], [NASTY])
     reader = read(paper_page(paper, [EntryResult(paper, entry, "differs", NASTY, finding)], NASTY))

@@ -8,7 +8,7 @@ from tests.conftest import load_program
 
 from pipistrelle.papers.bench import SIZES, Bench
 from pipistrelle.papers.collection import chosen_entries, get_paper, make_entries, paper_ids
-from pipistrelle.papers.entry import EntryResult
+from pipistrelle.papers.printed import EntryResult
 from pipistrelle.papers.telling import logged, markdown
 
 pytestmark = pytest.mark.slow
@@ -34,7 +34,7 @@ def test_entries_end_as_they_should(number: str, results: dict[str, list[EntryRe
 
     assert [one.entry.id for one in mine] == [entry.id for entry in get_paper(number).entries]
     for one in mine:
-        if one.entry.compute is None:
+        if not one.entry.command:
             assert one.verdict == "not computable"
         elif one.entry.needs:
             assert one.verdict == "left out"

@@ -1,0 +1,90 @@
+"""Where the code of an entry puts its numbers: the paper's own, with their labels, stand there already."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from msgspec import UNSET, UnsetType
+
+from pipistrelle.papers.bench import Bench, PapersSize
+from pipistrelle.papers.entry import Chart, FigureRow, Finding, Said, Series, Tolerance, agreement
+from pipistrelle.papers.printed import Entry, Paper
+
+
+class Sheet:
+    """Collects the figures, charts and notes of an entry, whose texts are the paper's data.
+
+    Parameters
+    ----------
+    paper, entry
+        their figures and charts are found by name, those of the entry first.
+    """
+
+    def __init__(self, paper: Paper, entry: Entry) -> None:
+        self.entry: Final = entry
+        #: tables of numbers of the paper and the entry
+        self.printed: Final[dict[str, Any]] = paper.printed | entry.printed
+        #: what the paper prints of each figure
+        self.figures: Final = paper.figures | entry.figures
+        self._charts = paper.charts | entry.charts
+        self._notes = entry.notes
+        self.rows: list[FigureRow] = []
+        self.charts: list[Chart] = []
+
+    def row(
+        self,
+        name: str,
+        ours: Said,
+        /,
+        paper: Said | UnsetType = UNSET,
+        *,
+        interval: tuple[float | None, float | None] | None = None,
+        near: Tolerance | None = None,
+        agrees: bool | UnsetType | None = UNSET,
+        unit: str | None = None,
+        **labels: object,
+    ) -> None:
+        """Add a number of ours beside the paper's.
+
+        Parameters
+        ----------
+        name
+            of the figure.
+        ours
+            None: it cannot be had.
+        paper, near, unit
+            the paper's number, the tolerance and the unit, where they are not those of the figure.
+        interval
+            the 95 % interval of ours.
+        agrees
+            whether both agree, where neither tolerance nor interval decides; None: they are not compared.
+        labels
+            fill the figure's text.
+        """
+        figure = self.figures[name]
+        said = figure.paper if paper is UNSET else paper
+        low, high = interval or (None, None)
+        if agrees is UNSET:
+            agrees = agreement(said, ours, near or figure.tolerance, low, high)
+        what = figure.what.format(**labels)
+        self.rows.append(FigureRow(what, said, ours, figure.unit if unit is None else unit, low, high, agrees))
+
+    def claim(self, name: str, holds: bool, /, **labels: object) -> None:
+        """Add what the paper says in words beside what we find, and whether it holds."""
+        figure = self.figures[name]
+        ours = figure.ours if holds or figure.otherwise is None else figure.otherwise
+        what, paper, ours = (str(text).format(**labels) for text in (figure.what, figure.paper, ours))
+        self.rows.append(FigureRow(what, paper, ours, agrees=holds))
+
+    def chart(self, name: str, series: Sequence[Series], names: Sequence[str] = (), **labels: object) -> None:
+        """Add a chart; ``names`` are those of places on its x axis, of bars."""
+        one = self._charts[name]
+        title, x, y = (text.format(**labels) for text in (one.title, one.x, one.y))
+        self.charts.append(Chart(title, x, y, series, one.kind, names or one.names, one.log_x, one.log_y))
+
+    def finding(self, size: PapersSize) -> Finding:
+        """Return what came out; notes have fields of the size in braces."""
+        return Finding(self.rows, self.charts, [note.format_map(vars(size)) for note in self._notes])
+
+
+#: computes an entry
+Compute = Callable[[Bench, Sheet], None]
