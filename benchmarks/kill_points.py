@@ -392,14 +392,14 @@ def _files(out: Path) -> dict[str, bytes]:
 
 def warm() -> None:
     """Import what the commands need."""
-    from pipistrelle.cli.console import import_numpy
+    from pipistrelle.cli.terminal.console import import_numpy
 
     import_numpy()
-    import pipistrelle.cli.heartbeat
-    import pipistrelle.cli.resume
-    import pipistrelle.cli.run
-    import pipistrelle.cli.schedule
-    import pipistrelle.cli.summary
+    import pipistrelle.cli.run.resume
+    import pipistrelle.cli.run.run
+    import pipistrelle.cli.schedulers.schedule
+    import pipistrelle.cli.terminal.heartbeat
+    import pipistrelle.cli.terminal.summary
     import pipistrelle.cli.workload.generate
     import pipistrelle.runs.execution.run
     import pipistrelle.runs.sessions.resume  # noqa: F401

@@ -1,7 +1,6 @@
 """The command ``pipistrelle``: its groups, its errors, its exit codes."""
 
 import atexit
-import errno
 import io
 import os
 import signal
@@ -15,56 +14,50 @@ from typing import Any, Final, NamedTuple, NoReturn, TextIO
 
 import click
 
+from pipistrelle.cli.terminal.exits import BUG, EXHAUSTED, FULL, GONE, INTERRUPTED, NO_MEMORY, NOT_WRITTEN
+
 
 class CommandPlace(NamedTuple):
-    """The module that defines a command as `command`, and what `pipistrelle --help` says of the command."""
+    """Where a command is defined, and what `pipistrelle --help` says of it.
 
-    module: str
+    The place is a module of this package. The command is called `command` there, or as the place says behind a colon.
+    """
+
+    place: str
     purpose: str
 
 
-#: {command: its place}; a module is imported when its command is used, to start fast
+#: {command: its place}; a module is imported when its command is used, so that the command line starts fast
 COMMANDS: Final = {
-    "run": CommandPlace("run", "Simulate a workload: server and scheduler as two processes."),
-    "serve": CommandPlace("serve", "Serve one simulation to one scheduler."),
-    "schedule": CommandPlace("schedule", "Take the decisions for one simulation."),
-    "list": CommandPlace("listing", "List the schedulers, platforms, workloads there are."),
-    "show": CommandPlace("show", "Print a bundled platform, scheduler or workload."),
+    "run": CommandPlace("run.run", "Simulate a workload: server and scheduler as two processes."),
+    "serve": CommandPlace("run.serve", "Serve one simulation to one scheduler."),
+    "schedule": CommandPlace("schedulers.schedule", "Take the decisions for one simulation."),
+    "list": CommandPlace("inputs.library:list_command", "List the schedulers, platforms, workloads there are."),
+    "show": CommandPlace("inputs.library:show_command", "Print a bundled platform, scheduler or workload."),
     "help": CommandPlace("manual", "Print a page of the documentation, or the help of a command."),
-    "validate": CommandPlace("validate", "Say what a file is, what is in it, what is wrong with it."),
+    "validate": CommandPlace("inputs.validate", "Say what a file is, what is in it, what is wrong with it."),
     "workload": CommandPlace("workload.group", "Make workloads, describe them, change them."),
-    "convert": CommandPlace("convert", "Convert a workload or a centre's log to another format."),
-    "explain": CommandPlace("explain", "Explain why a job of a run waited."),
-    "compare": CommandPlace("compare", "Compare runs of the same jobs; tell where they part."),
-    "ci": CommandPlace("ci", "Replay cases, and compare what comes of them with golden results."),
-    "conformance": CommandPlace("conformance", "Play awkward situations to your scheduler."),
-    "report": CommandPlace("report", "Show runs as one page that opens anywhere."),
-    "accuracy": CommandPlace("accuracy", "Tell how near a run comes to what really happened."),
-    "steps": CommandPlace("time_steps", "Tell what it costs to decide at time steps only."),
+    "convert": CommandPlace("inputs.convert", "Convert a workload or a centre's log to another format."),
+    "explain": CommandPlace("results.explain", "Explain why a job of a run waited."),
+    "compare": CommandPlace("results.compare", "Compare runs of the same jobs; tell where they part."),
+    "ci": CommandPlace("schedulers.ci", "Replay cases, and compare what comes of them with golden results."),
+    "conformance": CommandPlace("schedulers.conformance", "Play awkward situations to your scheduler."),
+    "report": CommandPlace("results.report", "Show runs as one page that opens anywhere."),
+    "accuracy": CommandPlace("results.accuracy", "Tell how near a run comes to what really happened."),
+    "steps": CommandPlace("study.steps", "Tell what it costs to decide at time steps only."),
     "study": CommandPlace("study.group", "Carry out many runs, and tell what they say together."),
-    "papers": CommandPlace("papers", "Make the tables and figures of five papers anew."),
-    "resume": CommandPlace("resume", "Go on with a run from its last snapshot."),
-    "diff": CommandPlace("diff", "Compare two runs: the first difference, and the waits of jobs."),
-    "replay": CommandPlace("replay", "Play a recorded session to a scheduler, or to the server."),
-    "batsim": CommandPlace("batsim", "Simulate as Batsim 4 does, from its command line."),
-    "placement": CommandPlace("placement", "Tell where a run's jobs were, and what another order would do."),
-    "outages": CommandPlace("outages", "Make, describe and fit streams of failures."),
-    "reliability": CommandPlace("reliability", "Tell how reliable nodes must be, and size partitions of them."),
-    "keys": CommandPlace("keys", "Make keys for a scheduler on another machine."),
-    "new": CommandPlace("new", "Write a scheduler to begin with, in a language of your choice."),
-    "yield": CommandPlace("yields", "Tell the yield of a long-lasting application."),
+    "papers": CommandPlace("study.papers", "Make the tables and figures of five papers anew."),
+    "resume": CommandPlace("run.resume", "Go on with a run from its last snapshot."),
+    "diff": CommandPlace("results.diff", "Compare two runs: the first difference, and the waits of jobs."),
+    "replay": CommandPlace("run.replay", "Play a recorded session to a scheduler, or to the server."),
+    "batsim": CommandPlace("run.batsim", "Simulate as Batsim 4 does, from its command line."),
+    "placement": CommandPlace("results.placement", "Tell where a run's jobs were, and what another order would do."),
+    "outages": CommandPlace("inputs.outages", "Make, describe and fit streams of failures."),
+    "reliability": CommandPlace("inputs.reliability", "Tell how reliable nodes must be, and size partitions of them."),
+    "keys": CommandPlace("schedulers.keys", "Make keys for a scheduler on another machine."),
+    "new": CommandPlace("schedulers.new", "Write a scheduler to begin with, in a language of your choice."),
+    "yield": CommandPlace("inputs.yields", "Tell the yield of a long-lasting application."),
 }
-#: an output cannot be written, as `OutputFailed` has it
-_NOT_WRITTEN: Final = 6
-_FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-_EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS)
-#: exit code after Ctrl-C or a request to terminate: 128 + SIGINT, as shells have it
-INTERRUPTED: Final = 130
-#: EX_SOFTWARE and EX_OSERR of sysexits.h
-_BUG: Final = 70
-_NO_MEMORY: Final = 71
-#: whoever reads our output has gone
-_GONE: Final = 1
 
 
 class LazyGroup(click.Group):
@@ -78,7 +71,8 @@ class LazyGroup(click.Group):
         """Import and return a command."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"pipistrelle.cli.{COMMANDS[cmd_name].module}").command
+        module, _, name = COMMANDS[cmd_name].place.partition(":")
+        command: click.Command = getattr(import_module(f"pipistrelle.cli.{module}"), name or "command")
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -121,7 +115,7 @@ def cli(verbose: int) -> None:
     'pipistrelle run' simulates a bundled workload under EASY backfilling, as two processes. With 'serve' and
     'schedule' the two run in terminals of their own.
     """
-    from pipistrelle.cli.console import configure_log
+    from pipistrelle.cli.terminal.console import configure_log
 
     configure_log(verbose)
 
@@ -139,10 +133,10 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
         with suppress(KeyboardInterrupt):
             _last_words("interrupted")
     except MemoryError:
-        code = _NO_MEMORY
+        code = NO_MEMORY
         _last_words("out of memory; give it more (ulimit -v, a batch system's limit), or less to do.")
     except BrokenPipeError:  # whoever reads what we say has gone while we said what was wrong
-        code = _GONE
+        code = GONE
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
             stream.flush()
@@ -180,7 +174,7 @@ def _run(args: Sequence[str] | None) -> int:
         code: Any = cli.main(args=args, prog_name="pipistrelle", standalone_mode=False)
         sys.stdout.flush()
     except PipistrelleError as error:
-        from pipistrelle.cli.console import print_error
+        from pipistrelle.cli.terminal.console import print_error
 
         print_error(error)
         return error.exit_code
@@ -188,12 +182,12 @@ def _run(args: Sequence[str] | None) -> int:
         error.show()
         return int(error.exit_code)
     except click.ClickException as error:
-        from pipistrelle.cli.console import print_usage_error
+        from pipistrelle.cli.terminal.console import print_usage_error
 
         print_usage_error(error)
         return error.exit_code
     except BrokenPipeError:  # the reader of our output, such as `head`, has gone; often click exits first, with 1
-        return _GONE
+        return GONE
     except (click.Abort, MemoryError):
         raise
     except ImportError as error:
@@ -201,26 +195,26 @@ def _run(args: Sequence[str] | None) -> int:
             raise MemoryError from None
         return _bug(error)
     except Exception as error:
-        from pipistrelle.cli.console import say
+        from pipistrelle.cli.terminal.console import say
 
-        if isinstance(error, OSError) and error.errno in _FULL and error.filename is None:
+        if isinstance(error, OSError) and error.errno in FULL and error.filename is None:
             # Our files have errors of their own, so this is standard output.
             _abandon(sys.stdout)
             say(f"cannot write to standard output ({error.strerror}).")
-            return _NOT_WRITTEN
-        if isinstance(error, OSError) and error.errno in _EXHAUSTED:
+            return NOT_WRITTEN
+        if isinstance(error, OSError) and error.errno in EXHAUSTED:
             say(f"{error.strerror}; give it more (ulimit, a batch system's limit), or less to do.")
-            return _NO_MEMORY
+            return NO_MEMORY
         return _bug(error)
     return code if isinstance(code, int) else 0
 
 
 def _bug(error: Exception) -> int:
     """Say that whatever else comes is our fault, and still show no traceback to the user."""
-    from pipistrelle.cli.console import print_bug
+    from pipistrelle.cli.terminal.console import print_bug
 
     print_bug(error)
-    return _BUG
+    return BUG
 
 
 def _abandon(stream: TextIO) -> None:

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import click
 
-from pipistrelle.cli.console import print_facts
 from pipistrelle.cli.options.names import completed, pages
 from pipistrelle.cli.options.sections import Command, sections
+from pipistrelle.cli.terminal.console import print_facts
 from pipistrelle.protocol.base.errors import did_you_mean
 
 

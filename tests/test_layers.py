@@ -40,6 +40,10 @@ ROOMS_IN_ORDER: dict[str, list[str]] = {
         *("policy", "waiting", "runtime", "placement", "composed", "plan", "preemption", "backfill", "partitions"),
         *("pbs", "maui/config", "maui/priority", "maui/limits", "orders", "maui", "catalogue", "wire", "wire/batsim"),
     ],
+    "cli": [
+        *("terminal", "options", "workload", "live", "run", "schedulers", "inputs", "results", "study"),
+        *("manual", "main", "__main__", "top"),
+    ],
 }
 #: standard library without clocks, files, sockets, processes or chance
 HARMLESS = {

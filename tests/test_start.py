@@ -50,7 +50,7 @@ def test_the_wish_for_no_threads_is_over_when_numpy_is_there() -> None:
     """numpy starts no threads; neither a child nor a policy finds a changed environment."""
     program = (
         "import os\n"
-        "from pipistrelle.cli.console import import_numpy\n"
+        "from pipistrelle.cli.terminal.console import import_numpy\n"
         "before = dict(os.environ)\n"
         "import_numpy()\n"
         "assert dict(os.environ) == before\n"

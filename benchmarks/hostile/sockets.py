@@ -271,11 +271,11 @@ def _scheduler(
 
 def _warm() -> None:
     """Import what the commands need."""
-    from pipistrelle.cli.console import import_numpy
+    from pipistrelle.cli.terminal.console import import_numpy
 
     import_numpy()
-    import pipistrelle.cli.heartbeat
-    import pipistrelle.cli.schedule
-    import pipistrelle.cli.serve
-    import pipistrelle.cli.summary
+    import pipistrelle.cli.run.serve
+    import pipistrelle.cli.schedulers.schedule
+    import pipistrelle.cli.terminal.heartbeat
+    import pipistrelle.cli.terminal.summary
     import pipistrelle.runs.execution.run  # noqa: F401

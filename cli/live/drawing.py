@@ -7,9 +7,9 @@ from typing import Final, Literal
 from rich.cells import cell_len
 from rich.text import Text
 
-from pipistrelle.cli.console import plain
-from pipistrelle.cli.dates import Dates
-from pipistrelle.cli.heartbeat import clock_text
+from pipistrelle.cli.terminal.console import plain
+from pipistrelle.cli.terminal.dates import Dates
+from pipistrelle.cli.terminal.heartbeat import clock_text
 from pipistrelle.reports.live.layout import NOBODY, FittedMap, MapLayout
 from pipistrelle.reports.live.state import LiveState, SeenDecision
 from pipistrelle.server.setup.setup import Setup

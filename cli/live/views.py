@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from pipistrelle.cli.console import progress_observers
-from pipistrelle.cli.heartbeat import Heartbeat, heartbeat_of
+from pipistrelle.cli.terminal.console import progress_observers
+from pipistrelle.cli.terminal.heartbeat import Heartbeat, heartbeat_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pipistrelle.cli.summary import Form
+    from pipistrelle.cli.terminal.summary import Form
     from pipistrelle.reports.live.watch import LiveView
     from pipistrelle.server.engine.observers import Observer
     from pipistrelle.server.setup.setup import Setup

@@ -13,7 +13,7 @@ import click
 from msgspec import Meta, Struct
 from msgspec.structs import FieldInfo, fields
 
-from pipistrelle.cli.guard import FilledPath
+from pipistrelle.cli.terminal.guard import FilledPath
 from pipistrelle.protocol.base.errors import did_you_mean
 from pipistrelle.protocol.base.lengths import seconds_of
 

@@ -6,8 +6,8 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from pipistrelle.cli.guard import FilledPath
 from pipistrelle.cli.options.fields import added, options_of
+from pipistrelle.cli.terminal.guard import FilledPath
 from pipistrelle.runs.description.spec import RunSpec
 
 _C = TypeVar("_C", bound=Callable[..., Any])

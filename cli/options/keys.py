@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from pipistrelle.cli.guard import FilledPath
 from pipistrelle.cli.options.fields import together
+from pipistrelle.cli.terminal.guard import FilledPath
 
 if TYPE_CHECKING:
     from pipistrelle.protocol.sockets import CallerKeys, ListenerKeys

@@ -5,10 +5,10 @@ from typing import Final
 
 import click
 
-from pipistrelle.cli.guard import FilledPath
 from pipistrelle.cli.options.fields import added, options_of
 from pipistrelle.cli.options.names import completed
 from pipistrelle.cli.options.sections import SCHEDULER, in_section
+from pipistrelle.cli.terminal.guard import FilledPath
 from pipistrelle.runs.description.policy import OPPOSITES, PolicySpec, SchedulerChoice, span_of, step_of
 from pipistrelle.schedulers.catalogue.names import PARTS
 

@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from pipistrelle.cli.guard import FilledPath
 from pipistrelle.cli.options.fields import added, options_of
 from pipistrelle.cli.options.names import completed
 from pipistrelle.cli.options.sections import FAILURES, in_section
+from pipistrelle.cli.terminal.guard import FilledPath
 from pipistrelle.runs.description.spec import RunSpec
 
 _TEXTS: Final = {

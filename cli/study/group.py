@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipistrelle.cli.console import configure_log, import_numpy, print_facts
-from pipistrelle.cli.guard import FilledPath
 from pipistrelle.cli.options.sections import Command, Group
 from pipistrelle.cli.study.plot import plot_command
 from pipistrelle.cli.study.tell import break_even_command, compare_command, summary_command
+from pipistrelle.cli.terminal.console import configure_log, import_numpy, print_facts
+from pipistrelle.cli.terminal.guard import FilledPath
 from pipistrelle.protocol.base.log import logger
 
 if TYPE_CHECKING:

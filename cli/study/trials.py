@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from pipistrelle.cli.console import print_table, show
-from pipistrelle.cli.guard import FilledPath
 from pipistrelle.cli.options.fields import Choice, ShareNumber, together
+from pipistrelle.cli.terminal.console import print_table, show
+from pipistrelle.cli.terminal.guard import FilledPath
 
 if TYPE_CHECKING:
     from pipistrelle.studies.inference.trials import TrialTable, Value
@@ -78,7 +78,7 @@ picture_option: Final = click.option(
 
 def read_trials(place: Path, conditions: Sequence[tuple[str, str]]) -> "TrialTable":
     """Return the trials of a study that fulfil the conditions."""
-    from pipistrelle.cli.console import import_numpy
+    from pipistrelle.cli.terminal.console import import_numpy
 
     import_numpy()
     from pipistrelle.studies.inference.trials import TrialTable

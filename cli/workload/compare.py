@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from pipistrelle.cli.console import print_table, show
-from pipistrelle.cli.guard import FilledPath, refuse_overwriting
 from pipistrelle.cli.options.names import completed
 from pipistrelle.cli.options.sections import Command
+from pipistrelle.cli.terminal.console import print_table, show
+from pipistrelle.cli.terminal.guard import FilledPath, refuse_overwriting
 
 if TYPE_CHECKING:
     from pipistrelle.traces.workload import Workload

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipistrelle.cli.console import print_facts, print_table, show
-from pipistrelle.cli.guard import refuse_overwriting
 from pipistrelle.cli.options.fields import SvgFile
 from pipistrelle.cli.options.files import reading_but_zone, strict_option
 from pipistrelle.cli.options.names import completed
 from pipistrelle.cli.options.sections import Command
+from pipistrelle.cli.terminal.console import print_facts, print_table, show
+from pipistrelle.cli.terminal.guard import refuse_overwriting
 
 # The steps of `pipistrelle workload`, and help, need none of these.
 if TYPE_CHECKING:

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from pipistrelle.cli.guard import FilledPath, refuse_overwriting
 from pipistrelle.cli.options.fields import PositiveNumber, ShareNumber
 from pipistrelle.cli.options.files import output_option
 from pipistrelle.cli.options.names import completed
 from pipistrelle.cli.options.sections import Command
+from pipistrelle.cli.terminal.guard import FilledPath, refuse_overwriting
 from pipistrelle.cli.workload.compare import page_option, write_page
 
 # Help needs neither.

@@ -7,11 +7,11 @@ from typing import Any, Final
 import click
 from click.core import ParameterSource
 
-from pipistrelle.cli.guard import refuse_overwriting
 from pipistrelle.cli.options.fields import options_of
 from pipistrelle.cli.options.files import output_option, reading_but_zone, reading_options, strict_option
 from pipistrelle.cli.options.names import completed
 from pipistrelle.cli.options.sections import Command, Group
+from pipistrelle.cli.terminal.guard import refuse_overwriting
 from pipistrelle.protocol.base.errors import did_you_mean, printable
 from pipistrelle.runs.inputs.named import clock_zone, load_workload, reading_for
 from pipistrelle.runs.inputs.steps import AnyStep, Filter, Merge

@@ -5,7 +5,7 @@ import re
 import click
 import pytest
 
-from pipistrelle.cli.batsim import REFUSED, command
+from pipistrelle.cli.run.batsim import REFUSED, command
 from pipistrelle.protocol.batsim.codec import DECISION_TYPES
 from pipistrelle.server.batsim.outputs import OUTPUT_NAMES
 from pipistrelle.traces.batsim.profile_reader import PROFILE_TYPES

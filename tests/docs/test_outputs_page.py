@@ -6,7 +6,7 @@ from typing import get_args
 import msgspec
 import pytest
 
-from pipistrelle.cli.summary import timings
+from pipistrelle.cli.terminal.summary import timings
 from pipistrelle.platforms.failures.outage import Outage, Outages
 from pipistrelle.protocol.fields import EndReason, RejectionCode
 from pipistrelle.runs.description.spec import RunSpec

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from pipistrelle.cli import batsim
+from pipistrelle.cli.run import batsim
 
 CLUSTER = """<?xml version='1.0'?>
 <platform version="4.1"><zone id="z" routing="None">
@@ -295,7 +295,7 @@ def test_the_workload_may_be_changed_first(shell, files):
 def test_a_sign_of_life_where_no_terminal_is(shell, files, monkeypatch, capsys):
     """As of `run`; not if only errors are to be said."""
     monkeypatch.chdir(shell.folder)
-    monkeypatch.setattr("pipistrelle.cli.heartbeat._LONG_S", 0.0)
+    monkeypatch.setattr("pipistrelle.cli.terminal.heartbeat._LONG_S", 0.0)
     for words, lines in (([], ["day 0 00:00: 0/4 jobs, 0 running, queue 0, 0 s so far"]), (["-q"], [])):
         batsim.command.main([*files, "--no-sched", *words], standalone_mode=False)
         assert capsys.readouterr().err.splitlines() == lines

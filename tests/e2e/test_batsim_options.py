@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from pipistrelle.cli.batsim import REFUSED
+from pipistrelle.cli.run.batsim import REFUSED
 
 
 @pytest.fixture

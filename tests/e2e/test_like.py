@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import pytest
 from click.testing import CliRunner
 
-from pipistrelle.cli.validate import command as validate
+from pipistrelle.cli.inputs.validate import command as validate
 from pipistrelle.models.likeness.model import get, model_text
 from pipistrelle.traces.load import load
 

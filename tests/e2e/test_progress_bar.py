@@ -4,7 +4,7 @@ from io import StringIO
 
 from rich.console import Console
 
-from pipistrelle.cli.progress import ProgressBar
+from pipistrelle.cli.terminal.progress import ProgressBar
 
 
 def test_the_bar_is_one_line_of_an_80_column_terminal() -> None:

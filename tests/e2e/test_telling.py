@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from pipistrelle.cli import heartbeat
-from pipistrelle.cli.heartbeat import Heartbeat
+from pipistrelle.cli.terminal import heartbeat
+from pipistrelle.cli.terminal.heartbeat import Heartbeat
 from pipistrelle.runs.execution import run as runs
 from pipistrelle.runs.execution.run import run_in_process
 from pipistrelle.server.errors import OutputFailed

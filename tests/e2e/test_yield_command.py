@@ -5,7 +5,7 @@ import json
 import click
 import pytest
 
-from pipistrelle.cli.yields import command
+from pipistrelle.cli.inputs.yields import command
 from pipistrelle.protocol.base.errors import PipistrelleError
 
 PAPER = ("yield", "--nodes", "22500", "--mtbf", "20y", "--dump", "2min")

@@ -28,7 +28,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from pipistrelle.cli.console import import_numpy
+from pipistrelle.cli.terminal.console import import_numpy
 
 LAYERS: Final = ("protocol", "platforms", "traces", "server", "schedulers", "studies", "cli")
 #: what commands and the schedulers in tests/peers import besides

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from pipistrelle.cli.reliability import command
+from pipistrelle.cli.inputs.reliability import command
 from pipistrelle.models.reliability.errors import ReliabilityError
 from pipistrelle.models.reliability.pictures import svg
 from pipistrelle.models.reliability.plan import PlanOptions, make_plan

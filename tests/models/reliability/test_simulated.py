@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 from msgspec.structs import replace
 
-from pipistrelle.cli.reliability import command
+from pipistrelle.cli.inputs.reliability import command
 from pipistrelle.models.reliability.errors import ReliabilityError
 from pipistrelle.models.reliability.loss import kaufman_roberts
 from pipistrelle.models.workloads.classes import get, parse_classes

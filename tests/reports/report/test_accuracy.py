@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipistrelle.cli.accuracy import command
+from pipistrelle.cli.results.accuracy import command
 from pipistrelle.platforms.description import homogeneous
 from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.reports.report.accuracy import WEEK, accuracy, curves, distributions, measures

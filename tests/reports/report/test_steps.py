@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from pipistrelle.cli.time_steps import command
+from pipistrelle.cli.study.steps import command
 from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.reports.report.accuracy import WEEK
 from pipistrelle.reports.report.time_steps import time_steps, week_of

@@ -1,0 +1,102 @@
+"""``pipistrelle convert``: a workload or a centre's log from one format to another, a Maui machine to a platform."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pipistrelle.cli.options.files import reading_options, strict_option
+from pipistrelle.cli.options.names import completed
+from pipistrelle.cli.options.sections import Command
+from pipistrelle.cli.terminal.console import import_numpy
+from pipistrelle.cli.terminal.guard import FilledPath, refuse_overwriting
+from pipistrelle.traces.logs.kinds import Units
+
+if TYPE_CHECKING:
+    from pipistrelle.traces.workload import Workload
+
+
+@click.command(cls=Command)
+@click.argument("sources", metavar="IN...", nargs=-1, required=True, shell_complete=completed("workload", or_file=True))
+@click.argument("target", metavar="OUT", type=FilledPath(path_type=Path, dir_okay=False))
+@reading_options
+@click.option("--clean", "cleaned", is_flag=True, help="Leave out the jobs that cannot run, and say how many and why.")
+@strict_option
+@click.option("--renumber", is_flag=True, help="Give the jobs the ids 1, 2, ... by submit time; dependencies follow.")
+def command(
+    sources: Sequence[str],
+    target: Path,
+    sort: bool,
+    cleaned: bool,
+    renumber: bool,
+    **reading: Any,
+) -> None:
+    """Convert the workload IN to OUT: .swf, .json, .sacct or .maui, also with .gz or .xz.
+
+    IN is a bundled name or a file: SWF, Batsim's JSON, PBS or Torque accounting, Slurm's sacct --parsable2, a Maui
+    workload trace, Haizea's leases. Several are one log in several files, in the order of time. A Maui resource trace
+    becomes a platform: OUT is a .toml file.
+    """
+    import_numpy()
+    # Here and below, not above: help needs none of these.
+    from pipistrelle.traces.clean import clean, faults_text
+    from pipistrelle.traces.errors import counted
+    from pipistrelle.traces.load import not_kept, save
+    from pipistrelle.traces.logs.maui_nodes import is_resource_trace
+
+    refuse_overwriting(sources, [target])
+    if len(sources) == 1 and target.suffix == ".toml" and is_resource_trace(sources[0]):
+        if sort or cleaned or renumber or any(value for name, value in reading.items() if name != "units"):
+            raise click.UsageError("a resource trace has no jobs: only --units goes with it.")
+        _convert_machine(sources[0], target, reading["units"])
+        return
+    workload = _read(sources, sort=sort, **reading)
+    if (said := faults_text(workload)) is not None:
+        click.echo(said)
+    if cleaned:
+        workload, dropped = clean(workload, workload.machine_size)
+    else:
+        dropped = workload.left_out
+    for reason, count in dropped.items():
+        click.echo(f"{counted(count, 'job')} left out: {reason}")
+    if renumber:
+        from pipistrelle.traces.logs.dependencies import renumber as renumbered
+
+        workload = renumbered(workload)
+    save(workload, target)
+    lost = not_kept(workload, target)
+    if lost:
+        click.echo(f"not kept, as the format has no place for it: {', '.join(lost)}")
+    click.echo(f"{counted(len(workload), 'job')} written to {target}")
+
+
+def _read(sources: Sequence[str], *, sort: bool, **reading: Any) -> "Workload":
+    from pipistrelle.runs.inputs.named import load_workload, require_text
+    from pipistrelle.traces.load import load_parts
+
+    if len(sources) > 1:
+        if sort:
+            raise click.UsageError("--sort goes with a single SWF log.")
+        for name in sources:
+            require_text(name)
+        return load_parts([Path(name) for name in sources], **reading)
+    return load_workload(sources[0], sort=sort, **reading)
+
+
+def _convert_machine(source: str, target: Path, units: Units) -> None:
+    from pipistrelle.platforms.read import to_toml
+    from pipistrelle.runs.inputs.maui_machine import maui_platform
+    from pipistrelle.runs.inputs.named import require_text
+    from pipistrelle.traces.errors import counted
+    from pipistrelle.traces.files import trace_name, write_trace
+    from pipistrelle.traces.logs.maui_nodes import read_maui_resources
+
+    require_text(source)
+    nodes = read_maui_resources(source)
+    platform = maui_platform(nodes, trace_name(source), units=units)
+    write_trace(target, [to_toml(platform).encode()])
+    away = sum(node.state != "AVAILABLE" for node in nodes)
+    if away:
+        click.echo(f"down or drained in the trace, and part of the platform all the same: {counted(away, 'node')}")
+    click.echo(f"{counted(len(nodes), 'node')} in {counted(len(platform.pools), 'pool')} written to {target}")

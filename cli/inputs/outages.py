@@ -1,0 +1,218 @@
+"""``pipistrelle outages``: making, describing and fitting streams of failures."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from pipistrelle.cli.options.fields import added, options_of, together
+from pipistrelle.cli.options.files import output_option
+from pipistrelle.cli.options.sections import Group
+from pipistrelle.cli.terminal.console import import_numpy, print_facts
+from pipistrelle.cli.terminal.guard import FilledPath, refuse_overwriting
+from pipistrelle.models.reliability import MODELS
+from pipistrelle.runs.description.spec import RunSpec
+
+if TYPE_CHECKING:
+    from pipistrelle.traces.outages.log import OutageLog
+
+_MODELS: Final = options_of(
+    RunSpec,
+    {
+        "failures": "MODEL\t'exponential,smtbf=24h', 'weibull,mtbf=10250h,shape=0.7', a name ('lanl-20') or a fitted "
+        "TOML file; several add up.",
+        "repair": "TIME|MODEL\t'5d', 'exponential,mttr=1h', ...; default: the model's own.",
+        "seed": "Equal seeds give equal bytes.",
+        "reliability_factor": "Multiply all rates of failure.",
+        "platform": "NAME|FILE\tMachine, as for 'run'.",
+    },
+    names={"platform": "-p"},
+)
+#: what chooses a part of a log; a command has it as keywords for `_part`
+_part_options: Final = together(
+    click.option("--class", "only", metavar="NAME", help="Take one class of nodes: a system of LANL's, ..."),
+    click.option("--numbers", metavar="SET", help="Take the nodes with these numbers, as '0-255 300'."),
+    click.option("--begin", metavar="TIME", help="Take what begins from then on: a date, or a time after time 0."),
+    click.option("--end", metavar="TIME", help="Take what begins before then; nodes were watched until then."),
+)
+_nodes_option: Final = click.option(
+    "--nodes", type=click.IntRange(min=1), help="Nodes watched in all, if some never had an outage."
+)
+
+
+@click.group(cls=Group)
+def command() -> None:
+    """Make, describe and fit streams of failures."""
+
+
+@command.command("generate")
+@added(_MODELS)
+@click.option("--nodes", type=click.IntRange(1, 10_000_000), help="Number of alike nodes, instead of a platform.")
+@click.option("--horizon", required=True, metavar="TIME", help="How long: '1y', '90d', '24h', ...")
+@output_option("CSV file to write, also with .gz or .xz.")
+def generate_command(
+    failures: tuple[str, ...],
+    repair: str | None,
+    platform: str | None,
+    nodes: int | None,
+    horizon: str,
+    seed: int,
+    reliability_factor: float,
+    output: Path,
+) -> None:
+    """Write the outages of failure models as CSV: node, down, up, cause; times in seconds.
+
+    The models are those of --failures, else the platform's own.
+    """
+    if (platform is None) == (nodes is None):
+        raise click.UsageError("give the machine: either --platform or --nodes.")
+    if not failures and platform is None:
+        raise click.UsageError("give the model of failures, --failures, or a platform that has [[failures]].")
+    import_numpy()
+    # Here and below, not above: help needs none of these.
+    from pipistrelle.platforms.description import homogeneous
+    from pipistrelle.platforms.failures.outage import csv_chunks
+    from pipistrelle.platforms.failures.text import parse_durations
+    from pipistrelle.protocol.base.errors import InputError
+    from pipistrelle.protocol.base.lengths import parse_seconds
+    from pipistrelle.runs.description.reliability import platform_failures
+    from pipistrelle.runs.inputs.named import load_platform
+    from pipistrelle.runs.inputs.outages import failure_plan
+    from pipistrelle.traces.files import write_trace
+
+    refuse_overwriting([platform, *(text.partition(",")[0] for text in failures)], [output])
+    machine = load_platform(platform) if platform is not None else homogeneous(nodes or 1, "nodes")
+    seconds = parse_seconds(horizon, "horizon")
+    own = parse_durations(repair) if repair is not None else None
+    plan = (
+        failure_plan(failures, machine, own, reliability_factor)
+        if failures
+        else platform_failures(machine, own, reliability_factor)
+    )
+    if plan is None:
+        raise InputError(
+            "the platform says nothing of failures",
+            where=machine.name,
+            expected="[[failures]] in its file",
+            hint="Name a model with --failures.",
+        )
+    outages = plan.outages(seed, seconds)
+    write_trace(output, csv_chunks(outages))
+    click.echo(f"{len(outages):,} outages of {machine.nodes:,} nodes written to {output}")
+
+
+@command.command("show")
+@click.argument("file", metavar="FILE", type=FilledPath())
+@_part_options
+@_nodes_option
+def show_command(file: str, nodes: int | None, **part: str | None) -> None:
+    """Describe the outages in FILE: rates, hazard, clustering, repairs, and a picture.
+
+    Formats: node,down,up,cause CSV, LANL's LA-UR-05-7318, Titan's GPU lives, Batsim's events, 'sacctmgr show event',
+    'scontrol show node', PBS's server log; also compressed.
+    """
+    import_numpy()
+    from pipistrelle.models.reliability.outage_summary import summarise
+    from pipistrelle.traces.outages.load import load_outage_log
+
+    print_facts(summarise(_part(load_outage_log(file), nodes, **part)))
+
+
+@command.command("fit")
+@click.argument("file", metavar="FILE", type=FilledPath())
+@_part_options
+@_nodes_option
+@click.option(
+    "--model",
+    default="auto",
+    show_default=True,
+    metavar=f"{{{'|'.join(MODELS)}}}",
+    help="Distribution of the time between failures; auto: what fits better, by AIC.",
+)
+@click.option(
+    "--confidence",
+    type=click.FloatRange(0.5, 0.9999),
+    default=0.95,
+    show_default=True,
+    help="Level of the intervals.",
+)
+@click.option("--age", metavar="TIME", help="How long the model's nodes have been up at time 0; default: new.")
+@click.option("--name", metavar="TEXT", help="Name of the model; default: the file's.")
+@click.option("--description", metavar="TEXT", default="", help="What the model is of, in a line.")
+@output_option("TOML file to write; default: standard output.", required=False)
+def fit_command(
+    file: str,
+    nodes: int | None,
+    model: str,
+    confidence: float,
+    age: str | None,
+    name: str | None,
+    description: str,
+    output: Path | None,
+    **part: str | None,
+) -> None:
+    """Fit a failure model to the outages in FILE, by maximum likelihood, and write it as TOML for --failures."""
+    import_numpy()
+    from pipistrelle.models.reliability.fits import fit_log
+    from pipistrelle.platforms.failures.fitted import to_toml
+    from pipistrelle.protocol.base.errors import said_of
+    from pipistrelle.protocol.base.lengths import parse_seconds
+    from pipistrelle.traces.files import write_trace
+    from pipistrelle.traces.outages.load import load_outage_log
+
+    refuse_overwriting([file], [output])
+    log = _part(load_outage_log(file), nodes, **part)
+    with said_of("--age"):
+        up_for = 0.0 if age is None else parse_seconds(age, "node's age")
+    fitted = fit_log(
+        log,
+        name=name or log.name,
+        description=description,
+        source=_source(log, part["only"], part["numbers"]),
+        model=model,
+        confidence=confidence,
+        age=up_for,
+    )
+    text = to_toml(fitted)
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    write_trace(output, [text.encode()])
+    failures = fitted.failures
+    click.echo(
+        f"{failures.distribution}, MTBF of a node {(failures.mean or 0.0) / 3600:,.4g} h, "
+        f"from {failures.observations:,} failures, written to {output}"
+    )
+
+
+def _part(
+    log: "OutageLog", nodes: int | None, only: str | None, numbers: str | None, begin: str | None, end: str | None
+) -> "OutageLog":
+    from pipistrelle.protocol.base.errors import InputError, said_of
+    from pipistrelle.protocol.units.nodesets import NodeSet
+    from pipistrelle.runs.inputs.outages import clock_time
+
+    if only is not None:
+        log = log.only(only)
+    if numbers is not None:
+        with said_of("--numbers"):
+            wanted = NodeSet.parse(numbers)
+        log = log.numbered(wanted)
+    with said_of("--begin"):
+        first = None if begin is None else clock_time(log, begin)
+    with said_of("--end"):
+        last = None if end is None else clock_time(log, end)
+    if first is not None and last is not None and last <= first:
+        raise InputError("the end is not after the begin", where="--end", expected=f"after {begin}", found=end)
+    if first is not None or last is not None:
+        log = log.within(first, last)
+    return log if nodes is None else log.with_silent(nodes)
+
+
+def _source(log: "OutageLog", only: str | None, numbers: str | None) -> str:
+    from pipistrelle.models.reliability.outage_summary import clock_text
+
+    part = f", class {only}" if only is not None else ""
+    part += f", numbers {numbers}" if numbers is not None else ""
+    begin, end = (clock_text(log, float(time)) for time in (log.begin.min(), log.end.max())) if log.nodes else ("", "")
+    return f"{log.name}{part}: {len(log):,} outages, {len(log.nodes):,} nodes, from {begin} to {end}"

@@ -1,0 +1,380 @@
+"""``pipistrelle reliability``: how reliable nodes must be, and how many of them each class of jobs needs."""
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from pipistrelle.cli.options.fields import Choice, SvgFile
+from pipistrelle.cli.options.files import reading_options, strict_option
+from pipistrelle.cli.options.names import completed
+from pipistrelle.cli.options.sections import Command, Group
+from pipistrelle.cli.terminal.console import import_numpy, print_facts, print_table, show
+from pipistrelle.cli.terminal.guard import refuse_overwriting
+
+# Help needs neither.
+if TYPE_CHECKING:
+    from rich.console import Console
+
+Rows = list[list[str]]
+
+
+def _numbers(kind: type[float] | type[int]) -> Any:
+    """Return what reads numbers with commas between them."""
+
+    def read(ctx: click.Context, param: click.Parameter, text: str | None) -> tuple[Any, ...]:
+        try:
+            return () if text is None else tuple(kind(part) for part in text.split(","))
+        except ValueError:
+            example = "16,256" if kind is int else "0,0.1,0.2"
+            raise click.BadParameter(f"'{text}' is not numbers with commas between them, as {example}.") from None
+
+    return read
+
+
+@click.group(cls=Group)
+def command() -> None:
+    """Tell how reliable nodes must be, and size partitions of them by loss models."""
+
+
+@command.command("plan", cls=Command)
+@click.argument("source", metavar="IN", shell_complete=completed("classes", "workload", or_file=True))
+@click.option(
+    "-p",
+    "--platform",
+    metavar="NAME|FILE",
+    shell_complete=completed("platform", or_file=True),
+    help="Machine, whose pools tell mttf; default: that of the workload, else alike nodes.",
+)
+@reading_options
+@strict_option
+@click.option(
+    "--bins", metavar="SIZES", callback=_numbers(int), help="Of a log: the largest size of each class, as 16,256."
+)
+@click.option("--mttf", metavar="TIME", help="Mean time to failure of nodes of which the machine says none, as 10250h.")
+@click.option(
+    "--blocking",
+    metavar="CHANCES",
+    default="0,0.1,0.2",
+    show_default=True,
+    callback=_numbers(float),
+    help="Chances of blocking to size partitions for; what they change is told of the first.",
+)
+@click.option(
+    "--probability",
+    metavar="CHANCES",
+    callback=_numbers(float),
+    help="Chances to last that nodes shall give their jobs; default: 0.6 to 0.95 by 0.05, and 0.99.",
+)
+@click.option(
+    "--beta", type=click.FloatRange(0.05, 50), default=0.7, show_default=True, help="Shape of nodes' Weibull lifetimes."
+)
+@click.option("--dump", metavar="TIME", default="10min", show_default=True, help="How long a checkpoint takes.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
+@click.option("--picture", type=SvgFile(), help="Draw a picture, too: an .svg file.")
+def plan_command(
+    source: str,
+    platform: str | None,
+    bins: tuple[int, ...],
+    mttf: str | None,
+    blocking: tuple[float, ...],
+    probability: tuple[float, ...],
+    beta: float,
+    dump: str,
+    as_json: bool,
+    picture: Path | None,
+    **reading: Any,
+) -> None:
+    """Size partitions for the classes of IN: classes of jobs (bundled, or a TOML file), or a workload.
+
+    Of a workload, the classes are its sizes by powers of two or --bins, with the rates and times that it has.
+    """
+    import_numpy()
+    from pipistrelle.models.reliability.pictures import svg
+    from pipistrelle.models.reliability.plan import PlanOptions, make_plan
+    from pipistrelle.models.reliability.weibull import PROBABILITIES
+    from pipistrelle.protocol.base.lengths import parse_seconds
+    from pipistrelle.runs.inputs.demand import load_demand
+    from pipistrelle.traces.files import write_trace
+
+    if picture is not None:
+        refuse_overwriting([source, platform], [picture])
+    options = PlanOptions(
+        blocking=blocking,
+        probabilities=probability or PROBABILITIES,
+        beta=beta,
+        dump=parse_seconds(dump, "dump's time"),
+    )
+    demand, machine = load_demand(source, platform, mttf=mttf, bins=bins, **reading)
+    plan = make_plan(demand, machine, options)
+    if picture is not None:
+        write_trace(picture, [svg(plan).encode()])
+    if as_json:
+        click.echo(json.dumps(plan, indent=2, allow_nan=False))
+        return
+    from rich.console import Console
+
+    console = Console(highlight=False, emoji=False)
+    _print_plan(plan, console)
+    if picture is not None:
+        show(console, f"picture in {picture}")
+
+
+@command.command("compare", cls=Command)
+@click.argument("source", metavar="CLASSES", shell_complete=completed("classes", or_file=True))
+@click.option(
+    "-p",
+    "--platform",
+    metavar="NAME|FILE",
+    required=True,
+    shell_complete=completed("platform", or_file=True),
+    help="Machine, which tells the mean time to failure of each node.",
+)
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of jobs, outages, placement.")
+@click.option("--duration", metavar="TIME", help="How long jobs come and nodes fail; default: as the classes say.")
+@click.option(
+    "--blocking", type=click.FloatRange(0, 1), default=0.0, show_default=True, help="Size partitions for this chance."
+)
+@click.option(
+    "--admission",
+    type=Choice(("queue", "block")),
+    default="block",
+    show_default=True,
+    help="Whether a job that cannot start at once waits, or is refused.",
+)
+@click.option("--every", metavar="TIME", default="1h", show_default=True, help="From one failure to the next.")
+@click.option("--repair", metavar="TIME", default="1h", show_default=True, help="How long a node is down.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
+def compare_command(
+    source: str,
+    platform: str,
+    seed: int,
+    duration: str | None,
+    blocking: float,
+    admission: Literal["queue", "block"],
+    every: str,
+    repair: str,
+    as_json: bool,
+) -> None:
+    """Compare random placement with partitions, with jobs drawn by CLASSES, at the same outages.
+
+    At each multiple of --every a node fails, drawn by 1 / MTTF. Jobs that are hit have failed.
+    """
+    import_numpy()
+    from pipistrelle.models.workloads.classes import load_classes
+    from pipistrelle.protocol.base.lengths import parse_seconds
+    from pipistrelle.reports.placement.partitions import compare
+    from pipistrelle.runs.inputs.named import load_platform
+
+    hour = 3600.0
+    found = compare(
+        load_classes(source),
+        load_platform(platform),
+        seed=seed,
+        duration=duration,
+        blocking=blocking,
+        admission=admission,
+        every=parse_seconds(every, "time between failures") / hour,
+        repair=parse_seconds(repair, "repair time") / hour,
+    )
+    if as_json:
+        click.echo(json.dumps(found, indent=2, allow_nan=False))
+        return
+    from rich.console import Console
+
+    _print_comparison(found, Console(highlight=False, emoji=False))
+
+
+def _print_comparison(found: dict[str, Any], console: "Console") -> None:
+    from pipistrelle.reports.placement.partitions import WHY
+
+    stable = "" if found["stable"] else ": unstable, a queue grows without end"
+    print_facts(
+        [
+            ("classes", f"{found['name']}, seed {found['seed']}, {found['hours']:,.0f} h"),
+            ("machine", found["platform"]),
+            ("offered load", f"{found['load']:.4f}{stable}"),
+            ("failures", f"{found['failures']:,}, the same in both runs"),
+            ("failures of idle nodes", " and ".join(f"{count:,}" for count in found["idle"])),
+            ("utilisation", " and ".join(f"{100 * share:.1f} %" for share in found["utilisation"])),
+        ]
+    )
+    console.print()
+    columns = ["partition", "units", "MTTF, h", "jobs hit", "after", "refused", "after", "hits/unit-h", "95 %", "form"]
+    rows = []
+    for one in [*found["partitions"], {**found["all"], "partition": "all"}]:
+        units = [f"{one['units']:,}", f"{one['mttf']:,.2f}"] if "units" in one else ["", ""]
+        counts = [f"{count:,}" for name in ("failed", "refused") for count in one[name]]
+        told = ["-", "-"]
+        if one["change"] is not None:
+            told = [_percent(one["change"]), f"{_percent(one['low'])} to {_percent(one['high'])}"]
+        form = _percent(one["closed"]) if "closed" in one else ""
+        rows.append([str(one["partition"] or "whole"), *units, *counts, *told, form])
+    title = "Random nodes, and partitions after: jobs hit, and how their failures per unit-hour change"
+    print_table(console, title, columns, rows, columns[:1])
+    if any(one.get("printed") for one in found["partitions"]):
+        console.print()
+        columns = ["partition", "failures", "after", "change", "form", "failed jobs", "after"]
+        rows = []
+        for one in found["partitions"]:
+            if one.get("printed"):
+                before, after, jobs, then = one["printed"]
+                change = [_percent(after / before - 1), _percent(one["closed"])]
+                rows.append([str(one["partition"]), f"{before:,}", f"{after:,}", *change, f"{jobs:,}", f"{then:,}"])
+        print_table(console, "Table 5.2 of the thesis, which cannot follow", columns, rows, columns[:1])
+        show(console, WHY)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:+.1f} %"
+
+
+def _print_plan(plan: dict[str, Any], console: "Console") -> None:
+    def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+        console.print()
+        print_table(console, title, columns, rows, columns[:1])
+
+    stable = "" if plan["stable"] else ": unstable, a queue grows without end"
+    print_facts(
+        [
+            ("classes", plan["name"]),
+            ("machine", f"{plan['nodes']:,} nodes, {plan['units']:,} units"),
+            ("mean time to failure", _text(plan["mttf"], " h")),
+            ("offered load", f"{plan['load']:.4f}{stable}"),
+        ]
+    )
+    columns = ["class", "size", "jobs/h", "service, h", "95 %, h", "Erlang", "units", "unit-h", "rank"]
+    table("Classes: their loads, and ranks by size x what 95 % take", columns, _classes(plan))
+    chances = [f"{chance:g}" for chance in plan["required"]["probabilities"]]
+    for key, title in (("mttf", "for size x time"), ("in_series", "for nodes in series")):
+        rows = [[one["class"], *(f"{hours:.4g}" for hours in one[key])] for one in plan["required"]["classes"]]
+        table(f"Mean time to failure (h) of a node so that jobs last, {title}", ["class", *chances], rows)
+    table("Units by chance of blocking, types I and IV; II and III, by size, by equation 3.14", *_capacity(plan))
+    table(
+        "Chance of blocking: in units of its own, linear and exact; and where all share the machine", *_blocking(plan)
+    )
+    columns = ["class", "for", "servers", "waits", "queue", "wait, h", "3.17", "3.18", "3.19, s"]
+    table("Queues: Erlang's C, and equations 3.17 to 3.19 as printed, whose waits are none", columns, _queueing(plan))
+    for parts in plan["partitions"]:
+        columns = ["partition", "of class", "units", "MTTF, h", "serves first"]
+        title = f"Partitions for {parts['blocking']:g}; whole machine: {', '.join(parts['whole']) or 'none'}"
+        rows = [
+            [
+                str(one["partition"]),
+                one["class"],
+                f"{one['size']:,}",
+                _text(one["mttf"], digits=2),
+                " ".join(one["serves"]) or "-",
+            ]
+            for one in parts["partitions"]
+        ]
+        table(title, columns, [*rows, ["extra", "-", f"{parts['extra']:,}", "-", "-"]])
+    if plan["mttf"] is not None:
+        _print_served(plan["served"], table)
+
+
+def _print_served(served: dict[str, Any], table: Any) -> None:
+    columns = ["class", "partition", "before, h", "after, h", "ratio", "lasts", "after", "in series", "after"]
+    rows = [
+        [
+            one["class"],
+            str(one["partition"] or "whole"),
+            f"{one['mttf_before']:.2f}",
+            f"{one['mttf_after']:.2f}",
+            f"{one['ratio']:.3f}",
+            *(f"{one[f'{law}_{when}']:.4f}" for law in ("reliability", "series") for when in ("before", "after")),
+        ]
+        for one in served["classes"]
+    ]
+    table(f"Nodes' mean time to failure, and the chance that a job lasts; for {served['blocking']:g}", columns, rows)
+    columns = ["class", "interval, min", "after", "node-min/h", "by the job: min", "after", "node-min/h"]
+    rows = [
+        [
+            one["class"],
+            *(
+                text
+                for by in ("node", "job")
+                for text in (
+                    f"{one[by]['interval_before']:.2f}",
+                    f"{one[by]['interval_after']:.2f}",
+                    _signed(one[by]["cost_change"]),
+                )
+            ),
+        ]
+        for one in served["classes"]
+    ]
+    net = ["all", "", "", _signed(served["net_cost_by_node"]), "", "", _signed(served["net_cost_by_job"])]
+    table(f"Checkpoints of {served['dump_minutes']:g} min: by a node's MTTF, and by the job's", columns, [*rows, net])
+
+
+def _signed(value: float) -> str:
+    return f"{round(value, 2) + 0.0:+.2f}"  # no minus before zero
+
+
+def _text(value: float | None, unit: str = "", digits: int = 2) -> str:
+    return "not known" if value is None and unit else "-" if value is None else f"{value:,.{digits}f}{unit}"
+
+
+def _classes(plan: dict[str, Any]) -> Rows:
+    return [
+        [
+            one["class"],
+            f"{one['size']:,}",
+            f"{one['rate']:.3f}",
+            f"{one['service']:.3f}",
+            f"{one['service_95']:.3f}",
+            f"{one['erlang']:.3f}",
+            f"{one['load']:,.1f}",
+            f"{one['cost']:,.3f}",
+            str(one["rank"]),
+        ]
+        for one in plan["classes"]
+    ]
+
+
+def _capacity(plan: dict[str, Any]) -> tuple[list[str], Rows]:
+    columns = ["class"]
+    for level in plan["capacity"]:
+        columns += [f"I,IV {level['blocking']:g}", "II,III", "3.14"]
+    keys = ("types_1_4", "types_2_3_by_size", "types_2_3_equation_3_14")
+    rows = [
+        [one["class"], *(f"{level[key][at]:,.0f}" for level in plan["capacity"] for key in keys)]
+        for at, one in enumerate(plan["classes"])
+    ]
+    return columns, rows
+
+
+def _blocking(plan: dict[str, Any]) -> tuple[list[str], Rows]:
+    columns = ["class"]
+    for level in plan["blocking"][0]["levels"]:
+        columns += [f"for {level['blocking']:g}", "servers", "linear", "exact"]
+    rows = []
+    for one in plan["blocking"]:
+        row = [one["class"]]
+        for level in one["levels"]:
+            row += [
+                f"{level['capacity']:,.0f}",
+                str(level["servers"]),
+                f"{level['linear']:.4f}",
+                f"{level['exact']:.4f}",
+            ]
+        rows.append([*row, "-" if one["shared"] is None else f"{one['shared']:.4f}"])
+    return [*columns, "share"], rows
+
+
+def _queueing(plan: dict[str, Any]) -> Rows:
+    rows = []
+    for one in plan["queueing"]:
+        exact, thesis = one["exact"], one["printed"]
+        told = (
+            ["unstable", "-", "-"] if exact is None else [f"{exact[key]:.4f}" for key in ("chance", "length", "wait")]
+        )
+        if one["erlang"] == 0:
+            told = ["no jobs", "-", "-"]
+        printed = ["-"] * 3
+        if thesis is not None:
+            printed = [f"{thesis['chance']:.4f}", f"{thesis['length']:.4f}", f"{3600 * thesis['wait']:.2f}"]
+        rows.append([one["class"], f"{one['blocking']:g}", str(one["servers"]), *told, *printed])
+    return rows

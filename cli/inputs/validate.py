@@ -1,0 +1,211 @@
+"""``pipistrelle validate``: what a file or a bundled name is, what is in it, what is wrong with it."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pipistrelle.cli.options.files import reading_options, strict_option
+from pipistrelle.cli.options.names import completed
+from pipistrelle.cli.options.sections import Command
+from pipistrelle.cli.terminal.console import print_error, print_facts
+from pipistrelle.models.likeness.model import load_model
+from pipistrelle.models.workloads.classes import load_classes
+from pipistrelle.platforms import catalogue as platforms
+from pipistrelle.platforms.classes import JobClass
+from pipistrelle.platforms.describe import describe as describe_pools
+from pipistrelle.platforms.describe import describe_rows, describe_simgrid
+from pipistrelle.platforms.description import Platform
+from pipistrelle.platforms.simgrid.platform_file import SimGridPlatform
+from pipistrelle.protocol.base.errors import InputError, PipistrelleError, did_you_mean
+from pipistrelle.runs.description.reliability import platform_failures
+from pipistrelle.runs.description.setup import load_setup
+from pipistrelle.runs.description.spec import RunSpec
+from pipistrelle.runs.description.spec_file import find_spec, read_raw, with_digests
+from pipistrelle.runs.execution.connection import check_scheduler
+from pipistrelle.runs.inputs.maui_machine import maui_platform
+from pipistrelle.runs.inputs.named import is_log, is_platform, read_platform
+from pipistrelle.runs.inputs.node_table import is_node_table, load_node_rows
+from pipistrelle.studies.trials.study import Study
+from pipistrelle.traces import catalogue as workloads
+from pipistrelle.traces.describe import describe as describe_workload
+from pipistrelle.traces.files import read_text, trace_name
+from pipistrelle.traces.load import load
+from pipistrelle.traces.logs.haizea import is_lease_trace
+from pipistrelle.traces.logs.maui_nodes import is_resource_trace, read_maui_resources
+from pipistrelle.traces.workload import decimal_text
+
+
+@click.command(cls=Command)
+@click.argument(
+    "files",
+    nargs=-1,
+    required=True,
+    metavar="FILE|NAME...",
+    shell_complete=completed("platform", "workload", or_file=True),
+)
+@reading_options
+@strict_option
+def command(files: Sequence[str], sort: bool, **reading: Any) -> int:
+    """Say what each FILE is, what is in it, and what is wrong with it.
+
+    Knows platforms (TOML, SimGrid's XML, Maui's resource traces) and workloads (SWF, Batsim's JSON, logs of PBS, Slurm
+    and Maui, Haizea's leases; also compressed), tables of nodes (CSV, TOML; FILE,at=DATE), descriptions of runs (TOML,
+    JSON), studies, classes of jobs and models of logs (TOML), and what is bundled, by NAME. Exit code 2 if any file is
+    wrong.
+    """
+    wrong = logs = 0
+    for name in files:
+        try:
+            facts, read_as_log = _bundled(name), False
+            if not facts:
+                facts, read_as_log = _facts(Path(name), sort=sort, **reading)
+        except PipistrelleError as error:
+            wrong += 1
+            print_error(error)
+            continue
+        logs += read_as_log
+        click.echo(f"{name}: valid")
+        print_facts(facts, "  ")
+    if any(value not in (None, False, "nodes") for value in reading.values()) and not logs and not wrong:
+        raise click.UsageError(
+            "--units, --timezone, --columns and --strict say how to read a centre's log, and none is there."
+        )
+    return PipistrelleError.exit_code if wrong else 0
+
+
+def _bundled(name: str) -> list[tuple[str, str]]:
+    """Return what there is to say of the bundled platform of this name and of the workload, of both if both are."""
+    machine = describe_platform(platforms.get(name)) if name in platforms.names() else []
+    jobs = describe_workload(workloads.load_bundled(name)) if name in workloads.names() else []
+    if not (machine or jobs or Path(name).suffix or os.sep in name or os.path.exists(name)):
+        known = sorted({*platforms.names(), *workloads.names()})
+        raise InputError(
+            f"there is neither a file nor anything bundled that is called '{name}'", hint=did_you_mean(name, known)
+        )
+    return [*machine, *jobs]
+
+
+def _facts(path: Path, *, sort: bool, **reading: Any) -> tuple[list[tuple[str, str]], bool]:
+    """Return what there is to say of a file, and whether it is a centre's log."""
+    if is_node_table(str(path)):
+        return describe_rows(load_node_rows(str(path))), False
+    if (facts := _study_facts(path)) is not None:
+        return facts, False
+    if (spec := find_spec(path)) is not None:
+        return _run_facts(spec), False
+    if is_platform(str(path)) and not is_lease_trace(path):  # these are XML, too
+        machine = read_platform(str(path))
+        if isinstance(machine, SimGridPlatform):
+            return describe_simgrid(machine), False
+        return describe_platform(machine), False
+    if is_resource_trace(path):
+        return describe_platform(
+            maui_platform(read_maui_resources(path), trace_name(path), units=reading["units"])
+        ), True
+    workload = load(path, sort=sort, **reading)
+    return describe_workload(workload), is_log(workload)
+
+
+def _study_facts(path: Path) -> list[tuple[str, str]] | None:
+    """Return facts about a study, or classes or a model that jobs are drawn by; None if it is none of them."""
+    if path.suffix != ".toml" or not path.is_file():
+        return None
+    try:
+        raw = read_raw(read_text(path), str(path), once=False)
+    except PipistrelleError:  # who reads the other kinds says better what is wrong
+        return None
+    if not isinstance(raw, dict):
+        return None
+    if {"hours", "machine_size"} <= raw.keys():
+        model = load_model(str(path))
+        return [
+            ("model", model.name),
+            ("jobs", f"{model.jobs:,} in {model.duration}, {model.serial:.1%} of one unit"),
+            ("machine", f"{model.machine_size:,} units"),
+            ("offered load", f"{model.load:.3f} of the machine"),
+        ]
+    if "machine_size" in raw:
+        classes = load_classes(str(path))
+        return [
+            ("classes", f"{classes.name}: {len(classes.classes):,}"),
+            ("machine", f"{classes.machine_size:,} units"),
+            ("offered load", f"{classes.offered_load:.3f} of the machine"),
+        ]
+    if raw.keys() & {"run", "axes", "replicas"}:
+        study = Study.read(path)
+        told = study.replicas
+        replicas = f"precision {told.precision}" if told.precision is not None else f"{told.count or 1:,}"
+        return [
+            ("study", f"{len(study.points):,} points"),
+            ("axes", ", ".join(f"{axis.name} ({len(axis.settings)})" for axis in study.axes) or "none"),
+            ("replicas", replicas),
+        ]
+    return None
+
+
+def _run_facts(spec: RunSpec) -> list[tuple[str, str]]:
+    """Return facts about a run, after all was read that it reads."""
+    decides = "started elsewhere"
+    if spec.scheduler:
+        check_scheduler(spec)
+        # Code is not run to be looked at.
+        decides = " ".join(spec.program or ()) or spec.code or spec.make_policy().name
+    setup = load_setup(with_digests(spec))
+    steps = [("transform", " then ".join(step.words for step in spec.transform))] if spec.transform else []
+    return [
+        ("run", setup.name),
+        *steps,
+        ("jobs", f"{setup.jobs:,}"),
+        ("platform", f"{setup.platform.name} ({setup.platform.units:,} units)"),
+        ("scheduler", decides),
+    ]
+
+
+def describe_platform(platform: Platform) -> list[tuple[str, str]]:
+    """Return facts about a machine: its pools, its classes and how its nodes fail.
+
+    Raises
+    ------
+    PipistrelleError
+        when a text on its failures is wrong, or does not suit it.
+    """
+    platform_failures(platform)
+    return [
+        *describe_pools(platform),
+        *((f"class {one.name}", _class_text(one)) for one in platform.classes),
+        *(
+            ("failures", failing.model + ("" if failing.repair is None else f"; repair {failing.repair}"))
+            for failing in platform.failures
+        ),
+    ]
+
+
+def _class_text(one: JobClass) -> str:
+    """Return what the jobs of a queue may have."""
+    texts = [f"pools {', '.join(one.pools)}"] if one.pools else []
+    for limit, whose in (
+        (one.max_nodes, "in all"),
+        (one.max_nodes_per_user, "a user"),
+        (one.max_nodes_per_job, "a job"),
+    ):
+        if limit is not None:
+            texts.append(f"at most {limit:,} node{'s' * (limit > 1)} {whose}")
+    if one.max_walltime is not None:
+        texts.append(f"walltime up to {_time_text(one.max_walltime)}")
+    if one.priority:
+        texts.append(f"priority {one.priority:g}")
+    for name, time in (("prologue", one.prologue), ("epilogue", one.epilogue)):
+        if time:
+            texts.append(f"{name} {_time_text(time)}")
+    return "; ".join(texts) or "no limits"
+
+
+def _time_text(seconds: float) -> str:
+    """Return a length of time exactly, in the largest unit of which it is a multiple."""
+    for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds % length == 0:
+            return f"{seconds / length:,.0f} {unit}"
+    return f"{decimal_text(seconds)} s"

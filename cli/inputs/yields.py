@@ -1,0 +1,191 @@
+"""``pipistrelle yield``: what spares, or going on with fewer nodes, give an application that waits for its nodes."""
+
+import json
+from typing import Any, Final
+
+import click
+from rich.console import Console
+
+from pipistrelle.cli.options.fields import Choice
+from pipistrelle.cli.options.sections import Command
+from pipistrelle.cli.terminal.console import print_table
+from pipistrelle.models.workloads.options import parse_factor
+from pipistrelle.platforms.failures.yield_model import MOST_NODES, Allocation, YieldError
+from pipistrelle.protocol.base.errors import said_of
+from pipistrelle.protocol.base.lengths import parse_seconds
+from pipistrelle.studies.trials.lifetimes import Estimate, WaitRow, YieldRow, wait_rows, yield_rows
+from pipistrelle.traces.resilience import parse_resilience
+
+_HOUR: Final = 3600.0
+
+
+@click.command(cls=Command)
+@click.option("--nodes", required=True, type=click.IntRange(1, MOST_NODES), help="Nodes of the allocation.")
+@click.option("--mtbf", required=True, metavar="TIME", help="Mean time between failures of one node: '20y'.")
+@click.option("--dump", required=True, metavar="TIME", help="How long a dump takes on all its nodes: '2min'.")
+@click.option("--read", metavar="TIME", help="How long a restart takes to read a dump; default: as long as a dump.")
+@click.option(
+    "--checkpoint",
+    "optimum",
+    type=Choice(["young", "daly"]),
+    default="young",
+    show_default=True,
+    help="Whose formula gives the work between two dumps.",
+)
+@click.option(
+    "--spares", metavar="N|SHARE%", help="Failures that an allocation survives; default: the best for each wait."
+)
+@click.option(
+    "--waits",
+    metavar="TIMES",
+    default="0.1h,1h,10h,24h,100h",
+    show_default=True,
+    help="How long a new allocation is waited for; several, separated by commas.",
+)
+@click.option("--target", "targets", multiple=True, metavar="SHARE", help="Tell the largest wait for a yield: '89%'.")
+@click.option("--exact", is_flag=True, help="Take the exact expectation, not the sums of first order.")
+@click.option(
+    "--simulate", metavar="N", type=click.IntRange(10, 100_000), help="Simulate N allocations beside each yield."
+)
+@click.option(
+    "--seed", type=click.IntRange(min=0), help="Of the simulation; equal seeds give equal figures; default: 1."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables; times in seconds.")
+def command(
+    nodes: int,
+    mtbf: str,
+    dump: str,
+    read: str | None,
+    optimum: Any,
+    spares: str | None,
+    waits: str,
+    targets: tuple[str, ...],
+    exact: bool,
+    simulate: int | None,
+    seed: int | None,
+    as_json: bool,
+) -> None:
+    """Tell the yield of a long-lasting application: its useful share of its nodes' time, with the wait for them.
+
+    A failure costs it a node, and the work since its last dump; after some of them it gives its allocation up and waits
+    for another. It keeps spares (rigid), or works on all nodes that are up (moldable), or on a grid of them. An
+    allocation lasts so long on average.
+    """
+    if seed is not None and simulate is None:
+        raise click.UsageError("--seed without --simulate: nothing is drawn.")
+    dumping = _time(dump, "--dump")
+    allocation = Allocation(
+        nodes, _time(mtbf, "--mtbf"), dumping, dumping if read is None else _time(read, "--read"), optimum
+    )
+    failures = None if spares is None else _failures(spares, nodes)
+    form: Any = "exact" if exact else "paper"
+    times = [_time(wait, "--waits") for wait in waits.split(",")]
+    bounds = wait_rows(allocation, [_share(target) for target in targets], failures=failures, form=form)
+    rows = yield_rows(
+        allocation, times, failures=failures, form=form, lifetimes=simulate or 0, seed=1 if seed is None else seed
+    )
+    if as_json:
+        click.echo(json.dumps(_document(allocation, form, rows, bounds), indent=2, allow_nan=False))
+    else:
+        _print(allocation, exact, rows, bounds)
+
+
+def _print(allocation: Allocation, exact: bool, rows: list[YieldRow], bounds: list[WaitRow]) -> None:
+    click.echo(
+        f"{allocation.nodes:,} nodes, a failure in {_hours(allocation.mtbf_of_all)}; "
+        f"dump {allocation.dump:g} s, read {allocation.read:g} s, every {allocation.interval:.0f} s of work"
+    )
+    head = [
+        "wait",
+        "application",
+        "spares",
+        "% of nodes",
+        "lasts",
+        "yield %",
+        *(["simulated %"] if rows[0].simulated else []),
+    ]
+    lines = []
+    for row in rows:
+        line = [
+            _hours(row.wait),
+            row.shape or "no spares",
+            f"{row.failures:,}",
+            f"{100 * row.failures / allocation.nodes:.2f}",
+            _hours(row.length),
+            f"{100 * row.share:.2f}",
+        ]
+        lines.append(line + ([_around(row.simulated)] if row.simulated else []))
+    click.echo()
+    console = Console(highlight=False, emoji=False)
+    print_table(console, f"yield, {'exact' if exact else 'to the first order'}", head, lines, ("application",))
+    if bounds:
+        click.echo()
+        lines = []
+        for bound in bounds:
+            best = bound.best
+            figures = ["-", "none"] if best is None else [f"{best.failures:,}", _hours(best.wait)]
+            lines.append([f"{100 * bound.target:g} %", bound.shape or "no spares", *figures])
+        columns = ["yield", "application", "spares", "wait"]
+        print_table(console, "largest wait for a yield", columns, lines, ("application",))
+
+
+def _document(allocation: Allocation, form: str, rows: list[YieldRow], bounds: list[WaitRow]) -> dict[str, Any]:
+    return {
+        "nodes": allocation.nodes,
+        "mtbf": allocation.mtbf,
+        "dump": allocation.dump,
+        "read": allocation.read,
+        "checkpoint": allocation.optimum,
+        "interval": allocation.interval,
+        "form": form,
+        "yields": [
+            {
+                "wait": row.wait,
+                "application": row.shape or "no spares",
+                "spares": row.failures,
+                "length": row.length,
+                "yield": row.share,
+                "simulated": row.simulated and row.simulated._asdict(),
+            }
+            for row in rows
+        ],
+        "largest_waits": [
+            {
+                "target": bound.target,
+                "application": bound.shape or "no spares",
+                "spares": bound.best and bound.best.failures,
+                "wait": bound.best and bound.best.wait,
+            }
+            for bound in bounds
+        ],
+    }
+
+
+def _hours(seconds: float) -> str:
+    return f"{seconds / _HOUR:.4g} h"
+
+
+def _around(estimate: Estimate) -> str:
+    return f"{100 * estimate.value:.2f} +- {100 * estimate.half:.2f}"
+
+
+def _time(text: str, option: str) -> float:
+    """Return a time in seconds, which may be 0 in any unit; the error names the option."""
+    return parse_seconds(text, f"time of {option}", or_zero=True)
+
+
+def _share(text: str) -> float:
+    with said_of("--target"):
+        return parse_factor(text, "yield")
+
+
+def _failures(text: str, nodes: int) -> int:
+    wanted = parse_resilience(spares=text)
+    if wanted.spares is not None and wanted.spares >= nodes:
+        raise YieldError(
+            "no node is left to work",
+            where="--spares",
+            expected=f"fewer spares than nodes, 1 to {nodes - 1:,}" if nodes > 1 else "2 nodes or more",
+            found=f"{wanted.spares:,} of {nodes:,}",
+        )
+    return wanted.tolerated(nodes)

@@ -1,0 +1,191 @@
+"""``pipistrelle compare``: runs of the same jobs beside each other."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from pipistrelle.cli.options.sections import Command
+from pipistrelle.cli.terminal.console import import_numpy, print_table, show
+from pipistrelle.cli.terminal.exits import DIFFERENT
+from pipistrelle.cli.terminal.guard import FilledPath, refuse_overwriting
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+
+    from pipistrelle.runs.folders.run_jobs import RunJobs
+
+_TITLES: Final = {"wait": "wait (s)", "turnaround": "turnaround (s)", "bounded_slowdown": "bounded slowdown"}
+#: how a run's mean lies to the first one's, and how many jobs do better and worse
+_APART: Final = "mean - run 1's"
+_SPLIT: Final = "better/worse"
+_JOB_COLUMNS: Final = "job_id,submission_time,size"
+
+
+@click.command(cls=Command)
+@click.argument("runs", nargs=-1, required=True, type=FilledPath(path_type=Path), metavar="RUN RUN...")
+@click.option(
+    "--by",
+    multiple=True,
+    metavar="WHAT",
+    help="Classes of jobs: size, runtime, user, group, account, queue or qos; several times for several.  [default: "
+    "size, and queue where the log has queues]",
+)
+@click.option("--json", "as_json", is_flag=True, help="Write JSON, all of it.")
+@click.option(
+    "--jobs",
+    type=FilledPath(path_type=Path, dir_okay=False),
+    metavar="FILE.csv",
+    help="Write each job's waits and ends in all runs, too.",
+)
+@click.option("--exit-zero", is_flag=True, help="End with 0 also where the runs differ.")
+def command(runs: tuple[Path, ...], by: tuple[str, ...], as_json: bool, jobs: Path | None, exit_zero: bool) -> int:
+    """Compare runs: what their jobs waited, by the same jobs, and where the first and the second part.
+
+    Each RUN is the folder of a run's outputs; the others are held against the first, job by job. The exit code is 0 if
+    all runs are the same, 1 if they differ, 2 in case of trouble. A run can be held against a case's golden
+    results, too: name the case's folder.
+
+    \b
+    pipistrelle compare pipistrelle-out/demo-fcfs-1 pipistrelle-out/demo-easy-1
+    pipistrelle compare pipistrelle-out/demo-easy-1 tests/cases/demo
+    """
+    if len(runs) < 2:
+        raise click.UsageError("name two runs, or more.")
+    refuse_overwriting([], [jobs])
+    import_numpy()
+    from pipistrelle.reports.cases.golden import golden_in, has_checks_alone
+
+    runs = tuple(map(golden_in, runs))
+    if any(map(has_checks_alone, runs)):
+        return _with_checks(runs, as_json=as_json, exit_zero=exit_zero, more=bool(by) or jobs is not None)
+    from pipistrelle.reports.report.comparison import compare, labels_of
+    from pipistrelle.reports.report.differences import first_difference
+    from pipistrelle.runs.folders.run_jobs import read_run_jobs
+
+    read = [read_run_jobs(folder) for folder in runs]
+    found = compare(read, by or ("size", *(["queue"] if "queue" in labels_of(read) else [])))
+    found["first_difference"] = [first_difference(read[0], other) for other in read[1:]]
+    if jobs is not None:
+        _write_jobs(jobs, read)
+    if as_json:
+        click.echo(json.dumps(found, indent=2, allow_nan=False))
+    else:
+        from rich.console import Console
+
+        _print(found, Console(highlight=False, emoji=False))
+        if jobs is not None:
+            click.echo(f"jobs in {jobs}")
+    differ = any(one is not None for one in found["first_difference"])
+    return DIFFERENT if differ and not exit_zero else 0
+
+
+def _with_checks(runs: tuple[Path, ...], *, as_json: bool, exit_zero: bool, more: bool) -> int:
+    """Hold a run against golden results that have figures and checks alone, no rows."""
+    from pipistrelle.reports.cases.golden import golden_difference, has_checks_alone
+    from pipistrelle.reports.report.differences import difference_lines
+
+    if more or len(runs) != 2 or has_checks_alone(runs[0]):
+        raise click.UsageError(
+            "golden results without rows are compared with one run: compare RUN GOLDEN, no --by, no --jobs."
+        )
+    found = golden_difference(runs[1], runs[0])
+    if as_json:
+        click.echo(json.dumps(found, indent=2, allow_nan=False))
+    else:
+        same = ["The run is the same as the golden results."]
+        for line in same if found is None else difference_lines(found, "golden", "the run"):
+            click.echo(line)
+    return DIFFERENT if found is not None and not exit_zero else 0
+
+
+def _write_jobs(path: Path, runs: "Sequence[RunJobs]") -> None:
+    """Write a line for each job in common."""
+    from pipistrelle.reports.report.comparison import Together
+    from pipistrelle.server.outputs.csv_file import csv_text
+    from pipistrelle.traces.files import write_trace
+
+    both = Together.of(runs)
+    first, places = both.runs[0], both.places[0].tolist()
+    heads = "".join(f",wait_{number},end_{number}" for number in range(1, len(runs) + 1))
+    columns = []
+    for run, at in zip(both.runs, both.places, strict=True):
+        columns += [run.wait[at].tolist(), run.end[at].tolist()]
+    lines = [f"{_JOB_COLUMNS}{heads}\n"]
+    for place, *values in zip(places, *columns, strict=True):
+        texts = ",".join(f"{value:.6f}" for value in values)
+        lines.append(f"{csv_text(first.ids[place])},{first.submit[place]:.6f},{first.size[place]},{texts}\n")
+    write_trace(path, [line.encode() for line in lines])
+
+
+def _print(found: dict[str, Any], console: "Console") -> None:
+    runs = found["runs"]
+    rows = []
+    for number, run in enumerate(runs, 1):
+        reason = run["reason"] or "cut short"
+        share = "" if run["utilisation"] is None else f"{100 * run['utilisation']:.2f} %"
+        ended = (f"{run['ended']:,}", f"{run['rejected']:,}", share)
+        rows.append((f"{number}", run["scheduler"], reason, *ended, run["folder"]))
+    columns = ("run", "scheduler", "ended by", "jobs", "refused", "utilisation", "folder")
+    print_table(console, "Runs", columns, rows, {"scheduler", "ended by", "folder"})
+    if not found["same_workload"]:
+        show(console, "The runs are not of the same workload: only the jobs that all of them have are compared.")
+    others = max(run["not_in_common"] for run in runs)
+    show(
+        console,
+        f"{found['jobs']:,} jobs ended in all of them" + (f"; up to {others:,} in some alone." if others else "."),
+    )
+    for figure in found["figures"]:
+        _print_figure(figure, console)
+    for name, classes in found["classes"].items():
+        _print_classes(name, classes, len(runs), console)
+    for number, difference in enumerate(found["first_difference"], 2):
+        _print_difference(number, difference, console)
+
+
+def _print_figure(figure: dict[str, Any], console: "Console") -> None:
+    console.print()
+    rows = []
+    for number, (run, against) in enumerate(zip(figure["runs"], [None, *figure["against_first"]], strict=True), 1):
+        quantiles = [_number(run[name]) for name in ("mean", "p50", "p95", "p100")]
+        rows.append((f"{number}", *quantiles, *(("", "") if against is None else _against(against))))
+    columns = ("run", "mean", "median", "95 %", "most", _APART, _SPLIT)
+    print_table(console, _TITLES[figure["metric"]], columns, rows, ())
+
+
+def _print_classes(name: str, classes: list[dict[str, Any]], runs: int, console: "Console") -> None:
+    console.print()
+    rows = []
+    for one in classes:
+        for number, (wait, against) in enumerate(zip(one["mean_wait"], [None, *one["against_first"]], strict=True), 1):
+            named = (one["class"], f"{one['jobs']:,}") if number == 1 else ("", "")
+            rows.append((*named, f"{number}", _number(wait), *(("", "") if against is None else _against(against))))
+    columns = (name, "jobs", "run", "mean wait", _APART, _SPLIT)
+    print_table(console, f"wait (s) by {name}", columns, rows, {name})
+
+
+def _against(against: dict[str, Any]) -> tuple[str, str]:
+    half = against["half_width"]
+    apart = f"{_number(against['difference'], sign=True)}" + ("" if half is None else f" ± {_number(half)}")
+    return apart, f"{against['better']:,}/{against['worse']:,}"
+
+
+def _number(value: float, *, sign: bool = False) -> str:
+    """Return a figure to the second, or to two decimals where it is small."""
+    decimals = 0 if abs(value) >= 1000 else 2
+    return f"{value:{'+' if sign else ''},.{decimals}f}"
+
+
+def _print_difference(number: int, difference: dict[str, Any] | None, console: "Console") -> None:
+    from pipistrelle.reports.report.differences import difference_lines
+
+    console.print()
+    if difference is None:
+        show(console, f"Runs 1 and {number} are the same: every decision, every job.", "bold")
+        return
+    show(console, f"Runs 1 and {number} part:", "bold")
+    for line in difference_lines(difference, "run 1", f"run {number}"):
+        show(console, f"  {line}")

@@ -1,0 +1,304 @@
+"""``pipistrelle placement``: where jobs of a run were, on which nodes, and what another order of nodes would do."""
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from pipistrelle.cli.options.fields import Choice, TimeOfRun, together
+from pipistrelle.cli.options.sections import Command, Group
+from pipistrelle.cli.terminal.console import import_numpy, print_table, show
+from pipistrelle.cli.terminal.guard import FilledPath, refuse_overwriting
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from pipistrelle.reports.placement.run import PlacedRun
+
+_ORDERS: Final = ("id", "snake", "hilbert", "alps")
+_run_argument: Final = click.argument("run", metavar="RUN", type=FilledPath(path_type=Path))
+_json_option: Final = click.option("--json", "as_json", is_flag=True, help="Print JSON, all of it.")
+_own_list: Final = together(
+    click.option("--run-order", type=Choice(_ORDERS), help="The run's own order of nodes; default: as it was called."),
+    click.option(
+        "--run-age-aware/--no-run-age-aware", default=None, help="Whether its stable nodes stood before all others."
+    ),
+)
+
+
+@click.group(cls=Group)
+def command() -> None:
+    """Tell where the jobs of a run were, how stable their nodes are, and what another order would do."""
+
+
+@command.command("report", cls=Command)
+@_run_argument
+@_own_list
+@_json_option
+@click.option("--jobs", type=FilledPath(path_type=Path, dir_okay=False), help="Write a line for each job, too: CSV.")
+@click.option(
+    "--picture", type=FilledPath(path_type=Path, dir_okay=False), help="Draw the machine, too: an .svg or .png file."
+)
+@click.option(
+    "--links", is_flag=True, help="Tell, too, what links would carry if jobs sent messages; of a torus or mesh."
+)
+@click.option(
+    "--at", type=TimeOfRun(), metavar="TIME", help="When jobs are drawn, or send; default: when most of them run."
+)
+def report_command(
+    run: Path,
+    run_order: str | None,
+    run_age_aware: bool | None,
+    as_json: bool,
+    jobs: Path | None,
+    picture: Path | None,
+    links: bool,
+    at: float | None,
+) -> None:
+    """Report on the outputs in the folder RUN: hops, stable nodes, hours by position, whom failures struck.
+
+    Mean hops are exact over all pairs of a job's nodes.
+    """
+    import_numpy()
+    from pipistrelle.reports.placement.pictures import busiest_time, is_picture
+    from pipistrelle.reports.placement.pictures import picture as draw
+    from pipistrelle.reports.placement.report import job_figures, report
+    from pipistrelle.reports.placement.run import list_order, read_placed_run
+    from pipistrelle.traces.files import write_trace
+
+    if picture is not None and not is_picture(picture):
+        raise click.UsageError(f"--picture draws SVG or PNG: name an .svg or .png file, not '{picture.name}'.")
+    if at is not None and picture is None and not links:
+        raise click.UsageError("--at says when --picture draws the jobs, and when they send with --links.")
+    files = [path for path in (jobs, picture) if path is not None]
+    refuse_overwriting([str(path) for path in run.glob("out_*")] if run.is_dir() else [], files)
+    placed = read_placed_run(run)
+    figures = job_figures(placed)
+    own = _list_of(placed, run_order, run_age_aware)
+    told = report(placed, figures, *own)
+    moment = busiest_time(placed) if at is None else at
+    if links:
+        from pipistrelle.reports.placement.links import job_links, link_report
+
+        order = list_order(placed.machine, *own)
+        loads = job_links(placed, order)
+        figures |= loads
+        told["links"] = link_report(placed, order, loads, moment)
+    if jobs is not None:
+        write_trace(jobs, _csv(figures))
+    if picture is not None:
+        write_trace(picture, [draw(placed, moment, picture.suffix)])
+    if as_json:
+        click.echo(json.dumps(told, indent=2, allow_nan=False))
+        return
+    from rich.console import Console
+
+    console = Console(highlight=False, emoji=False)
+    _print_report(told, console)
+    if links:
+        _print_links(told["links"], console)
+    for what, path in (("jobs", jobs), ("picture", picture)):
+        if path is not None:
+            show(console, f"{what} in {path}")
+
+
+@command.command("whatif", cls=Command)
+@_run_argument
+@click.option("--node-order", type=Choice(_ORDERS), required=True, help="The other order of nodes.")
+@click.option("--age-aware", is_flag=True, help="With stable nodes before all others in it.")
+@_own_list
+@_json_option
+def whatif_command(
+    run: Path,
+    node_order: str,
+    age_aware: bool,
+    run_order: str | None,
+    run_age_aware: bool | None,
+    as_json: bool,
+) -> None:
+    """Tell whom the failures of the run in the folder RUN would have struck if its nodes had stood in another order."""
+    import_numpy()
+    from pipistrelle.reports.placement.run import read_placed_run
+    from pipistrelle.reports.placement.whatif import whatif
+
+    placed = read_placed_run(run)
+    told = whatif(placed, node_order, age_aware, own=_list_of(placed, run_order, run_age_aware))
+    if as_json:
+        click.echo(json.dumps(told, indent=2, allow_nan=False))
+        return
+    from rich.console import Console
+
+    rows = [
+        [
+            one["month"],
+            str(one["failures"]),
+            *(text for key in ("", "other_") for text in _struck(one, key)),
+        ]
+        for one in told["months"]
+    ]
+    own, other = (_named(told, key) for key in ("", "other_"))
+    columns = ["month", "failures", *(f"{what}, {name}" for name in (own, other) for what in ("of jobs", "leadership"))]
+    print_table(Console(highlight=False, emoji=False), "Failures that struck jobs", columns, rows, columns[:1])
+
+
+@command.command("titan", cls=Command)
+@click.option("--lives", metavar="FILE", type=FilledPath(), help="TitanGPULife's table of lives, for its rates.")
+@click.option("--begin", default="2017-08-01", show_default=True, metavar="DATE", help="Rates from then on.")
+@click.option("--end", default="2017-12-01", show_default=True, metavar="DATE", help="Rates until then.")
+@_json_option
+def titan_command(lives: str | None, begin: str, end: str, as_json: bool) -> None:
+    """Print the arithmetic on Titan's GPUs beside the paper's: MTBF of jobs, leadership jobs' failures."""
+    import_numpy()
+    from pipistrelle.reports.placement.stability import (
+        LEADERSHIP_HOURS,
+        MORE_STABLE,
+        STABLE_SHARE,
+        TABLE_II,
+        TABLE_II_RATIO,
+        failure_share,
+        rates_of,
+        table_ii,
+    )
+    from pipistrelle.runs.inputs.outages import clock_time
+    from pipistrelle.traces.outages.load import load_outage_log
+
+    ratios = {"Table II": TABLE_II_RATIO}
+    if lives is not None:
+        log = load_outage_log(lives)
+        ratios[f"{begin} to {end}"] = rates_of(log, clock_time(log, begin), clock_time(log, end)).ratio
+    shares: list[dict[str, Any]] = [
+        {"rates": name, "ratio": ratio, "share": failure_share(LEADERSHIP_HOURS, STABLE_SHARE, MORE_STABLE, ratio)}
+        for name, ratio in ratios.items()
+    ]
+    hours: list[dict[str, Any]] = [
+        {"new": new, "hours": value, "printed": TABLE_II[new]} for new, value in table_ii().items()
+    ]
+    if as_json:
+        click.echo(json.dumps({"table_ii": hours, "leadership_share_of_failures": shares}, indent=2, allow_nan=False))
+        return
+    from rich.console import Console
+
+    console = Console(highlight=False, emoji=False)
+    rows = [[f"{one['new']:,}", f"{one['hours']:.3f}", f"{one['printed']:.1f}"] for one in hours]
+    print_table(console, "MTBF of a job on 4,000 nodes, hours", ["new GPUs", "computed", "Table II"], rows, [])
+    console.print()
+    parts = [[one["rates"], f"{one['ratio']:.2f}", f"{100 * one['share']:.1f} %"] for one in shares]
+    title = "Failures that strike leadership jobs: 55 % before, with a third more stable hours"
+    print_table(console, title, ["rates", "an old GPU fails, times", "after"], parts, ["rates"])
+
+
+def _list_of(run: "PlacedRun", order: str | None, age_aware: bool | None) -> tuple[str, bool]:
+    return order or run.order, run.age_aware if age_aware is None else age_aware
+
+
+def _csv(figures: dict[str, Any]) -> Iterable[bytes]:
+    columns = {name: column for name, column in figures.items() if column is not None}
+    yield (",".join(columns) + "\n").encode()
+    cells = [column if isinstance(column, list) else column.tolist() for column in columns.values()]
+    for row in zip(*cells, strict=True):
+        yield (",".join(map(_cell, row)) + "\n").encode()
+
+
+def _cell(value: str | float | None) -> str:
+    return value if isinstance(value, str) else "" if value is None else repr(value)
+
+
+def _print_links(told: dict[str, Any], console: "Console") -> None:
+    """Print what links carry: loads in what one node sends, rates in bytes a second."""
+    for one in told["traffics"]:
+        name = one["traffic"].replace("_", " ")
+        rows = [
+            [
+                size["sizes"],
+                f"{size['jobs']:,}",
+                *map(_number, (size["mean_load"], size["mean_rate"], size["least_rate"])),
+            ]
+            for size in one["sizes"]
+        ]
+        columns = ["sizes", "jobs", "busiest link's load, mean", "bytes/s a node, mean", "least"]
+        console.print()
+        print_table(console, f"Links by size of jobs, each job alone: {name}", columns, rows, columns[:1])
+        rows = [
+            [
+                "xyz"[each["dimension"]] if len(one["dimensions"]) <= 3 else str(each["dimension"]),
+                f"{each['links']:,}",
+                f"{each['used']:,}",
+                f"{each['shared']:,}",
+                _number(each["mean_load"]),
+                _number(each["busiest_load"]),
+                str(each["jobs_on_it"]),
+                _number(each["rate"]),
+            ]
+            for each in one["dimensions"]
+        ]
+        columns = [
+            "dimension",
+            "links",
+            "used",
+            "by several jobs",
+            "mean load",
+            "busiest",
+            "its jobs",
+            "bytes/s a node",
+        ]
+        console.print()
+        print_table(console, f"Links, {told['jobs']:,} jobs at {told['time']:g} s: {name}", columns, rows, columns[:1])
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g}"
+
+
+def _print_report(told: dict[str, Any], console: "Console") -> None:
+    def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+        console.print()
+        print_table(console, title, columns, rows, columns[:1])
+
+    stable = told["stable_nodes"]
+    where = f"{told['nodes']:,} nodes of kind {told['topology']} in the order {_named(told, '')}"
+    show(console, f"{told['jobs']:,} jobs on {where}")
+    show(console, f"mean hops of the whole machine {told['machine_mean_hops']:.4f}")
+    show(console, "which nodes are stable nobody knows" if stable is None else f"{stable:,} stable nodes")
+    rows = []
+    for one in told["sizes"]:
+        spread, week = one["stable_nodes"], one["stable_node_hours_per_week"]
+        rows.append(
+            [
+                one["sizes"],
+                f"{one['jobs']:,}",
+                f"{one['node_hours']:,.0f}",
+                "-" if one["mean_hops"] is None else f"{one['mean_hops']:.3f}",
+                "-" if spread is None else f"{spread['min']:,}, {spread['mean']:,.1f}, {spread['max']:,}",
+                "-" if one["stable_node_hours"] is None else f"{one['stable_node_hours']:,.0f}",
+                "-" if week is None else f"{week:,.0f}",
+                f"{one['failures']:,}",
+            ]
+        )
+    stable_columns = ["stable nodes: min, mean, max", "stable node-hours", "a week"]
+    table(
+        "Jobs by share of the machine", ["sizes", "jobs", "node-hours", "mean hops", *stable_columns, "failures"], rows
+    )
+    parts = [
+        [
+            f"{one['from']:,} to {one['to']:,}",
+            f"{one['hours_per_node']:,.2f}",
+            "-" if one["stable_share"] is None else f"{100 * one['stable_share']:.1f}",
+        ]
+        for one in told["positions"]
+    ]
+    table("Hours by position in the list of nodes", ["positions", "hours a node", "stable, %"], parts)
+    if told["months"]:
+        months = [[one["month"], str(one["failures"]), *_struck(one, "")] for one in told["months"]]
+        table("Failures by month", ["month", "failures", "of jobs", "of leadership jobs"], months)
+
+
+def _named(told: dict[str, Any], prefix: str) -> str:
+    return f"{told[f'{prefix}node_order']}{', stable first' if told[f'{prefix}age_aware'] else ''}"
+
+
+def _struck(one: dict[str, Any], prefix: str) -> tuple[str, str]:
+    share = one[f"{prefix}leadership_share"]
+    large = one[f"{prefix}of_leadership_jobs"]
+    return str(one[f"{prefix}of_jobs"]), f"{large}" if share is None else f"{large} ({100 * share:.1f} %)"

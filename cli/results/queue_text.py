@@ -1,0 +1,93 @@
+"""Who waited at a moment, and when each was expected to start: as a table on the terminal, as lines of a file."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+
+from pipistrelle.cli.results.explain_text import SHORT, print_columns
+from pipistrelle.cli.terminal.console import show
+from pipistrelle.cli.terminal.dates import Dates
+from pipistrelle.reports.estimates.queue_estimates import QueueEstimate, QueueThen
+from pipistrelle.reports.explain.words import duration
+from pipistrelle.server.engine.jobs import LABEL_NAMES
+from pipistrelle.server.outputs.csv_file import csv_text
+from pipistrelle.traces.files import write_trace
+
+_OUTCOMES: Final = {"rejected": "rejected", "cancelled": "cancelled", "none": "never"}
+_COLUMNS: Final = (
+    *("job", "size", "requested", "submitted", "waited", *LABEL_NAMES, "place", "limit", "detail", "expected", "why"),
+    *("refusal", "outcome", "happened", "error"),
+)
+
+
+def print_queue(found: QueueThen, console: Console) -> None:
+    """Print who waited, in the order in which they were expected to start, and how wrong that turned out to be."""
+    dates = Dates(found.epoch, found.timezone)
+    jobs = "1 job" if len(found.jobs) == 1 else f"{len(found.jobs):,} jobs"
+    whose = " and ".join(f"{label} {value}" for label, value in found.of.items())
+    show(console, f"{jobs}{f' of {whose}' if whose else ''} waited at {dates.beside(found.at)}", "bold")
+    free = "1 unit" if found.free == 1 else f"{found.free:,} units"
+    show(console, f"scheduler {found.scheduler}, as it had decided at {dates.beside(found.as_of)}; {free} free")
+    columns: dict[str, Callable[[QueueEstimate], str]] = {
+        "job": lambda one: one.job,
+        "user": lambda one: one.labels.get("user", ""),
+        "units": lambda one: f"{one.size:,}",
+        "walltime": lambda one: "none" if one.requested is None else duration(one.requested),
+        "waited": lambda one: duration(one.waited),
+        "place": lambda one: "" if one.place is None else f"{one.place:,}",
+        "expected, s": _expected,
+        "date": lambda one: "" if one.expected is None else dates.at(one.expected),
+        "started, s": _started,
+        "error": lambda one: "" if one.error is None else _signed(one.error),
+        "limited by": _limited_by,
+        "why": lambda one: one.why,
+    }
+    spare = ("date", "user", "place", "why", "waited", "walltime", "units")
+    print_columns("Who waited", columns, found.jobs, console, spare)
+    errors = found.errors
+    mean, median, size = errors.mean, errors.median, errors.mean_absolute
+    if mean is None or median is None or size is None:
+        show(console, "No job of them had an expected start and started.")
+        return
+    count = "1 job" if errors.jobs == 1 else f"{errors.jobs:,} jobs"
+    show(
+        console,
+        f"Error, the actual start less the expected one, of {count}: mean {_signed(mean)}, median "
+        f"{_signed(median)}, without sign {duration(size)} on average; {errors.later:,} started "
+        f"later by more than a minute, {errors.earlier:,} earlier",
+    )
+
+
+def write_queue(path: Path, found: QueueThen) -> None:
+    """Write a line for each job; OutputFailed if that cannot be done."""
+    lines = [",".join(("at", *_COLUMNS))]
+    for one in found.jobs:
+        cells = [one.labels.get(name, "") if name in LABEL_NAMES else _cell(getattr(one, name)) for name in _COLUMNS]
+        lines.append(",".join((repr(found.at), *map(csv_text, cells))))
+    write_trace(path, [f"{line}\n".encode() for line in lines])
+
+
+def _cell(value: object) -> str:
+    return "" if value is None else value if isinstance(value, str) else repr(value)
+
+
+def _expected(one: QueueEstimate) -> str:
+    if one.expected is not None:
+        return f"{one.expected:.10g}"
+    return "not known" if one.refusal is None else "to be rejected"
+
+
+def _started(one: QueueEstimate) -> str:
+    if one.outcome == "started" and one.happened is not None:
+        return f"{one.happened:.10g}"
+    return _OUTCOMES[one.outcome]
+
+
+def _signed(seconds: float) -> str:
+    return "0 s" if not seconds else f"{'+' if seconds > 0 else '-'}{duration(abs(seconds))}"
+
+
+def _limited_by(one: QueueEstimate) -> str:
+    return "" if one.limit is None else SHORT[one.limit] + (f" ({one.detail})" if one.detail else "")

@@ -1,0 +1,286 @@
+"""``pipistrelle batsim``: Batsim 4's command line, for scripts that call Batsim."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+from click.core import ParameterSource
+
+from pipistrelle.cli.options.fields import Choice, added, options_of
+from pipistrelle.cli.options.sections import CONNECTION, INPUTS, MACHINE, OUTPUTS, SCHEDULER, Command, in_section
+from pipistrelle.cli.options.shared import snapshot_options, timeout_option
+from pipistrelle.cli.run.described import transform_option
+from pipistrelle.cli.terminal.console import configure_log, import_numpy, progress_observers
+from pipistrelle.cli.terminal.guard import FilledPath, refuse_overwriting
+from pipistrelle.runs.description.spec import BATSIM_ENDPOINT, BatsimSpec, RunSpec
+
+if TYPE_CHECKING:
+    from pipistrelle.server.setup.setup import Setup
+    from pipistrelle.server.simulation.simulate import Result
+
+#: {option that cannot be honoured: why}, Batsim 4's first, then those that it has no more
+REFUSED: Final = {
+    "--workflow": "workflows are not simulated; a scheduler can register each job when its turn has come",
+    "--workflow-start": "workflows are not simulated; a scheduler can register each job when its turn has come",
+    "--workflow-jobs-limit": "workflows are not simulated",
+    "--ignore-beyond-last-workflow": "workflows are not simulated",
+    "--enable-redis": "schedulers are told of jobs over the socket alone",
+    "--redis-hostname": "schedulers are told of jobs over the socket alone",
+    "--redis-port": "schedulers are told of jobs over the socket alone",
+    "--redis-prefix": "schedulers are told of jobs over the socket alone",
+    "--disable-storage-sharing": "jobs use no storage here",
+    "--sg-cfg": "there is no SimGrid here that could be configured",
+    "--sg-log": "there is no SimGrid here that could log",
+    "--simgrid-version": "there is no SimGrid here",
+    "--batexec": "it is called --no-sched since Batsim 3",
+    "--allow-time-sharing": "it is called --enable-compute-sharing since Batsim 3",
+    "--config-file": "Batsim has it no more since version 3, its options replace it",
+    "--enable-sg-process-tracing": "there is no SimGrid here that could trace",
+}
+_ALIASES: Final = {"-W": "--workflow", "--WS": "--workflow-start"}
+_C = TypeVar("_C", bound=Callable[..., Any])
+_VERBOSITIES: Final = ("quiet", "network-only", "information", "debug")
+#: options that say something to or of a scheduler
+_FOR_A_SCHEDULER: Final = (
+    "socket_endpoint",
+    "events",
+    "forward_profiles_on_submission",
+    "enable_dynamic_jobs",
+    "acknowledge_dynamic_jobs",
+    "enable_profile_reuse",
+    "forward_unknown_events",
+    "sched_cfg",
+    "sched_cfg_file",
+    "hello_timeout",
+    "decision_timeout",
+)
+
+
+class BatsimCommand(Command):
+    """A command that takes the beginnings of long options, as Batsim does, and says why it refuses one."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Complete the options that are cut short before click sees them."""
+        words = list(args)
+        while True:
+            try:
+                return super().parse_args(ctx, list(words))
+            except click.NoSuchOption as error:
+                given = error.option_name
+                name = self._whole(ctx, given)
+                if name in REFUSED:
+                    raise click.UsageError(f"{given} cannot be honoured: {REFUSED[name]}.", ctx) from None
+                if name is None:
+                    raise
+                words = [name + word[len(given) :] if word.partition("=")[0] == given else word for word in words]
+
+    def _whole(self, ctx: click.Context, given: str) -> str | None:
+        """Return the only option that begins like this, None if there are several or none."""
+        if given in _ALIASES:
+            return _ALIASES[given]
+        known = {name for option in self.get_params(ctx) for name in option.opts} | REFUSED.keys()
+        if given in known:
+            return given
+        found = [name for name in known if given.startswith("--") and name.startswith(given)]
+        return found[0] if len(found) == 1 else None
+
+
+def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        from pipistrelle.protocol.fields import package_version
+
+        click.echo(f"pipistrelle {package_version()} (command line of Batsim 4)")
+        ctx.exit()
+
+
+_TEXTS: Final = {
+    "events": "FILE\tExternal events, one JSON object a line.",
+    "master_host": "NAME\tThe host that computes nothing.",
+    "add_role_to_hosts": "HOST,...:ROLE\tGive hosts a role: compute_node, storage or master.",
+    "energy": "Meter the hosts' energy, and write two more files.",
+    "mmax": "NUMBER\tHow many hosts compute at most; 0: all.",
+    "mmax_workload": "As many hosts compute at most as the largest nb_res says.",
+    "forward_profiles_on_submission": "Tell the scheduler each job's profile with it.",
+    "enable_dynamic_jobs": "Let the scheduler register jobs and profiles.",
+    "acknowledge_dynamic_jobs": "Answer a registered job with JOB_SUBMITTED.",
+    "enable_profile_reuse": "Let registered jobs use profiles whose own jobs have ended.",
+    "forward_unknown_events": "Tell the scheduler of events of unknown types.",
+    "enable_compute_sharing": "Let several jobs run on a host at a time.",
+    "no_sched": "Run without a scheduler: every job starts at time 0, on the first hosts.",
+    "sched_cfg": "TEXT\tA text for the scheduler, in its first message.",
+    "sched_cfg_file": "FILE\tA file with that text.",
+    "bandwidth": "BYTES/S\tWhat a host sends or receives in a second (not of Batsim's); jobs that communicate need it.",
+}
+
+
+def _own(*names: str) -> Callable[[_C], _C]:
+    """Return what adds the options of these fields."""
+    short = {"master_host": "-m", "add_role_to_hosts": "-r", "energy": "-E"}
+    return added(options_of(BatsimSpec, {name: _TEXTS[name] for name in names}, names=short))
+
+
+@click.command(cls=BatsimCommand)
+@in_section(
+    INPUTS,
+    click.option(
+        "-w", "--workload", metavar="FILE", multiple=True, help="Jobs, in Batsim's JSON; several make w0, w1 and so on."
+    ),
+    transform_option,
+    _own("events"),
+)
+@in_section(
+    MACHINE,
+    click.option("-p", "--platform", metavar="FILE", required=True, help="The hosts, in SimGrid's XML."),
+    _own("master_host", "add_role_to_hosts", "energy", "mmax", "mmax_workload", "enable_compute_sharing", "bandwidth"),
+)
+@in_section(
+    SCHEDULER,
+    _own(
+        "forward_profiles_on_submission",
+        "enable_dynamic_jobs",
+        "acknowledge_dynamic_jobs",
+        "enable_profile_reuse",
+        "forward_unknown_events",
+        "no_sched",
+        "sched_cfg",
+        "sched_cfg_file",
+    ),
+)
+@in_section(
+    CONNECTION,
+    click.option(
+        "-s",
+        "--socket-endpoint",
+        metavar="ADDRESS",
+        default=BATSIM_ENDPOINT,
+        show_default=True,
+        help="Where the scheduler listens.",
+    ),
+    timeout_option("hello", "the scheduler (not of Batsim's)"),
+    timeout_option("decision", "each reply (not of Batsim's)"),
+)
+@in_section(
+    OUTPUTS,
+    click.option(
+        "-e",
+        "--export",
+        metavar="PREFIX",
+        type=FilledPath(),
+        default="out",
+        show_default=True,
+        help="What the outputs' paths begin with.",
+    ),
+    click.option("--disable-schedule-tracing", is_flag=True, help="Write no Pajé trace; none is written in any case."),
+    click.option("--disable-machine-state-tracing", is_flag=True, help="Write no PREFIX_machine_states.csv."),
+    click.option(
+        "-v",
+        "--verbosity",
+        type=Choice(_VERBOSITIES),
+        default="information",
+        show_default=True,
+        help="What to say: only errors; each message, too; a summary; all of these and more.",
+    ),
+    click.option("-q", "--quiet", is_flag=True, help="The same as --verbosity quiet."),
+    snapshot_options,
+)
+@click.option("--dump-execution-context", is_flag=True, help="Print a JSON object of socket and prefix, run nothing.")
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version.")
+@click.pass_context
+def command(ctx: click.Context, /, dump_execution_context: bool, quiet: bool, **options: Any) -> None:
+    """Simulate as Batsim 4 does, from its command line: connect to a scheduler that listens.
+
+    \b
+    pipistrelle batsim -p cluster.xml -w jobs.json -e results/easy
+    """
+    if dump_execution_context:
+        click.echo(_execution_context(options))
+        return
+    _check(ctx, options)
+    _run("quiet" if quiet else options["verbosity"], options)
+
+
+def _execution_context(options: dict[str, Any]) -> str:
+    """Return what tools that start Batsim and its scheduler together ask for, in Batsim's own words and order."""
+    context = {
+        "socket_endpoint": options["socket_endpoint"],
+        "redis_enabled": False,
+        "redis_hostname": "127.0.0.1",
+        "redis_port": 6379,
+        "redis_prefix": "default",
+        "export_prefix": options["export"],
+        "external_scheduler": not options["no_sched"],
+    }
+    import msgspec
+
+    return msgspec.json.encode(context).decode()
+
+
+def _check(ctx: click.Context, options: dict[str, Any]) -> None:
+    """Raise a usage error for options that a run without a scheduler has no use for."""
+    if options["no_sched"]:
+        for name in _FOR_A_SCHEDULER:
+            if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+                raise click.UsageError(f"--no-sched uses no --{name.replace('_', '-')}: leave one of the two out.")
+
+
+def _run(verbosity: str, options: dict[str, Any]) -> None:
+    import_numpy()
+    # Here, not above: help, and what tools ask for with --dump-execution-context, need none of these.
+    from pipistrelle.cli.terminal.heartbeat import heartbeat_of
+    from pipistrelle.runs.description.setup import load_setup
+    from pipistrelle.runs.execution.connection import Connecting
+    from pipistrelle.runs.execution.run import run
+    from pipistrelle.server.batsim.outputs import BatsimOutputs, output_paths
+    from pipistrelle.server.outputs.lock import sole_writer
+
+    logs_messages = verbosity in ("network-only", "debug")
+    if logs_messages:
+        configure_log(1 if verbosity == "network-only" else 2)
+    prefix = options["export"]
+    spec = RunSpec(
+        platform=options["platform"],
+        workload=options["workload"],
+        transform=options["transform"],
+        scheduler=(),
+        dialect="batsim",
+        strict=True,
+        batsim=BatsimSpec(**{name: options[name] for name in BatsimSpec.__struct_fields__}),
+    )
+    refuse_overwriting(spec.inputs, output_paths(prefix))
+    setup = load_setup(spec)
+    progress = None if verbosity == "information" else False
+    ways: dict[str, Any] = {
+        "connection": Connecting(
+            endpoint=options["socket_endpoint"],
+            hello_timeout=options["hello_timeout"],
+            decision_timeout=options["decision_timeout"],
+            logged=logs_messages,
+        ),
+        "outputs": BatsimOutputs(prefix, machine_states=not options["disable_machine_state_tracing"]),
+        "observers": progress_observers(setup, progress),
+        "beat": heartbeat_of(setup, progress),
+    }
+    with sole_writer(prefix, "--export"):
+        if options["snapshot_every"] is None:
+            result = run(spec, setup=setup, check=False, **ways)
+        else:
+            result = _run_kept(spec, setup, prefix, options, ways)
+    if verbosity in ("information", "debug"):
+        from pipistrelle.cli.terminal.summary import report  # not needed before there is something to show
+
+        report(result, setup, Path(f"{prefix}_*.csv"), None)
+    elif result.failure is not None:
+        raise result.failure
+
+
+def _run_kept(spec: RunSpec, setup: "Setup", prefix: str, options: dict[str, Any], ways: dict[str, Any]) -> "Result":
+    """Carry out a run of which snapshots are taken."""
+    from pipistrelle.runs.description.spec_file import with_digests
+    from pipistrelle.runs.sessions.resume import run_kept
+    from pipistrelle.runs.sessions.snapshot import Every
+
+    every, keep = Every.of(options["snapshot_every"]), options["keep_snapshots"]
+    folder, name = Path(f"{prefix}_").parent, Path(f"{prefix}_").name
+    connection, leave = ways.pop("connection"), options["leave_snapshots"]
+    return run_kept(with_digests(spec), setup, connection, folder, every, keep, leave=leave, prefix=name, **ways)

@@ -1,0 +1,150 @@
+"""``pipistrelle replay``: a recorded session, played to a scheduler or to the server."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from pipistrelle.cli.options.parts import part_options
+from pipistrelle.cli.options.sections import CONNECTION, SCHEDULER, in_section
+from pipistrelle.cli.options.shared import other_scheduler, timeout_option
+from pipistrelle.cli.run.run import RunCommand
+from pipistrelle.cli.terminal.console import import_numpy, show
+from pipistrelle.cli.terminal.exits import DIFFERENT
+from pipistrelle.cli.terminal.guard import FilledPath
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from pipistrelle.protocol.decisions import Decision
+    from pipistrelle.protocol.messages import Reply
+    from pipistrelle.runs.sessions.replay import Parting
+
+#: exit code when something differs
+#: jobs of the queue that are shown
+_MOST_JOBS: Final = 20
+
+
+@click.command(cls=RunCommand)
+@click.argument("session", type=FilledPath(path_type=Path, exists=True, dir_okay=False))
+@in_section(
+    SCHEDULER,
+    other_scheduler("Who shall decide", default="the scheduler that was recorded"),
+)
+@part_options
+@in_section(
+    CONNECTION,
+    click.option("--server", is_flag=True, help="Play the recorded replies to the server, and compare its notices."),
+    click.option("--in-process", is_flag=True, help="Run the scheduler inside this process, without a socket."),
+    timeout_option("hello", "a scheduler"),
+    timeout_option("decision", "each reply"),
+)
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    session: Path,
+    scheduler: str | None,
+    server: bool,
+    in_process: bool,
+    hello_timeout: float,
+    decision_timeout: float,
+    **parts: Any,
+) -> None:
+    """Play a recorded session to a scheduler, up to its first decision that differs.
+
+    SESSION is what 'pipistrelle run --record FILE' wrote. Nothing is simulated: the scheduler is told what the recorded
+    one was. With --server it is the server that is played to: the run's inputs must be there. The exit code is 1 if
+    something differs.
+
+    \b
+    pipistrelle run --record easy.jsonl.gz
+    pipistrelle replay easy.jsonl.gz --scheduler ./my_scheduler {endpoint}
+    """
+    import_numpy()
+    from rich.console import Console
+
+    from pipistrelle.runs.sessions.replay import replay, replay_server
+    from pipistrelle.runs.sessions.session_file import SessionReader
+
+    words: list[str] | None = ctx.obj
+    reader = SessionReader(session)
+    console = Console(highlight=False, emoji=False)
+    if server:
+        if scheduler is not None or words is not None or in_process:
+            raise click.UsageError("--server plays to the server: no --scheduler, no --in-process.")
+        show(console, f"the server says what it said: {replay_server(reader):,} notices")
+        return
+    from pipistrelle.runs.description.spec import RunSpec
+    from pipistrelle.runs.description.spec_file import convert_spec
+    from pipistrelle.runs.execution.connection import Connection, InProcess, WithChild, check_scheduler
+
+    if scheduler is None and words is None:
+        spec = convert_spec(reader.header.spec, f"{session}")
+        if spec.code is not None:
+            raise click.UsageError(f"the session's scheduler is code, {spec.code}: name it with --scheduler.")
+        if spec.program:
+            raise click.UsageError("the session's scheduler was a program: name one with --scheduler.")
+    else:
+        spec = RunSpec(scheduler=tuple(words) if words is not None else str(scheduler), **parts)
+    check_scheduler(spec)
+    connection: Connection
+    if in_process:
+        connection = InProcess()
+    else:
+        connection = WithChild(
+            hello_timeout=hello_timeout,
+            decision_timeout=decision_timeout,
+            verbose=ctx.find_root().params["verbose"],
+            name=spec.program_name,
+        )
+    found = replay(reader, connection, spec)
+    if found.parting is None:
+        show(
+            console,
+            f"{found.scheduler} decides as was recorded: {found.notices:,} notices, {found.decisions:,} decisions",
+        )
+        return
+    _print_parting(found.parting, found.scheduler, reader.header.hello.name, reader.header.epoch, console)
+    ctx.exit(DIFFERENT)
+
+
+def _print_parting(parting: "Parting", found: str, recorded: str, epoch: float | None, console: "Console") -> None:
+    """Tell where two schedulers part: both decisions, and who waits."""
+    from pipistrelle.cli.terminal.console import print_table
+    from pipistrelle.cli.terminal.dates import Dates
+
+    now, place = parting.notice.now, parting.place
+    date = Dates(epoch).at(now)
+    dated = f" ({date})" if date else ""
+    show(
+        console, f"they part at notice {parting.notice.seq}, simulated time {now!r} s{dated}, decision {place}", "bold"
+    )
+    width = max(len(recorded), len(found))
+    for name, reply in ((recorded, parting.recorded), (found, parting.found)):
+        side = "recorded" if reply is parting.recorded else "now"
+        show(console, f"  {side:<8}  {name:<{width}}  {_said(reply, place)}")
+    rows: list[tuple[str, ...]] = [
+        (job.id, f"{job.units:,}", "-" if job.walltime is None else f"{job.walltime:g}", f"{now - job.submitted:g}")
+        for job in parting.queue[:_MOST_JOBS]
+    ]
+    if len(parting.queue) > _MOST_JOBS:
+        rows.append((f"... {len(parting.queue) - _MOST_JOBS:,} more",))
+    print_table(console, "Who waits then", ("job", "units", "walltime, s", "waited, s"), rows, ("job",))
+
+
+def _said(reply: "Reply", place: int) -> str:
+    if place >= len(reply.events):
+        filtered = "" if reply.wake is None else f", and wakes for {', '.join(reply.wake) or 'calls alone'}"
+        return f"nothing more, ready at {reply.now!r}{filtered}"
+    return _in_words(reply.events[place])
+
+
+def _in_words(decision: "Decision") -> str:
+    from msgspec import to_builtins
+
+    plain = to_builtins(decision)
+    data = plain.get("data", plain)
+    why = data.pop("why", None)
+    words = [str(decision.__struct_config__.tag), *(f"{key}={value}" for key, value in data.items())]
+    return " ".join(words) + (f" (why: {why})" if why else "")

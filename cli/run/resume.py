@@ -1,0 +1,207 @@
+"""``pipistrelle resume``: a run goes on from a snapshot, as it would have, or under another policy."""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+from click.core import ParameterSource
+
+from pipistrelle.cli.options.keys import calling_keys, curve_options, listening_keys
+from pipistrelle.cli.options.parts import part_options
+from pipistrelle.cli.options.sections import CONNECTION, OUTPUTS, SCHEDULER, in_section
+from pipistrelle.cli.options.shared import (
+    endpoint_options,
+    folder_option,
+    form_options,
+    other_scheduler,
+    snapshot_options,
+    timeout_option,
+)
+from pipistrelle.cli.run.described import described
+from pipistrelle.cli.run.run import RunCommand, unknown_scheduler
+from pipistrelle.cli.run.serve import announcing
+from pipistrelle.cli.run.simulate import form_of
+from pipistrelle.cli.terminal.console import import_numpy, progress_observers
+from pipistrelle.cli.terminal.guard import FilledPath
+from pipistrelle.runs.description.spec import BATSIM_ENDPOINT
+from pipistrelle.schedulers.catalogue.names import PLACEHOLDER
+
+if TYPE_CHECKING:
+    from pipistrelle.cli.terminal.heartbeat import Heartbeat
+    from pipistrelle.runs.description.spec import RunSpec
+    from pipistrelle.runs.execution.connection import Connection
+    from pipistrelle.server.engine.observers import Observer
+    from pipistrelle.server.setup.setup import Setup
+    from pipistrelle.server.simulation.simulate import Result
+
+#: options that say how a scheduler of another process is reached
+_REACHED: Final = (
+    *("endpoint", "connect", "insecure", "curve", "clients", "server_key", "hello_timeout", "decision_timeout"),
+)
+
+
+@click.command(cls=RunCommand)
+@click.argument("folder", type=FilledPath(path_type=Path))
+@in_section(
+    SCHEDULER,
+    other_scheduler("Who shall decide from now on", default="who did"),
+)
+@part_options
+@in_section(
+    CONNECTION,
+    click.option(
+        "--trust",
+        is_flag=True,
+        help="Let a program, or Python code, run that the snapshot names as the run's scheduler.",
+    ),
+    click.option(
+        "--serve",
+        is_flag=True,
+        help="Listen, as 'serve' does, for another scheduler that somebody starts: it takes the run over.",
+    ),
+    endpoint_options,
+    click.option(
+        "--connect",
+        metavar="ADDRESS",
+        help="In Batsim's dialect, with a scheduler that is started elsewhere: where it listens; for a run of "
+        "'pipistrelle batsim' tcp://localhost:28000 unless said otherwise.",
+    ),
+    curve_options,
+    timeout_option("hello", "a scheduler"),
+    timeout_option("decision", "each reply"),
+)
+@folder_option("Folder for the outputs of a run under another policy; FOLDER stays as it is.")
+@in_section(OUTPUTS, snapshot_options, form_options)
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    folder: Path,
+    out: Path | None,
+    trust: bool,
+    serve: bool,
+    snapshot_every: str | None,
+    keep_snapshots: int,
+    leave_snapshots: bool,
+    progress: bool | None,
+    timings: Path | None,
+    as_json: bool,
+    quiet: bool,
+    **options: Any,
+) -> None:
+    """Go on with a run from its last snapshot, as it would have, or under another policy.
+
+    FOLDER has the outputs of a run that took snapshots ('run --snapshot-every') and was interrupted, or killed; or
+    FOLDER is one of its snapshots, or the PREFIX of a run of 'pipistrelle batsim'. Its outputs will have the same bytes
+    as if it had not been. Its inputs must be what they were. Where another program has started the scheduler ('serve'),
+    the server listens for it anew; in Batsim's dialect it connects to it anew.
+
+    With --scheduler, or options of the policy, the run goes on under another policy, in a folder of its own; so it does
+    with --serve, under that of a scheduler which is started in another terminal.
+
+    \b
+    pipistrelle run -w year.swf --snapshot-every 10m --out year
+    pipistrelle resume year
+    pipistrelle resume year --scheduler easy --order sjf --out year-sjf
+    """
+    form = form_of(as_json=as_json, quiet=quiet)
+    words: list[str] | None = ctx.obj
+    reached = {name: options.pop(name) for name in _REACHED}
+    given = [name for name in options if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE]
+    if serve and (given or words is not None):
+        raise click.UsageError(
+            "--serve waits for a scheduler that is started elsewhere: no --scheduler, no options of one."
+        )
+    other = serve or bool(given) or words is not None
+    if words is not None and not any(PLACEHOLDER in word for word in words):
+        raise unknown_scheduler(words[0])
+    if other and out is None:
+        raise click.UsageError("under another policy the outputs go into a folder of their own: --out FOLDER.")
+    import_numpy()
+    from msgspec.structs import replace
+
+    from pipistrelle.cli.terminal.heartbeat import heartbeat_of
+    from pipistrelle.cli.terminal.summary import report
+    from pipistrelle.runs.execution.connection import check_scheduler
+    from pipistrelle.runs.sessions.resume import check_takeover, place_of, read_run, resume, take_over
+    from pipistrelle.runs.sessions.snapshot import Every
+    from pipistrelle.server.outputs.folder import OUTPUT_PREFIX
+
+    spec, header, state = read_run(folder, elsewhere=out is not None)
+    if other:
+        check_takeover(spec)
+    if serve:
+        spec = spec.without_policy()
+    elif other:
+        spec = described(ctx, spec, options, decides=words is None)
+        spec = spec if words is None else replace(spec, scheduler=tuple(words))
+        check_scheduler(spec)
+    foreign = spec.code if spec.program is None else " ".join(spec.program)
+    if foreign and not (trust or words is not None or "scheduler" in given):
+        raise click.UsageError(f"the run's scheduler is code, {foreign}, which --trust lets run.")
+    source, prefix = place_of(folder)
+    inside = header.in_process and not (other and spec.program is not None)
+    announce = announcing(out or source, form, connects=spec.dialect == "batsim")
+    connection = _connection(spec, reached, announce, ctx.find_root().params["verbose"], inside=inside)
+    every = Every() if snapshot_every is None else Every.of(snapshot_every)
+    wanted = False if form == "quiet" and progress is None else progress
+    beats: list[Heartbeat] = []
+
+    def observe(setup: "Setup") -> "tuple[Sequence[Observer], Heartbeat | None]":
+        beat = heartbeat_of(setup, wanted)
+        beats.extend([] if beat is None else [beat])
+        return progress_observers(setup, wanted), beat
+
+    goes_on: Callable[..., tuple[Setup, Result]] = take_over if other else resume
+    more = {"observe": observe, "out": out, "leave": leave_snapshots, **({} if other else {"prefix": prefix})}
+    setup, result = goes_on(spec, header, state, connection, source, every, keep_snapshots, **more)
+    for beat in beats:
+        beat.ends()
+    shown = out or (source if prefix == OUTPUT_PREFIX else Path(f"{source / prefix}*.csv"))
+    report(result, setup, shown, timings, form)
+
+
+def _connection(
+    spec: "RunSpec",
+    reached: dict[str, Any],
+    announce: Callable[[str], AbstractContextManager[None]],
+    verbose: int,
+    *,
+    inside: bool,
+) -> "Connection | None":
+    """Return how the scheduler is reached; None: it runs ``inside`` the server.
+
+    Raises
+    ------
+    click.UsageError
+        for options that do not suit it.
+    """
+    from pipistrelle.runs.execution.connection import Connecting, Listening, WithChild
+
+    endpoint, connect, insecure = reached["endpoint"], reached["connect"], reached["insecure"]
+    curve, clients, server_key = reached["curve"], reached["clients"], reached["server_key"]
+    calls = spec.dialect == "batsim" and spec.program == () and not inside
+    if connect is not None and not calls:
+        raise click.UsageError("--connect is for a scheduler in Batsim's dialect that is started elsewhere.")
+    if inside:
+        if endpoint or curve or clients or server_key:
+            raise click.UsageError(
+                "the run's scheduler runs in the server: leave out --endpoint, --curve and its keys."
+            )
+        return None
+    ways = {"allow_remote": insecure, **{name: reached[name] for name in ("hello_timeout", "decision_timeout")}}
+    if calls:
+        if endpoint is not None:
+            raise click.UsageError("in Batsim's dialect the server does not listen: --connect, not --endpoint.")
+        if connect is None and spec.batsim is None:
+            raise click.UsageError("in Batsim's dialect the scheduler is who listens: --connect ADDRESS.")
+        own = calling_keys(curve, clients, server_key, insecure=insecure)
+        return Connecting(endpoint=connect or BATSIM_ENDPOINT, announce=announce, keys=own, **ways)
+    if spec.program == ():
+        keys = listening_keys(curve, clients, server_key, insecure=insecure)
+        return Listening(endpoint=endpoint, announce=announce, keys=keys, **ways)
+    if curve or clients or server_key:
+        raise click.UsageError("--curve and its keys are for a scheduler that is started elsewhere.")
+    return WithChild(endpoint=endpoint, verbose=verbose, name=spec.program_name, **ways)

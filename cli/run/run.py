@@ -1,0 +1,205 @@
+"""``pipistrelle run``: server and scheduler from one command."""
+
+import os
+import re
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+from click.core import ParameterSource
+
+from pipistrelle.cli.options.names import completed
+from pipistrelle.cli.options.parts import part_options
+from pipistrelle.cli.options.reliability import reliability_options
+from pipistrelle.cli.options.sections import CONNECTION, OUTPUTS, SCHEDULER, Command, in_section
+from pipistrelle.cli.options.shared import folder_option, live_options, record_option, recorded, snapshot_options
+from pipistrelle.cli.run.described import described, simulation_options, spec_file
+from pipistrelle.cli.run.simulate import check_live, form_of, read_inputs, simulate
+from pipistrelle.cli.terminal.console import import_numpy
+from pipistrelle.cli.terminal.guard import output_files
+from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean
+from pipistrelle.runs.description.policy import short_name, split_words
+from pipistrelle.schedulers.catalogue.names import FOREIGN_FILE, PLACEHOLDER, is_ours, is_policy_name, registered
+
+if TYPE_CHECKING:
+    from pipistrelle.runs.description.spec import RunSpec
+    from pipistrelle.server.setup.setup import Setup
+
+_OUTPUTS: Final = "pipistrelle-out"
+#: characters of a name that go into a folder's name, and of that without its number
+_NAME_PART: Final = 50
+_NAME: Final = 200
+_ODD: Final = re.compile(r"[:/\s\0]+")
+
+
+class RunCommand(Command):
+    """A command whose ``--scheduler`` takes the rest of the line when its value is a program, not a name.
+
+    A scheduler's name alone will do, too, as with ``schedule``.
+    """
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Cut the scheduler's own arguments off before click sees them."""
+        ctx.obj = None
+        place = next((i for i, word in enumerate(args) if word.partition("=")[0] == "--scheduler"), None)
+        if place is not None:
+            _, mark, value = args[place].partition("=")
+            words = [*([value] if mark else []), *args[place + 1 :]]
+            if words and not words[0].startswith("-") and not is_policy_name(words[0]):
+                whole = PLACEHOLDER in words[0]  # quoted: the command is one word, options may follow
+                ctx.obj = list(split_words(words[0], "--scheduler")) if whole else words
+                args = args[:place] + (words[1:] if whole else [])
+        rest = super().parse_args(ctx, args)
+        name = str(ctx.params.get("spec_file") or "")
+        if name and not os.path.exists(name) and name in registered():
+            if place is not None:
+                ctx.fail(f"two schedulers: '{name}', and that of --scheduler.")
+            ctx.params |= {"spec_file": None, "scheduler": name}
+            ctx.set_parameter_source("scheduler", ParameterSource.COMMANDLINE)
+        return rest
+
+
+@click.command(cls=RunCommand)
+@spec_file("scheduler")
+@simulation_options
+@reliability_options
+@in_section(
+    SCHEDULER,
+    click.option(
+        "--scheduler",
+        default="easy",
+        show_default=True,
+        metavar="NAME|CMD...",
+        shell_complete=completed("scheduler", or_file=True),
+        help=f"A scheduler ('list schedulers'), file.toml, file.py:CLASS, a folder with scheduler.toml, or a "
+        f"program with {PLACEHOLDER} among its arguments; a program takes the rest of the line.",
+    ),
+)
+@part_options
+@in_section(
+    CONNECTION,
+    click.option("--in-process", is_flag=True, help="Run the scheduler inside the server, without a socket."),
+)
+@folder_option(f"Folder for the outputs; default: a new one under {_OUTPUTS}/.")
+@record_option
+@in_section(OUTPUTS, live_options, snapshot_options)
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    spec_file: Path | None,
+    in_process: bool,
+    out: Path | None,
+    progress: bool | None,
+    timings: Path | None,
+    as_json: bool,
+    quiet: bool,
+    record: Path | None,
+    live: bool,
+    page: int | None,
+    snapshot_every: str | None,
+    keep_snapshots: int,
+    leave_snapshots: bool,
+    **options: Any,
+) -> None:
+    """Simulate a workload: server and scheduler as two processes, or one.
+
+    Without options: the bundled workload on its bundled machine under EASY backfilling. SPEC describes a run, in TOML
+    or as an earlier run's out_command.json; options beside it replace what it says. The name of a scheduler will do,
+    too: 'run fcfs' is 'run --scheduler fcfs'.
+
+    \b
+    pipistrelle run -w KTH-SP2-1996-2.1-cln.swf.gz -p kth-sp2
+    pipistrelle run --scheduler ./my_scheduler {endpoint}
+    pipistrelle run pipistrelle-out/demo-easy-1/out_command.json
+    """
+    words: list[str] | None = ctx.obj
+    if record is not None and snapshot_every is not None:
+        raise click.UsageError("--snapshot-every keeps a session of its own: leave out --record.")
+    form = form_of(as_json=as_json, quiet=quiet)
+    check_live(live, progress)
+    own = words is None and not (spec_file is None and is_ours(options["scheduler"]))
+    if not (in_process and own):  # a policy of the user's own may want threads
+        import_numpy()
+    # Here, not above: help needs none of these.
+    from msgspec.structs import replace
+
+    from pipistrelle.runs.execution.connection import Connection, InProcess, WithChild, check_scheduler
+
+    if words is not None and not any(PLACEHOLDER in word for word in words):
+        raise unknown_scheduler(words[0])
+    spec = described(ctx, spec_file, options, decides=words is None)
+    if words is not None:
+        spec = replace(spec, scheduler=tuple(words))
+    alone = spec.batsim is not None and spec.batsim.no_sched
+    if not alone:
+        check_scheduler(spec)
+    if in_process:
+        _check_in_process(ctx, spec, options)
+    policy = None if alone or spec.program is not None else spec.make_policy()
+    if options["insecure"] and options["endpoint"] is None:
+        raise click.UsageError("--insecure goes with --endpoint: a private socket is never remote.")
+    spec, setup = read_inputs(spec, spec_file, [*(output_files(out) if out is not None else ()), timings, record])
+    name = short_name(spec.scheduler) if policy is not None else spec.program_name or "none"
+    folder = out or _new_folder(spec, setup, name)
+    connection: Connection
+    if in_process or alone:
+        connection = InProcess(policy)
+    else:
+        verbose = ctx.find_root().params["verbose"]
+        called = name if policy is None else policy.name
+        connection = WithChild(allow_remote=options.pop("insecure"), **options, verbose=verbose, name=called)
+    try:
+        keeping = None if snapshot_every is None else (snapshot_every, keep_snapshots, leave_snapshots)
+        connection = recorded(connection, record)
+        shows: dict[str, Any] = {"progress": progress, "live": live, "page": page}
+        simulate(spec, setup, connection, folder, timings=timings, form=form, keeping=keeping, **shows)
+    except (PipistrelleError, KeyboardInterrupt):
+        if out is None:  # of no use if the scheduler never came: then nothing is in it
+            with suppress(OSError):
+                folder.rmdir()
+        raise
+
+
+def _check_in_process(ctx: click.Context, spec: "RunSpec", connection: dict[str, Any]) -> None:
+    """Raise a usage error for options that a run in one process has no use for."""
+    if spec.program is not None:
+        raise click.UsageError("a program cannot run inside the server: leave out --in-process.")
+    for name in connection:
+        if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"--in-process uses no --{name.replace('_', '-')}: leave one of the two out.")
+    if spec.dialect == "batsim":
+        raise click.UsageError("--in-process speaks no dialect at all: leave out --dialect batsim.")
+
+
+def unknown_scheduler(scheduler: str) -> click.UsageError:
+    """Return what tells that there is no scheduler of this name."""
+    if os.path.isdir(scheduler):
+        return click.UsageError(f"the folder '{scheduler}' has no {FOREIGN_FILE}, which says how its scheduler is run.")
+    return click.UsageError(
+        f"there is no scheduler '{scheduler}'. {did_you_mean(scheduler, list(registered()))} "
+        f"A program needs {PLACEHOLDER} among its arguments, and takes the rest of the line."
+    )
+
+
+def _new_folder(spec: "RunSpec", setup: "Setup", scheduler: str) -> Path:
+    """Make a new folder named after the run and its variant; numbers, not times, tell equal runs apart."""
+    from pipistrelle.server.outputs.lock import unwritable_folder
+
+    words = [setup.name, Path(scheduler).name, spec.order, spec.backfill, spec.placement, Path(spec.config or "").stem]
+    words += [Path(text.partition(",")[0]).stem for text in (*spec.failures, spec.outages or "")]
+    if setup.reliability is not None and setup.reliability.failures is not None:
+        words.append(f"seed{spec.seed}")
+    name = "-".join(_ODD.sub("-", word[:_NAME_PART]) for word in words if word)[:_NAME]
+    for number in count(1):
+        folder = Path(_OUTPUTS) / f"{name}-{number}"
+        try:
+            folder.mkdir(parents=True)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise unwritable_folder(Path(_OUTPUTS), error) from None
+        return folder
+    raise AssertionError("unreachable")

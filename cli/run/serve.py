@@ -1,0 +1,150 @@
+"""``pipistrelle serve``: the server in a terminal of its own."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pipistrelle.cli.options.keys import calling_keys, curve_options, listening_keys
+from pipistrelle.cli.options.reliability import reliability_options
+from pipistrelle.cli.options.sections import CONNECTION, OUTPUTS, Command, in_section
+from pipistrelle.cli.options.shared import folder_option, live_options, record_option, recorded, snapshot_options
+from pipistrelle.cli.run.described import described, simulation_options, spec_file
+from pipistrelle.cli.run.simulate import check_live, form_of, read_inputs, simulate
+from pipistrelle.cli.terminal.console import import_numpy
+from pipistrelle.cli.terminal.guard import output_files
+
+if TYPE_CHECKING:
+    from pipistrelle.cli.terminal.summary import Form
+
+
+@click.command(cls=Command)
+@spec_file()
+@simulation_options
+@reliability_options
+@folder_option(
+    "Folder for the outputs and, while the server runs, its connection.json; outputs of an earlier run are replaced "
+    "when the new one begins.",
+    default=Path("pipistrelle-out"),
+    show_default=True,
+)
+@record_option
+@in_section(OUTPUTS, live_options, snapshot_options)
+@in_section(
+    CONNECTION,
+    click.option(
+        "--connect",
+        metavar="ADDRESS",
+        help="With --dialect batsim: where the scheduler listens, such as tcp://localhost:28000.",
+    ),
+    curve_options,
+    click.option(
+        "--await-reconnect",
+        metavar="TIME",
+        help="If the scheduler goes, wait so long, as '60s', until it is started anew, and go on.",
+    ),
+)
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    spec_file: Path | None,
+    out: Path,
+    connect: str | None,
+    curve: Path | None,
+    clients: Path | None,
+    server_key: Path | None,
+    await_reconnect: str | None,
+    progress: bool | None,
+    timings: Path | None,
+    as_json: bool,
+    quiet: bool,
+    record: Path | None,
+    live: bool,
+    page: int | None,
+    snapshot_every: str | None,
+    keep_snapshots: int,
+    leave_snapshots: bool,
+    **options: Any,
+) -> None:
+    """Serve one simulation to one scheduler.
+
+    Prints the endpoint, writes it to OUT/connection.json, and waits. In another terminal:
+
+    \b
+    pipistrelle schedule easy --connect OUT/connection.json
+
+    SPEC describes a run, in TOML or as an earlier run's out_command.json; options beside it replace what it says, and
+    its scheduler is left out. With --dialect batsim it is the scheduler that listens, and the server that connects.
+    """
+    if record is not None and snapshot_every is not None:
+        raise click.UsageError("--snapshot-every keeps a session of its own: leave out --record.")
+    if record is not None and await_reconnect is not None:
+        raise click.UsageError("--await-reconnect keeps a session of its own: leave out --record.")
+    form = form_of(as_json=as_json, quiet=quiet)
+    check_live(live, progress)
+    import_numpy()
+    # Here, not above: help needs none of these.
+    from pipistrelle.protocol.base.lengths import parse_seconds
+    from pipistrelle.runs.execution.connection import Connecting, Connection, Listening
+
+    spec = described(ctx, spec_file, options, decides=False)
+    awaits = None if await_reconnect is None else parse_seconds(await_reconnect, "time to wait for a scheduler")
+    insecure, endpoint = options.pop("insecure"), options.pop("endpoint")
+    if spec.dialect == "batsim":
+        if connect is None:
+            raise click.UsageError("--dialect batsim needs --connect ADDRESS: there, the scheduler is who listens.")
+        if awaits is not None:
+            raise click.UsageError("--await-reconnect is of the native dialect: with snapshots, 'resume' goes on.")
+        if endpoint is not None:
+            raise click.UsageError("with --dialect batsim the server does not listen: no --endpoint.")
+    elif connect is not None:
+        raise click.UsageError("--connect goes with --dialect batsim; else the server listens, at --endpoint.")
+    elif (insecure or curve) and endpoint is None:
+        option = "--curve" if curve else "--insecure"
+        raise click.UsageError(f"{option} goes with --endpoint: a private socket is never remote.")
+    spec, setup = read_inputs(spec, spec_file, [*output_files(out), timings, record])
+
+    connection: Connection
+    announce = announcing(out, form, connects=connect is not None)
+    if connect is not None:
+        calls = calling_keys(curve, clients, server_key, insecure=insecure)
+        connection = Connecting(endpoint=connect, keys=calls, allow_remote=insecure, announce=announce, **options)
+    else:
+        listens = listening_keys(curve, clients, server_key, insecure=insecure)
+        connection = Listening(endpoint=endpoint, keys=listens, allow_remote=insecure, announce=announce, **options)
+    keeping = None if snapshot_every is None else (snapshot_every, keep_snapshots, leave_snapshots)
+    connection = recorded(connection, record)
+    shows: dict[str, Any] = {"progress": progress, "live": live, "page": page}
+    simulate(spec, setup, connection, out, timings=timings, form=form, keeping=keeping, awaits=awaits, **shows)
+
+
+def announcing(out: Path, form: "Form", *, connects: bool = False) -> Callable[[str], AbstractContextManager[None]]:
+    """Return what tells where a scheduler is awaited, in words and, where the server listens, in a file."""
+
+    @contextmanager
+    def announce(address: str) -> Iterator[None]:
+        with nullcontext() if connects else _connection_file(out, address):
+            if form != "quiet":
+                how = "connecting to" if connects else "listening at"
+                click.echo(f"{how} {address}; waiting for a scheduler", err=form == "json")
+            yield
+
+    return announce
+
+
+@contextmanager
+def _connection_file(out: Path, endpoint: str) -> Iterator[None]:
+    """Write where to connect, as long as there is something to connect to."""
+    from pipistrelle.protocol.fields import PROTOCOL_VERSION
+    from pipistrelle.server.outputs.once import to_json, write_output
+
+    path = out / "connection.json"
+    write_output(path, to_json({"endpoint": endpoint, "protocol": PROTOCOL_VERSION}))
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            path.unlink()

@@ -1,0 +1,251 @@
+"""``pipistrelle conformance``: awkward situations, played to somebody's scheduler."""
+
+import json
+import os
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from pipistrelle.cli.options.sections import Command
+from pipistrelle.cli.terminal.console import import_numpy, plain, show
+from pipistrelle.cli.terminal.guard import FilledPath
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from pipistrelle.protocol.base.errors import PipistrelleError
+    from pipistrelle.runs.conformance.script import Script
+    from pipistrelle.runs.conformance.suite import ScriptOutcome
+
+#: some script has failed
+_FAILED: Final = 1
+_STYLES: Final = {"passed": "green", "failed": "bold red", "skipped": "dim"}
+_MARKS: Final = {"server": "<", "scheduler": ">"}
+#: frames of a script that has failed that are shown, and characters of each; a log has all of it
+_MOST_FRAMES: Final = 8
+_LONGEST: Final = 300
+#: as many of what is in the JSON
+_MOST_TOLD: Final = 200
+_LONGEST_TOLD: Final = 10_000
+#: seconds that a scheduler has for each thing that it is to do
+_LIMIT: Final = 60.0
+
+
+@click.command(cls=Command)
+@click.argument("words", nargs=-1, metavar="NAME | -- CMD...")
+@click.option(
+    "--dialect",
+    type=click.Choice(["native", "batsim"]),
+    default="native",
+    show_default=True,
+    help="The protocol that the scheduler speaks; with batsim it listens, and the server connects.",
+)
+@click.option(
+    "-k",
+    "--name",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    help="Only scripts with this in their name, or that it matches, as '*node*'; several times for several.",
+)
+@click.option(
+    "--list", "as_list", is_flag=True, help="Tell which scripts there are, and what each is about; play none."
+)
+@click.option(
+    "--limit",
+    type=click.FloatRange(min=0, min_open=True),
+    default=_LIMIT,
+    show_default=True,
+    help="Seconds to wait for the scheduler, for each of its replies and for its end: against those that hang.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Write JSON, with the messages of each script that has failed.")
+@click.option(
+    "--junit",
+    type=FilledPath(path_type=Path, dir_okay=False),
+    metavar="FILE.xml",
+    help="Write what came of each script as JUnit's XML, too.",
+)
+@click.option(
+    "--logs",
+    type=FilledPath(path_type=Path, file_okay=False),
+    metavar="FOLDER",
+    help="Write all messages of each script that has failed to a file in this folder, and what the scheduler printed.",
+)
+def command(
+    words: tuple[str, ...],
+    dialect: str,
+    names: tuple[str, ...],
+    as_list: bool,
+    limit: float,
+    as_json: bool,
+    junit: Path | None,
+    logs: Path | None,
+) -> int:
+    """Play awkward situations to a scheduler, each to a process of its own, and tell which it has passed.
+
+    CMD is a program and its arguments, {endpoint} among them, as for 'run --scheduler'; NAME is one of 'pipistrelle
+    list schedulers', or a folder with a scheduler.toml. The exit code is 0 if it has passed all scripts that apply, 1
+    if it has failed some, 2 if it cannot be started.
+
+    \b
+    pipistrelle conformance -- ./my_scheduler {endpoint}
+    pipistrelle conformance --dialect batsim -- batsched -v easy_bf -s {endpoint}
+    """
+    from pipistrelle.runs.conformance.scripts import SCRIPTS
+
+    scripts = _chosen(SCRIPTS, names)
+    import_numpy()
+    from rich.console import Console
+
+    console = Console(highlight=False, emoji=False)
+    if as_list:
+        if words or as_json or junit is not None or logs is not None:
+            raise click.UsageError("--list plays nothing: name no scheduler, and no files for what comes of it.")
+        for script in scripts:
+            show(console, script.name, "bold")
+            show(console, f"  {script.situation}")
+        return 0
+    command_words = _command(words, dialect)
+    from pipistrelle.runs.conformance.suite import play_script
+
+    outcomes, seconds = [], []
+    for script in scripts:
+        began = time.perf_counter()
+        outcomes.append(play_script(script, command_words, dialect=dialect, limit=limit))  # type: ignore[arg-type]
+        seconds.append(time.perf_counter() - began)
+        if not outcomes[-1].log and outcomes[-1].verdict == "failed":
+            raise _never_came(outcomes[-1])
+        if not as_json:
+            _print(outcomes[-1], console)
+        if logs is not None:
+            _write_log(logs, outcomes[-1])
+    if junit is not None:
+        _write_junit(junit, outcomes, seconds)
+    verdicts: list[str] = [outcome.verdict for outcome in outcomes]
+    counts = {verdict: verdicts.count(verdict) for verdict in _STYLES}
+    if as_json:
+        told = {**counts, "dialect": dialect, "scripts": [_plain(outcome) for outcome in outcomes]}
+        click.echo(json.dumps(told, indent=2))
+    else:
+        passed, failed, skipped = counts.values()
+        rest = f", {skipped} not played, as they do not apply" if skipped else ""
+        show(console, f"{passed} passed, {failed} failed{rest}", "bold")
+    return _FAILED if counts["failed"] else 0
+
+
+def _never_came(outcome: "ScriptOutcome") -> "PipistrelleError":
+    """Return the error for a scheduler that nothing can be played to."""
+    from pipistrelle.protocol.base.errors import PipistrelleError
+
+    printed = outcome.printed.strip().splitlines()
+    return PipistrelleError(
+        f"the scheduler neither said nor heard a word: {' '.join(outcome.lines).removesuffix('.')}",
+        found=f"'{printed[-1]}' as the last that it printed" if printed else None,
+        hint="Does it run by itself, and take its address from {endpoint}?",
+    )
+
+
+def _chosen(scripts: "Sequence[Script]", names: tuple[str, ...]) -> "list[Script]":
+    from fnmatch import fnmatch
+
+    from pipistrelle.protocol.base.errors import did_you_mean
+
+    known = [script.name for script in scripts]
+    for text in names:
+        if not any(text in name or fnmatch(name, text) for name in known):
+            raise click.BadParameter(f"no script is called '{text}'. {did_you_mean(text, known)}", param_hint="-k")
+    return [
+        script
+        for script in scripts
+        if not names or any(text in script.name or fnmatch(script.name, text) for text in names)
+    ]
+
+
+def _command(words: tuple[str, ...], dialect: str) -> list[str]:
+    """Return the words of the scheduler's program: for a name, those by which `run` would start it."""
+    from pipistrelle.runs.description.spec import RunSpec
+    from pipistrelle.runs.execution.child import check_command, own_command
+    from pipistrelle.runs.execution.connection import check_scheduler
+
+    if not words:
+        raise click.UsageError("which scheduler? Name one, or a program: pipistrelle conformance -- CMD... {endpoint}.")
+    spec = RunSpec(scheduler=words[0] if len(words) == 1 else words)
+    check_scheduler(spec)
+    if spec.program is not None:
+        return list(spec.program)
+    if os.path.isfile(words[0]) and os.access(words[0], os.X_OK):
+        check_command(words)  # which says what is missing
+    spec.make_policy()
+    more = [] if dialect == "batsim" else ["--cancellations"]  # who does not ask for them is not told
+    return own_command(words[0], *more, batsim=dialect == "batsim")
+
+
+def _print(outcome: "ScriptOutcome", console: "Console") -> None:
+    from pipistrelle.protocol.base.errors import legible
+
+    line = plain("  ").join([plain(f"{outcome.verdict:<7}", _STYLES[outcome.verdict]), plain(outcome.name)])
+    console.print(line, soft_wrap=True)
+    for text in outcome.lines:
+        show(console, f"           {text}")
+    if outcome.verdict != "failed":
+        return
+    show(console, f"           situation: {outcome.situation}")
+    if len(outcome.log) > _MOST_FRAMES:
+        show(console, f"           ... {len(outcome.log) - _MOST_FRAMES} messages before", "dim")
+    for side, frame in outcome.log[-_MOST_FRAMES:]:
+        show(console, f"           {_MARKS[side]} {legible(frame, _LONGEST)}", "dim")
+    for text in outcome.printed.splitlines()[-3:]:
+        show(console, f"           it printed: {legible(text, _LONGEST)}", "dim")
+
+
+def _plain(outcome: "ScriptOutcome") -> dict[str, object]:
+    from pipistrelle.protocol.base.errors import cut
+
+    told: dict[str, object] = {
+        "name": outcome.name,
+        "situation": outcome.situation,
+        "verdict": outcome.verdict,
+        "problems": outcome.lines,
+    }
+    if outcome.verdict == "failed":
+        frames = outcome.log[-_MOST_TOLD:]
+        told["messages"] = [{"from": side, "frame": cut(frame, _LONGEST_TOLD)} for side, frame in frames]
+        told["printed"] = outcome.printed
+    return told
+
+
+def _write_log(folder: Path, outcome: "ScriptOutcome") -> None:
+    """Write the messages of a script that has failed; a file of an earlier failure goes if it has passed."""
+    from pipistrelle.server.outputs.lock import unwritable_folder
+    from pipistrelle.server.outputs.once import write_output
+
+    path = folder / f"{outcome.name}.log"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise unwritable_folder(folder, error, "--logs") from None
+    if outcome.verdict != "failed":
+        with suppress(OSError):
+            path.unlink()
+        return
+    lines = [f"# {outcome.situation}", *(f"# {line}" for line in outcome.lines)]
+    lines += [f"{_MARKS[side]} {frame}" for side, frame in outcome.log]
+    lines += [f"# it printed: {line}" for line in outcome.printed.splitlines()]
+    write_output(path, "\n".join(lines) + "\n", "--logs")
+
+
+def _write_junit(path: Path, outcomes: "Sequence[ScriptOutcome]", seconds: "Sequence[float]") -> None:
+    from pipistrelle.reports.report.junit import TestLine, junit_xml
+    from pipistrelle.server.outputs.once import write_output
+
+    tests = []
+    for outcome, time_taken in zip(outcomes, seconds, strict=True):
+        lines = [*outcome.lines]
+        if outcome.verdict == "failed":
+            lines += [f"{_MARKS[side]} {frame[:_LONGEST]}" for side, frame in outcome.log[-_MOST_FRAMES:]]
+        tests.append(TestLine(outcome.name, outcome.verdict, time_taken, lines))
+    write_output(path, junit_xml("pipistrelle conformance", tests), "--junit")

@@ -1,0 +1,179 @@
+"""``pipistrelle schedule``: a scheduler in a terminal of its own."""
+
+from collections.abc import Callable
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from pipistrelle.cli.options.keys import calling_keys, curve_options, listening_keys
+from pipistrelle.cli.options.names import completed
+from pipistrelle.cli.options.parts import part_options
+from pipistrelle.cli.options.sections import CONNECTION, Command, in_section
+from pipistrelle.cli.options.shared import dialect_option, timeout_option
+from pipistrelle.cli.terminal.console import import_numpy
+from pipistrelle.cli.terminal.exits import INTERRUPTED
+from pipistrelle.protocol.base.errors import legible
+from pipistrelle.runs.description.policy import PolicySpec
+from pipistrelle.runs.execution import seldom_collected
+from pipistrelle.schedulers.catalogue.names import is_ours
+
+if TYPE_CHECKING:
+    from pipistrelle.protocol.sockets import ListenerKeys, ListeningSocket
+
+_ANYWHERE: Final = "tcp://*:"
+#: characters of a server's text that are shown
+_SHOWN: Final = 1000
+
+
+@click.command(cls=Command)
+@click.argument("name", shell_complete=completed("scheduler", or_file=True))
+@in_section(
+    CONNECTION,
+    dialect_option,
+    click.option(
+        "--connect",
+        metavar="ADDRESS|FILE",
+        help="The server's endpoint (tcp://..., ipc://...), its connection.json, or the folder that holds it.",
+    ),
+    click.option(
+        "--bind",
+        metavar="ADDRESS",
+        help="With --dialect batsim: where to listen for Batsim, such as tcp://*:28000; "
+        "* means this machine alone unless --curve or --insecure is given.",
+    ),
+    curve_options,
+    click.option(
+        "--insecure",
+        is_flag=True,
+        help="Allow a --bind that other machines can reach, or a server on another one, without encryption and keys.",
+    ),
+    timeout_option("hello", "a server"),
+    click.option("--cancellations", is_flag=True, help="Ask to be told of jobs that are cancelled while they wait."),
+)
+@part_options
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing unless something is wrong.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    name: str,
+    dialect: str,
+    connect: str | None,
+    bind: str | None,
+    curve: Path | None,
+    clients: Path | None,
+    server_key: Path | None,
+    insecure: bool,
+    hello_timeout: float,
+    cancellations: bool,
+    quiet: bool,
+    **parts: Any,
+) -> None:
+    """Take the decisions for one simulation.
+
+    NAME is one of 'pipistrelle list schedulers', or file.toml or file.py:CLASS for a policy of your own. The server may
+    be started before or after.
+
+    The formula, queue priorities and fairshare go with the order 'pbs', the depth with the backfilling rule 'depth', as
+    the scheduler 'pbs' has them:
+
+    \b
+    pipistrelle schedule pbs --formula 'queue_priority + eligible_time/3600' \\
+      --connect FOLDER
+
+    With --dialect batsim it listens, for a Batsim or for 'pipistrelle serve --dialect batsim':
+
+    \b
+    pipistrelle schedule easy --dialect batsim --bind 'tcp://*:28000'
+    """
+    if dialect == "batsim" and (bind is None or connect is not None):
+        raise click.UsageError("--dialect batsim needs --bind ADDRESS, not --connect: there, the scheduler listens.")
+    if dialect == "batsim" and cancellations:
+        raise click.UsageError("--cancellations has no effect with --dialect batsim, which does not tell of them.")
+    if dialect == "native" and bind is not None:
+        raise click.UsageError("--bind goes with --dialect batsim; else --connect leads to the server.")
+    if is_ours(name):  # a policy of the user's own may want threads
+        import_numpy()
+    # Only what the way to the server needs is imported: each run starts this command once more.
+    from pipistrelle.protocol.fields import package_version
+    from pipistrelle.schedulers.runtime.runtime import Runtime
+
+    policy = PolicySpec(scheduler=name, **parts).make_policy(warn=not quiet)
+    report: Callable[[str], Any] = (lambda text: None) if quiet else click.echo
+    serve: Callable[[], None]
+    if bind is not None:
+        from pipistrelle.schedulers.wire.batsim.client import serve_batsim
+        from pipistrelle.schedulers.wire.batsim.runtime import BatsimRuntime
+
+        keys = listening_keys(curve, clients, server_key, insecure=insecure)
+        address = listening_address(bind, allow_remote=insecure or keys is not None, report=report)
+        listening = BatsimRuntime(policy, package_version())
+        runtime: Runtime = listening
+        listener = _listener(address, keys)
+        ctx.call_on_close(listener.close)
+        serve = partial(serve_batsim, listening, listener, hello_timeout=hello_timeout, report=report)
+    elif connect is not None:
+        from pipistrelle.schedulers.wire.native import ServerAddress, serve_simulation
+
+        report(f"waiting for a server at {connect}")
+        calls = calling_keys(curve, clients, server_key, insecure=insecure)
+        address_of = ServerAddress(connect, allow_remote=insecure or calls is not None)
+        runtime = Runtime(policy, package_version(), cancellations=cancellations)
+        mark = cache(partial(_mark, name, parts))
+        serve = partial(
+            serve_simulation, runtime, address_of, hello_timeout=hello_timeout, report=report, keys=calls, mark=mark
+        )
+    else:
+        raise click.UsageError("--connect ADDRESS|FILE is missing: where is the server?")
+    try:
+        with seldom_collected():
+            serve()
+    except KeyboardInterrupt:
+        if not quiet:
+            raise
+        ctx.exit(INTERRUPTED)  # most likely by the `run` that had started it, which has said why
+    if bind is not None:  # Batsim does not say why
+        report("the simulation ended")
+    elif runtime.ended is not None:
+        text = f"the simulation ended: {runtime.ended.reason}"
+        report(f"{text} ({legible(runtime.ended.message, _SHOWN)})" if runtime.ended.message else text)
+
+
+def _mark(name: str, parts: dict[str, Any]) -> str:
+    """Return what tells policies apart that are made otherwise, or of other files, for their states."""
+    from pipistrelle.runs.description.spec import RunSpec
+    from pipistrelle.runs.description.spec_file import policy_digest, with_digests
+
+    return policy_digest(with_digests(RunSpec(scheduler=name, **parts)))
+
+
+def _listener(address: str, keys: "ListenerKeys | None") -> "ListeningSocket[Any]":
+    if keys is None:
+        from pipistrelle.server.transport.listener import MOST_BYTES, Listener
+
+        return Listener(address, longest=MOST_BYTES, option="--bind")
+    from pipistrelle.protocol.zmtp import LONGEST_NOTICE
+    from pipistrelle.server.transport.curve import CurveListener
+
+    return CurveListener(address, keys, longest=LONGEST_NOTICE, option="--bind")
+
+
+def listening_address(bind: str, *, allow_remote: bool, report: Callable[[str], Any]) -> str:
+    """Return where to listen: ``tcp://*`` is Batsim's usual spelling, but means this machine alone unless allowed.
+
+    Raises
+    ------
+    EndpointError
+        when it is none, somebody listens there, or other machines could reach it and may not.
+    """
+    from pipistrelle.server.transport.endpoint import check_endpoint
+    from pipistrelle.server.transport.ipc_path import free_ipc_path
+
+    if bind.startswith(_ANYWHERE) and not allow_remote:
+        bind = f"tcp://127.0.0.1:{bind.removeprefix(_ANYWHERE)}"
+        report("* is taken as 127.0.0.1: this machine alone can connect (--curve or --insecure lets others)")
+    endpoint = check_endpoint(bind, allow_remote=allow_remote)
+    free_ipc_path(endpoint, "--bind")
+    return endpoint

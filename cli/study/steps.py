@@ -1,0 +1,125 @@
+"""``pipistrelle steps``: what fixed time steps cost, as paper 002 measures it."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from pipistrelle.cli.options.files import reading_options
+from pipistrelle.cli.options.names import completed
+from pipistrelle.cli.options.parts import part_options
+from pipistrelle.cli.options.sections import INPUTS, SCHEDULER, Command, in_section
+from pipistrelle.cli.run.described import described, spec_file, transform_option
+from pipistrelle.cli.terminal.console import import_numpy, print_table, say
+from pipistrelle.cli.terminal.guard import FilledPath, refuse_overwriting
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_MEASURES: Final = ("mean", "median", "deviation", "mean_absolute")
+
+
+@click.command(cls=Command)
+@spec_file("scheduler")
+@in_section(
+    INPUTS,
+    click.option("-w", "--workload", multiple=True, default=["demo"], show_default=True, help="The log."),
+    reading_options,
+    transform_option,
+    click.option("-p", "--platform", help="Machine; default: a bundled workload's own, else as its header says."),
+)
+@in_section(
+    SCHEDULER,
+    click.option(
+        "--scheduler",
+        default="easy",
+        show_default=True,
+        shell_complete=completed("scheduler", or_file=True),
+        help="A scheduler ('list schedulers'), file.toml or file.py:CLASS.",
+    ),
+)
+@part_options
+@click.option(
+    "--week", "weeks", type=click.IntRange(1), multiple=True, help="Of the log, from 1; repeatable.  [default: 2]"
+)
+@click.option("--step", "steps", multiple=True, metavar="TIME", help="Repeatable.  [default: 60s, 30s, 10s, 5s, 1s]")
+@click.option("--warm-up", default="7d", show_default=True, metavar="TIME", help="Simulate so much before each week.")
+@click.option("--json", "as_json", is_flag=True, help="Write JSON, all of it.")
+@click.option(
+    "--csv",
+    "as_csv",
+    type=FilledPath(path_type=Path, dir_okay=False),
+    metavar="FILE.csv",
+    help="Write a line for each run.",
+)
+@click.option("-q", "--quiet", is_flag=True, help="Do not tell which run is under way.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    spec_file: Path | None,
+    weeks: tuple[int, ...],
+    steps: tuple[str, ...],
+    warm_up: str,
+    as_json: bool,
+    as_csv: Path | None,
+    quiet: bool,
+    **options: Any,
+) -> None:
+    """Tell what it costs to decide at the multiples of a time step only, as many schedulers do.
+
+    Each week of the log is simulated with the one before it, once driven by events and once for each step. Told are the
+    errors of waits against the log's own, and against the run driven by events, of the jobs of the week itself.
+
+    \b
+    pipistrelle steps -w KTH-SP2-1996-2.1-cln.swf.gz --week 6 --week 7 --week 29
+    """
+    refuse_overwriting([], [as_csv])
+    import_numpy()
+    from pipistrelle.protocol.base.errors import said_of
+    from pipistrelle.protocol.base.lengths import parse_seconds
+    from pipistrelle.reports.report.time_steps import STEPS, time_steps
+
+    with said_of("--warm-up"):
+        before = parse_seconds(warm_up, or_zero=True)
+    spec = described(ctx, spec_file, options)
+    if spec.poll is not None:
+        raise click.UsageError("steps are those of --step: leave out --poll.")
+    tell = (lambda text: None) if quiet else say
+    rows = list(time_steps(spec, weeks or (2,), steps or STEPS, warm_up=before, tell=tell))
+    if as_csv is not None:
+        _write(as_csv, rows)
+    if as_json:
+        click.echo(json.dumps(rows, indent=2, allow_nan=False))
+        return
+    from rich.console import Console
+
+    _print(rows, Console(highlight=False, emoji=False))
+
+
+def _write(path: Path, rows: list[dict[str, Any]]) -> None:
+    from pipistrelle.traces.files import write_trace
+
+    names = [f"{against}_{name}" for against in ("log", "events") for name in _MEASURES]
+    lines = [",".join(["week", "step", "jobs", *names, "asked"])]
+    for row in rows:
+        cells = [str(row["week"]), row["step"] or "", str(row["jobs"])]
+        for against in ("against_log", "against_events"):
+            found = row[against] or dict.fromkeys(_MEASURES)
+            cells += ["" if found[name] is None else repr(found[name]) for name in _MEASURES]
+        lines.append(",".join([*cells, str(row["asked"])]))
+    write_trace(path, [f"{line}\n".encode() for line in lines])
+
+
+def _print(rows: list[dict[str, Any]], console: "Console") -> None:
+    table = []
+    for row in rows:
+        cells = [f"{row['week']}" if row["step"] is None else "", row["step"] or "events", f"{row['jobs']:,}"]
+        for against in ("against_log", "against_events"):
+            found = row[against] or dict.fromkeys(_MEASURES)
+            cells += ["-" if found[name] is None else f"{found[name]:,.0f}" for name in _MEASURES[:3]]
+        table.append((*cells, f"{row['asked']:,}", f"{row['seconds']:.1f}"))
+    means = ("mean", "median", "dev.")
+    heads = ("week", "step", "jobs", *(f"{name}: log" for name in means), *(f"{name}: events" for name in means))
+    print_table(console, "Errors of waits (s)", (*heads, "asked", "wall (s)"), table, ())

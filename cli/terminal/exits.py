@@ -1,0 +1,21 @@
+"""Exit codes of the command line beside those of `PipistrelleError`; docs/cli.md lists all of them."""
+
+import errno
+import signal
+from typing import Final
+
+#: what was compared differs
+DIFFERENT: Final = 1
+#: the reader of the output has gone
+GONE: Final = 1
+#: an output cannot be written, as `OutputFailed` has it
+NOT_WRITTEN: Final = 6
+#: EX_SOFTWARE and EX_OSERR of sysexits.h
+BUG: Final = 70
+NO_MEMORY: Final = 71
+#: Ctrl-C or a request to terminate, as shells have it
+INTERRUPTED: Final = 128 + signal.SIGINT
+
+#: errors of the system that mean `NOT_WRITTEN`, and those that mean `NO_MEMORY`
+FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS)
