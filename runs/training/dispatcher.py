@@ -49,9 +49,7 @@ class Dispatcher:
         self._runtime = Runtime(_Outside(), package_version())
         self._transport = InProcessTransport(self._runtime)
         hello, welcome = self._transport.greet("", "")
-        self._simulation = Simulation(
-            "", hello, welcome, setup, out=None, outputs=None, observers=observers, asked=None, apart=False
-        )
+        self._simulation = Simulation("", hello, welcome, setup, observers=observers)
         self._reply: Reply | None = None
         self._seen = seen
         self._placement = LowestIds()

@@ -14,7 +14,7 @@ from pipistrelle.protocol.units.indices import numbers, pieces
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.server.attempts.attempt import Attempt, AttemptRules, attempt_of
 from pipistrelle.server.attempts.progress import AttemptProgress, RigidProgress, interval_of
-from pipistrelle.server.engine.agenda import END, Handlers
+from pipistrelle.server.engine.agenda import END
 from pipistrelle.server.engine.clockwork import Clockwork
 from pipistrelle.server.engine.jobs import Job, Step
 from pipistrelle.server.engine.lives import Dilation, JobLives, Work
@@ -104,10 +104,6 @@ class Attempts(Kept):
         self._down_units = 0
         #: whether units may have gone down or come up since `idle_and_down` was asked last
         self.unsettled = False
-
-    def handlers(self) -> Handlers:
-        """Return nothing: what stands on the agenda are the jobs' ends, of which `JobLives` takes care."""
-        return {}
 
     @property
     def at_work(self) -> bool:

@@ -77,9 +77,6 @@ class Work(Protocol):
 class LifePart(Protocol):
     """A part of the jobs' lives that only some runs have."""
 
-    def handlers(self) -> Handlers:
-        """Return what is done with which class of what stands on the agenda."""
-
     def leaves(self, job: Job) -> None:
         """Take note that a running job ends now; it still holds its units."""
 
@@ -118,6 +115,9 @@ class AttemptsPart(LifePart, Protocol):
 
 class PreemptionPart(LifePart, Protocol):
     """The part that takes units away from running jobs because the scheduler says so."""
+
+    def handlers(self) -> Handlers:
+        """Return what is done with which class of what stands on the agenda."""
 
     def preempt(self, order: PreemptJobData) -> None:
         """Take a running job's units away, at the end of its grace; Illegal if that cannot be."""

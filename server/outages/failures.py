@@ -1,5 +1,6 @@
 """The machine fails and is repaired and maintained; what that does to its units and to the jobs on them."""
 
+from collections import Counter
 from collections.abc import Iterable
 from math import inf
 from typing import Any, Final, Literal
@@ -103,7 +104,7 @@ class _Down(Kept):
     _kept = ("_times",)
 
     def __init__(self) -> None:
-        self._times: dict[int, int] = {}
+        self._times: Counter[int] = Counter()
 
     @property
     def nodes(self) -> list[int]:
@@ -112,23 +113,20 @@ class _Down(Kept):
 
     def more(self, nodes: Iterable[int]) -> NodeSet:
         """Count a reason for each node; return those that had none."""
-        times = self._times
         new = []
         for node in nodes:
-            before = times.get(node, 0)
-            times[node] = before + 1
-            if not before:
+            self._times[node] += 1
+            if self._times[node] == 1:
                 new.append(node)
         return NodeSet.of(new)
 
     def less(self, nodes: Iterable[int]) -> NodeSet:
         """Take a reason from each node; return those that have none left."""
-        times = self._times
         old = []
         for node in nodes:
-            times[node] -= 1
-            if not times[node]:
-                del times[node]
+            self._times[node] -= 1
+            if not self._times[node]:
+                del self._times[node]
                 old.append(node)
         return NodeSet.of(old)
 

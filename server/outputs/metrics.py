@@ -1,10 +1,10 @@
 """The figures of a run, gathered while it goes on."""
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from math import fsum, inf
-from typing import Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 from msgspec import UNSET, Struct, UnsetType
@@ -13,14 +13,12 @@ from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.fields import EndReason
 from pipistrelle.server.engine.jobs import NEVER_RAN, Job
 from pipistrelle.server.engine.observers import Observer
-from pipistrelle.server.outputs.fragmentation_book import Fragmentation, FragmentationBook
+from pipistrelle.server.outputs.fragmentation_book import Fragmentation
 from pipistrelle.server.outputs.reliability_book import (
-    PreemptionBook,
     PreemptionSummary,
-    ReliabilityBook,
     ReliabilitySummary,
 )
-from pipistrelle.server.setup.recorded import RecordedBook, RecordedFigures
+from pipistrelle.server.setup.recorded import RecordedFigures
 from pipistrelle.traces.workload import Floats
 
 #: threshold of the bounded slowdown in seconds (Feitelson et al., "Theory and practice in parallel job
@@ -82,6 +80,13 @@ class Summary(Struct, frozen=True, kw_only=True):
     preemption: PreemptionSummary | UnsetType = UNSET
 
 
+class FiguresBook(Protocol):
+    """Gathers figures of its own while a run goes on."""
+
+    def summary(self) -> Any:
+        """Return the figures so far."""
+
+
 class Metrics(Kept, Observer):
     """Collects three doubles a job; `summary` makes the figures.
 
@@ -93,27 +98,14 @@ class Metrics(Kept, Observer):
         number of jobs that the workload's cleaning left out, by reason.
     shared
         whether several jobs may run on a unit; there is no utilisation then.
-    reliability
-        gathers the figures of failures; None where nothing fails.
-    fragmentation
-        gathers those of idle GPUs; None where they are not asked for.
-    recorded
-        gathers those of starts that the log recorded; None where nobody asks.
-    preemption
-        gathers those of preemption; None where nobody may.
     cancels
         whether jobs can be cancelled while they wait.
+    books
+        {field of `Summary`: what gathers its figures}.
     """
 
     _kept = (
-        "submitted_jobs",
-        "_states",
-        "_units",
-        "_first_submit",
-        "_last_end",
-        "_waits",
-        "_runs",
-        "_busy",
+        *("submitted_jobs", "_states", "_units", "_first_submit", "_last_end", "_waits", "_runs", "_busy"),
         "_earlier",
     )
 
@@ -123,17 +115,11 @@ class Metrics(Kept, Observer):
         jobs: int = 0,
         *,
         shared: bool = False,
-        reliability: ReliabilityBook | None = None,
-        fragmentation: FragmentationBook | None = None,
-        recorded: RecordedBook | None = None,
-        preemption: PreemptionBook | None = None,
         cancels: bool = False,
+        books: Mapping[str, FiguresBook] | None = None,
     ) -> None:
         self._dropped = dict(dropped or {})
-        self._reliability = reliability
-        self._fragmentation = fragmentation
-        self._recorded = recorded
-        self._preemption = preemption
+        self._books = books or {}
         self._cancels = cancels
         self._shared = shared
         self._waits = _roomy(jobs)
@@ -235,14 +221,11 @@ class Metrics(Kept, Observer):
             max_bounded_slowdown=bounded.largest,
             units=self._units,
             computing=computing,
-            reliability=None if self._reliability is None else self._reliability.summary(),
             cancelled=states.get("CANCELLED", 0) if self._cancels else UNSET,
             horizon=horizon,
             running_at_end=UNSET if horizon is UNSET else len(cut),
             waiting_at_end=UNSET if horizon is UNSET else unfinished - len(cut),
-            fragmentation=UNSET if self._fragmentation is None else self._fragmentation.summary(),
-            recorded=UNSET if self._recorded is None else self._recorded.summary(),
-            preemption=UNSET if self._preemption is None else self._preemption.summary(),
+            **{name: book.summary() for name, book in self._books.items()},
         )
 
 

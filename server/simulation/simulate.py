@@ -46,7 +46,7 @@ class Simulation(Kept):
         as of its `Transport`: observers are told later then, by `flush`.
     """
 
-    _kept = ("engine", "_reliability", "_fragmentation", "_recorded", "_preemption", "metrics")
+    _kept = ("engine", "metrics")
 
     def __init__(
         self,
@@ -55,45 +55,36 @@ class Simulation(Kept):
         welcome: WelcomeData,
         setup: Setup,
         *,
-        out: Path | None,
-        outputs: Outputs | None,
-        observers: Sequence[Observer],
-        asked: Mapping[str, Any] | None,
-        apart: bool,
+        out: Path | None = None,
+        outputs: Outputs | None = None,
+        observers: Sequence[Observer] = (),
+        asked: Mapping[str, Any] | None = None,
+        apart: bool = False,
     ) -> None:
         self.run_id = run_id
         self.hello = hello
         self.welcome = welcome
-        preemption = None
-        if "preemption" in welcome.features:
-            refuse_attempts(setup.workloads)
-            preemption = PreemptionBook()
-        self._preemption = preemption
-        nodes = None if setup.reliability is None and preemption is None else NodeBook(setup.platform)
-        reliability = None if nodes is None else ReliabilityBook(nodes)
+        platform, preempts = setup.platform, "preemption" in welcome.features
         shared = setup.batsim is not None and setup.batsim.compute_sharing
-        shaped = any(map(asks, setup.workloads.values())) and FragmentationBook.suits(setup.platform)
-        fragmentation = FragmentationBook(setup.platform) if shaped and not shared else None
-        asks_records = "recorded" in welcome.features
-        recorded = RecordedBook(setup.platform, setup.workloads.values()) if asks_records else None
-        self._nodes, self._reliability, self._fragmentation = nodes, reliability, fragmentation
-        self._recorded = recorded
-        self.metrics = Metrics(
-            setup.dropped,
-            setup.jobs,
-            shared=shared,
-            reliability=reliability,
-            fragmentation=fragmentation,
-            recorded=recorded,
-            preemption=preemption,
-            cancels=setup.cancels,
-        )
+        self._books = books = dict[str, Any]()
+        nodes = None
+        if setup.reliability is not None or preempts:
+            nodes = NodeBook(platform)
+            books["reliability"] = ReliabilityBook(nodes)
+        if any(map(asks, setup.workloads.values())) and FragmentationBook.suits(platform) and not shared:
+            books["fragmentation"] = FragmentationBook(platform)
+        if "recorded" in welcome.features:
+            books["recorded"] = RecordedBook(platform, setup.workloads.values())
+        if preempts:
+            refuse_attempts(setup.workloads)
+            books["preemption"] = PreemptionBook()
+        self._nodes = nodes
+        self.metrics = Metrics(setup.dropped, setup.jobs, shared=shared, cancels=setup.cancels, books=books)
         if outputs is None and out is not None:
             outputs = FolderOutputs(out, nodes, asked, workloads=setup.workloads, queue_lengths=setup.queue_lengths)
         self.outputs = outputs
         writing = () if self.outputs is None else self.outputs.observers()
-        books = [book for book in (nodes, reliability, fragmentation, recorded, preemption) if book is not None]
-        watching = [*books, self.metrics, *observers, *writing]
+        watching = [*([] if nodes is None else [nodes]), *books.values(), self.metrics, *observers, *writing]
         deferred = Deferred(watching)
         #: tells the observers what has happened since, if they are not told at once
         self.flush = deferred.flush
@@ -117,7 +108,8 @@ class Simulation(Kept):
             when what is left to write cannot be written.
         """
         self.flush()
-        return {**super().state(), "nodes": plain(self._nodes), "outputs": plain(self.outputs)}
+        parts = {"books": plain(self._books), "nodes": plain(self._nodes), "outputs": plain(self.outputs)}
+        return {**super().state(), **parts}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from the state of a simulation that was made alike; this one has just been made.
@@ -134,6 +126,8 @@ class Simulation(Kept):
                 raise SetupError("the run has written no outputs so far", hint="Let it go on without any, too.")
             self.outputs.restore(state["outputs"])
         super().restore(state)
+        for name, book in self._books.items():
+            book.restore(state["books"][name])
         if self._nodes is not None:
             self._nodes.restore(state["nodes"], self.engine.cluster.running)
 

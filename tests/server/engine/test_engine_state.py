@@ -137,7 +137,7 @@ class Books:
     def __init__(self, machine: Platform) -> None:
         self.nodes = NodeBook(machine)
         self.reliability = ReliabilityBook(self.nodes)
-        self.metrics = Metrics(reliability=self.reliability)
+        self.metrics = Metrics(books={"reliability": self.reliability})
 
     def observers(self) -> list[Observer]:
         """Return them in the order in which they are told."""
