@@ -17,9 +17,8 @@ from pipistrelle.schedulers.backfill.easy import Easy, FirstFit, NoBackfill
 from pipistrelle.schedulers.composed import ComposedPolicy
 from pipistrelle.schedulers.orders.bins import Bins
 from pipistrelle.schedulers.orders.fixed import Fcfs, Sjf
-from pipistrelle.schedulers.placement.lines import Line, stable_nodes
-from pipistrelle.schedulers.placement.lowest import LowestIds
-from pipistrelle.schedulers.placement.ordered import FirstInLine
+from pipistrelle.schedulers.placement.lines import Line
+from pipistrelle.schedulers.placement.ordered import only_line
 from pipistrelle.schedulers.policy.interfaces import Placement, Policy
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.preemption.preempting import Preempting
@@ -172,15 +171,10 @@ def _order_of(policy: ComposedPolicy, workload: Workload) -> tuple[int, Floats]:
 
 
 def _line_of(placement: Placement, machine: Machine) -> Line:
-    if type(placement) is LowestIds:
-        return Line.of(machine, "id")
-    if type(placement) is not FirstInLine:
-        raise Outside("its placement is not 'lowest'")
-    options = placement.options
-    if options.dual_ended or options.base_order or options.reliability_target is not None:
-        raise Outside("its placement does not take the first free nodes of one order for every job")
-    line = Line.of(machine, options.node_order)
-    return line.by_age(stable_nodes(machine)) if options.age_aware else line
+    line = only_line(placement, machine)
+    if line is None:
+        raise Outside("its placement is not 'lowest' along one order for every job")
+    return line
 
 
 def _intervals(setup: Setup, reliability: Reliability) -> Floats:

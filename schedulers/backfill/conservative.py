@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pipistrelle.protocol.base.state import message_of, plain
 from pipistrelle.schedulers.backfill.easy import start_in_order
-from pipistrelle.schedulers.placement.lowest import LowestIds
+from pipistrelle.schedulers.placement.lowest import takes_lowest
 from pipistrelle.schedulers.plan.plan import Plan
 from pipistrelle.schedulers.plan.reservations import Reservations
 from pipistrelle.schedulers.plan.slices import Place
@@ -76,7 +76,7 @@ class Conservative:
         plan = self._plan
         if plan is not None and not plan.holds_for(view):
             plan = None
-        swift = type(placement) is LowestIds and not view.windows and not (type(plan) is _InSlices and plan.cuts_short)
+        swift = takes_lowest(placement) and not view.windows and not (type(plan) is _InSlices and plan.cuts_short)
         if plan is None and swift:  # what is free now stays so
             start_in_order(view, placement)
             if not view.waiting:

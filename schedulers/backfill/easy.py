@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 from mypy_extensions import mypyc_attr
 
 from pipistrelle.protocol.base.state import Kept
-from pipistrelle.schedulers.placement.lowest import LowestIds
-from pipistrelle.schedulers.placement.ordered import FirstInLine
+from pipistrelle.schedulers.placement.lowest import takes_lowest
+from pipistrelle.schedulers.placement.pickers import take
 from pipistrelle.schedulers.plan.around_windows import OpenUnits
 from pipistrelle.schedulers.policy.interfaces import Placement, Stateless
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
@@ -17,13 +17,8 @@ from pipistrelle.schedulers.policy.view import View
 def start_by_count(view: View, placement: Placement, job: SchedulerJob, why: str | None = None) -> None:
     """Start a job that fits by count on the free units that the placement picks; it never refuses."""
     alloc = None  # the lowest
-    if type(placement) is FirstInLine:
-        alloc, view.free = placement.take(job, view.free, view.machine)
-    elif type(placement) is not LowestIds:  # a derived one may pick others
-        alloc = placement.pick(job, view.free.snapshot(), view.machine)
-        if alloc is None:
-            raise ValueError(f"the placement finds no units for {job.id}, which needs {job.size} of {view.free.count}")
-        view.free.remove(alloc)
+    if not takes_lowest(placement):
+        alloc, view.free = take(placement, job, view.free, view.machine)
     view.start(job, alloc, why)
 
 

@@ -5,6 +5,7 @@ from mypy_extensions import mypyc_attr
 from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.protocol.units.free import FreeUnits
 from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.schedulers.policy.interfaces import Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 
 
@@ -17,3 +18,8 @@ class LowestIds:
     def pick(self, job: SchedulerJob, open_units: NodeSet, machine: Machine) -> NodeSet | None:
         """Return the lowest units, None if there are too few."""
         return FreeUnits(open_units).take_lowest(job.size) if job.size <= len(open_units) else None
+
+
+def takes_lowest(placement: Placement) -> bool:
+    """Tell whether a placement always takes the lowest units; one derived from `LowestIds` may pick others."""
+    return type(placement) is LowestIds

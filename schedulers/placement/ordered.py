@@ -13,7 +13,7 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.placement.chance import Chances
 from pipistrelle.schedulers.placement.free_in_line import FreeInLine
 from pipistrelle.schedulers.placement.lines import Line, stable_nodes
-from pipistrelle.schedulers.placement.lowest import LowestIds
+from pipistrelle.schedulers.placement.lowest import LowestIds, takes_lowest
 from pipistrelle.schedulers.placement.selections import Selection
 from pipistrelle.schedulers.policy.interfaces import Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
@@ -152,19 +152,13 @@ class FirstInLine(InLine):
     def __init__(self, options: LineOptions) -> None:
         super().__init__(options)
         #: whether all jobs have the same line, and get what comes first in it
-        self._one_line = options.reliability_target is None and not (options.age_aware and options.base_order)
+        self.one_line = options.reliability_target is None and not (options.age_aware and options.base_order)
 
     def take(self, job: SchedulerJob, free: FreeUnits, machine: Machine) -> tuple[NodeSet, FreeUnits]:
-        """Take from all free units, which are enough, those that `pick` picks; return them, and the set to go on with.
+        """Take from all free units, which are enough, those that `pick` picks; all jobs must have the same line.
 
-        That is a set which knows the line, if all jobs have the same one.
+        Return them, and the set to go on with: one that knows the line.
         """
-        if not self._one_line:
-            alloc = self.pick(job, free.snapshot(), machine)
-            if alloc is None:
-                raise ValueError(f"the placement finds no units for {job.id}, which needs {job.size} of {free.count}")
-            free.remove(alloc)
-            return alloc, free
         if machine not in self._known:
             self.learn(machine)
         line = self._known[machine][0][not self.options.age_aware, False]
@@ -179,6 +173,19 @@ class FirstInLine(InLine):
 
     def _choose(self, job: SchedulerJob, open_at: NDArray[np.bool_], line: Line, machine: Machine) -> Positions | None:
         return np.flatnonzero(open_at)[: job.size]
+
+
+def only_line(placement: Placement, machine: Machine) -> Line | None:
+    """Return the line from whose beginning a placement gives units to every job; None if it has other rules."""
+    if takes_lowest(placement):
+        return Line.of(machine, "id")
+    if type(placement) is not FirstInLine:
+        return None
+    options = placement.options
+    if options.dual_ended or options.base_order or options.reliability_target is not None:
+        return None
+    line = Line.of(machine, options.node_order)
+    return line.by_age(stable_nodes(machine)) if options.age_aware else line
 
 
 def lowest(options: LineOptions) -> Placement:

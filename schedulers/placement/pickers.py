@@ -6,10 +6,12 @@ from msgspec import structs
 
 from pipistrelle.platforms.requests.node_counts import Ints
 from pipistrelle.platforms.topology.machine import Machine
+from pipistrelle.protocol.units.free import FreeUnits
 from pipistrelle.protocol.units.indices import numbers, set_of
 from pipistrelle.protocol.units.masks import lowest, mask_of, units_of
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.schedulers.placement.lowest import LowestIds
+from pipistrelle.schedulers.placement.lowest import takes_lowest
+from pipistrelle.schedulers.placement.ordered import FirstInLine
 from pipistrelle.schedulers.policy.interfaces import Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 
@@ -56,7 +58,24 @@ def picked(placement: Placement, job: SchedulerJob, open_units: NodeSet, machine
 
 def pick(placement: Placement, units: int, job: SchedulerJob, machine: Machine) -> int:
     """Return the units that a placement picks for a job among ``units``, 0 if it refuses; both are masks."""
-    if type(placement) is LowestIds and not job.by_nodes:  # the same without the detour; a derived one may pick others
+    if takes_lowest(placement) and not job.by_nodes:  # the same without the detour
         return lowest(units, job.size)
     found = picked(placement, job, units_of(units), machine)
     return 0 if found is None else mask_of(found)
+
+
+def take(placement: Placement, job: SchedulerJob, free: FreeUnits, machine: Machine) -> tuple[NodeSet, FreeUnits]:
+    """Take the units of a job that fits by count from the free ones; return them, and the set to go on with.
+
+    Raises
+    ------
+    ValueError
+        if the placement refuses although it says that it never does.
+    """
+    if type(placement) is FirstInLine and placement.one_line:
+        return placement.take(job, free, machine)
+    alloc = placement.pick(job, free.snapshot(), machine)
+    if alloc is None:
+        raise ValueError(f"the placement finds no units for {job.id}, which needs {job.size} of {free.count}")
+    free.remove(alloc)
+    return alloc, free

@@ -10,6 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pipistrelle.platforms.description import Platform, Pool
+from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.platforms.failures.outage import Outage, Outages
 from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.platforms.topology.partitions import (
@@ -171,9 +172,9 @@ def test_nodes_are_never_split():
 
 def test_a_class_larger_than_the_machine_is_refused():
     """The message names it."""
-    with pytest.raises(PolicyError, match="class 16: a class is larger than the machine: expected at most 8 units"):
+    with pytest.raises(PlatformError, match="class 16: a class is larger than the machine: expected at most 8 units"):
         partition_sizes([one(16, 1, 1)], 8, 0.0)
-    with pytest.raises(PolicyError, match="a chance of blocking is out of range"):
+    with pytest.raises(PlatformError, match="a chance of blocking is out of range"):
         partition_sizes([one(4, 1, 1)], 8, 1.5)
 
 

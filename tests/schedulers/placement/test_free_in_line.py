@@ -21,6 +21,7 @@ from pipistrelle.schedulers.composed import ComposedPolicy
 from pipistrelle.schedulers.placement.free_in_line import FreeInLine
 from pipistrelle.schedulers.placement.lines import Line
 from pipistrelle.schedulers.placement.ordered import FirstInLine, LineOptions
+from pipistrelle.schedulers.placement.pickers import take
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.traces.generator import generate
@@ -45,7 +46,6 @@ OPTIONS: tuple[dict[str, Any], ...] = (
 def test_as_the_placement_picks(options: dict[str, Any], steps: list[tuple[str, int]]) -> None:
     """What is taken is what the placement picks among the free units, whatever else was done with these."""
     placement = make_placement("lowest", options)
-    assert isinstance(placement, FirstInLine)
     free, expected = FreeUnits(MACHINE.all_units), FreeUnits(MACHINE.all_units)
     held: list[NodeSet] = []
     for number, (step, size) in enumerate(steps):
@@ -54,7 +54,7 @@ def test_as_the_placement_picks(options: dict[str, Any], steps: list[tuple[str, 
             picked = placement.pick(job, expected.snapshot(), MACHINE)
             assert picked is not None
             expected.remove(picked)
-            taken, free = placement.take(job, free, MACHINE)
+            taken, free = take(placement, job, free, MACHINE)
             assert taken == picked
             held.append(taken)
         elif step == "g" and held:  # one ends; a set that is equal will do
@@ -89,9 +89,9 @@ def test_as_the_placement_picks(options: dict[str, Any], steps: list[tuple[str, 
 def test_too_many() -> None:
     """More units than there are cannot be taken, from either end."""
     free = FreeInLine(Line.of(MACHINE, "alps"), NodeSet.parse("3-5 9"))
-    for take in (free.take_first, free.take_last, free.take_lowest, free.take_highest):
+    for take_some in (free.take_first, free.take_last, free.take_lowest, free.take_highest):
         with pytest.raises(ValueError, match="cannot take 5 units from 4"):
-            take(5)
+            take_some(5)
     assert str(free.take_first(4)) == "3-5 9"
     assert free.take_last(0) == NodeSet.EMPTY
     free.add(NodeSet.parse("3-5 9"))
