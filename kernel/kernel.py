@@ -25,7 +25,7 @@ from pipistrelle.kernel.state import (
 from pipistrelle.kernel.subset import KernelPlan, Outside, plan_of
 from pipistrelle.platforms.failures.models import LONGEST_HORIZON
 from pipistrelle.platforms.failures.outage import Outages
-from pipistrelle.platforms.maintenance import Maintenance
+from pipistrelle.platforms.maintenance.plan import Maintenance
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.schedulers.policy.interfaces import Policy

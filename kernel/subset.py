@@ -26,7 +26,7 @@ from pipistrelle.server.attempts.progress import interval_of
 from pipistrelle.server.engine.lives import Overheads
 from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.server.setup.setup import Setup
-from pipistrelle.traces.batsim.profiles import outcome
+from pipistrelle.traces.profiles import outcome
 from pipistrelle.traces.requests import asks
 from pipistrelle.traces.resilience import Resilience
 from pipistrelle.traces.workload import Workload

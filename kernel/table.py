@@ -11,7 +11,7 @@ from pipistrelle.kernel.kernel import KernelRun, simulate
 from pipistrelle.kernel.state import Floats, Ints
 from pipistrelle.platforms.description import Platform
 from pipistrelle.platforms.failures.outage import Outages
-from pipistrelle.platforms.topology.numbering import NodeUnits
+from pipistrelle.platforms.naming.numbering import NodeUnits
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.execution.job_table import STATES, JobTable
@@ -111,7 +111,7 @@ def _figures(made: KernelRun, platform: Platform, size: Ints) -> ReliabilitySumm
     lost = made.ints[:, state.STATE] == state.GIVEN_UP
     held = made.floats[:, state.END] - made.floats[:, state.START]
     down = made.down
-    pools = NodeUnits.of(platform).pools
+    pools = NodeUnits.told(platform.info.pools).pools
     total = made.end * platform.nodes
     failed, maintained = (float(time) for time in down.sum(axis=1))
     parts = [made.busy[unit : unit + count * each].reshape(count, each).mean(axis=1) for _, count, unit, each in pools]

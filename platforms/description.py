@@ -15,8 +15,8 @@ from msgspec import UNSET, UnsetType
 
 from pipistrelle.platforms.classes import JobClass, check_classes, check_overheads
 from pipistrelle.platforms.errors import PlatformError
-from pipistrelle.platforms.topology.node_names import NodeNames, names_in_order, numbers_called
-from pipistrelle.platforms.topology.rule import TopologyRule, check_topology, place_names
+from pipistrelle.platforms.naming.node_names import NodeNames, names_in_order, numbers_called
+from pipistrelle.platforms.naming.rule import TopologyRule, check_topology, place_names
 from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, shown
 from pipistrelle.protocol.base.lengths import parse_seconds
 from pipistrelle.protocol.events import ClassInfo, NodeGroupInfo, PlatformInfo, PoolInfo

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from pipistrelle.platforms.description import NodeGroup, Platform, Property, check_node_facts
 from pipistrelle.platforms.errors import PlatformError
-from pipistrelle.platforms.topology.node_names import NodeNames
+from pipistrelle.platforms.naming.node_names import NodeNames
 from pipistrelle.platforms.topology.nodes import NodeTable
 from pipistrelle.protocol.base.errors import did_you_mean, shown
 from pipistrelle.protocol.units.nodesets import NodeSet

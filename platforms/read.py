@@ -7,8 +7,8 @@ import msgspec
 
 from pipistrelle.platforms.description import Platform, Property
 from pipistrelle.platforms.errors import PlatformError
+from pipistrelle.platforms.naming.rule import TopologyRule
 from pipistrelle.platforms.node_rows import NodeRow, with_node_rows
-from pipistrelle.platforms.topology.rule import TopologyRule
 from pipistrelle.protocol.base.errors import shown
 from pipistrelle.protocol.base.shapes import misfit
 from pipistrelle.protocol.base.toml import read_toml, toml_value

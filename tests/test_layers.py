@@ -33,6 +33,18 @@ LAYERS: dict[str, set[str]] = {
 #: {layer: its rooms from the lowest}: a room imports from itself and from those before it. A nested room is named by
 #: its path within the layer ("maui/limits"), a loose file of the layer by its stem.
 ROOMS_IN_ORDER: dict[str, list[str]] = {
+    "protocol": [
+        *("base", "units", "fields", "events", "decisions", "messages", "frames", "codec", "session", "zmtp"),
+        *("sockets", "schema", "batsim"),
+    ],
+    "platforms": [
+        *("errors", "naming", "classes", "description", "requests", "topology", "node_rows", "simgrid", "describe"),
+        *("read", "catalogue", "maintenance", "failures"),
+    ],
+    "traces": [
+        *("errors", "files", "usage_traces", "profiles", "workload", "clean", "logs", "batsim", "requests"),
+        *("describe", "transforms", "load", "catalogue", "generator", "outages", "resilience"),
+    ],
     "server": [
         *("errors", "transport", "engine", "hosts", "attempts", "outages", "setup", "outputs", "batsim", "simulation"),
     ],
@@ -83,9 +95,8 @@ CORE = {
 #: modules that deal with the world outside, and with what of it: everything else in these layers is the core
 WORLDLY = {
     # the calendar and the rules of zones; no clock is read
-    "platforms/maintenance.py": {"datetime", "zoneinfo"},
+    "platforms/maintenance/dates.py": {"datetime", "zoneinfo"},
     "protocol/units/indices.py": {"numpy"},
-    "protocol/base/state.py": {"numpy", "array"},  # what parts keep
     "protocol/base/lengths.py": {"datetime"},  # the calendar; no clock is read
     "protocol/base/log.py": {"loguru"},  # all layers say something now and then
     "protocol/schema.py": {"sys"},  # run as a program it writes the schema to standard output

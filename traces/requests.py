@@ -9,7 +9,7 @@ from pipistrelle.protocol.base.errors import did_you_mean, quoted
 from pipistrelle.traces.batsim.text import with_members
 from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.logs.labels import named_column
-from pipistrelle.traces.workload import CONSTRAINT, PER_NODE, WHOLE, Ints, Workload, label_column, request_of
+from pipistrelle.traces.workload import CONSTRAINT, PER_NODE, WHOLE, Ints, Workload, both, label_column, request_of
 
 
 def asks(workload: Workload) -> bool:
@@ -73,13 +73,6 @@ def without_requests(workload: Workload) -> Workload:
         return workload
     nothing = np.full(len(workload), -1, dtype=np.int64)
     return with_requests(workload, constraint=[""] * len(workload), per_node=nothing, whole=nothing)
-
-
-def both(one: str, other: str) -> str:
-    """Return the constraint that holds where both do; "" is none."""
-    if not one or not other or one == other:
-        return one or other
-    return "&".join(f"({text})" if "|" in text else text for text in (one, other))
 
 
 def with_pools(workload: Workload, pools: Mapping[str, tuple[str, ...]]) -> Workload:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:  # profiles are read with the help of this module
-    from pipistrelle.traces.batsim.profiles import Profile
+    from pipistrelle.traces.profiles import Profile
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -293,3 +293,10 @@ def _rows(workload: Workload, place: int, prefix: str) -> Iterator[tuple[float, 
         times = workload.submit[begin : begin + _BLOCK].tolist()
         for row, time in enumerate(times, start=begin):
             yield time, place, row, prefix
+
+
+def both(one: str, other: str) -> str:
+    """Return the constraint that holds where both do; "" is none."""
+    if not one or not other or one == other:
+        return one or other
+    return "&".join(f"({text})" if "|" in text else text for text in (one, other))

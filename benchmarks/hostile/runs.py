@@ -7,8 +7,8 @@ import numpy as np
 
 from pipistrelle.platforms.classes import JobClass
 from pipistrelle.platforms.description import Platform, Pool
+from pipistrelle.platforms.naming.rule import TopologyRule
 from pipistrelle.platforms.simgrid.platform_file import SimGridPlatform, parse_simgrid
-from pipistrelle.platforms.topology.rule import TopologyRule
 from pipistrelle.runs.description.reliability import load_reliability
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.server.setup.setup import BatsimOptions, Setup

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from pipistrelle.platforms.topology.numbering import NodeUnits
+from pipistrelle.platforms.naming.numbering import NodeUnits
 from pipistrelle.protocol.events import NodeGroupInfo, PoolInfo
 from pipistrelle.protocol.units.nodesets import NodeSet
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from pipistrelle.platforms.topology.numbering import NodeUnits
+from pipistrelle.platforms.naming.numbering import NodeUnits
 from pipistrelle.protocol.events import PoolInfo
 from pipistrelle.protocol.units.indices import numbers, set_of
 from pipistrelle.protocol.units.nodesets import NodeSet

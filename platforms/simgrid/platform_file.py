@@ -10,8 +10,8 @@ from msgspec import UNSET
 
 from pipistrelle.platforms.description import Platform, Pool, Property, is_name
 from pipistrelle.platforms.errors import PlatformError
+from pipistrelle.platforms.naming.node_names import NodeNames
 from pipistrelle.platforms.simgrid.elements import HostKind, read_elements
-from pipistrelle.platforms.topology.node_names import NodeNames
 from pipistrelle.protocol.base.errors import did_you_mean, shown
 
 #: what a host is for.

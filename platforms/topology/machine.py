@@ -6,9 +6,9 @@ from msgspec import structs
 
 from pipistrelle.platforms.description import MOST_UNITS
 from pipistrelle.platforms.errors import PlatformError
+from pipistrelle.platforms.naming.numbering import NodeUnits
 from pipistrelle.platforms.requests.requests import RequestBook
 from pipistrelle.platforms.topology.nodes import NodeTable
-from pipistrelle.platforms.topology.numbering import NodeUnits
 from pipistrelle.platforms.topology.topology import Topology
 from pipistrelle.protocol.events import PlatformInfo, PoolInfo
 from pipistrelle.protocol.units.nodesets import NodeSet

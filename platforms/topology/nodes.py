@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from pipistrelle.platforms.description import Platform, Property
 from pipistrelle.platforms.errors import PlatformError
-from pipistrelle.platforms.topology.node_names import names_in_order
-from pipistrelle.platforms.topology.numbering import NodeUnits
+from pipistrelle.platforms.naming.node_names import names_in_order
+from pipistrelle.platforms.naming.numbering import NodeUnits
 from pipistrelle.platforms.topology.topology import Topology, topology_of
 from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, shown
 from pipistrelle.protocol.events import NodeGroupInfo, PlatformInfo, PoolInfo, TopologyInfo

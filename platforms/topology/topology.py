@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from pipistrelle.platforms.topology.rule import check_topology, place_names
+from pipistrelle.platforms.naming.rule import check_topology, place_names
 from pipistrelle.protocol.events import TopologyInfo
 from pipistrelle.protocol.units.nodesets import NodeSet
 

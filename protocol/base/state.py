@@ -7,12 +7,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, ClassVar, Final
 
-import numpy as np
 from msgspec import Raw, Struct
 from mypy_extensions import mypyc_attr
-
-from pipistrelle.protocol.units.free import FreeUnits
-from pipistrelle.protocol.units.nodesets import NodeSet
 
 
 def to_json(state: Any) -> bytes:
@@ -88,12 +84,9 @@ register(deque, _each, lambda state: deque(_values(state)))
 register(set, sorted, set)
 register(bytes, lambda text: [text.decode()], lambda state: state[0].encode())
 register(Raw, lambda raw: [bytes(raw).decode()], lambda state: Raw(state[0].encode()))
-register(NodeSet, lambda units: [str(units)], lambda state: NodeSet.parse(state[0]))
-register(FreeUnits, lambda units: [str(units.snapshot())], lambda state: FreeUnits(NodeSet.parse(state[0])))
 register(Counter, lambda counts: _each(counts.items()), lambda state: Counter(dict(_values(state))))
 register(dict, lambda pairs: _each(pairs.items()), lambda state: dict(_values(state)))
 register(array, lambda numbers: [numbers.typecode, numbers.tolist()], lambda state: array(*state))
-register(np.ndarray, lambda numbers: [numbers.dtype.name, numbers.tolist()], lambda state: np.array(state[1], state[0]))
 
 
 def plain(message: Any) -> Any:

@@ -6,6 +6,7 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
+from pipistrelle.protocol.base.state import register
 from pipistrelle.protocol.units.nodesets import NodeSet
 
 #: with more intervals than this, a change of many neighbours rebuilds their stretch in one pass, as moving the lists'
@@ -218,3 +219,6 @@ class FreeUnits:
 
     def __repr__(self) -> str:
         return f"FreeUnits({self.snapshot()!r})"
+
+
+register(FreeUnits, lambda units: [str(units.snapshot())], lambda state: FreeUnits(NodeSet.parse(state[0])))

@@ -6,6 +6,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from pipistrelle.protocol.base.state import register
 from pipistrelle.protocol.units.nodesets import NodeSet
 
 #: with more intervals than this one array of all units is faster than a slice for each (measured: break-even at 10 to
@@ -108,3 +109,6 @@ def packed(units: NodeSet) -> bytes:
 def unpacked(data: bytes) -> NodeSet:
     """Return the set that has been `packed`."""
     return flagged(np.unpackbits(np.frombuffer(data, dtype=np.uint8), bitorder="little").view(np.bool_))
+
+
+register(np.ndarray, lambda numbers: [numbers.dtype.name, numbers.tolist()], lambda state: np.array(state[1], state[0]))

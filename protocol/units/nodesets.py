@@ -11,6 +11,7 @@ from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
+from pipistrelle.protocol.base.state import register
 from pipistrelle.protocol.units.text import (
     LARGEST_UNIT,
     NodeSetError,
@@ -444,3 +445,6 @@ def _merged(pairs: list[tuple[int, int]]) -> tuple[tuple[tuple[int, int], ...], 
 
 
 NodeSet.EMPTY = NodeSet()
+
+
+register(NodeSet, lambda units: [str(units)], lambda state: NodeSet.parse(state[0]))

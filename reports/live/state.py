@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from pipistrelle.platforms.topology.numbering import NodeUnits
+from pipistrelle.platforms.naming.numbering import NodeUnits
 from pipistrelle.protocol.base.errors import legible
 from pipistrelle.protocol.decisions import Decision, ExecuteJob, KillJob, Malformed
 from pipistrelle.protocol.events import DecisionRejectedData
@@ -140,7 +140,7 @@ class Onlooker:
 
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
-        self._node_units = NodeUnits.of(setup.platform)
+        self._node_units = NodeUnits.told(setup.platform.info.pools)
         self._nodes = setup.platform.nodes
         self._owners = JobOwners(setup.workloads)
         #: {job id: what is shown of it} of the jobs that ran when it was looked last

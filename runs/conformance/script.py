@@ -9,7 +9,8 @@ import numpy as np
 
 from pipistrelle.platforms.description import homogeneous
 from pipistrelle.platforms.failures.outage import Outage, Outages
-from pipistrelle.platforms.maintenance import MaintenancePlan, parse_maintenance
+from pipistrelle.platforms.maintenance.plan import MaintenancePlan
+from pipistrelle.platforms.maintenance.text import parse_maintenance
 from pipistrelle.protocol.decisions import Decision
 from pipistrelle.protocol.fields import EndReason
 from pipistrelle.protocol.messages import Notice, Reply

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pipistrelle.platforms.failures.durations import Durations
     from pipistrelle.platforms.failures.outage import Outages
     from pipistrelle.platforms.failures.plan import FailurePlan
-    from pipistrelle.platforms.maintenance import MaintenancePlan, MaintenanceRule
+    from pipistrelle.platforms.maintenance.plan import MaintenancePlan, MaintenanceRule
     from pipistrelle.platforms.simgrid.platform_file import SimGridPlatform
     from pipistrelle.traces.outages.log import OutageLog
 
@@ -160,7 +160,8 @@ def _maintenance(
 ) -> "tuple[MaintenancePlan | None, list[str]]":
     if not spec.maintenance:
         return None, []
-    from pipistrelle.platforms.maintenance import MaintenancePlan, parse_maintenance, rules_of_lines
+    from pipistrelle.platforms.maintenance.plan import MaintenancePlan
+    from pipistrelle.platforms.maintenance.text import parse_maintenance, rules_of_lines
     from pipistrelle.platforms.topology.nodes import numbers_by_name
 
     rules: list[MaintenanceRule] = []

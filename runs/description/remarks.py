@@ -12,7 +12,7 @@ from pipistrelle.traces.workload import Workload
 if TYPE_CHECKING:  # most runs have no failures
     from pipistrelle.platforms.failures.outage import Outages
     from pipistrelle.platforms.failures.plan import FailurePlan
-    from pipistrelle.platforms.maintenance import MaintenancePlan
+    from pipistrelle.platforms.maintenance.plan import MaintenancePlan
 
 _DAY: Final = 86400.0
 #: by so much (s) a gap between two dates can be longer than the days between them

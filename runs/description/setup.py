@@ -64,7 +64,7 @@ def _dispersion(share: float, setup: Setup) -> Dispersion:
 
 def _horizon(text: str, setup: Setup) -> float:
     """Return the time in seconds after time 0 that a user gives: a length, or a date."""
-    from pipistrelle.platforms.maintenance import Calendar  # most runs have no horizon
+    from pipistrelle.platforms.maintenance.dates import Calendar  # most runs have no horizon
 
     words = text.removeprefix("@").split()
     with said_of("--until"):

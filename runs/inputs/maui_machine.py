@@ -8,7 +8,7 @@ from msgspec import UNSET, UnsetType
 
 from pipistrelle.platforms.classes import JobClass
 from pipistrelle.platforms.description import Platform, Pool, Property
-from pipistrelle.platforms.topology.node_names import NodeNames
+from pipistrelle.platforms.naming.node_names import NodeNames
 from pipistrelle.traces.logs.kinds import Units
 from pipistrelle.traces.logs.maui_nodes import MauiNode
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from pipistrelle.platforms.description import Platform
 from pipistrelle.platforms.failures.checkpointing import failure_rate
-from pipistrelle.platforms.topology.numbering import NodeUnits
+from pipistrelle.platforms.naming.numbering import NodeUnits
 from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.units.indices import numbers, pieces
 from pipistrelle.protocol.units.nodesets import NodeSet

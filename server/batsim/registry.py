@@ -14,9 +14,9 @@ from pipistrelle.server.engine.clockwork import Clockwork
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.traces.batsim.profile_reader import closest, parse_profile
-from pipistrelle.traces.batsim.profiles import Composed, Profile, communicates, outcome, require_ranks, runtime_of
 from pipistrelle.traces.batsim.text import profile_texts, with_members
 from pipistrelle.traces.batsim.workload import job_of_json
+from pipistrelle.traces.profiles import Composed, Profile, communicates, outcome, require_ranks, runtime_of
 from pipistrelle.traces.workload import Workload
 
 

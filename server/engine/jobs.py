@@ -15,7 +15,7 @@ from pipistrelle.protocol.fields import JobState
 from pipistrelle.protocol.units.indices import flagged, flags
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.server.engine.agenda import Entry
-from pipistrelle.traces.batsim.profiles import Profile
+from pipistrelle.traces.profiles import Profile
 from pipistrelle.traces.resilience import Resilience
 
 #: bits that one id may take, and digits of a number that may have a bit

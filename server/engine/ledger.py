@@ -12,7 +12,7 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.protocol.units.text import NodeSetError
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.errors import Illegal
-from pipistrelle.traces.batsim.profiles import Composed, ParallelHomogeneousTotal, Profile
+from pipistrelle.traces.profiles import Composed, ParallelHomogeneousTotal, Profile
 
 _NONE: Final = NodeSet.EMPTY
 #: with more intervals than this, one look at an array is faster than one at each interval's bytes

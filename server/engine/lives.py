@@ -12,7 +12,7 @@ from pipistrelle.server.engine.agenda import END, PHASE, Handlers
 from pipistrelle.server.engine.clockwork import Clockwork
 from pipistrelle.server.engine.jobs import Job, Step
 from pipistrelle.server.errors import Illegal
-from pipistrelle.traces.batsim.profiles import Profile
+from pipistrelle.traces.profiles import Profile
 
 _NO_TIME: Final = (0.0, 0.0)
 #: returns by what the runtime of a job on these units is multiplied, at least 1

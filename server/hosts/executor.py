@@ -13,7 +13,7 @@ from pipistrelle.server.errors import Stalled
 from pipistrelle.server.hosts.hosts import Hosts
 from pipistrelle.server.hosts.phases import Path, Run, Task, begin_phase, next_task, phase_of
 from pipistrelle.server.hosts.sharing import fair_rates
-from pipistrelle.traces.batsim.profiles import Delay, Profile, outcome
+from pipistrelle.traces.profiles import Delay, Profile, outcome
 
 #: ends of tasks that meet are one if they are so close, in seconds: the least difference that SimGrid's clock has
 _AT_ONCE: Final = 1e-9

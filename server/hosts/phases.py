@@ -12,7 +12,7 @@ from pipistrelle.protocol.events import Progress
 from pipistrelle.server.engine.agenda import Entry
 from pipistrelle.server.hosts.hosts import Hosts
 from pipistrelle.server.hosts.sharing import Demand
-from pipistrelle.traces.batsim.profiles import (
+from pipistrelle.traces.profiles import (
     Composed,
     Delay,
     Parallel,

@@ -9,8 +9,8 @@ import numpy as np
 
 from pipistrelle.platforms.description import Platform
 from pipistrelle.platforms.failures.outage import Outage
-from pipistrelle.platforms.maintenance import Maintenance
-from pipistrelle.platforms.topology.numbering import NodeUnits
+from pipistrelle.platforms.maintenance.plan import Maintenance
+from pipistrelle.platforms.naming.numbering import NodeUnits
 from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.events import (
     MaintenanceAnnounced,
@@ -81,7 +81,7 @@ def lives_of(
     arrivals = Arrivals(clockwork, lives, jobs, dependencies)
     if reliability is None and not preempts:
         return lives, arrivals, []
-    node_units = NodeUnits.of(platform)
+    node_units = NodeUnits.told(platform.info.pools)
     rules = reliability or AttemptRules()
     rates = np.zeros(platform.nodes) if reliability is None else reliability.rates(platform)
     plan = None if reliability is None else reliability.failures

@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # most runs need none of these
     from pipistrelle.platforms.failures.models import Stream
     from pipistrelle.platforms.failures.outage import Outages
     from pipistrelle.platforms.failures.plan import FailurePlan
-    from pipistrelle.platforms.maintenance import Maintenance, MaintenancePlan
+    from pipistrelle.platforms.maintenance.plan import Maintenance, MaintenancePlan
 
 
 @dataclass(frozen=True, slots=True)

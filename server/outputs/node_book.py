@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipistrelle.platforms.description import Platform
-from pipistrelle.platforms.topology.numbering import NodeUnits
+from pipistrelle.platforms.naming.numbering import NodeUnits
 from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.fields import EndReason
 from pipistrelle.protocol.units.indices import pieces
@@ -33,7 +33,7 @@ class NodeBook(Kept, Observer):
 
     def __init__(self, platform: Platform) -> None:
         self._platform = platform
-        self._node_units = NodeUnits.of(platform)
+        self._node_units = NodeUnits.told(platform.info.pools)
         units, nodes = platform.units, platform.nodes
         #: how long each unit was held by jobs while its node was up (s)
         self._busy = np.zeros(units)

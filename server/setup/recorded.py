@@ -13,9 +13,9 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from pipistrelle.platforms.description import Platform
-from pipistrelle.platforms.topology.node_names import NodeNames
+from pipistrelle.platforms.naming.node_names import NodeNames
+from pipistrelle.platforms.naming.numbering import NodeUnits
 from pipistrelle.platforms.topology.nodes import numbers_by_name
-from pipistrelle.platforms.topology.numbering import NodeUnits
 from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.server.engine.jobs import Job, LogRecord
@@ -194,7 +194,7 @@ class RecordedBook(Kept, Observer):
     _kept = ("_recorded", "_unrecorded", "_on_time", "_delays", "_no_room", "_own", "_other")
 
     def __init__(self, platform: Platform, workloads: Iterable[Workload]) -> None:
-        self._nodes = NodeUnits.of(platform)
+        self._nodes = NodeUnits.told(platform.info.pools)
         self._recorded = self._unrecorded = self._on_time = self._no_room = self._own = self._other = 0
         #: how much later than recorded the late ones started, s
         self._delays = array("d")

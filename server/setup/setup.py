@@ -19,10 +19,10 @@ from pipistrelle.server.setup.conditions import conditions_of, dependency_remark
 from pipistrelle.server.setup.requests import UNMET, settle_requests
 from pipistrelle.server.setup.resilience import check_resilience, resiliences_of
 from pipistrelle.traces.batsim.events import ExternalEvent
-from pipistrelle.traces.batsim.profiles import Composed, communicates
 from pipistrelle.traces.clean import NO_REQUEST, REQUEST_HINT, clean, lacks_requests, with_cancellations
 from pipistrelle.traces.logs.haizea import RESERVED
 from pipistrelle.traces.logs.labels import named_column
+from pipistrelle.traces.profiles import Composed, communicates
 from pipistrelle.traces.resilience import NONE, Resilience
 from pipistrelle.traces.workload import CANCELLED_AFTER, Workload
 

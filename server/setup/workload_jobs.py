@@ -8,8 +8,8 @@ from mypy_extensions import mypyc_attr
 
 from pipistrelle.server.engine.jobs import LABEL_NAMES, Job, Labels, LogRecord
 from pipistrelle.server.setup.requests import requests_of
-from pipistrelle.traces.batsim.profiles import Composed, outcome
 from pipistrelle.traces.logs.labels import named_column
+from pipistrelle.traces.profiles import Composed, outcome
 from pipistrelle.traces.resilience import Resilience
 from pipistrelle.traces.workload import CANCELLED_AFTER, Workload, decimal_texts
 

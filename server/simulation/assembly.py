@@ -21,7 +21,7 @@ from pipistrelle.server.setup.described import begins_of
 from pipistrelle.server.setup.recorded import records_of
 from pipistrelle.server.setup.setup import Dispersion, Setup
 from pipistrelle.server.setup.workload_jobs import WorkloadJobs
-from pipistrelle.traces.batsim.profiles import Profile
+from pipistrelle.traces.profiles import Profile
 
 if TYPE_CHECKING:
     from pipistrelle.platforms.simgrid.platform_file import SimGridPlatform

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from pipistrelle.kernel import state
 from pipistrelle.platforms.description import Platform, Pool, homogeneous
 from pipistrelle.platforms.failures.outage import Outage, Outages, merge
-from pipistrelle.platforms.maintenance import MaintenancePlan, MaintenanceRule, Moment
+from pipistrelle.platforms.maintenance.dates import Moment
+from pipistrelle.platforms.maintenance.plan import MaintenancePlan, MaintenanceRule
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.runs.description.reliability import load_reliability
 from pipistrelle.runs.description.spec import RunSpec

@@ -8,7 +8,7 @@ import pytest
 
 from pipistrelle.kernel.kernel import simulate, why_not
 from pipistrelle.platforms.description import Platform, Pool
-from pipistrelle.platforms.topology.rule import TopologyRule
+from pipistrelle.platforms.naming.rule import TopologyRule
 from pipistrelle.runs.description.setup import load_setup
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.server.errors import SetupError

@@ -10,8 +10,8 @@ import pytest
 
 from pipistrelle.platforms import catalogue, description
 from pipistrelle.platforms.errors import PlatformError
+from pipistrelle.platforms.naming.rule import TopologyRule
 from pipistrelle.platforms.read import parse_platform, to_toml
-from pipistrelle.platforms.topology.rule import TopologyRule
 from pipistrelle.protocol.units.nodesets import NodeSet
 
 SIZES = {

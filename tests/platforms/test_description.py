@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from pipistrelle.platforms.describe import describe
 from pipistrelle.platforms.description import MOST_UNITS, Platform, Pool, homogeneous
 from pipistrelle.platforms.errors import PlatformError
-from pipistrelle.platforms.topology.node_names import NodeNames
-from pipistrelle.platforms.topology.numbering import NodeUnits
+from pipistrelle.platforms.naming.node_names import NodeNames
+from pipistrelle.platforms.naming.numbering import NodeUnits
 from pipistrelle.protocol.events import PlatformInfo
 from pipistrelle.protocol.units.nodesets import NodeSet
 
@@ -49,7 +49,7 @@ def test_units_are_numbered_pool_by_pool_and_node_by_node(sizes):
 
     assert platform.units == len(counted.node_of_unit)
     assert platform.nodes == counted.node_of_unit[-1] + 1
-    numbering = NodeUnits.of(platform)
+    numbering = NodeUnits.told(platform.info.pools)
     assert [numbering.nodes_of(NodeSet.of([unit])).first for unit in range(platform.units)] == counted.node_of_unit
     for node in range(platform.nodes):
         assert list(numbering.units_of(NodeSet.of([node]))) == [

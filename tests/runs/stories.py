@@ -16,7 +16,8 @@ from pipistrelle.platforms.failures.models import FailureModel
 from pipistrelle.platforms.failures.outage import Outage, Outages
 from pipistrelle.platforms.failures.plan import FailurePlan, Source
 from pipistrelle.platforms.failures.text import parse_durations
-from pipistrelle.platforms.maintenance import MaintenancePlan, parse_maintenance
+from pipistrelle.platforms.maintenance.plan import MaintenancePlan
+from pipistrelle.platforms.maintenance.text import parse_maintenance
 from pipistrelle.runs.execution.pause import Pause
 from pipistrelle.runs.execution.run import run_in_process
 from pipistrelle.schedulers.catalogue.names import PARTS

@@ -14,7 +14,7 @@ from loguru import logger
 
 from pipistrelle.platforms.description import Platform, homogeneous
 from pipistrelle.platforms.failures.outage import Outage, Outages
-from pipistrelle.platforms.maintenance import Maintenance
+from pipistrelle.platforms.maintenance.plan import Maintenance
 from pipistrelle.protocol.messages import HelloData
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.runs.execution.pause import check_invariants

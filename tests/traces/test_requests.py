@@ -12,9 +12,9 @@ from pipistrelle.traces.batsim.workload import parse_batsim
 from pipistrelle.traces.describe import describe
 from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.load import load, not_kept, save
-from pipistrelle.traces.requests import asks, both, count_requests, with_pools, with_requests, without_requests
+from pipistrelle.traces.requests import asks, count_requests, with_pools, with_requests, without_requests
 from pipistrelle.traces.transforms.join import merge
-from pipistrelle.traces.workload import Workload, request_of
+from pipistrelle.traces.workload import Workload, both, request_of
 
 JOBS = [
     {"id": "1", "subtime": 0, "res": 4, "walltime": 9, "profile": "d", "constraint": "a100|k80", "units_per_node": 2},

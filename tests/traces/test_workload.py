@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipistrelle.traces.batsim.profiles import Delay, ParallelHomogeneous
+from pipistrelle.traces.profiles import Delay, ParallelHomogeneous
 from pipistrelle.traces.workload import Workload, decimal_text, decimal_texts
 
 

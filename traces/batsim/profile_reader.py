@@ -1,4 +1,4 @@
-"""Batsim's profiles, read from JSON; `pipistrelle.traces.batsim.profiles` has what they become."""
+"""Batsim's profiles, read from JSON; `pipistrelle.traces.profiles` has what they become."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -8,7 +8,9 @@ import msgspec
 
 from pipistrelle.protocol.base.errors import did_you_mean, quoted
 from pipistrelle.traces.batsim.json_faults import json_faults
-from pipistrelle.traces.batsim.profiles import (
+from pipistrelle.traces.errors import TraceError, out_of_range
+from pipistrelle.traces.files import PathText
+from pipistrelle.traces.profiles import (
     Composed,
     Delay,
     Parallel,
@@ -19,9 +21,7 @@ from pipistrelle.traces.batsim.profiles import (
     runtime_of,
     size_and_depth,
 )
-from pipistrelle.traces.batsim.usage_traces import Phases, read_usage_trace
-from pipistrelle.traces.errors import TraceError, out_of_range
-from pipistrelle.traces.files import PathText
+from pipistrelle.traces.usage_traces import Phases, read_usage_trace
 from pipistrelle.traces.workload import LARGEST, decimal_text
 
 #: flops or bytes beyond any job's; times and sums made of them stay finite

@@ -8,11 +8,11 @@ import numpy as np
 
 from pipistrelle.protocol.base.errors import quoted
 from pipistrelle.traces.batsim.profile_reader import delay_json
-from pipistrelle.traces.batsim.profiles import Composed, Delay, Profile, UsageTrace, leaves, runtime_of
 from pipistrelle.traces.batsim.workload import label_text
 from pipistrelle.traces.clean import and_more
 from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.logs.labels import written_labels
+from pipistrelle.traces.profiles import Composed, Delay, Profile, UsageTrace, leaves, runtime_of
 from pipistrelle.traces.workload import LABELS, Workload, decimal_text, request_of
 
 _KNOWN = frozenset({"id", "subtime", "walltime", "res", "profile"})

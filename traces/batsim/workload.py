@@ -12,9 +12,9 @@ import numpy as np
 from pipistrelle.protocol.base.errors import printable, quoted
 from pipistrelle.traces.batsim.json_faults import json_faults
 from pipistrelle.traces.batsim.profile_reader import ProfileTable, closest
-from pipistrelle.traces.batsim.profiles import ranks_of, require_ranks, runtime_of
 from pipistrelle.traces.errors import TraceError, line_fault, out_of_range
 from pipistrelle.traces.files import PathText, trace_name
+from pipistrelle.traces.profiles import ranks_of, require_ranks, runtime_of
 from pipistrelle.traces.workload import LABELS, LARGEST, PER_NODE, WHOLE, Ints, Workload, decimal_text
 
 FORMAT: Final = "Batsim JSON"

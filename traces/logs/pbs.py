@@ -11,8 +11,7 @@ from pipistrelle.traces.errors import TraceError, line_fault
 from pipistrelle.traces.logs.job_table import JobLog, LogOptions, Record, Status, fault, numbered_lines, whole_number
 from pipistrelle.traces.logs.kinds import Units
 from pipistrelle.traces.logs.times import Clock, length
-from pipistrelle.traces.requests import both
-from pipistrelle.traces.workload import CONSTRAINT, NODE_LIST
+from pipistrelle.traces.workload import CONSTRAINT, NODE_LIST, both
 
 _MOST_CHUNKS: Final = 1_000_000
 _PLACE: Final = "Resource_List.place"

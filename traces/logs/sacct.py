@@ -25,8 +25,7 @@ from pipistrelle.traces.logs.job_table import (
 from pipistrelle.traces.logs.kinds import IDS, is_sacct_header
 from pipistrelle.traces.logs.labels import written_labels
 from pipistrelle.traces.logs.times import Clock, length
-from pipistrelle.traces.requests import both
-from pipistrelle.traces.workload import CONSTRAINT, NODE_LIST, Floats, Workload, decimal_text, decimal_texts
+from pipistrelle.traces.workload import CONSTRAINT, NODE_LIST, Floats, Workload, both, decimal_text, decimal_texts
 
 #: {label: the column that gives it}
 LABEL_COLUMNS: Final = {

@@ -5,8 +5,8 @@ from dataclasses import replace
 import msgspec
 
 from pipistrelle.traces.batsim.profile_reader import delay_json
-from pipistrelle.traces.batsim.profiles import Composed, Delay, Profile
 from pipistrelle.traces.batsim.text import job_text, with_members
+from pipistrelle.traces.profiles import Composed, Delay, Profile
 from pipistrelle.traces.transforms.cut import changed
 from pipistrelle.traces.workload import Workload
 

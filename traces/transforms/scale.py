@@ -7,11 +7,11 @@ import msgspec
 import numpy as np
 
 from pipistrelle.protocol.base.errors import quoted
-from pipistrelle.traces.batsim.profiles import Composed, Delay, Profile, ranks_of, runtime_of
 from pipistrelle.traces.batsim.text import with_members
 from pipistrelle.traces.clean import clean, lacks_requests
 from pipistrelle.traces.describe import offered_load
 from pipistrelle.traces.errors import TraceError, out_of_range
+from pipistrelle.traces.profiles import Composed, Delay, Profile, ranks_of, runtime_of
 from pipistrelle.traces.transforms.cut import changed, recounted
 from pipistrelle.traces.workload import LARGEST, Floats, Ints, Workload, decimal_text
 

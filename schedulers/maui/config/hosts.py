@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from pipistrelle.platforms.errors import PlatformError
+from pipistrelle.platforms.naming.node_names import NodeNames
 from pipistrelle.platforms.topology.machine import Machine
-from pipistrelle.platforms.topology.node_names import NodeNames
 from pipistrelle.protocol.base.errors import did_you_mean, shown
 from pipistrelle.protocol.units.nodesets import NodeSet
 

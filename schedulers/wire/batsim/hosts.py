@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from pipistrelle.platforms.topology.node_names import NodeNames
+from pipistrelle.platforms.naming.node_names import NodeNames
 from pipistrelle.protocol.batsim.messages import BatsimBeginsData
 from pipistrelle.protocol.events import PlatformInfo, PoolInfo, SimulationBeginsData
 from pipistrelle.protocol.units.nodesets import NodeSet

@@ -10,13 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipistrelle.platforms.description import Platform, Pool
-from pipistrelle.platforms.maintenance import (
-    Maintenance,
-    MaintenanceError,
-    MaintenancePlan,
-    parse_maintenance,
-    rules_of_lines,
-)
+from pipistrelle.platforms.maintenance.plan import Maintenance, MaintenanceError, MaintenancePlan
+from pipistrelle.platforms.maintenance.text import parse_maintenance, rules_of_lines
 from pipistrelle.protocol.units.nodesets import NodeSet
 
 HOUR, DAY, WEEK = 3600.0, 86400.0, 604800.0

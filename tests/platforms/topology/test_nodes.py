@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from pipistrelle.platforms.description import Platform, Pool
 from pipistrelle.platforms.errors import PlatformError
+from pipistrelle.platforms.naming.node_names import NodeNames
+from pipistrelle.platforms.naming.numbering import NodeUnits
 from pipistrelle.platforms.topology.machine import Machine
-from pipistrelle.platforms.topology.node_names import NodeNames
-from pipistrelle.platforms.topology.numbering import NodeUnits
 from pipistrelle.protocol.events import NodeGroupInfo, PlatformInfo, PoolInfo
 from pipistrelle.protocol.units.nodesets import NodeSet
 
@@ -26,7 +26,7 @@ def test_units_and_nodes_go_together(sizes: list[tuple[int, int]], data: st.Data
         for index, (nodes, each) in enumerate(sizes)
     )
     platform = Platform(name="m", pools=pools)
-    numbering = NodeUnits.of(platform)
+    numbering = NodeUnits.told(platform.info.pools)
     nodes = data.draw(st.sets(st.integers(0, platform.nodes - 1)))
     node_of = [node for node in range(platform.nodes) for _ in range(_pool_of(node, pools).units_per_node)]
     units = {unit for unit, node in enumerate(node_of) if node in nodes}

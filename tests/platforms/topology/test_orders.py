@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from pipistrelle.platforms.description import Platform, Pool
 from pipistrelle.platforms.errors import PlatformError
+from pipistrelle.platforms.naming.rule import TopologyRule
 from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.platforms.topology.orders import NODE_ORDERS, node_order
-from pipistrelle.platforms.topology.rule import TopologyRule
 
 TITAN = TopologyRule(kind="torus", shape=(25, 16, 24), nodes_per_router=2, numbering=((0, 25), (1, 8), (2, 24), (1, 2)))
 

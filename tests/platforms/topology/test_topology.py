@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from pipistrelle.platforms.description import Platform, Pool
 from pipistrelle.platforms.errors import PlatformError
+from pipistrelle.platforms.naming.rule import TopologyRule
 from pipistrelle.platforms.read import parse_platform, to_toml
 from pipistrelle.platforms.topology.machine import Machine
-from pipistrelle.platforms.topology.rule import TopologyRule
 from pipistrelle.platforms.topology.topology import Topology, topology_of
 from pipistrelle.protocol.events import TopologyInfo
 

@@ -11,7 +11,8 @@ from tests.conftest import set_view
 
 from pipistrelle.platforms.description import homogeneous
 from pipistrelle.platforms.failures.outage import Outage, Outages
-from pipistrelle.platforms.maintenance import MaintenancePlan, parse_maintenance
+from pipistrelle.platforms.maintenance.plan import MaintenancePlan
+from pipistrelle.platforms.maintenance.text import parse_maintenance
 from pipistrelle.platforms.read import parse_platform
 from pipistrelle.reports.page.page import page_of
 from pipistrelle.runs.execution.run import run_in_process

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from pipistrelle.platforms import catalogue
 from pipistrelle.platforms.description import Platform, Pool
+from pipistrelle.platforms.naming.rule import TopologyRule
 from pipistrelle.platforms.topology.machine import Machine
-from pipistrelle.platforms.topology.rule import TopologyRule
 from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.reports.placement.pictures import busiest_time, cells, picture
 from pipistrelle.reports.placement.report import job_figures, months, report

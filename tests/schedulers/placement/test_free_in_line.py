@@ -10,8 +10,8 @@ from msgspec import convert
 
 from pipistrelle.platforms.description import Platform, Pool
 from pipistrelle.platforms.failures.outage import Outage, Outages
+from pipistrelle.platforms.naming.rule import TopologyRule
 from pipistrelle.platforms.topology.machine import Machine
-from pipistrelle.platforms.topology.rule import TopologyRule
 from pipistrelle.protocol.base.state import message_of, plain
 from pipistrelle.protocol.units.free import FreeUnits
 from pipistrelle.protocol.units.nodesets import NodeSet

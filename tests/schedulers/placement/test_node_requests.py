@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from pipistrelle.platforms.classes import JobClass
 from pipistrelle.platforms.description import Platform, Pool
+from pipistrelle.platforms.naming.numbering import NodeUnits
+from pipistrelle.platforms.naming.rule import TopologyRule
 from pipistrelle.platforms.requests.requests import NodeRequest
 from pipistrelle.platforms.topology.machine import Machine
-from pipistrelle.platforms.topology.numbering import NodeUnits
 from pipistrelle.platforms.topology.orders import NODE_ORDERS
-from pipistrelle.platforms.topology.rule import TopologyRule
 from pipistrelle.protocol.base.state import from_json, to_json
 from pipistrelle.protocol.events import JobDescription
 from pipistrelle.protocol.units.nodesets import NodeSet
@@ -317,7 +317,7 @@ def pick(placement: str, open_units: str, size: int, each: int | None = None) ->
     request = None if each is None else NodeRequest(None, each)
     job = SchedulerJob("w0!1", 0, size, inf, 0.0, request=request)
     found = picked(make_placement(placement), job, NodeSet.parse(open_units), machine)
-    assert NodeUnits.of(platform)
+    assert NodeUnits.told(platform.info.pools)
     return "none" if found is None else str(found)
 
 

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipistrelle.platforms.description import Platform, Pool
+from pipistrelle.platforms.naming.rule import TopologyRule
 from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.platforms.topology.orders import NODE_ORDERS, node_order
-from pipistrelle.platforms.topology.rule import TopologyRule
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.catalogue.names import PARTS
 from pipistrelle.schedulers.catalogue.parts import compose, make_backfill, make_order, make_placement

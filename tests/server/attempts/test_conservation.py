@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from pipistrelle.platforms.description import homogeneous
 from pipistrelle.platforms.failures.outage import Outage, Outages
-from pipistrelle.platforms.maintenance import MaintenancePlan, parse_maintenance
+from pipistrelle.platforms.maintenance.plan import MaintenancePlan
+from pipistrelle.platforms.maintenance.text import parse_maintenance
 from pipistrelle.protocol.events import SimulationBeginsData
 from pipistrelle.schedulers.catalogue.registry import make_policy
 from pipistrelle.schedulers.runtime.runtime import Runtime

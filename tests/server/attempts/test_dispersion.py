@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipistrelle.platforms.description import Platform, Pool
+from pipistrelle.platforms.naming.rule import TopologyRule
 from pipistrelle.platforms.topology.machine import Machine
-from pipistrelle.platforms.topology.rule import TopologyRule
 from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.protocol.base.state import from_json, to_json
 from pipistrelle.protocol.units.nodesets import NodeSet

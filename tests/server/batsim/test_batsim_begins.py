@@ -7,7 +7,7 @@ import pytest
 
 from pipistrelle.platforms.classes import JobClass
 from pipistrelle.platforms.description import NodeGroup, Platform, Pool
-from pipistrelle.platforms.topology.rule import TopologyRule
+from pipistrelle.platforms.naming.rule import TopologyRule
 from pipistrelle.protocol.events import PlatformInfo
 
 CONFIG = {

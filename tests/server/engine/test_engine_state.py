@@ -14,7 +14,8 @@ from pipistrelle.platforms.failures.models import FailureModel
 from pipistrelle.platforms.failures.outage import Outage, Outages
 from pipistrelle.platforms.failures.plan import FailurePlan, Source
 from pipistrelle.platforms.failures.text import parse_durations
-from pipistrelle.platforms.maintenance import MaintenancePlan, parse_maintenance
+from pipistrelle.platforms.maintenance.plan import MaintenancePlan
+from pipistrelle.platforms.maintenance.text import parse_maintenance
 from pipistrelle.protocol.base.state import from_json, plain, to_json
 from pipistrelle.protocol.decisions import (
     CallMeLater,

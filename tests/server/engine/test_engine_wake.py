@@ -6,7 +6,8 @@ import pytest
 
 from pipistrelle.platforms.description import homogeneous
 from pipistrelle.platforms.failures.outage import Outage, Outages
-from pipistrelle.platforms.maintenance import MaintenancePlan, parse_maintenance
+from pipistrelle.platforms.maintenance.plan import MaintenancePlan
+from pipistrelle.platforms.maintenance.text import parse_maintenance
 from pipistrelle.server.outages.reliability import Reliability
 
 FILTER = ("wake_filter",)

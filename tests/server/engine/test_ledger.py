@@ -10,7 +10,7 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.ledger import Ledger
 from pipistrelle.server.errors import Illegal
-from pipistrelle.traces.batsim.profiles import Composed, Delay, ParallelHomogeneous, ParallelHomogeneousTotal, Profile
+from pipistrelle.traces.profiles import Composed, Delay, ParallelHomogeneous, ParallelHomogeneousTotal, Profile
 
 MakeJob = Callable[..., Job]
 

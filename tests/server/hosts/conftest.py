@@ -14,7 +14,7 @@ from pipistrelle.server.engine.cluster import Cluster
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.hosts.executor import Executor
 from pipistrelle.server.hosts.hosts import Hosts
-from pipistrelle.traces.batsim.profiles import Profile
+from pipistrelle.traces.profiles import Profile
 
 
 def machine(speeds: Sequence[str], cores: Sequence[int] = ()) -> SimGridPlatform:

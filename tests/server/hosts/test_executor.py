@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pipistrelle.protocol.batsim.messages import TaskProgress
 from pipistrelle.protocol.events import Progress
 from pipistrelle.server.errors import Stalled
-from pipistrelle.traces.batsim.profiles import (
+from pipistrelle.traces.profiles import (
     Composed,
     Delay,
     Parallel,

@@ -18,7 +18,7 @@ from pipistrelle.server.engine.cluster import Cluster
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.hosts.executor import Executor
 from pipistrelle.server.hosts.hosts import Hosts
-from pipistrelle.traces.batsim.profiles import (
+from pipistrelle.traces.profiles import (
     Composed,
     Delay,
     Parallel,

@@ -10,7 +10,8 @@ from pipistrelle.platforms.failures.durations import Exponential, Fixed
 from pipistrelle.platforms.failures.models import FailureModel
 from pipistrelle.platforms.failures.outage import Outage, Outages
 from pipistrelle.platforms.failures.plan import FailurePlan, Source
-from pipistrelle.platforms.maintenance import MaintenancePlan, parse_maintenance
+from pipistrelle.platforms.maintenance.plan import MaintenancePlan
+from pipistrelle.platforms.maintenance.text import parse_maintenance
 from pipistrelle.server.errors import SetupError
 from pipistrelle.server.outages.feed import OutageFeed
 from pipistrelle.server.outages.reliability import Reliability

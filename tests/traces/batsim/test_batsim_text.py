@@ -8,11 +8,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipistrelle.traces.batsim.profiles import Delay, Parallel
 from pipistrelle.traces.batsim.text import job_text, profile_texts, with_members
 from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.load import load, save
 from pipistrelle.traces.logs.dependencies import renumber
+from pipistrelle.traces.profiles import Delay, Parallel
 from pipistrelle.traces.workload import Workload
 
 SHARED_FOLDER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipistrelle.traces.batsim.profile_reader import PROFILE_TYPES, parse_profile
-from pipistrelle.traces.batsim.profiles import (
+from pipistrelle.traces.batsim.workload import parse_batsim
+from pipistrelle.traces.errors import TraceError
+from pipistrelle.traces.profiles import (
     Composed,
     Delay,
     Parallel,
@@ -21,8 +23,6 @@ from pipistrelle.traces.batsim.profiles import (
     require_ranks,
     runtime_of,
 )
-from pipistrelle.traces.batsim.workload import parse_batsim
-from pipistrelle.traces.errors import TraceError
 
 FORMAT = "'pipistrelle help workloads' shows the format."
 D10 = Delay(name="d10", delay=10)

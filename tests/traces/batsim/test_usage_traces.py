@@ -6,8 +6,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipistrelle.traces.batsim.usage_traces import read_usage_trace
 from pipistrelle.traces.errors import TraceError
+from pipistrelle.traces.usage_traces import read_usage_trace
 
 
 @pytest.fixture

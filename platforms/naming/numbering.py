@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pipistrelle.platforms.description import Platform
 from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.protocol.events import PoolInfo
 from pipistrelle.protocol.units.nodesets import NodeSet
@@ -25,11 +24,6 @@ class NodeUnits:
     pools: tuple[tuple[int, int, int, int], ...]
     #: whether each node is one unit
     same: bool
-
-    @classmethod
-    def of(cls, platform: Platform) -> "NodeUnits":
-        """Return those of a machine."""
-        return cls.told(platform.info.pools)
 
     @classmethod
     def told(cls, pools: Sequence[PoolInfo]) -> "NodeUnits":

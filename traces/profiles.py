@@ -6,8 +6,8 @@ from math import nan
 import msgspec
 
 from pipistrelle.protocol.base.errors import quoted
-from pipistrelle.traces.batsim.usage_traces import Phases
 from pipistrelle.traces.errors import TraceError
+from pipistrelle.traces.usage_traces import Phases
 
 
 class _Named(msgspec.Struct, frozen=True, kw_only=True, gc=False):

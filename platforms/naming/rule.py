@@ -6,7 +6,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from pipistrelle.platforms.errors import PlatformError
-from pipistrelle.platforms.topology.node_names import NodeNames, numbers_called
+from pipistrelle.platforms.naming.node_names import NodeNames, numbers_called
 from pipistrelle.protocol.base.errors import PipistrelleError, shown
 from pipistrelle.protocol.events import TopologyInfo
 from pipistrelle.protocol.units.nodesets import NodeSet

@@ -1,0 +1,146 @@
+"""Times in the rules of maintenance: seconds after time 0, or dates of a calendar."""
+
+import math
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Final, NoReturn
+from zoneinfo import ZoneInfo
+
+from pipistrelle.platforms.errors import PlatformError
+from pipistrelle.protocol.base.errors import shown
+from pipistrelle.protocol.base.lengths import parse_seconds
+
+_DAY: Final = 86400.0
+_UNIX: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_DATE: Final = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
+_CLOCK: Final = re.compile(r"[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?(?:Z|[+-][0-9]{2}:[0-5][0-9])?")
+_CLOCK_BEGINS: Final = re.compile("[0-9]+:")
+_NUMBER: Final = re.compile("[0-9.]+[A-Za-z]*")
+
+
+class MomentError(PlatformError):
+    """A text is no time, or none that this simulation can have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A time as it was written: `seconds` after time 0, negative before it; `date` if it was written as one."""
+
+    seconds: float
+    text: str
+    date: datetime | None = None
+
+    def days_later(self, days: int) -> float:
+        """Return when it is the same time of the day, so many days later, in seconds after time 0.
+
+        By the date's clock; if it was no date, a day has 86400 s. A time that the clock skips is as much later as
+        the clock is set forward; of one that it shows twice, the first counts. Beyond the calendar it is infinity.
+        """
+        if self.date is None:
+            return self.seconds + days * _DAY
+        try:
+            later = (self.date.replace(tzinfo=None) + timedelta(days=days)).replace(tzinfo=self.date.tzinfo)
+            return self.seconds + (later.astimezone(UTC) - self.date.astimezone(UTC)).total_seconds()
+        except OverflowError:
+            return math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Calendar:
+    """Knows what dates mean in a run.
+
+    Parameters
+    ----------
+    epoch
+        when time 0 is, in seconds of Unix time; None: not known, so that there can be no dates.
+    timezone
+        the name of the zone of dates without an offset, as ``Europe/Stockholm``; None: UTC.
+    """
+
+    epoch: float | None
+    timezone: str | None
+
+    def read(self, words: list[str], what: str, *, last: bool = False) -> tuple[Moment, int]:
+        """Return the time that words begin with, and how many words it takes: 1, or 2 for "2017-01-29 08:00".
+
+        `what` is what the time is called in messages. A date without a time of the day is its midnight, or its last
+        moment if `last` is true.
+
+        Raises
+        ------
+        PlatformError
+            if there is none, or it cannot be: no such day, a time that the zone's clock skips, an unknown zone, a date
+            although it is not known when time 0 is.
+        """
+        word = words[0] if words else ""
+        if word.startswith("@"):
+            return Moment(parse_seconds(word[1:], f"{what} after '@'", or_zero=True), word), 1
+        day, letter, clock = word.partition("T")
+        if not _DATE.fullmatch(day):
+            refuse(
+                f"the {what} cannot be read",
+                "a date, as '2017-01-29 08:00', or '@3600', seconds after time 0",
+                word,
+                f"Write '@{word}' for a time after time 0." if _NUMBER.fullmatch(word) else None,
+            )
+        used = 1
+        if not letter and len(words) > 1 and _CLOCK_BEGINS.match(words[1]):
+            clock = words[1]
+            used = 2
+        elif letter and not clock:
+            refuse(f"the {what} has no time of the day", "as 2017-01-29T08:00", word)
+        text = f"{day} {clock}".strip()
+        if self.epoch is None:
+            refuse(
+                "a date means nothing here: it is not known when time 0 is",
+                "'@' and a time after time 0, as '@3600'",
+                text,
+                "Or use a workload that tells when it begins (UnixStartTime).",
+            )
+        date = self._date(day, clock, what, last=last)
+        return Moment((date - _UNIX).total_seconds() - self.epoch, text, date), used
+
+    def zero(self) -> str:
+        """Return time 0 for a message: as a date, if it has one."""
+        if self.epoch is None:
+            return "0 s"
+        try:
+            zero = _UNIX + timedelta(seconds=self.epoch)
+            return zero.astimezone(self._zone()).strftime("%Y-%m-%d %H:%M:%S %Z")
+        except (OverflowError, MomentError):
+            return f"{self.epoch:g} s of Unix time"
+
+    def _date(self, day: str, clock: str, what: str, *, last: bool) -> datetime:
+        if clock and not _CLOCK.fullmatch(clock):
+            refuse(f"the time of the day of the {what} cannot be read", "as 08:00, 08:00:59.5 or 08:00Z", clock)
+        text = f"{day} {clock}".strip()
+        try:
+            date = datetime.fromisoformat(f"{day} 23:59:59.999999" if last and not clock else text)
+            date = date if date.tzinfo else date.replace(tzinfo=self._zone())
+            skipped = date.astimezone(UTC).astimezone(date.tzinfo).replace(tzinfo=None) != date.replace(tzinfo=None)
+        except (ValueError, OverflowError):
+            rule = "as '2017-01-29 08:00', an offset below 24 h"
+            refuse(f"the {what} is no time of the calendar", rule, text)
+        if skipped:
+            refuse(f"the clock skips the {what}", f"a time that clocks show, by {date.tzinfo}", text)
+        return date
+
+    def _zone(self) -> tzinfo:
+        name = self.timezone
+        if name is None or name == "UTC":
+            return UTC
+        try:
+            return ZoneInfo(name)
+        except (KeyError, ValueError, OSError):  # the last for names such as "Europe"
+            refuse(
+                "the time zone of dates is not known",
+                "a name such as 'Europe/Stockholm'",
+                name,
+                "Write dates with an offset, as 2017-01-29T08:00Z or 2017-01-29T08:00+01:00.",
+            )
+
+
+def refuse(what: str, expected: str, found: str, hint: str | None = None) -> NoReturn:
+    """Raise MomentError."""
+    raise MomentError(what, expected=expected, found=shown(found) if found else "nothing", hint=hint)
