@@ -72,7 +72,7 @@ def test_the_wheel_holds_all_modules_and_data(wheel: zipfile.ZipFile, pyproject:
     wanted |= {*(ROOT / "platforms").rglob("library/*.toml"), *(ROOT / "traces" / "library").glob("*.swf.gz")}
     wanted |= {*(ROOT / "schedulers" / "library").glob("*.toml")}
     wanted |= {*(ROOT / "cli" / "skeletons").iterdir()}
-    wanted |= {path for path in (ROOT / "reports" / "page" / "web").rglob("*") if path.is_file()}
+    wanted |= {path for path in (ROOT / "reports").rglob("web/**/*") if path.is_file()}
     wanted |= {ROOT / "protocol" / "SPEC.md", ROOT / "protocol" / "schema.json"}
 
     names = {f"pipistrelle/{path.relative_to(ROOT).as_posix()}" for path in wanted}

@@ -1,8 +1,6 @@
 """A run as a page for a browser: the document, and each state of the run as JSON for it."""
 
-import html
 import time
-from importlib import resources
 from typing import Any, Final
 
 import msgspec
@@ -12,13 +10,9 @@ from pipistrelle.reports.live.asking import answer
 from pipistrelle.reports.live.layout import MapLayout
 from pipistrelle.reports.live.page_server import PageServer
 from pipistrelle.reports.live.state import LiveState, MachineNow
-from pipistrelle.reports.page.document import filled, in_script, policy_of, read_web
+from pipistrelle.reports.page.document import live_document
 from pipistrelle.server.setup.setup import Setup
 
-#: from the page of a run that is over, and our own
-_SHARED: Final = ("words.js", "elements.js", "colours.js")
-_SCRIPTS: Final = ("live-map.js", "live-curves.js", "live.js")
-_STYLE: Final = "page.css"
 #: seconds between two states: where somebody looks, and where nobody does
 _EVERY_S: Final = 0.5
 _SELDOM_S: Final = 2.0
@@ -143,18 +137,5 @@ def _document(setup: Setup) -> bytes:
         "blocks": [block.tolist() for block in layout.blocks] if layout.nodes <= _MOST_NODES else [],
         "pools": [[pool.name, pool.nodes] for pool in setup.platform.pools],
     }
-    scripts = [*map(read_web, _SHARED), *map(_read, _SCRIPTS)]
-    styles = [read_web(_STYLE), _read("live.css")]
-    body = filled(
-        _read("live.html"),
-        title=html.escape(f"{setup.name} on {setup.platform.name}"),
-        styles="\n".join(f"<style>{style}</style>" for style in styles),
-        facts=in_script(facts),
-        scripts="\n".join(f"<script>{script}</script>" for script in scripts),
-    )
-    policy = f"{policy_of(scripts, styles)}; connect-src 'self'; frame-ancestors 'none'"
-    return answer(body.encode(), "text/html; charset=utf-8", policy)
-
-
-def _read(name: str) -> str:
-    return (resources.files("pipistrelle.reports.live") / "web" / name).read_text(encoding="utf-8")
+    page, policy = live_document(f"{setup.name} on {setup.platform.name}", facts)
+    return answer(page.encode(), "text/html; charset=utf-8", policy)

@@ -1,4 +1,4 @@
-"""One HTML document out of the parts in the folder ``web``: nothing in it comes from elsewhere, or may."""
+"""One HTML document out of the parts in the folders ``web``: nothing in it comes from elsewhere, or may."""
 
 import base64
 import hashlib
@@ -8,21 +8,15 @@ from collections.abc import Mapping, Sequence
 from importlib import resources
 from typing import Any, Final
 
-#: in this order; each is a script of its own, so that a browser names it by its place in the document
-SCRIPTS: Final = (
-    *("third_party/uPlot.iife.min.js", "words.js", "figures.js", "data.js", "elements.js", "colours.js", "state.js"),
-    *("summary.js", "series.js", "raster.js", "gantt.js", "torus.js", "distributions.js", "heat.js", "groups.js"),
-    *("breakdowns.js", "compare.js", "estimates.js", "worst.js", "about.js", "main.js"),
-)
-STYLES: Final = ("third_party/uPlot.min.css", "page.css")
-_TEMPLATE: Final = "page.html"
+from pipistrelle.reports.page.bundle import bundle
+
+_TEMPLATE: Final = "page/web/page.html"
+_STYLE: Final = "page/web/page.css"
+_CHARTS: Final = ("page/web/third_party/uPlot.iife.min.js", "page/web/third_party/uPlot.min.css")
 
 
 def document(title: str, facts: Mapping[str, Any], packed: str) -> str:
-    """Return the document.
-
-    A policy in it lets no request leave, and no script run but ours, by their digests: what a log or a scheduler has
-    written stands in a block of data and cannot end it.
+    """Return the page of runs that are over.
 
     Parameters
     ----------
@@ -33,34 +27,20 @@ def document(title: str, facts: Mapping[str, Any], packed: str) -> str:
     packed
         the columns, as `ColumnPack.done` returns them.
     """
-    scripts, styles = [read_web(name) for name in SCRIPTS], [read_web(name) for name in STYLES]
-    return filled(
-        read_web(_TEMPLATE),
-        policy=policy_of(scripts, styles),
-        title=html.escape(title),
-        styles="\n".join(f"<style>{style}</style>" for style in styles),
-        facts=in_script(facts),
-        packed=packed,
-        scripts="\n".join(f"<script>{script}</script>" for script in scripts),
-    )
+    charts, style = _CHARTS
+    scripts, styles = [read_web(charts), bundle("page/web/main.js", read_web)], [read_web(style), read_web(_STYLE)]
+    policy = _policy(scripts, styles)
+    data = f'<script type="application/octet-stream" id="packed">{packed}</script>'
+    head = f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+    return _filled(title, facts, scripts, styles, head=head, asks="nothing is loaded from elsewhere", data=data)
 
 
-def filled(template: str, **parts: str) -> str:
-    """Return a template with a part in the place of each name in double braces."""
-    pieces = template.split("{{")
-    found = [pieces[0]]
-    for piece in pieces[1:]:
-        name, _, rest = piece.partition("}}")
-        found += [parts[name], rest]
-    return "".join(found)
-
-
-def policy_of(scripts: Sequence[str], styles: Sequence[str]) -> str:
-    """Return a policy (Content-Security-Policy) that lets nothing in or out but these, by their digests."""
-    return (
-        f"default-src 'none'; script-src {' '.join(map(_digest, scripts))}; style-src {' '.join(map(_digest, styles))};"
-        " img-src data:; base-uri 'none'; form-action 'none'"
-    )
+def live_document(title: str, facts: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the page of a run that goes on, and the policy that its server sends with it."""
+    scripts, styles = [bundle("live/web/live.js", read_web)], [read_web(_STYLE), read_web("live/web/live.css")]
+    policy = f"{_policy(scripts, styles)}; connect-src 'self'; frame-ancestors 'none'"
+    asks = "it asks nobody but the run that it shows"
+    return _filled(title, facts, scripts, styles, head='<link rel="icon" href="data:,">', asks=asks), policy
 
 
 def in_script(value: Any) -> str:
@@ -69,9 +49,33 @@ def in_script(value: Any) -> str:
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
-def read_web(name: str) -> str:
-    """Return a file of the folder ``web`` beside this one."""
-    return (resources.files("pipistrelle.reports.page") / "web" / name).read_text(encoding="utf-8")
+def read_web(path: str) -> str:
+    """Return a file of a folder ``web``, by its path in ``reports``."""
+    return (resources.files("pipistrelle.reports") / path).read_text(encoding="utf-8")
+
+
+def _filled(title: str, facts: Mapping[str, Any], scripts: Sequence[str], styles: Sequence[str], **parts: str) -> str:
+    """Return the template with a part in the place of each name in double braces."""
+    parts |= {
+        "title": html.escape(title),
+        "styles": "\n".join(f"<style>{style}</style>" for style in styles),
+        "facts": in_script(facts),
+        "scripts": "\n".join(f"<script>{script}</script>" for script in scripts),
+    }
+    first, *pieces = read_web(_TEMPLATE).split("{{")
+    named = (piece.partition("}}") for piece in pieces)
+    return first + "".join(parts.get(name, "") + rest for name, _, rest in named)
+
+
+def _policy(scripts: Sequence[str], styles: Sequence[str]) -> str:
+    """Return a policy (Content-Security-Policy): no request leaves, and no script runs but these, by their digests.
+
+    What a log or a scheduler has written stands in a block of data and cannot end it.
+    """
+    return (
+        f"default-src 'none'; script-src {' '.join(map(_digest, scripts))}; style-src {' '.join(map(_digest, styles))};"
+        " img-src data:; base-uri 'none'; form-action 'none'"
+    )
 
 
 def _digest(text: str) -> str:

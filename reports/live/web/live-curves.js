@@ -1,10 +1,19 @@
-"use strict";
 // What has been so far, since the run began to be looked at: one curve a canvas, with its values as a table behind it.
+import {colours} from "../../page/web/colours.js";
+import {penOn} from "../../page/web/drawing.js";
+import {make, makeBehind, makeTable} from "../../page/web/elements.js";
 
 /** A curve over simulated time. */
-class LiveCurve {
-  constructor(title, column, show, holder, least) {
-    const make = elements.make;
+export class LiveCurve {
+  /**
+   * @param {string} title
+   * @param {number} column
+   * @param {(value: number) => string} show
+   * @param {Element} holder
+   * @param {number} least
+   * @param {Clock} clock
+   */
+  constructor(title, column, show, holder, least, clock) {
     this.title = title;
     this.column = column;
     this.show = show;
@@ -12,26 +21,25 @@ class LiveCurve {
     this.least = least;
     this.canvas = make("canvas", {class: "curve", role: "img"});
     this.caption = make("figcaption", {}, title);
+    this.clock = clock;
+    /** @type {number[][]} */
     this.past = [[], [], [], []];
-    holder.append(make("figure", {}, this.caption, this.canvas, elements.behind("Values", () => this.table())));
+    holder.append(make("figure", {}, this.caption, this.canvas, makeBehind("Values", () => this.table())));
   }
 
   table() {
-    const [times] = this.past, values = this.past[this.column], step = Math.max(1, Math.ceil(times.length / 40)), rows = [];
-    for (let at = 0; at < times.length; at += step) rows.push([clock.say(times[at]), this.show(values[at])]);
-    return elements.table(this.title, [{title: "Time", text: true}, {title: this.title}], rows, {hideCaption: true, fixed: true});
+    const [times] = this.past, values = this.past[this.column], step = Math.max(1, Math.ceil(times.length / 40));
+    const rows = times.map((time, at) => [this.clock.say(time), this.show(values[at])]).filter((_, at) => at % step === 0);
+    return makeTable(this.title, [{title: "Time", text: true}, {title: this.title}], rows, {hideCaption: true, fixed: true});
   }
 
+  /** @param {number[][]} past */
   paint(past) {
     this.past = past.length ? past : this.past;
     const [times] = this.past, values = this.past[this.column];
     if (!times.length) return;
-    const ratio = devicePixelRatio || 1, wide = this.canvas.clientWidth, tall = this.canvas.clientHeight;
-    this.canvas.width = Math.round(wide * ratio);
-    this.canvas.height = Math.round(tall * ratio);
-    const pen = this.canvas.getContext("2d");
-    pen.scale(ratio, ratio);
-    const begin = times[0], span = times.at(-1) - begin || 1, most = Math.max(this.least, ...values);
+    const wide = this.canvas.clientWidth, tall = this.canvas.clientHeight, pen = penOn(this.canvas, wide, tall);
+    const begin = times[0], end = times[times.length - 1], span = end - begin || 1, most = Math.max(this.least, ...values);
     pen.strokeStyle = colours.of("accent");
     pen.lineWidth = 1.5;
     pen.beginPath();
@@ -41,8 +49,8 @@ class LiveCurve {
       else pen.moveTo(x, y);
     });
     pen.stroke();
-    const now = this.show(values.at(-1));
+    const now = this.show(values[values.length - 1]);
     this.caption.textContent = `${this.title}: ${now}`;
-    this.canvas.setAttribute("aria-label", `${this.title} from ${clock.say(begin)} to ${clock.say(times.at(-1))}: ${now} now, ${this.show(Math.max(...values))} at most`);
+    this.canvas.setAttribute("aria-label", `${this.title} from ${this.clock.say(begin)} to ${this.clock.say(end)}: ${now} now, ${this.show(Math.max(...values))} at most`);
   }
 }

@@ -1,74 +1,69 @@
-"use strict";
 // The machine at this moment: a square a node, in rows as its network has them, or one after another.
+import {colours} from "../../page/web/colours.js";
+import {GAP, penOn, slicesIn, Stage} from "../../page/web/drawing.js";
+import {words} from "../../page/web/words.js";
 
-const FREE = -1, DOWN = -2, MAP_GAP = 10;
+const FREE = -1, DOWN = -2;
 
 /** The nodes of a machine on a canvas, with what is told of the one under the pointer. */
-class LiveMap {
+export class LiveMap extends Stage {
+  /** @param {LiveFacts} facts @param {Element} holder */
   constructor(facts, holder) {
-    const make = elements.make;
+    super(holder, {class: "map", id: "map"});
     this.facts = facts;
-    this.canvas = make("canvas", {class: "map", id: "map", role: "img"});
-    this.tip = make("div", {class: "tip", hidden: true});
-    holder.append(make("div", {class: "stage"}, this.canvas, this.tip));
     this.canvas.addEventListener("pointermove", (event) => this.say(event));
-    this.canvas.addEventListener("pointerleave", () => {
-      this.tip.hidden = true;
-    });
+    /** @type {LiveState | null} the state that is drawn: what each cell has, and where it stands */
     this.state = null;
+    /** @type {number[]} */
+    this.what = [];
+    this.places = this.layout(0);
   }
 
-  /** Where each cell stands: its column and row in cells, in the largest squares that there is room for. */
+  /** Where each cell stands: its column and row in cells, in the largest squares that there is room for. @type {(count: number) => {side: number, at: [number, number][], tall: number}} */
   layout(count) {
     const wide = Math.max(60, this.canvas.clientWidth), {blocks} = this.facts;
+    /** @type {[number, number][]} */
+    const at = [];
     if (blocks.length) {
-      const rows = blocks[0].length, columns = blocks[0][0].length;
-      let best = {side: 0, across: 1};
-      for (let across = 1; across <= blocks.length; across++) {
-        const down = Math.ceil(blocks.length / across);
-        const side = Math.min(18, ((wide + MAP_GAP) / across - MAP_GAP) / columns, (620 / down - MAP_GAP) / rows);
-        if (side > best.side) best = {side, across};
-      }
-      const side = Math.max(1, best.side), down = Math.ceil(blocks.length / best.across);
-      const at = [];
+      const slices = slicesIn(blocks.length, blocks[0][0].length, blocks[0].length, {wide, tall: 620, most: 18}), {side} = slices;
       blocks.forEach((block, number) => {
-        const left = (number % best.across) * (columns * side + MAP_GAP), top = Math.floor(number / best.across) * (rows * side + MAP_GAP);
+        const [left, top] = slices.at(number);
         block.forEach((row, y) => row.forEach((node, x) => {
           if (node >= 0) at[node] = [left + x * side, top + y * side];
         }));
       });
-      return {side, at, tall: down * (rows * side + MAP_GAP) - MAP_GAP};
+      return {side, at, tall: slices.tall - GAP};
     }
-    const fitting = (side) => {
+    const fitting = (/** @type {number} */ side) => {
       const columns = Math.max(1, Math.floor(wide / side));
       return columns > 20 ? columns - (columns % 10) : columns;
     };
     let side = 18;
     while (side > 2 && Math.ceil(count / fitting(side)) * side > 420) side--;
-    const columns = fitting(side), at = [];
+    const columns = fitting(side);
     for (let cell = 0; cell < count; cell++) at.push([(cell % columns) * side, Math.floor(cell / columns) * side]);
     return {side, at, tall: Math.ceil(count / columns) * side};
   }
 
-  /** Draw a state of the run. */
+  /** Draw a state of the run. @param {LiveState} state */
   paint(state) {
     this.state = state;
-    const {map} = state, what = [], used = [];
+    const {map} = state;
+    /** @type {number[]} */
+    const what = [];
+    /** @type {number[]} */
+    const used = [];
     map.lengths.forEach((length, place) => {
       for (let left = length; left > 0; left--) {
         what.push(map.what[place]);
         used.push(map.used[place]);
       }
     });
-    Object.assign(this, {what, used});
-    const ratio = devicePixelRatio || 1;
+    this.what = what;
     this.places = this.layout(what.length);
     const {side, at, tall} = this.places;
     this.canvas.style.height = `${tall}px`;
-    this.canvas.width = Math.round(this.canvas.clientWidth * ratio);
-    this.canvas.height = Math.round(tall * ratio);
-    const pen = this.canvas.getContext("2d"), gap = side >= 4 ? 1 : 0;
-    pen.scale(ratio, ratio);
+    const pen = penOn(this.canvas, this.canvas.clientWidth, tall), gap = side >= 4 ? 1 : 0;
     const free = colours.of("panel"), failure = colours.of("failure"), series = [0, 1, 2, 3, 4, 5, 6, 7].map(colours.series);
     what.forEach((one, cell) => {
       if (!at[cell]) return;
@@ -95,28 +90,23 @@ class LiveMap {
       `${words.whole(what.length * map.each)} nodes: ${words.whole(busy * map.each)} with jobs, ${words.whole(down * map.each)} down, ${words.whole((what.length - busy - down) * map.each)} free`);
   }
 
-  /** Tell what is under the pointer. */
+  /** Tell what is under the pointer. @param {MouseEvent} event */
   say(event) {
-    if (!this.places) return;
     const {side, at} = this.places;
     const cell = at.findIndex((place) => place && event.offsetX >= place[0] && event.offsetX < place[0] + side && event.offsetY >= place[1] && event.offsetY < place[1] + side);
-    this.tip.hidden = cell < 0;
-    if (cell < 0) return;
-    this.tip.textContent = this.about(cell);
-    this.tip.style.left = `${Math.min(event.offsetX + 12, Math.max(0, this.canvas.clientWidth - 320))}px`;
-    this.tip.style.top = `${event.offsetY + 14}px`;
+    this.tell(cell < 0 || !this.state ? null : this.about(cell, this.state), event.offsetX, event.offsetY + 14, 320);
   }
 
-  /** What is known of a cell, as a sentence. */
-  about(cell) {
-    const {each} = this.state.map, one = this.what[cell];
+  /** What is known of a cell, as a sentence. @type {(cell: number, state: LiveState) => string} */
+  about(cell, state) {
+    const {each} = state.map, one = this.what[cell];
     const name = each > 1 ? `Nodes ${cell * each} to ${Math.min((cell + 1) * each, this.facts.nodes) - 1}` : `Node ${cell}`;
     if (one === DOWN) return `${name}: down`;
     if (one === FREE) return `${name}: free`;
-    const job = this.state.on_machine[one];
+    const job = state.on_machine[one];
     if (!job) return `${name}: a job`;
     const [id, size, since, walltime, user] = job;
     const limit = walltime === null ? "" : ` of ${words.brief(walltime)}`;
-    return `${name}: job ${id}, ${words.whole(size)} units, for ${words.brief(this.state.now - since)}${limit}${user ? `, ${user}` : ""}`;
+    return `${name}: job ${id}, ${words.whole(size)} units, for ${words.brief(state.now - since)}${limit}${user ? `, ${user}` : ""}`;
   }
 }

@@ -1,41 +1,44 @@
-"use strict";
 // The page of a run that goes on: what it is told, over server-sent events, and what it makes of that.
+import {LiveCurve} from "./live-curves.js";
+import {LiveMap} from "./live-map.js";
+import {addSection, byId, make, makeTable, readFacts} from "../../page/web/elements.js";
+import {Clock, words} from "../../page/web/words.js";
 
-const facts = JSON.parse(document.getElementById("facts").textContent);
+/** @type {LiveFacts} */
+const facts = readFacts();
 const clock = new Clock(facts.epoch, facts.timezone);
-const make = elements.make;
+/** @type {Record<string, string>} */
 const VERBS = {EXECUTE_JOB: "start", REJECT_JOB: "reject", KILL_JOB: "kill", PREEMPT_JOB: "preempt", REGISTER_JOB: "register", CALL_ME_LATER: "call later",
   CANCEL_CALL: "cancel call", SET_JOB_METADATA: "note", STOP: "stop"};
 const AGAIN_S = 5;
 
+/** An element of a drawing. @type {(tag: string, attributes: Record<string, string>) => Element} */
+function svg(tag, attributes) {
+  const found = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) found.setAttribute(name, value);
+  return found;
+}
+
 /** A tile with a figure, what it is of, and a bar for a share. */
 class Tile {
+  /** @param {string} id @param {string} title @param {Element} holder @param {boolean} share */
   constructor(id, title, holder, share = false) {
     this.big = make("p", {class: "big", id});
     this.of = make("p", {class: "keys"});
-    this.bar = null;
-    holder.append(make("div", {class: "tile"}, make("h3", {}, title), this.big, this.of));
-    if (share) {
-      const svg = (tag, properties) => {
-        const found = document.createElementNS("http://www.w3.org/2000/svg", tag);
-        Object.entries(properties).forEach(([name, value]) => found.setAttribute(name, value));
-        return found;
-      };
-      this.bar = svg("rect", {width: 0, height: 6});
-      this.rest = svg("rect", {width: 0, height: 6, class: "down"});
-      const meter = svg("svg", {class: "meter", viewBox: "0 0 100 6", preserveAspectRatio: "none", "aria-hidden": "true"});
-      meter.append(this.bar, this.rest);
-      this.of.after(meter);
-    }
+    this.bar = svg("rect", {width: "0", height: "6"});
+    this.rest = svg("rect", {width: "0", height: "6", class: "down"});
+    const meter = svg("svg", {class: "meter", viewBox: "0 0 100 6", preserveAspectRatio: "none", "aria-hidden": "true"});
+    meter.append(this.bar, this.rest);
+    holder.append(make("div", {class: "tile"}, make("h3", {}, title), this.big, this.of, share ? meter : null));
   }
 
+  /** @type {(big: string, of: string, share?: number, down?: number) => void} */
   set(big, of, share = 0, down = 0) {
     this.big.textContent = big;
     this.of.textContent = of;
-    if (!this.bar) return;
-    this.bar.setAttribute("width", 100 * share);
-    this.rest.setAttribute("width", 100 * down);
-    this.rest.setAttribute("x", 100 * (1 - down));
+    this.bar.setAttribute("width", `${100 * share}`);
+    this.rest.setAttribute("width", `${100 * down}`);
+    this.rest.setAttribute("x", `${100 * (1 - down)}`);
   }
 }
 
@@ -44,9 +47,10 @@ class LivePage {
     this.status = make("p", {class: "note", id: "status", role: "status"}, "Asking the run how it stands…");
     this.clock = make("p", {class: "clock", id: "clock"});
     this.pause = make("button", {type: "button", id: "pause", "aria-pressed": "false", onclick: () => this.hold()}, "Pause");
-    document.getElementById("top").append(make("h1", {}, `${facts.name} on ${facts.machine}`),
+    this.title = make("h1", {}, `${facts.name} on ${facts.machine}`);
+    byId("top").append(this.title,
       make("p", {class: "lead", id: "lead"}, "How a run stands. Nothing can be changed from here."), this.status, this.pause);
-    const now = elements.section("now", "Now", null), tiles = make("div", {class: "tiles"});
+    const now = addSection("now", "Now", null), tiles = make("div", {class: "tiles"});
     now.append(this.clock, tiles);
     this.tiles = {
       jobs: new Tile("jobs", "Jobs ended", tiles, true), held: new Tile("held", "Units held by jobs", tiles, true),
@@ -55,26 +59,31 @@ class LivePage {
     };
     this.keeps = make("ul", {class: "keys", id: "keeps"});
     now.append(this.keeps);
-    const machine = elements.section("machine", "Machine", facts.blocks.length
+    const machine = addSection("machine", "Machine", facts.blocks.length
       ? `Its nodes in the rows of its network (${facts.kind}).` : "Its nodes, by their numbers.");
     const figure = make("figure", {});
     machine.append(figure, make("ul", {class: "legend"}, [["free", "free"], ["busy", "has a job, in one of eight colours"], ["gone", "down"]].map(
       ([name, text]) => make("li", {}, make("span", {class: `swatch ${name}`}), text))));
     this.map = new LiveMap(facts, figure);
-    const time = elements.section("time", "So far", "At the moments when the run was looked at, in simulated time."), grid = make("div", {class: "grid three"});
+    const time = addSection("time", "So far", "At the moments when the run was looked at, in simulated time."), grid = make("div", {class: "grid three"});
     time.append(grid);
     this.curves = [
-      new LiveCurve("Utilisation", 1, (share) => words.percent(share), grid, 1),
-      new LiveCurve("Jobs that wait", 2, words.whole, grid, 1),
-      new LiveCurve("Work that waits", 3, (work) => words.brief(work / (this.units || 1)), grid, 0),
+      new LiveCurve("Utilisation", 1, (share) => words.percent(share), grid, 1, clock),
+      new LiveCurve("Jobs that wait", 2, words.whole, grid, 1, clock),
+      new LiveCurve("Work that waits", 3, (work) => words.brief(work / (this.units || 1)), grid, 0, clock),
     ];
     this.decisions = make("div", {class: "small"});
-    elements.section("decisions", "Last decisions", "What the scheduler has decided last, and why, in its own words.").append(this.decisions);
+    addSection("decisions", "Last decisions", "What the scheduler has decided last, and why, in its own words.").append(this.decisions);
     this.waiting = make("div", {class: "small"});
-    elements.section("waiting", "Waiting longest", "In the order of their submission; the scheduler may have another.").append(this.waiting);
+    addSection("waiting", "Waiting longest", "In the order of their submission; the scheduler may have another.").append(this.waiting);
     this.held = false;
+    this.units = 1;
+    /** @type {string | null} */
     this.token = null;
+    /** @type {LiveState | null} */
     this.last = null;
+    /** whether nothing more is to come */
+    this.done = false;
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw(this.last));
     addEventListener("resize", () => this.draw(this.last));
   }
@@ -87,6 +96,7 @@ class LivePage {
     if (!this.held) this.draw(this.last);
   }
 
+  /** @type {(phase: string, text: string) => void} */
   say(phase, text) {
     if (this.status.dataset.phase === phase && this.status.textContent === text) return;
     this.status.dataset.phase = phase;
@@ -97,7 +107,7 @@ class LivePage {
     const source = new EventSource("/events");
     source.onmessage = (event) => this.hear(JSON.parse(event.data), source);
     source.onerror = () => {
-      if (source.done) return;
+      if (this.done) return;
       this.say("lost", this.last
         ? `No word from the run: its process has ended, or was ended. This is how it stood at ${clock.say(this.last.now)}.`
         : "The run does not answer: it is over, or has not begun.");
@@ -105,9 +115,10 @@ class LivePage {
     };
   }
 
+  /** @type {(state: LiveState, source: EventSource) => void} */
   hear(state, source) {
     if (state.token && this.token && state.token !== this.token) {
-      source.done = true;
+      this.done = true;
       source.close();
       this.say("other", "Another run is at this address now. ");
       this.status.append(make("button", {type: "button", class: "link", onclick: () => location.reload()}, "Show it"));
@@ -118,7 +129,7 @@ class LivePage {
     } else {
       this.token = state.token;
       if (state.phase === "over") {
-        source.done = true;
+        this.done = true;
         source.close();
         this.pause.disabled = true;
         this.held = false;
@@ -136,12 +147,15 @@ class LivePage {
     document.documentElement.dataset.phase = state.phase;
   }
 
+  /** @param {LiveState | null} state */
   draw(state) {
     if (!state || !("now" in state)) return;
     this.units = state.units;
-    const {tiles} = this, share = (part, whole) => (whole ? part / whole : 0);
+    const {tiles} = this;
+    /** @type {(part: number, whole: number) => number} */
+    const share = (part, whole) => (whole ? part / whole : 0);
     document.title = `${words.percent(share(state.ended, state.jobs), 0)} ${facts.name}, ${state.scheduler}`;
-    document.querySelector("h1").textContent = `${facts.name} on ${facts.machine}, ${state.scheduler}`;
+    this.title.textContent = `${facts.name} on ${facts.machine}, ${state.scheduler}`;
     this.clock.textContent = `${clock.say(state.now)}${clock.dated ? ` (${clock.zone})` : ""}`;
     tiles.jobs.set(words.whole(state.ended), `of ${words.whole(state.jobs)}; ${words.whole(state.running)} run`, share(state.ended, state.jobs));
     tiles.held.set(words.percent(share(state.held, state.units)),
@@ -161,10 +175,10 @@ class LivePage {
       state.longest.map((one) => [one.id, words.whole(one.size), words.brief(state.now - one.since), one.walltime === null ? "no limit" : words.brief(one.walltime), one.user, one.queue]));
   }
 
-  /** Put a table in the place of the one before, unless somebody is reading there. */
+  /** Put a table in the place of the one before, unless somebody is reading there. @type {(holder: Element, caption: string, columns: TableColumn[], rows: Cell[][]) => void} */
   fill(holder, caption, columns, rows) {
     if (holder.contains(document.activeElement)) return;
-    holder.replaceChildren(rows.length ? elements.table(caption, columns, rows, {hideCaption: true, fixed: true}) : make("p", {class: "keys"}, "None."));
+    holder.replaceChildren(rows.length ? makeTable(caption, columns, rows, {hideCaption: true, fixed: true}) : make("p", {class: "keys"}, "None."));
   }
 }
 

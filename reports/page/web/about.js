@@ -1,10 +1,13 @@
-"use strict";
 // What ran: enough to run it again, and the digests of what came out.
+import {addSection, make, makeTable} from "./elements.js";
+import {words} from "./words.js";
 
-function drawAbout(state, facts) {
-  const make = elements.make;
-  const section = elements.section("about", "What ran", "Inputs, options and versions of each run, and the digests of its outputs.");
+/** @param {State} state @param {Facts} facts */
+export function drawAbout(state, facts) {
+  const section = addSection("about", "What ran", "Inputs, options and versions of each run, and the digests of its outputs.");
+  /** @type {(value: any) => string} */
   const text = (value) => (typeof value === "object" ? JSON.stringify(value) : `${value}`);
+  /** @type {(value: any) => boolean} */
   const said = (value) => value !== null && value !== false && value !== "" && !(typeof value === "object" && !Object.keys(value).length);
   for (const run of state.runs) {
     const {config, command, summary, machine} = run.facts;
@@ -16,15 +19,15 @@ function drawAbout(state, facts) {
       ...machine.pools.map((pool) => ["Pool", `${pool.name}: ${words.whole(pool.nodes)} nodes of ${words.whole(pool.units)} ${pool.unit}${pool.units > 1 ? "s" : ""}`]),
       ["Ended", summary ? `${summary.reason}${summary.message ? `: ${summary.message}` : ""}` : "no summary: the run did not come to its end"],
       ["Versions", Object.entries(config.versions || {}).map(([name, version]) => `${name} ${version}`).join(", ")]];
-    section.append(elements.table(`What ran: ${run.name}`, [{title: "", text: true}, {title: "", text: true}], rows, {fixed: true, hideCaption: true}));
+    section.append(makeTable(`What ran: ${run.name}`, [{title: "", text: true}, {title: "", text: true}], rows, {fixed: true, hideCaption: true}));
     if (command) {
       const options = Object.entries(command).filter(([name, value]) => name !== "files" && said(value));
       section.append(make("details", {}, make("summary", {}, "Its options (RunSpec)"),
-        elements.table(`Options: ${run.name}`, [{title: "Option", text: true}, {title: "Value", text: true}], options.map(([name, value]) => [name, text(value)]), {fixed: true, hideCaption: true})));
+        makeTable(`Options: ${run.name}`, [{title: "Option", text: true}, {title: "Value", text: true}], options.map(([name, value]) => [name, text(value)]), {fixed: true, hideCaption: true})));
     }
-    const digests = [...Object.entries(command?.files || {}).map(([name, digest]) => ["read", name, digest]), ...["inputs", "results"].filter((name) => summary?.[`${name}_sha256`]).map((name) => ["all", name, summary[`${name}_sha256`]]), ...Object.entries(summary?.sha256 || {}).map(([name, digest]) => ["written", name, digest])];
+    const digests = [...Object.entries(command?.files || {}).map(([name, digest]) => ["read", name, digest]), ...["inputs", "results"].map((name) => ["all", name, summary?.[`${name}_sha256`]]).filter((one) => one[2]), ...Object.entries(summary?.sha256 || {}).map(([name, digest]) => ["written", name, digest])];
     section.append(make("details", {}, make("summary", {}, "Digests of inputs and outputs (SHA-256)"),
-      elements.table(`Digests: ${run.name}`, [{title: "", text: true}, {title: "File", text: true}, {title: "SHA-256", text: true}], digests, {fixed: true, hideCaption: true})));
+      makeTable(`Digests: ${run.name}`, [{title: "", text: true}, {title: "File", text: true}, {title: "SHA-256", text: true}], digests, {fixed: true, hideCaption: true})));
   }
   section.append(make("p", {class: "keys"}, `Made by pipistrelle report ${facts.version}. Charts by uPlot 1.6.32, © 2022 Leon Sorokin, MIT licence.`));
 }

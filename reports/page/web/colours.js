@@ -1,8 +1,7 @@
-"use strict";
 // Colours: a set that the colour-blind can tell apart (Okabe and Ito 2008), one scale from little to much (viridis).
 
-const colours = {
-  /** What the style sheet says of a colour now, in light or dark. */
+export const colours = {
+  /** What the style sheet says of a colour now, in light or dark. @type {(name: string) => string} */
   of(name) {
     return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
   },
@@ -11,17 +10,17 @@ const colours = {
     return matchMedia("(prefers-color-scheme: dark)").matches;
   },
 
-  /** The colour of the n-th of several things, as CSS has it. */
+  /** The colour of the n-th of several things, as CSS has it. @type {(number: number) => string} */
   series(number) {
     return colours.of(`series-${(number % 8) + 1}`);
   },
 
-  /** Red, green and blue of "#rrggbb". */
+  /** Red, green and blue of "#rrggbb". @type {(text: string) => Colour} */
   rgb(text) {
     return [1, 3, 5].map((at) => parseInt(text.slice(at, at + 2), 16));
   },
 
-  /** Red, green and blue for a share from 0 (close to the paper) to 1 (far from it). */
+  /** Red, green and blue for a share from 0 (close to the paper) to 1 (far from it). @type {(share: number) => Colour} */
   scale(share) {
     const stops = ["#fde725", "#b5de2b", "#6ece58", "#35b779", "#1f9e89", "#26828e", "#31688e", "#3e4989", "#482878", "#440154"];
     const place = Math.min(1, Math.max(0, colours.dark ? 1 - share : share)) * (stops.length - 1);
@@ -30,7 +29,7 @@ const colours = {
     return one.map((part, at) => Math.round(part + (place - low) * (other[at] - part)));
   },
 
-  /** Black or white, whichever can be read on a colour (relative luminance, WCAG 2). */
+  /** Black or white, whichever can be read on a colour (relative luminance, WCAG 2). @type {(rgb: Colour) => string} */
   on(rgb) {
     const [red, green, blue] = rgb.map((part) => (part / 255 <= 0.04045 ? part / 255 / 12.92 : ((part / 255 + 0.055) / 1.055) ** 2.4));
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 ? "#000000" : "#ffffff";

@@ -1,7 +1,8 @@
-"use strict";
 // The runs of the page: packed columns (reports/page/packing.py writes them) as typed arrays.
+import {byId, readFacts} from "./elements.js";
+import {Clock, words} from "./words.js";
 
-/** The bytes of the page's block of columns. */
+/** The bytes of the page's block of columns. @type {(text: string) => Promise<Uint8Array>} */
 async function unpacked(text) {
   const characters = atob(text);
   const bytes = new Uint8Array(characters.length);
@@ -10,8 +11,8 @@ async function unpacked(text) {
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
-/** A column of numbers. */
-function numbersOf(bytes, place) {
+/** A column of numbers. @type {(bytes: Uint8Array, place: Place) => Float64Array} */
+export function numbersOf(bytes, place) {
   const {at, n, width, scale} = place, found = new Float64Array(n);
   if (width <= 3) {  // bits of a whole number of 32
     const second = width > 1 ? n : 0, third = width > 2 ? 2 * n : 0;
@@ -31,12 +32,12 @@ function numbersOf(bytes, place) {
   return found;
 }
 
-/** A column of names: what they are, and the place of each row's among them. */
+/** A column of names: what they are, and the place of each row's among them. @type {(bytes: Uint8Array, place: NamesPlace) => Names} */
 function namesOf(bytes, place) {
   return {names: place.names, of: Uint32Array.from(numbersOf(bytes, place.of))};
 }
 
-/** A function that gives the text of a row. */
+/** A function that gives the text of a row. @type {(bytes: Uint8Array, place: TextsPlace) => (row: number) => string} */
 function textsOf(bytes, place) {
   const shapes = namesOf(bytes, place.shapes);
   const numbers = numbersOf(bytes, place.numbers);
@@ -46,17 +47,29 @@ function textsOf(bytes, place) {
   return (row) => pieces[shapes.of[row]].map((piece, i) => (i ? numbers[begins[row] + i - 1] : "") + piece).join("");
 }
 
-/** The sums of two columns. */
+/** The sums of two columns. @type {(one: Float64Array, other: Float64Array) => Float64Array} */
 function added(one, other) {
   const found = new Float64Array(one.length);
   for (let i = 0; i < one.length; i++) found[i] = one[i] + other[i];
   return found;
 }
 
+/** What failed, and what each attempt's units spent their time on. @param {Uint8Array} bytes @param {Breakdowns} told */
+function readFailures(bytes, told) {
+  /** @type {(places: Record<string, any> | null | undefined) => Record<string, any> | null} */
+  const columns = (places) => places ? Object.fromEntries(Object.entries(places).map(([name, place]) => [name, "of" in place ? namesOf(bytes, place) : numbersOf(bytes, place)])) : null;
+  return {outages: columns(told.outages), nodes: columns(told.nodes), attempts: columns(told.attempts?.columns)};
+}
+
+/** @typedef {(place: Place) => Float64Array} Reader */
+
 /** A run: its attempts (rows) and its jobs as columns; times in seconds since time 0. */
-class Run {
+export class Run {
+  /** @param {Uint8Array} bytes @param {RunFacts} facts @param {number} number */
   constructor(bytes, facts, number) {
-    const columns = facts.columns, at = (place) => numbersOf(bytes, place);
+    const columns = facts.columns;
+    /** @type {Reader} */
+    const at = (place) => numbersOf(bytes, place);
     this.facts = facts;
     this.name = facts.name;
     this.number = number;
@@ -73,23 +86,37 @@ class Run {
     this.state = namesOf(bytes, columns.state);
     this.why = textsOf(bytes, columns.why);
     this.metadata = textsOf(bytes, columns.metadata);
+    /** @type {Record<string, Names | undefined>} */
     this.labels = Object.fromEntries(Object.entries(columns.labels).map(([name, place]) => [name, namesOf(bytes, place)]));
+    /** Which units each row had: low[k] to high[k] for k from firstOf[row] to before firstOf[row + 1]. */
+    this.firstOf = new Uint32Array(this.rows + 1);
+    const counts = at(columns.intervals);
+    for (let row = 0; row < this.rows; row++) this.firstOf[row + 1] = this.firstOf[row] + counts[row];
+    this.low = new Int32Array(this.firstOf[this.rows]);
+    this.high = new Int32Array(this.firstOf[this.rows]);
+    this.held = new Float64Array(this.rows);
     this.readIntervals(at, columns);
-    this.readFailures(bytes, at, facts.breakdowns);
-    this.readJobs(at, columns, textsOf(bytes, columns.jobs), waits);
+    /** what failed, and what each attempt's units spent their time on; null where nothing could fail */
+    this.failures = facts.breakdowns && readFailures(bytes, facts.breakdowns);
+    this.jobOf = columns.job ? Uint32Array.from(at(columns.job)) : new Uint32Array(this.rows).map((_, row) => row);
+    this.jobs = this.rows ? this.jobOf[this.rows - 1] + 1 : 0;
+    this.id = textsOf(bytes, columns.jobs);
+    this.job = this.readJobs(waits);
+    /** which jobs are chosen, how many, and which of them ended: `State.choose` sets them */
+    this.chosen = new Uint8Array(this.jobs);
+    this.count = 0;
+    this.ended = new Uint32Array(0);
+    /** @type {Map<string, number> | null} the places of jobs by their ids, once they are asked for */
+    this.places = null;
+    /** @type {import("./gantt.js").Gantt | null} the drawing of its machine */
+    this.gantt = null;
     this.from = this.rows ? this.submit.reduce((least, time) => Math.min(least, time)) : 0;
     this.to = Math.max(facts.until, this.from + 1);
   }
 
-  /** Which units each row had: low[k] to high[k] for k from firstOf[row] to before firstOf[row + 1]. */
+  /** Fill in which units each row had. @type {(at: Reader, columns: Record<string, any>) => void} */
   readIntervals(at, columns) {
-    const counts = at(columns.intervals), first = at(columns.first), gaps = at(columns.gap), lengths = at(columns.length);
-    this.firstOf = new Uint32Array(this.rows + 1);
-    for (let row = 0; row < this.rows; row++) this.firstOf[row + 1] = this.firstOf[row] + counts[row];
-    const total = this.firstOf[this.rows];
-    this.low = new Int32Array(total);
-    this.high = new Int32Array(total);
-    this.held = new Float64Array(this.rows);
+    const first = at(columns.first), gaps = at(columns.gap), lengths = at(columns.length);
     let opened = 0, gap = 0, length = 0;
     for (let row = 0; row < this.rows; row++) {
       for (let k = this.firstOf[row]; k < this.firstOf[row + 1]; k++) {
@@ -102,43 +129,28 @@ class Run {
     }
   }
 
-  /** What failed, and what each attempt's units spent their time on; null where nothing could fail. */
-  readFailures(bytes, at, told) {
-    this.failures = null;
-    if (!told) return;
-    const columns = (places) => places && Object.fromEntries(Object.entries(places).map(([name, place]) => [name, "of" in place ? namesOf(bytes, place) : at(place)]));
-    this.failures = {outages: columns(told.outages), nodes: columns(told.nodes), attempts: null, cause: null};
-    if (told.attempts) {
-      this.failures.attempts = columns(told.attempts.columns);
-      this.failures.cause = namesOf(bytes, told.attempts.cause);
-    }
-  }
-
   /**
    * The jobs: a job that lost its nodes and came back is one, whose wait and execution time are the sums over its
    * attempts, as in the summary. `last` is the row of its last attempt.
+   * @param {Float64Array} waits
    */
-  readJobs(at, columns, id, waits) {
-    this.jobOf = columns.job ? Uint32Array.from(at(columns.job)) : new Uint32Array(this.rows).map((_, row) => row);
-    this.jobs = this.rows ? this.jobOf[this.rows - 1] + 1 : 0;
-    this.id = id;
-    this.job = columns.job ? this.overAttempts(waits)
+  readJobs(waits) {
+    const job = this.facts.columns.job ? this.overAttempts(waits)
       : {submit: this.submit, wait: waits, execution: this.execution, size: this.size, end: this.end, first: this.jobOf, last: this.jobOf};
-    const {job} = this, tried = this.failures && this.failures.attempts;
+    const tried = this.failures?.attempts;
     const open = this.state.names.map((name) => name === "REJECTED" || name === "RUNNING");
+    const slowdown = new Float64Array(this.jobs), bounded = new Float64Array(this.jobs), turnaround = added(job.wait, job.execution);
     /** 1 for a job that ended, killed or not: those that the figures are of */
-    job.ended = new Uint8Array(this.jobs);
-    job.slowdown = new Float64Array(this.jobs);
-    job.bounded = new Float64Array(this.jobs);
-    job.turnaround = added(job.wait, job.execution);
+    const ended = new Uint8Array(this.jobs);
     for (let i = 0; i < this.jobs; i++) {
-      job.ended[i] = open[this.state.of[job.last[i]]] || (tried && tried.retried[job.last[i]]) ? 0 : 1;
-      job.slowdown[i] = job.execution[i] > 0 ? job.turnaround[i] / job.execution[i] : 1;
-      job.bounded[i] = Math.max(1, job.turnaround[i] / Math.max(job.execution[i], 10));
+      ended[i] = open[this.state.of[job.last[i]]] || (tried && tried.retried[job.last[i]]) ? 0 : 1;
+      slowdown[i] = job.execution[i] > 0 ? turnaround[i] / job.execution[i] : 1;
+      bounded[i] = Math.max(1, turnaround[i] / Math.max(job.execution[i], 10));
     }
+    return {...job, ended, slowdown, bounded, turnaround};
   }
 
-  /** Columns of jobs out of those of their attempts. */
+  /** Columns of jobs out of those of their attempts. @param {Float64Array} waits */
   overAttempts(waits) {
     const make = () => new Float64Array(this.jobs);
     const found = {submit: make(), wait: make(), execution: make(), size: make(), end: make(), last: new Uint32Array(this.jobs), first: new Uint32Array(this.jobs).fill(this.rows)};
@@ -157,24 +169,31 @@ class Run {
     return found;
   }
 
-  /** The place of a job by its id, -1 if there is none. */
+  /** The place of a job by its id, -1 if there is none. @type {(text: string) => number} */
   find(text) {
     this.places ||= new Map(Array.from({length: this.jobs}, (_, job) => [this.id(job), job]));
-    if (this.places.has(text)) return this.places.get(text);
     const prefixes = Object.keys(this.facts.config.workloads);
-    return prefixes.length === 1 ? this.places.get(`${prefixes[0]}!${text}`) ?? -1 : -1;
+    return this.places.get(text) ?? (prefixes.length === 1 ? this.places.get(`${prefixes[0]}!${text}`) : null) ?? -1;
   }
 
+  /** @type {(row: number) => string} */
   stateOf(row) {
     return this.state.names[this.state.of[row]];
   }
 
+  /** @type {(name: string, row: number) => string} */
   label(name, row) {
     const column = this.labels[name];
     return column ? column.names[column.of[row]] : "";
   }
 
-  /** The units of a node, first and last. */
+  /** A job by one of its attempts, in short. @type {(row: number) => string} */
+  about(row) {
+    const user = this.label("user", row);
+    return `${this.id(this.jobOf[row])}${user ? ` of user ${user}` : ""}, ${words.whole(this.size[row])} units`;
+  }
+
+  /** The units of a node, first and last. @type {(node: number) => [number, number]} */
   unitsOf(node) {
     let unit = 0, before = 0;
     for (const pool of this.facts.machine.pools) {
@@ -185,7 +204,7 @@ class Run {
     return [unit, unit];
   }
 
-  /** The node of a unit and its pool. */
+  /** The node of a unit and its pool. @type {(unit: number) => {node: number, pool: string}} */
   nodeOf(unit) {
     let first = 0, before = 0;
     for (const pool of this.facts.machine.pools) {
@@ -198,8 +217,9 @@ class Run {
 }
 
 /** All runs of the page. */
-async function readRuns() {
-  const facts = JSON.parse(document.getElementById("facts").textContent);
-  const bytes = await unpacked(document.getElementById("packed").textContent);
+export async function readRuns() {
+  /** @type {Facts} */
+  const facts = readFacts();
+  const bytes = await unpacked(byId("packed").textContent ?? "");
   return {facts, bytes, runs: facts.runs.map((run, number) => new Run(bytes, run, number))};
 }

@@ -1,98 +1,143 @@
-"use strict";
 // Elements of the page. Texts become text nodes and nothing else: no text is ever read as markup.
+import {words} from "./words.js";
 
-const elements = {
-  /** Make an element: properties by name, "on..." as listeners, "aria..." and "data-..." as attributes; children last. */
-  make(tag, properties = {}, ...children) {
-    const found = document.createElement(tag);
-    for (const [name, value] of Object.entries(properties)) {
-      if (value === null || value === undefined || value === false) continue;
-      if (name.startsWith("on")) found.addEventListener(name.slice(2), value);
-      else if (name === "class") found.className = value;
-      else if (name in found && !name.includes("-")) found[name] = value;
-      else found.setAttribute(name, value === true ? "" : value);
-    }
-    found.append(...children.flat().filter((child) => child !== null && child !== undefined));
-    return found;
-  },
+/** The element with an id, which must be there. @type {(id: string) => HTMLElement} */
+export function byId(id) {
+  const found = document.getElementById(id);
+  if (!found) throw new Error(`there is no #${id}`);
+  return found;
+}
 
-  /**
-   * A table that sorts by a click on a heading. A column has `title`, perhaps `text` (left-aligned), and each row one
-   * cell a column: a text, an element, or {show, value}: what is shown, and what it is sorted by.
-   */
-  table(caption, columns, rows, options = {}) {
-    const make = elements.make;
-    const body = make("tbody");
-    const value = (cell) => (cell && typeof cell === "object" && "value" in cell ? cell.value : cell);
-    const most = options.most || Infinity;
-    let shown = rows, all = rows.length <= most;
-    const fill = () => {
-      body.replaceChildren(...shown.slice(0, all ? shown.length : most).map((row) => make("tr", {}, row.map((cell, at) => {
-        const what = cell && typeof cell === "object" && "value" in cell ? cell.show : cell;
-        const properties = {class: columns[at].text ? "text" : "number"};
-        if (cell && typeof cell === "object" && "value" in cell && cell.value !== null) properties["data-value"] = `${cell.value}`;
-        return at === 0 && !options.plain ? make("th", {scope: "row", ...properties}, what ?? "–") : make("td", properties, what ?? "–");
-      }))));
-    };
-    const heads = columns.map((column, at) => {
-      const head = make("th", {scope: "col", class: column.text ? "text" : "number"});
-      if (options.fixed) {
-        head.append(column.title);
-        return head;
-      }
-      head.append(make("button", {type: "button", title: column.tip || null, onclick: () => {
-        const ascending = head.getAttribute("aria-sort") === (column.text ? null : "descending") || head.getAttribute("aria-sort") === "descending";
-        for (const other of heads) other.removeAttribute("aria-sort");
-        head.setAttribute("aria-sort", ascending ? "ascending" : "descending");
-        const sign = ascending ? 1 : -1;
-        shown = [...rows].sort((one, two) => {
-          const a = value(one[at]), b = value(two[at]);
-          if (a === b) return 0;
-          if (a === null || a === undefined) return 1;
-          if (b === null || b === undefined) return -1;
-          return a < b ? -sign : sign;
-        });
-        fill();
-      }}, column.title));
+/** What the server says of the page. @type {() => any} */
+export function readFacts() {
+  return JSON.parse(byId("facts").textContent ?? "");
+}
+
+/**
+ * Make an element: properties by name, "on..." as listeners, "aria..." and "data-..." as attributes; children last.
+ * @template {keyof HTMLElementTagNameMap} T
+ * @param {T} tag
+ * @param {Record<string, any>} properties
+ * @param {(Child | Child[])[]} children
+ * @returns {HTMLElementTagNameMap[T]}
+ */
+export function make(tag, properties = {}, ...children) {
+  const found = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on")) found.addEventListener(name.slice(2), value);
+    else if (name === "class") found.className = value;
+    else if (name in found && !name.includes("-")) Object.assign(found, {[name]: value});
+    else found.setAttribute(name, value === true ? "" : value);
+  }
+  found.append(...children.flat().flatMap((child) => child ?? []));
+  return found;
+}
+
+/** Whether a cell says what it is sorted by. @type {(cell: Cell) => cell is {show: Child, value: any}} */
+const sorted = (cell) => Boolean(cell && typeof cell === "object" && "value" in cell);
+
+/**
+ * A table that sorts by a click on a heading. A column has `title`, perhaps `text` (left-aligned), and each row one
+ * cell a column: a text, an element, or {show, value}: what is shown, and what it is sorted by.
+ * @type {(caption: string, columns: TableColumn[], rows: Cell[][], options?: TableOptions) => HTMLElement}
+ */
+export function makeTable(caption, columns, rows, options = {}) {
+  const body = make("tbody");
+  const most = options.most || Infinity;
+  let shown = rows, all = rows.length <= most;
+  const fill = () => {
+    body.replaceChildren(...shown.slice(0, all ? shown.length : most).map((row) => make("tr", {}, row.map((cell, at) => {
+      const what = sorted(cell) ? cell.show : cell;
+      const properties = {class: columns[at].text ? "text" : "number", "data-value": sorted(cell) && cell.value !== null ? `${cell.value}` : null};
+      return at === 0 && !options.plain ? make("th", {scope: "row", ...properties}, what ?? "–") : make("td", properties, what ?? "–");
+    }))));
+  };
+  /** @type {HTMLElement[]} */
+  const heads = columns.map((column, at) => {
+    const head = make("th", {scope: "col", class: column.text ? "text" : "number"});
+    if (options.fixed) {
+      head.append(column.title);
       return head;
-    });
-    fill();
-    const found = make("div", {class: "scroll", tabIndex: 0, role: "region", "aria-label": caption},
-      make("table", {}, make("caption", {class: options.hideCaption ? "hidden" : ""}, caption), make("thead", {}, make("tr", {}, heads)), body));
-    if (all) return found;
-    const more = make("button", {type: "button", class: "more", onclick: () => {
-      all = true;
+    }
+    head.append(make("button", {type: "button", title: column.tip || null, onclick: () => {
+      const ascending = head.getAttribute("aria-sort") === (column.text ? null : "descending") || head.getAttribute("aria-sort") === "descending";
+      for (const other of heads) other.removeAttribute("aria-sort");
+      head.setAttribute("aria-sort", ascending ? "ascending" : "descending");
+      const sign = ascending ? 1 : -1;
+      shown = [...rows].sort((one, two) => {
+        const [a, b] = [one[at], two[at]].map((cell) => (sorted(cell) ? cell.value : cell));
+        if (a === b) return 0;
+        if (a === null || a === undefined) return 1;
+        if (b === null || b === undefined) return -1;
+        return a < b ? -sign : sign;
+      });
       fill();
-      more.remove();
-    }}, `Show all ${words.whole(rows.length)}`);
-    return make("div", {}, found, more);
-  },
+    }}, column.title));
+    return head;
+  });
+  fill();
+  const found = make("div", {class: "scroll", tabIndex: 0, role: "region", "aria-label": caption},
+    make("table", {}, make("caption", {class: options.hideCaption ? "hidden" : ""}, caption), make("thead", {}, make("tr", {}, heads)), body));
+  if (all) return found;
+  const more = make("button", {type: "button", class: "more", onclick: () => {
+    all = true;
+    fill();
+    more.remove();
+  }}, `Show all ${words.whole(rows.length)}`);
+  return make("div", {}, found, more);
+}
 
-  /** A choice of one of several, with its label. */
-  choice(label, options, chosen, changed) {
-    const make = elements.make;
-    const select = make("select", {onchange: () => changed(select.value)},
-      options.map(([value, text]) => make("option", {value, selected: value === chosen}, text)));
-    return make("label", {class: "field"}, make("span", {}, label), select);
-  },
+/**
+ * A choice of one of several, with its label.
+ * @type {(label: string, options: [string, string][], chosen: string, changed: (value: string) => void, id?: string) => HTMLElement}
+ */
+export function makeChoice(label, options, chosen, changed, id) {
+  const select = make("select", {id, onchange: () => changed(select.value)},
+    options.map(([value, text]) => make("option", {value, selected: value === chosen}, text)));
+  return make("label", {class: "field"}, make("span", {}, label), select);
+}
 
-  /** A part of the page with a heading; `lead` says in a sentence what there is to see. */
-  section(id, title, lead) {
-    const make = elements.make;
-    const found = make("section", {id, "aria-labelledby": `${id}-title`},
-      make("h2", {id: `${id}-title`}, title), lead ? make("p", {class: "lead"}, lead) : null);
-    document.getElementById("main").append(found);
-    return found;
-  },
+/** A cell with a value and what is shown of it. @type {<T>(say: (value: T) => Child, value: T) => {show: Child, value: T}} */
+export function cellOf(say, value) {
+  return {show: say(value), value};
+}
 
-  /** What a drawing shows, as a table for those who do not see it; made when it is opened. */
-  behind(title, build) {
-    const make = elements.make;
-    const found = make("details", {class: "behind"}, make("summary", {}, title));
-    found.addEventListener("toggle", () => {
-      for (const old of [...found.children].slice(1)) old.remove();
-      if (found.open) found.append(build());
-    });
-    return found;
-  },
-};
+/** A name as a choice that is called by itself. @type {(name: string) => [string, string]} */
+export const twice = (name) => [name, name];
+
+/** A word that begins a heading. @type {(word: string) => string} */
+export function capital(word) {
+  return word[0].toUpperCase() + word.slice(1);
+}
+
+/** A share as a bar and as text; the bar of a target is marked on it. @type {(share: Unsure, decimals?: number, target?: number) => HTMLElement} */
+export function shareBar(share, decimals = 1, target) {
+  const bar = make("i"), mark = make("u");
+  bar.style.width = `${90 * (share ?? 0)}px`;
+  if (target !== undefined) mark.style.left = `${90 * target}px`;
+  return make("span", {class: target === undefined ? "share" : "share both"}, bar, target === undefined ? null : mark, words.percent(share, decimals));
+}
+
+/** A drawing with its title, and perhaps a table behind it. @type {(title: string, ...parts: Child[]) => HTMLElement} */
+export function makeFigure(title, ...parts) {
+  return make("figure", {}, make("figcaption", {}, title), ...parts);
+}
+
+/** A part of the page with a heading; `lead` says in a sentence what there is to see. @type {(id: string, title: string, lead: string | null) => HTMLElement} */
+export function addSection(id, title, lead) {
+  const found = make("section", {id, "aria-labelledby": `${id}-title`},
+    make("h2", {id: `${id}-title`}, title), lead ? make("p", {class: "lead"}, lead) : null);
+  byId("main").append(found);
+  return found;
+}
+
+/** What a drawing shows, as a table for those who do not see it; made when it is opened. @type {(title: string, build: () => Node) => HTMLDetailsElement} */
+export function makeBehind(title, build) {
+  const found = make("details", {class: "behind"}, make("summary", {}, title));
+  found.addEventListener("toggle", () => {
+    for (const old of [...found.children].slice(1)) old.remove();
+    if (found.open) found.append(build());
+  });
+  return found;
+}

@@ -1,8 +1,10 @@
-"use strict";
 // Statistics of columns: sums, quantiles, means over bins of time.
 
-const figures = {
-  /** The sum of numbers, with the rounding of each step carried along (Neumaier 1974): good to the last digits. */
+/** @type {Record<string, number>} */
+const STATISTIC_SHARES = {median: 0.5, p95: 0.95, most: 1};
+
+export const figures = {
+  /** The sum of numbers, with the rounding of each step carried along (Neumaier 1974): good to the last digits. @type {(values: ArrayLike<number>) => number} */
   sum(values) {
     let total = 0, lost = 0;
     for (let i = 0; i < values.length; i++) {
@@ -13,11 +15,12 @@ const figures = {
     return total + lost;
   },
 
+  /** @type {(values: ArrayLike<number>) => number | null} */
   mean(values) {
     return values.length ? figures.sum(values) / values.length : null;
   },
 
-  /** A quantile of ascending values, by linear interpolation between order statistics, as the summary has it. */
+  /** A quantile of ascending values, by linear interpolation between order statistics, as the summary has it. @type {(sorted: ArrayLike<number>, share: number) => number | null} */
   quantile(sorted, share) {
     if (!sorted.length) return null;
     const place = share * (sorted.length - 1);
@@ -25,21 +28,21 @@ const figures = {
     return sorted[low] + (place - low) * (sorted[high] - sorted[low]);
   },
 
-  /** One statistic of values that need not be sorted; null without any. */
+  /** One statistic of values that need not be sorted; null without any. @type {(values: ArrayLike<number>, name: string) => number | null} */
   statistic(values, name) {
     if (!values.length) return null;
     if (name === "mean") return figures.mean(values);
-    return figures.quantile(Float64Array.from(values).sort(), {median: 0.5, p95: 0.95, most: 1}[name]);
+    return figures.quantile(Float64Array.from(values).sort(), STATISTIC_SHARES[name]);
   },
 
-  /** A column's values at some places. */
+  /** A column's values at some places. @type {(column: ArrayLike<number>, places: ArrayLike<number>) => Float64Array} */
   pick(column, places) {
     const found = new Float64Array(places.length);
     for (let i = 0; i < places.length; i++) found[i] = column[places[i]];
     return found;
   },
 
-  /** The share of ascending values that are not above each of some bounds. */
+  /** The share of ascending values that are not above each of some bounds. @type {(sorted: ArrayLike<number>, bounds: number[]) => Unsure[]} */
   below(sorted, bounds) {
     let at = 0;
     return bounds.map((bound) => {
@@ -51,6 +54,7 @@ const figures = {
   /**
    * The mean over each bin of what is there from begin[i] to end[i], with weight[i]: units in use, jobs that wait.
    * Each of `count` equal bins between two times; where `take(i)` is false, nothing counts.
+   * @type {(begin: ArrayLike<number>, end: ArrayLike<number>, weight: (i: number) => number, take: (i: number) => unknown, from: number, to: number, count: number) => number[]}
    */
   overTime(begin, end, weight, take, from, to, count) {
     const width = (to - from) / count;
@@ -74,17 +78,20 @@ const figures = {
     return Array.from(partial, (part, bin) => (level += whole[bin]) + part / width);
   },
 
-  /** A statistic of the values whose time, ascending, is in each bin; null in a bin without any. */
+  /**
+   * A statistic of the values whose time, ascending, is in each bin; null in a bin without any.
+   * @type {(times: ArrayLike<number>, values: ArrayLike<number>, take: (i: number) => unknown, from: number, to: number, count: number, name: string) => Unsure[]}
+   */
   byTime(times, values, take, from, to, count, name) {
     const width = (to - from) / count;
-    const bins = Array.from({length: count}, () => []);
+    const bins = Array.from({length: count}, () => /** @type {number[]} */ ([]));
     for (let i = figures.firstFrom(times, from); i < times.length && times[i] <= to; i++) {
       if (take(i)) bins[Math.min(count - 1, Math.floor((times[i] - from) / width))].push(values[i]);
     }
     return bins.map((bin) => figures.statistic(bin, name));
   },
 
-  /** The first place in ascending values that is not below a bound. */
+  /** The first place in ascending values that is not below a bound. @type {(sorted: ArrayLike<number>, bound: number) => number} */
   firstFrom(sorted, bound) {
     let low = 0, high = sorted.length;
     while (low < high) {

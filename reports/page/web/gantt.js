@@ -1,37 +1,56 @@
-"use strict";
 // The machine over time: every job where and when it ran, down to single minutes and units.
+import {colours} from "./colours.js";
+import {penOn, Stage} from "./drawing.js";
+import {addSection, byId, capital, make, makeChoice, makeFigure, twice} from "./elements.js";
+import {figures} from "./figures.js";
+import {Raster} from "./raster.js";
+import {calmly, LABELS} from "./state.js";
+import {words} from "./words.js";
 
 const MARGIN = {left: 58, right: 12, top: 4, bottom: 26};
 const HEIGHT = 360;
-const SPECIAL = [["size", "size"], ["state", "final state"], ["wait", "wait"]];
+const SPECIAL = /** @type {[string, string][]} */ ([["size", "size"], ["state", "final state"], ["wait", "wait"]]);
 
-/** How jobs are coloured: [red, green, blue] of a row, and what the colours mean. */
-function colouring(state, run) {
+/**
+ * How jobs are coloured: the colour of a row, and what the colours mean.
+ * @type {(state: State, run: Run) => {of: (row: number) => Colour, legend: [Colour, string][], unit: string}}
+ */
+export function colouring(state, run) {
   const {colour} = state;
   const grey = colours.rgb(colours.of("others")), faint = colours.rgb(colours.of("faint"));
+  /** @type {(paint: (row: number) => Colour) => (row: number) => Colour} */
   const chosen = (paint) => (row) => (run.chosen[run.jobOf[row]] ? paint(row) : faint);
   if (colour === "size" || colour === "wait") {
-    const values = colour === "size" ? (row) => run.size[row] : (row) => run.job.wait[run.jobOf[row]];
-    const most = colour === "size" ? Math.log(Math.max(2, run.units)) : Math.log(1 + Math.max(60, run.job.wait.reduce((one, other) => Math.max(one, other), 0)));
-    const share = colour === "size" ? (value) => Math.log(Math.max(1, value)) / most : (value) => Math.log(1 + Math.max(0, value)) / most;
+    const sizes = colour === "size";
+    const most = Math.log(sizes ? Math.max(2, run.units) : 1 + run.job.wait.reduce((one, other) => Math.max(one, other), 60));
+    /** @type {(row: number) => number} */
+    const share = (row) => Math.log(sizes ? Math.max(1, run.size[row]) : 1 + Math.max(0, run.job.wait[run.jobOf[row]])) / most;
     const table = Array.from({length: 65}, (_, at) => colours.scale(at / 64));
-    const stops = [0, 0.25, 0.5, 0.75, 1].map((at) => [colours.scale(at), colour === "size" ? `${words.whole(Math.exp(at * most))}` : words.duration(Math.exp(at * most) - 1)]);
-    return {of: chosen((row) => table[Math.round(64 * Math.min(1, share(values(row))))]), legend: stops, unit: colour === "size" ? "units" : "wait"};
+    const stops = [0, 0.25, 0.5, 0.75, 1].map((at) => /** @type {[Colour, string]} */ ([colours.scale(at), sizes ? words.whole(Math.exp(at * most)) : words.duration(Math.exp(at * most) - 1)]));
+    return {of: chosen((row) => table[Math.round(64 * Math.min(1, share(row)))]), legend: stops, unit: sizes ? "units" : "wait"};
   }
   const column = colour === "state" ? run.state : run.labels[colour];
   if (!column) return {of: chosen(() => grey), legend: [[grey, "unknown"]], unit: colour};
   const sorted = rankedNames(state);
   const named = sorted.slice(0, sorted.length > 8 ? 7 : 8);
   const palette = column.names.map((name) => (named.includes(name) ? colours.rgb(colours.series(named.indexOf(name))) : grey));
-  const legend = named.map((name, at) => [colours.rgb(colours.series(at)), colour === "state" ? words.state(name) : name || "unknown"]);
+  const legend = named.map((name, at) => /** @type {[Colour, string]} */ ([colours.rgb(colours.series(at)), colour === "state" ? words.state(name) : name || "unknown"]));
   if (sorted.length > named.length) legend.push([grey, `${sorted.length - named.length} others`]);
   return {of: chosen((row) => palette[column.of[row]]), legend, unit: colour};
 }
 
-/** The names that jobs are coloured by, those whose jobs had most of the machines first; reckoned once. */
+/** Keep to the part of the canvas where the machine is, until the context is restored. @type {(context: CanvasRenderingContext2D, scale: Gantt["scale"]) => void} */
+function clip(context, scale) {
+  context.save();
+  context.beginPath();
+  context.rect(MARGIN.left, MARGIN.top, scale.width, scale.height);
+  context.clip();
+}
+
+/** The names that jobs are coloured by, those whose jobs had most of the machines first; reckoned once. @type {(state: State) => string[]} */
 function rankedNames(state) {
-  state.ranked ||= new Map();
-  if (state.ranked.has(state.colour)) return state.ranked.get(state.colour);
+  const known = state.ranked.get(state.colour);
+  if (known) return known;
   const held = new Map();
   for (const run of state.runs) {
     const column = state.colour === "state" ? run.state : run.labels[state.colour];
@@ -45,64 +64,65 @@ function rankedNames(state) {
   return sorted;
 }
 
+/** A link to jobs on the machine, each of a run. @type {(text: string, ...jobs: [Run, number][]) => HTMLElement} */
+export function jobLink(text, ...jobs) {
+  return make("button", {type: "button", class: "link", title: "Show it on the machine", onclick: () => {
+    for (const [run, job] of jobs) run.gantt?.find(job);
+    byId("machine").scrollIntoView();
+  }}, text);
+}
+
 /** One run's machine on a canvas. */
-class Gantt {
+export class Gantt extends Stage {
+  /** @param {State} state @param {Run} run @param {Element} holder */
   constructor(state, run, holder) {
-    const make = elements.make;
+    super(holder, {class: "gantt", id: `gantt-${run.number}`, tabIndex: 0, "aria-describedby": "gantt-keys"});
     this.state = state;
     this.run = run;
     this.raster = new Raster(run);
     this.units = {bottom: 0, top: run.units};
     this.selected = -1;
-    this.canvas = make("canvas", {class: "gantt", id: `gantt-${run.number}`, tabIndex: 0, role: "img", "aria-describedby": "gantt-keys"});
-    this.tip = make("div", {class: "tip", hidden: true});
     this.detail = make("div", {class: "detail", "aria-live": "polite"});
-    holder.append(make("div", {class: "stage"}, this.canvas, this.tip), this.detail);
+    holder.append(this.detail);
     this.draw = calmly(() => this.paint());
     this.listen();
   }
 
+  /** Where times and units are on the canvas. */
   get scale() {
     const {from, to} = this.state.view, {bottom, top} = this.units;
     const width = this.canvas.clientWidth - MARGIN.left - MARGIN.right, height = HEIGHT - MARGIN.top - MARGIN.bottom;
     return {from, to, bottom, top, width, height,
-      x: (time) => MARGIN.left + ((time - from) / (to - from)) * width,
-      y: (unit) => MARGIN.top + ((unit - bottom) / (top - bottom)) * height,
-      time: (x) => from + ((x - MARGIN.left) / width) * (to - from),
-      unit: (y) => bottom + ((y - MARGIN.top) / height) * (top - bottom)};
+      x: (/** @type {number} */ time) => MARGIN.left + ((time - from) / (to - from)) * width,
+      y: (/** @type {number} */ unit) => MARGIN.top + ((unit - bottom) / (top - bottom)) * height,
+      time: (/** @type {number} */ x) => from + ((x - MARGIN.left) / width) * (to - from),
+      unit: (/** @type {number} */ y) => bottom + ((y - MARGIN.top) / height) * (top - bottom)};
   }
 
   paint() {
     const {canvas, run} = this, ratio = devicePixelRatio || 1;
     const wide = canvas.clientWidth;
     if (!wide) return;
-    canvas.width = Math.round(wide * ratio);
-    canvas.height = Math.round(HEIGHT * ratio);
     canvas.style.height = `${HEIGHT}px`;
-    const context = canvas.getContext("2d"), scale = this.scale;
+    const context = penOn(canvas, wide, HEIGHT), scale = this.scale;
     const image = context.createImageData(Math.max(1, Math.round(scale.width * ratio)), Math.round(scale.height * ratio));
     const how = colouring(this.state, run);
     this.raster.paint(image, scale, how.of, colours.rgb(colours.of("plot")));
     context.putImageData(image, Math.round(MARGIN.left * ratio), Math.round(MARGIN.top * ratio));
-    context.scale(ratio, ratio);
     this.hatch(context, scale);
     this.mark(context, scale);
     this.axes(context, scale);
-    this.legend = how;
     const {from, to} = this.state.view;
     canvas.setAttribute("aria-label", `${run.name}: ${words.whole(run.units)} units over time, from ${run.clock.say(from)} to ${run.clock.say(to)}, coloured by ${how.unit}`);
   }
 
-  /** Nodes that were out of service: hatched one way after failures, the other way in maintenance. */
+  /** Nodes that were out of service: hatched one way after failures, the other way in maintenance. @type {(context: CanvasRenderingContext2D, scale: Gantt["scale"]) => void} */
   hatch(context, scale) {
     const outages = this.run.failures?.outages;
     if (!outages) return;
-    context.save();
-    context.beginPath();
-    context.rect(MARGIN.left, MARGIN.top, scale.width, scale.height);
-    context.clip();
+    clip(context, scale);
     const patterns = [0, 1].map((planned) => {
-      const tile = elements.make("canvas", {width: 6, height: 6}), pen = tile.getContext("2d");
+      const tile = make("canvas", {width: 6, height: 6}), pen = /** @type {CanvasRenderingContext2D} */ (tile.getContext("2d"));
       pen.fillStyle = colours.of("down-paper");
       pen.fillRect(0, 0, 6, 6);
       pen.strokeStyle = colours.of(planned ? "maintenance" : "failure");
@@ -112,7 +132,7 @@ class Gantt {
         pen.lineTo(shift + 6, planned ? 6 : 0);
       }
       pen.stroke();
-      return context.createPattern(tile, "repeat");
+      return context.createPattern(tile, "repeat") ?? "";
     });
     for (let i = 0; i < outages.node.length; i++) {
       if (outages.up[i] < scale.from || outages.down[i] > scale.to) continue;
@@ -124,14 +144,11 @@ class Gantt {
     context.restore();
   }
 
-  /** A frame around the job that is looked at. */
+  /** A frame around the job that is looked at. @type {(context: CanvasRenderingContext2D, scale: Gantt["scale"]) => void} */
   mark(context, scale) {
     const {run, selected} = this;
     if (selected < 0) return;
-    context.save();
-    context.beginPath();
-    context.rect(MARGIN.left, MARGIN.top, scale.width, scale.height);
-    context.clip();
+    clip(context, scale);
     context.strokeStyle = colours.of("ink");
     context.lineWidth = 2;
     for (let row = run.job.first[run.jobOf[selected]]; row <= run.job.last[run.jobOf[selected]]; row++) {
@@ -143,6 +160,7 @@ class Gantt {
     context.restore();
   }
 
+  /** @type {(context: CanvasRenderingContext2D, scale: Gantt["scale"]) => void} */
   axes(context, scale) {
     const {clock} = this.run;
     context.font = "12px system-ui, sans-serif";
@@ -164,7 +182,7 @@ class Gantt {
     context.textAlign = "right";
     context.textBaseline = "middle";
     const span = scale.top - scale.bottom, power = 10 ** Math.floor(Math.log10(Math.max(1, span / 4)));
-    const step = [1, 2, 5, 10].map((one) => one * power).find((one) => span / one <= 6);
+    const step = [1, 2, 5, 10].map((one) => one * power).find((one) => span / one <= 6) ?? 10 * power;
     for (let unit = Math.ceil(scale.bottom / step) * step; unit < scale.top; unit += step) {
       const y = Math.round(scale.y(unit)) + 0.5;
       context.beginPath();
@@ -177,6 +195,7 @@ class Gantt {
 
   listen() {
     const {canvas, state} = this;
+    /** @type {(event: MouseEvent) => {x: number, y: number}} */
     const place = (event) => {
       const box = canvas.getBoundingClientRect();
       return {x: event.clientX - box.left, y: event.clientY - box.top};
@@ -188,11 +207,12 @@ class Gantt {
       if (event.shiftKey) this.zoomUnits(factor, this.scale.unit(y));
       else state.zoom(factor, this.scale.time(x));
     }, {passive: false});
+    /** @type {{x: number, y: number, view: State["view"], units: Gantt["units"], moved: boolean} | null} */
     let held = null;
     canvas.addEventListener("pointerdown", (event) => {
       held = {...place(event), view: {...state.view}, units: {...this.units}, moved: false};
       canvas.setPointerCapture(event.pointerId);
-      this.tip.hidden = true;
+      this.tell(null);
     });
     canvas.addEventListener("pointermove", (event) => {
       const {x, y} = place(event);
@@ -211,18 +231,17 @@ class Gantt {
       if (held && !held.moved) this.select(this.under(x, y));
       held = null;
     });
-    canvas.addEventListener("pointerleave", () => {
-      this.tip.hidden = true;
-    });
     canvas.addEventListener("dblclick", () => this.whole());
     canvas.addEventListener("keydown", (event) => {
-      const known = {
+      /** @type {Record<string, () => void>} */
+      const keys = {
         ArrowLeft: () => state.pan(-0.2), ArrowRight: () => state.pan(0.2), "+": () => state.zoom(0.5), "=": () => state.zoom(0.5), "-": () => state.zoom(2),
         ArrowUp: () => this.moveUnits(this.units.bottom - (this.units.top - this.units.bottom) / 5),
         ArrowDown: () => this.moveUnits(this.units.bottom + (this.units.top - this.units.bottom) / 5),
         "[": () => this.zoomUnits(2), "]": () => this.zoomUnits(0.5), Home: () => this.whole(), n: () => this.step(1), p: () => this.step(-1),
         Enter: () => this.select(this.under(canvas.clientWidth / 2, HEIGHT / 2)), Escape: () => this.select(-1),
-      }[event.key];
+      };
+      const known = keys[event.key];
       if (!known || event.ctrlKey || event.metaKey || event.altKey) return;
       event.preventDefault();
       known();
@@ -234,6 +253,7 @@ class Gantt {
     this.state.setView(this.state.whole.from, this.state.whole.to);
   }
 
+  /** @type {(factor: number, around?: number) => void} */
   zoomUnits(factor, around = (this.units.bottom + this.units.top) / 2) {
     const {bottom, top} = this.units;
     const tall = Math.min(this.run.units, Math.max(4, (top - bottom) * factor));
@@ -241,6 +261,7 @@ class Gantt {
     this.moveUnits(around - ((around - bottom) / (top - bottom)) * tall);
   }
 
+  /** @type {(bottom: number) => void} */
   moveUnits(bottom) {
     const tall = this.units.top - this.units.bottom;
     const low = Math.min(Math.max(0, bottom), this.run.units - tall);
@@ -248,26 +269,28 @@ class Gantt {
     this.draw();
   }
 
+  /** Whether a point is on the machine. @type {(x: number, y: number) => boolean} */
+  inside(x, y) {
+    const scale = this.scale;
+    return x >= MARGIN.left && x <= MARGIN.left + scale.width && y >= MARGIN.top && y <= MARGIN.top + scale.height;
+  }
+
+  /** The row at a point, -1 without one. @type {(x: number, y: number) => number} */
   under(x, y) {
     const scale = this.scale;
-    if (x < MARGIN.left || x > MARGIN.left + scale.width || y < MARGIN.top || y > MARGIN.top + scale.height) return -1;
-    return this.raster.at(scale.time(x), Math.floor(scale.unit(y)));
+    return !this.inside(x, y) ? -1 : this.raster.at(scale.time(x), Math.floor(scale.unit(y)));
   }
 
+  /** Say what is at a point. @type {(x: number, y: number) => void} */
   say(x, y) {
-    const {tip, run} = this, scale = this.scale, row = this.under(x, y);
-    const inside = x >= MARGIN.left && x <= MARGIN.left + scale.width && y >= MARGIN.top && y <= MARGIN.top + scale.height;
-    tip.hidden = !inside;
-    if (!inside) return;
+    if (!this.inside(x, y)) return this.tell(null);
+    const {run} = this, scale = this.scale, row = this.under(x, y);
     const unit = Math.min(run.units - 1, Math.max(0, Math.floor(scale.unit(y)))), {node, pool} = run.nodeOf(unit);
-    const user = row < 0 ? "" : run.label("user", row);
-    tip.textContent = `${run.clock.say(scale.time(x))}, node ${words.whole(node)}${run.facts.machine.pools.length > 1 ? ` of ${pool}` : ""}: `
-      + (row < 0 ? "no job" : `${run.id(run.jobOf[row])}${user ? ` of user ${user}` : ""}, ${words.whole(run.size[row])} units, waited ${words.duration(run.job.wait[run.jobOf[row]])}`);
-    tip.style.left = `${Math.min(x + 12, this.canvas.clientWidth - 240)}px`;
-    tip.style.top = `${Math.max(0, y - 40)}px`;
+    this.tell(`${run.clock.say(scale.time(x))}, node ${words.whole(node)}${run.facts.machine.pools.length > 1 ? ` of ${pool}` : ""}: `
+      + (row < 0 ? "no job" : `${run.about(row)}, waited ${words.duration(run.job.wait[run.jobOf[row]])}`), x, y - 40);
   }
 
-  /** The next job by its start, or the one before. */
+  /** The next job by its start, or the one before. @type {(by: number) => void} */
   step(by) {
     const {order} = this.raster;
     const now = order.indexOf(this.selected);
@@ -278,15 +301,15 @@ class Gantt {
     if (begin < from || begin > to) this.state.setView(begin - (to - from) / 2, begin + (to - from) / 2);
   }
 
-  /** Look at a job: say all that is known of it. */
+  /** Look at a job: say all that is known of it. @type {(row: number) => void} */
   select(row) {
-    const {run, detail} = this, make = elements.make;
+    const {run, detail} = this;
     this.selected = row;
     this.draw();
     detail.replaceChildren();
     if (row < 0) return;
     const job = run.jobOf[row];
-    const facts = [["Job", run.id(job)], ...LABELS.filter((label) => run.label(label, row)).map((label) => [label[0].toUpperCase() + label.slice(1), run.label(label, row)]),
+    const facts = [["Job", run.id(job)], ...LABELS.filter((label) => run.label(label, row)).map((label) => [capital(label), run.label(label, row)]),
       ["Units", words.whole(run.size[row])], ["Submitted", run.clock.say(run.job.submit[job])], ["Started", run.clock.say(run.start[row])],
       ["Ended", run.clock.say(run.end[row])], ["Ran", words.duration(run.execution[row])],
       ["Walltime", run.walltime[row] < 0 ? "none" : words.duration(run.walltime[row])], ["Waited", words.duration(run.job.wait[job])],
@@ -295,7 +318,7 @@ class Gantt {
     detail.append(make("dl", {class: "facts"}, facts.map(([name, text]) => make("div", {}, make("dt", {}, name), make("dd", {}, text)))));
   }
 
-  /** Show a job with some time around it; the row of its last attempt, -1 without one. */
+  /** Show a job with some time around it; the row of its last attempt, -1 without one. @type {(job: number) => void} */
   find(job) {
     const {run} = this;
     if (job < 0) return;
@@ -306,9 +329,9 @@ class Gantt {
   }
 }
 
-function drawGantt(state) {
-  const make = elements.make;
-  const section = elements.section("machine", "Machine",
+/** @param {State} state */
+export function drawGantt(state) {
+  const section = addSection("machine", "Machine",
     "Every job where and when it ran. Drag to move, Ctrl and the wheel to zoom (with Shift: the units), click a job to see what is known of it.");
   const labels = LABELS.filter((label) => state.runs.some((run) => run.labels[label]));
   const legend = make("div", {class: "legend", "aria-label": "Colours"});
@@ -319,8 +342,8 @@ function drawGantt(state) {
     said.textContent = found.length || !wanted.value ? "" : "no such job";
     for (const gantt of found) gantt.find(gantt.run.find(wanted.value.trim()));
   };
-  const colour = elements.choice("Colour by", [...labels.map((label) => [label, label]), ...SPECIAL], state.colour, (value) => state.setColour(value));
-  colour.querySelector("select").id = "gantt-colour";
+  const colour = makeChoice("Colour by", [...labels.map(twice), ...SPECIAL], state.colour, (value) => state.setColour(value), "gantt-colour");
+  /** @type {(text: string, title: string, work: () => void) => HTMLElement} */
   const button = (text, title, work) => make("button", {type: "button", title, "aria-label": title, onclick: work}, text);
   section.append(make("div", {class: "bar plain"}, colour, button("◀", "Earlier", () => state.pan(-0.25)), button("▶", "Later", () => state.pan(0.25)),
     button("+", "Zoom in", () => state.zoom(0.5)), button("−", "Zoom out", () => state.zoom(2)),
@@ -329,7 +352,7 @@ function drawGantt(state) {
   section.append(make("p", {class: "hidden", id: "gantt-keys"},
     "Arrow keys move, plus and minus zoom the time, brackets zoom the units, Home shows all, Enter looks at the job in the middle, n and p go to the next job and the one before."));
   const gantts = state.runs.map((run) => {
-    const figure = make("figure", {}, make("figcaption", {}, `${state.runs.length > 1 ? `${run.name}: units` : "Units"} of ${run.facts.machine.name} over time`));
+    const figure = makeFigure(`${state.runs.length > 1 ? `${run.name}: units` : "Units"} of ${run.facts.machine.name} over time`);
     section.append(figure);
     return new Gantt(state, run, figure);
   });

@@ -1,5 +1,19 @@
-"use strict";
 // The page: panels in their order, and what they do together.
+import {drawAbout} from "./about.js";
+import {drawBreakdowns} from "./breakdowns.js";
+import {drawCompare} from "./compare.js";
+import {readRuns} from "./data.js";
+import {drawDistributions} from "./distributions.js";
+import {byId, make} from "./elements.js";
+import {drawEstimates} from "./estimates.js";
+import {drawGantt} from "./gantt.js";
+import {drawGroups} from "./groups.js";
+import {drawHeat} from "./heat.js";
+import {drawSeries} from "./series.js";
+import {calmly, State} from "./state.js";
+import {drawFilter, drawHead, drawSummary} from "./summary.js";
+import {drawNetworks} from "./torus.js";
+import {drawWorst} from "./worst.js";
 
 /** Let the browser show what is there, and see to what the reader does, before more is drawn. */
 function breath() {
@@ -8,14 +22,15 @@ function breath() {
 
 async function main() {
   const {facts, bytes, runs} = await readRuns();
-  const state = new State(runs), make = elements.make;
+  const state = new State(runs);
   const nav = make("nav", {"aria-label": "Parts of the page"});
   drawHead(state, facts);
-  document.getElementById("top").append(nav);
+  byId("top").append(nav);
   drawFilter(state);
   drawSummary(state);
   const redraws = [drawSeries(state), drawGantt(state)];
   document.documentElement.dataset.open = "yes";  // what one sees first is there; the rest comes part by part
+  /** @type {(() => (() => void) | void)[]} */
   const below = [() => drawNetworks(state, bytes), () => drawDistributions(state), () => drawHeat(state), () => drawGroups(state), () => drawBreakdowns(state),
     () => drawCompare(state, facts, bytes), () => drawEstimates(state, bytes), () => drawWorst(state), () => drawAbout(state, facts)];
   for (const draw of below) {
@@ -24,7 +39,7 @@ async function main() {
     if (again) redraws.push(again);
   }
   const parts = [...document.querySelectorAll("main > section")];
-  nav.append(...parts.map((part) => make("a", {href: `#${part.id}`}, part.querySelector("h2").textContent)));
+  nav.append(...parts.map((part) => make("a", {href: `#${part.id}`}, part.querySelector("h2")?.textContent)));
   const redraw = calmly(() => redraws.forEach((one) => one()), 60);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
   let width = innerWidth;
@@ -34,12 +49,12 @@ async function main() {
     redraw();
   });
   addEventListener("beforeprint", () => document.querySelectorAll("#about details, #worst details").forEach((one) => {
-    one.open = true;
+    /** @type {HTMLDetailsElement} */ (one).open = true;
   }));
   document.documentElement.dataset.ready = "yes";
 }
 
 main().catch((error) => {
-  document.getElementById("main").append(elements.make("p", {class: "note", role: "alert"}, `This page cannot be drawn (${error.message}). It needs a browser of 2023 or later.`));
+  byId("main").append(make("p", {class: "note", role: "alert"}, `This page cannot be drawn (${error.message}). It needs a browser of 2023 or later.`));
   throw error;
 });

@@ -1,8 +1,9 @@
-"use strict";
 // Drawing all jobs as areas of time and units: each pixel has the colours of what was in it, by how much of it they had.
 // A year and a minute are drawn by the same rule, so a level of detail leaves out nothing.
+import {figures} from "./figures.js";
 
-class Raster {
+export class Raster {
+  /** @param {Run} run */
   constructor(run) {
     this.run = run;
     const {start, end} = run;
@@ -19,7 +20,7 @@ class Raster {
     this.starts = Float64Array.from(this.order, (row) => start[row]);
   }
 
-  /** Call `work(row)` for each attempt that runs between two times. */
+  /** Call `work(row)` for each attempt that runs between two times. @type {(from: number, to: number, work: (row: number) => void) => void} */
   between(from, to, work) {
     const behind = figures.firstFrom(this.starts, to);
     for (let at = 0; at < behind; ) {
@@ -31,7 +32,7 @@ class Raster {
     }
   }
 
-  /** The attempt that has a unit at a time, -1 if none has. */
+  /** The attempt that has a unit at a time, -1 if none has. @type {(time: number, unit: number) => number} */
   at(time, unit) {
     let found = -1;
     const {firstOf, low, high} = this.run;
@@ -44,6 +45,7 @@ class Raster {
   /**
    * Fill an image of width times height pixels with the jobs between two times, on the units from `bottom` to before
    * `top`. `colour(row)` is [red, green, blue] of each, `paper` that of where nothing runs.
+   * @type {(image: ImageData, place: {from: number, to: number, bottom: number, top: number}, colour: (row: number) => Colour, paper: Colour) => void}
    */
   paint(image, {from, to, bottom, top}, colour, paper) {
     const {width, height, data} = image, {run} = this;

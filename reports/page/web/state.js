@@ -1,19 +1,25 @@
-"use strict";
 // What the reader has chosen: which jobs, which part of the time, which colours; and who is told when that changes.
 
-const LABELS = ["user", "group", "account", "queue", "qos"];
+export const LABELS = ["user", "group", "account", "queue", "qos"];
 
-class State {
+export class State {
+  /** @param {Run[]} runs */
   constructor(runs) {
     this.runs = runs;
     this.whole = {from: Math.min(...runs.map((run) => run.from)), to: Math.max(...runs.map((run) => run.to))};
     this.view = {...this.whole};
+    /** @type {Record<string, any>} */
     this.filter = {least: null, most: null};
     this.colour = LABELS.find((label) => runs.some((run) => run.labels[label])) || "size";
     this.statistic = "mean";
+    /** @type {(() => void)[]} */
     this.onFilter = [];
+    /** @type {(() => void)[]} */
     this.onView = [];
+    /** @type {(() => void)[]} */
     this.onColour = [];
+    /** @type {Map<string, string[]>} the names that jobs are coloured by, for each way to colour them */
+    this.ranked = new Map();
     this.choose();
   }
 
@@ -26,7 +32,7 @@ class State {
     for (const run of this.runs) {
       const wanted = LABELS.filter((label) => typeof this.filter[label] === "string").map((label) => {
         const column = run.labels[label];
-        return [column, column ? column.names.indexOf(this.filter[label]) : -1];
+        return {column, place: column ? column.names.indexOf(this.filter[label]) : -1};
       });
       const least = this.filter.least ?? 0, most = this.filter.most ?? Infinity;
       const ended = new Uint32Array(run.jobs);
@@ -36,7 +42,7 @@ class State {
       for (let job = 0; job < run.jobs; job++) {
         const row = run.job.first[job];
         const fits = run.job.size[job] >= least && run.job.size[job] <= most
-          && wanted.every(([column, place]) => column && column.of[row] === place);
+          && wanted.every(({column, place}) => column && column.of[row] === place);
         run.chosen[job] = fits ? 1 : 0;
         run.count += run.chosen[job];
         if (fits && run.job.ended[job]) ended[count++] = job;
@@ -45,6 +51,7 @@ class State {
     }
   }
 
+  /** @type {(changes: Record<string, any>) => void} */
   setFilter(changes) {
     Object.assign(this.filter, changes);
     this.choose();
@@ -56,36 +63,36 @@ class State {
     this.setFilter({});
   }
 
-  /** Show a part of the time: within the whole, at least ten seconds long. */
-  setView(from, to, by = null) {
+  /** Show a part of the time: within the whole, at least ten seconds long. @type {(from: number, to: number) => void} */
+  setView(from, to) {
     const length = Math.min(Math.max(to - from, 10), this.whole.to - this.whole.from);
     const middle = (from + to) / 2;
     const begin = Math.min(Math.max(middle - length / 2, this.whole.from), this.whole.to - length);
     this.view = {from: begin, to: begin + length};
-    for (const told of this.onView) told(by);
+    for (const told of this.onView) told();
   }
 
-  /** Zoom by a factor around a time: below 1 into it. */
+  /** Zoom by a factor around a time: below 1 into it. @type {(factor: number, around?: number) => void} */
   zoom(factor, around = (this.view.from + this.view.to) / 2) {
     const {from, to} = this.view;
     this.setView(around - (around - from) * factor, around + (to - around) * factor);
   }
 
-  /** Move by a share of what is shown. */
+  /** Move by a share of what is shown. @type {(share: number) => void} */
   pan(share) {
     const by = (this.view.to - this.view.from) * share;
     this.setView(this.view.from + by, this.view.to + by);
   }
 
+  /** @type {(name: string) => void} */
   setColour(name) {
     this.colour = name;
     for (const told of this.onColour) told();
   }
-
 }
 
-/** Call a function once, when nothing has asked for it again before the next frame, or for so many milliseconds. */
-function calmly(work, pause = 0) {
+/** Call a function once, when nothing has asked for it again before the next frame, or for so many milliseconds. @type {(work: () => void, pause?: number) => () => void} */
+export function calmly(work, pause = 0) {
   let waiting = 0;
   return () => {
     if (pause) {

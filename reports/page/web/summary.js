@@ -1,6 +1,10 @@
-"use strict";
 // The head of the page, the filter, and the figures: the run's own beside those of the jobs that are chosen.
+import {addSection, byId, capital, make, makeChoice, makeTable} from "./elements.js";
+import {figures} from "./figures.js";
+import {LABELS} from "./state.js";
+import {HOUR, words} from "./words.js";
 
+/** @type {Record<string, [string, string, string][]>} */
 const FIGURES = {
   Jobs: [["jobs", "Submitted", "count"], ["completed", "Completed", "count"], ["killed_at_walltime", "Killed at their walltime", "count"],
     ["killed", "Killed by the scheduler", "count"], ["rejected", "Rejected", "count"], ["unfinished", "Unfinished", "count"]],
@@ -10,29 +14,26 @@ const FIGURES = {
     ["max_slowdown", "Largest slowdown", "number"], ["mean_bounded_slowdown", "Mean bounded slowdown", "number"], ["max_bounded_slowdown", "Largest bounded slowdown", "number"]],
 };
 
-/** The figures of the summary, reckoned from the columns, over the chosen jobs. */
+/** The figures that stand first. */
+const TILES = ["utilisation", "mean_wait", "p95_wait", "mean_bounded_slowdown"];
+
+/** The figures of the summary, reckoned from the columns, over the chosen jobs. @type {(run: Run) => Record<string, number | null>} */
 function figuresOf(run) {
-  const {ended} = run, counts = new Array(run.state.names.length).fill(0), states = {};
+  const {ended} = run, counts = new Array(run.state.names.length).fill(0);
   const refused = run.state.names.indexOf("REJECTED"), running = run.state.names.indexOf("RUNNING");
   const submitted = run.count;
   for (let job = 0; job < run.jobs; job++) {
     const state = run.state.of[run.job.last[job]];
     if (run.chosen[job] && (run.job.ended[job] || state === refused)) counts[state]++;
   }
-  run.state.names.forEach((name, at) => {
-    states[name] = counts[at];
-  });
-  const count = (...names) => names.reduce((total, name) => total + (states[name] || 0), 0);
-  const of = (column) => figures.pick(column, ended);
-  const waits = of(run.job.wait).sort(), found = {jobs: submitted};
-  found.completed = count("COMPLETED_SUCCESSFULLY", "COMPLETED_FAILED");
-  found.killed_at_walltime = count("COMPLETED_WALLTIME_REACHED");
-  found.killed = count("COMPLETED_KILLED");
-  found.rejected = count("REJECTED");
-  found.unfinished = submitted - ended.length - found.rejected;
+  const count = (/** @type {string} */ name) => counts[run.state.names.indexOf(name)] ?? 0;
+  const waits = figures.pick(run.job.wait, ended).sort(), rejected = count("REJECTED");
+  /** @type {Record<string, number | null>} */
+  const found = {jobs: submitted, completed: count("COMPLETED_SUCCESSFULLY") + count("COMPLETED_FAILED"), killed_at_walltime: count("COMPLETED_WALLTIME_REACHED"),
+    killed: count("COMPLETED_KILLED"), rejected, unfinished: submitted - ended.length - rejected};
   Object.assign(found, {mean_wait: figures.mean(waits), median_wait: figures.quantile(waits, 0.5), p95_wait: figures.quantile(waits, 0.95), max_wait: figures.quantile(waits, 1)});
-  for (const [name, column] of [["turnaround", run.job.turnaround], ["slowdown", run.job.slowdown], ["bounded_slowdown", run.job.bounded]]) {
-    const values = of(column);
+  for (const [name, column] of Object.entries({turnaround: run.job.turnaround, slowdown: run.job.slowdown, bounded_slowdown: run.job.bounded})) {
+    const values = figures.pick(column, ended);
     found[`mean_${name}`] = figures.mean(values);
     found[`max_${name}`] = values.length ? values.reduce((most, value) => Math.max(most, value)) : null;
   }
@@ -48,12 +49,14 @@ function figuresOf(run) {
     if (run.chosen[run.jobOf[row]]) work.push(run.execution[row] * run.held[row]);
   }
   const span = (horizon ?? last) - (Number.isFinite(first) ? first : 0);
-  found.computing = figures.sum(work);
-  found.utilisation = span > 0 && work.length ? found.computing / (run.units * span) : null;
+  const computing = figures.sum(work);
+  found.computing = computing;
+  found.utilisation = span > 0 && work.length ? computing / (run.units * span) : null;
   found.makespan = ended.length ? ended.reduce((most, job) => Math.max(most, run.job.end[job]), 0) : null;
   return found;
 }
 
+/** @type {(kind: string, value: Unsure) => string} */
 function figureText(kind, value) {
   if (value === null || value === undefined) return "–";
   if (kind === "count") return words.whole(value);
@@ -63,10 +66,10 @@ function figureText(kind, value) {
   return words.figure(value);
 }
 
-function drawHead(state, facts) {
-  const make = elements.make;
+/** @type {(state: State, facts: Facts) => void} */
+export function drawHead(state, facts) {
   const runs = state.runs, first = runs[0];
-  const head = document.getElementById("top");
+  const head = byId("top");
   const span = `${first.clock.say(state.whole.from)} to ${first.clock.say(state.whole.to)}`;
   const workloads = [...new Set(runs.flatMap((run) => Object.values(run.facts.config.workloads).map((one) => one.name)))];
   head.append(make("h1", {}, runs.map((run) => run.name).join(" and ")),
@@ -75,7 +78,7 @@ function drawHead(state, facts) {
   for (const run of runs) for (const note of notesOf(run, facts)) head.append(make("p", {class: "note", role: "note"}, `${runs.length > 1 ? `${run.name}: ` : ""}${note}`));
 }
 
-/** What is to be known before one believes the figures. */
+/** What is to be known before one believes the figures. @type {(run: Run, facts: Facts) => string[]} */
 function notesOf(run, facts) {
   const found = [], summary = run.facts.summary, made = run.facts.config.versions?.pipistrelle;
   const end = run.clock.say(run.facts.until);
@@ -91,30 +94,29 @@ function notesOf(run, facts) {
   return found;
 }
 
-function drawFilter(state) {
-  const make = elements.make;
-  const bar = make("form", {class: "bar", role: "search", "aria-label": "Which jobs", onsubmit: (event) => event.preventDefault()});
+/** @param {State} state */
+export function drawFilter(state) {
+  const bar = make("form", {class: "bar", role: "search", "aria-label": "Which jobs", onsubmit: (/** @type {Event} */ event) => event.preventDefault()});
   const said = make("output", {class: "said"});
   for (const label of LABELS) {
     const counts = new Map();
     for (const run of state.runs) {
       const column = run.labels[label];
       for (let job = 0; column && job < run.jobs; job++) {
-        const name = column.names[column.of[run.job.first[job]]];
+        const name = run.label(label, run.job.first[job]);
         counts.set(name, (counts.get(name) || 0) + 1);
       }
     }
     if (counts.size < 2) continue;
     const sorted = [...counts].sort((one, other) => other[1] - one[1]);
-    const numbered = sorted.map(([name], at) => [`${at}`, name || "unknown"]);
-    const field = elements.choice(label[0].toUpperCase() + label.slice(1), [["", "all"], ...numbered], "",
-      (value) => state.setFilter({[label]: value === "" ? null : sorted[Number(value)][0]}));
-    field.querySelector("select").id = `filter-${label}`;
-    bar.append(field);
+    const numbered = sorted.map(([name], at) => /** @type {[string, string]} */ ([`${at}`, name || "unknown"]));
+    bar.append(makeChoice(capital(label), [["", "all"], ...numbered], "",
+      (value) => state.setFilter({[label]: value === "" ? null : sorted[Number(value)][0]}), `filter-${label}`));
   }
+  /** @type {(id: string, title: string, name: string) => HTMLElement} */
   const bound = (id, title, name) => make("label", {class: "field"}, make("span", {}, title),
     make("input", {id, type: "number", min: 1, max: Math.max(...state.runs.map((run) => run.units)), inputMode: "numeric", placeholder: "any",
-      onchange: (event) => state.setFilter({[name]: event.target.value === "" ? null : Number(event.target.value)})}));
+      onchange: (/** @type {{target: HTMLInputElement}} */ {target}) => state.setFilter({[name]: target.value === "" ? null : Number(target.value)})}));
   bar.append(bound("filter-least", "Units from", "least"), bound("filter-most", "to", "most"),
     make("button", {type: "button", id: "filter-clear", onclick: () => {
       bar.reset();
@@ -125,25 +127,25 @@ function drawFilter(state) {
   };
   state.onFilter.push(tell);
   tell();
-  document.getElementById("top").after(bar);
+  byId("top").after(bar);
 }
 
-function drawSummary(state) {
-  const make = elements.make;
-  const section = elements.section("summary", "Summary", null);
+/** @param {State} state */
+export function drawSummary(state) {
+  const section = addSection("summary", "Summary", null);
   const tiles = make("div", {class: "tiles"}), holder = make("div", {class: "grid three"});
   section.append(tiles, holder);
   const draw = () => {
     const found = state.runs.map(figuresOf);
+    /** @type {(run: Run, at: number, name: string) => Unsure} */
     const whole = (run, at, name) => (run.facts.summary ? run.facts.summary[name] : found[at][name]);
-    tiles.replaceChildren(...["utilisation", "mean_wait", "p95_wait", "mean_bounded_slowdown"].map((name) => {
-      const [, title, kind] = Object.values(FIGURES).flat().find((one) => one[0] === name);
-      return make("div", {class: "tile"}, make("h3", {}, title), state.runs.map((run, at) => {
+    tiles.replaceChildren(...Object.values(FIGURES).flat().filter(([name]) => TILES.includes(name)).sort((one, other) => TILES.indexOf(one[0]) - TILES.indexOf(other[0])).map(([name, title, kind]) =>
+      make("div", {class: "tile"}, make("h3", {}, title), state.runs.map((run, at) => {
         const value = state.filtered ? found[at][name] : whole(run, at, name);
         return make("p", {class: "big"}, figureText(kind, value), state.runs.length > 1 ? make("span", {class: "of"}, run.name) : null);
-      }));
-    }));
+      }))));
     holder.replaceChildren(...Object.entries(FIGURES).map(([part, some]) => {
+      /** @type {TableColumn[]} */
       const columns = [{title: part, text: true}];
       for (const run of state.runs) {
         columns.push({title: state.runs.length > 1 ? run.name : "The run"});
@@ -154,7 +156,7 @@ function drawSummary(state) {
         if (state.filtered) cells.push({show: figureText(kind, found[at][name]), value: found[at][name] ?? null});
         return cells;
       })]);
-      const table = elements.table(`Summary: ${part}`, columns, rows, {fixed: true, hideCaption: true});
+      const table = makeTable(`Summary: ${part}`, columns, rows, {fixed: true, hideCaption: true});
       [...table.querySelectorAll("tbody tr")].forEach((row, at) => row.setAttribute("data-figure", some[at][0]));
       return table;
     }));

@@ -1,13 +1,17 @@
-"use strict";
 // How numbers, lengths of time and dates are written, and where the ticks of a time axis stand.
 
-const MINUTE = 60, HOUR = 3600, DAY = 86400;
+export const MINUTE = 60;
+export const HOUR = 3600;
+export const DAY = 86400;
 
 /** {least and most decimals: what writes numbers with them}; to make one takes much longer than to use it */
 const formats = new Map();
 
-const words = {
-  /** A number as the locale has it, with at least and at most so many decimals. */
+/** @type {(number: Unsure) => number is number} */
+const finite = (number) => Number.isFinite(number);
+
+export const words = {
+  /** A number as the locale has it, with at least and at most so many decimals. @type {(number: number, least: number, most: number) => string} */
   local(number, least, most) {
     const key = 32 * least + most;
     let format = formats.get(key);
@@ -15,14 +19,14 @@ const words = {
     return format.format(number);
   },
 
-  /** A length of time in its two largest units, as "3 h 12 min". */
+  /** A length of time in its two largest units, as "3 h 12 min". @type {(seconds: Unsure) => string} */
   duration(seconds) {
-    if (seconds === null || !Number.isFinite(seconds)) return "–";
+    if (!finite(seconds)) return "–";
     const sign = seconds < 0 ? "−" : "";
     const length = Math.abs(seconds);
     if (length < MINUTE) return `${sign}${length === 0 ? 0 : Number(length.toPrecision(3))} s`;
     const whole = Math.round(length);
-    for (const [unit, name, part, partName] of [[DAY, "d", HOUR, "h"], [HOUR, "h", MINUTE, "min"], [MINUTE, "min", 1, "s"]]) {
+    for (const [unit, name, part, partName] of /** @type {[number, string, number, string][]} */ ([[DAY, "d", HOUR, "h"], [HOUR, "h", MINUTE, "min"], [MINUTE, "min", 1, "s"]])) {
       if (whole < unit) continue;
       const rest = Math.floor((whole % unit) / part);
       const count = words.whole(Math.floor(whole / unit));
@@ -31,44 +35,53 @@ const words = {
     return "";
   },
 
-  /** A length of time in one unit, as "4.2 d": where there is little room. */
+  /** A length of time with its sign: more is +. @type {(seconds: Unsure) => string} */
+  change(seconds) {
+    return finite(seconds) && seconds > 0 ? `+${words.duration(seconds)}` : words.duration(seconds);
+  },
+
+  /** A length of time in one unit, as "4.2 d": where there is little room. @type {(seconds: Unsure) => string} */
   brief(seconds) {
-    if (seconds === null || !Number.isFinite(seconds)) return "–";
-    const [unit, name] = [[DAY, "d"], [HOUR, "h"], [MINUTE, "min"], [1, "s"]].find(([length]) => Math.abs(seconds) >= length) || [1, "s"];
-    const count = Math.abs(seconds) / unit;
+    if (!finite(seconds)) return "–";
+    const length = Math.abs(seconds);
+    const [unit, name] = length >= DAY ? [DAY, "d"] : length >= HOUR ? [HOUR, "h"] : length >= MINUTE ? [MINUTE, "min"] : [1, "s"];
+    const count = length / unit;
     return `${seconds < 0 ? "−" : ""}${words.local(count, 0, count < 10 ? 1 : 0)} ${name}`;
   },
 
+  /** @type {(number: number | null) => string} */
   whole(number) {
     if (number === null) return "–";
     const whole = Math.round(number);
     return whole >= 0 && whole < 1000 ? `${whole}` : words.local(whole, 0, 0);
   },
 
-  /** A number with so many decimals, and blanks between thousands as the locale has them. */
+  /** A number with so many decimals, and blanks between thousands as the locale has them. @type {(number: Unsure, decimals: number) => string} */
   decimal(number, decimals) {
-    if (number === null || !Number.isFinite(number)) return "–";
+    if (!finite(number)) return "–";
     return words.local(number, decimals, decimals);
   },
 
-  /** About four figures: what a reader compares. */
+  /** About four figures: what a reader compares. @type {(number: Unsure) => string} */
   figure(number) {
-    if (number === null || !Number.isFinite(number)) return "–";
+    if (!finite(number)) return "–";
     const size = Math.abs(number);
     return words.decimal(number, size >= 1000 || Number.isInteger(number) ? 0 : size >= 10 ? 1 : 2);
   },
 
-  /** As short as a tick of an axis can be. */
+  /** As short as a tick of an axis can be. @type {(number: number) => string} */
   tick(number) {
     return words.local(number, 0, 2);
   },
 
+  /** @type {(share: Unsure, decimals?: number) => string} */
   percent(share, decimals = 1) {
-    return share === null || !Number.isFinite(share) ? "–" : `${words.decimal(100 * share, decimals)} %`;
+    return !finite(share) ? "–" : `${words.decimal(100 * share, decimals)} %`;
   },
 
-  /** "COMPLETED_WALLTIME_REACHED" as people say it. */
+  /** "COMPLETED_WALLTIME_REACHED" as people say it. @type {(name: string) => string} */
   state(name) {
+    /** @type {Record<string, string>} */
     const known = {
       COMPLETED_SUCCESSFULLY: "completed", COMPLETED_FAILED: "failed", COMPLETED_WALLTIME_REACHED: "killed at walltime",
       COMPLETED_KILLED: "killed", REJECTED: "rejected", RUNNING: "running at the end",
@@ -78,30 +91,27 @@ const words = {
 };
 
 /** The clock of a run: seconds since its time 0 as dates where the log tells when that was, else as days. */
-class Clock {
+export class Clock {
+  /** @param {Unsure} epoch @param {string | null} timezone */
   constructor(epoch, timezone) {
-    this.epoch = epoch;
+    this.dated = epoch !== null && epoch !== undefined;
+    this.epoch = epoch ?? 0;
+    /** @type {string} */
     this.zone = timezone || "UTC";
     this.offsets = new Map();
+    const parts = () => new Intl.DateTimeFormat("en-GB", {
+      timeZone: this.zone, year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit",
+      second: "2-digit", hourCycle: "h23",
+    });
     try {
-      this.parts = new Intl.DateTimeFormat("en-GB", {
-        timeZone: this.zone, year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit",
-        second: "2-digit", hourCycle: "h23",
-      });
+      this.parts = parts();
     } catch {
       this.zone = "UTC";
-      this.parts = new Intl.DateTimeFormat("en-GB", {
-        timeZone: "UTC", year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit",
-        second: "2-digit", hourCycle: "h23",
-      });
+      this.parts = parts();
     }
   }
 
-  get dated() {
-    return this.epoch !== null && this.epoch !== undefined;
-  }
-
-  /** Seconds that the clock on the wall is ahead of Unix time; it changes at full hours at most. */
+  /** Seconds that the clock on the wall is ahead of Unix time; it changes at full hours at most. @type {(unix: number) => number} */
   offset(unix) {
     const hour = Math.floor(unix / HOUR);
     if (!this.offsets.has(hour)) {
@@ -112,13 +122,13 @@ class Clock {
     return this.offsets.get(hour);
   }
 
-  /** The time on the wall as a Date whose UTC parts are what the wall shows. */
+  /** The time on the wall as a Date whose UTC parts are what the wall shows. @type {(time: number) => Date} */
   wall(time) {
-    const unix = this.dated ? time + this.epoch : time;
+    const unix = time + this.epoch;
     return new Date((unix + (this.dated ? this.offset(unix) : 0)) * 1000);
   }
 
-  /** A point in time, to the second. */
+  /** A point in time, to the second. @type {(time: number) => string} */
   say(time) {
     if (!Number.isFinite(time)) return "–";
     const text = this.wall(time).toISOString();
@@ -126,14 +136,14 @@ class Clock {
     return `day ${Math.floor(time / DAY)}, ${text.slice(11, 19)}`;
   }
 
-  /** Where ticks stand between two times, about one every `room` of the width, and what they are called. */
+  /** Where ticks stand between two times, at most so many of them, and what they are called. @type {(from: number, to: number, most: number) => Ticks} */
   ticks(from, to, most) {
     const steps = [1, 2, 5, 10, 30, MINUTE, 2 * MINUTE, 5 * MINUTE, 10 * MINUTE, 30 * MINUTE, HOUR, 2 * HOUR, 3 * HOUR,
       6 * HOUR, 12 * HOUR, DAY, 2 * DAY, 7 * DAY, 14 * DAY];
     const least = (to - from) / Math.max(1, most);
     const step = steps.find((one) => one >= least);
     if (step === undefined) return this.dated ? this.months(from, to, least) : this.days(from, to, least);
-    const unix = this.dated ? this.epoch : 0;
+    const unix = this.epoch;
     const ahead = this.dated ? this.offset(unix + from) : 0;
     // weeks begin on a Monday: 1970-01-05
     const shift = unix + ahead - (this.dated && step >= 7 * DAY ? 4 * DAY : 0);
@@ -145,14 +155,16 @@ class Clock {
     return {at: found, label: (time) => this.label(time, step)};
   }
 
+  /** @type {(from: number, to: number, least: number) => Ticks} */
   days(from, to, least) {
     const power = 10 ** Math.floor(Math.log10(least / DAY));
-    const step = [1, 2, 5, 10].map((one) => one * power * DAY).find((one) => one >= least);
+    const step = [1, 2, 5, 10].map((one) => one * power * DAY).find((one) => one >= least) ?? 10 * power * DAY;
     const found = [];
     for (let at = Math.ceil(from / step) * step; at <= to; at += step) found.push(at);
     return {at: found, label: (time) => `${words.whole(time / DAY)} d`};
   }
 
+  /** @type {(from: number, to: number, least: number) => Ticks} */
   months(from, to, least) {
     const step = [1, 2, 3, 6, 12, 24, 60, 120].find((one) => one * 30 * DAY >= least) || 240;
     const begin = this.wall(from);
@@ -166,6 +178,7 @@ class Clock {
     return {at: found, label: (time) => this.label(time, step >= 12 ? 365 * DAY : 30 * DAY)};
   }
 
+  /** @type {(time: number, step: number) => string} */
   label(time, step) {
     const date = this.wall(time + 0.0005);
     const text = date.toISOString();
