@@ -92,9 +92,9 @@ def plan_command(
     Of a workload, the classes are its sizes by powers of two or --bins, with the rates and times that it has.
     """
     import_numpy()
+    from pipistrelle.models.reliability.jobs import PROBABILITIES
     from pipistrelle.models.reliability.pictures import svg
     from pipistrelle.models.reliability.plan import PlanOptions, make_plan
-    from pipistrelle.models.reliability.weibull import PROBABILITIES
     from pipistrelle.protocol.base.lengths import parse_seconds
     from pipistrelle.runs.inputs.demand import load_demand
     from pipistrelle.traces.files import write_trace
