@@ -4,8 +4,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from rich.console import Console
-
 from pipistrelle.cli.results.explain_text import SHORT, print_columns
 from pipistrelle.cli.terminal.console import show
 from pipistrelle.cli.terminal.dates import Dates
@@ -22,14 +20,14 @@ _COLUMNS: Final = (
 )
 
 
-def print_queue(found: QueueThen, console: Console) -> None:
+def print_queue(found: QueueThen) -> None:
     """Print who waited, in the order in which they were expected to start, and how wrong that turned out to be."""
     dates = Dates(found.epoch, found.timezone)
     jobs = "1 job" if len(found.jobs) == 1 else f"{len(found.jobs):,} jobs"
     whose = " and ".join(f"{label} {value}" for label, value in found.of.items())
-    show(console, f"{jobs}{f' of {whose}' if whose else ''} waited at {dates.beside(found.at)}", "bold")
+    show(f"{jobs}{f' of {whose}' if whose else ''} waited at {dates.beside(found.at)}", "bold")
     free = "1 unit" if found.free == 1 else f"{found.free:,} units"
-    show(console, f"scheduler {found.scheduler}, as it had decided at {dates.beside(found.as_of)}; {free} free")
+    show(f"scheduler {found.scheduler}, as it had decided at {dates.beside(found.as_of)}; {free} free")
     columns: dict[str, Callable[[QueueEstimate], str]] = {
         "job": lambda one: one.job,
         "user": lambda one: one.labels.get("user", ""),
@@ -45,15 +43,14 @@ def print_queue(found: QueueThen, console: Console) -> None:
         "why": lambda one: one.why,
     }
     spare = ("date", "user", "place", "why", "waited", "walltime", "units")
-    print_columns("Who waited", columns, found.jobs, console, spare)
+    print_columns("Who waited", columns, found.jobs, spare)
     errors = found.errors
     mean, median, size = errors.mean, errors.median, errors.mean_absolute
     if mean is None or median is None or size is None:
-        show(console, "No job of them had an expected start and started.")
+        show("No job of them had an expected start and started.")
         return
     count = "1 job" if errors.jobs == 1 else f"{errors.jobs:,} jobs"
     show(
-        console,
         f"Error, the actual start less the expected one, of {count}: mean {_signed(mean)}, median "
         f"{_signed(median)}, without sign {duration(size)} on average; {errors.later:,} started "
         f"later by more than a minute, {errors.earlier:,} earlier",
