@@ -109,7 +109,6 @@ def plan_command(
     if as_json:
         print_json(plan)
         return
-
     _print_plan(plan)
     if picture is not None:
         show(f"picture in {picture}")
@@ -175,7 +174,6 @@ def compare_command(
     if as_json:
         print_json(found)
         return
-
     _print_comparison(found)
 
 

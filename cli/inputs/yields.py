@@ -1,6 +1,6 @@
 """``pipistrelle yield``: what spares, or going on with fewer nodes, give an application that waits for its nodes."""
 
-from typing import Any, Final
+from typing import Any
 
 import click
 
@@ -10,11 +10,9 @@ from pipistrelle.cli.terminal.console import print_json, print_table
 from pipistrelle.models.workloads.options import parse_factor
 from pipistrelle.platforms.failures.yield_model import MOST_NODES, Allocation, YieldError
 from pipistrelle.protocol.base.errors import said_of
-from pipistrelle.protocol.base.lengths import parse_seconds
+from pipistrelle.protocol.base.lengths import length_text, parse_seconds
 from pipistrelle.studies.trials.lifetimes import Estimate, WaitRow, YieldRow, wait_rows, yield_rows
 from pipistrelle.traces.resilience import parse_resilience
-
-_HOUR: Final = 3600.0
 
 
 @click.command(cls=Command)
@@ -159,7 +157,7 @@ def _document(allocation: Allocation, form: str, rows: list[YieldRow], bounds: l
 
 
 def _hours(seconds: float) -> str:
-    return f"{seconds / _HOUR:.4g} h"
+    return length_text(seconds, {"h": "{:.4g} h"})
 
 
 def _around(estimate: Estimate) -> str:

@@ -95,7 +95,6 @@ def command(
     if as_json:
         print_json(found)
         return
-
     _print(found)
 
 

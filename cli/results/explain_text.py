@@ -8,12 +8,13 @@ from rich.cells import cell_len
 
 from pipistrelle.cli.terminal.console import print_table, results, show
 from pipistrelle.cli.terminal.dates import Dates
+from pipistrelle.protocol.base.lengths import two_units_text
 from pipistrelle.reports.explain.explanation import Explanation, Sample
 from pipistrelle.reports.explain.limits import Stretch
 from pipistrelle.reports.explain.looks import Look
 from pipistrelle.reports.explain.passing import Holder, Passing
 from pipistrelle.reports.explain.shares import Longest, Share, Shares
-from pipistrelle.reports.explain.words import WORDS, duration
+from pipistrelle.reports.explain.words import WORDS
 
 #: rows of a table; the rest is in the JSON
 _MOST_ROWS: Final = 30
@@ -41,7 +42,7 @@ _T = TypeVar("_T")
 def print_explanation(explanation: Explanation, at: float | None, look: Look | None) -> None:
     """Print the answer in one sentence, then what it is made of; with ``at`` (s) that moment alone."""
     show(explanation.answer, "bold")
-    walltime = "no walltime" if explanation.requested is None else f"walltime {duration(explanation.requested)}"
+    walltime = "no walltime" if explanation.requested is None else f"walltime {two_units_text(explanation.requested)}"
     dates = Dates(explanation.epoch, explanation.timezone)
     started = "" if explanation.started is None else f", started {dates.beside(explanation.started)}"
     times = f"submitted {dates.beside(explanation.submitted)}{started}"
@@ -85,12 +86,12 @@ def print_shares(shares: Shares) -> None:
     show(f"{jobs} of {whose}, {shares.waited:,} of which waited", "bold")
     if not shares.waited:
         return
-    times = f"{duration(shares.total)} in all, {duration(shares.mean)} on average, median {duration(shares.median)}"
-    show(times)
+    total, mean, median = map(two_units_text, (shares.total, shares.mean, shares.median))
+    show(f"{total} in all, {mean} on average, median {median}")
     by_reason: dict[str, Callable[[Share], str]] = {
         "limited by": lambda one: SHORT[one.limit],
         "share": lambda one: f"{one.share:.1%}",
-        "for": lambda one: duration(one.seconds),
+        "for": lambda one: two_units_text(one.seconds),
         "jobs": lambda one: f"{one.jobs:,}",
     }
     print_columns("What limited them", by_reason, shares.limits)
@@ -100,7 +101,7 @@ def print_shares(shares: Shares) -> None:
         "units": lambda one: f"{one.size:,}",
         "submitted, s": lambda one: f"{one.submitted:.10g}",
         "date": lambda one: dates.at(one.submitted),
-        "waited": lambda one: duration(one.waited),
+        "waited": lambda one: two_units_text(one.waited),
         "mostly": lambda one: SHORT[one.limit],
     }
     print_columns("Who waited longest", longest, shares.longest, ("units",))
@@ -136,7 +137,7 @@ def _print_timeline(stretches: Sequence[Stretch], dates: Dates) -> None:
     columns: dict[str, Callable[[Stretch], str]] = {
         "from, s": lambda one: f"{one.begin:.10g}",
         "date": lambda one: dates.at(one.begin),
-        "for": lambda one: duration(one.end - one.begin),
+        "for": lambda one: two_units_text(one.end - one.begin),
         "free": lambda one: _range(one.free, " to "),
         "place": lambda one: _range(one.place, " > "),
         "to start by, s": lambda one: _range(one.reservation, " > "),
@@ -163,7 +164,7 @@ def _promises(explanation: Explanation, dates: Dates) -> list[str]:
     first = next((one.start for one in promises if one.start is not None), None)
     if first is not None and explanation.started is not None:
         early = first - explanation.started
-        kept = "as reserved" if not early else f"{duration(abs(early))} {'earlier' if early > 0 else 'later'}"
+        kept = "as reserved" if not early else f"{two_units_text(abs(early))} {'earlier' if early > 0 else 'later'}"
         texts.append(f"started at {dates.beside(explanation.started)}, {kept}{' than reserved first' if early else ''}")
     return [f"Reservation, {len(promises)} in all" if len(promises) > 1 else "Reservation", *texts]
 
@@ -212,7 +213,7 @@ def _print_passed_by(passed_by: Sequence[Passing], dates: Dates) -> None:
     columns: dict[str, Callable[[Passing], str]] = {
         "job": lambda one: one.job,
         "units": lambda one: f"{one.size:,}",
-        "walltime": lambda one: "none" if one.requested is None else duration(one.requested),
+        "walltime": lambda one: "none" if one.requested is None else two_units_text(one.requested),
         "submitted, s": lambda one: f"{one.submitted:.10g}",
         "started, s": lambda one: f"{one.started:.10g}",
         "date": lambda one: dates.at(one.started),

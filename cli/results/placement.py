@@ -90,7 +90,6 @@ def report_command(
     if as_json:
         print_json(told)
         return
-
     _print_report(told)
     if links:
         _print_links(told["links"])

@@ -7,8 +7,8 @@ from typing import Final
 from pipistrelle.cli.results.explain_text import SHORT, print_columns
 from pipistrelle.cli.terminal.console import show
 from pipistrelle.cli.terminal.dates import Dates
+from pipistrelle.protocol.base.lengths import two_units_text
 from pipistrelle.reports.estimates.queue_estimates import QueueEstimate, QueueThen
-from pipistrelle.reports.explain.words import duration
 from pipistrelle.server.engine.jobs import LABEL_NAMES
 from pipistrelle.server.outputs.csv_file import csv_text
 from pipistrelle.traces.files import write_trace
@@ -32,8 +32,8 @@ def print_queue(found: QueueThen) -> None:
         "job": lambda one: one.job,
         "user": lambda one: one.labels.get("user", ""),
         "units": lambda one: f"{one.size:,}",
-        "walltime": lambda one: "none" if one.requested is None else duration(one.requested),
-        "waited": lambda one: duration(one.waited),
+        "walltime": lambda one: "none" if one.requested is None else two_units_text(one.requested),
+        "waited": lambda one: two_units_text(one.waited),
         "place": lambda one: "" if one.place is None else f"{one.place:,}",
         "expected, s": _expected,
         "date": lambda one: "" if one.expected is None else dates.at(one.expected),
@@ -52,7 +52,7 @@ def print_queue(found: QueueThen) -> None:
     count = "1 job" if errors.jobs == 1 else f"{errors.jobs:,} jobs"
     show(
         f"Error, the actual start less the expected one, of {count}: mean {_signed(mean)}, median "
-        f"{_signed(median)}, without sign {duration(size)} on average; {errors.later:,} started "
+        f"{_signed(median)}, without sign {two_units_text(size)} on average; {errors.later:,} started "
         f"later by more than a minute, {errors.earlier:,} earlier",
     )
 
@@ -83,7 +83,7 @@ def _started(one: QueueEstimate) -> str:
 
 
 def _signed(seconds: float) -> str:
-    return "0 s" if not seconds else f"{'+' if seconds > 0 else '-'}{duration(abs(seconds))}"
+    return "0 s" if not seconds else f"{'+' if seconds > 0 else '-'}{two_units_text(abs(seconds))}"
 
 
 def _limited_by(one: QueueEstimate) -> str:

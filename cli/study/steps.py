@@ -89,7 +89,6 @@ def command(
     if as_json:
         print_json(rows)
         return
-
     _print(rows)
 
 

@@ -70,7 +70,6 @@ def describe_command(
     if as_json:
         print_json(figures)
         return
-
     print_facts(describe(workload))
     if figures["runnable"]:
         _print_tables(figures)
@@ -145,7 +144,7 @@ def _value(value: float | None, key: str) -> str:
     if value is None:
         return "-"
     if key != "size":
-        from pipistrelle.models.reliability.outage_summary import time_text
+        from pipistrelle.protocol.base.lengths import length_text
 
-        return time_text(value)
+        return length_text(value)
     return f"{value:,.0f}" if value.is_integer() else f"{value:,.2f}"
