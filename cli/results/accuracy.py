@@ -40,10 +40,6 @@ _MEASURES: Final = ("jobs", "mean", "median", "deviation", "mean_absolute", "p05
 def command(
     run: Path,
     log: str,
-    sort: bool,
-    units: Any,
-    timezone: str | None,
-    columns: str | None,
     warm_up: str,
     until: str | None,
     by: tuple[str, ...],
@@ -53,6 +49,7 @@ def command(
     curves: Path | None,
     step: str,
     jobs: Path | None,
+    **reading: Any,
 ) -> None:
     """Tell how near a run comes to what really happened.
 
@@ -77,7 +74,7 @@ def command(
         end = None if until is None else parse_seconds(until)
     with said_of("--step"):
         stretch = parse_seconds(step)
-    trace = load_workload(log, sort=sort, units=units, timezone=timezone, columns=columns)
+    trace = load_workload(log, **reading)
     both = beside(read_run_jobs(run), trace)
     found = figures.accuracy(both, warm_up=warm, until=end, by=by, step=stretch)
     chosen = figures.counted_jobs(both, warm, end)

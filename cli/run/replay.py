@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from pipistrelle.cli.options.parts import part_options
-from pipistrelle.cli.options.sections import CONNECTION, SCHEDULER, in_section
+from pipistrelle.cli.options.sections import CONNECTION, in_section
 from pipistrelle.cli.options.shared import other_scheduler, timeout_option
 from pipistrelle.cli.run.run import RunCommand
 from pipistrelle.cli.terminal.console import import_numpy, show
@@ -25,10 +25,7 @@ _MOST_JOBS: Final = 20
 
 @click.command(cls=RunCommand)
 @click.argument("session", type=FilledPath(path_type=Path, exists=True, dir_okay=False))
-@in_section(
-    SCHEDULER,
-    other_scheduler("Who shall decide", default="the scheduler that was recorded"),
-)
+@other_scheduler("Who shall decide", default="the scheduler that was recorded")
 @part_options
 @in_section(
     CONNECTION,

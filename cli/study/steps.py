@@ -6,9 +6,9 @@ from typing import Any, Final
 import click
 
 from pipistrelle.cli.options.files import reading_options
-from pipistrelle.cli.options.names import completed
 from pipistrelle.cli.options.parts import part_options
-from pipistrelle.cli.options.sections import INPUTS, SCHEDULER, Command, in_section
+from pipistrelle.cli.options.sections import INPUTS, Command, in_section
+from pipistrelle.cli.options.shared import scheduler_option
 from pipistrelle.cli.run.described import described, spec_file, transform_option
 from pipistrelle.cli.terminal.console import import_numpy, print_json, print_table, say
 from pipistrelle.cli.terminal.guard import FilledPath, refuse_overwriting
@@ -25,16 +25,7 @@ _MEASURES: Final = ("mean", "median", "deviation", "mean_absolute")
     transform_option,
     click.option("-p", "--platform", help="Machine; default: a bundled workload's own, else as its header says."),
 )
-@in_section(
-    SCHEDULER,
-    click.option(
-        "--scheduler",
-        default="easy",
-        show_default=True,
-        shell_complete=completed("scheduler", or_file=True),
-        help="A scheduler ('list schedulers'), file.toml or file.py:CLASS.",
-    ),
-)
+@scheduler_option("A scheduler ('list schedulers'), file.toml or file.py:CLASS.", default="easy", show_default=True)
 @part_options
 @click.option(
     "--week", "weeks", type=click.IntRange(1), multiple=True, help="Of the log, from 1; repeatable.  [default: 2]"
