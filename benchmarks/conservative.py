@@ -15,7 +15,7 @@ import numpy as np
 from started import started
 
 from pipistrelle.platforms.description import Platform, homogeneous
-from pipistrelle.runs.execution.run import run_in_process
+from pipistrelle.runs.execution.run import RunOptions, run_in_process
 from pipistrelle.runs.inputs.named import load_platform, load_workload
 from pipistrelle.server.setup.setup import Setup
 from pipistrelle.traces.generator import generate
@@ -26,7 +26,7 @@ def processor_time(workload: Workload, scheduler: str, platform: Platform) -> fl
     """Return the processor time (s) of a run with all its outputs."""
     with tempfile.TemporaryDirectory() as folder:
         began = time.process_time()
-        run_in_process(workload, scheduler, platform=platform, out=Path(folder) / "out")
+        run_in_process(workload, scheduler, platform=platform, options=RunOptions(out=Path(folder) / "out"))
         return time.process_time() - began
 
 

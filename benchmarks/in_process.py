@@ -25,7 +25,7 @@ from pathlib import Path
 from started import started
 
 from pipistrelle.platforms.description import Platform, homogeneous
-from pipistrelle.runs.execution.run import run_in_process
+from pipistrelle.runs.execution.run import RunOptions, run_in_process
 from pipistrelle.runs.inputs.named import load_platform, load_workload
 from pipistrelle.server.outputs.recorder import JOBS_COLUMNS
 from pipistrelle.server.setup.setup import Setup
@@ -132,7 +132,7 @@ def compare(name: str, platform: Platform, workload: Workload, repeat: int, fold
         began = time.process_time()
         by_hand(platform.units, cleaned, folder / "by-hand.csv")
         between = time.process_time()
-        run_in_process(cleaned, "easy", platform=platform, out=folder / "out")
+        run_in_process(cleaned, "easy", platform=platform, options=RunOptions(out=folder / "out"))
         ratios.append((time.process_time() - between) / (between - began))
         if not filecmp.cmp(folder / "by-hand.csv", folder / "out" / "out_jobs.csv", shallow=False):
             raise SystemExit(f"{name}: the loop and the run do not agree")

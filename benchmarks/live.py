@@ -33,7 +33,7 @@ from pipistrelle.reports.live.watch import LiveView, LiveWatch
 from pipistrelle.runs.description.setup import load_setup
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.execution.connection import InProcess, WithChild
-from pipistrelle.runs.execution.run import run
+from pipistrelle.runs.execution.run import RunOptions, run
 from pipistrelle.server.setup.setup import Setup
 
 VIEWER = """
@@ -99,11 +99,13 @@ def main() -> None:
                     begun = time.process_time()
                     result = run(
                         spec,
-                        connection=WithChild() if wanted.over_ipc else InProcess(),
-                        out=Path(folder) / name,
-                        setup=setup,
-                        observers=[] if watch is None else [watch],
-                        look=watch,
+                        RunOptions(
+                            connection=WithChild() if wanted.over_ipc else InProcess(),
+                            out=Path(folder) / name,
+                            setup=setup,
+                            observers=[] if watch is None else [watch],
+                            look=watch,
+                        ),
                     )
                     took = (result.times.total, time.process_time() - begun)
                 if name == "without":

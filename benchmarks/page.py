@@ -25,7 +25,7 @@ from started import started
 from pipistrelle.models.samples.estimates import scipy_part
 from pipistrelle.reports.page.page import page_of
 from pipistrelle.runs.description.spec_file import convert_spec
-from pipistrelle.runs.execution.run import run
+from pipistrelle.runs.execution.run import RunOptions, run
 from pipistrelle.runs.folders.files import read_command
 
 READY = """
@@ -74,7 +74,7 @@ def run_again(folder: Path) -> float:
         return 0.0
     with tempfile.TemporaryDirectory() as out:
         begun = time.process_time()
-        run(spec, out=Path(out) / "out")
+        run(spec, RunOptions(out=Path(out) / "out"))
         return time.process_time() - begun
 
 

@@ -22,7 +22,7 @@ from pipistrelle.platforms.description import homogeneous
 from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.runs.description.reliability import load_reliability
 from pipistrelle.runs.description.spec import RunSpec
-from pipistrelle.runs.execution.run import run_in_process
+from pipistrelle.runs.execution.run import RunOptions, run_in_process
 from pipistrelle.schedulers.catalogue.registry import make_policy
 from pipistrelle.schedulers.maui.config.read import parse_maui_config
 from pipistrelle.schedulers.maui.policy import MauiPolicy
@@ -225,7 +225,10 @@ def loads(arguments: argparse.Namespace) -> None:
         depth = Depth()
         began = time.process_time()
         result = run_in_process(
-            workload, arguments.scheduler, platform=homogeneous(arguments.units, "machine"), observers=[depth]
+            workload,
+            arguments.scheduler,
+            platform=homogeneous(arguments.units, "machine"),
+            options=RunOptions(observers=[depth]),
         )
         seconds = time.process_time() - began
         base = base or seconds

@@ -28,7 +28,7 @@ from started import started
 from pipistrelle.runs.description.setup import load_setup
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.execution.connection import Connection, WithChild
-from pipistrelle.runs.execution.run import run
+from pipistrelle.runs.execution.run import RunOptions, run
 from pipistrelle.runs.sessions.recording import Recorded
 from pipistrelle.runs.sessions.replay import replay
 from pipistrelle.runs.sessions.session_file import SessionReader
@@ -89,9 +89,11 @@ def main() -> None:
         session = Path(name) / f"session.jsonl{arguments.suffix}"
         for _ in range(arguments.repeat):
             with used() as plain_cpu:
-                times = run(spec, connection=child, out=Path(name) / "plain", setup=setup).times
+                times = run(spec, RunOptions(connection=child, out=Path(name) / "plain", setup=setup)).times
             with used() as recorded_cpu:
-                recorded = run(spec, connection=Recorded(child, session), out=Path(name) / "out", setup=setup).times
+                recorded = run(
+                    spec, RunOptions(connection=Recorded(child, session), out=Path(name) / "out", setup=setup)
+                ).times
             timed = Timed(child)
             with used() as played_cpu:
                 played = replay(SessionReader(session), timed, spec)

@@ -1,21 +1,23 @@
 """A run by the kernel: whether it can do it, and what comes out, as the reference engine's to the last bit."""
 
 from math import inf, log
-from typing import Final, Literal, NamedTuple, TypeVar, cast
+from typing import Final, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
 from pipistrelle.kernel import loop, state
 from pipistrelle.kernel.outages import MOST
-from pipistrelle.kernel.sets import WORD, Floats, Ints, Rows, rows_of
+from pipistrelle.kernel.sets import WORD
 from pipistrelle.kernel.state import (
+    Floats,
+    Ints,
+    KernelClock,
     KernelLives,
-    LevelRow,
     Log,
     Outs,
-    PlannedRow,
     Plans,
     State,
+    make_log,
     make_plans,
     make_state,
     words_with,
@@ -35,7 +37,9 @@ from pipistrelle.server.setup.setup import Setup
 _AHEAD: Final = 1e6
 #: so many plans are looked up at first
 _PLANS: Final = 32
-_Column = TypeVar("_Column", Floats, Ints, Rows)
+_Column = TypeVar("_Column", Floats, Ints)
+#: nothing ever fails
+NEVER: Final = Outs(np.empty(0, dtype=np.int64), np.empty(0), np.empty(0), np.array([inf]))
 _STALLS: Final = {
     loop.NOTHING_TO_COME: (
         "the run stalled: jobs wait, nothing runs, and nothing is to come",
@@ -65,8 +69,11 @@ class KernelRun(NamedTuple):
         whether all jobs came to an end, or the horizon did, and when.
     lives
         of each job, by rows of the workload.
-    attempts
-        those that ended, where nodes can fail, in the order of their ends; no ``words`` if nobody asked.
+    ints, floats
+        of each attempt that ended, where nodes can fail, in the order of their ends: the columns are named in
+        `pipistrelle.kernel.state`.
+    words
+        of each attempt, or where nothing fails of each job, the positions that it had; empty if nobody asked.
     units
         the unit of each position.
     busy
@@ -81,7 +88,9 @@ class KernelRun(NamedTuple):
     reason: Literal["completed", "horizon"]
     end: float
     lives: KernelLives
-    attempts: Log
+    ints: Ints
+    floats: Floats
+    words: Ints
     units: Ints
     busy: Floats
     failures: Ints
@@ -89,8 +98,8 @@ class KernelRun(NamedTuple):
     running: dict[int, Ints]
 
     def units_of(self, row: int) -> NodeSet:
-        """Return the units of a row of `attempts.words`."""
-        return self.units_in(self.attempts.words[row])
+        """Return the units of a row of `words`."""
+        return self.units_in(self.words[row])
 
     def units_in(self, words: Ints) -> NodeSet:
         """Return the units of positions in words."""
@@ -150,72 +159,83 @@ def simulate(
 
 
 def _carry_out(plan: KernelPlan, reliability: Reliability, feed: "_Feed") -> KernelRun:
-    rules, submit = plan.rules, plan.jobs.submit
-    run = make_state(rules, plan.jobs, plan.node_of, plan.interval)
-    if rules.failing:
-        run = _with_outages(run, feed.until(float(submit[-1]) + _AHEAD if submit.size else 0.0))
-    run.plans.counts.more = rules.planned
+    rules, jobs = plan.rules, plan.jobs
+    run = make_state(rules, jobs, plan.node_of, plan.interval)
+    if rules.planned:
+        run.plans.more[0] = 1
+    units, count = plan.node_of.size, jobs.submit.size
+    record = make_log(count + max(count // 8, 64) + units, run.nodes.free.size, rules)
+    outs = feed.until(float(jobs.submit[-1]) + _AHEAD if count else 0.0) if rules.failing else NEVER
+    run = _with_room(run, outs)
     planned = _Planned(reliability, plan) if rules.planned else None
     while True:
-        why = loop.advance(run)
+        why = loop.advance(rules, jobs, outs, run.plans, run.nodes, run.queue, run.slots, run.lives, record, run.clock)
         if why == loop.NEEDS_PLANS and planned is not None:
             run = run._replace(plans=planned.more(run.plans))
         elif why == loop.NEEDS_OUTAGES:
-            run = _with_outages(run, feed.until(run.outages.known * 1.5))
+            outs = feed.until(float(outs.known[0]) * 1.5)
+            run.clock.ints[state.NEXT_OUTAGE] = 0
+            run = _with_room(run, outs)
         elif why == loop.NEEDS_ROOM:
-            run = run._replace(log=Log._make(np.concatenate((column, np.zeros_like(column))) for column in run.log))
+            ints, floats, words = record
+            record = Log(
+                np.concatenate((ints, np.zeros_like(ints)), axis=1),
+                np.concatenate((floats, np.zeros_like(floats)), axis=1),
+                np.concatenate((words, np.zeros_like(words))),
+            )
         elif why == loop.LOOK:
             _check_hope(reliability, run, plan)
         elif why in _STALLS:
-            raise _stalled(why, run)
+            raise _stalled(why, run.clock, run.lives)
         else:
-            return _result(plan, run, at_horizon=why == loop.AT_HORIZON)
+            return _result(plan, run, record, at_horizon=why == loop.AT_HORIZON)
 
 
-def _with_outages(run: State, outages: Outs) -> State:
-    """Return the same run with these outages to come, and room for their repairs, too."""
-    slots, room, repairs = run.slots, np.zeros(outages.node.size + 1), run.clock.repairs
+def _with_room(run: State, outs: Outs) -> State:
+    """Return the same run with room for the repairs of these outages, too."""
+    slots, room = run.slots, np.zeros(outs.node.size + 1)
+    times, nodes = (column[: run.clock.ints[state.REPAIRS]] for column in (slots.repair_time, slots.repair_node))
     slots = slots._replace(
-        repair_time=np.concatenate((slots.repair_time[:repairs], room)),
-        repair_node=np.concatenate((slots.repair_node[:repairs], room.astype(np.int64))),
+        repair_time=np.concatenate((times, room)), repair_node=np.concatenate((nodes, room.astype(np.int64)))
     )
-    run.clock.next_outage = 0
-    return run._replace(slots=slots, outages=outages)
+    return run._replace(slots=slots)
 
 
-def _result(plan: KernelPlan, run: State, *, at_horizon: bool) -> KernelRun:
+def _result(plan: KernelPlan, run: State, record: Log, *, at_horizon: bool) -> KernelRun:
     """Return what came out; where it is the horizon that did, jobs still wait or run."""
-    clock, lives, nodes = run.clock, run.lives, run.nodes
-    end = float(clock.now)
-    slots = run.slots.end_slot[: clock.running]
-    rows = cast(Rows, run.slots.rows[slots])
+    ints, lives, nodes = run.clock.ints, run.lives, run.nodes
+    end = float(run.clock.floats[state.NOW])
+    running = run.slots.end_slot[: ints[state.RUN]]
     if plan.rules.failing:
-        lives.start[rows.job] = rows.start
+        lives.start[run.slots.job[running]] = run.slots.start[running]
     else:
-        _complete(plan, lives, clock.next_job, rows.job)
+        _complete(plan, lives, int(ints[state.NEXT_JOB]), run.slots.job[running])
     for column in (lives.start, lives.end):
         column[lives.state == state.WAITING] = np.nan
-    lives.end[rows.job] = np.nan
-    out_of_service = np.flatnonzero(nodes.rows.reasons)
+    lives.end[run.slots.job[running]] = np.nan
+    out_of_service = np.flatnonzero(nodes.reasons)
     down = nodes.down.copy()
-    down[nodes.rows.planned[out_of_service], out_of_service] += end - nodes.rows.since[out_of_service]
+    down[nodes.planned[out_of_service], out_of_service] += end - nodes.since[out_of_service]
     busy, held = np.zeros(plan.units.size), {}
     if plan.rules.placing:
-        for slot, row in zip(slots.tolist(), rows, strict=True):
+        for slot in running.tolist():
             words = run.slots.held.reshape(-1, nodes.free.size)[slot].copy()
-            words[: row.low] = words[row.high :] = 0
-            held[int(row.job)] = words
+            words[: run.slots.low[slot]] = words[run.slots.high[slot] :] = 0
+            held[int(run.slots.job[slot])] = words
             bits = (words[:, None] >> np.arange(WORD)) & 1
-            nodes.busy[np.flatnonzero(bits.reshape(-1))] += end - lives.start[row.job]
+            nodes.busy[np.flatnonzero(bits.reshape(-1))] += end - lives.start[run.slots.job[slot]]
     busy[plan.units] = nodes.busy[: plan.units.size]
+    rows = int(ints[state.ROWS])
     return KernelRun(
         "horizon" if at_horizon else "completed",
         end,
         lives,
-        Log._make(column[: clock.rows if plan.rules.failing else lives.state.size] for column in run.log),
+        record.ints[:, :rows].T,
+        record.floats[:, :rows].T,
+        record.words[:rows] if plan.rules.failing else record.words[: lives.state.size],
         plan.units,
         busy,
-        nodes.rows.failed,
+        nodes.failed,
         down,
         held if plan.rules.keeping else {},
     )
@@ -232,28 +252,29 @@ def _complete(plan: KernelPlan, lives: KernelLives, submitted: int, running: Int
 
 def _check_hope(reliability: Reliability, run: State, plan: KernelPlan) -> None:
     """Raise Stalled if one of the jobs that were just struck will never be done; see the reference's `_check_hope`."""
+    ints, hopes = run.clock.ints, run.clock.hopes
     assert reliability.failures is not None, "nobody asked for this"
     most = log(reliability.expected_attempts)
-    each = int(run.nodes.rows.units.max())
-    for size, time in run.lists.hopes[: run.clock.hopes].tolist():
-        hazard = reliability.failures.hazard(run.nodes.rows.size, -(-int(size) // each), time)
+    each = int(run.nodes.units.max())
+    for size, time in hopes[: ints[state.HOPES]].tolist():
+        hazard = reliability.failures.hazard(run.nodes.units.size, -(-int(size) // each), time)
         if hazard > most:
             raise Stalled(
                 f"a job of {int(size)} units has lost its nodes {state.LOOKED_AT} times, and has saved none of its "
                 f"work; 10^{hazard / log(10):.0f} attempts or more are to be expected until its nodes stay up "
                 f"together for the {time:,.6g} s that it needs",
-                where=f"simulated time {float(run.clock.now)!r}",
+                where=f"simulated time {float(run.clock.floats[state.NOW])!r}",
                 hint="Give --checkpoint or --max-attempts, or let it try on with --expected-attempts 0.",
             )
-    run.clock.hopes = 0
+    ints[state.HOPES] = 0
 
 
-def _stalled(why: int, run: State) -> Stalled:
+def _stalled(why: int, clock: KernelClock, lives: KernelLives) -> Stalled:
     what, hint = _STALLS[why]
     return Stalled(
         what,
-        where=f"simulated time {float(run.clock.now)!r}",
-        found=f"{int((run.lives.state == state.WAITING).sum())} waiting, {int(run.clock.free)} units free",
+        where=f"simulated time {float(clock.floats[state.NOW])!r}",
+        found=f"{int((lives.state == state.WAITING).sum())} waiting, {int(clock.ints[state.FREE])} units free",
         hint=hint,
     )
 
@@ -279,32 +300,35 @@ class _Planned:
             found.append(self._next)
             self._next = next(self._coming, None)
         self._count *= 2
-        counts = plans.counts
-        counts.next, counts.more = 0, self._next is not None
-        windows = int(counts.windows) + len(found)
-        levels = rows_of(LevelRow, min(windows, self._nodes) + 2)
         made = make_plans(self._position.size, self._words.size // len(self._sets))
-        coming = rows_of(PlannedRow, len(found))
-        for row, one in zip(coming, found, strict=True):
-            row.announced, row.begin, row.end, row.which = one.announced, one.begin, one.end, self._sets[one.nodes]
+        made.more[0] = self._next is not None
+        made.counts[:] = plans.counts
+        made.counts[state.NEXT_PLAN] = 0
+        windows = int(plans.counts[state.WINDOWS]) + len(found)
+        levels = min(windows, self._nodes) + 2
         return made._replace(
-            coming=coming,
+            announced=np.array([one.announced for one in found]),
+            begin=np.array([one.begin for one in found]),
+            end=np.array([one.end for one in found]),
+            which=np.array([self._sets[one.nodes] for one in found], dtype=np.int64),
             sets=self._words,
             position=self._position,
-            levels=levels,
-            level_closed=np.zeros(levels.size * made.open.size, dtype=np.int64),
+            level_begin=np.zeros(levels),
+            level_closed=np.zeros(levels * made.open.size, dtype=np.int64),
+            level_open=np.zeros(levels, dtype=np.int64),
+            level_beside=np.zeros(levels, dtype=np.int64),
             step_time=_grown(plans.step_time, 2 * windows),
             step_set=_grown(plans.step_set, 2 * windows),
             step_kind=_grown(plans.step_kind, 2 * windows),
-            windows=_grown(plans.windows, windows),
-            counts=counts,
+            window_begin=_grown(plans.window_begin, windows),
+            window_end=_grown(plans.window_end, windows),
+            window_set=_grown(plans.window_set, windows),
         )
 
 
 def _grown(column: _Column, size: int) -> _Column:
     """Return a column of at least so many rows."""
-    grown = np.concatenate((column, np.zeros(max(size - column.size, 0), dtype=column.dtype)))
-    return cast(_Column, grown.view(type(column)))
+    return np.concatenate((column, np.zeros(max(size - column.size, 0), dtype=column.dtype)))
 
 
 class _Feed:
@@ -324,4 +348,4 @@ class _Feed:
         )
         order = np.argsort(down, kind="stable")
         known = inf if horizon == LONGEST_HORIZON else horizon
-        return Outs(node[order].astype(np.int64), down[order], up[order], known)
+        return Outs(node[order].astype(np.int64), down[order], up[order], np.array([known]))

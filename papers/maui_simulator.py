@@ -13,10 +13,10 @@ from pipistrelle.papers.entry import Series
 from pipistrelle.papers.sheet import Compute, Sheet
 from pipistrelle.reports.report.accuracy import WEEK
 from pipistrelle.reports.report.time_steps import FirstWaits, time_steps, week_of
-from pipistrelle.runs.description.setup import load_inputs, setup_of
+from pipistrelle.runs.description.setup import Inputs, load_inputs, load_setup
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.description.spec_file import convert_spec
-from pipistrelle.runs.execution.run import run
+from pipistrelle.runs.execution.run import RunOptions, run
 from pipistrelle.schedulers.maui.config.read import parse_maui_config
 from pipistrelle.schedulers.maui.config.settings import Names
 from pipistrelle.schedulers.maui.priority.credentials import Credentials
@@ -186,8 +186,8 @@ def week_beside(path: str, week: int) -> dict[str, Any]:
     trace, machine = load_inputs(spec)
     part = week_of(trace, week, WEEK)
     watch = FirstWaits()
-    setup = setup_of(spec, part, machine)
-    run(spec, setup=setup, observers=[watch])
+    setup = load_setup(spec, Inputs(workload=part, machine=machine))
+    run(spec, RunOptions(setup=setup, observers=[watch]))
     known = [place for place, name in enumerate(part.ids) if name in watch.of]
     submit, size, runtime = part.submit[known], part.size[known], part.runtime[known]
     waits = {

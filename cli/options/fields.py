@@ -218,14 +218,14 @@ def _whole(bound: float | None) -> int | None:
 
 def _taken_apart(hint: Any) -> tuple[bool, Any, Meta | None]:
     """Return whether a type allows None, what else it is, and its limits."""
-    alternatives = [one for one in get_args(hint) if one is not NoneType]
-    optional = NoneType in get_args(hint)
-    if optional:
-        (hint,) = alternatives
-    if get_origin(hint) is Annotated:
-        plain, limits = get_args(hint)
-        return optional, plain, limits
-    return optional, hint, None
+    optional, limits = False, None
+    while (origin := get_origin(hint)) is Annotated or NoneType in get_args(hint):
+        if origin is Annotated:
+            hint, *told = get_args(hint)
+            limits = next((one for one in told if isinstance(one, Meta)), limits)
+        else:
+            optional, (hint,) = True, [one for one in get_args(hint) if one is not NoneType]
+    return optional, hint, limits
 
 
 def _named_numbers(least: float) -> Callable[..., dict[str, float]]:

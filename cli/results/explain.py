@@ -1,5 +1,6 @@
 """``pipistrelle explain``: why a job of a run waited, or the jobs of a user, a group or a queue."""
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -7,7 +8,6 @@ import click
 
 from pipistrelle.cli.options.fields import MomentOfRun
 from pipistrelle.cli.options.sections import Command
-from pipistrelle.cli.terminal.console import print_json
 from pipistrelle.cli.terminal.guard import FilledPath, refuse_overwriting
 
 if TYPE_CHECKING:
@@ -110,11 +110,13 @@ def command(
     then = None if at is None else _dates(run).time(at, "--at")
     explanation, look = account(index, job, then)
     if as_json_:
-        print_json(as_json(explanation, look))
+        click.echo(json.dumps(as_json(explanation, look), indent=2, allow_nan=False))
     else:
+        from rich.console import Console
+
         from pipistrelle.cli.results.explain_text import print_explanation
 
-        print_explanation(explanation, then, look)
+        print_explanation(explanation, then, look, Console(highlight=False, emoji=False))
 
 
 def _dates(run: Path) -> "Dates":
@@ -142,11 +144,13 @@ def _print_queue(
 
         write_queue(as_csv, found)
     if as_json:
-        print_json(msgspec.to_builtins(found))
+        click.echo(json.dumps(msgspec.to_builtins(found), indent=2, allow_nan=False))
     else:
+        from rich.console import Console
+
         from pipistrelle.cli.results.queue_text import print_queue
 
-        print_queue(found)
+        print_queue(found, Console(highlight=False, emoji=False))
 
 
 def _print_shares(run: Path, of: dict[str, str], as_json: bool, no_replay: bool, trust: bool) -> None:
@@ -158,8 +162,10 @@ def _print_shares(run: Path, of: dict[str, str], as_json: bool, no_replay: bool,
     index = open_index(run, repeat=not no_replay, wanted=lambda _, its: chosen(of, its), trust=trust)
     found = shares(index, of)
     if as_json:
-        print_json(msgspec.to_builtins(found))
+        click.echo(json.dumps(msgspec.to_builtins(found), indent=2, allow_nan=False))
     else:
+        from rich.console import Console
+
         from pipistrelle.cli.results.explain_text import print_shares
 
-        print_shares(found)
+        print_shares(found, Console(highlight=False, emoji=False))

@@ -16,7 +16,7 @@ from pipistrelle.cli.terminal.guard import FilledPath, refuse_overwriting
 from pipistrelle.runs.description.spec import BATSIM_ENDPOINT, BatsimSpec, RunSpec
 
 if TYPE_CHECKING:
-    from pipistrelle.server.setup.setup import Setup
+    from pipistrelle.runs.execution.run import RunOptions
     from pipistrelle.server.simulation.simulate import Result
 
 #: {option that cannot be honoured: why}, Batsim 4's first, then those that it has no more
@@ -230,7 +230,7 @@ def _run(verbosity: str, options: dict[str, Any]) -> None:
     from pipistrelle.cli.terminal.heartbeat import heartbeat_of
     from pipistrelle.runs.description.setup import load_setup
     from pipistrelle.runs.execution.connection import Connecting
-    from pipistrelle.runs.execution.run import run
+    from pipistrelle.runs.execution.run import RunOptions, run
     from pipistrelle.server.batsim.outputs import BatsimOutputs, output_paths
     from pipistrelle.server.outputs.lock import sole_writer
 
@@ -250,22 +250,21 @@ def _run(verbosity: str, options: dict[str, Any]) -> None:
     refuse_overwriting(spec.inputs, output_paths(prefix))
     setup = load_setup(spec)
     progress = None if verbosity == "information" else False
-    ways: dict[str, Any] = {
-        "connection": Connecting(
+    ways = RunOptions(
+        connection=Connecting(
             endpoint=options["socket_endpoint"],
             hello_timeout=options["hello_timeout"],
             decision_timeout=options["decision_timeout"],
             logged=logs_messages,
         ),
-        "outputs": BatsimOutputs(prefix, machine_states=not options["disable_machine_state_tracing"]),
-        "observers": progress_observers(setup, progress),
-        "beat": heartbeat_of(setup, progress),
-    }
+        outputs=BatsimOutputs(prefix, machine_states=not options["disable_machine_state_tracing"]),
+        observers=progress_observers(setup, progress),
+        setup=setup,
+        check=False,
+        beat=heartbeat_of(setup, progress),
+    )
     with sole_writer(prefix, "--export"):
-        if options["snapshot_every"] is None:
-            result = run(spec, setup=setup, check=False, **ways)
-        else:
-            result = _run_kept(spec, setup, prefix, options, ways)
+        result = run(spec, ways) if options["snapshot_every"] is None else _run_kept(spec, ways, prefix, options)
     if verbosity in ("information", "debug"):
         from pipistrelle.cli.terminal.summary import report  # not needed before there is something to show
 
@@ -274,13 +273,15 @@ def _run(verbosity: str, options: dict[str, Any]) -> None:
         raise result.failure
 
 
-def _run_kept(spec: RunSpec, setup: "Setup", prefix: str, options: dict[str, Any], ways: dict[str, Any]) -> "Result":
+def _run_kept(spec: RunSpec, ways: "RunOptions", prefix: str, options: dict[str, Any]) -> "Result":
     """Carry out a run of which snapshots are taken."""
+    from dataclasses import replace
+
     from pipistrelle.runs.description.spec_file import with_digests
     from pipistrelle.runs.sessions.resume import run_kept
-    from pipistrelle.runs.sessions.snapshot import Every
+    from pipistrelle.runs.sessions.snapshot import Every, Keeping
 
-    every, keep = Every.of(options["snapshot_every"]), options["keep_snapshots"]
-    folder, name = Path(f"{prefix}_").parent, Path(f"{prefix}_").name
-    connection, leave = ways.pop("connection"), options["leave_snapshots"]
-    return run_kept(with_digests(spec), setup, connection, folder, every, keep, leave=leave, prefix=name, **ways)
+    every, most = Every.of(options["snapshot_every"]), options["keep_snapshots"]
+    path = Path(f"{prefix}_")
+    keeping = Keeping(every=every, most=most, leave=options["leave_snapshots"], prefix=path.name)
+    return run_kept(with_digests(spec), replace(ways, out=path.parent), keeping)

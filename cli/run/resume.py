@@ -1,6 +1,6 @@
 """``pipistrelle resume``: a run goes on from a snapshot, as it would have, or under another policy."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -10,7 +10,7 @@ from click.core import ParameterSource
 
 from pipistrelle.cli.options.keys import calling_keys, curve_options, listening_keys
 from pipistrelle.cli.options.parts import part_options
-from pipistrelle.cli.options.sections import CONNECTION, OUTPUTS, in_section
+from pipistrelle.cli.options.sections import CONNECTION, OUTPUTS, SCHEDULER, in_section
 from pipistrelle.cli.options.shared import (
     endpoint_options,
     folder_option,
@@ -29,12 +29,8 @@ from pipistrelle.runs.description.spec import BATSIM_ENDPOINT
 from pipistrelle.schedulers.catalogue.names import PLACEHOLDER
 
 if TYPE_CHECKING:
-    from pipistrelle.cli.terminal.heartbeat import Heartbeat
     from pipistrelle.runs.description.spec import RunSpec
     from pipistrelle.runs.execution.connection import Connection
-    from pipistrelle.server.engine.observers import Observer
-    from pipistrelle.server.setup.setup import Setup
-    from pipistrelle.server.simulation.simulate import Result
 
 #: options that say how a scheduler of another process is reached
 _REACHED: Final = (
@@ -44,7 +40,10 @@ _REACHED: Final = (
 
 @click.command(cls=RunCommand)
 @click.argument("folder", type=FilledPath(path_type=Path))
-@other_scheduler("Who shall decide from now on", default="who did")
+@in_section(
+    SCHEDULER,
+    other_scheduler("Who shall decide from now on", default="who did"),
+)
 @part_options
 @in_section(
     CONNECTION,
@@ -122,11 +121,13 @@ def command(
     from pipistrelle.cli.terminal.heartbeat import heartbeat_of
     from pipistrelle.cli.terminal.summary import report
     from pipistrelle.runs.execution.connection import check_scheduler
-    from pipistrelle.runs.sessions.resume import check_takeover, place_of, read_run, resume, take_over
-    from pipistrelle.runs.sessions.snapshot import Every
+    from pipistrelle.runs.execution.run import RunOptions
+    from pipistrelle.runs.sessions.resume import check_takeover, read_run, resume, take_over
+    from pipistrelle.runs.sessions.snapshot import Every, Keeping
     from pipistrelle.server.outputs.folder import OUTPUT_PREFIX
 
-    spec, header, state = read_run(folder, elsewhere=out is not None)
+    kept = read_run(folder, elsewhere=out is not None)
+    spec = kept.spec
     if other:
         check_takeover(spec)
     if serve:
@@ -138,25 +139,25 @@ def command(
     foreign = spec.code if spec.program is None else " ".join(spec.program)
     if foreign and not (trust or words is not None or "scheduler" in given):
         raise click.UsageError(f"the run's scheduler is code, {foreign}, which --trust lets run.")
-    source, prefix = place_of(folder)
-    inside = header.in_process and not (other and spec.program is not None)
-    announce = announcing(out or source, form, connects=spec.dialect == "batsim")
+    inside = kept.header.in_process and not (other and spec.program is not None)
+    announce = announcing(out or kept.folder, form, connects=spec.dialect == "batsim")
     connection = _connection(spec, reached, announce, ctx.find_root().params["verbose"], inside=inside)
     every = Every() if snapshot_every is None else Every.of(snapshot_every)
+    keeping = Keeping(every=every, most=keep_snapshots, leave=leave_snapshots)
     wanted = False if form == "quiet" and progress is None else progress
-    beats: list[Heartbeat] = []
-
-    def observe(setup: "Setup") -> "tuple[Sequence[Observer], Heartbeat | None]":
-        beat = heartbeat_of(setup, wanted)
-        beats.extend([] if beat is None else [beat])
-        return progress_observers(setup, wanted), beat
-
-    goes_on: Callable[..., tuple[Setup, Result]] = take_over if other else resume
-    more = {"observe": observe, "out": out, "leave": leave_snapshots, **({} if other else {"prefix": prefix})}
-    setup, result = goes_on(spec, header, state, connection, source, every, keep_snapshots, **more)
-    for beat in beats:
+    setup = kept.setup(spec)
+    beat = heartbeat_of(setup, wanted)
+    ways = RunOptions(
+        connection=connection,
+        out=out,
+        observers=progress_observers(setup, wanted),
+        setup=setup,
+        beat=beat,
+    )
+    result = take_over(spec, kept, ways, keeping) if other else resume(kept, ways, keeping)
+    if beat is not None:
         beat.ends()
-    shown = out or (source if prefix == OUTPUT_PREFIX else Path(f"{source / prefix}*.csv"))
+    shown = out or (kept.folder if kept.prefix == OUTPUT_PREFIX else Path(f"{kept.folder / kept.prefix}*.csv"))
     report(result, setup, shown, timings, form)
 
 

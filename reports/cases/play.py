@@ -11,7 +11,7 @@ from pipistrelle.reports.cases.case import Case, read_case
 from pipistrelle.reports.cases.golden import golden_difference, write_golden
 from pipistrelle.reports.report.differences import difference_lines
 from pipistrelle.runs.execution.connection import InProcess, WithChild
-from pipistrelle.runs.execution.run import run
+from pipistrelle.runs.execution.run import RunOptions, run
 from pipistrelle.server.errors import Interrupted
 from pipistrelle.server.outputs.folder import SUMMARY_FILE
 
@@ -63,7 +63,7 @@ def _played(case: Case, out: Path, update: bool) -> CaseOutcome:
     alone = spec.batsim is not None and spec.batsim.no_sched
     apart = not alone and (spec.program is not None or spec.dialect == "batsim")
     with chdir(case.folder):
-        result = run(spec, connection=WithChild() if apart else InProcess(), out=out, check=False)
+        result = run(spec, RunOptions(connection=WithChild() if apart else InProcess(), out=out, check=False))
     if isinstance(result.failure, Interrupted):
         raise KeyboardInterrupt from result.failure
     fails = [] if result.failure is None else [f"the run fails: {result.failure}"]

@@ -24,7 +24,7 @@ from pipistrelle.reports.explain.replay import ExpectedStarts, Witness
 from pipistrelle.runs.description.policy import step_of
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.execution import connection
-from pipistrelle.runs.execution.run import run
+from pipistrelle.runs.execution.run import RunOptions, run
 from pipistrelle.runs.folders.files import RunFiles
 from pipistrelle.schedulers.policy.errors import PolicyError
 from pipistrelle.schedulers.policy.interfaces import Policy
@@ -95,7 +95,7 @@ def glimpses(
         when the user interrupts.
     """
     watched = _WatchedRuntime(spec, setup, files, times, looks=looks)
-    result = run(RunSpec(), setup=setup, connection=_Connected(watched), check=False)
+    result = run(spec, RunOptions(setup=setup, connection=_Connected(watched), check=False))
     if isinstance(result.failure, Interrupted):
         raise KeyboardInterrupt from result.failure
     watched.check()

@@ -9,7 +9,6 @@ import msgspec
 from pipistrelle.protocol.base.errors import printable
 from pipistrelle.reports.explain.looks import RunIndex, Wanted
 from pipistrelle.reports.explain.replay import replay
-from pipistrelle.runs.description.policy import step_of
 from pipistrelle.runs.description.setup import load_setup
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.description.spec_file import InputChanged, SpecError, convert_spec, with_digests
@@ -45,9 +44,9 @@ def make_index(folder: Path, key: str, only: Wanted | None = None, *, trust: boo
     if spec is None or reason is not None:
         return RunIndex(key, files, reason)
     setup = setup_again(spec, files)
-    policy, poll = spec.make_policy(warn=False, polls=False), None if spec.poll is None else step_of(spec.poll)
+    policy = spec.make_policy(warn=False, polls=False)
     ended = files.summary is not None and all(name in files.jobs for name in files.starts)
-    found = replay(setup, policy, files, poll=poll, until=inf if ended else files.until, only=only)
+    found = replay(spec, setup, policy, files, until=inf if ended else files.until, only=only)
     for name, time in found.rejected.items():
         files.rejections.setdefault(name, time)
     known = {*files.jobs, *files.starts, *found.submitted}

@@ -12,9 +12,10 @@ from pipistrelle.protocol.events import DecisionRejectedData
 from pipistrelle.protocol.fields import package_version
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.reports.explain.looks import Happening, Limit, Look, Replayed, TooMuch, Wanted, packed
+from pipistrelle.runs.description.policy import step_of
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.execution.connection import InProcess
-from pipistrelle.runs.execution.run import run
+from pipistrelle.runs.execution.run import RunOptions, run
 from pipistrelle.runs.folders.files import ExplainError, JobLine, RunFiles
 from pipistrelle.schedulers.placement.lowest import LowestIds
 from pipistrelle.schedulers.placement.pickers import picked
@@ -303,11 +304,11 @@ class _Book(Observer):
 
 
 def replay(
+    spec: RunSpec,
     setup: Setup,
     policy: Policy,
     files: RunFiles,
     *,
-    poll: float | None,
     until: float,
     only: Wanted | None = None,
 ) -> Replayed:
@@ -315,8 +316,10 @@ def replay(
 
     Parameters
     ----------
+    spec, setup
+        what the run was, and its inputs.
     policy
-        as it was in the run, but without polling: ``poll`` is the step (s), None without.
+        as it was in the run, but without polling.
     only
         tells by id and labels which jobs count; None: all.
 
@@ -331,8 +334,8 @@ def replay(
     """
     book = _Book(setup, files.starts)
     witness = Witness(policy, only and (lambda job_id: only(job_id, book.jobs[job_id].labels or _NAMELESS)), until)
-    deciding = witness if poll is None else Polling(witness, poll)
-    result = run(RunSpec(), setup=setup, connection=InProcess(deciding), observers=[book], check=False)
+    deciding = witness if spec.poll is None else Polling(witness, step_of(spec.poll))
+    result = run(spec, RunOptions(setup=setup, connection=InProcess(deciding), observers=[book], check=False))
     if isinstance(result.failure, Interrupted):
         raise KeyboardInterrupt from result.failure
     if witness.too_much:

@@ -11,9 +11,9 @@ import numpy as np
 from msgspec.structs import replace
 
 from pipistrelle.reports.report.accuracy import WEEK, measures
-from pipistrelle.runs.description.setup import load_inputs, setup_of
+from pipistrelle.runs.description.setup import Inputs, load_inputs
 from pipistrelle.runs.description.spec import RunSpec
-from pipistrelle.runs.execution.run import run
+from pipistrelle.runs.execution.run import RunOptions, run
 from pipistrelle.runs.folders.run_jobs import ReportError
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
@@ -98,7 +98,7 @@ def time_steps(
         for step in (None, *steps):
             tell(f"week {week}, {'events' if step is None else f'a step of {step}'}")
             one, watch = replace(spec, poll=step), FirstWaits()
-            result = run(one, setup=setup_of(one, part, machine), observers=[watch])
+            result = run(one, RunOptions(given=Inputs(workload=part, machine=machine), observers=[watch]))
             exact = exact or watch.of
             yield {
                 "week": week,

@@ -14,8 +14,9 @@ from pipistrelle.platforms.maintenance.text import parse_maintenance
 from pipistrelle.protocol.decisions import Decision
 from pipistrelle.protocol.fields import EndReason
 from pipistrelle.protocol.messages import Notice, Reply
+from pipistrelle.runs.description.setup import Inputs
+from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.server.outages.reliability import Reliability
-from pipistrelle.server.setup.setup import BatsimOptions, Setup
 from pipistrelle.traces.batsim.workload import parse_batsim
 from pipistrelle.traces.workload import CANCELLED_AFTER
 
@@ -125,8 +126,13 @@ class Script:
     again: bool = False
     hand_over: bool = False
 
-    def setup(self, dialect: Dialect) -> Setup:
-        """Return the setup of its run."""
+    def spec(self, words: Sequence[str], dialect: Dialect) -> RunSpec:
+        """Return its run under a scheduler's command, but for what `inputs` has."""
+        until = None if self.until is None else f"{self.until!r}s"
+        return RunSpec(scheduler=tuple(words), dialect=dialect, workload=(), until=until)
+
+    def inputs(self) -> Inputs:
+        """Return its jobs and its machine, with what befalls that."""
         platform = homogeneous(self.nodes, "machine")
         reliability = None
         if self.outages or self.maintenance:
@@ -144,9 +150,7 @@ class Script:
         if any(job.cancelled_after is not None for job in self.jobs):
             after = [-1.0 if job.cancelled_after is None else job.cancelled_after for job in self.jobs]
             workload = replace(workload, measures={**workload.measures, CANCELLED_AFTER: np.array(after)})
-        batsim = BatsimOptions() if dialect == "batsim" else None
-        setup = Setup.of(platform, workload, batsim=batsim, reliability=reliability)
-        return setup if self.until is None else replace(setup, until=self.until)
+        return Inputs(workload=workload, machine=platform, reliability=reliability)
 
 
 def workload_json(jobs: Sequence[ScriptJob], nodes: int) -> bytes:

@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
@@ -12,12 +13,13 @@ from pipistrelle.runs.conformance.script import Script, workload_json
 from pipistrelle.runs.conformance.stage import SERVER, Audience, Stage, Staged
 from pipistrelle.runs.description.setup import load_setup
 from pipistrelle.runs.description.spec import RunSpec
+from pipistrelle.runs.execution.run import RunOptions
 from pipistrelle.runs.sessions.replay import parting
-from pipistrelle.runs.sessions.resume import run_kept, take_over
-from pipistrelle.runs.sessions.snapshot import Every, read_snapshot
+from pipistrelle.runs.sessions.resume import KeptRun, run_kept, take_over
+from pipistrelle.runs.sessions.snapshot import Every, Keeping, read_snapshot
 from pipistrelle.schedulers.wire.interrupts import Interrupts
 from pipistrelle.server.errors import Interrupted, RunError
-from pipistrelle.server.outputs.folder import snapshots_in
+from pipistrelle.server.outputs.folder import OUTPUT_PREFIX, snapshots_in
 
 
 def told_again(before: Stage, words: Sequence[str], limit: float, printed: IO[bytes]) -> list[str]:
@@ -25,13 +27,13 @@ def told_again(before: Stage, words: Sequence[str], limit: float, printed: IO[by
     stage = Stage(before.script, before.dialect)
     before.log.append((SERVER, "(a new process is told the same)"))
     staged = Staged(stage, words, limit, printed)
-    spec = RunSpec(scheduler=tuple(words), dialect=before.dialect)
+    spec, inputs = before.script.spec(words, before.dialect), before.script.inputs()
     last = before.notice
     assert last is not None, "the run has come to its end"
     try:
         with (
             Interrupts() as interrupts,
-            staged.open(spec, before.script.setup(before.dialect), lambda: interrupts.struck) as transport,
+            staged.open(spec, load_setup(spec, inputs), lambda: interrupts.struck) as transport,
         ):
             transport.greet("conformance", f"pipistrelle {package_version()}")
             for notice, reply in before.exchanges:
@@ -60,11 +62,10 @@ def taken_over(
         (home / "jobs.json").write_bytes(workload_json(script.jobs, script.nodes))
         (home / "first").mkdir()
         spec = RunSpec(scheduler=tuple(words), workload=(str(home / "jobs.json"),))
-        every = Every(simulated=script.jobs[len(script.jobs) // 2].submit)
-        staged = Staged(first, words, limit, printed)
-        setup = load_setup(spec)
+        keeping = Keeping(every=Every(simulated=script.jobs[len(script.jobs) // 2].submit), most=100, leave=True)
+        options = RunOptions(connection=Staged(first, words, limit, printed), out=home / "first", observers=[audience])
         try:
-            result = run_kept(spec, setup, staged, home / "first", every, 100, observers=[audience], leave=True)
+            result = run_kept(spec, options, keeping)
         except RunError as error:  # before the simulation has begun
             return first, [failure_text(error, words)]
         _check_interrupt(result.failure)
@@ -73,21 +74,11 @@ def taken_over(
         if TAKEOVER not in result.scheduler.features:
             return first, None
         header, state = read_snapshot(snapshots_in(home / "first")[1])
+        kept = KeptRun(spec, header, state, home / "first", OUTPUT_PREFIX)
         second = Stage(script, "native", [*first.log, (SERVER, "(a new process takes the run over)")])
-        staged = Staged(second, words, limit, printed)
+        options = replace(options, connection=Staged(second, words, limit, printed), out=home / "second")
         try:
-            _, result = take_over(
-                spec,
-                header,
-                state,
-                staged,
-                home / "first",
-                Every(),
-                1,
-                observe=lambda setup: ([audience], None),
-                out=home / "second",
-                leave=True,
-            )
+            result = take_over(spec, kept, options, Keeping(most=1, leave=True))
         except PipistrelleError as error:
             return second, [failure_text(error, words)]
     _check_interrupt(result.failure)

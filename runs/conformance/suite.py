@@ -10,8 +10,7 @@ from pipistrelle.runs.conformance.judge import failure_text, problems_of, refusa
 from pipistrelle.runs.conformance.script import Dialect, Script
 from pipistrelle.runs.conformance.second import taken_over, told_again
 from pipistrelle.runs.conformance.stage import Audience, Stage, Staged
-from pipistrelle.runs.description.spec import RunSpec
-from pipistrelle.runs.execution.run import run
+from pipistrelle.runs.execution.run import RunOptions, run
 from pipistrelle.server.errors import Interrupted, RunError
 
 #: characters of what a scheduler printed that are kept
@@ -80,9 +79,9 @@ def _played(stage: Stage, words: Sequence[str], limit: float, printed: IO[bytes]
     """Play a script, and return what was wrong."""
     script, audience = stage.script, Audience()
     staged = Staged(stage, words, limit, printed)
-    spec = RunSpec(scheduler=tuple(words), dialect=stage.dialect)
+    options = RunOptions(connection=staged, given=script.inputs(), observers=[audience], check=False)
     try:
-        result = run(spec, connection=staged, setup=script.setup(stage.dialect), observers=[audience], check=False)
+        result = run(script.spec(words, stage.dialect), options)
     except RunError as error:  # before the simulation has begun
         return refusal_problems(stage, limit) if script.refuses else [failure_text(error, words)]
     if isinstance(result.failure, Interrupted):

@@ -18,7 +18,7 @@ from pipistrelle.protocol.events import JobSubmitted
 from pipistrelle.protocol.fields import package_version
 from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.runs.description.spec import RELIABILITY_FIELDS, BatsimSpec, RunSpec
+from pipistrelle.runs.description.spec import BatsimSpec, Decides, RunSpec, decided
 from pipistrelle.runs.inputs.named import load_hosts, require_text
 from pipistrelle.server.setup.setup import BatsimOptions, Setup
 from pipistrelle.server.transport.in_process import Transport
@@ -84,7 +84,8 @@ def _check(spec: RunSpec, way: BatsimSpec) -> None:
         )
     if spec.partition_pools:
         raise InputError("a run in Batsim's way has hosts, no pools", found="partition-pools")
-    given = next((name for name in RELIABILITY_FIELDS if getattr(spec, name) != getattr(RunSpec(), name)), None)
+    happens = (name for name, kind in decided().items() if kind is Decides.EVENTS)
+    given = next((name for name in happens if getattr(spec, name) != getattr(RunSpec(), name)), None)
     if given is not None:
         raise InputError(
             "nodes do not fail in a run in Batsim's way", found=given.replace("_", "-"), hint="events can do it."

@@ -65,9 +65,7 @@ def load_reliability(spec: RunSpec, machine: "Platform | SimGridPlatform", workl
     maintenance, rules = _maintenance(spec, platform, hosts, workload)
     interrupts = not (plan is None and outages is None and maintenance is None)
     own, models = have_own_ways(workload), plan is not None
-    # Looked at only where it makes a difference.
-    asked = any(getattr(spec, name) != getattr(RunSpec(), name) for name in _COMING_BACK)
-    preempted = asked and spec.may_preempt
+    preempted = has_coming_back(spec) and spec.may_preempt  # looked at only where it makes a difference
     _refuse_idle_options(
         spec,
         models=models,
@@ -101,6 +99,11 @@ def load_reliability(spec: RunSpec, machine: "Platform | SimGridPlatform", workl
     for remark in remarks_on(found, platform, workload):
         logger().warning("{}", remark)
     return found
+
+
+def has_coming_back(spec: RunSpec) -> bool:
+    """Return whether a run has options about jobs that come back."""
+    return any(getattr(spec, name) != getattr(RunSpec(), name) for name in _COMING_BACK)
 
 
 def _plan(

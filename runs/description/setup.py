@@ -1,21 +1,26 @@
 """What a run's description leads to: its inputs read, its setup made."""
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+import dataclasses
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
+from msgspec.structs import replace
 
 from pipistrelle.platforms.description import Platform
 from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.protocol.base.errors import InputError, printable, said_of
 from pipistrelle.protocol.base.lengths import parse_seconds
 from pipistrelle.protocol.base.log import logger
-from pipistrelle.runs.description.reliability import load_reliability
-from pipistrelle.runs.description.spec import RunSpec
+from pipistrelle.runs.description.reliability import has_coming_back, load_reliability
+from pipistrelle.runs.description.spec import Decides, RunSpec
 from pipistrelle.runs.inputs.named import begins_as_log, load_machine, load_workload, platform_for, units_remark
 from pipistrelle.schedulers.catalogue.names import RECORDED, SUFFIX
 from pipistrelle.schedulers.catalogue.registry import preemption_of
 from pipistrelle.schedulers.policy.interfaces import learn
+from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.server.setup.recorded import starts_of
 from pipistrelle.server.setup.requests import UNMET
 from pipistrelle.server.setup.resilience import refuse_attempts
@@ -28,29 +33,150 @@ from pipistrelle.traces.workload import Workload
 
 if TYPE_CHECKING:
     from pipistrelle.platforms.simgrid.platform_file import SimGridPlatform
+#: workloads with their machines that a cache keeps, and the combinations of each with what happens and who decides
+_INPUTS_KEPT: Final = 2
+_SETUPS_KEPT: Final = 256
+#: of a run that names none
+_SEED: Final = RunSpec().seed
+T = TypeVar("T")
 
 
-def load_setup(spec: RunSpec) -> Setup:
-    """Return the setup of a run; what a user should know of its inputs is logged as warnings.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inputs:
+    """Objects in the place of inputs that a description names; of what is None, the description decides.
+
+    Parameters
+    ----------
+    workload
+        the jobs, as they are after reading and transforming.
+    machine
+        the machine, as it is after scaling.
+    reliability
+        what happens to it.
+    """
+
+    workload: Workload | None = None
+    machine: "Platform | SimGridPlatform | None" = None
+    reliability: Reliability | None = None
+
+
+class SetupCache:
+    """Keeps what several runs share, so that it is read once; a user is told each remark once.
+
+    What is kept is made from the fields alone that decide it (`RunSpec.part`), which are its key, too.
+    """
+
+    def __init__(self) -> None:
+        self._inputs: dict[str, _Shared] = {}
+        #: remarks that have been told
+        self._told: set[str] = set()
+
+    def shared(self, spec: RunSpec, given: Inputs | None = None) -> "_Shared":
+        """Return workload and machine of a run, read now or kept; PipistrelleError as of `load_inputs`."""
+        part = spec.part(Decides.INPUTS, Decides.DIALECT)
+        if given is not None:
+            return _Shared(part, load_inputs(part, given))
+        return _kept(self._inputs, repr(part), _INPUTS_KEPT, lambda: _Shared(part, load_inputs(part)))
+
+    def tell(self, remarks: Iterable[str]) -> None:
+        """Log remarks that have not been told yet as warnings."""
+        for remark in remarks:
+            if remark not in self._told:
+                self._told.add(remark)
+                logger().warning("{}", remark)
+
+
+class _Shared:
+    """Workload and machine as several runs share them, and their setups with what happens to the machine."""
+
+    def __init__(self, spec: RunSpec, inputs: "tuple[Workload, Platform | SimGridPlatform]") -> None:
+        self._spec = spec
+        self.trace, self.machine = inputs
+        self._setups: dict[str, Setup] = {}
+        #: combinations with a policy that go together
+        self._checked: dict[str, None] = {}
+
+    @cached_property
+    def _steady(self) -> Setup:
+        return _steady_setup(self._spec, self.trace, self.machine)
+
+    def setup(self, spec: RunSpec, given: Reliability | None, tell: Callable[[list[str]], None]) -> Setup:
+        """Return the setup of a run without its limits, after a check with its policy; ``tell`` takes the remarks."""
+        # Options of jobs that come back need to know whether the policy preempts jobs.
+        kinds = (Decides.EVENTS, Decides.POLICY) if has_coming_back(spec) else (Decides.EVENTS,)
+        part = spec.part(*kinds)
+        # The seed begins the streams of failures and decides nothing else: replicas share the rest.
+        key = part if spec.outages is not None else replace(part, seed=_SEED)
+
+        def make() -> Setup:
+            happens = load_reliability(part, self.machine, self.trace)
+            return self._steady.with_reliability(happens)
+
+        if given is not None:
+            setup = self._steady.with_reliability(given)
+        else:
+            setup = _kept(self._setups, repr(key), _SETUPS_KEPT, make)
+            happens = setup.reliability
+            if happens is not None and happens.failures is not None:
+                described = {**happens.described, "seed": spec.seed}
+                happens = dataclasses.replace(happens, seed=spec.seed, described=described)
+                setup = dataclasses.replace(setup, reliability=happens)
+            elif part != key:
+                make()  # so that a seed without effect is refused
+
+        def check() -> None:
+            _check_placement(spec, setup.platform)
+            _check_recorded(spec, setup)
+            _check_preemption(spec, setup)
+            tell(_remarks_of(spec, self.trace, setup))
+
+        _kept(self._checked, f"{key!r} {spec.part(Decides.POLICY)!r}", _SETUPS_KEPT, check)
+        return setup
+
+
+def load_setup(spec: RunSpec, given: Inputs | None = None, cache: SetupCache | None = None) -> Setup:
+    """Return the setup of a run: the one road from a description to what is simulated.
+
+    What a user should know of its inputs is logged as warnings.
+
+    Parameters
+    ----------
+    spec
+        what the run is.
+    given
+        objects in the place of inputs that it names.
+    cache
+        keeps what runs share; without one everything is read anew.
 
     Raises
     ------
     PipistrelleError
         when an input is wrong, or they do not go together.
     """
-    if spec.batsim is not None:
-        from pipistrelle.runs.description.batsim import load_batsim_setup  # most runs start without it
+    if spec.batsim is None:
+        cache = cache or SetupCache()
+        shared = cache.shared(spec, given)
+        return _limited(spec, shared.setup(spec, None if given is None else given.reliability, cache.tell))
+    if given is not None:
+        raise InputError("a run in Batsim's way reads its inputs itself", expected="names of files")
+    from pipistrelle.runs.description.batsim import load_batsim_setup  # most runs start without it
 
-        jobs = [load_jobs(spec, name) for name in spec.workload]
-        return with_horizon(spec, load_batsim_setup(spec, spec.batsim, jobs))
-    return setup_of(spec, *load_inputs(spec))
+    return _limited(spec, load_batsim_setup(spec, spec.batsim, [load_jobs(spec, name) for name in spec.workload]))
 
 
-def with_horizon(spec: RunSpec, setup: Setup) -> Setup:
-    """Return a setup that ends when a run does; PipistrelleError if its horizon cannot be read."""
+def _kept(kept: dict[str, T], key: str, most: int, make: Callable[[], T]) -> T:
+    """Return what is kept under a key, made now if it is not there; of more than ``most`` the oldest is dropped."""
+    value = kept[key] = kept.pop(key) if key in kept else make()
+    if len(kept) > most:
+        del kept[next(iter(kept))]
+    return value
+
+
+def _limited(spec: RunSpec, setup: Setup) -> Setup:
+    """Return a setup with the limits and rules of the engine; PipistrelleError if the horizon cannot be read."""
     until = setup.until if spec.until is None else _horizon(spec.until, setup)
     dispersion = None if spec.dispersion is None else _dispersion(spec.dispersion, setup)
-    return replace(setup, until=until, queue_lengths=spec.queue_lengths, dispersion=dispersion)
+    return dataclasses.replace(setup, until=until, queue_lengths=spec.queue_lengths, dispersion=dispersion)
 
 
 def _dispersion(share: float, setup: Setup) -> Dispersion:
@@ -104,8 +230,8 @@ def _with_table(machine: "Platform | SimGridPlatform", text: str) -> Platform:
     return with_node_rows(machine, load_node_rows(text))
 
 
-def load_inputs(spec: RunSpec) -> "tuple[Workload, Platform | SimGridPlatform]":
-    """Return a run's workload and machine, from their files: many runs may share them.
+def load_inputs(spec: RunSpec, given: Inputs | None = None) -> "tuple[Workload, Platform | SimGridPlatform]":
+    """Return a run's workload and machine, read from their files where they are not given.
 
     Raises
     ------
@@ -118,12 +244,17 @@ def load_inputs(spec: RunSpec) -> "tuple[Workload, Platform | SimGridPlatform]":
             where=printable(f"{spec.resumed.folder}/{spec.resumed.snapshot}"),
             hint="'pipistrelle resume' with this snapshot, the policy and --out does the same once more.",
         )
-    if len(spec.workload) != 1:
-        raise InputError(
-            "a run has one workload", expected="several in Batsim's way alone", found=str(len(spec.workload))
-        )
-    (name,) = spec.workload
-    trace = load_jobs(spec, name)
+    trace, machine = (None, None) if given is None else (given.workload, given.machine)
+    name = ""
+    if trace is None:
+        if len(spec.workload) != 1:
+            raise InputError(
+                "a run has one workload", expected="several in Batsim's way alone", found=str(len(spec.workload))
+            )
+        (name,) = spec.workload
+        trace = load_jobs(spec, name)
+    if machine is not None:
+        return trace, machine
     machine = platform_for(trace, name) if spec.platform is None else load_machine(spec.platform, units=spec.units)
     if spec.scale_platform is not None:
         machine = _scaled(machine, spec.scale_platform)
@@ -132,20 +263,8 @@ def load_inputs(spec: RunSpec) -> "tuple[Workload, Platform | SimGridPlatform]":
     return trace, machine
 
 
-def setup_of(spec: RunSpec, trace: Workload, machine: "Platform | SimGridPlatform") -> Setup:
-    """Return the setup of a run whose inputs `load_inputs` has read; PipistrelleError as of `load_setup`."""
-    happens = load_reliability(spec, machine, trace)
-    setup = steady_setup(spec, trace, machine).with_reliability(happens)
-    check_policy(spec, setup.platform)
-    _check_recorded(spec, setup)
-    _check_preemption(spec, setup)
-    for remark in remarks_of(spec, trace, setup):
-        logger().warning("{}", remark)
-    return with_horizon(spec, setup)
-
-
-def steady_setup(spec: RunSpec, trace: Workload, machine: "Platform | SimGridPlatform") -> Setup:
-    """Return a run's setup without what happens to the machine, and without a horizon: many runs may share it.
+def _steady_setup(spec: RunSpec, trace: Workload, machine: "Platform | SimGridPlatform") -> Setup:
+    """Return a run's setup without what happens to the machine, and without a horizon.
 
     Raises
     ------
@@ -163,7 +282,7 @@ def steady_setup(spec: RunSpec, trace: Workload, machine: "Platform | SimGridPla
     return Setup.steady(machine, trace, strict=spec.strict, batsim=batsim, cancellations=spec.cancellations == "keep")
 
 
-def check_policy(spec: RunSpec, platform: Platform) -> None:
+def _check_placement(spec: RunSpec, platform: Platform) -> None:
     """Raise PipistrelleError if a machine will not do for a run's placement, or its partitions."""
     if spec.asks_of_nodes:
         learn(spec.make_policy(warn=False, polls=False), Machine(platform.units, platform.info))
@@ -194,7 +313,7 @@ def _check_preemption(spec: RunSpec, setup: Setup) -> None:
     refuse_attempts(setup.workloads)
 
 
-def remarks_of(spec: RunSpec, trace: Workload, setup: Setup) -> list[str]:
+def _remarks_of(spec: RunSpec, trace: Workload, setup: Setup) -> list[str]:
     """Return what a user should know of a run's inputs before it."""
     other_units = units_remark(trace, setup.platform, spec.units)
     remarks = [*([] if other_units is None else [other_units]), *setup.remarks]

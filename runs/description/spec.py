@@ -1,7 +1,10 @@
 """What a run is: one frozen value that says all that decides its result, and nothing else."""
 
 import os.path
-from typing import Annotated, Final, Literal
+from collections.abc import Mapping
+from enum import Enum
+from functools import cache
+from typing import Annotated, Final, Literal, TypeVar, get_type_hints
 
 from msgspec import Meta, Struct, field
 from msgspec.structs import asdict, replace
@@ -14,6 +17,34 @@ from pipistrelle.traces.resilience import Requeue, RestartWalltime, Walltime
 
 #: where a Batsim looks for its scheduler unless it is told otherwise
 BATSIM_ENDPOINT: Final = "tcp://localhost:28000"
+_T = TypeVar("_T")
+
+
+class Decides(Enum):
+    """What a field of a run's description decides."""
+
+    #: the jobs and the machine with which it begins
+    INPUTS = "inputs"
+    #: what happens to the machine, and how jobs live with it
+    EVENTS = "events"
+    #: which jobs start, when and where
+    POLICY = "policy"
+    #: how long jobs take on the nodes that they get, and when the run ends
+    ENGINE = "engine"
+    #: which protocol scheduler and server speak, and all of a run in Batsim's way
+    DIALECT = "dialect"
+    #: which outputs are written
+    OUTPUTS = "outputs"
+    #: nothing: a run is refused where it does not hold
+    CHECK = "check"
+
+
+Input = Annotated[_T, Decides.INPUTS]
+Event = Annotated[_T, Decides.EVENTS]
+Engine = Annotated[_T, Decides.ENGINE]
+Dialect = Annotated[_T, Decides.DIALECT]
+Output = Annotated[_T, Decides.OUTPUTS]
+Check = Annotated[_T, Decides.CHECK]
 
 
 class BatsimSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
@@ -119,48 +150,48 @@ class RunSpec(PolicySpec, frozen=True, kw_only=True, forbid_unknown_fields=True,
         {name of a file that the run reads: its SHA-256}; a run is refused where one has another content.
     """
 
-    platform: str | None = None
-    scale_platform: str | None = None
-    node_table: str | None = None
-    workload: tuple[str, ...] = ("demo",)
-    sort: bool = False
-    units: Units = "nodes"
-    timezone: str | None = None
-    columns: str | None = None
-    transform: tuple[AnyStep, ...] = ()
-    ignore_constraints: bool = False
-    partition_pools: tuple[str, ...] = ()
-    from_: str | None = field(default=None, name="from")
-    warm: bool = False
-    cancellations: Literal["keep", "drop"] = "drop"
-    strict: bool = False
-    dispersion: Annotated[float, Meta(gt=0)] | None = None
-    until: str | None = None
-    queue_lengths: bool = False
-    format: Literal["csv", "parquet"] = "csv"
-    dialect: Literal["native", "batsim"] = "native"
-    failures: tuple[str, ...] = ()
-    repair: str | None = None
-    seed: Annotated[int, Meta(ge=0)] = 1
-    reliability_factor: Annotated[float, Meta(gt=0)] = 1.0
-    outages: str | None = None
-    outages_class: str | None = None
-    outages_start: str | None = None
-    outages_shortest: str | None = None
-    maintenance: tuple[str, ...] = ()
-    checkpoint: str | None = None
-    dump: str | None = None
-    read: str | None = None
-    spares: str | None = None
-    resilience: Literal["moldable", "grid"] | None = None
-    requeue: Requeue = "original"
-    max_attempts: Annotated[int, Meta(ge=1)] | None = None
-    expected_attempts: Annotated[int, Meta(ge=0)] = 100_000
-    restart_walltime: RestartWalltime = "full"
-    checkpoint_walltime: Walltime = "asked"
-    batsim: BatsimSpec | None = None
-    resumed: ResumedFrom | None = None
-    files: dict[str, str] = field(default_factory=dict)
+    platform: Input[str | None] = None
+    scale_platform: Input[str | None] = None
+    node_table: Input[str | None] = None
+    workload: Input[tuple[str, ...]] = ("demo",)
+    sort: Input[bool] = False
+    units: Input[Units] = "nodes"
+    timezone: Input[str | None] = None
+    columns: Input[str | None] = None
+    transform: Input[tuple[AnyStep, ...]] = ()
+    ignore_constraints: Input[bool] = False
+    partition_pools: Input[tuple[str, ...]] = ()
+    from_: Input[str | None] = field(default=None, name="from")
+    warm: Input[bool] = False
+    cancellations: Input[Literal["keep", "drop"]] = "drop"
+    strict: Input[bool] = False
+    dispersion: Engine[Annotated[float, Meta(gt=0)] | None] = None
+    until: Engine[str | None] = None
+    queue_lengths: Output[bool] = False
+    format: Output[Literal["csv", "parquet"]] = "csv"
+    dialect: Dialect[Literal["native", "batsim"]] = "native"
+    failures: Event[tuple[str, ...]] = ()
+    repair: Event[str | None] = None
+    seed: Event[Annotated[int, Meta(ge=0)]] = 1
+    reliability_factor: Event[Annotated[float, Meta(gt=0)]] = 1.0
+    outages: Event[str | None] = None
+    outages_class: Event[str | None] = None
+    outages_start: Event[str | None] = None
+    outages_shortest: Event[str | None] = None
+    maintenance: Event[tuple[str, ...]] = ()
+    checkpoint: Event[str | None] = None
+    dump: Event[str | None] = None
+    read: Event[str | None] = None
+    spares: Event[str | None] = None
+    resilience: Event[Literal["moldable", "grid"] | None] = None
+    requeue: Event[Requeue] = "original"
+    max_attempts: Event[Annotated[int, Meta(ge=1)] | None] = None
+    expected_attempts: Event[Annotated[int, Meta(ge=0)]] = 100_000
+    restart_walltime: Event[RestartWalltime] = "full"
+    checkpoint_walltime: Event[Walltime] = "asked"
+    batsim: Dialect[BatsimSpec | None] = None
+    resumed: Input[ResumedFrom | None] = None
+    files: Check[dict[str, str]] = field(default_factory=dict)
 
     @property
     def inputs(self) -> list[str]:
@@ -184,11 +215,26 @@ class RunSpec(PolicySpec, frozen=True, kw_only=True, forbid_unknown_fields=True,
         """Return the same run with nothing said of its scheduler: that is started elsewhere."""
         return replace(self, **{**asdict(PolicySpec()), "scheduler": ()})
 
+    def part(self, *kinds: Decides) -> "RunSpec":
+        """Return a run with the fields that decide one of ``kinds`` as here, and all others as they are by default."""
+        return RunSpec(**{name: getattr(self, name) for name, kind in decided().items() if kind in kinds})
 
-#: fields on failures and maintenance
-RELIABILITY_FIELDS: Final = (
-    *("failures", "repair", "seed", "reliability_factor", "outages", "outages_class", "outages_start"),
-    *("outages_shortest", "maintenance"),
-    *("checkpoint", "dump", "read", "spares", "resilience", "requeue", "max_attempts", "expected_attempts"),
-    *("restart_walltime", "checkpoint_walltime"),
-)
+
+@cache
+def decided() -> Mapping[str, Decides]:
+    """Return what each field of a run's description decides: those of `PolicySpec` the policy, others as declared.
+
+    Raises
+    ------
+    TypeError
+        when a field does not declare it.
+    """
+    found: dict[str, Decides] = {}
+    for name, hint in get_type_hints(RunSpec, include_extras=True).items():
+        kinds = [one for one in getattr(hint, "__metadata__", ()) if isinstance(one, Decides)]
+        if name in PolicySpec.__struct_fields__:
+            kinds.append(Decides.POLICY)
+        if len(kinds) != 1:
+            raise TypeError(f"RunSpec.{name} does not declare what it decides, once: Input[...], Event[...] or another")
+        found[name] = kinds[0]
+    return found

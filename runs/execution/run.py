@@ -1,25 +1,25 @@
 """A run from one call: its description in, figures and files out."""
 
+import dataclasses
 import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from pipistrelle.platforms.description import Platform
-from pipistrelle.runs.description.reliability import load_reliability
-from pipistrelle.runs.description.setup import load_setup
+from pipistrelle.runs.description.setup import Inputs, load_setup
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.description.spec_file import checked, with_digests
 from pipistrelle.runs.execution import seldom_collected
 from pipistrelle.runs.execution.connection import Connection, InProcess
 from pipistrelle.runs.execution.pause import Pause
-from pipistrelle.runs.inputs.named import load_platform, load_workload, platform_for
-from pipistrelle.schedulers.catalogue.registry import make_policy
 from pipistrelle.schedulers.policy.interfaces import Policy
 from pipistrelle.schedulers.wire.interrupts import Interrupts
 from pipistrelle.server.engine.observers import Observer
@@ -42,27 +42,12 @@ _GLANCE_S: Final = 0.2
 _LASTING_S: Final = 0.5
 
 
-def run(
-    spec: RunSpec,
-    *,
-    connection: Connection | None = None,
-    out: Path | None = None,
-    outputs: Outputs | None = None,
-    observers: Sequence[Observer] = (),
-    setup: Setup | None = None,
-    check: bool = True,
-    between: Callable[[Pause], None] | None = None,
-    resume: dict[str, Any] | Callable[[Pause], None] | None = None,
-    beat: Callable[[Simulation], None] | None = None,
-    lasting: Callable[[Pause], None] | None = None,
-    look: Callable[[Simulation], float] | None = None,
-) -> Result:
-    """Carry out a run.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """How a run is carried out: all that does not decide its result.
 
     Parameters
     ----------
-    spec
-        what it is.
     connection
         how its scheduler is reached; None: it runs in this process.
     out
@@ -73,6 +58,8 @@ def run(
         who else is told what happens.
     setup
         what `load_setup` made of the same description, if it is there already.
+    given
+        objects in the place of inputs that the description names; there is no ``out_command.json`` then.
     check
         whether a run that failed raises; else its result says so.
     between
@@ -87,109 +74,50 @@ def run(
     look
         called at the begin, and then whenever so many seconds of the wall clock have passed as it returned, between two
         steps of the run: also while its scheduler takes long. It changes nothing.
+    """
+
+    connection: Connection | None = None
+    out: Path | None = None
+    outputs: Outputs | None = None
+    observers: Sequence[Observer] = ()
+    setup: Setup | None = None
+    given: Inputs | None = None
+    check: bool = True
+    between: Callable[[Pause], None] | None = None
+    resume: dict[str, Any] | Callable[[Pause], None] | None = None
+    beat: Callable[[Simulation], None] | None = None
+    lasting: Callable[[Pause], None] | None = None
+    look: Callable[[Simulation], float] | None = None
+
+
+def run(spec: RunSpec, options: RunOptions = RunOptions()) -> Result:
+    """Carry out a run; ``options`` say how, and do not change its result.
 
     Raises
     ------
     PipistrelleError
         when the description or an input is wrong, no scheduler came, or the run failed; outputs so far are kept.
     KeyboardInterrupt
-        when Ctrl-C ended the run and ``check`` is true, or before it has begun; outputs so far are kept.
+        when Ctrl-C ended the run and it is to raise, or before it has begun; outputs so far are kept.
     """
+    setup, out, between, lasting = options.setup, options.out, options.between, options.lasting
     if setup is None:
         spec = with_digests(checked(spec))
-        setup = load_setup(spec)
-    return _carry_out(
-        setup,
-        spec,
-        connection or InProcess(),
-        asked=msgspec.to_builtins(spec),
-        out=out,
-        outputs=outputs,
-        observers=observers,
-        check=check,
-        between=between,
-        resume=resume,
-        beat=beat,
-        lasting=lasting,
-        look=look,
-    )
-
-
-def run_in_process(
-    workload: str | Workload = "demo",
-    policy: str | Policy = "easy",
-    *,
-    platform: str | Platform | None = None,
-    out: Path | None = None,
-    strict: bool = False,
-    observers: Sequence[Observer] = (),
-    reliability: Reliability | None = None,
-    between: Callable[[Pause], None] | None = None,
-    resume: dict[str, Any] | None = None,
-) -> Result:
-    """Simulate a workload under a policy in this process, where one of them is an object that no description names.
-
-    Parameters
-    ----------
-    workload, platform
-        a bundled name, a path, or the object itself; without a platform the workload's header says how large the
-        machine is.
-    policy
-        a name that `make_policy` knows, or the object.
-    out
-        folder for the outputs, made if need be; there is no ``out_command.json``.
-    reliability
-        what fails, as `pipistrelle.runs.description.reliability.load_reliability` has it; None: as the platform says.
-    between, resume
-        as of `run`.
-
-    Raises
-    ------
-    PipistrelleError, KeyboardInterrupt
-        as `run` does.
-    """
-    trace = load_workload(workload) if isinstance(workload, str) else workload
-    if platform is None:
-        machine = platform_for(trace, workload if isinstance(workload, str) else "")
-    else:
-        machine = load_platform(platform) if isinstance(platform, str) else platform
-    if reliability is None:
-        reliability = load_reliability(RunSpec(), machine, trace)
-    setup = Setup.of(machine, trace, strict=strict, reliability=reliability)
-    connection = InProcess(make_policy(policy) if isinstance(policy, str) else policy)
-    return _carry_out(setup, RunSpec(), connection, out=out, observers=observers, between=between, resume=resume)
-
-
-def _carry_out(
-    setup: Setup,
-    spec: RunSpec,
-    connection: Connection,
-    *,
-    between: Callable[[Pause], None] | None,
-    resume: dict[str, Any] | Callable[[Pause], None] | None,
-    check: bool = True,
-    beat: Callable[[Simulation], None] | None = None,
-    lasting: Callable[[Pause], None] | None = None,
-    look: Callable[[Simulation], float] | None = None,
-    **ways: Any,
-) -> Result:
-    """Simulate; ``ways`` are those of `simulate` itself."""
-    out = ways["out"]
+        setup = load_setup(spec, options.given)
     as_parquet = spec.format == "parquet" and out is not None
     if as_parquet:
         from pipistrelle.runs.folders.parquet_files import import_arrow, write_parquet  # needs an extra
 
         import_arrow()
+    regularly = _Regularly(options)
     with (
         nullcontext() if out is None else sole_writer(str(out / OUTPUT_PREFIX).removesuffix("_")),
         seldom_collected(),
-        Interrupts() as interrupts,
-        connection.open(
-            spec, setup, regularly := _Regularly(interrupts, beat, 0.0 if lasting is None else _LASTING_S, look)
-        ) as transport,
+        regularly.interrupts as interrupts,
+        (options.connection or InProcess()).open(spec, setup, regularly) as transport,
         ExitStack() as stack,
     ):
-        if (out is not None or look is not None) and isinstance(transport, InProcessTransport):
+        if (out is not None or options.look is not None) and isinstance(transport, InProcessTransport):
             stack.enter_context(regularly.while_thinking(transport))
 
         def paused(simulation: Simulation) -> None:
@@ -202,28 +130,77 @@ def _carry_out(
 
         def goes_on(simulation: Simulation) -> None:
             pause = Pause(spec, simulation, transport)
-            if callable(resume):
-                resume(pause)
-            elif resume is not None:
-                pause.restore(resume)
+            if callable(options.resume):
+                options.resume(pause)
+            elif options.resume is not None:
+                pause.restore(options.resume)
 
         result = simulate(
             setup,
             transport,
             clock=time.perf_counter,
-            resume=None if resume is None else goes_on,
+            out=out,
+            outputs=options.outputs,
+            observers=options.observers,
+            asked=msgspec.to_builtins(spec) if options.given is None else None,
+            resume=None if options.resume is None else goes_on,
             between=None if between is None and lasting is None else paused,
             begun=regularly.begin,
             regularly=regularly,
-            **ways,
         )
-    if as_parquet:
+    if as_parquet and out is not None:
         write_parquet(out)
-    if check and isinstance(result.failure, Interrupted):  # who goes on after a failed run must not after this
+    if options.check and isinstance(result.failure, Interrupted):  # who goes on after a failed run must not after this
         raise KeyboardInterrupt from result.failure
-    if check and result.failure is not None:
+    if options.check and result.failure is not None:
         raise result.failure
     return result
+
+
+def run_in_process(
+    workload: str | Workload | None = None,
+    policy: str | Policy | None = None,
+    *,
+    platform: str | Platform | None = None,
+    reliability: Reliability | None = None,
+    spec: RunSpec | None = None,
+    options: RunOptions = RunOptions(),
+) -> Result:
+    """Simulate in this process, where the workload, the policy or the machine is an object that no description names.
+
+    Parameters
+    ----------
+    workload, policy, platform
+        a name, a path, or the object itself; None: as ``spec`` says.
+    reliability
+        what happens to the machine, as `pipistrelle.runs.description.reliability.load_reliability` has it; None: as
+        ``spec`` says.
+    spec
+        all else that the run is; None: as it is by default.
+    options
+        how it is carried out; its connection is to the policy, and there is no ``out_command.json``.
+
+    Raises
+    ------
+    PipistrelleError, KeyboardInterrupt
+        as `run` does.
+    """
+    spec = spec or RunSpec()
+    if workload is not None:
+        spec = replace(spec, workload=(workload,) if isinstance(workload, str) else ())
+    if policy is not None:
+        spec = replace(spec, scheduler=policy) if isinstance(policy, str) else spec.without_policy()
+    if isinstance(platform, str):
+        spec = replace(spec, platform=platform)
+    given = Inputs(
+        workload=workload if isinstance(workload, Workload) else None,
+        machine=platform if isinstance(platform, Platform) else None,
+        reliability=reliability,
+    )
+    if isinstance(policy, str) and spec.program is None:
+        policy = spec.make_policy()  # a wrong name is an error before anything is written
+    connection = InProcess(None if isinstance(policy, str) else policy)
+    return run(spec, dataclasses.replace(options, given=given, connection=connection))
 
 
 class _Regularly:
@@ -234,19 +211,13 @@ class _Regularly:
     written, never which. ``beat`` is called when they are, ``look`` as often as it asks for.
     """
 
-    def __init__(
-        self,
-        interrupts: Interrupts,
-        beat: Callable[[Simulation], None] | None,
-        patience: float,
-        look: Callable[[Simulation], float] | None,
-    ) -> None:
-        self._interrupts = interrupts
+    def __init__(self, options: RunOptions) -> None:
+        self.interrupts = Interrupts()
         #: how long an interrupt waits for the next pause, in seconds, and until when the one that has struck does
-        self._patience = patience
+        self._patience = 0.0 if options.lasting is None else _LASTING_S
         self._patient_until: float | None = None
-        self._beat = beat or (lambda simulation: None)
-        self._look = look
+        self._beat = options.beat or (lambda simulation: None)
+        self._look = options.look
         self._simulation: Simulation | None = None
         #: when rows are written next, when somebody looks next, and the earlier of the two
         self._keep_at = self._look_at = self._due = math.inf
@@ -309,8 +280,8 @@ class _Regularly:
             self._work(self._simulation)
             if rows:
                 self._beat(self._simulation)
-        if not (self._interrupts.struck and self._patience):
-            return self._interrupts.struck
+        if not (self.interrupts.struck and self._patience):
+            return self.interrupts.struck
         if self._patient_until is None:
             self._patient_until = time.monotonic() + self._patience
         return time.monotonic() >= self._patient_until

@@ -1,10 +1,11 @@
 """Runs that are kept, and go on from their last snapshot as if nothing had happened."""
 
-from collections.abc import Callable, Iterator, Sequence
+import dataclasses
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -16,14 +17,14 @@ from pipistrelle.runs.description.setup import load_setup
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.description.spec_file import convert_spec, with_digests
 from pipistrelle.runs.execution.connection import Connection, InProcess, Interrupted
-from pipistrelle.runs.execution.run import run
+from pipistrelle.runs.execution.run import RunOptions, run
 from pipistrelle.runs.sessions.recording import RecordingTransport, header_of
 from pipistrelle.runs.sessions.rejoining import Rejoining, apart_from_state, named
 from pipistrelle.runs.sessions.replay import Played
 from pipistrelle.runs.sessions.session_file import Exchange, SessionReader, SessionWriter
 from pipistrelle.runs.sessions.snapshot import (
     SESSION,
-    Every,
+    Keeping,
     SnapshotError,
     SnapshotHeader,
     Snapshots,
@@ -33,17 +34,13 @@ from pipistrelle.runs.sessions.snapshot import (
 )
 from pipistrelle.runs.sessions.takeover import TakenOver, copy_outputs, resumed_from
 from pipistrelle.server.batsim.outputs import BatsimOutputs
-from pipistrelle.server.engine.observers import Observer
-from pipistrelle.server.outputs.folder import OUTPUT_PREFIX, SNAPSHOT, SUMMARY_FILE, Outputs
+from pipistrelle.server.outputs.folder import OUTPUT_PREFIX, SNAPSHOT, SUMMARY_FILE
 from pipistrelle.server.outputs.lock import is_written, sole_writer, unwritable_folder
 from pipistrelle.server.setup.setup import Setup
-from pipistrelle.server.simulation.simulate import Result, Simulation
+from pipistrelle.server.simulation.simulate import Result
 from pipistrelle.server.transport.in_process import Transport, bare
 from pipistrelle.server.transport.native import NativeTransport
 from pipistrelle.server.transport.peer import Peer
-
-#: returns who else is told what happens in a run
-Observe = Callable[[Setup], tuple[Sequence[Observer], Callable[[Simulation], None] | None]]
 
 
 @dataclass(slots=True)
@@ -196,77 +193,61 @@ def _pass_over(exchange: Exchange) -> None:
 
 
 def run_kept(
-    spec: RunSpec,
-    setup: Setup,
-    connection: Connection,
-    folder: Path,
-    every: Every,
-    keep: int,
-    *,
-    observers: Sequence[Observer] = (),
-    beat: Callable[[Simulation], None] | None = None,
-    last: tuple[SnapshotHeader, dict[str, Any]] | None = None,
-    takes_over: TakenOver | None = None,
-    leave: bool = False,
-    look: Callable[[Simulation], float] | None = None,
-    outputs: Outputs | None = None,
-    prefix: str = OUTPUT_PREFIX,
-    awaits: float | None = None,
+    spec: RunSpec, options: RunOptions, keeping: Keeping, last: tuple[SnapshotHeader, dict[str, Any]] | None = None
 ) -> Result:
-    """Carry out a run of which snapshots are taken, or go on with it; without raising what ends it early.
+    """Carry out a run of which snapshots are taken, or go on with it from the snapshot ``last``.
 
-    Parameters
-    ----------
-    last
-        the snapshot to go on from; None: the run begins.
-    takes_over
-        lets it go on from a snapshot of another run instead.
-    leave
-        whether snapshots and session stay when the run has come to its own end; else they are removed.
-    look
-        as of `pipistrelle.runs.execution.run.run`.
-    outputs, prefix
-        other outputs than usual, and what their names begin with; the caller keeps others from writing them.
-    awaits
-        how long (s) another scheduler is waited for when that of a run which begins has gone; None: not at all.
+    What ends it early is not raised. Snapshots and session are in the folder ``options.out``. If the options name other
+    outputs, the caller keeps others from writing them.
     """
-    header, state = (None, None) if last is None else last
-    journal = None
+    folder, connection, journal = options.out, options.connection, None
+    assert folder is not None, "a run is kept in a folder"
     alone = spec.batsim is not None and spec.batsim.no_sched
-    if not (isinstance(connection, InProcess) or alone):
-        journal = Journaled(connection, folder, prefix=prefix, awaits=awaits)
-        if header is not None and state is not None:
-            journal = Journaled(connection, folder, header.notices, prefix, header.now, state.get("saved"))
-        connection = journal
+    if not (connection is None or isinstance(connection, InProcess) or alone):
+        connection = journal = Journaled(connection, folder, prefix=keeping.prefix, awaits=keeping.awaits)
+        if last is not None:
+            header, state = last
+            journal.notices, journal.now, journal.saved = header.notices, header.now, state.get("saved")
+            journal.awaits = None
     flush = (lambda: None) if journal is None else journal.flush
-    snapshots = Snapshots(folder, msgspec.to_builtins(spec), every, keep, flush, prefix)
+    snapshots = Snapshots(folder, msgspec.to_builtins(spec), keeping, flush)
+    options = dataclasses.replace(
+        options,
+        connection=connection,
+        out=folder if options.outputs is None else None,
+        check=False,
+        between=snapshots,
+        lasting=snapshots.take,
+        resume=options.resume if last is None else last[1],
+    )
     try:
         with snapshots.on_signal():
-            result = run(
-                spec,
-                connection=connection,
-                out=folder if outputs is None else None,
-                outputs=outputs,
-                observers=observers,
-                setup=setup,
-                check=False,
-                beat=beat,
-                between=snapshots,
-                resume=state if takes_over is None else takes_over,
-                lasting=snapshots.take,
-                look=look,
-            )
+            result = run(spec, options)
     except PipistrelleError:
         if last is None:  # nothing has begun
             with suppress(OSError):
-                (folder / f"{prefix}{SESSION}").unlink()
+                (folder / f"{keeping.prefix}{SESSION}").unlink()
         raise
-    if result.failure is None and not leave:
+    if result.failure is None and not keeping.leave:
         snapshots.remove()
     return result
 
 
-def place_of(path: Path) -> tuple[Path, str]:
+class KeptRun(NamedTuple):
+    """A run that was kept: its description, a snapshot of it, and where its outputs are and how their names begin."""
+
+    spec: RunSpec
+    header: SnapshotHeader
+    state: dict[str, Any]
+    folder: Path
+    prefix: str
+
+    def setup(self, spec: RunSpec | None = None) -> Setup:
+        """Return its setup, or that of the run under another policy; PipistrelleError as of `load_setup`."""
+        return load_setup(replace(spec or self.spec, resumed=None))
+
+
+def _place_of(path: Path) -> tuple[Path, str]:
     """Return the folder of a run's outputs and what their names begin with, as of `read_run`."""
     if path.is_file():
         found = path.name.partition(SNAPSHOT)
@@ -276,8 +257,8 @@ def place_of(path: Path) -> tuple[Path, str]:
     return path.parent, f"{path.name}_"
 
 
-def read_run(path: Path, *, elsewhere: bool = False) -> tuple[RunSpec, SnapshotHeader, dict[str, Any]]:
-    """Return the description of a run that was kept, and a snapshot of it.
+def read_run(path: Path, *, elsewhere: bool = False) -> KeptRun:
+    """Return a run that was kept, with a snapshot of it.
 
     Parameters
     ----------
@@ -291,46 +272,22 @@ def read_run(path: Path, *, elsewhere: bool = False) -> tuple[RunSpec, SnapshotH
     PipistrelleError
         when there is none, the run is still going on, or its inputs are not what they were.
     """
-    folder, prefix = place_of(path)
+    folder, prefix = _place_of(path)
     if not elsewhere and is_written(str(folder / prefix).removesuffix("_")):
         raise SnapshotError("the run still goes on, or another writes there", where=str(folder))
     header, state = read_snapshot(path) if path.is_file() else last_snapshot(folder, prefix)
     spec = with_digests(convert_spec(header.spec, "the snapshot's description of its run"))
-    return spec, header, state
+    return KeptRun(spec, header, state, folder, prefix)
 
 
-def resume(
-    spec: RunSpec,
-    header: SnapshotHeader,
-    state: dict[str, Any],
-    connection: Connection | None,
-    folder: Path,
-    every: Every,
-    keep: int,
-    *,
-    observe: Observe,
-    out: Path | None = None,
-    leave: bool = False,
-    prefix: str = OUTPUT_PREFIX,
-) -> tuple[Setup, Result]:
+def resume(kept: KeptRun, options: RunOptions, keeping: Keeping) -> Result:
     """Go on with a run from a snapshot: its outputs will have the bytes that they would have had.
 
-    Parameters
-    ----------
-    connection
-        to a scheduler of another process; None: it runs in this one, as it did.
-    folder, prefix
-        where its outputs are, and what their names begin with.
-    observe
-        returns who else is told what happens.
-    out
-        where they are written on, as copies; None: where they are.
-    leave
-        as of `run_kept`.
+    They are written on as copies in the folder ``options.out``, or where they are if that is None.
     """
-    setup = load_setup(replace(spec, resumed=None))
-    observers, beat = observe(setup)
-    outputs = _batsim_outputs(folder, prefix, state)
+    setup = options.setup or kept.setup()
+    folder, out = kept.folder, options.out
+    outputs = _batsim_outputs(folder, kept.prefix, kept.state)
     if outputs is not None and out is not None:
         raise SnapshotError(
             "the outputs of 'pipistrelle batsim' are written on where they are", where="--out", found=str(out)
@@ -341,22 +298,11 @@ def resume(
     elif outputs is None:
         with suppress(OSError):  # that of its interruption
             (folder / SUMMARY_FILE).unlink()
-    where = str(folder / prefix).removesuffix("_")
+    where = str(folder / kept.prefix).removesuffix("_")
+    options = dataclasses.replace(options, setup=setup, out=out or folder, outputs=outputs)
+    keeping = dataclasses.replace(keeping, prefix=kept.prefix)
     with nullcontext() if outputs is None else sole_writer(where, "--export"):
-        return setup, run_kept(
-            spec,
-            setup,
-            connection or InProcess(),
-            out or folder,
-            every,
-            keep,
-            observers=observers,
-            beat=beat,
-            last=(header, state),
-            leave=leave,
-            outputs=outputs,
-            prefix=prefix,
-        )
+        return run_kept(kept.spec, options, keeping, (kept.header, kept.state))
 
 
 def _batsim_outputs(folder: Path, prefix: str, state: dict[str, Any]) -> BatsimOutputs | None:
@@ -368,20 +314,8 @@ def _batsim_outputs(folder: Path, prefix: str, state: dict[str, Any]) -> BatsimO
     return BatsimOutputs(str(folder / prefix).removesuffix("_"), machine_states=machine_states)
 
 
-def take_over(
-    spec: RunSpec,
-    header: SnapshotHeader,
-    state: dict[str, Any],
-    connection: Connection | None,
-    folder: Path,
-    every: Every,
-    keep: int,
-    *,
-    observe: Observe,
-    out: Path,
-    leave: bool = False,
-) -> tuple[Setup, Result]:
-    """Go on from a snapshot of a run under another policy, that of ``spec``; the rest as of `resume`.
+def take_over(spec: RunSpec, kept: KeptRun, options: RunOptions, keeping: Keeping) -> Result:
+    """Go on from a snapshot of a run under another policy, that of ``spec``, in the folder ``options.out``.
 
     Raises
     ------
@@ -389,24 +323,16 @@ def take_over(
         when the policy cannot take the run over, or the snapshot is of another version or workload, or in Batsim's
         dialect.
     """
+    folder, out = kept.folder, options.out
+    assert out is not None, "a folder of its own"
     check_takeover(spec)
     spec = with_digests(spec)
-    setup = load_setup(replace(spec, resumed=None))
-    spec = replace(spec, resumed=resumed_from(folder / snapshot_name(header.notices), header, state))
-    observers, beat = observe(setup)
+    setup = options.setup or kept.setup(spec)
+    snapshot = folder / snapshot_name(kept.header.notices)
+    spec = replace(spec, resumed=resumed_from(snapshot, kept.header, kept.state))
     made_apart(folder, out)
-    return setup, run_kept(
-        spec,
-        setup,
-        connection or InProcess(),
-        out,
-        every,
-        keep,
-        observers=observers,
-        beat=beat,
-        takes_over=TakenOver(folder, out, setup, state),
-        leave=leave,
-    )
+    taken = TakenOver(folder, out, setup, kept.state)
+    return run_kept(spec, dataclasses.replace(options, setup=setup, resume=taken), keeping)
 
 
 def check_takeover(spec: RunSpec) -> None:

@@ -73,6 +73,31 @@ class Every:
         return cls(wall=parse_seconds(text, "time between snapshots"))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keeping:
+    """How a run is kept, so that it can go on later.
+
+    Parameters
+    ----------
+    every
+        how often snapshots are taken; the first is at the first pause, so that what cannot be kept shows at once.
+    most
+        how many of them stay.
+    leave
+        whether snapshots and session stay when the run has come to its own end; else they are removed.
+    prefix
+        what the outputs' names begin with.
+    awaits
+        how long (s) another scheduler is waited for when that of a run which begins has gone; None: not at all.
+    """
+
+    every: Every = Every()
+    most: int = KEPT
+    leave: bool = False
+    prefix: str = OUTPUT_PREFIX
+    awaits: float | None = None
+
+
 class Snapshots:
     """Takes the snapshots of a run; called with each of its pauses.
 
@@ -82,31 +107,21 @@ class Snapshots:
         of the outputs.
     spec
         the run's description, plain values.
-    every
-        how often; the first is taken at the first pause, so that what cannot be kept shows at once.
-    keep
-        how many stay.
+    keeping
+        how often, and how many stay.
     before
         called before each, so that what else is written is there by then.
-    prefix
-        what the outputs' names begin with.
     """
 
     def __init__(
-        self,
-        folder: Path,
-        spec: dict[str, Any],
-        every: Every,
-        keep: int,
-        before: Callable[[], None] = lambda: None,
-        prefix: str = OUTPUT_PREFIX,
+        self, folder: Path, spec: dict[str, Any], keeping: Keeping, before: Callable[[], None] = lambda: None
     ) -> None:
         self._folder = folder
         self._spec = spec
-        self._every = every
-        self._keep = keep
+        self._every = keeping.every
+        self._keep = keeping.most
         self._before = before
-        self._prefix = prefix
+        self._prefix = keeping.prefix
         self._due = -inf
         self._due_simulated = -inf
         self._asked = False

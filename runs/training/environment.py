@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.runs.description.policy import PolicySpec
-from pipistrelle.runs.description.reliability import load_reliability
-from pipistrelle.runs.description.setup import load_inputs, steady_setup, with_horizon
+from pipistrelle.runs.description.setup import Inputs, load_inputs, load_setup
 from pipistrelle.runs.description.spec_file import convert_spec
 from pipistrelle.runs.training.dispatcher import Dispatcher
 from pipistrelle.runs.training.observation import JOB_FEATURES, MACHINE_FEATURES, Observation, Rewards, observed
@@ -143,11 +142,10 @@ class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
             last = max(len(trace) - self._jobs, 0)
             place = int(self.np_random.integers(last + 1)) if first is None else min(first, last)
             trace = from_zero(keep(trace, np.arange(place, min(place + self._jobs, len(trace)))))
-        spec = self._spec
-        happens = load_reliability(spec, machine, trace)
-        if happens is not None:
-            happens = replace(happens, seed=int(self.np_random.integers(2**53)))
-        return with_horizon(spec, steady_setup(spec, trace, machine).with_reliability(happens))
+        setup = load_setup(self._spec, Inputs(workload=trace, machine=machine))
+        if (happens := setup.reliability) is None:
+            return setup
+        return replace(setup, reliability=replace(happens, seed=int(self.np_random.integers(2**53))))
 
     def _observed(self) -> tuple[Observation, dict[str, Any]]:
         dispatcher, mask = self._dispatcher, self.action_masks()

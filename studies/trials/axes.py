@@ -11,16 +11,18 @@ from msgspec.structs import fields
 
 from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, printable, shown
 from pipistrelle.protocol.base.lengths import parse_seconds
-from pipistrelle.runs.description.spec import RunSpec
+from pipistrelle.runs.description.spec import Decides, RunSpec, decided
 
 #: options of a run by name
 OPTIONS: Final = {one.encode_name: one for one in fields(RunSpec)}
-#: options that no trial can have: who decides is called directly
-REFUSED: Final = {
-    "dialect": "trials run in one process and speak no dialect",
-    "batsim": "trials run in one process and speak no dialect",
-    "files": "digests are taken by the study itself",
-    "queue-lengths": "trials have no outputs",
+_NO_PART_OF_A_TRIAL: Final = {
+    Decides.DIALECT: "trials run in one process and speak no dialect",
+    Decides.OUTPUTS: "trials have no outputs",
+    Decides.CHECK: "digests are taken by the study itself",
+}
+#: {option that no trial can have: why}
+REFUSED: Final = {"resumed": "trials begin anew"} | {
+    one.encode_name: why for one in fields(RunSpec) if (why := _NO_PART_OF_A_TRIAL.get(decided()[one.name]))
 }
 #: significant digits of the values between the ends of a range: no machine's library of functions can be told by them
 _DIGITS: Final = 6
@@ -108,7 +110,8 @@ def check_option(name: str, where: str) -> None:
 
 
 def _axis(name: str, value: Any, where: str) -> Axis:
-    if isinstance(value, list) and value and all(isinstance(one, dict) and "step" not in one for one in value):
+    tables = isinstance(value, list) and value and all(isinstance(one, dict) and "step" not in one for one in value)
+    if tables and not (name in OPTIONS and OPTIONS[name].default_factory is dict):
         return _variants(name, value, where)
     options = [part.strip() for part in name.split(",")]
     for option in options:
@@ -137,6 +140,7 @@ def _axis(name: str, value: Any, where: str) -> Axis:
 def _variants(name: str, tables: list[dict[str, Any]], where: str) -> Axis:
     """Return an axis of which each place has a name and sets several options."""
     if name in OPTIONS:
+        check_option(name, where)
         raise StudyError(
             f"'{name}' is an option, and these are tables", where=where, expected="a name of your own, as [[axes.load]]"
         )

@@ -4,21 +4,19 @@ import dataclasses
 from dataclasses import dataclass
 from math import isfinite
 
-import msgspec
 from msgspec.structs import replace
 
 from pipistrelle.kernel.compiled import has_compiler
 from pipistrelle.models.samples.estimates import t_quantile
 from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, shown
-from pipistrelle.protocol.base.log import logger
-from pipistrelle.runs.description.setup import check_policy, remarks_of
-from pipistrelle.runs.description.spec import RELIABILITY_FIELDS, RunSpec
+from pipistrelle.runs.description.setup import load_setup
+from pipistrelle.runs.description.spec import Decides, RunSpec
 from pipistrelle.runs.description.spec_file import with_digests
 from pipistrelle.server.setup.setup import Setup
 from pipistrelle.studies.trials.axes import StudyError
 from pipistrelle.studies.trials.metrics import metric_names
 from pipistrelle.studies.trials.study import Point, Study, combination
-from pipistrelle.studies.trials.trial import Trial, inputs_key, shared_inputs, trial_setup
+from pipistrelle.studies.trials.trial import CACHE, Trial
 from pipistrelle.studies.trials.window import WindowError
 
 
@@ -113,8 +111,7 @@ class _Reader:
     def __init__(self, study: Study) -> None:
         self._study = study
         self._digests: dict[tuple[str, ...], dict[str, str]] = {}
-        self._policies: set[bytes] = set()
-        self._said: set[bytes] = set()
+        self._policies: set[str] = set()
 
     def prepare(self, point: Point) -> Prepared:
         """Return a point that can run."""
@@ -123,18 +120,11 @@ class _Reader:
             self._digests[names] = with_digests(point.spec).files
         spec = replace(point.spec, files=self._digests[names])
         point = dataclasses.replace(point, spec=spec)
-        inputs = inputs_key(spec)
-        steady, trace, _ = shared_inputs(inputs)
-        if inputs not in self._said:
-            self._said.add(inputs)
-            for remark in remarks_of(spec, trace, steady):
-                logger().warning("{}", remark)
-        setup = trial_setup(spec)
-        policy = msgspec.json.encode(_policy_of(spec)) + inputs
+        setup = load_setup(spec, cache=CACHE)
+        policy = repr(spec.part(Decides.POLICY))
         if policy not in self._policies:
             self._policies.add(policy)
             spec.make_policy()
-            check_policy(spec, setup.platform)
         _check_window(self._study, setup)
         happens = setup.reliability
         drawn = happens is not None and (
@@ -159,12 +149,6 @@ class _Reader:
                 f"the kernel cannot run it: {why}", hint='engine = "auto" takes the reference engine then.'
             )
         return "reference", why
-
-
-def _policy_of(spec: RunSpec) -> RunSpec:
-    default = RunSpec()
-    kept = {*RELIABILITY_FIELDS, "files", "until"}
-    return replace(spec, **{name: getattr(default, name) for name in kept})
 
 
 def _check_window(study: Study, setup: Setup) -> None:

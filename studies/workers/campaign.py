@@ -9,14 +9,14 @@ from time import perf_counter
 from typing import Final, NamedTuple
 
 from pipistrelle.protocol.base.log import logger
+from pipistrelle.runs.description.setup import load_setup
 from pipistrelle.studies.trials.axes import StudyError
 from pipistrelle.studies.trials.grid import TrialMaker, prepared
-from pipistrelle.studies.trials.journal import Journal, identity_of, look_into, open_folder
-from pipistrelle.studies.trials.line_file import write_whole
+from pipistrelle.studies.trials.journal import Journal, identity_of, look_into, open_folder, write_whole
 from pipistrelle.studies.trials.replicas import Replication, replication_of
 from pipistrelle.studies.trials.results import TRIALS, Results, import_pyarrow, parquet_of, table_of
 from pipistrelle.studies.trials.study import Study
-from pipistrelle.studies.trials.trial import carry_out, trial_setup
+from pipistrelle.studies.trials.trial import CACHE, carry_out
 from pipistrelle.studies.workers.cluster import DaskCrew, SlurmCrew
 from pipistrelle.studies.workers.crew import Crew
 from pipistrelle.studies.workers.pool import LocalCrew
@@ -124,8 +124,7 @@ def estimate(study: Study, out: str | Path | None = None) -> StudyEstimate:
     replication = replication_of(study, outcomes)
     points = sorted({0, len(grid) - 1})
     for point in points:
-        shared = make(point, 0)
-        trial_setup(shared.spec)  # what a worker reads once is no part of a trial
+        load_setup(make(point, 0).spec, cache=CACHE)  # what a worker reads once is no part of a trial
     began = perf_counter()
     for point in points:
         carry_out(make(point, 0))

@@ -10,8 +10,8 @@ from pipistrelle.cli.terminal.summary import timings
 from pipistrelle.platforms.failures.outage import Outage, Outages
 from pipistrelle.protocol.fields import EndReason, RejectionCode
 from pipistrelle.runs.description.spec import RunSpec
+from pipistrelle.runs.execution.run import RunOptions, run_in_process
 from pipistrelle.runs.execution.run import run as run_spec
-from pipistrelle.runs.execution.run import run_in_process
 from pipistrelle.runs.inputs.named import load_platform
 from pipistrelle.server.engine.jobs import State
 from pipistrelle.server.outages.reliability import Reliability
@@ -26,7 +26,7 @@ PAGE = "docs/outputs.md"
 def run(tmp_path_factory):
     """Return the outputs' folder and the result of a run of the bundled workload."""
     folder = tmp_path_factory.mktemp("outputs")
-    return folder, run_in_process("demo", "fcfs", out=folder)
+    return folder, run_in_process("demo", "fcfs", options=RunOptions(out=folder))
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,9 @@ def failing(tmp_path_factory):
     folder = tmp_path_factory.mktemp("failing")
     machine = load_platform("tiny")
     outages = Outages.of([Outage(0, 100.0, 200.0)])
-    run_in_process("seven-jobs", "easy", platform=machine, out=folder, reliability=Reliability(outages=outages))
+    run_in_process(
+        "seven-jobs", "easy", platform=machine, reliability=Reliability(outages=outages), options=RunOptions(out=folder)
+    )
     return folder
 
 
@@ -69,7 +71,7 @@ def test_every_column_is_documented(heading, columns, names, run):
 
 def test_every_column_of_the_queue_is_documented(names, tmp_path):
     """Those of the file that `--queue-lengths` asks for."""
-    run_spec(RunSpec(workload=("seven-jobs",), queue_lengths=True), out=tmp_path)
+    run_spec(RunSpec(workload=("seven-jobs",), queue_lengths=True), RunOptions(out=tmp_path))
 
     assert names("out_queue.csv") == (tmp_path / "out_queue.csv").read_text().partition("\n")[0].split(",")
 

@@ -76,13 +76,13 @@ def test_a_foreign_scheduler_decides_as_easy_does(shell, foreign):
 def reference(tmp_path_factory) -> tuple[tuple[str, ...], dict[str, bytes]]:
     """Return the options for a real log, or for the demo where there is none, and what our EASY makes of it."""
     from pipistrelle.runs.description.spec import RunSpec
-    from pipistrelle.runs.execution.run import run
+    from pipistrelle.runs.execution.run import RunOptions, run
 
     folder = Path(os.environ.get("PIPISTRELLE_TRACES", FOREIGN.parents[2] / "shared" / "traces"))
     log = folder / "KTH-SP2-1996-2.1-cln.swf.gz"
     options = ("-w", str(log), "-p", "kth-sp2") if log.is_file() else ("-w", "demo", "-p", "demo")
     out = tmp_path_factory.mktemp("easy")
-    run(RunSpec(workload=(options[1],), platform=options[3], scheduler="easy"), out=out)
+    run(RunSpec(workload=(options[1],), platform=options[3], scheduler="easy"), RunOptions(out=out))
     return options, {name: (out / name).read_bytes() for name in DECIDED}
 
 

@@ -13,7 +13,7 @@ from pipistrelle.reports.live.state import SeenDecision, SeenWaiting
 from pipistrelle.reports.live.watch import LiveWatch
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.execution.connection import InProcess
-from pipistrelle.runs.execution.run import run
+from pipistrelle.runs.execution.run import RunOptions, run
 from pipistrelle.runs.inputs.named import load_platform
 from pipistrelle.schedulers.catalogue.registry import make_policy
 from pipistrelle.server.setup.setup import Setup
@@ -48,10 +48,9 @@ def seen():
     watch = LiveWatch(setup, [view])
     run(
         RunSpec(),
-        setup=setup,
-        connection=InProcess(make_policy("easy")),
-        observers=[watch],
-        look=lambda s: watch(s) * 0,
+        RunOptions(
+            setup=setup, connection=InProcess(make_policy("easy")), observers=[watch], look=lambda s: watch(s) * 0
+        ),
     )
     odd = SeenDecision(1e6, ODD, ODD * 9, 3, "0-2", ODD * 9, "")
     waits = SeenWaiting(ODD, 3, 0.0, None, ODD, ODD)

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from pipistrelle.runs.execution.run import run_in_process
+from pipistrelle.runs.execution.run import RunOptions, run_in_process
 from pipistrelle.server.outputs.folder import check_outputs
 
 JOBS = {
@@ -80,16 +80,16 @@ def test_a_killed_run_leaves_no_lock(shell, serving):
 def test_a_half_finished_folder_has_nothing_of_an_earlier_run(tmp_path):
     """Whoever looks sees the new configuration, rows so far, and no summary, until all is whole."""
     folder = tmp_path / "out"
-    run_in_process("seven-jobs", "fcfs", out=folder)
+    run_in_process("seven-jobs", "fcfs", options=RunOptions(out=folder))
     (folder / "out_attempts.csv").write_text("of a run with failures\n")
     seen = []
 
     def look(pause):
         seen.append({path.name for path in folder.iterdir()})
         with pytest.raises(Exception, match="another run writes its outputs there"):
-            run_in_process("seven-jobs", "fcfs", out=folder)
+            run_in_process("seven-jobs", "fcfs", options=RunOptions(out=folder))
 
-    run_in_process("seven-jobs", "easy", out=folder, between=look)
+    run_in_process("seven-jobs", "easy", options=RunOptions(out=folder, between=look))
 
     rows = {"out_jobs.csv", "out_machine_states.csv", "out_decisions.csv", "out_labels.csv"}
     assert all(names == {".out.lock", "out_config.json", *rows} for names in seen)
@@ -117,7 +117,7 @@ def test_the_digests_are_those_of_the_files(tmp_path, monkeypatch):
     """Equal runs have equal ones, wherever they were made; a file that was taken away is not missed."""
     monkeypatch.chdir(tmp_path)
     for name in ("a", "b"):
-        run_in_process("seven-jobs", out=tmp_path / name)
+        run_in_process("seven-jobs", options=RunOptions(out=tmp_path / name))
     told = json.loads((tmp_path / "a" / "out_summary.json").read_text())["sha256"]
 
     assert listing(tmp_path / "a") == listing(tmp_path / "b")

@@ -8,7 +8,7 @@ import pytest
 from pipistrelle.cli.terminal import heartbeat
 from pipistrelle.cli.terminal.heartbeat import Heartbeat
 from pipistrelle.runs.execution import run as runs
-from pipistrelle.runs.execution.run import run_in_process
+from pipistrelle.runs.execution.run import RunOptions, run_in_process
 from pipistrelle.server.errors import OutputFailed
 
 RUN = ("run", "easy", "-w", "seven-jobs")
@@ -88,20 +88,20 @@ def test_rows_reach_the_disk_while_the_run_goes_on(tmp_path, monkeypatch):
     def look(folder):
         return lambda pause: sizes[folder].add((folder / "out_decisions.csv").stat().st_size)
 
-    run_in_process("seven-jobs", out=calm, between=look(calm))
+    run_in_process("seven-jobs", options=RunOptions(out=calm, between=look(calm)))
     monkeypatch.setattr(runs, "FLUSH_S", 0.0)
-    run_in_process("seven-jobs", out=hasty, between=look(hasty))
+    run_in_process("seven-jobs", options=RunOptions(out=hasty, between=look(hasty)))
 
     assert len(sizes[calm]) == 1
     assert len(sizes[hasty]) > 3
     assert {p.name: p.read_bytes() for p in calm.iterdir()} == {p.name: p.read_bytes() for p in hasty.iterdir()}
-    runs.run(runs.RunSpec(workload=("seven-jobs",)), out=tmp_path / "c", beat=beats.append)
+    runs.run(runs.RunSpec(workload=("seven-jobs",)), runs.RunOptions(out=tmp_path / "c", beat=beats.append))
     assert len(beats) > 3
     full = tmp_path / "full"
     full.mkdir()
     (full / "out_jobs.csv").symlink_to("/dev/full")
     with pytest.raises(OutputFailed, match=r"out_jobs\.csv"):
-        run_in_process("seven-jobs", out=full)
+        run_in_process("seven-jobs", options=RunOptions(out=full))
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from pipistrelle.kernel.table import run_kernel
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.execution.connection import InProcess
 from pipistrelle.runs.execution.job_table import JobTable, JobTableBook
-from pipistrelle.runs.execution.run import run
+from pipistrelle.runs.execution.run import RunOptions, run
 from pipistrelle.schedulers.catalogue.registry import make_policy
 from pipistrelle.server.attempts.attempt import has_worked, spending_of
 from pipistrelle.server.engine.jobs import Job
@@ -84,7 +84,7 @@ class Kept(Observer):
 def reference(setup: Setup, spec: RunSpec, policy=None) -> tuple[Kept, Result]:
     """Carry out a run by the reference engine; return what it did, and its result."""
     kept = Kept(setup)
-    result = run(spec, setup=setup, connection=InProcess(policy), observers=[kept], check=False)
+    result = run(spec, RunOptions(setup=setup, connection=InProcess(policy), observers=[kept], check=False))
     return kept, result
 
 
@@ -104,12 +104,15 @@ def attempts_of(made: kernel.KernelRun, setup: Setup) -> list[tuple]:
             )
             for row in np.flatnonzero(lives.state >= state.COMPLETED).tolist()
         ]
-    log = made.attempts
-    columns = [column.tolist() for column in log[:-1]]
-    asked = log._fields.index("asked") + 1
     return [
-        (job, number, ended, *rest[: asked - 5], str(made.units_of(row)), bool(retried), dumps, *rest[asked - 5 :])
-        for row, (job, number, ended, retried, dumps, *rest) in enumerate(zip(*columns, strict=True))
+        (
+            *(ints[: state.RETRIED].tolist()),
+            *(floats[: state.SAVED_BEFORE].tolist()),
+            str(made.units_of(row)),
+            *(bool(ints[state.RETRIED]), int(ints[state.DUMPS])),
+            *floats[state.SAVED_BEFORE :].tolist(),
+        )
+        for row, (ints, floats) in enumerate(zip(made.ints, made.floats, strict=True))
     ]
 
 

@@ -19,7 +19,7 @@ from pipistrelle.platforms.failures.text import parse_durations
 from pipistrelle.platforms.maintenance.plan import MaintenancePlan
 from pipistrelle.platforms.maintenance.text import parse_maintenance
 from pipistrelle.runs.execution.pause import Pause
-from pipistrelle.runs.execution.run import run_in_process
+from pipistrelle.runs.execution.run import RunOptions, run_in_process
 from pipistrelle.schedulers.catalogue.names import PARTS
 from pipistrelle.schedulers.catalogue.parts import compose, make_backfill, make_placement
 from pipistrelle.schedulers.catalogue.presets import library
@@ -258,9 +258,7 @@ def play(story: Story, policy: Policy, out: Path, between: Callable[[Pause], Non
                 policy,
                 platform=story.platform,
                 reliability=story.reliability,
-                out=out,
-                between=between,
-                resume=resume,
+                options=RunOptions(out=out, between=between, resume=resume),
             )
     except SchedulerFailed:
         raise

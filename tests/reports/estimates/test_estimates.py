@@ -14,7 +14,7 @@ from pipistrelle.reports.estimates.moments import glimpses
 from pipistrelle.reports.estimates.queue_estimates import QueueThen, error_figures, queue_then, repeatable
 from pipistrelle.reports.explain.making import setup_again
 from pipistrelle.runs.description.spec import RunSpec
-from pipistrelle.runs.execution.run import run
+from pipistrelle.runs.execution.run import RunOptions, run
 from pipistrelle.runs.folders.files import ExplainError
 from pipistrelle.schedulers.policy.errors import PolicyError
 
@@ -86,7 +86,7 @@ def case(tmp_path: Path) -> Case:
             for name, value in spec.items()
         }
         workload, platform = (str(tmp_path / "jobs.json"),), str(tmp_path / "machine.toml")
-        run(RunSpec(workload=workload, platform=platform, **described), out=tmp_path / "out")
+        run(RunSpec(workload=workload, platform=platform, **described), RunOptions(out=tmp_path / "out"))
         return tmp_path / "out"
 
     return ran

@@ -13,7 +13,8 @@ from pipistrelle.platforms.description import Platform, Pool
 from pipistrelle.reports.explain.explanation import Explanation, explain, look_at
 from pipistrelle.reports.explain.looks import Seen, TooMuch
 from pipistrelle.reports.explain.replay import replay
-from pipistrelle.runs.execution.run import run_in_process
+from pipistrelle.runs.description.spec import RunSpec
+from pipistrelle.runs.execution.run import RunOptions, run_in_process
 from pipistrelle.runs.folders.files import ExplainError, find_job, read_run
 from pipistrelle.runs.inputs.named import load_workload
 from pipistrelle.schedulers.catalogue.registry import make_policy
@@ -36,6 +37,9 @@ def job(submit: float, size: int, runtime: float, walltime: float | None = None,
 class Case:
     """A run in a folder, and what is said of its jobs, numbered from 1."""
 
+    #: of objects that no description names
+    spec = RunSpec(workload=(), scheduler=())
+
     def __init__(self, folder: Path, jobs: Sequence[Row] | Workload, make: Maker, machine: Platform) -> None:
         self.folder, self.make = folder, make
         if isinstance(jobs, Workload):
@@ -45,11 +49,11 @@ class Case:
             path.write_text(json.dumps(_described(jobs, machine.units)), encoding="utf-8")
             workload = load_workload(str(path))
         self.setup = Setup.of(machine, workload)
-        run_in_process(workload, make(), platform=machine, out=folder)
+        run_in_process(workload, make(), platform=machine, options=RunOptions(out=folder))
 
     def seen(self, number: int) -> Seen:
         """Return what a replay shows of a job."""
-        return replay(self.setup, self.make(), read_run(self.folder), poll=None, until=inf).of(f"w0!{number}")
+        return replay(self.spec, self.setup, self.make(), read_run(self.folder), until=inf).of(f"w0!{number}")
 
     def explained(self, number: int, *, alone: bool = False) -> Explanation:
         """Return why a job waited, by the outputs ``alone`` or with a replay."""
@@ -133,12 +137,12 @@ def test_an_index_of_too_many_jobs(case, monkeypatch, tmp_path):
     monkeypatch.setattr("pipistrelle.reports.explain.replay.MOST_LOOKS", 3)
     run = case(BACKFILLED)
     with pytest.raises(TooMuch):
-        replay(run.setup, run.make(), files, poll=None, until=inf)
-    only = replay(run.setup, run.make(), files, poll=None, until=inf, only=lambda one, _: one == "w0!4")
+        replay(run.spec, run.setup, run.make(), files, until=inf)
+    only = replay(run.spec, run.setup, run.make(), files, until=inf, only=lambda one, _: one == "w0!4")
 
     assert list(only.looks) == ["w0!4"]
     monkeypatch.undo()
-    whole = replay(run.setup, run.make(), files, poll=None, until=inf)
+    whole = replay(run.spec, run.setup, run.make(), files, until=inf)
     assert only.of("w0!4") == whole.of("w0!4")
 
 
@@ -371,9 +375,9 @@ def test_a_scheduler_that_decides_otherwise_is_found_out(case):
     files = read_run(run.folder)
 
     with pytest.raises(ExplainError, match=r"decides otherwise now.*w0!2 at 100 s, in the run w0!3 at 2 s"):
-        replay(run.setup, make_policy("fcfs"), files, poll=None, until=inf)
+        replay(run.spec, run.setup, make_policy("fcfs"), files, until=inf)
     with pytest.raises(ExplainError, match="no start of w0!2, in the run at 100 s"):
-        replay(run.setup, make_policy("easy"), files, poll=None, until=50.0)
+        replay(run.spec, run.setup, make_policy("easy"), files, until=50.0)
 
 
 def test_which_job_is_meant():

@@ -13,7 +13,7 @@ from pipistrelle.reports.live.page_view import PageView
 from pipistrelle.reports.live.watch import LiveWatch
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.execution.connection import InProcess
-from pipistrelle.runs.execution.run import run
+from pipistrelle.runs.execution.run import RunOptions, run
 from pipistrelle.server.setup.setup import Setup
 
 CUBE = """
@@ -65,7 +65,10 @@ class Stage:
 
         try:
             with self.view:
-                run(RunSpec(), setup=self._setup, connection=InProcess(Talker()), observers=[watch], look=look)
+                run(
+                    RunSpec(),
+                    RunOptions(setup=self._setup, connection=InProcess(Talker()), observers=[watch], look=look),
+                )
         finally:
             self.stopped.set()
 

@@ -11,7 +11,7 @@ from pipistrelle.platforms.failures.outage import Outage, Outages
 from pipistrelle.reports.live.watch import LiveWatch
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.execution.connection import InProcess
-from pipistrelle.runs.execution.run import run
+from pipistrelle.runs.execution.run import RunOptions, run
 from pipistrelle.schedulers.catalogue.registry import make_policy
 from pipistrelle.schedulers.orders.fixed import Fcfs
 from pipistrelle.server.outages.reliability import Reliability
@@ -61,7 +61,9 @@ def observed(setup, out, policy="easy", **more):
         return 0.0
 
     connection = InProcess(make_policy(policy))
-    result = run(RunSpec(), setup=setup, connection=connection, out=out, observers=[watch], look=look, **more)
+    result = run(
+        RunSpec(), RunOptions(setup=setup, connection=connection, out=out, observers=[watch], look=look, **more)
+    )
     return view, result
 
 
@@ -131,7 +133,7 @@ def test_nodes_that_fail_are_seen(failing, tmp_path):
 def test_looking_leaves_no_trace(kind, workload, failing, tmp_path):
     """Outputs of a run that is looked at as often as can be have the bytes of those of one that is not."""
     setup = failing if kind == "failing" else Setup.of(homogeneous(64, "m"), workload)
-    run(RunSpec(), setup=setup, connection=InProcess(make_policy("easy")), out=tmp_path / "plain")
+    run(RunSpec(), RunOptions(setup=setup, connection=InProcess(make_policy("easy")), out=tmp_path / "plain"))
     observed(setup, tmp_path / "seen")
 
     names = sorted(path.name for path in (tmp_path / "plain").iterdir())
@@ -163,10 +165,9 @@ def test_a_policy_that_thinks_long_is_looked_at(workload):
     watch = LiveWatch(setup, [view])
     run(
         RunSpec(),
-        setup=setup,
-        connection=InProcess(Thinker()),
-        observers=[watch],
-        look=lambda one: min(watch(one), 0.02),
+        RunOptions(
+            setup=setup, connection=InProcess(Thinker()), observers=[watch], look=lambda one: min(watch(one), 0.02)
+        ),
     )
 
     for states in thought[:3]:
@@ -196,6 +197,9 @@ def test_what_hardly_costs_is_looked_at_often_and_what_costs_much_seldom(workloa
         clock.now += waits[-1]
         return 0.0
 
-    run(RunSpec(until="3d"), setup=setup, connection=InProcess(make_policy("easy")), observers=[watch], look=look)
+    run(
+        RunSpec(until="3d"),
+        RunOptions(setup=setup, connection=InProcess(make_policy("easy")), observers=[watch], look=look),
+    )
 
     assert waits[:3] == pytest.approx([3.0, 6.0, 9.0])

@@ -15,7 +15,7 @@ from pipistrelle.platforms.maintenance.plan import MaintenancePlan
 from pipistrelle.platforms.maintenance.text import parse_maintenance
 from pipistrelle.platforms.read import parse_platform
 from pipistrelle.reports.page.page import page_of
-from pipistrelle.runs.execution.run import run_in_process
+from pipistrelle.runs.execution.run import RunOptions, run_in_process
 from pipistrelle.schedulers.orders.fixed import Fcfs
 from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.traces.generator import generate
@@ -64,7 +64,7 @@ def failing_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         maintenance=MaintenancePlan((rule,)),
         resilience=parse_resilience(checkpoint="2h", dump="60", read="30"),
     )
-    run_in_process(workload, Talker(), out=folder, reliability=reliability)
+    run_in_process(workload, Talker(), reliability=reliability, options=RunOptions(out=folder))
     return folder
 
 
@@ -85,7 +85,7 @@ def torus_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """
     folder = tmp_path_factory.mktemp("runs") / "cube"
     workload = generate(jobs=200, units=96, seed=4, load=0.9)
-    run_in_process(workload, "easy", platform=parse_platform(machine, "cube.toml"), out=folder)
+    run_in_process(workload, "easy", platform=parse_platform(machine, "cube.toml"), options=RunOptions(out=folder))
     return folder
 
 
@@ -94,7 +94,7 @@ def two_runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Return the outputs of the same jobs under fcfs and under easy."""
     folder = tmp_path_factory.mktemp("two")
     for policy in ("fcfs", "easy"):
-        run_in_process(hostile_workload(), policy, out=folder / policy)
+        run_in_process(hostile_workload(), policy, options=RunOptions(out=folder / policy))
     return folder / "fcfs", folder / "easy"
 
 

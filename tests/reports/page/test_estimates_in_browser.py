@@ -12,7 +12,7 @@ from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.reports.estimates.queue_estimates import error_figures, queue_then
 from pipistrelle.reports.page.page import page_of
 from pipistrelle.runs.description.spec import RunSpec
-from pipistrelle.runs.execution.run import run
+from pipistrelle.runs.execution.run import RunOptions, run
 from pipistrelle.runs.folders.files import ExplainError
 
 MOMENTS = 8
@@ -51,7 +51,7 @@ def waiting_runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     path = folder / "jobs.json"
     path.write_text(json.dumps({"nb_res": 16, "jobs": jobs, "profiles": profiles}), encoding="utf-8")
     for name in ("easy", "fcfs"):
-        run(RunSpec(workload=(str(path),), scheduler=name), out=folder / name)
+        run(RunSpec(workload=(str(path),), scheduler=name), RunOptions(out=folder / name))
     return folder / "easy", folder / "fcfs"
 
 

@@ -14,7 +14,7 @@ import pytest
 from matplotlib.image import imread
 from tests.reports.page.conftest import EVIL
 
-from pipistrelle.runs.execution.run import run_in_process
+from pipistrelle.runs.execution.run import RunOptions, run_in_process
 from pipistrelle.traces.generator import generate
 
 PANELS = ["summary", "time", "machine", "distributions", "heat", "groups", "failures", "worst", "about"]
@@ -361,7 +361,11 @@ def test_a_run_that_was_cut_short(show, failing_run, tmp_path):
 
 def test_a_run_of_no_jobs(show, tmp_path):
     """Nothing to draw is no error."""
-    run_in_process(generate(jobs=3, units=4, seed=1).select(np.zeros(3, dtype=bool)), "easy", out=tmp_path / "empty")
+    run_in_process(
+        generate(jobs=3, units=4, seed=1).select(np.zeros(3, dtype=bool)),
+        "easy",
+        options=RunOptions(out=tmp_path / "empty"),
+    )
     page = show(tmp_path / "empty")
 
     assert page.run("return document.querySelectorAll('[role=alert]').length") == 0

@@ -15,7 +15,7 @@ from pipistrelle.reports.explain.index import INDEX_FILE, open_index
 from pipistrelle.reports.page.document import in_script
 from pipistrelle.reports.page.page import page_of
 from pipistrelle.runs.description.spec import RunSpec
-from pipistrelle.runs.execution.run import run, run_in_process
+from pipistrelle.runs.execution.run import RunOptions, run, run_in_process
 from pipistrelle.runs.folders.tables import OutputTables
 from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.traces.generator import generate
@@ -29,14 +29,14 @@ def easy(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs") / "easy"
     outages = Outages.of([Outage(node, 50_000.0 * (node + 1), 50_000.0 * (node + 1) + 3600.0) for node in range(30)])
     workload = generate(jobs=600, units=64, seed=3, load=1.0)
-    run_in_process(workload, "easy", out=folder, reliability=Reliability(outages=outages))
+    run_in_process(workload, "easy", reliability=Reliability(outages=outages), options=RunOptions(out=folder))
     return folder
 
 
 @pytest.fixture
 def small_run(tmp_path):
     """Return the outputs of a run that says how it was called."""
-    run(RunSpec(workload=("seven-jobs",)), out=tmp_path / "seven")
+    run(RunSpec(workload=("seven-jobs",)), RunOptions(out=tmp_path / "seven"))
     return tmp_path / "seven"
 
 

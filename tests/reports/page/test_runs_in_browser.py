@@ -8,7 +8,7 @@ import pytest
 from tests.reports.page.conftest import EVIL, hostile_workload
 from tests.reports.page.test_figures_in_browser import cells, choose, close
 
-from pipistrelle.runs.execution.run import run_in_process
+from pipistrelle.runs.execution.run import RunOptions, run_in_process
 from pipistrelle.traces.generator import generate
 
 RUN = """
@@ -168,7 +168,7 @@ def test_who_gains_and_loses_most(page, db):
 
 def test_runs_of_different_workloads(show, two_runs, tmp_path):
     """That they differ is said, and they are joined by the jobs that are the same in both."""
-    run_in_process(hostile_workload().select(np.arange(300)), "easy", out=tmp_path / "some")
+    run_in_process(hostile_workload().select(np.arange(300)), "easy", options=RunOptions(out=tmp_path / "some"))
     page = show(two_runs[0], tmp_path / "some")
 
     assert "The runs are of different workloads: compared are the 300 jobs that all" in page.text("#compare")
@@ -177,7 +177,7 @@ def test_runs_of_different_workloads(show, two_runs, tmp_path):
 
 def test_runs_without_a_job_in_common(show, two_runs, tmp_path):
     """They stand beside each other, and that nothing is compared is said."""
-    run_in_process(generate(jobs=50, units=64, seed=9), "easy", out=tmp_path / "other")
+    run_in_process(generate(jobs=50, units=64, seed=9), "easy", options=RunOptions(out=tmp_path / "other"))
     page = show(two_runs[0], tmp_path / "other")
 
     assert "have no job in common" in page.text("#compare")

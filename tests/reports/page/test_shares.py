@@ -5,7 +5,7 @@ import pytest
 
 from pipistrelle.reports.page.shares import fairshare_targets
 from pipistrelle.runs.description.spec import RunSpec
-from pipistrelle.runs.execution.run import run
+from pipistrelle.runs.execution.run import RunOptions, run
 
 
 def test_shares_of_pbs_are_relative():
@@ -33,7 +33,7 @@ def shared(tmp_path_factory):
     """Return the outputs of the demo under pbs with shares for some users, up to its tenth day."""
     folder = tmp_path_factory.mktemp("shared") / "pbs"
     spec = RunSpec(workload=("demo",), scheduler="pbs", fairshare_shares={"1": 50.0, "2": 30.0, "3": 20.0}, until="10d")
-    run(spec, out=folder)
+    run(spec, RunOptions(out=folder))
     return folder
 
 

@@ -30,6 +30,7 @@ from pipistrelle.reports.placement.stability import (
 )
 from pipistrelle.reports.placement.whatif import whatif
 from pipistrelle.runs.description.spec import RunSpec
+from pipistrelle.runs.execution.run import RunOptions
 from pipistrelle.runs.execution.run import run as run_it
 from pipistrelle.traces.outages.load import load_outage_log
 from pipistrelle.traces.outages.rows import unix_time
@@ -65,7 +66,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         outages=str(here / "outages.csv"),
         max_attempts=1,
     )
-    run_it(spec, out=here / "out")
+    run_it(spec, RunOptions(out=here / "out"))
     return here / "out"
 
 

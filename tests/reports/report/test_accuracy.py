@@ -19,7 +19,7 @@ from pipistrelle.reports.report.accuracy import WEEK, accuracy, curves, distribu
 from pipistrelle.reports.report.reality import Beside, beside
 from pipistrelle.runs.description.reliability import load_reliability
 from pipistrelle.runs.description.spec import RunSpec
-from pipistrelle.runs.execution.run import run_in_process
+from pipistrelle.runs.execution.run import RunOptions, run_in_process
 from pipistrelle.runs.folders.run_jobs import ReportError, read_run_jobs
 from pipistrelle.traces.generator import generate
 from pipistrelle.traces.load import save
@@ -42,7 +42,7 @@ def folder(log: Workload, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with the log and two runs of it."""
     folder = tmp_path_factory.mktemp("runs")
     for policy in ("easy", "recorded"):
-        run_in_process(log, policy, platform=homogeneous(32, "m"), out=folder / policy)
+        run_in_process(log, policy, platform=homogeneous(32, "m"), options=RunOptions(out=folder / policy))
     save(log, folder / "log.swf")
     return folder
 
@@ -122,7 +122,7 @@ def test_distributions(waits: list[tuple[int, int]]) -> None:
 def test_another_time_zero(folder: Path, log: Workload, tmp_path: Path) -> None:
     """A run of a part of the log that begins at its own time 0 has the same real waits."""
     later = from_zero(log.select(log.submit > WEEK))
-    run_in_process(later, "easy", platform=homogeneous(32, "m"), out=tmp_path / "later")
+    run_in_process(later, "easy", platform=homogeneous(32, "m"), options=RunOptions(out=tmp_path / "later"))
     both = both_of(tmp_path, log, "later")
 
     expected = later.measures["wait"]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pipistrelle.platforms.failures.outage import Outage, Outages
 from pipistrelle.reports.report.comparison import BATCHES, Together, compare, half_width
 from pipistrelle.reports.report.differences import first_difference
-from pipistrelle.runs.execution.run import run_in_process
+from pipistrelle.runs.execution.run import RunOptions, run_in_process
 from pipistrelle.runs.folders.run_jobs import ReportError, read_run_jobs
 from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.traces.generator import generate
@@ -24,9 +24,11 @@ def runs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
     workload = generate(jobs=600, units=64, seed=3, load=1.0)
     for policy in ("fcfs", "easy"):
-        run_in_process(workload, policy, out=folder / policy)
+        run_in_process(workload, policy, options=RunOptions(out=folder / policy))
     outages = Outages.of([Outage(node, 50_000.0 * (node + 1), 50_000.0 * (node + 1) + 3600.0) for node in range(30)])
-    run_in_process(workload, "easy", out=folder / "failing", reliability=Reliability(outages=outages))
+    run_in_process(
+        workload, "easy", reliability=Reliability(outages=outages), options=RunOptions(out=folder / "failing")
+    )
     return {name: read_run_jobs(folder / name) for name in ("fcfs", "easy", "failing")}
 
 
@@ -106,8 +108,8 @@ def test_where_two_runs_part(runs):
 def test_only_jobs_in_common_count(tmp_path):
     """Another size is another job; runs without any in common are refused."""
     one, other = (generate(jobs=40, units=16, seed=seed, load=0.5) for seed in (1, 2))
-    run_in_process(one, "fcfs", out=tmp_path / "one")
-    run_in_process(other, "fcfs", out=tmp_path / "other")
+    run_in_process(one, "fcfs", options=RunOptions(out=tmp_path / "one"))
+    run_in_process(other, "fcfs", options=RunOptions(out=tmp_path / "other"))
     read = [read_run_jobs(tmp_path / name) for name in ("one", "other")]
     with pytest.raises(ReportError, match="no job in common"):
         Together.of(read)

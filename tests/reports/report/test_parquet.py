@@ -8,7 +8,7 @@ import pytest
 
 from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.runs.description.spec import RunSpec
-from pipistrelle.runs.execution.run import run
+from pipistrelle.runs.execution.run import RunOptions, run
 from pipistrelle.runs.folders.parquet_files import write_parquet
 from pipistrelle.server.outputs.folder import OUTPUT_FILES, check_outputs
 
@@ -28,7 +28,7 @@ def folder(tmp_path_factory):
     spec = RunSpec(
         workload=(str(folder / "w.swf"),), outages=str(folder / "o.csv"), queue_lengths=True, format="parquet"
     )
-    run(spec, out=folder)
+    run(spec, RunOptions(out=folder))
     return folder
 
 
@@ -66,9 +66,9 @@ def test_types_do_not_depend_on_rows(folder, tmp_path):
 def test_a_later_run_removes_them(folder, tmp_path):
     """No table of an earlier run stays beside those of another."""
     spec = RunSpec(workload=(str(folder / "w.swf"),), format="parquet")
-    run(spec, out=tmp_path)
+    run(spec, RunOptions(out=tmp_path))
     assert (tmp_path / "out_jobs.parquet").is_file()
-    run(RunSpec(workload=spec.workload), out=tmp_path)
+    run(RunSpec(workload=spec.workload), RunOptions(out=tmp_path))
     assert not list(tmp_path.glob("*.parquet"))
 
 
@@ -76,7 +76,7 @@ def test_without_pyarrow(folder, tmp_path, monkeypatch):
     """One message names the extra, before anything is run."""
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(PipistrelleError, match=r"need pyarrow.*pipistrelle\[study\]"):
-        run(RunSpec(workload=(str(folder / "w.swf"),), format="parquet"), out=tmp_path)
+        run(RunSpec(workload=(str(folder / "w.swf"),), format="parquet"), RunOptions(out=tmp_path))
     assert not list(tmp_path.iterdir())
 
 

@@ -16,7 +16,7 @@ from pipistrelle.platforms.failures.outage import Outage, Outages
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.execution.connection import WithChild
 from pipistrelle.runs.execution.pause import Pause, check_invariants
-from pipistrelle.runs.execution.run import run
+from pipistrelle.runs.execution.run import RunOptions, run
 from pipistrelle.schedulers.catalogue.registry import make_policy
 from pipistrelle.schedulers.policy.interfaces import Policy
 from pipistrelle.schedulers.runtime.polling import Polling
@@ -227,7 +227,7 @@ def test_runs_keep_or_drop_them(tmp_path: Path) -> None:
     outputs: dict[str, dict[str, bytes]] = {}
     for name, keeps, way in (("in", True, None), ("out", True, WithChild()), ("drop", False, None)):
         spec = RunSpec(workload=(str(tmp_path / "log.swf"),), cancellations="keep" if keeps else "drop")
-        run(spec, connection=way, out=tmp_path / name)
+        run(spec, RunOptions(connection=way, out=tmp_path / name))
         outputs[name] = {path.name: path.read_bytes() for path in (tmp_path / name).iterdir()}
 
     assert outputs["in"] == outputs["out"]
@@ -244,7 +244,7 @@ def test_batsims_dialect_has_no_word_for_it(tmp_path: Path) -> None:
     """There, a job that was cancelled ends when it is started, and the run comes to its end."""
     (tmp_path / "log.swf").write_text(SWF, encoding="utf-8")
     spec = RunSpec(workload=(str(tmp_path / "log.swf"),), cancellations="keep", dialect="batsim", scheduler="fcfs")
-    result = run(spec, connection=WithChild())
+    result = run(spec, RunOptions(connection=WithChild()))
 
     assert (result.summary.reason, result.summary.cancelled, result.summary.unfinished) == ("completed", 1, 0)
 

@@ -12,7 +12,7 @@ import pytest
 from pipistrelle.protocol.fields import package_version
 from pipistrelle.protocol.messages import HelloData, Notice, Reply, Welcome, WelcomeData
 from pipistrelle.protocol.session import SchedulerSession, ServerSession, negotiate
-from pipistrelle.runs.execution.run import run_in_process
+from pipistrelle.runs.execution.run import RunOptions, run_in_process
 from pipistrelle.runs.inputs.named import platform_for
 from pipistrelle.schedulers.catalogue.registry import make_policy
 from pipistrelle.schedulers.orders.fixed import Fcfs
@@ -29,10 +29,10 @@ POLICIES = ("fcfs", "easy", "easy-sjbf", "filler")
 RUN = """
 import sys
 from pathlib import Path
-from pipistrelle.runs.execution.run import run_in_process
+from pipistrelle.runs.execution.run import RunOptions, run_in_process
 from pipistrelle.traces.generator import generate
 workload = generate(jobs=300, units=32, seed=5, load=0.95, name="small")
-run_in_process(workload, sys.argv[2], out=Path(sys.argv[1]))
+run_in_process(workload, sys.argv[2], options=RunOptions(out=Path(sys.argv[1])))
 """
 
 
@@ -88,7 +88,7 @@ def test_ten_runs_give_the_same_bytes(tmp_path: Path, small_workload: Make, poli
     logs = []
     for number in range(10):
         folder = tmp_path / f"a name that differs {number}"
-        run_in_process(small_workload(), policy, out=folder)
+        run_in_process(small_workload(), policy, options=RunOptions(out=folder))
         logs.append(digests(folder))
 
     assert all(log == logs[0] for log in logs)
@@ -97,7 +97,7 @@ def test_ten_runs_give_the_same_bytes(tmp_path: Path, small_workload: Make, poli
 @pytest.mark.parametrize("policy", POLICIES)
 def test_frames_change_nothing(tmp_path: Path, small_workload: Make, policy: str) -> None:
     """A run whose every message was JSON in between writes the same bytes, and both sessions end closed."""
-    run_in_process(small_workload(), policy, out=tmp_path / "direct")
+    run_in_process(small_workload(), policy, options=RunOptions(out=tmp_path / "direct"))
     (tmp_path / "framed").mkdir()
     workload = small_workload()
     transport = Framed(Runtime(make_policy(policy), package_version()))
@@ -112,7 +112,7 @@ def test_frames_change_nothing(tmp_path: Path, small_workload: Make, policy: str
 def test_policies_differ(tmp_path: Path, small_workload: Make) -> None:
     """The workload of these tests is one on which each policy does something else."""
     for policy in POLICIES:
-        run_in_process(small_workload(), policy, out=tmp_path / policy)
+        run_in_process(small_workload(), policy, options=RunOptions(out=tmp_path / policy))
 
     assert len({digests(tmp_path / policy)["out_jobs.csv"] for policy in POLICIES}) == len(POLICIES)
 
@@ -122,17 +122,17 @@ def test_a_policy_object_that_is_used_again_gives_the_same_bytes(tmp_path: Path,
     policy = make_policy("easy-sjbf")
     run_in_process("demo", policy)
     for name in ("again", "once more"):
-        run_in_process(small_workload(), policy, out=tmp_path / name)
-    run_in_process(small_workload(), "easy-sjbf", out=tmp_path / "fresh")
+        run_in_process(small_workload(), policy, options=RunOptions(out=tmp_path / name))
+    run_in_process(small_workload(), "easy-sjbf", options=RunOptions(out=tmp_path / "fresh"))
 
     assert digests(tmp_path / "again") == digests(tmp_path / "once more") == digests(tmp_path / "fresh")
 
 
 def test_an_older_run_in_the_folder_leaves_no_trace(tmp_path: Path, small_workload: Make) -> None:
     """Files are written anew, also over longer ones."""
-    run_in_process("demo", "easy", out=tmp_path / "used")
-    run_in_process(small_workload(), "easy", out=tmp_path / "used")
-    run_in_process(small_workload(), "easy", out=tmp_path / "fresh")
+    run_in_process("demo", "easy", options=RunOptions(out=tmp_path / "used"))
+    run_in_process(small_workload(), "easy", options=RunOptions(out=tmp_path / "used"))
+    run_in_process(small_workload(), "easy", options=RunOptions(out=tmp_path / "fresh"))
 
     assert digests(tmp_path / "used") == digests(tmp_path / "fresh")
 
@@ -140,7 +140,7 @@ def test_an_older_run_in_the_folder_leaves_no_trace(tmp_path: Path, small_worklo
 @pytest.mark.parametrize("policy", ["easy", "easy-sjbf"])
 def test_neither_hash_seed_nor_locale_nor_time_zone_matters(tmp_path: Path, small_workload: Make, policy: str) -> None:
     """Other processes with other settings write the same bytes as this one."""
-    run_in_process(small_workload(), policy, out=tmp_path / "here")
+    run_in_process(small_workload(), policy, options=RunOptions(out=tmp_path / "here"))
     settings = [
         {"PYTHONHASHSEED": "0", "LC_ALL": "C", "TZ": "UTC"},
         {"PYTHONHASHSEED": "4711", "LC_ALL": "C.UTF-8", "TZ": "Asia/Kathmandu", "PYTHONUTF8": "0"},
@@ -170,6 +170,6 @@ def test_a_failed_run_is_repeatable_too(tmp_path: Path, small_workload: Make) ->
 
     for name in ("one", "two"):
         with pytest.raises(Stalled):
-            run_in_process(small_workload(), Tired(), out=tmp_path / name)
+            run_in_process(small_workload(), Tired(), options=RunOptions(out=tmp_path / name))
 
     assert digests(tmp_path / "one") == digests(tmp_path / "two")

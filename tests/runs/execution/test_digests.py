@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipistrelle.runs.description.spec import RunSpec
-from pipistrelle.runs.execution.run import run
+from pipistrelle.runs.execution.run import RunOptions, run
 
 JOBS = "; MaxNodes: 4\n; MaxProcs: 4\n" + "".join(
     f"{number} {submit} -1 {time} {size} -1 -1 {size} {limit} -1 1 1 -1 -1 1 -1 -1 -1\n"
@@ -22,7 +22,7 @@ def digests(tmp_path: Path):
 
     def found(**options: object) -> tuple[str, str]:
         spec = RunSpec(**{"workload": (str(tmp_path / "jobs.swf"),), "platform": "tiny", **options})
-        run(spec, out=tmp_path / "out")
+        run(spec, RunOptions(out=tmp_path / "out"))
         told = json.loads((tmp_path / "out" / "out_summary.json").read_text())
         return told["inputs_sha256"], told["results_sha256"]
 

@@ -16,7 +16,7 @@ from pipistrelle.runs.description.reliability import load_reliability
 from pipistrelle.runs.description.setup import load_setup
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.execution.connection import InProcess
-from pipistrelle.runs.execution.run import run
+from pipistrelle.runs.execution.run import RunOptions, run
 from pipistrelle.schedulers.catalogue.registry import make_policy
 from pipistrelle.schedulers.runtime.runtime import Runtime
 from pipistrelle.server.engine.jobs import Job
@@ -77,7 +77,7 @@ def swf(tmp_path: Path, head: str = "") -> str:
 def ended(tmp_path: Path, until: str | None, head: str = "") -> Summary:
     """Return the figures of `ROWS` under FCFS with a horizon."""
     spec = RunSpec(workload=(swf(tmp_path, head),), scheduler="fcfs", until=until)
-    return run(spec, connection=InProcess(), out=tmp_path / "out").summary
+    return run(spec, RunOptions(connection=InProcess(), out=tmp_path / "out")).summary
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_a_date_must_be_one_after_time_0(tmp_path: Path, until: str) -> None:
 def test_the_books_of_nodes_close_at_the_horizon(tmp_path: Path) -> None:
     """All nodes' seconds are those up to it, busy ones with those of the jobs that run."""
     spec = RunSpec(workload=(swf(tmp_path),), scheduler="fcfs", maintenance=("@250 +100s 0-3",), until="300")
-    reliability = run(spec, connection=InProcess()).summary.reliability
+    reliability = run(spec, RunOptions(connection=InProcess())).summary.reliability
 
     assert reliability is not None
     seconds = reliability.node_seconds
@@ -182,7 +182,7 @@ def lived(workload: Workload, until: float, **said: Any) -> tuple[Diary, Summary
     spec = RunSpec(**said)
     diary = Diary()
     setup = Setup.of(MACHINE, workload, reliability=load_reliability(spec, MACHINE, workload))
-    result = run(spec, setup=replace(setup, until=until), connection=InProcess(), observers=[diary])
+    result = run(spec, RunOptions(setup=replace(setup, until=until), connection=InProcess(), observers=[diary]))
     return diary, result.summary
 
 

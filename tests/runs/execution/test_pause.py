@@ -12,7 +12,7 @@ from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.protocol.base.state import from_json, to_json
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.execution.pause import Pause, StateError
-from pipistrelle.runs.execution.run import run, run_in_process
+from pipistrelle.runs.execution.run import RunOptions, run, run_in_process
 from pipistrelle.schedulers.orders.fixed import Fcfs
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.server.setup.workload_jobs import WorkloadJobs
@@ -31,7 +31,7 @@ def state(tmp_path: Path) -> dict[str, Any]:
             taken.append(from_json(to_json(pause.state())))
             shutil.copytree(tmp_path / "whole", tmp_path / "so-far")
 
-    run(SPEC, out=tmp_path / "whole", between=take)
+    run(SPEC, RunOptions(out=tmp_path / "whole", between=take))
     return taken[0]
 
 
@@ -39,7 +39,7 @@ def test_the_outputs_are_those_of_a_run_without_a_break(tmp_path: Path, state: d
     """All files, that of the description among them; lines written after the state was taken do not matter."""
     with (tmp_path / "so-far" / "out_jobs.csv").open("a") as file:
         file.write("what a process wrote before it was killed\n")
-    result = run(SPEC, out=tmp_path / "so-far", resume=state)
+    result = run(SPEC, RunOptions(out=tmp_path / "so-far", resume=state))
 
     whole, again = (
         {path.name: path.read_bytes() for path in (tmp_path / name).iterdir()} for name in ("whole", "so-far")
@@ -50,7 +50,7 @@ def test_the_outputs_are_those_of_a_run_without_a_break(tmp_path: Path, state: d
 
 def test_a_run_may_go_on_without_outputs(state: dict[str, Any]) -> None:
     """Its figures are those of the whole run."""
-    assert run(SPEC, resume=state).summary == run(SPEC).summary
+    assert run(SPEC, RunOptions(resume=state)).summary == run(SPEC).summary
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_a_state_that_is_not_this_runs_is_refused(
     """The error says what differs, and the outputs so far are left as they are."""
     before = (tmp_path / "so-far" / "out_jobs.csv").read_bytes()
     with pytest.raises(StateError, match=says):
-        run(spec, out=tmp_path / "so-far", resume=change(state))
+        run(spec, RunOptions(out=tmp_path / "so-far", resume=change(state)))
 
     assert (tmp_path / "so-far" / "out_jobs.csv").read_bytes() == before
 
@@ -81,15 +81,15 @@ def test_a_state_that_is_not_this_runs_is_refused(
 def test_outputs_that_are_not_there_or_not_whole_are_refused(tmp_path: Path, state: dict[str, Any]) -> None:
     """Nothing is made up for them."""
     with pytest.raises(PipistrelleError, match="cannot write the output"):
-        run(SPEC, out=tmp_path / "empty", resume=state)
+        run(SPEC, RunOptions(out=tmp_path / "empty", resume=state))
     file = tmp_path / "so-far" / "out_decisions.csv"
     file.write_bytes(file.read_bytes()[:-1])
     with pytest.raises(PipistrelleError, match="the output so far is not whole"):
-        run(SPEC, out=tmp_path / "so-far", resume=state)
+        run(SPEC, RunOptions(out=tmp_path / "so-far", resume=state))
     bare: list[Any] = []
-    run(SPEC, between=lambda pause: bare.append(pause.state()))
+    run(SPEC, RunOptions(between=lambda pause: bare.append(pause.state())))
     with pytest.raises(PipistrelleError, match="no outputs so far"):
-        run(SPEC, out=tmp_path / "so-far", resume=bare[0])
+        run(SPEC, RunOptions(out=tmp_path / "so-far", resume=bare[0]))
 
 
 class Own:
@@ -108,12 +108,12 @@ class Own:
 def test_what_cannot_be_told_is_said() -> None:
     """A policy without the methods, and a scheduler that was elsewhere."""
     with pytest.raises(PipistrelleError, match=r"the state of the policy .*Own cannot be had"):
-        run_in_process("seven-jobs", Own(), between=lambda pause: pause.state())
+        run_in_process("seven-jobs", Own(), options=RunOptions(between=lambda pause: pause.state()))
     seen: list[Pause] = []
-    run(SPEC, between=seen.append)
+    run(SPEC, RunOptions(between=seen.append))
     state = Pause(SPEC, seen[0].simulation, object()).state()  # type: ignore[arg-type]
     with pytest.raises(StateError, match="the scheduler's state is not in it"):
-        run(SPEC, resume=state)
+        run(SPEC, RunOptions(resume=state))
 
 
 def test_invariants_find_what_does_not_agree() -> None:
@@ -135,7 +135,7 @@ def test_invariants_find_what_does_not_agree() -> None:
                 pause.check_invariants()
 
     with pytest.raises(PipistrelleError):
-        run_in_process("seven-jobs", Forgetful(), between=check)
+        run_in_process("seven-jobs", Forgetful(), options=RunOptions(between=check))
     assert pauses
 
 

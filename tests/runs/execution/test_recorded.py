@@ -15,7 +15,7 @@ from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.execution.connection import WithChild
 from pipistrelle.runs.execution.pause import check_invariants
-from pipistrelle.runs.execution.run import run, run_in_process
+from pipistrelle.runs.execution.run import RunOptions, run, run_in_process
 from pipistrelle.schedulers.catalogue.recorded import RecordedPolicy
 from pipistrelle.schedulers.policy.errors import PolicyError
 from pipistrelle.schedulers.wire.batsim.runtime import BatsimRuntime
@@ -60,10 +60,9 @@ def kept_to(log: Workload, platform: Platform, policy: str = "recorded") -> tupl
     watch = Runs()
     result = run_in_process(
         log,
-        policy,
+        RecordedPolicy() if policy == "recorded" else policy,  # jobs without a record start when they are submitted
         platform=platform,
-        observers=[watch],
-        between=lambda pause: check_invariants(pause.simulation.engine, None),
+        options=RunOptions(observers=[watch], between=lambda pause: check_invariants(pause.simulation.engine, None)),
     )
     return result, watch
 
@@ -191,7 +190,7 @@ def test_as_a_process_it_does_the_same(tmp_path: Path) -> None:
     spec = RunSpec(scheduler="recorded", workload=(str(tmp_path / "sacct.txt"),), platform=str(tmp_path / "m.toml"))
     for name, way in (("in", None), ("out", WithChild())):
         (tmp_path / name).mkdir()
-        run(spec, connection=way, out=tmp_path / name)
+        run(spec, RunOptions(connection=way, out=tmp_path / name))
     first, second = ({path.name: path.read_bytes() for path in (tmp_path / name).iterdir()} for name in ("in", "out"))
 
     assert first == second
@@ -204,12 +203,15 @@ def test_a_run_goes_on_from_its_state() -> None:
     rows = [(0.0, 4.0, 3, 5.0, 9.0), (1.0, 3.0, 2, 5.0, 9.0), (2.0, 2.0, 2, 5.0, 9.0), (3.0, -1.0, 1, 2.0, 9.0)]
     log, states = log_of(rows), list[dict[str, Any]]()
     whole = run_in_process(
-        log, "recorded", platform=homogeneous(5, "m"), between=lambda pause: states.append(pause.state())
+        log,
+        "recorded",
+        platform=homogeneous(5, "m"),
+        options=RunOptions(between=lambda pause: states.append(pause.state())),
     )
 
     assert len(states) > 3
     for state in states:
-        again = run_in_process(log, "recorded", platform=homogeneous(5, "m"), resume=state)
+        again = run_in_process(log, "recorded", platform=homogeneous(5, "m"), options=RunOptions(resume=state))
         assert again.summary == whole.summary
 
 
@@ -220,7 +222,7 @@ def test_what_cannot_be_recorded(tmp_path: Path) -> None:
     with pytest.raises(PipistrelleError, match=r"no\.swf: the log does not tell when its jobs started"):
         run(spec)
     with pytest.raises(PipistrelleError, match="the batsim dialect does not tell when jobs started"):
-        run(replace(spec, dialect="batsim"), connection=WithChild())
+        run(replace(spec, dialect="batsim"), RunOptions(connection=WithChild()))
     with pytest.raises(PolicyError, match="the batsim dialect does not tell it"):
         BatsimRuntime(RecordedPolicy())
 
@@ -238,7 +240,7 @@ def test_real_logs(traces_dir: Path, name: str, late: int, unrecorded: int) -> N
     log = load(traces_dir / name)
     assert log.machine_size is not None
     watch = Runs()
-    result = run_in_process(log, "recorded", observers=[watch])
+    result = run_in_process(log, "recorded", options=RunOptions(observers=[watch]))
 
     jobs, _ = clean(log, log.machine_size)
     starts = starts_of(jobs)

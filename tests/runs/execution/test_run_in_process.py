@@ -11,7 +11,7 @@ import pytest
 
 from pipistrelle.platforms.description import homogeneous
 from pipistrelle.protocol.base.errors import PipistrelleError
-from pipistrelle.runs.execution.run import run_in_process
+from pipistrelle.runs.execution.run import RunOptions, run_in_process
 from pipistrelle.schedulers.orders.fixed import Fcfs
 from pipistrelle.schedulers.policy.order import Order
 from pipistrelle.schedulers.policy.view import View
@@ -56,7 +56,7 @@ class Own:
 
 def test_names_are_enough(tmp_path: Path) -> None:
     """A bundled workload under a preset, on the machine of its header."""
-    result = run_in_process("demo", "easy", out=tmp_path / "new" / "folder")
+    result = run_in_process("demo", "easy", options=RunOptions(out=tmp_path / "new" / "folder"))
 
     assert result.failure is None
     assert (result.summary.reason, result.summary.jobs, result.summary.unfinished) == ("completed", 5000, 0)
@@ -83,7 +83,7 @@ def test_rows_reach_the_disk_while_a_policy_thinks(
                 break
             look.wait(0.01)
 
-    run_in_process(small_workload(), Own(thinks), platform=homogeneous(32, "m"), out=tmp_path)
+    run_in_process(small_workload(), Own(thinks), platform=homogeneous(32, "m"), options=RunOptions(out=tmp_path))
     assert rows[-1] > 1
     assert "pipistrelle-outputs" not in {one.name for one in threading.enumerate()}
 
@@ -97,7 +97,7 @@ def test_rows_reach_the_disk_while_a_policy_thinks(
 
     look = threading.Event()
     with pytest.raises(OutputFailed, match="the disk is full"):
-        run_in_process(small_workload(), Own(fails), platform=homogeneous(32, "m"), out=tmp_path)
+        run_in_process(small_workload(), Own(fails), platform=homogeneous(32, "m"), options=RunOptions(out=tmp_path))
 
 
 def test_objects_do_as_well(small_workload: Make) -> None:
@@ -108,7 +108,9 @@ def test_objects_do_as_well(small_workload: Make) -> None:
         def started(self, now: float, job: Job) -> None:
             seen.append(job.id)
 
-    result = run_in_process(small_workload(), Own(), platform=homogeneous(32, "m"), observers=[Ear()])
+    result = run_in_process(
+        small_workload(), Own(), platform=homogeneous(32, "m"), options=RunOptions(observers=[Ear()])
+    )
 
     assert (result.summary.jobs, len(seen)) == (300, 300)
     assert result.summary == run_in_process(small_workload(), "filler", platform=homogeneous(32, "m")).summary
@@ -135,7 +137,7 @@ def test_a_wrong_name_is_an_error_before_anything_is_written(
 ) -> None:
     """Exit code 2 and no folder."""
     with pytest.raises(PipistrelleError, match=says) as caught:
-        run_in_process(**arguments, out=tmp_path / "out")  # type: ignore[arg-type]
+        run_in_process(**arguments, options=RunOptions(out=tmp_path / "out"))  # type: ignore[arg-type]
 
     assert caught.value.exit_code == 2
     assert not (tmp_path / "out").exists()
@@ -145,7 +147,7 @@ def test_a_folder_that_cannot_be_made_is_an_error_before_the_run(tmp_path: Path,
     """Exit code 6."""
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputFailed, match="cannot write to the outputs' folder"):
-        run_in_process(small_workload(), out=tmp_path / "file")
+        run_in_process(small_workload(), options=RunOptions(out=tmp_path / "file"))
 
 
 def test_a_run_that_stalls_raises_and_keeps_its_outputs(tmp_path: Path, small_workload: Make) -> None:
@@ -157,7 +159,7 @@ def test_a_run_that_stalls_raises_and_keeps_its_outputs(tmp_path: Path, small_wo
                 super().decide(view)
 
     with pytest.raises(Stalled, match="jobs wait, nothing runs"):
-        run_in_process(small_workload(), Lazy(), out=tmp_path)
+        run_in_process(small_workload(), Lazy(), options=RunOptions(out=tmp_path))
 
     summary = json.loads((tmp_path / "out_summary.json").read_text())
     assert (summary["reason"], summary["jobs"]) == ("stalled", 300)
@@ -182,7 +184,7 @@ def test_a_policy_that_fails_keeps_the_outputs_so_far(
 ) -> None:
     """As with a scheduler in another process that dies: the error is raised, the seven files are there and complete."""
     with pytest.raises(PipistrelleError) as caught:
-        run_in_process(small_workload(), Own(act), out=tmp_path)
+        run_in_process(small_workload(), Own(act), options=RunOptions(out=tmp_path))
 
     assert caught.value.exit_code == 4
     assert sorted(path.name for path in tmp_path.iterdir()) == FILES
@@ -197,7 +199,7 @@ def test_a_last_mistake_beside_a_stop_does_not_spoil_the_end(tmp_path: Path, sma
         view.stop("seen enough")
         misplace(view)
 
-    result = run_in_process(small_workload(), Own(stop), out=tmp_path)
+    result = run_in_process(small_workload(), Own(stop), options=RunOptions(out=tmp_path))
 
     assert (result.summary.reason, result.summary.message.partition(" (")[0]) == ("stopped", "seen enough")
     assert sorted(path.name for path in tmp_path.iterdir()) == FILES

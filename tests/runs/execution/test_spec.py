@@ -25,7 +25,7 @@ from pipistrelle.runs.description.spec_file import (
     with_digests,
 )
 from pipistrelle.runs.execution.connection import InProcess, WithChild, check_scheduler
-from pipistrelle.runs.execution.run import run
+from pipistrelle.runs.execution.run import RunOptions, run
 from pipistrelle.runs.inputs.steps import Copy, Filter, Merge, Redraw, Scale, Shuffle
 
 WORDS = st.text(st.characters(codec="utf-8"), max_size=8)
@@ -193,9 +193,9 @@ def test_what_cannot_be_run_is_refused(spec: RunSpec, said: str) -> None:
 def test_a_run_has_the_same_outputs_however_it_is_connected(tmp_path: Path) -> None:
     """In process and with a child, from the description that was written."""
     spec = RunSpec(workload=("seven-jobs",), transform=(Copy(times=3), Scale(arrivals="50%")), poll="7s")
-    run(spec, out=tmp_path / "a", connection=InProcess())
+    run(spec, RunOptions(out=tmp_path / "a", connection=InProcess()))
     again = read_spec(tmp_path / "a" / "out_command.json")
-    run(again, out=tmp_path / "b", connection=WithChild())
+    run(again, RunOptions(out=tmp_path / "b", connection=WithChild()))
 
     for name in sorted(path.name for path in (tmp_path / "a").iterdir()):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes(), name
@@ -259,7 +259,7 @@ def pools(tmp_path: Path) -> str:
 def starts(spec: RunSpec, out: Path) -> dict[str, str]:
     """Return {job: its units}."""
     out.mkdir()
-    run(spec, out=out)
+    run(spec, RunOptions(out=out))
     rows = [line.split(",") for line in (out / "out_jobs.csv").read_text(encoding="utf-8").splitlines()[1:]]
     return {row[0]: row[14] for row in rows}
 

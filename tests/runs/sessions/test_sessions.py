@@ -11,7 +11,7 @@ import zstandard
 from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.execution.connection import InProcess
-from pipistrelle.runs.execution.run import run
+from pipistrelle.runs.execution.run import RunOptions, run
 from pipistrelle.runs.sessions.recording import Recorded, ServerDiffers
 from pipistrelle.runs.sessions.replay import replay, replay_server
 from pipistrelle.runs.sessions.session_file import SessionError, SessionReader, SessionWriter
@@ -26,7 +26,7 @@ FAILING = RunSpec(failures=("exponential,mtbf=300d",), repair="6h", max_attempts
 def session(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a recorded session of some days with failures."""
     path = tmp_path_factory.mktemp("sessions") / "s.jsonl"
-    run(FAILING, connection=Recorded(InProcess(), path))
+    run(FAILING, RunOptions(connection=Recorded(InProcess(), path)))
     return path
 
 
@@ -58,7 +58,7 @@ def rewritten(session: Path, tmp_path: Path, change: object) -> SessionReader:
 def test_the_same_scheduler_decides_the_same(tmp_path: Path, ending: str) -> None:
     """Whatever the compression; the server, too, says the same."""
     path = tmp_path / f"s.{ending}"
-    result = run(FAILING, connection=Recorded(InProcess(), path))
+    result = run(FAILING, RunOptions(connection=Recorded(InProcess(), path)))
     reader = SessionReader(path)
     found = replay(reader, InProcess(), FAILING)
     assert found.parting is None
@@ -70,8 +70,8 @@ def test_the_same_scheduler_decides_the_same(tmp_path: Path, ending: str) -> Non
 
 def test_recording_changes_no_output(session: Path, tmp_path: Path) -> None:
     """Outputs have the same bytes with and without it, and two recordings of one run, too."""
-    run(FAILING, out=tmp_path / "plain")
-    run(FAILING, out=tmp_path / "recorded", connection=Recorded(InProcess(), tmp_path / "t.jsonl"))
+    run(FAILING, RunOptions(out=tmp_path / "plain"))
+    run(FAILING, RunOptions(out=tmp_path / "recorded", connection=Recorded(InProcess(), tmp_path / "t.jsonl")))
     for path in sorted((tmp_path / "plain").iterdir()):
         assert path.read_bytes() == (tmp_path / "recorded" / path.name).read_bytes(), path.name
     assert (tmp_path / "t.jsonl").read_bytes() == session.read_bytes()
@@ -161,7 +161,7 @@ def test_a_bomb_is_no_session(
 def test_what_was_cut_off_is_played_as_far_as_it_goes(tmp_path: Path, ending: str) -> None:
     """As after the death of the recording process: whole lines count, whatever comes after them."""
     whole = tmp_path / f"s.{ending}"
-    run(FAILING, connection=Recorded(InProcess(), whole))
+    run(FAILING, RunOptions(connection=Recorded(InProcess(), whole)))
     path = tmp_path / f"cut.{ending}"
     data = whole.read_bytes()
     path.write_bytes(data[: len(data) * 3 // 4])
@@ -231,7 +231,7 @@ def test_nothing_of_a_package_that_is_not_there(tmp_path: Path, monkeypatch: pyt
     """Without zstandard the error names the extra, and the other ending."""
     monkeypatch.setitem(__import__("sys").modules, "zstandard", None)
     with pytest.raises(SessionError, match=r"pipistrelle\[record\]"):
-        run(FAILING, connection=Recorded(InProcess(), tmp_path / "s.jsonl.zst"))
+        run(FAILING, RunOptions(connection=Recorded(InProcess(), tmp_path / "s.jsonl.zst")))
     assert lzma  # the other endings need the standard library alone
 
 
@@ -246,7 +246,7 @@ def test_a_session_whose_scheduler_failed_ends_with_what_it_was_told_last(tmp_pa
             super().decide(view)
 
     path = tmp_path / "s.jsonl"
-    run(FAILING, connection=Recorded(InProcess(Fails(1e9)), path), check=False)
+    run(FAILING, RunOptions(connection=Recorded(InProcess(Fails(1e9)), path), check=False))
     *answered, last = SessionReader(path).exchanges()
     assert last.reply is None
     assert SessionReader(path).header.read_notice(last.notice, last.seq).now >= 86400

@@ -13,12 +13,13 @@ from pipistrelle.runs.description.setup import load_setup
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.execution.connection import InProcess, WithChild
 from pipistrelle.runs.execution.pause import Pause
-from pipistrelle.runs.execution.run import run
+from pipistrelle.runs.execution.run import RunOptions, run
 from pipistrelle.runs.sessions.resume import Journaled, read_run, resume, run_kept
 from pipistrelle.runs.sessions.session_file import SessionReader
 from pipistrelle.runs.sessions.snapshot import (
     JOURNAL,
     Every,
+    Keeping,
     SnapshotError,
     Snapshots,
     last_snapshot,
@@ -27,7 +28,6 @@ from pipistrelle.runs.sessions.snapshot import (
 )
 
 SPEC = RunSpec(failures=("exponential,mtbf=200d",), repair="6h", max_attempts=3, until="2d", queue_lengths=True)
-NOBODY = ((), None)
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -39,26 +39,25 @@ def files(folder: Path) -> dict[str, bytes]:
 def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """Return the outputs of a run that was never interrupted."""
     folder = tmp_path_factory.mktemp("whole")
-    run(SPEC, out=folder)
+    run(SPEC, RunOptions(out=folder))
     return files(folder)
 
 
 def go_on(folder: Path, connection: WithChild | None = None) -> None:
     """Resume a run."""
-    spec, header, state = read_run(folder)
-    _, result = resume(spec, header, state, connection, folder, Every(), 2, observe=lambda setup: NOBODY)
+    result = resume(read_run(folder), RunOptions(connection=connection), Keeping())
     assert result.failure is None
 
 
 def kept(folder: Path, watch: Callable[[Pause], None], every: Every) -> None:
     """Carry out a run of which snapshots are taken, and call `watch` at each pause after that."""
-    snapshots = Snapshots(folder, msgspec.to_builtins(SPEC), every, 2)
+    snapshots = Snapshots(folder, msgspec.to_builtins(SPEC), Keeping(every=every))
 
     def between(pause: Pause) -> None:
         snapshots(pause)
         watch(pause)
 
-    run(SPEC, out=folder, between=between)
+    run(SPEC, RunOptions(out=folder, between=between))
 
 
 def test_a_run_goes_on_wherever_it_was_cut_off(whole: dict[str, bytes], tmp_path: Path) -> None:
@@ -87,7 +86,7 @@ def test_a_run_goes_on_wherever_it_was_cut_off(whole: dict[str, bytes], tmp_path
 
 def test_what_a_scheduler_was_told_is_kept_when_the_run_goes_on(tmp_path: Path) -> None:
     """A kill may strike as soon as the new session has taken the place of the old one: it has as much by then."""
-    run(SPEC, out=tmp_path, connection=Journaled(InProcess(), tmp_path))
+    run(SPEC, RunOptions(out=tmp_path, connection=Journaled(InProcess(), tmp_path)))
     journal = Journaled(InProcess(), tmp_path, 300)
     with journal.open(SPEC, load_setup(SPEC), lambda: False) as transport:
         transport.greet(SessionReader(tmp_path / JOURNAL).header.run_id, "")
@@ -97,13 +96,13 @@ def test_what_a_scheduler_was_told_is_kept_when_the_run_goes_on(tmp_path: Path) 
 def test_what_kills_left_of_snapshots_is_removed_at_the_end(tmp_path: Path) -> None:
     """A run that has come to its end has its outputs in its folder, and nothing else."""
     (tmp_path / ".out_snapshot-0000000001.gz.17").write_bytes(b"\x1f")
-    run_kept(SPEC, load_setup(SPEC), InProcess(), tmp_path, Every(), 2)
+    run_kept(SPEC, RunOptions(out=tmp_path), Keeping())
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 
 def test_a_run_that_ends_leaves_no_snapshot(whole: dict[str, bytes], tmp_path: Path) -> None:
     """Its outputs are those of any other run; so are those of a run with a scheduler of its own process."""
-    result = run_kept(SPEC, load_setup(SPEC), InProcess(), tmp_path, Every(simulated=86400.0), 3)
+    result = run_kept(SPEC, RunOptions(out=tmp_path), Keeping(every=Every(simulated=86400.0), most=3))
     assert result.failure is None
     assert files(tmp_path) == whole
 
@@ -158,13 +157,13 @@ def test_a_scheduler_that_decides_otherwise_cannot_go_on(tmp_path: Path) -> None
     folder = tmp_path / "run"
     folder.mkdir()
     journal = Journaled(InProcess(), folder)
-    run(SPEC, out=folder, connection=journal)
+    run(SPEC, RunOptions(out=folder, connection=journal))
     other = Journaled(InProcess(), folder, 300)
     mine = tmp_path / "easy.toml"  # what is called alike may be something else
     mine.write_text('description = "not EASY"\norder = "sjf"\nbackfill = "easy"\nplacement = "lowest"\n')
     with pytest.raises(SnapshotError, match="decides otherwise than it did"):
-        run(RunSpec(scheduler=str(mine)), out=tmp_path / "other", connection=other)
+        run(RunSpec(scheduler=str(mine)), RunOptions(out=tmp_path / "other", connection=other))
     with pytest.raises(SnapshotError, match="this is another scheduler"):
-        run(RunSpec(scheduler="fcfs"), out=tmp_path / "other", connection=other)
+        run(RunSpec(scheduler="fcfs"), RunOptions(out=tmp_path / "other", connection=other))
     with pytest.raises(SnapshotError, match="the session ends before the snapshot was taken"):
-        run(SPEC, out=tmp_path / "other", connection=Journaled(InProcess(), folder, 10**9))
+        run(SPEC, RunOptions(out=tmp_path / "other", connection=Journaled(InProcess(), folder, 10**9)))

@@ -13,17 +13,14 @@ from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.protocol.decisions import CallMeLater, CallMeLaterData
 from pipistrelle.protocol.events import JobCompleted, JobStarted, JobSubmitted, NoMoreJobs, SimulationBegins
 from pipistrelle.protocol.messages import HelloData, Notice, Reply
-from pipistrelle.runs.description.setup import load_setup
 from pipistrelle.runs.description.spec import RunSpec
-from pipistrelle.runs.execution.connection import InProcess
-from pipistrelle.runs.execution.run import run
+from pipistrelle.runs.execution.run import RunOptions, run
 from pipistrelle.runs.sessions.resume import read_run, resume, run_kept, take_over
-from pipistrelle.runs.sessions.snapshot import Every, snapshots_in
+from pipistrelle.runs.sessions.snapshot import Every, Keeping, snapshots_in
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.schedulers.runtime.runtime import Runtime
 from pipistrelle.server.transport.in_process import InProcessTransport
 
-NOBODY = ((), None)
 FAILING = RunSpec(
     failures=("exponential,mtbf=200d",),
     repair="6h",
@@ -37,19 +34,18 @@ PBS = replace(FAILING, order="pbs", formula="fairshare_factor")
 def kept(spec: RunSpec, folder: Path, connection: Any = None) -> list[Path]:
     """Carry out a run, and return its snapshots."""
     folder.mkdir()
-    every = Every(simulated=36000.0)
-    result = run_kept(spec, load_setup(spec), connection or InProcess(), folder, every, 9, leave=True)
+    options = RunOptions(connection=connection, out=folder)
+    result = run_kept(spec, options, Keeping(every=Every(simulated=36000.0), most=9, leave=True))
     assert result.failure is None
     return snapshots_in(folder)
 
 
 def goes_on(path: Path, out: Path, connection: Any = None, **policy: Any) -> RunSpec:
     """Let a run go on from a snapshot under a policy, and return what its folder says of it."""
-    spec, header, state = read_run(path, elsewhere=True)
+    before = read_run(path, elsewhere=True)
+    spec = before.spec
     other = replace(spec.without_policy(), **policy) if "scheduler" in policy else replace(spec, **policy)
-    take_over(
-        other, header, state, connection, path.parent, Every(), 2, observe=lambda setup: NOBODY, out=out, leave=True
-    )
+    take_over(other, before, RunOptions(connection=connection, out=out), Keeping(leave=True))
     return msgspec.json.decode((out / "out_command.json").read_bytes(), type=RunSpec)
 
 
@@ -99,8 +95,7 @@ def test_another_policy_goes_on(tmp_path: Path) -> None:
     assert config["scheduler"]["name"] == "easy+order=sjf"
     # It can be kept and go on itself, also under a third policy.
     snapshot = snapshots_in(tmp_path / "sjf")[-1]
-    spec, header, state = read_run(snapshot)
-    resume(spec, header, state, None, snapshot.parent, Every(), 2, observe=lambda setup: NOBODY, out=tmp_path / "same")
+    resume(read_run(snapshot), RunOptions(out=tmp_path / "same"), Keeping())
     assert rows(tmp_path / "same") == rows(tmp_path / "sjf")
     again = goes_on(snapshot, tmp_path / "third", scheduler="fcfs").resumed
     assert again is not None
@@ -170,8 +165,8 @@ def test_what_a_scheduler_is_told(tmp_path: Path) -> None:
 
 def goes_on_strictly(path: Path, out: Path, listener: Listening) -> None:
     """Let a scheduler of the test's own take a run over; raise what ends it."""
-    spec, header, state = read_run(path, elsewhere=True)
-    _, result = take_over(spec, header, state, listener, path.parent, Every(), 2, observe=lambda setup: NOBODY, out=out)
+    before = read_run(path, elsewhere=True)
+    result = take_over(before.spec, before, RunOptions(connection=listener, out=out), Keeping())
     if result.failure is not None:
         raise result.failure
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from pipistrelle.runs.execution.run import run_in_process
+from pipistrelle.runs.execution.run import RunOptions, run_in_process
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
 
@@ -23,7 +23,7 @@ def schedule() -> Callable[[str], Schedule]:
             def started(self, now: float, job: Job) -> None:
                 starts[int(job.id.partition("!")[2])] = (now / HOUR, str(job.alloc))
 
-        run_in_process("seven-jobs", scheduler, observers=[Watch()])
+        run_in_process("seven-jobs", scheduler, options=RunOptions(observers=[Watch()]))
         return starts
 
     return run

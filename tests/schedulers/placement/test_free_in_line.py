@@ -15,7 +15,8 @@ from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.protocol.base.state import message_of, plain
 from pipistrelle.protocol.units.free import FreeUnits
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.runs.execution.run import run_in_process
+from pipistrelle.runs.description.spec import RunSpec
+from pipistrelle.runs.execution.run import RunOptions, run_in_process
 from pipistrelle.schedulers.catalogue.parts import make_backfill, make_order, make_placement
 from pipistrelle.schedulers.composed import ComposedPolicy
 from pipistrelle.schedulers.placement.free_in_line import FreeInLine
@@ -123,6 +124,13 @@ def test_equal_runs(order: str, backfill: str, tmp_path: Path) -> None:
             placement = kind(convert(options, LineOptions))
             policy = ComposedPolicy("p", make_order(order), make_backfill(backfill), placement)
             out = tmp_path / f"{number}{kind.__name__}"
-            run_in_process(jobs, policy, platform=PLATFORM, out=out, strict=True, reliability=struck)
+            run_in_process(
+                jobs,
+                policy,
+                platform=PLATFORM,
+                reliability=struck,
+                spec=RunSpec(strict=True),
+                options=RunOptions(out=out),
+            )
             written.append([(out / f"out_{name}.csv").read_bytes() for name in ("jobs", "decisions", "attempts")])
         assert written[0] == written[1]

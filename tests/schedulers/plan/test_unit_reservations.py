@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pipistrelle.runs.execution.run import run_in_process
+from pipistrelle.runs.execution.run import RunOptions, run_in_process
 from pipistrelle.schedulers.catalogue.parts import compose
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
@@ -221,6 +221,6 @@ def test_starts_are_those_of_batsched(batsim4_dir: Path, recorded: str, backfill
         str(batsim4_dir / "tiny.json"),
         compose(backfill=backfill),
         platform=str(batsim4_dir / "nonet4.xml"),
-        observers=[Watch()],
+        options=RunOptions(observers=[Watch()]),
     )
     assert ours == theirs

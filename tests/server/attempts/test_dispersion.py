@@ -20,7 +20,7 @@ from pipistrelle.protocol.base.state import from_json, to_json
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.execution.connection import WithChild
-from pipistrelle.runs.execution.run import run
+from pipistrelle.runs.execution.run import RunOptions, run
 from pipistrelle.server.setup.setup import Dispersion
 
 LINE = 'name = "line"\npools = [{ name = "all", nodes = 4 }]\ntopology = { kind = "mesh", shape = [4] }\n'
@@ -65,7 +65,7 @@ def line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunLine:
         delays = {"a": {"type": "delay", "delay": 100}}
         Path("w.json").write_text(json.dumps({"nb_res": 4, "jobs": told, "profiles": delays}))
         spec = RunSpec(**{"workload": ("w.json",), "platform": "line.toml", "scheduler": "fixed.py:Fixed", **more})
-        run(spec, out=Path(out))
+        run(spec, RunOptions(out=Path(out)))
         return list(csv.DictReader(Path(out, f"out_{file}.csv").read_text().splitlines()))
 
     return make
@@ -155,10 +155,10 @@ def test_a_run_goes_on_and_is_the_same_over_a_wire(tmp_path: Path, monkeypatch: 
         if pause.notices == 200:
             taken.append(from_json(to_json(pause.state())))
 
-    run(FAILING, out=tmp_path / "whole")
-    run(FAILING, out=tmp_path / "parts", between=take)
-    run(FAILING, out=tmp_path / "parts", resume=taken[0])
-    run(FAILING, out=tmp_path / "wire", connection=WithChild())
+    run(FAILING, RunOptions(out=tmp_path / "whole"))
+    run(FAILING, RunOptions(out=tmp_path / "parts", between=take))
+    run(FAILING, RunOptions(out=tmp_path / "parts", resume=taken[0]))
+    run(FAILING, RunOptions(out=tmp_path / "wire", connection=WithChild()))
     whole, *others = (
         {path.name: path.read_bytes() for path in (tmp_path / name).iterdir() if "schedule" not in path.name}
         for name in ("whole", "parts", "wire")

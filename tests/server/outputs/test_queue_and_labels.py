@@ -14,7 +14,7 @@ from pipistrelle.platforms.failures.models import FailureModel
 from pipistrelle.platforms.failures.plan import FailurePlan, Source
 from pipistrelle.protocol.base.state import from_json, to_json
 from pipistrelle.runs.description.spec import RunSpec
-from pipistrelle.runs.execution.run import run, run_in_process
+from pipistrelle.runs.execution.run import RunOptions, run, run_in_process
 from pipistrelle.server.errors import OutputFailed
 from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.server.outputs.once import LABEL_COLUMNS, labels_csv
@@ -64,8 +64,7 @@ def test_the_queue_is_what_the_jobs_files_say(tmp_path: Path, seed: int) -> None
         "easy",
         platform=homogeneous(16, "m"),
         reliability=reliability,
-        out=tmp_path,
-        observers=[QueueRecorder(f"{tmp_path}/out_")],
+        options=RunOptions(out=tmp_path, observers=[QueueRecorder(f"{tmp_path}/out_")]),
     )
     changes: dict[float, Counter[str]] = {}
     for row in rows(tmp_path / "out_jobs.csv"):
@@ -94,7 +93,7 @@ def test_the_queue_is_what_the_jobs_files_say(tmp_path: Path, seed: int) -> None
 def test_the_queue_is_written_on_after_a_break(tmp_path: Path) -> None:
     """The file of a run that goes on from its state is that of the whole run, whenever it was taken."""
     spec = RunSpec(workload=("seven-jobs",), queue_lengths=True)
-    run(spec, out=tmp_path / "whole")
+    run(spec, RunOptions(out=tmp_path / "whole"))
     whole = (tmp_path / "whole" / "out_queue.csv").read_bytes()
     for notices in range(1, 8, 2):
         taken: list[Any] = []
@@ -104,9 +103,9 @@ def test_the_queue_is_written_on_after_a_break(tmp_path: Path) -> None:
             if pause.notices == at:
                 into.append(from_json(to_json(pause.state())))
 
-        run(spec, out=folder, between=take)
+        run(spec, RunOptions(out=folder, between=take))
         assert taken
-        run(spec, out=folder, resume=taken[0])
+        run(spec, RunOptions(out=folder, resume=taken[0]))
         assert (folder / "out_queue.csv").read_bytes() == whole
 
 
@@ -114,9 +113,9 @@ def test_a_queue_that_cannot_be_written_ends_the_run(tmp_path: Path) -> None:
     """Its file is named; without the option there is none."""
     (tmp_path / "out_queue.csv").mkdir()
     with pytest.raises(OutputFailed, match=r"out_queue\.csv"):
-        run(RunSpec(workload=("seven-jobs",), queue_lengths=True), out=tmp_path)
+        run(RunSpec(workload=("seven-jobs",), queue_lengths=True), RunOptions(out=tmp_path))
     (tmp_path / "out_queue.csv").rmdir()
-    run(RunSpec(workload=("seven-jobs",)), out=tmp_path)
+    run(RunSpec(workload=("seven-jobs",)), RunOptions(out=tmp_path))
 
     assert not (tmp_path / "out_queue.csv").exists()
 
@@ -151,7 +150,7 @@ def test_the_jobs_of_a_run_have_their_labels(tmp_path: Path) -> None:
     columns = {"user": np.array([7, 8, 9])}
     workload = named(3, columns=columns)
     workload.size[1] = 99
-    run_in_process(workload, "easy", platform=homogeneous(4, "m"), out=tmp_path)
+    run_in_process(workload, "easy", platform=homogeneous(4, "m"), options=RunOptions(out=tmp_path))
 
     assert [(row["job_id"], row["user"]) for row in rows(tmp_path / "out_labels.csv")] == [("1", "7"), ("3", "9")]
     assert "user" not in rows(tmp_path / "out_jobs.csv")[0]

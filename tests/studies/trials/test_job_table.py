@@ -9,7 +9,7 @@ from numpy.testing import assert_array_equal
 
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.execution.job_table import STATES, JobTable, JobTableBook
-from pipistrelle.runs.execution.run import run
+from pipistrelle.runs.execution.run import RunOptions, run
 from pipistrelle.runs.inputs.steps import Filter
 from pipistrelle.server.simulation.simulate import Result
 from pipistrelle.studies.trials.metrics import metrics
@@ -37,7 +37,7 @@ RUNS = {
 def carried_out(spec: RunSpec) -> tuple[JobTable, Result]:
     """Return a run's table and its result."""
     book = JobTableBook(with_nodes=True)
-    result = run(spec, observers=[book])
+    result = run(spec, RunOptions(observers=[book]))
     summary = result.summary
     return book.table(dropped=sum(summary.dropped.values()), reliability=summary.reliability), result
 

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipistrelle.protocol.base.errors import PipistrelleError
+from pipistrelle.runs.description.setup import load_setup
 from pipistrelle.studies.trials.grid import TrialMaker, prepared
 from pipistrelle.studies.trials.study import Study
-from pipistrelle.studies.trials.trial import trial_setup
 
 RUN = {"failures": "exponential,mtbf=60d", "repair": "1h"}
 
@@ -103,7 +103,7 @@ def test_failures_are_shared_by_policies_and_scaled_by_factors():
     make = TrialMaker(study, prepared(study), ".")
 
     def first_failures(point: int, replica: int) -> dict[int, float]:
-        happens = trial_setup(make(point, replica).spec).reliability
+        happens = load_setup(make(point, replica).spec).reliability
         outages = happens.failures.outages(happens.seed, 2e7)
         found: dict[int, float] = {}
         for outage in outages:
@@ -137,7 +137,7 @@ def test_replicas_may_have_jobs_of_their_own():
     make = TrialMaker(study, prepared(study), ".")
 
     def submits(point, replica):
-        return trial_setup(make(point, replica).spec).workloads["w0"].submit.tolist()
+        return load_setup(make(point, replica).spec).workloads["w0"].submit.tolist()
 
     assert submits(0, 0) == submits(1, 0) != submits(0, 1)
     assert len(submits(0, 1)) == 40

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.runs.description.setup import load_jobs
 from pipistrelle.runs.description.spec import RunSpec
-from pipistrelle.runs.execution.run import run
+from pipistrelle.runs.execution.run import RunOptions, run
 from pipistrelle.server.setup.recorded import RecordedFigures
 from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.load import save
@@ -104,7 +104,7 @@ def test_runs_begin_there(tmp_path, scheduler):
     rows = [(float(at), 5.0 * (at % 3), 40.0 + at, 80.0) for at in range(0, 90, 10)]
     save(log_of(rows), tmp_path / "log.swf")
     spec = RunSpec(workload=(str(tmp_path / "log.swf"),), scheduler=scheduler, from_="35s", warm=True)
-    result = run(spec, out=tmp_path / "out")
+    result = run(spec, RunOptions(out=tmp_path / "out"))
 
     lines = [line.split(",") for line in (tmp_path / "out" / "out_jobs.csv").read_text(encoding="utf-8").splitlines()]
     ran = [line for line in lines[1:] if line[3] == "0.000000"]
