@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 
 from pipistrelle.kernel import kernel, loop
-from pipistrelle.kernel.state import make_log, make_state
+from pipistrelle.kernel.state import make_state
 from pipistrelle.kernel.subset import plan_of
 from pipistrelle.kernel.table import run_kernel
 from pipistrelle.platforms.description import homogeneous
@@ -65,11 +65,8 @@ def in_kernel(setup: Setup, *, placing: bool) -> tuple[float, np.ndarray]:
     plan = plan_of(setup, RunSpec(), None, keeping=False)
     plan = plan._replace(rules=plan.rules._replace(placing=placing))
     run = make_state(plan.rules, plan.jobs, plan.node_of, plan.interval)
-    log = make_log(0, 0, plan.rules)
     began = time.process_time()
-    loop.advance(
-        plan.rules, plan.jobs, kernel.NEVER, run.plans, run.nodes, run.queue, run.slots, run.lives, log, run.clock
-    )
+    loop.advance(run)
     return time.process_time() - began, run.lives.start
 
 

@@ -102,7 +102,7 @@ SECTIONS: dict[str, tuple[str, dict[str, list[str]]]] = {
             "pipistrelle.models.workloads.classes": ["parse_classes", "load_classes", "WorkloadClasses"],
             "pipistrelle.models.workloads.class_jobs": ["generate_jobs"],
             "pipistrelle.models.reliability.loss": ["erlang_b", "erlang_c", "kaufman_roberts", "linear_blocking"],
-            "pipistrelle.models.reliability.weibull": ["required_mttf", "required_mttf_in_series", "job_reliability"],
+            "pipistrelle.models.reliability.jobs": ["required_mttf", "required_mttf_in_series", "job_reliability"],
             "pipistrelle.models.reliability.plan": ["make_plan", "PlanOptions"],
             "pipistrelle.models.reliability.resources": ["described", "logged"],
             "pipistrelle.reports.placement.partitions": ["compare", "simulated_loss"],

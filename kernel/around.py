@@ -9,27 +9,10 @@ from math import inf
 import numpy as np
 
 from pipistrelle.kernel.attempts import begin_work
-from pipistrelle.kernel.compiled import within
+from pipistrelle.kernel.compiled import within, woven_in
 from pipistrelle.kernel.sets import WORD, Ints, bits_in
-from pipistrelle.kernel.state import (
-    EASY,
-    FREE,
-    LEVELS,
-    NO_BACKFILL,
-    RESERVED,
-    RUN,
-    SHADOW,
-    WINDOWS,
-    Jobs,
-    KernelClock,
-    KernelLives,
-    KernelSlots,
-    Nodes,
-    Plans,
-    Rules,
-)
-from pipistrelle.kernel.waiting import BLOCK, LINE, Queue, drop_first, first_of, join, summarise, tidy
-from pipistrelle.kernel.waiting import WAITING as IN_QUEUE
+from pipistrelle.kernel.state import EASY, NO_BACKFILL, KernelSlots, Nodes, Plans, State
+from pipistrelle.kernel.waiting import BLOCK, copy_job, cut, drop_first, first_of, join, leave
 
 
 @within
@@ -41,29 +24,26 @@ def _end_of(begin: float, walltime: float) -> float:
 @within
 def _find_levels(plans: Plans, words: int) -> None:
     """Work out what is closed to whom; the windows are ordered by their begins."""
-    counts = plans.counts
     level = 0
-    for word in range(words):
-        plans.level_closed[word] = 0
-    for at in range(counts[WINDOWS]):
-        base, new = plans.window_set[at] * words, level + 1
-        more = False
+    plans.level_closed[:words] = 0
+    for at in range(plans.counts.windows):
+        window, new, more = plans.windows[at], level + 1, False
         for word in range(words):
             before = plans.level_closed[level * words + word]
-            closed = before | plans.sets[base + word]
+            closed = before | plans.sets[window.which * words + word]
             more = more or closed != before
             plans.level_closed[new * words + word] = closed
         if more:
             level = new
-            plans.level_begin[level] = plans.window_begin[at]
-    counts[LEVELS] = level
+            plans.levels[level].begin = window.begin
+    plans.counts.levels = level
 
 
 @within
 def _level_of(plans: Plans, end: float) -> int:
     """Return the level of a job that ends then (s) at the latest."""
     level = 0
-    while level < plans.counts[LEVELS] and plans.level_begin[level + 1] < end:
+    while level < plans.counts.levels and plans.levels[level + 1].begin < end:
         level += 1
     return level
 
@@ -71,31 +51,33 @@ def _level_of(plans: Plans, end: float) -> int:
 @within
 def _forget_counts(plans: Plans) -> None:
     """What is free has changed."""
-    for level in range(plans.counts[LEVELS] + 1):
-        plans.level_open[level] = -1
-        plans.level_beside[level] = -1
+    for level in range(plans.counts.levels + 1):
+        plans.levels[level].open = -1
+        plans.levels[level].beside = -1
 
 
 @within
 def _count_open(nodes: Nodes, plans: Plans, level: int) -> int:
     """Return how many free units are open at a level."""
-    if plans.level_open[level] < 0:
+    row = plans.levels[level]
+    if row.open < 0:
         base, found = level * nodes.free.size, 0
         for word in range(nodes.free.size):
             found += bits_in(nodes.free[word] & ~plans.level_closed[base + word])
-        plans.level_open[level] = found
-    return int(plans.level_open[level])
+        row.open = found
+    return int(row.open)
 
 
 @within
 def _count_beside(nodes: Nodes, plans: Plans, level: int) -> int:
     """Return how many of them are not reserved."""
-    if plans.level_beside[level] < 0:
+    row = plans.levels[level]
+    if row.beside < 0:
         base, found = level * nodes.free.size, 0
         for word in range(nodes.free.size):
             found += bits_in(nodes.free[word] & ~plans.level_closed[base + word] & ~plans.reserved[word])
-        plans.level_beside[level] = found
-    return int(plans.level_beside[level])
+        row.beside = found
+    return int(row.beside)
 
 
 @within
@@ -148,21 +130,22 @@ def _take_beside(plans: Plans, size: int, beside: int, first: int, reserved: int
 
 
 @within
-def _running_ends(plans: Plans, slots: KernelSlots, runs: int, words: int, now: float) -> None:
+def _running_ends(plans: Plans, slots: KernelSlots, running: int, words: int, now: float) -> None:
     """Write down by when (s) running jobs end at the latest, by maintenance or walltime, ascending."""
     later = np.nextafter(now, inf)
-    for at in range(runs):
+    for at in range(running):
         slot, end = slots.planned_slot[at], slots.planned_time[at]
-        for window in range(plans.counts[WINDOWS]):
-            begin = plans.window_begin[window]
-            if begin >= end:
+        row = slots.rows[slot]
+        for number in range(plans.counts.windows):
+            window = plans.windows[number]
+            if window.begin >= end:
                 break
-            if begin > now:
-                base, hit = plans.window_set[window] * words, False
-                for word in range(slots.low[slot], slots.high[slot]):
+            if window.begin > now:
+                base, hit = window.which * words, False
+                for word in range(row.low, row.high):
                     hit = hit or slots.held[slot * words + word] & plans.sets[base + word] != 0
                 if hit:
-                    end = begin
+                    end = window.begin
                     break
         end = max(end, later)
         place = at
@@ -174,50 +157,44 @@ def _running_ends(plans: Plans, slots: KernelSlots, runs: int, words: int, now: 
         plans.end_slot[place] = slot
 
 
-@within
-def _reserve(
-    jobs: Jobs,
-    nodes: Nodes,
-    slots: KernelSlots,
-    plans: Plans,
-    clock: KernelClock,
-    size: int,
-    walltime: float,
-    now: float,
-) -> tuple[float, int]:
+@woven_in
+def _reserve(run: State, size: int, walltime: float, now: float) -> tuple[float, int]:
     """Return when (s) so many units will be open for so long, inf if no one can tell, and how many there are then.
 
     They are put into ``plans.reserved``. As `pipistrelle.schedulers.plan.around_windows.reserve`.
     """
-    words, runs, windows = nodes.free.size, clock.ints[RUN], plans.counts[WINDOWS]
-    _running_ends(plans, slots, runs, words, now)
+    nodes, slots, plans = run.nodes, run.slots, run.plans
+    words, running = nodes.free.size, run.clock.running
+    _running_ends(plans, slots, running, words, now)
     units = plans.open
     for word in range(words):
         units[word] = nodes.free[word]
-    for node in range(nodes.first.size):  # under maintenance alone, hence back at its end
-        if nodes.reasons[node] > 0 and nodes.broken[node] == 0:
-            for position in range(nodes.first[node], nodes.first[node] + nodes.units[node]):
+    for node in range(nodes.rows.size):  # under maintenance alone, hence back at its end
+        row = nodes.rows[node]
+        if row.reasons > 0 and row.broken == 0:
+            for position in range(row.first, row.first + row.units):
                 units[position // WORD] |= 1 << (position % WORD)
     count = 0
     for word in range(words):
         count += bits_in(units[word])
     time, ended = now, 0
     while time < inf:
-        while ended < runs and plans.end_time[ended] <= time:
+        while ended < running and plans.end_time[ended] <= time:
             slot = plans.end_slot[ended]
-            for word in range(slots.low[slot], slots.high[slot]):
+            for word in range(slots.rows[slot].low, slots.rows[slot].high):
                 units[word] |= slots.held[slot * words + word]
-            count += jobs.size[slots.job[slot]]
+            count += run.jobs.size[slots.rows[slot].job]
             ended += 1
         end = _end_of(time, walltime)
-        following = plans.end_time[ended] if ended < runs else inf
+        following = plans.end_time[ended] if ended < running else inf
         for word in range(words):
             plans.reserved[word] = units[word]
-        for window in range(windows):
-            if plans.window_end[window] > time:
-                following = min(following, plans.window_end[window])
-                if count >= size and plans.window_begin[window] < end:
-                    base = plans.window_set[window] * words
+        for number in range(plans.counts.windows):
+            window = plans.windows[number]
+            if window.end > time:
+                following = min(following, window.end)
+                if count >= size and window.begin < end:
+                    base = window.which * words
                     for word in range(words):
                         plans.reserved[word] &= ~plans.sets[base + word]
         if count >= size:
@@ -233,31 +210,22 @@ def _reserve(
 
 
 @within
-def _start_on_taken(
-    rules: Rules,
-    jobs: Jobs,
-    nodes: Nodes,
-    slots: KernelSlots,
-    lives: KernelLives,
-    plans: Plans,
-    clock: KernelClock,
-    job: int,
-    now: float,
-) -> None:
+def _start_on_taken(run: State, job: int, now: float) -> None:
     """Let a job start now on ``plans.taken``."""
+    nodes, slots = run.nodes, run.slots
     words = nodes.free.size
-    slot = slots.spare[slots.spare.size - 1 - clock.ints[RUN]]
+    slot = slots.spare[slots.spare.size - 1 - run.clock.running]
     low, high = words, 0
     for word in range(words):
-        held = plans.taken[word]
+        held = run.plans.taken[word]
         slots.held[slot * words + word] = held
         if held != 0:
             nodes.free[word] &= ~held
             low, high = min(low, word), word + 1
-    slots.low[slot], slots.high[slot] = low, high
-    clock.ints[FREE] -= jobs.size[job]
-    begin_work(rules, jobs, nodes, slots, lives, clock, slot, job, now)
-    _forget_counts(plans)
+    slots.rows[slot].low, slots.rows[slot].high = low, high
+    run.clock.free -= run.jobs.size[job]
+    begin_work(run, slot, job, now)
+    _forget_counts(run.plans)
 
 
 @within
@@ -270,141 +238,95 @@ def _open_to(nodes: Nodes, plans: Plans, level: int) -> None:
 
 
 @within
-def _start_in_order(
-    rules: Rules,
-    jobs: Jobs,
-    nodes: Nodes,
-    queue: Queue,
-    slots: KernelSlots,
-    lives: KernelLives,
-    plans: Plans,
-    clock: KernelClock,
-    now: float,
-) -> int:
+def _start_in_order(run: State, now: float) -> int:
     """Start the first job again and again as long as it fits; return how many."""
+    nodes, plans, queue = run.nodes, run.plans, run.queue
     started = 0
-    while queue.counts[IN_QUEUE] > 0:
+    while queue.counts.waiting > 0:
         job = first_of(queue)
-        level = _level_of(plans, _end_of(now, lives.walltime[job]))
-        if jobs.size[job] > _count_open(nodes, plans, level):
+        size = run.jobs.size[job]
+        level = _level_of(plans, _end_of(now, run.lives.walltime[job]))
+        if size > _count_open(nodes, plans, level):
             break
         drop_first(queue)
         _open_to(nodes, plans, level)
-        _take_first(plans.open, jobs.size[job], plans.taken)
-        _start_on_taken(rules, jobs, nodes, slots, lives, plans, clock, job, now)
+        _take_first(plans.open, size, plans.taken)
+        _start_on_taken(run, job, now)
         started += 1
     return started
 
 
-@within
-def _passes(
-    rules: Rules,
-    jobs: Jobs,
-    nodes: Nodes,
-    slots: KernelSlots,
-    lives: KernelLives,
-    plans: Plans,
-    clock: KernelClock,
-    first: int,
-    job: int,
-    now: float,
-) -> bool:
+@woven_in
+def _passes(run: State, first: int, job: int, now: float) -> bool:
     """Start a job if it may pass the first; tell whether it does."""
-    size, walltime, wanted = jobs.size[job], lives.walltime[job], jobs.size[first]
-    if size > clock.ints[FREE]:
+    nodes, plans, clock = run.nodes, run.plans, run.clock
+    size, walltime, wanted = run.jobs.size[job], run.lives.walltime[job], run.jobs.size[first]
+    if size > clock.free:
         return False
     level = _level_of(plans, _end_of(now, walltime))
     if size > _count_open(nodes, plans, level):
         return False
     late = False
-    if rules.backfill == EASY:
-        if plans.counts[RESERVED] < 0:  # not before somebody asks
-            time, count = _reserve(jobs, nodes, slots, plans, clock, wanted, lives.walltime[first], now)
-            clock.floats[SHADOW] = time
-            plans.counts[RESERVED] = count
-        late = now + walltime > clock.floats[SHADOW]
+    if run.rules.backfill == EASY:
+        if plans.counts.reserved < 0:  # not before somebody asks
+            clock.shadow, plans.counts.reserved = _reserve(run, wanted, run.lives.walltime[first], now)
+        late = now + walltime > clock.shadow
     if not late:
         _open_to(nodes, plans, level)
         _take_first(plans.open, size, plans.taken)
     else:
-        beside, reserved = _count_beside(nodes, plans, level), plans.counts[RESERVED]
+        beside, reserved = _count_beside(nodes, plans, level), plans.counts.reserved
         if size - beside > reserved - wanted:
             return False
         _open_to(nodes, plans, level)
-        plans.counts[RESERVED] -= _take_beside(plans, size, beside, wanted, reserved)
+        plans.counts.reserved -= _take_beside(plans, size, beside, wanted, reserved)
         for word in range(nodes.free.size):
             plans.reserved[word] &= ~plans.taken[word]
-    _start_on_taken(rules, jobs, nodes, slots, lives, plans, clock, job, now)
+    _start_on_taken(run, job, now)
     return True
 
 
 @within
-def _pass_over(
-    rules: Rules,
-    jobs: Jobs,
-    nodes: Nodes,
-    queue: Queue,
-    slots: KernelSlots,
-    lives: KernelLives,
-    plans: Plans,
-    clock: KernelClock,
-    now: float,
-) -> int:
+def _pass_over(run: State, now: float) -> int:
     """Start the jobs that may pass the first, in the order of the queue, and return how many they are."""
+    queue, plans = run.queue, run.plans
     first, found, classes = first_of(queue), 0, queue.size_class[-1] + 1
-    plans.counts[RESERVED] = -1
-    for place in range(queue.counts[LINE]):
-        free = clock.ints[FREE]
-        if free == 0:
+    plans.counts.reserved = -1
+    for place in range(queue.counts.line):
+        if run.clock.free == 0:
             break
         block = queue.line[place]
         begin, end = block * BLOCK + queue.first[block], block * BLOCK + queue.end[block]
         if place == 0:
             begin += 1
         else:  # the job that ends soonest is kept from the fewest units
-            soonest = queue.least_time[block * classes + queue.size_class[free]]
-            if queue.least_size[block] > _count_open(nodes, plans, _level_of(plans, _end_of(now, soonest))):
+            soonest = queue.least_time[block * classes + queue.size_class[run.clock.free]]
+            if queue.least_size[block] > _count_open(run.nodes, plans, _level_of(plans, _end_of(now, soonest))):
                 continue
         kept = begin
         for at in range(begin, end):
-            if _passes(rules, jobs, nodes, slots, lives, plans, clock, first, queue.job[at], now):
+            if _passes(run, first, queue.job[at], now):
                 found += 1
                 continue
             if kept < at:
-                queue.job[kept] = queue.job[at]
-                queue.size[kept] = queue.size[at]
-                queue.occupies[kept] = queue.occupies[at]
+                copy_job(queue, at, kept)
             kept += 1
         if kept < end:
-            queue.end[block] = kept - block * BLOCK
-            if place > 0:
-                summarise(queue, block)
-    queue.counts[IN_QUEUE] -= found
-    if found > 0 and queue.counts[LINE] > 1:
-        tidy(queue)
+            cut(queue, place, kept)
+    if found > 0:
+        leave(queue, found)
     return found
 
 
 @within
-def start_around(
-    rules: Rules,
-    jobs: Jobs,
-    nodes: Nodes,
-    queue: Queue,
-    slots: KernelSlots,
-    lives: KernelLives,
-    plans: Plans,
-    clock: KernelClock,
-    fresh: int,
-    now: float,
-) -> int:
+def start_around(run: State, fresh: int, now: float) -> int:
     """Let those join that do, ``fresh`` of them, start who may start now, and return how many these are."""
     for at in range(fresh):
-        job = clock.fresh[at]
-        join(queue, job, jobs.size[job], lives.walltime[job])
-    _find_levels(plans, nodes.free.size)
-    _forget_counts(plans)
-    started = _start_in_order(rules, jobs, nodes, queue, slots, lives, plans, clock, now)
-    if rules.backfill != NO_BACKFILL and queue.counts[IN_QUEUE] > 1:
-        started += _pass_over(rules, jobs, nodes, queue, slots, lives, plans, clock, now)
+        job = run.lists.fresh[at]
+        join(run.queue, job, run.jobs.size[job], run.lives.walltime[job])
+    _find_levels(run.plans, run.nodes.free.size)
+    _forget_counts(run.plans)
+    started = _start_in_order(run, now)
+    if run.rules.backfill != NO_BACKFILL and run.queue.counts.waiting > 1:
+        started += _pass_over(run, now)
     return started

@@ -1,23 +1,21 @@
 """A run by the kernel: whether it can do it, and what comes out, as the reference engine's to the last bit."""
 
 from math import inf, log
-from typing import Final, Literal, NamedTuple, TypeVar
+from typing import Final, Literal, NamedTuple, TypeVar, cast
 
 import numpy as np
 
 from pipistrelle.kernel import loop, state
 from pipistrelle.kernel.outages import MOST
-from pipistrelle.kernel.sets import WORD
+from pipistrelle.kernel.sets import WORD, Floats, Ints, Rows, rows_of
 from pipistrelle.kernel.state import (
-    Floats,
-    Ints,
-    KernelClock,
     KernelLives,
+    LevelRow,
     Log,
     Outs,
+    PlannedRow,
     Plans,
     State,
-    make_log,
     make_plans,
     make_state,
     words_with,
@@ -37,9 +35,7 @@ from pipistrelle.server.setup.setup import Setup
 _AHEAD: Final = 1e6
 #: so many plans are looked up at first
 _PLANS: Final = 32
-_Column = TypeVar("_Column", Floats, Ints)
-#: nothing ever fails
-NEVER: Final = Outs(np.empty(0, dtype=np.int64), np.empty(0), np.empty(0), np.array([inf]))
+_Column = TypeVar("_Column", Floats, Ints, Rows)
 _STALLS: Final = {
     loop.NOTHING_TO_COME: (
         "the run stalled: jobs wait, nothing runs, and nothing is to come",
@@ -69,11 +65,8 @@ class KernelRun(NamedTuple):
         whether all jobs came to an end, or the horizon did, and when.
     lives
         of each job, by rows of the workload.
-    ints, floats
-        of each attempt that ended, where nodes can fail, in the order of their ends: the columns are named in
-        `pipistrelle.kernel.state`.
-    words
-        of each attempt, or where nothing fails of each job, the positions that it had; empty if nobody asked.
+    attempts
+        those that ended, where nodes can fail, in the order of their ends; no ``words`` if nobody asked.
     units
         the unit of each position.
     busy
@@ -88,9 +81,7 @@ class KernelRun(NamedTuple):
     reason: Literal["completed", "horizon"]
     end: float
     lives: KernelLives
-    ints: Ints
-    floats: Floats
-    words: Ints
+    attempts: Log
     units: Ints
     busy: Floats
     failures: Ints
@@ -98,8 +89,8 @@ class KernelRun(NamedTuple):
     running: dict[int, Ints]
 
     def units_of(self, row: int) -> NodeSet:
-        """Return the units of a row of `words`."""
-        return self.units_in(self.words[row])
+        """Return the units of a row of `attempts.words`."""
+        return self.units_in(self.attempts.words[row])
 
     def units_in(self, words: Ints) -> NodeSet:
         """Return the units of positions in words."""
@@ -159,83 +150,72 @@ def simulate(
 
 
 def _carry_out(plan: KernelPlan, reliability: Reliability, feed: "_Feed") -> KernelRun:
-    rules, jobs = plan.rules, plan.jobs
-    run = make_state(rules, jobs, plan.node_of, plan.interval)
-    if rules.planned:
-        run.plans.more[0] = 1
-    units, count = plan.node_of.size, jobs.submit.size
-    record = make_log(count + max(count // 8, 64) + units, run.nodes.free.size, rules)
-    outs = feed.until(float(jobs.submit[-1]) + _AHEAD if count else 0.0) if rules.failing else NEVER
-    run = _with_room(run, outs)
+    rules, submit = plan.rules, plan.jobs.submit
+    run = make_state(rules, plan.jobs, plan.node_of, plan.interval)
+    if rules.failing:
+        run = _with_outages(run, feed.until(float(submit[-1]) + _AHEAD if submit.size else 0.0))
+    run.plans.counts.more = rules.planned
     planned = _Planned(reliability, plan) if rules.planned else None
     while True:
-        why = loop.advance(rules, jobs, outs, run.plans, run.nodes, run.queue, run.slots, run.lives, record, run.clock)
+        why = loop.advance(run)
         if why == loop.NEEDS_PLANS and planned is not None:
             run = run._replace(plans=planned.more(run.plans))
         elif why == loop.NEEDS_OUTAGES:
-            outs = feed.until(float(outs.known[0]) * 1.5)
-            run.clock.ints[state.NEXT_OUTAGE] = 0
-            run = _with_room(run, outs)
+            run = _with_outages(run, feed.until(run.outages.known * 1.5))
         elif why == loop.NEEDS_ROOM:
-            ints, floats, words = record
-            record = Log(
-                np.concatenate((ints, np.zeros_like(ints)), axis=1),
-                np.concatenate((floats, np.zeros_like(floats)), axis=1),
-                np.concatenate((words, np.zeros_like(words))),
-            )
+            run = run._replace(log=Log._make(np.concatenate((column, np.zeros_like(column))) for column in run.log))
         elif why == loop.LOOK:
             _check_hope(reliability, run, plan)
         elif why in _STALLS:
-            raise _stalled(why, run.clock, run.lives)
+            raise _stalled(why, run)
         else:
-            return _result(plan, run, record, at_horizon=why == loop.AT_HORIZON)
+            return _result(plan, run, at_horizon=why == loop.AT_HORIZON)
 
 
-def _with_room(run: State, outs: Outs) -> State:
-    """Return the same run with room for the repairs of these outages, too."""
-    slots, room = run.slots, np.zeros(outs.node.size + 1)
-    times, nodes = (column[: run.clock.ints[state.REPAIRS]] for column in (slots.repair_time, slots.repair_node))
+def _with_outages(run: State, outages: Outs) -> State:
+    """Return the same run with these outages to come, and room for their repairs, too."""
+    slots, room, repairs = run.slots, np.zeros(outages.node.size + 1), run.clock.repairs
     slots = slots._replace(
-        repair_time=np.concatenate((times, room)), repair_node=np.concatenate((nodes, room.astype(np.int64)))
+        repair_time=np.concatenate((slots.repair_time[:repairs], room)),
+        repair_node=np.concatenate((slots.repair_node[:repairs], room.astype(np.int64))),
     )
-    return run._replace(slots=slots)
+    run.clock.next_outage = 0
+    return run._replace(slots=slots, outages=outages)
 
 
-def _result(plan: KernelPlan, run: State, record: Log, *, at_horizon: bool) -> KernelRun:
+def _result(plan: KernelPlan, run: State, *, at_horizon: bool) -> KernelRun:
     """Return what came out; where it is the horizon that did, jobs still wait or run."""
-    ints, lives, nodes = run.clock.ints, run.lives, run.nodes
-    end = float(run.clock.floats[state.NOW])
-    running = run.slots.end_slot[: ints[state.RUN]]
+    clock, lives, nodes = run.clock, run.lives, run.nodes
+    end = float(clock.now)
+    slots = run.slots.end_slot[: clock.running]
+    rows = cast(Rows, run.slots.rows[slots])
     if plan.rules.failing:
-        lives.start[run.slots.job[running]] = run.slots.start[running]
+        lives.start[rows.job] = rows.start
     else:
-        _complete(plan, lives, int(ints[state.NEXT_JOB]), run.slots.job[running])
+        _complete(plan, lives, clock.next_job, rows.job)
     for column in (lives.start, lives.end):
         column[lives.state == state.WAITING] = np.nan
-    lives.end[run.slots.job[running]] = np.nan
-    out_of_service = np.flatnonzero(nodes.reasons)
+    lives.end[rows.job] = np.nan
+    out_of_service = np.flatnonzero(nodes.rows.reasons)
     down = nodes.down.copy()
-    down[nodes.planned[out_of_service], out_of_service] += end - nodes.since[out_of_service]
+    down[nodes.rows.planned[out_of_service], out_of_service] += end - nodes.rows.since[out_of_service]
     busy, held = np.zeros(plan.units.size), {}
     if plan.rules.placing:
-        for slot in running.tolist():
+        for slot, row in zip(slots.tolist(), rows, strict=True):
             words = run.slots.held.reshape(-1, nodes.free.size)[slot].copy()
-            words[: run.slots.low[slot]] = words[run.slots.high[slot] :] = 0
-            held[int(run.slots.job[slot])] = words
+            words[: row.low] = words[row.high :] = 0
+            held[int(row.job)] = words
             bits = (words[:, None] >> np.arange(WORD)) & 1
-            nodes.busy[np.flatnonzero(bits.reshape(-1))] += end - lives.start[run.slots.job[slot]]
+            nodes.busy[np.flatnonzero(bits.reshape(-1))] += end - lives.start[row.job]
     busy[plan.units] = nodes.busy[: plan.units.size]
-    rows = int(ints[state.ROWS])
     return KernelRun(
         "horizon" if at_horizon else "completed",
         end,
         lives,
-        record.ints[:, :rows].T,
-        record.floats[:, :rows].T,
-        record.words[:rows] if plan.rules.failing else record.words[: lives.state.size],
+        Log._make(column[: clock.rows if plan.rules.failing else lives.state.size] for column in run.log),
         plan.units,
         busy,
-        nodes.failed,
+        nodes.rows.failed,
         down,
         held if plan.rules.keeping else {},
     )
@@ -252,29 +232,28 @@ def _complete(plan: KernelPlan, lives: KernelLives, submitted: int, running: Int
 
 def _check_hope(reliability: Reliability, run: State, plan: KernelPlan) -> None:
     """Raise Stalled if one of the jobs that were just struck will never be done; see the reference's `_check_hope`."""
-    ints, hopes = run.clock.ints, run.clock.hopes
     assert reliability.failures is not None, "nobody asked for this"
     most = log(reliability.expected_attempts)
-    each = int(run.nodes.units.max())
-    for size, time in hopes[: ints[state.HOPES]].tolist():
-        hazard = reliability.failures.hazard(run.nodes.units.size, -(-int(size) // each), time)
+    each = int(run.nodes.rows.units.max())
+    for size, time in run.lists.hopes[: run.clock.hopes].tolist():
+        hazard = reliability.failures.hazard(run.nodes.rows.size, -(-int(size) // each), time)
         if hazard > most:
             raise Stalled(
                 f"a job of {int(size)} units has lost its nodes {state.LOOKED_AT} times, and has saved none of its "
                 f"work; 10^{hazard / log(10):.0f} attempts or more are to be expected until its nodes stay up "
                 f"together for the {time:,.6g} s that it needs",
-                where=f"simulated time {float(run.clock.floats[state.NOW])!r}",
+                where=f"simulated time {float(run.clock.now)!r}",
                 hint="Give --checkpoint or --max-attempts, or let it try on with --expected-attempts 0.",
             )
-    ints[state.HOPES] = 0
+    run.clock.hopes = 0
 
 
-def _stalled(why: int, clock: KernelClock, lives: KernelLives) -> Stalled:
+def _stalled(why: int, run: State) -> Stalled:
     what, hint = _STALLS[why]
     return Stalled(
         what,
-        where=f"simulated time {float(clock.floats[state.NOW])!r}",
-        found=f"{int((lives.state == state.WAITING).sum())} waiting, {int(clock.ints[state.FREE])} units free",
+        where=f"simulated time {float(run.clock.now)!r}",
+        found=f"{int((run.lives.state == state.WAITING).sum())} waiting, {int(run.clock.free)} units free",
         hint=hint,
     )
 
@@ -300,35 +279,32 @@ class _Planned:
             found.append(self._next)
             self._next = next(self._coming, None)
         self._count *= 2
+        counts = plans.counts
+        counts.next, counts.more = 0, self._next is not None
+        windows = int(counts.windows) + len(found)
+        levels = rows_of(LevelRow, min(windows, self._nodes) + 2)
         made = make_plans(self._position.size, self._words.size // len(self._sets))
-        made.more[0] = self._next is not None
-        made.counts[:] = plans.counts
-        made.counts[state.NEXT_PLAN] = 0
-        windows = int(plans.counts[state.WINDOWS]) + len(found)
-        levels = min(windows, self._nodes) + 2
+        coming = rows_of(PlannedRow, len(found))
+        for row, one in zip(coming, found, strict=True):
+            row.announced, row.begin, row.end, row.which = one.announced, one.begin, one.end, self._sets[one.nodes]
         return made._replace(
-            announced=np.array([one.announced for one in found]),
-            begin=np.array([one.begin for one in found]),
-            end=np.array([one.end for one in found]),
-            which=np.array([self._sets[one.nodes] for one in found], dtype=np.int64),
+            coming=coming,
             sets=self._words,
             position=self._position,
-            level_begin=np.zeros(levels),
-            level_closed=np.zeros(levels * made.open.size, dtype=np.int64),
-            level_open=np.zeros(levels, dtype=np.int64),
-            level_beside=np.zeros(levels, dtype=np.int64),
+            levels=levels,
+            level_closed=np.zeros(levels.size * made.open.size, dtype=np.int64),
             step_time=_grown(plans.step_time, 2 * windows),
             step_set=_grown(plans.step_set, 2 * windows),
             step_kind=_grown(plans.step_kind, 2 * windows),
-            window_begin=_grown(plans.window_begin, windows),
-            window_end=_grown(plans.window_end, windows),
-            window_set=_grown(plans.window_set, windows),
+            windows=_grown(plans.windows, windows),
+            counts=counts,
         )
 
 
 def _grown(column: _Column, size: int) -> _Column:
     """Return a column of at least so many rows."""
-    return np.concatenate((column, np.zeros(max(size - column.size, 0), dtype=column.dtype)))
+    grown = np.concatenate((column, np.zeros(max(size - column.size, 0), dtype=column.dtype)))
+    return cast(_Column, grown.view(type(column)))
 
 
 class _Feed:
@@ -348,4 +324,4 @@ class _Feed:
         )
         order = np.argsort(down, kind="stable")
         known = inf if horizon == LONGEST_HORIZON else horizon
-        return Outs(node[order].astype(np.int64), down[order], up[order], np.array([known]))
+        return Outs(node[order].astype(np.int64), down[order], up[order], known)

@@ -8,53 +8,12 @@ from math import inf
 from typing import Final
 
 from pipistrelle.kernel.around import start_around
-from pipistrelle.kernel.attempts import begin_work, close, extended, rank
+from pipistrelle.kernel.attempts import begin_work, extended, rank
 from pipistrelle.kernel.compiled import compiled, woven_in
-from pipistrelle.kernel.outages import (
-    GOES_ON,
-    IN_VAIN,
-    MOST,
-    fail,
-    keep_words,
-    maintain,
-    next_planned,
-    release,
-    repair,
-)
-from pipistrelle.kernel.sets import heap_drop, reserve, take_lowest
-from pipistrelle.kernel.state import (
-    EASY,
-    EXTRA,
-    FIRST,
-    FIRST_FIT,
-    FREE,
-    HOPES,
-    IDLE_NOTICES,
-    MOVED,
-    NEXT_JOB,
-    NEXT_OUTAGE,
-    NEXT_PLAN,
-    NO_BACKFILL,
-    NOW,
-    REPAIRS,
-    ROWS,
-    RUN,
-    SHADOW,
-    SUBMITTED,
-    WAITING,
-    WINDOWS,
-    Jobs,
-    KernelClock,
-    KernelLives,
-    KernelSlots,
-    Log,
-    Nodes,
-    Outs,
-    Plans,
-    Rules,
-)
-from pipistrelle.kernel.waiting import WAITING as IN_QUEUE
-from pipistrelle.kernel.waiting import Queue, drop_first, first_of, join, pass_over
+from pipistrelle.kernel.outages import GOES_ON, IN_VAIN, MOST, end, fail, maintain, next_planned, repair
+from pipistrelle.kernel.sets import reserve, take_lowest
+from pipistrelle.kernel.state import EASY, FIRST_FIT, NO_BACKFILL, WAITING, State
+from pipistrelle.kernel.waiting import drop_first, first_of, join, pass_over
 
 #: why the loop has stopped: all is done; the horizon; it needs to know of later outages; the log has no room for an
 #: instant's attempts; there are jobs to be looked at; the ways of a run that will never end; and it needs to know of
@@ -72,71 +31,41 @@ NEEDS_PLANS: Final = 9
 
 
 @woven_in
-def _end(
-    rules: Rules,
-    jobs: Jobs,
-    nodes: Nodes,
-    slots: KernelSlots,
-    lives: KernelLives,
-    log: Log,
-    clock: KernelClock,
-    now: float,
-) -> None:
-    """Let the job end that ends first."""
-    slot = slots.end_slot[0]
-    heap_drop(slots.end_time, slots.end_slot, clock.ints[RUN], 0)
-    if rules.keeping:
-        keep_words(nodes, slots, log, slot, clock.ints[ROWS] if rules.failing else slots.job[slot])
-    if rules.failing:
-        close(rules, jobs, nodes, lives, slots, log, clock, slot, now)
-    release(rules, jobs, nodes, slots, clock, slot, now)
-
-
-@woven_in
-def _choose(
-    rules: Rules,
-    jobs: Jobs,
-    queue: Queue,
-    slots: KernelSlots,
-    lives: KernelLives,
-    clock: KernelClock,
-    fresh: int,
-    now: float,
-    step: int,
-) -> int:
+def _choose(run: State, fresh: int, now: float, step: int) -> int:
     """Write down who starts now, in order, take them out of the queue, and return how many they are.
 
     In step 0 those that join do so, and the first in the queue start as long as they fit, in step 1 others pass the
     first.
     """
-    ints, chosen = clock.ints, clock.chosen
-    free, found, first = ints[FREE], 0, ints[FIRST]
+    jobs, queue, clock = run.jobs, run.queue, run.clock
+    chosen = run.lists.chosen
+    free, found, first = clock.free, 0, clock.first
     if step == 0:
         alone = False
         if fresh == 1:
-            job = clock.fresh[0]
+            job = run.lists.fresh[0]
             size = jobs.size[job]
             late = False
             if first >= 0:  # nothing has changed but that it came
                 alone = queue.rank[job] > queue.rank[first] or (
                     queue.rank[job] == queue.rank[first] and queue.number[job] > queue.number[first]
                 )
-                late = now + lives.walltime[job] > clock.floats[SHADOW]
-            starts = queue.counts[IN_QUEUE] == 0 or (alone and (not late or size <= ints[EXTRA]))
+                late = now + run.lives.walltime[job] > clock.shadow
+            starts = queue.counts.waiting == 0 or (alone and (not late or size <= clock.extra))
             if starts and size <= free:
                 chosen[0] = job
-                ints[FREE] = free - size
+                clock.free = free - size
                 if late:
-                    ints[EXTRA] -= size
+                    clock.extra -= size
                 return 1
         for at in range(fresh):
-            job = clock.fresh[at]
-            join(queue, job, jobs.size[job], lives.walltime[job])
+            job = run.lists.fresh[at]
+            join(queue, job, jobs.size[job], run.lives.walltime[job])
         if alone:
             return 0
         if fresh > 0:
-            ints[FIRST] = -1
-        while queue.counts[IN_QUEUE] > 0:
+            clock.first = -1
+        while queue.counts.waiting > 0:
             job = first_of(queue)
             if jobs.size[job] > free:
                 break
@@ -144,101 +73,85 @@ def _choose(
             chosen[found] = job
             found += 1
             free -= jobs.size[job]
-        ints[FREE] = free
+        clock.free = free
         if found > 0:
-            ints[FIRST] = -1
+            clock.first = -1
         return found
-    if first >= 0 or free == 0 or queue.counts[IN_QUEUE] == 0:
+    if first >= 0 or free == 0 or queue.counts.waiting == 0:
         return 0
     first = first_of(queue)
     shadow, extra = -inf, -1
-    if rules.backfill == EASY:
-        shadow, extra = reserve(slots.planned_time, slots.planned_units, ints[RUN], jobs.size[first], free)
-    elif rules.backfill == FIRST_FIT:
+    if run.rules.backfill == EASY:
+        slots = run.slots
+        shadow, extra = reserve(slots.planned_time, slots.planned_units, clock.running, jobs.size[first], free)
+    elif run.rules.backfill == FIRST_FIT:
         shadow, extra = inf, 0
-    if rules.backfill != NO_BACKFILL and queue.counts[IN_QUEUE] > 1:
+    if run.rules.backfill != NO_BACKFILL and queue.counts.waiting > 1:
         found, free, extra = pass_over(queue, chosen, free, extra, shadow, now)
-    ints[FREE], ints[FIRST], ints[EXTRA] = free, first, extra
-    clock.floats[SHADOW] = shadow
+    clock.free, clock.first = free, first
+    clock.shadow, clock.extra = shadow, extra
     return found
 
 
 @woven_in
-def _start(
-    rules: Rules,
-    jobs: Jobs,
-    nodes: Nodes,
-    slots: KernelSlots,
-    lives: KernelLives,
-    clock: KernelClock,
-    job: int,
-    now: float,
-) -> None:
+def _start(run: State, job: int, now: float) -> None:
     """Let a job start now; its units are counted as taken already."""
-    slot = slots.spare[slots.spare.size - 1 - clock.ints[RUN]]
-    if rules.placing:
-        size = jobs.size[job]
-        slots.low[slot], slots.high[slot] = take_lowest(nodes.free, slots.held, slot * nodes.free.size, size)
-    begin_work(rules, jobs, nodes, slots, lives, clock, slot, job, now)
+    nodes, slots = run.nodes, run.slots
+    slot = slots.spare[slots.spare.size - 1 - run.clock.running]
+    if run.rules.placing:
+        row = slots.rows[slot]
+        row.low, row.high = take_lowest(nodes.free, slots.held, slot * nodes.free.size, run.jobs.size[job])
+    begin_work(run, slot, job, now)
 
 
 @compiled
-def advance(  # noqa: PLR0915 - a call with all that it needs takes long
-    rules: Rules,
-    jobs: Jobs,
-    outages: Outs,
-    plans: Plans,
-    nodes: Nodes,
-    queue: Queue,
-    slots: KernelSlots,
-    lives: KernelLives,
-    log: Log,
-    clock: KernelClock,
-) -> int:
+def advance(run: State) -> int:  # noqa: PLR0915 - a call with all that it needs takes long
     """Let time pass until all is done, or something is needed; return why it has stopped (`DONE` and others)."""
-    ints, floats = clock.ints, clock.floats
-    count = jobs.submit.size
+    rules, jobs, nodes = run.rules, run.jobs, run.nodes
+    outages, plans, lives = run.outages, run.plans, run.lives
+    queue, slots, clock = run.queue, run.slots, run.clock
+    count, joining = jobs.submit.size, run.lists.fresh
     while True:
-        coming = ints[NEXT_JOB]
-        if coming == count and ints[RUN] == 0 and queue.counts[IN_QUEUE] == 0:
+        coming = clock.next_job
+        if coming == count and clock.running == 0 and queue.counts.waiting == 0:
             return DONE
         time = jobs.submit[coming] if coming < count else inf
-        if ints[RUN] > 0:
+        if clock.running > 0:
             time = min(time, slots.end_time[0])
         if rules.failing:
-            if ints[ROWS] + nodes.node.size > log.ints.shape[1]:
+            if clock.rows + nodes.node.size > run.log.job.size:
                 return NEEDS_ROOM
-            if ints[REPAIRS] > 0:
+            if clock.repairs > 0:
                 time = min(time, slots.repair_time[0])
-            if ints[NEXT_OUTAGE] < outages.down.size:
-                time = min(time, outages.down[ints[NEXT_OUTAGE]])
-            elif time >= outages.known[0] and rules.until > outages.known[0] and outages.known[0] < inf:
+            if clock.next_outage < outages.down.size:
+                time = min(time, outages.down[clock.next_outage])
+            elif time >= outages.known and rules.until > outages.known and outages.known < inf:
                 return NEEDS_OUTAGES
             if rules.planned:
-                if plans.counts[NEXT_PLAN] == plans.announced.size and plans.more[0] == 1:
+                if plans.counts.next == plans.coming.size and plans.counts.more == 1:
                     return NEEDS_PLANS
                 time = min(time, next_planned(plans))
         if time >= rules.until:
-            floats[NOW] = rules.until
+            clock.now = rules.until
             return AT_HORIZON
         if time == inf:
             return NOTHING_TO_COME
         now = time
-        floats[NOW] = now
-        failing = rules.failing and ints[NEXT_OUTAGE] < outages.down.size and outages.down[ints[NEXT_OUTAGE]] == now
+        clock.now = now
+        failing = rules.failing and clock.next_outage < outages.down.size and outages.down[clock.next_outage] == now
         released, told, fate, fresh = False, False, GOES_ON, 0
-        while ints[RUN] > 0 and slots.end_time[0] == now:
-            _end(rules, jobs, nodes, slots, lives, log, clock, now)
+        while clock.running > 0 and slots.end_time[0] == now:
+            end(run, slots.end_slot[0], 0, now)
             released = True
         if released:
-            ints[MOVED] = 3
+            clock.moved = 3
         if failing:
-            fresh, told, fate = fail(rules, jobs, outages, nodes, slots, lives, log, clock, coming < count, now)
+            fresh, told, fate = fail(run, coming < count, now)
             released = released or told
-        if ints[REPAIRS] > 0 and repair(nodes, slots, clock, now):
+        if clock.repairs > 0 and repair(nodes, slots, clock, now):
             released = True
         if rules.planned and fate == GOES_ON and next_planned(plans) == now:
-            fresh, fate = maintain(rules, jobs, plans, nodes, slots, lives, log, clock, fresh, coming < count, now)
+            fresh, fate = maintain(run, fresh, coming < count, now)
             released = True
         if fate != GOES_ON:
             return ONLY_OUTAGES if fate == IN_VAIN else NEVER_DONE
@@ -248,38 +161,37 @@ def advance(  # noqa: PLR0915 - a call with all that it needs takes long
             if rules.extended:
                 interval = nodes.interval[nodes.together[jobs.size[coming]]]
                 lives.walltime[coming] = extended(rules, jobs.walltime[coming], 0.0, interval)
-            clock.fresh[fresh] = coming
+            joining[fresh] = coming
             fresh += 1
             coming += 1
-        ints[NEXT_JOB] = coming
+        clock.next_job = coming
         for at in range(fresh):
-            job = clock.fresh[at]
-            queue.rank[job] = rank(rules, jobs, lives, job)
-            queue.number[job] = ints[SUBMITTED]
-            ints[SUBMITTED] += 1
+            queue.rank[joining[at]] = rank(run, joining[at])
+            queue.number[joining[at]] = clock.submitted
+            clock.submitted += 1
         if fresh > 0:
-            ints[MOVED] = 3
-        if rules.failing and coming == count and ints[RUN] == 0 and (released or fresh > 0):
-            if ints[MOVED] & 2:
-                ints[IDLE_NOTICES] = 0
-                ints[MOVED] &= 1
-            ints[IDLE_NOTICES] += 1
-            if ints[IDLE_NOTICES] > MOST:
+            clock.moved = 3
+        if rules.failing and coming == count and clock.running == 0 and (released or fresh > 0):
+            if clock.moved & 2:
+                clock.idle_notices = 0
+                clock.moved &= 1
+            clock.idle_notices += 1
+            if clock.idle_notices > MOST:
                 return ONLY_NOTICES
         if released:
-            ints[FIRST] = -1
-        if rules.planned and plans.counts[WINDOWS] > 0:
-            if start_around(rules, jobs, nodes, queue, slots, lives, plans, clock, fresh, now) > 0:
-                ints[MOVED] = 3
-            ints[FIRST] = -1
-            if ints[HOPES] > 0:
+            clock.first = -1
+        if rules.planned and plans.counts.windows > 0:
+            if start_around(run, fresh, now) > 0:
+                clock.moved = 3
+            clock.first = -1
+            if clock.hopes > 0:
                 return LOOK
             continue
         for step in range(2):
-            found = _choose(rules, jobs, queue, slots, lives, clock, fresh, now, step)
+            found = _choose(run, fresh, now, step)
             for at in range(found):
-                _start(rules, jobs, nodes, slots, lives, clock, clock.chosen[at], now)
+                _start(run, run.lists.chosen[at], now)
             if found > 0:
-                ints[MOVED] = 3
-        if ints[HOPES] > 0:
+                clock.moved = 3
+        if clock.hopes > 0:
             return LOOK

@@ -1,9 +1,9 @@
-"""Sets of positions as words of bits, and heaps and sorted lists of running jobs: plain arrays, compiled.
+"""Sets of positions as words of bits, heaps and sorted lists of running jobs, and records: arrays, compiled.
 
 Words have 62 bits, so that no step leaves the range of an int64, in compiled code as in plain Python.
 """
 
-from typing import Final
+from typing import Any, Final, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,9 @@ from pipistrelle.kernel.compiled import inlined
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+#: an array of records, whose fields a class declares (`rows_of`)
+Rows = np.recarray[Any, Any]
+_Record = TypeVar("_Record")
 
 #: bits of a word
 WORD: Final = 62
@@ -25,6 +28,17 @@ _FOURS: Final = 0x0F0F0F0F0F0F0F0F
 def words_of(count: int) -> int:
     """Return how many words hold so many bits."""
     return -(-count // WORD)
+
+
+def rows_of(kind: type, count: int) -> Rows:
+    """Return so many records of zeros, with a field for each annotation of a class: an int64 or a float64."""
+    fields = [(name, np.int64 if hint is int else np.float64) for name, hint in kind.__annotations__.items()]
+    return np.zeros(count, np.dtype(fields, align=True)).view(np.recarray)
+
+
+def record_of(kind: type[_Record]) -> _Record:
+    """Return one such record."""
+    return cast(_Record, rows_of(kind, 1)[0])
 
 
 @inlined

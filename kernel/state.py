@@ -1,17 +1,15 @@
-"""All that the kernel knows of a run, as plain arrays: what goes in, how far it is, what comes out."""
+"""All that the kernel knows of a run, as arrays and records: what goes in, how far it is, what comes out."""
 
+from math import inf
 from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pipistrelle.kernel.sets import WORD, words_of
+from pipistrelle.kernel.sets import WORD, Floats, Ints, Rows, record_of, rows_of, words_of
 from pipistrelle.kernel.waiting import Queue, make_queue
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
-_Columns = TypeVar("_Columns", "KernelSlots", "KernelLives", "Plans")
+_Columns = TypeVar("_Columns", "KernelSlots", "KernelLives", "Plans", "Log")
 
 #: how jobs are ranked: by submit time less a boost, by walltime, or by a number given for each
 BY_SUBMIT: Final = 0
@@ -30,57 +28,8 @@ COMPLETED: Final = 3
 AT_WALLTIME: Final = 4
 GIVEN_UP: Final = 5
 
-#: places in `KernelClock.ints`: the next row of the workload and of the outages, how many jobs run, repairs are to
-#: come, units are free, jobs were started, jobs were submitted, rows are in the log, checks of hope are due; what tells
-#: a run that has stalled; and of which jobs the reservation is, and what it leaves over
-NEXT_JOB: Final = 0
-NEXT_OUTAGE: Final = 1
-RUN: Final = 2
-REPAIRS: Final = 3
-FREE: Final = 4
-STARTED: Final = 5
-SUBMITTED: Final = 6
-ROWS: Final = 7
-HOPES: Final = 8
-IDLE_OUTAGES: Final = 9
-IDLE_NOTICES: Final = 10
-FIRST: Final = 11
-EXTRA: Final = 12
-MOVED: Final = 13
-STRUCK: Final = 14
-#: places in `KernelClock.floats`
-NOW: Final = 0
-SHADOW: Final = 1
-
-#: places in `Plans.counts`: the next plan, how many steps are to come, windows are known, and levels there are, and how
-#: many units are reserved, -1 if that is not known yet
-NEXT_PLAN: Final = 0
-STEPS: Final = 1
-WINDOWS: Final = 2
-LEVELS: Final = 3
-RESERVED: Final = 4
-
-#: so many attempts without any work saved, one after the other, and the caller looks whether there is hope
+#: after so many attempts in succession that saved nothing, the caller checks whether there is hope
 LOOKED_AT: Final = 10
-
-#: columns of `Log.ints`
-JOB: Final = 0
-NUMBER: Final = 1
-STATE: Final = 2
-RETRIED: Final = 3
-DUMPS: Final = 4
-#: columns of `Log.floats`: times in seconds; from `USEFUL` on unit-seconds
-CAME: Final = 0
-START: Final = 1
-END: Final = 2
-ASKED: Final = 3
-SAVED_BEFORE: Final = 4
-SAVED: Final = 5
-USEFUL: Final = 6
-UNSAVED: Final = 7
-LOST: Final = 8
-DUMPING: Final = 9
-READING: Final = 10
 
 
 class Rules(NamedTuple):
@@ -141,12 +90,33 @@ class Jobs(NamedTuple):
 
 
 class Outs(NamedTuple):
-    """Outages by the time they go down; all that go down before ``known`` (s), which is `floats[0]`, are there."""
+    """Outages by the time they go down (s); all that go down before ``known`` (s) are there."""
 
     node: Ints
     down: Floats
     up: Floats
-    known: Floats
+    known: float
+
+
+#: nothing ever fails
+NEVER: Final = Outs(np.empty(0, dtype=np.int64), np.empty(0), np.empty(0), inf)
+
+
+class KernelNode:
+    """The record of a node.
+
+    ``first`` is its first position, ``units`` how many it has. ``reasons`` counts the outages and maintenances that
+    keep it down, ``broken`` the outages among them; ``planned`` tells whether it was maintenance that took it down,
+    ``failed`` how often it has failed, ``since`` since when it is down (s).
+    """
+
+    first: int
+    units: int
+    reasons: int
+    broken: int
+    planned: int
+    failed: int
+    since: float
 
 
 class Nodes(NamedTuple):
@@ -154,8 +124,8 @@ class Nodes(NamedTuple):
 
     Parameters
     ----------
-    first, units
-        of each node its first position, and how many it has.
+    rows
+        the nodes: `KernelNode`.
     node
         of each position its node.
     interval
@@ -164,28 +134,53 @@ class Nodes(NamedTuple):
         the positions that are free and in service, in words.
     busy
         of each position, how long jobs held it that have ended (s).
-    reasons, broken, planned, failed, since
-        of each node: how many outages and maintenances keep it down, how many of them are outages, whether it was
-        maintenance that took it down, how often it has failed, since when it is down (s).
     down
         how long each node was before (s), shape (2, nodes): by failures, for maintenance.
     together
         of each size, the least number of nodes that have so many units.
     """
 
-    first: Ints
-    units: Ints
+    rows: Rows
     node: Ints
     interval: Floats
     free: Ints
     busy: Floats
-    reasons: Ints
-    broken: Ints
-    planned: Ints
-    failed: Ints
-    since: Floats
     down: Floats
     together: Ints
+
+
+class PlannedRow:
+    """The record of one maintenance: when it is announced, begins and ends (s), and the set of its nodes."""
+
+    announced: float
+    begin: float
+    end: float
+    which: int
+
+
+class LevelRow:
+    """The record of a level: the units that are open to jobs which end before the ``begin`` (s) of the next window.
+
+    ``open`` and ``beside`` count the free units among them, and those that are not reserved; -1: not counted yet.
+    """
+
+    begin: float
+    open: int
+    beside: int
+
+
+class PlanCounts:
+    """A record: the next plan, whether there are plans after those that are known, and how long the lists are.
+
+    ``reserved`` counts the units that are reserved; -1: not known yet.
+    """
+
+    next: int
+    more: int
+    steps: int
+    windows: int
+    levels: int
+    reserved: int
 
 
 class Plans(NamedTuple):
@@ -193,52 +188,63 @@ class Plans(NamedTuple):
 
     Parameters
     ----------
-    announced, begin, end, which
-        of each plan from when on it is known, from when until when it lasts, and the set of its nodes; by announcement.
-    more
-        whether there are plans after these: `more[0]`.
+    coming
+        the plans by announcement: `PlannedRow`.
     sets
         the positions of set k in words from k * words on.
     position
         of each unit its position.
     step_time, step_set, step_kind
         begins and ends of what is known, by time; those of one time in the order in which they came to be known.
-    window_begin, window_end, window_set
-        what is known and not over, by begin.
-    level_begin, level_closed, level_open, level_beside
-        of each level the begin of the window that it ends before, the positions closed to it, in words, and how many
-        free units are open, and not reserved; -1: not counted yet.
+    windows
+        what is known and not over, by begin: `PlannedRow`.
+    levels, level_closed
+        `LevelRow`, and of each level the positions that are closed to it, in words.
     open, reserved, taken
         positions, in words: open to a job, reserved for the first, and taken for the one that starts.
     end_time, end_slot
         the running jobs by when they end at the latest.
     counts
-        see `NEXT_PLAN` and others.
+        `PlanCounts`.
     """
 
-    announced: Floats
-    begin: Floats
-    end: Floats
-    which: Ints
-    more: Ints
+    coming: Rows
     sets: Ints
     position: Ints
     step_time: Floats
     step_set: Ints
     step_kind: Ints
-    window_begin: Floats
-    window_end: Floats
-    window_set: Ints
-    level_begin: Floats
+    windows: Rows
+    levels: Rows
     level_closed: Ints
-    level_open: Ints
-    level_beside: Ints
     open: Ints
     reserved: Ints
     taken: Ints
     end_time: Floats
     end_slot: Ints
-    counts: Ints
+    counts: PlanCounts
+
+
+class SlotRow:
+    """The record of a running job.
+
+    ``job`` is its row, ``serial`` how many were started before, ``nodes`` how many it has, ``dumped`` how many dumps it
+    makes if nothing fails; ``in_time`` tells whether it will be done within its walltime. Its positions are between the
+    words ``low`` and ``high``. It began at ``start``, its walltime is over at ``until``, it ends at ``ends``, and its
+    work is done at ``finish`` if its walltime allows (s).
+    """
+
+    job: int
+    until: float
+    low: int
+    high: int
+    start: float
+    ends: float
+    finish: float
+    in_time: int
+    nodes: int
+    dumped: int
+    serial: int
 
 
 class KernelSlots(NamedTuple):
@@ -246,11 +252,8 @@ class KernelSlots(NamedTuple):
 
     Parameters
     ----------
-    job, serial, nodes, dumps, in_time, low, high
-        of each slot: the row, how many were started before, its nodes, its dumps if nothing fails, whether it will be
-        done within its walltime, and between which words its positions are.
-    start, until, ends, finish
-        when it began, when its walltime is over, when it ends, when its work is done if its walltime allows (s).
+    rows
+        of each slot: `SlotRow`.
     held
         the positions of slot s in words from s * words on.
     spare
@@ -263,17 +266,7 @@ class KernelSlots(NamedTuple):
         a heap of the repairs to come.
     """
 
-    job: Ints
-    serial: Ints
-    nodes: Ints
-    dumps: Ints
-    in_time: Ints
-    low: Ints
-    high: Ints
-    start: Floats
-    until: Floats
-    ends: Floats
-    finish: Floats
+    rows: Rows
     held: Ints
     spare: Ints
     end_time: Floats
@@ -305,18 +298,61 @@ class KernelLives(NamedTuple):
 
 
 class Log(NamedTuple):
-    """Columns with a row for each attempt that has ended, where nodes can fail; and of each its positions, in words."""
+    """The attempts that have ended, where nodes can fail; times in seconds, from ``useful`` on unit-seconds.
 
-    ints: Ints
-    floats: Floats
+    ``words`` has the positions of each attempt, shape (rows, words); where nothing fails, of each job.
+    """
+
+    job: Ints
+    number: Ints
+    state: Ints
+    retried: Ints
+    dumps: Ints
+    came: Floats
+    start: Floats
+    end: Floats
+    asked: Floats
+    saved_before: Floats
+    saved: Floats
+    useful: Floats
+    unsaved: Floats
+    lost: Floats
+    dumping: Floats
+    reading: Floats
     words: Ints
 
 
-class KernelClock(NamedTuple):
-    """Where a run stands, and room for lists: jobs that join or start, slots that are struck, checks of hope."""
+class KernelClock:
+    """The record of where a run stands.
 
-    ints: Ints
-    floats: Floats
+    ``next_job`` and ``next_outage`` are rows of the workload and of the outages. ``running`` counts the jobs that run,
+    ``repairs`` those to come, ``free`` the free units, ``started`` and ``submitted`` the jobs, ``rows`` those of the
+    log, ``struck`` and ``hopes`` what is in those lists. ``idle_outages``, ``idle_notices`` and ``moved`` tell a run
+    that has stalled. The reservation is for the job ``first`` (-1: none) at ``shadow`` (s), and leaves ``extra`` units.
+    """
+
+    now: float
+    next_job: int
+    next_outage: int
+    running: int
+    repairs: int
+    free: int
+    started: int
+    submitted: int
+    rows: int
+    hopes: int
+    idle_outages: int
+    idle_notices: int
+    moved: int
+    struck: int
+    first: int
+    extra: int
+    shadow: float
+
+
+class KernelLists(NamedTuple):
+    """Room for lists: jobs that join, jobs that start, slots that are struck, and checks of hope (size, time in s)."""
+
     fresh: Ints
     chosen: Ints
     struck: Ints
@@ -328,26 +364,19 @@ class State(NamedTuple):
 
     rules: Rules
     jobs: Jobs
+    outages: Outs
     plans: Plans
     nodes: Nodes
     queue: Queue
     slots: KernelSlots
     lives: KernelLives
+    log: Log
     clock: KernelClock
-
-
-def make_log(rows: int, words: int, rules: Rules) -> Log:
-    """Return an empty log with room for so many attempts."""
-    kept = rows if rules.failing else 0
-    return Log(
-        np.empty((DUMPS + 1, kept), dtype=np.int64),
-        np.empty((READING + 1, kept)),
-        np.zeros((rows if rules.keeping else 0, words), dtype=np.int64),
-    )
+    lists: KernelLists
 
 
 def make_state(rules: Rules, jobs: Jobs, node_of: Ints, interval: Floats) -> State:
-    """Return a run at time 0.
+    """Return a run at time 0 in which nothing fails, with room in the log for one attempt per job and some more.
 
     Parameters
     ----------
@@ -357,26 +386,21 @@ def make_state(rules: Rules, jobs: Jobs, node_of: Ints, interval: Floats) -> Sta
         by number of nodes, the time of work between two dumps (s).
     """
     count, units = jobs.submit.size, node_of.size
-    words = words_of(units)
+    words, rows = words_of(units), count + max(count // 8, 64) + units
     owners, first, each = np.unique(node_of, return_index=True, return_counts=True)
     assert owners.size == interval.size - 1, "each node has units, and each number of nodes an interval"
-    most = int(each.max())
     nodes = Nodes(
-        first.astype(np.int64),
-        each.astype(np.int64),
+        rows_of(KernelNode, owners.size),
         node_of,
         interval,
         words_with(np.ones(units, dtype=np.bool_)),
         np.zeros(words * WORD),
-        np.zeros(owners.size, dtype=np.int64),
-        np.zeros(owners.size, dtype=np.int64),
-        np.zeros(owners.size, dtype=np.int64),
-        np.zeros(owners.size, dtype=np.int64),
-        np.full(owners.size, np.nan),
         np.zeros((2, owners.size)),
-        -(-np.arange(units + 1, dtype=np.int64) // most),
+        -(-np.arange(units + 1, dtype=np.int64) // int(each.max())),
     )
+    nodes.rows.first, nodes.rows.units, nodes.rows.since = first, each, np.nan
     slots = _blank(KernelSlots, units + 1)._replace(
+        rows=rows_of(SlotRow, units + 1),
         held=np.zeros((units + 1) * words if rules.placing else 0, dtype=np.int64),
         spare=np.arange(units, -1, -1, dtype=np.int64),
         repair_time=np.zeros(0),
@@ -388,17 +412,19 @@ def make_state(rules: Rules, jobs: Jobs, node_of: Ints, interval: Floats) -> Sta
         start=np.full(count, np.nan),
         end=np.full(count, np.nan),
     )
-    clock = KernelClock(
-        np.zeros(STRUCK + 1, dtype=np.int64),
-        np.zeros(SHADOW + 1),
+    log = _blank(Log, rows if rules.failing else 0)._replace(
+        words=np.zeros((rows if rules.keeping else 0, words), dtype=np.int64)
+    )
+    clock = record_of(KernelClock)
+    clock.free, clock.first = units, -1
+    lists = KernelLists(
         np.zeros(count + 1, dtype=np.int64),
         np.zeros(count + 1, dtype=np.int64),
         np.zeros(units + 1, dtype=np.int64),
         np.zeros((units, 2)),
     )
-    clock.ints[FREE] = units
-    clock.ints[FIRST] = -1
-    return State(rules, jobs, make_plans(0, words), nodes, make_queue(count, units), slots, lives, clock)
+    plans = make_plans(0, words)
+    return State(rules, jobs, NEVER, plans, nodes, make_queue(count, units), slots, lives, log, clock, lists)
 
 
 def words_with(chosen: NDArray[np.bool_]) -> Ints:
@@ -412,15 +438,16 @@ def words_with(chosen: NDArray[np.bool_]) -> Ints:
 
 def make_plans(units: int, words: int) -> Plans:
     """Return plans that there are none of, for a machine of so many units; 0 if there will be none."""
-    blank = _blank(Plans, 0)
-    return blank._replace(
-        more=np.zeros(1, dtype=np.int64),
+    return _blank(Plans, 0)._replace(
+        coming=rows_of(PlannedRow, 0),
+        windows=rows_of(PlannedRow, 0),
+        levels=rows_of(LevelRow, 0),
         open=np.zeros(words, dtype=np.int64),
         reserved=np.zeros(words, dtype=np.int64),
         taken=np.zeros(words, dtype=np.int64),
         end_time=np.zeros(units + 1),
         end_slot=np.zeros(units + 1, dtype=np.int64),
-        counts=np.zeros(RESERVED + 1, dtype=np.int64),
+        counts=record_of(PlanCounts),
     )
 
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from pipistrelle.kernel import state
 from pipistrelle.kernel.compiled import has_compiler
-from pipistrelle.kernel.state import Floats, Ints, Jobs, Rules
+from pipistrelle.kernel.sets import Floats, Ints
+from pipistrelle.kernel.state import Jobs, Rules
 from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.schedulers.backfill.easy import Easy, FirstFit, NoBackfill

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from pipistrelle.kernel import state
 from pipistrelle.kernel.kernel import KernelRun, simulate
-from pipistrelle.kernel.state import Floats, Ints
+from pipistrelle.kernel.sets import Floats, Ints
 from pipistrelle.platforms.description import Platform
 from pipistrelle.platforms.failures.outage import Outages
 from pipistrelle.platforms.naming.numbering import NodeUnits
@@ -27,14 +27,8 @@ _STATES: Final = {
     state.AT_WALLTIME: "COMPLETED_WALLTIME_REACHED",
     state.GIVEN_UP: "COMPLETED_FAILED",
 }
-#: {what units spend their time on: the column of the log}; nothing else comes up
-_KINDS: Final = {
-    "useful": state.USEFUL,
-    "unsaved": state.UNSAVED,
-    "lost": state.LOST,
-    "dumping": state.DUMPING,
-    "reading": state.READING,
-}
+#: what units spend their time on; nothing else comes up
+_KINDS: Final = frozenset(("useful", "unsaved", "lost", "dumping", "reading"))
 
 
 def run_kernel(
@@ -57,7 +51,7 @@ def run_kernel(
     running = np.flatnonzero(lives.state == state.RUNNING)
     ended = lives.state >= state.COMPLETED
     if failing:
-        holder, begun, until = made.ints[:, state.JOB], made.floats[:, state.START], made.floats[:, state.END]
+        holder, begun, until = made.attempts.job, made.attempts.start, made.attempts.end
         attempts = np.bincount(holder, minlength=lives.state.size)
         wait, execution = lives.waited, lives.ran
     else:
@@ -96,7 +90,7 @@ def run_kernel(
 def _nodes(made: KernelRun, *, failing: bool, there: NDArray[np.bool_]) -> tuple[NodeSet, ...]:
     """Return the units of each job's last attempt that has begun, empty if there is none."""
     found = [NodeSet.EMPTY] * int(there.sum())
-    rows = made.ints[:, state.JOB].tolist() if failing else range(len(made.words))
+    rows = made.attempts.job.tolist() if failing else range(len(made.attempts.words))
     for row, job in enumerate(rows):
         if job < len(found):
             found[job] = made.units_of(row)
@@ -107,9 +101,10 @@ def _nodes(made: KernelRun, *, failing: bool, there: NDArray[np.bool_]) -> tuple
 
 def _figures(made: KernelRun, platform: Platform, size: Ints) -> ReliabilitySummary:
     """Return the figures of failures, in the arithmetic of `ReliabilityBook` and `NodeBook`."""
-    sizes = size[made.ints[:, state.JOB]]
-    lost = made.ints[:, state.STATE] == state.GIVEN_UP
-    held = made.floats[:, state.END] - made.floats[:, state.START]
+    attempts = made.attempts
+    sizes = size[attempts.job]
+    lost = attempts.state == state.GIVEN_UP
+    held = attempts.end - attempts.start
     down = made.down
     pools = NodeUnits.told(platform.info.pools).pools
     total = made.end * platform.nodes
@@ -131,11 +126,10 @@ def _figures(made: KernelRun, platform: Platform, size: Ints) -> ReliabilitySumm
         attempts=len(sizes),
         interrupted_attempts=int(lost.sum()),
         survived_failures=0,
-        given_up=int((lost & (made.ints[:, state.RETRIED] == 0)).sum()),
+        given_up=int((lost & (attempts.retried == 0)).sum()),
         unavailable=unavailable,
         unit_seconds={
-            kind: _exact_sum(made.floats[:, _KINDS[kind]]) if kind in _KINDS else 0.0
-            for kind in Spending.__struct_fields__
+            kind: _exact_sum(getattr(attempts, kind)) if kind in _KINDS else 0.0 for kind in Spending.__struct_fields__
         },
         by_size=_by_size(sizes, held, lost),
     )

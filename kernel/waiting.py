@@ -10,20 +10,21 @@ blocks together have more than half a block of jobs, else they become one.
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pipistrelle.kernel.compiled import compiled, inlined, within
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from pipistrelle.kernel.compiled import compiled, inlined, within, woven_in
+from pipistrelle.kernel.sets import Floats, Ints, record_of
 
 #: jobs of a block at most
 BLOCK: Final = 64
 _HALF: Final = BLOCK // 2
-#: where in `Queue.counts` there stand: how many blocks are in use, spare, and how many jobs wait
-LINE: Final = 0
-SPARE: Final = 1
-WAITING: Final = 2
+
+
+class QueueCounts:
+    """A record: how many blocks are in use and spare, and how many jobs wait."""
+
+    line: int
+    spare: int
+    waiting: int
 
 
 class Queue(NamedTuple):
@@ -44,7 +45,7 @@ class Queue(NamedTuple):
     least_time
         of each block b, at b * classes + c, the least walltime of its jobs of fewer than 2^(c+1) units.
     counts
-        see `LINE`, `SPARE`, `WAITING`.
+        `QueueCounts`.
     rank, number
         of each row of the workload what it is ordered by, lower first: a number that the order gives, then that of its
         submission.
@@ -61,7 +62,7 @@ class Queue(NamedTuple):
     spare: Ints
     least_size: Ints
     least_time: Floats
-    counts: Ints
+    counts: QueueCounts
     rank: Floats
     number: Ints
     size_class: Ints
@@ -74,8 +75,8 @@ def make_queue(jobs: int, units: int) -> Queue:
     for power in range(1, units.bit_length()):
         size_class[1 << power :] = power
     places = blocks * BLOCK
-    counts = np.zeros(3, dtype=np.int64)
-    counts[LINE], counts[SPARE] = 1, blocks - 1  # block 0 is the first, and empty
+    counts = record_of(QueueCounts)
+    counts.line, counts.spare = 1, blocks - 1  # block 0 is the first, and empty
     return Queue(
         np.empty(places, dtype=np.int64),
         np.empty(places, dtype=np.int64),
@@ -129,25 +130,31 @@ def summarise(queue: Queue, block: int) -> None:
 def _new_block(queue: Queue, place: int) -> int:
     """Put an empty block into the line at a place, and return it."""
     counts = queue.counts
-    counts[SPARE] -= 1
-    block = queue.spare[counts[SPARE]]
-    for at in range(counts[LINE], place, -1):
+    counts.spare -= 1
+    block = queue.spare[counts.spare]
+    for at in range(counts.line, place, -1):
         queue.line[at] = queue.line[at - 1]
     queue.line[place] = block
-    counts[LINE] += 1
+    counts.line += 1
     queue.first[block] = 0
     queue.end[block] = 0
     summarise(queue, block)
     return int(block)
 
 
+@woven_in
+def copy_job(queue: Queue, source: int, target: int) -> None:
+    """Copy the job at one place of the arrays to another."""
+    queue.job[target] = queue.job[source]
+    queue.size[target] = queue.size[source]
+    queue.occupies[target] = queue.occupies[source]
+
+
 @within
 def _move(queue: Queue, source: int, target: int, count: int) -> None:
     """Copy jobs from one place of the arrays to another, which may overlap if it comes before."""
     for at in range(count):
-        queue.job[target + at] = queue.job[source + at]
-        queue.size[target + at] = queue.size[source + at]
-        queue.occupies[target + at] = queue.occupies[source + at]
+        copy_job(queue, source + at, target + at)
 
 
 @within
@@ -164,7 +171,7 @@ def _close_up(queue: Queue, block: int) -> int:
 @within
 def _place_of(queue: Queue, job: int) -> tuple[int, int]:
     """Return the place in the line, and in its block, before which a job belongs that is not the last."""
-    low, high = 0, queue.counts[LINE] - 1  # in the first block whose last job comes after it
+    low, high = 0, queue.counts.line - 1  # in the first block whose last job comes after it
     while low < high:
         middle = (low + high) >> 1
         block = queue.line[middle]
@@ -187,11 +194,11 @@ def _place_of(queue: Queue, job: int) -> tuple[int, int]:
 def join(queue: Queue, job: int, size: int, time: float) -> None:
     """Let a job of ``size`` units and a walltime of ``time`` s join at its rank."""
     counts = queue.counts
-    counts[WAITING] += 1
-    at = counts[LINE] - 1
+    counts.waiting += 1
+    at = counts.line - 1
     block = queue.line[at]
     place = queue.end[block]
-    if counts[WAITING] == 1 or _precedes(queue, queue.job[block * BLOCK + place - 1], job):
+    if counts.waiting == 1 or _precedes(queue, queue.job[block * BLOCK + place - 1], job):
         if place == BLOCK and queue.first[block] >= _HALF:
             place = _close_up(queue, block)
         elif place == BLOCK:
@@ -214,9 +221,7 @@ def join(queue: Queue, job: int, size: int, time: float) -> None:
             if place > _HALF:
                 at, block, place = at + 1, upper, place - _HALF
         for to in range(block * BLOCK + queue.end[block], block * BLOCK + place, -1):
-            queue.job[to] = queue.job[to - 1]
-            queue.size[to] = queue.size[to - 1]
-            queue.occupies[to] = queue.occupies[to - 1]
+            copy_job(queue, to - 1, to)
     queue.job[block * BLOCK + place] = job
     queue.size[block * BLOCK + place] = size
     queue.occupies[block * BLOCK + place] = time
@@ -236,11 +241,11 @@ def first_of(queue: Queue) -> int:
 def drop_first(queue: Queue) -> None:
     """Let the first job leave."""
     counts = queue.counts
-    counts[WAITING] -= 1
+    counts.waiting -= 1
     block = queue.line[0]
     queue.first[block] += 1
     left = queue.end[block] - queue.first[block]
-    if counts[LINE] == 1:
+    if counts.line == 1:
         if left == 0:
             queue.first[block] = 0
             queue.end[block] = 0
@@ -255,7 +260,7 @@ def tidy(queue: Queue) -> None:
     """Take empty blocks out of the line, and let neighbours with few jobs become one."""
     counts = queue.counts
     kept = 0
-    for place in range(counts[LINE]):
+    for place in range(counts.line):
         block = queue.line[place]
         count = queue.end[block] - queue.first[block]
         if kept > 0 and count > 0:
@@ -270,12 +275,29 @@ def tidy(queue: Queue) -> None:
                 if kept > 1:
                     summarise(queue, before)
         if count == 0:
-            queue.spare[counts[SPARE]] = block
-            counts[SPARE] += 1
+            queue.spare[counts.spare] = block
+            counts.spare += 1
         else:
             queue.line[kept] = block
             kept += 1
-    counts[LINE] = kept
+    counts.line = kept
+
+
+@woven_in
+def cut(queue: Queue, place: int, end: int) -> None:
+    """Let the jobs of the block at a place in the line end before ``end``, a place of the arrays."""
+    block = queue.line[place]
+    queue.end[block] = end - block * BLOCK
+    if place > 0:
+        summarise(queue, block)
+
+
+@woven_in
+def leave(queue: Queue, count: int) -> None:
+    """Count the jobs that have left from the middle."""
+    queue.counts.waiting -= count
+    if queue.counts.line > 1:
+        tidy(queue)
 
 
 @inlined
@@ -287,7 +309,7 @@ def pass_over(queue: Queue, chosen: Ints, free: int, extra: int, shadow: float, 
     """
     found = 0
     classes = queue.size_class[-1] + 1
-    for place in range(queue.counts[LINE]):
+    for place in range(queue.counts.line):
         if free == 0:
             break
         block = queue.line[place]
@@ -313,16 +335,10 @@ def pass_over(queue: Queue, chosen: Ints, free: int, extra: int, shadow: float, 
                         extra -= size
                     continue
             if kept < at:
-                queue.job[kept] = queue.job[at]
-                queue.size[kept] = queue.size[at]
-                queue.occupies[kept] = queue.occupies[at]
+                copy_job(queue, at, kept)
             kept += 1
         if kept < end:
-            queue.end[block] = kept - block * BLOCK
-            if place > 0:
-                summarise(queue, block)
+            cut(queue, place, kept)
     if found > 0:
-        queue.counts[WAITING] -= found
-        if queue.counts[LINE] > 1:
-            tidy(queue)
+        leave(queue, found)
     return found, free, extra

@@ -1,21 +1,24 @@
 """Where entries are computed: how large, which logs there are, what is kept of parts that are done."""
 
 import hashlib
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib.resources import files
 from pathlib import Path
-from typing import Any, BinaryIO, Final, Self
+from typing import Any, Final, Self
 
 import msgspec
+from msgspec import Struct
 
 from pipistrelle.papers.entry import PapersError
 from pipistrelle.protocol.base.errors import printable
+from pipistrelle.protocol.base.shapes import convert_table
+from pipistrelle.protocol.base.toml import read_toml
 from pipistrelle.protocol.fields import package_version
-from pipistrelle.server.errors import OutputFailed
 from pipistrelle.server.outputs.lock import sole_writer
 from pipistrelle.studies.inference.trials import TrialTable
+from pipistrelle.studies.trials.line_file import LineFile, open_lines, read_lines
 from pipistrelle.studies.trials.study import Study
 from pipistrelle.studies.workers.campaign import Headway, run
 
@@ -25,8 +28,7 @@ _JOURNAL: Final = "parts.jsonl"
 _encoder: Final = msgspec.json.Encoder()
 
 
-@dataclass(frozen=True, kw_only=True)
-class PapersSize:
+class PapersSize(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How much is simulated; what is computed from formulas is the same in every size.
 
     Parameters
@@ -65,41 +67,16 @@ class PapersSize:
     draws: int
 
 
-_DAYS: Final = tuple(f"{day}d" for day in range(1, 21))
-SIZES: Final[Mapping[str, PapersSize]] = {
-    "small": PapersSize(
-        name="small",
-        repairs=("1min", "5d", "13d", "20d"),
-        replicas=4,
-        backfilled="14d",
-        backfilled_replicas=4,
-        hours=40.0,
-        seeds=1,
-        stepped="14d",
-        steps=("60s", "5s"),
-        weeks=(7,),
-        failures=5_000,
-        waits=(1.0, 24.0),
-        months=1,
-        draws=1,
-    ),
-    "full": PapersSize(
-        name="full",
-        repairs=("1min", "1h", "12h", *_DAYS),
-        replicas=1000,
-        backfilled="90d",
-        backfilled_replicas=10,
-        hours=1824.0,
-        seeds=3,
-        stepped="28d",
-        steps=("60s", "30s", "10s", "5s", "1s"),
-        weeks=(6, 7, 29),
-        failures=100_000,
-        waits=(0.1, 1.0, 10.0, 24.0, 100.0),
-        months=6,
-        draws=12,
-    ),
-}
+def _read_sizes() -> Mapping[str, PapersSize]:
+    text = (files("pipistrelle.papers") / "library" / "sizes.toml").read_text(encoding="utf-8")
+    raw = read_toml(text, "sizes.toml", PapersError, manual="", hint="")
+    return {
+        name: convert_table({"name": name, **size}, PapersSize, f"sizes.toml: {name}", PapersError)
+        for name, size in raw.items()
+    }
+
+
+SIZES: Final[Mapping[str, PapersSize]] = _read_sizes()
 
 
 class PartsJournal:
@@ -107,33 +84,23 @@ class PartsJournal:
 
     Parameters
     ----------
-    file
-        to append to; None: nothing is kept.
-    path
-        its name, for messages.
+    lines
+        the file; None: nothing is kept.
     done
         what it holds so far.
     """
 
-    def __init__(
-        self, file: BinaryIO | None = None, path: Path | None = None, done: dict[str, Any] | None = None
-    ) -> None:
-        self._file, self._path = file, path
+    def __init__(self, lines: LineFile | None = None, done: dict[str, Any] | None = None) -> None:
+        self._lines = lines
         self.done: dict[str, Any] = {} if done is None else done
 
     def keep(self, name: str, value: Any) -> Any:
         """Keep a part and return it as it will be read: plain values of JSON; OutputFailed if it cannot be kept."""
         line = _encoder.encode({"part": name, "value": value})
-        plain = msgspec.json.decode(line)["value"]
-        if self._file is not None:
-            try:
-                self._file.write(line + b"\n")
-                self._file.flush()
-                os.fsync(self._file.fileno())
-            except OSError as error:
-                raise _unwritable(self._path, error) from None
-        self.done[name] = plain
-        return plain
+        if self._lines is not None:
+            self._lines.append([line])
+        self.done[name] = msgspec.json.decode(line)["value"]
+        return self.done[name]
 
 
 @contextmanager
@@ -149,35 +116,19 @@ def open_parts(folder: Path, size: PapersSize) -> Iterator[PartsJournal]:
     OutputFailed
         if nothing can be written there, or another process does.
     """
-    identity = {"version": package_version(), "size": msgspec.json.decode(_encoder.encode(asdict(size)))}
+    identity = _encoder.encode({"version": package_version(), "size": size})
     path = folder / _JOURNAL
     with sole_writer(str(folder / "papers")):
-        done, length = _read(path, identity)
-        try:
-            file = path.open("ab")
-            file.truncate(length)
-            if not length:
-                file.write(_encoder.encode(identity) + b"\n")
-                file.flush()
-        except OSError as error:
-            raise _unwritable(path, error) from None
-        try:
-            yield PartsJournal(file, path, done)
-        finally:
-            with suppress(OSError):
-                file.close()
+        lines, length = read_lines(path, "what is kept", PapersError)
+        done = _parts(lines, path, identity)
+        with open_lines(path, length) as file:
+            if not lines:
+                file.append([identity])
+            yield PartsJournal(file, done)
 
 
-def _read(path: Path, identity: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
-    """Return the parts in a file, and how many of its bytes are whole lines."""
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        return {}, 0
-    except OSError as error:
-        raise PapersError(f"what is kept cannot be read ({error.strerror or error})", where=str(path)) from None
-    lines = content.split(b"\n")
-    length = len(content) - len(lines.pop())
+def _parts(lines: Sequence[bytes], path: Path, identity: bytes) -> dict[str, Any]:
+    """Return the parts in the lines of a journal."""
     done: dict[str, Any] = {}
     for number, line in enumerate(lines, 1):
         try:
@@ -191,21 +142,13 @@ def _read(path: Path, identity: Mapping[str, Any]) -> tuple[dict[str, Any], int]
                 found=printable(line.decode(errors="replace"))[:80],
                 hint="Remove the line: its part is computed again then.",
             ) from None
-        if number == 1 and told != identity:
+        if number == 1 and line != identity:
             raise PapersError(
                 "the folder keeps parts of another size, or of another version of Pipistrelle",
                 where=str(path),
                 hint="Choose another folder, or remove this one.",
             )
-    return done, length
-
-
-def _unwritable(path: Path | None, error: OSError) -> OutputFailed:
-    return OutputFailed(
-        f"cannot be written ({error.strerror or error})",
-        where=str(path),
-        hint="What was written stays: make room, and run the same command to go on.",
-    )
+    return done
 
 
 @dataclass

@@ -10,11 +10,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from pipistrelle.models.reliability.checkpointing import change
+from pipistrelle.models.reliability.jobs import PROBABILITIES, change, job_reliability, required_mttf
 from pipistrelle.models.reliability.loss import erlang_c, printed_queueing
 from pipistrelle.models.reliability.resources import described, needs
-from pipistrelle.models.reliability.weibull import PROBABILITIES, job_reliability, required_mttf
-from pipistrelle.models.samples.estimates import scipy_part
+from pipistrelle.models.samples.estimates import change_of_rates, scipy_part
 from pipistrelle.models.workloads.classes import get, load_classes
 from pipistrelle.papers.bench import Bench
 from pipistrelle.papers.entry import Series, Tolerance, bars
@@ -250,12 +249,11 @@ def table_5_2(bench: Bench, sheet: Sheet) -> None:
         failed = [sum(part[at]["failed"][when] for part in parts) for when in (0, 1)]
         held = [fsum(part[at]["held"][when] for part in parts) for when in (0, 1)]
         told = 100 * (after / before - 1)
-        ours = low = high = within = None
-        if all(failed) and all(held):
-            ratio = failed[1] / held[1] / (failed[0] / held[0])
-            spread = math.exp(1.959963984540054 * math.sqrt(1 / failed[0] + 1 / failed[1]))
-            ours, low, high = 100 * (ratio - 1), 100 * (ratio / spread - 1), 100 * (ratio * spread - 1)
-            within = low <= told <= high if (high - low) / 2 <= _TELLING else None
+        found = change_of_rates(failed, held)
+        ours, low, high = (None if end is None else 100 * end for end in (found.value, found.low, found.high))
+        within = None
+        if low is not None and high is not None and (high - low) / 2 <= _TELLING:
+            within = low <= told <= high
         sheet.row("more", ours, told, interval=(low, high), agrees=within, number=at + 1)
         sheet.row("busy", closed, told, agrees=None, number=at + 1)
         points.append((told, closed, ours or 0.0))

@@ -7,13 +7,12 @@ import numpy as np
 
 from pipistrelle.models.likeness.drawing import generate_like
 from pipistrelle.models.likeness.model import load_model
-from pipistrelle.models.reliability.outage_summary import time_text
 from pipistrelle.models.samples.estimates import Interval
 from pipistrelle.models.samples.paired import Paired, paired
 from pipistrelle.papers.bench import Bench
 from pipistrelle.papers.entry import Series, bars
 from pipistrelle.papers.sheet import Compute, Sheet
-from pipistrelle.protocol.base.lengths import parse_seconds
+from pipistrelle.protocol.base.lengths import length_text, parse_seconds
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.execution.run import RunOptions, run
 from pipistrelle.runs.inputs.named import load_workload
@@ -115,7 +114,7 @@ def figure_8(bench: Bench, sheet: Sheet) -> None:
     curves = _curves(grid(bench, sheet.printed["factors"]))
     ends = [float(curves.line(at, normalised=True)[0][-1]) for at in range(len(curves.names))]
     for name, end in zip(curves.names, ends, strict=True):
-        sheet.row("ratio", end, name=name, last=time_text(curves.x[-1]))
+        sheet.row("ratio", end, name=name, last=length_text(curves.x[-1]))
     sheet.claim("afford", ends[0] < ends[-1], first=100 * (ends[0] - 1), least=100 * (ends[-1] - 1))
     _curves_chart(sheet, curves, normalised=True)
 
@@ -124,7 +123,7 @@ def break_even(bench: Bench, sheet: Sheet) -> None:
     """Find the repair times that are worth twice the reliability."""
     trials = grid(bench, sheet.printed["factors"])
     curves = _curves(trials)
-    beyond = {float("inf"): f"more than {time_text(curves.x[-1])}", float("-inf"): "less than 1 min"}
+    beyond = {float("inf"): f"more than {length_text(curves.x[-1])}", float("-inf"): "less than 1 min"}
     for factor, repair, other, least in sheet.printed["equal"]:
         labels = {"factor": factor, "repair": repair, "other": other, "least": least}
         found = curves.meet(curves.names.index(factor), curves.names.index(other), 0)

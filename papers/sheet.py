@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, UnsetType, structs
 
 from pipistrelle.papers.bench import Bench, PapersSize
 from pipistrelle.papers.entry import Chart, FigureRow, Finding, Said, Series, Tolerance, agreement
@@ -83,7 +83,7 @@ class Sheet:
 
     def finding(self, size: PapersSize) -> Finding:
         """Return what came out; notes have fields of the size in braces."""
-        return Finding(self.rows, self.charts, [note.format_map(vars(size)) for note in self._notes])
+        return Finding(self.rows, self.charts, [note.format_map(structs.asdict(size)) for note in self._notes])
 
 
 #: computes an entry

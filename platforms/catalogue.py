@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Final, Generic, TypeVar
 
+from pipistrelle.platforms.description import Platform
 from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.platforms.read import parse_platform
 from pipistrelle.protocol.base.errors import did_you_mean, printable, shown
@@ -27,12 +28,15 @@ class Catalogue(Generic[_T]):
         reads one: its text, and what that is called in messages.
     error
         what is raised for a name that there is not.
+    line
+        says in a line what one is.
     """
 
     package: str
     what: str
     parse: Callable[[str, str], _T]
     error: type[PlatformError]
+    line: Callable[[_T], str]
 
     def names(self) -> tuple[str, ...]:
         """Return the names, in alphabetical order."""
@@ -46,6 +50,10 @@ class Catalogue(Generic[_T]):
             raise self.error(f"the library has no {self.what} {shown(name)}", hint=did_you_mean(name, list(known)))
         file = files(self.package) / "library" / f"{name}{_SUFFIX}"
         return self.parse(file.read_text(encoding="utf-8"), file.name)
+
+    def describe(self, name: str) -> str:
+        """Return one line on the one called `name`; PlatformError, of the catalogue's kind, if there is none."""
+        return self.line(self.get(name))
 
     def named(self, name: str, read: Callable[[str], str | None], absent: str, expected: str) -> _T:
         """Return the one called `name`, or the one that the file of this name describes.
@@ -61,15 +69,14 @@ class Catalogue(Generic[_T]):
         return self.parse(text, printable(name))
 
 
-_PLATFORMS: Final = Catalogue("pipistrelle.platforms", "platform", parse_platform, PlatformError)
-names: Final = _PLATFORMS.names
-get: Final = _PLATFORMS.get
-
-
-def describe(name: str) -> str:
-    """Return one line on the machine called `name`: what it is and its size; PlatformError if there is none."""
-    platform = get(name)
+def _line(platform: Platform) -> str:
     size = f"{platform.nodes} nodes"
     if platform.units != platform.nodes:
         size += f", {platform.units} units"
     return f"{platform.description} ({size})"
+
+
+_PLATFORMS: Final = Catalogue("pipistrelle.platforms", "platform", parse_platform, PlatformError, _line)
+names: Final = _PLATFORMS.names
+get: Final = _PLATFORMS.get
+describe: Final = _PLATFORMS.describe

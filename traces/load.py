@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final
+from typing import Final, Unpack
 
 from pipistrelle.protocol.base.errors import did_you_mean, quoted
 from pipistrelle.traces.batsim.text import batsim_chunks
@@ -11,8 +11,8 @@ from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.files import PathText, open_trace, write_trace
 from pipistrelle.traces.logs import maui, swf_numbers
 from pipistrelle.traces.logs.haizea import HaizeaLog
-from pipistrelle.traces.logs.job_table import JobLog, LogOptions
-from pipistrelle.traces.logs.kinds import Units, kind_of
+from pipistrelle.traces.logs.job_table import JobLog, LogOptions, LogReading
+from pipistrelle.traces.logs.kinds import kind_of
 from pipistrelle.traces.logs.labels import written_labels
 from pipistrelle.traces.logs.pbs import PbsLog
 from pipistrelle.traces.logs.sacct import SacctLog, sacct_chunks
@@ -55,15 +55,7 @@ _KEPT = {
 _STANDS_FOR = {"preceding": "dependency", "status": "state"}
 
 
-def load(
-    path: PathText,
-    *,
-    sort: bool = False,
-    units: Units = "nodes",
-    timezone: str | None = None,
-    columns: str | None = None,
-    strict: bool = False,
-) -> Workload:
+def load(path: PathText, *, sort: bool = False, **reading: Unpack[LogReading]) -> Workload:
     """Read a workload, plain or compressed; its content says in which format it is.
 
     Parameters
@@ -84,10 +76,10 @@ def load(
     TraceError
         if the file cannot be read or breaks a rule of its format; the message says where and what to do.
     """
-    options = LogOptions(units, timezone, columns, strict)
+    options = LogOptions(**reading)
     options.zone()
     with open_trace(path) as stream:
-        kind = kind_of(stream.peek(), columns=columns is not None)
+        kind = kind_of(stream.peek(), columns=options.columns is not None)
         if kind == "batsim":
             return parse_batsim(stream.read(), path)
         if kind == "swf":
@@ -102,14 +94,7 @@ def load(
         return _LOGS[kind].parse(stream, path, options)
 
 
-def load_parts(
-    paths: Sequence[PathText],
-    *,
-    units: Units = "nodes",
-    timezone: str | None = None,
-    columns: str | None = None,
-    strict: bool = False,
-) -> Workload:
+def load_parts(paths: Sequence[PathText], **reading: Unpack[LogReading]) -> Workload:
     """Read one log that is in several files, in the order of time, such as the days of PBS accounting.
 
     PBS accounting and what sacct prints may be. A job may begin in one file and end in a later one. The workload has
@@ -120,12 +105,12 @@ def load_parts(
     TraceError
         if a file cannot be read or breaks a rule of its format, or is of another one.
     """
-    options = LogOptions(units, timezone, columns, strict)
+    options = LogOptions(**reading)
     first = ""
     log: JobLog | None = None
     for path in paths:
         with open_trace(path) as stream:
-            kind = kind_of(stream.peek(), columns=columns is not None)
+            kind = kind_of(stream.peek(), columns=options.columns is not None)
             if not first:
                 first = kind
                 log = _LOGS[kind](options) if kind in _LOGS and _LOGS[kind].in_parts else None

@@ -1,9 +1,8 @@
 """``pipistrelle reliability``: how reliable nodes must be, and how many of them each class of jobs needs."""
 
-import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import click
 
@@ -11,12 +10,8 @@ from pipistrelle.cli.options.fields import Choice, SvgFile
 from pipistrelle.cli.options.files import reading_options, strict_option
 from pipistrelle.cli.options.names import completed
 from pipistrelle.cli.options.sections import Command, Group
-from pipistrelle.cli.terminal.console import import_numpy, print_facts, print_table, show
+from pipistrelle.cli.terminal.console import import_numpy, print_facts, print_json, print_table, show
 from pipistrelle.cli.terminal.guard import refuse_overwriting
-
-# Help needs neither.
-if TYPE_CHECKING:
-    from rich.console import Console
 
 Rows = list[list[str]]
 
@@ -92,9 +87,9 @@ def plan_command(
     Of a workload, the classes are its sizes by powers of two or --bins, with the rates and times that it has.
     """
     import_numpy()
+    from pipistrelle.models.reliability.jobs import PROBABILITIES
     from pipistrelle.models.reliability.pictures import svg
     from pipistrelle.models.reliability.plan import PlanOptions, make_plan
-    from pipistrelle.models.reliability.weibull import PROBABILITIES
     from pipistrelle.protocol.base.lengths import parse_seconds
     from pipistrelle.runs.inputs.demand import load_demand
     from pipistrelle.traces.files import write_trace
@@ -112,14 +107,11 @@ def plan_command(
     if picture is not None:
         write_trace(picture, [svg(plan).encode()])
     if as_json:
-        click.echo(json.dumps(plan, indent=2, allow_nan=False))
+        print_json(plan)
         return
-    from rich.console import Console
-
-    console = Console(highlight=False, emoji=False)
-    _print_plan(plan, console)
+    _print_plan(plan)
     if picture is not None:
-        show(console, f"picture in {picture}")
+        show(f"picture in {picture}")
 
 
 @command.command("compare", cls=Command)
@@ -180,14 +172,12 @@ def compare_command(
         repair=parse_seconds(repair, "repair time") / hour,
     )
     if as_json:
-        click.echo(json.dumps(found, indent=2, allow_nan=False))
+        print_json(found)
         return
-    from rich.console import Console
-
-    _print_comparison(found, Console(highlight=False, emoji=False))
+    _print_comparison(found)
 
 
-def _print_comparison(found: dict[str, Any], console: "Console") -> None:
+def _print_comparison(found: dict[str, Any]) -> None:
     from pipistrelle.reports.placement.partitions import WHY
 
     stable = "" if found["stable"] else ": unstable, a queue grows without end"
@@ -201,7 +191,7 @@ def _print_comparison(found: dict[str, Any], console: "Console") -> None:
             ("utilisation", " and ".join(f"{100 * share:.1f} %" for share in found["utilisation"])),
         ]
     )
-    console.print()
+    click.echo()
     columns = ["partition", "units", "MTTF, h", "jobs hit", "after", "refused", "after", "hits/unit-h", "95 %", "form"]
     rows = []
     for one in [*found["partitions"], {**found["all"], "partition": "all"}]:
@@ -213,9 +203,9 @@ def _print_comparison(found: dict[str, Any], console: "Console") -> None:
         form = _percent(one["closed"]) if "closed" in one else ""
         rows.append([str(one["partition"] or "whole"), *units, *counts, *told, form])
     title = "Random nodes, and partitions after: jobs hit, and how their failures per unit-hour change"
-    print_table(console, title, columns, rows, columns[:1])
+    print_table(title, columns, rows, columns[:1])
     if any(one.get("printed") for one in found["partitions"]):
-        console.print()
+        click.echo()
         columns = ["partition", "failures", "after", "change", "form", "failed jobs", "after"]
         rows = []
         for one in found["partitions"]:
@@ -223,18 +213,18 @@ def _print_comparison(found: dict[str, Any], console: "Console") -> None:
                 before, after, jobs, then = one["printed"]
                 change = [_percent(after / before - 1), _percent(one["closed"])]
                 rows.append([str(one["partition"]), f"{before:,}", f"{after:,}", *change, f"{jobs:,}", f"{then:,}"])
-        print_table(console, "Table 5.2 of the thesis, which cannot follow", columns, rows, columns[:1])
-        show(console, WHY)
+        print_table("Table 5.2 of the thesis, which cannot follow", columns, rows, columns[:1])
+        show(WHY)
 
 
 def _percent(share: float) -> str:
     return f"{100 * share:+.1f} %"
 
 
-def _print_plan(plan: dict[str, Any], console: "Console") -> None:
+def _print_plan(plan: dict[str, Any]) -> None:
     def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-        console.print()
-        print_table(console, title, columns, rows, columns[:1])
+        click.echo()
+        print_table(title, columns, rows, columns[:1])
 
     stable = "" if plan["stable"] else ": unstable, a queue grows without end"
     print_facts(

@@ -1,22 +1,18 @@
 """``pipistrelle yield``: what spares, or going on with fewer nodes, give an application that waits for its nodes."""
 
-import json
-from typing import Any, Final
+from typing import Any
 
 import click
-from rich.console import Console
 
 from pipistrelle.cli.options.fields import Choice
 from pipistrelle.cli.options.sections import Command
-from pipistrelle.cli.terminal.console import print_table
+from pipistrelle.cli.terminal.console import print_json, print_table
 from pipistrelle.models.workloads.options import parse_factor
 from pipistrelle.platforms.failures.yield_model import MOST_NODES, Allocation, YieldError
 from pipistrelle.protocol.base.errors import said_of
-from pipistrelle.protocol.base.lengths import parse_seconds
+from pipistrelle.protocol.base.lengths import length_text, parse_seconds
 from pipistrelle.studies.trials.lifetimes import Estimate, WaitRow, YieldRow, wait_rows, yield_rows
 from pipistrelle.traces.resilience import parse_resilience
-
-_HOUR: Final = 3600.0
 
 
 @click.command(cls=Command)
@@ -85,7 +81,7 @@ def command(
         allocation, times, failures=failures, form=form, lifetimes=simulate or 0, seed=1 if seed is None else seed
     )
     if as_json:
-        click.echo(json.dumps(_document(allocation, form, rows, bounds), indent=2, allow_nan=False))
+        print_json(_document(allocation, form, rows, bounds))
     else:
         _print(allocation, exact, rows, bounds)
 
@@ -116,8 +112,7 @@ def _print(allocation: Allocation, exact: bool, rows: list[YieldRow], bounds: li
         ]
         lines.append(line + ([_around(row.simulated)] if row.simulated else []))
     click.echo()
-    console = Console(highlight=False, emoji=False)
-    print_table(console, f"yield, {'exact' if exact else 'to the first order'}", head, lines, ("application",))
+    print_table(f"yield, {'exact' if exact else 'to the first order'}", head, lines, ("application",))
     if bounds:
         click.echo()
         lines = []
@@ -126,7 +121,7 @@ def _print(allocation: Allocation, exact: bool, rows: list[YieldRow], bounds: li
             figures = ["-", "none"] if best is None else [f"{best.failures:,}", _hours(best.wait)]
             lines.append([f"{100 * bound.target:g} %", bound.shape or "no spares", *figures])
         columns = ["yield", "application", "spares", "wait"]
-        print_table(console, "largest wait for a yield", columns, lines, ("application",))
+        print_table("largest wait for a yield", columns, lines, ("application",))
 
 
 def _document(allocation: Allocation, form: str, rows: list[YieldRow], bounds: list[WaitRow]) -> dict[str, Any]:
@@ -162,7 +157,7 @@ def _document(allocation: Allocation, form: str, rows: list[YieldRow], bounds: l
 
 
 def _hours(seconds: float) -> str:
-    return f"{seconds / _HOUR:.4g} h"
+    return length_text(seconds, {"h": "{:.4g} h"})
 
 
 def _around(estimate: Estimate) -> str:

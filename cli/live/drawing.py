@@ -8,8 +8,8 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from pipistrelle.cli.terminal.console import plain
-from pipistrelle.cli.terminal.dates import Dates
-from pipistrelle.cli.terminal.heartbeat import clock_text
+from pipistrelle.cli.terminal.dates import Dates, clock_text
+from pipistrelle.protocol.base.lengths import length_text
 from pipistrelle.reports.live.layout import NOBODY, FittedMap, MapLayout
 from pipistrelle.reports.live.state import LiveState, SeenDecision
 from pipistrelle.server.setup.setup import Setup
@@ -26,6 +26,8 @@ _SHADES: Final = "░▒▓█"
 _FREE: Final = {"colours": "·", "letters": "·", "ascii": "."}
 _DOWN: Final = "x"
 _HOUR: Final = 3600
+#: how lengths of time are shown, as short as can be
+_SHORT: Final = {"d": "{:,.1f} d", "h": "{:,.1f} h", "min": "{:,.1f} min", "s": "{:.0f} s"}
 #: the most lines that a part has besides the map
 _MOST: Final = 12
 #: columns of a job's id
@@ -222,10 +224,4 @@ def _limit(walltime: float | None) -> str:
 
 
 def _hours(seconds: float) -> str:
-    """Return a length of time as short as can be."""
-    if not isfinite(seconds):
-        return "?"
-    for unit, name in ((86400, "d"), (_HOUR, "h"), (60, "min")):
-        if seconds >= unit:
-            return f"{seconds / unit:,.1f} {name}"
-    return f"{seconds:.0f} s"
+    return length_text(seconds, _SHORT) if isfinite(seconds) else "?"

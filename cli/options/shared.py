@@ -8,7 +8,7 @@ import click
 
 from pipistrelle.cli.options.fields import PositiveNumber, added, options_of, together
 from pipistrelle.cli.options.names import completed
-from pipistrelle.cli.options.sections import OUTPUTS, in_section
+from pipistrelle.cli.options.sections import OUTPUTS, SCHEDULER, in_section
 from pipistrelle.cli.terminal.guard import FilledPath
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.execution import DECISION_TIMEOUT, HELLO_TIMEOUT
@@ -71,14 +71,18 @@ live_options: Final = together(
 )
 
 
+def scheduler_option(text: str, **settings: Any) -> Callable[[_C], _C]:
+    """Return ``--scheduler``, which names a scheduler or, where the command takes one, a program."""
+    kind = completed("scheduler", or_file=True)
+    return in_section(SCHEDULER, click.option("--scheduler", shell_complete=kind, help=text, **settings))
+
+
 def other_scheduler(what: str, default: str) -> Callable[[_C], _C]:
     """Return ``--scheduler`` of a command that goes on with what another scheduler has begun."""
-    return click.option(
-        "--scheduler",
-        metavar="NAME|CMD...",
-        shell_complete=completed("scheduler", or_file=True),
-        help=f"{what}: as for 'run'; a program with {PLACEHOLDER} among its arguments takes the rest of the line. "
+    return scheduler_option(
+        f"{what}: as for 'run'; a program with {PLACEHOLDER} among its arguments takes the rest of the line. "
         f"Default: {default}.",
+        metavar="NAME|CMD...",
     )
 
 

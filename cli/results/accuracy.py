@@ -1,6 +1,5 @@
 """``pipistrelle accuracy``: how near a run comes to what really happened."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -8,12 +7,10 @@ import click
 
 from pipistrelle.cli.options.files import reading_options
 from pipistrelle.cli.options.sections import Command
-from pipistrelle.cli.terminal.console import import_numpy, print_table, show
+from pipistrelle.cli.terminal.console import import_numpy, print_json, print_table, show
 from pipistrelle.cli.terminal.guard import FilledPath, refuse_overwriting
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from pipistrelle.reports.report.reality import Beside
 
 _FILE: Final = FilledPath(path_type=Path, dir_okay=False)
@@ -43,10 +40,6 @@ _MEASURES: Final = ("jobs", "mean", "median", "deviation", "mean_absolute", "p05
 def command(
     run: Path,
     log: str,
-    sort: bool,
-    units: Any,
-    timezone: str | None,
-    columns: str | None,
     warm_up: str,
     until: str | None,
     by: tuple[str, ...],
@@ -56,6 +49,7 @@ def command(
     curves: Path | None,
     step: str,
     jobs: Path | None,
+    **reading: Any,
 ) -> None:
     """Tell how near a run comes to what really happened.
 
@@ -80,7 +74,7 @@ def command(
         end = None if until is None else parse_seconds(until)
     with said_of("--step"):
         stretch = parse_seconds(step)
-    trace = load_workload(log, sort=sort, units=units, timezone=timezone, columns=columns)
+    trace = load_workload(log, **reading)
     both = beside(read_run_jobs(run), trace)
     found = figures.accuracy(both, warm_up=warm, until=end, by=by, step=stretch)
     chosen = figures.counted_jobs(both, warm, end)
@@ -96,11 +90,9 @@ def command(
     if jobs is not None:
         _write_jobs(jobs, both)
     if as_json:
-        click.echo(json.dumps(found, indent=2, allow_nan=False))
+        print_json(found)
         return
-    from rich.console import Console
-
-    _print(found, Console(highlight=False, emoji=False))
+    _print(found)
 
 
 def _write(path: Path, header: str, lines: list[str]) -> None:
@@ -136,30 +128,30 @@ def _write_jobs(path: Path, both: "Beside") -> None:
     _write(path, "job_id,submission_time,size,real_wait,simulated_wait,error", lines)
 
 
-def _print(found: dict[str, Any], console: "Console") -> None:
+def _print(found: dict[str, Any]) -> None:
     all_jobs = found["all"]
-    show(console, f"{found['scheduler']} beside the log: {all_jobs['jobs']:,} jobs", "bold")
+    show(f"{found['scheduler']} beside the log: {all_jobs['jobs']:,} jobs", "bold")
     for why, count in found["left_out"].items():
         if count:
-            show(console, f"  left out: {count:,} {why}")
+            show(f"  left out: {count:,} {why}")
     rows = [("all", *_cells(all_jobs))]
     rows += [(f"{name} {one['class']}", *_cells(one)) for name, some in found["classes"].items() for one in some]
     columns = ("error of waits (s)", "jobs", "mean", "median", "deviation", "shorter", "same", "longer")
-    print_table(console, "", columns, rows, {"error of waits (s)"})
+    print_table("", columns, rows, {"error of waits (s)"})
     real, simulated = all_jobs["real"], all_jobs["simulated"]
     rows = [
         (side, *(f"{one[key]:,.0f}" for key in ("mean", "median", "p95", "most")))
         for side, one in (("real", real), ("simulated", simulated))
     ]
-    print_table(console, "", ("waits (s)", "mean", "median", "95 %", "most"), rows, {"waits (s)"})
+    print_table("", ("waits (s)", "mean", "median", "95 %", "most"), rows, {"waits (s)"})
     limits = list(real["no_longer_than"])
     rows = [
         (side, *(f"{100 * one['no_longer_than'][limit]:.1f} %" for limit in limits))
         for side, one in (("real", real), ("simulated", simulated))
     ]
     heads = (f"{float(limit):,.0f} s" for limit in limits)
-    print_table(console, "", ("waited at most", *heads), rows, {"waited at most"})
-    show(console, f"largest distance of the two distributions: {100 * all_jobs['distance']:.2f} %")
+    print_table("", ("waited at most", *heads), rows, {"waited at most"})
+    show(f"largest distance of the two distributions: {100 * all_jobs['distance']:.2f} %")
     rows = []
     for name, one in found["curves"].items():
         if name == "step" or one["real"] is None:
@@ -167,7 +159,7 @@ def _print(found: dict[str, Any], console: "Console") -> None:
         scale, unit = (100.0, " %") if name == "utilisation" else (1.0, "")
         cells = (f"{scale * one[key]:,.2f}{unit}" for key in ("real", "simulated", "mean_absolute", "most"))
         rows.append(({"utilisation": "utilisation", "queue": "jobs that wait"}[name], *cells))
-    print_table(console, "", ("over time", "real", "simulated", "mean distance", "largest"), rows, {"over time"})
+    print_table("", ("over time", "real", "simulated", "mean distance", "largest"), rows, {"over time"})
 
 
 def _cells(one: dict[str, Any]) -> tuple[str, ...]:

@@ -1,20 +1,17 @@
 """``pipistrelle compare``: runs of the same jobs beside each other."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from pipistrelle.cli.options.sections import Command
-from pipistrelle.cli.terminal.console import import_numpy, print_table, show
+from pipistrelle.cli.terminal.console import import_numpy, print_json, print_table, show
 from pipistrelle.cli.terminal.exits import DIFFERENT
 from pipistrelle.cli.terminal.guard import FilledPath, refuse_overwriting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from rich.console import Console
 
     from pipistrelle.runs.folders.run_jobs import RunJobs
 
@@ -72,11 +69,9 @@ def command(runs: tuple[Path, ...], by: tuple[str, ...], as_json: bool, jobs: Pa
     if jobs is not None:
         _write_jobs(jobs, read)
     if as_json:
-        click.echo(json.dumps(found, indent=2, allow_nan=False))
+        print_json(found)
     else:
-        from rich.console import Console
-
-        _print(found, Console(highlight=False, emoji=False))
+        _print(found)
         if jobs is not None:
             click.echo(f"jobs in {jobs}")
     differ = any(one is not None for one in found["first_difference"])
@@ -94,7 +89,7 @@ def _with_checks(runs: tuple[Path, ...], *, as_json: bool, exit_zero: bool, more
         )
     found = golden_difference(runs[1], runs[0])
     if as_json:
-        click.echo(json.dumps(found, indent=2, allow_nan=False))
+        print_json(found)
     else:
         same = ["The run is the same as the golden results."]
         for line in same if found is None else difference_lines(found, "golden", "the run"):
@@ -121,7 +116,7 @@ def _write_jobs(path: Path, runs: "Sequence[RunJobs]") -> None:
     write_trace(path, [line.encode() for line in lines])
 
 
-def _print(found: dict[str, Any], console: "Console") -> None:
+def _print(found: dict[str, Any]) -> None:
     runs = found["runs"]
     rows = []
     for number, run in enumerate(runs, 1):
@@ -130,41 +125,40 @@ def _print(found: dict[str, Any], console: "Console") -> None:
         ended = (f"{run['ended']:,}", f"{run['rejected']:,}", share)
         rows.append((f"{number}", run["scheduler"], reason, *ended, run["folder"]))
     columns = ("run", "scheduler", "ended by", "jobs", "refused", "utilisation", "folder")
-    print_table(console, "Runs", columns, rows, {"scheduler", "ended by", "folder"})
+    print_table("Runs", columns, rows, {"scheduler", "ended by", "folder"})
     if not found["same_workload"]:
-        show(console, "The runs are not of the same workload: only the jobs that all of them have are compared.")
+        show("The runs are not of the same workload: only the jobs that all of them have are compared.")
     others = max(run["not_in_common"] for run in runs)
     show(
-        console,
         f"{found['jobs']:,} jobs ended in all of them" + (f"; up to {others:,} in some alone." if others else "."),
     )
     for figure in found["figures"]:
-        _print_figure(figure, console)
+        _print_figure(figure)
     for name, classes in found["classes"].items():
-        _print_classes(name, classes, len(runs), console)
+        _print_classes(name, classes, len(runs))
     for number, difference in enumerate(found["first_difference"], 2):
-        _print_difference(number, difference, console)
+        _print_difference(number, difference)
 
 
-def _print_figure(figure: dict[str, Any], console: "Console") -> None:
-    console.print()
+def _print_figure(figure: dict[str, Any]) -> None:
+    click.echo()
     rows = []
     for number, (run, against) in enumerate(zip(figure["runs"], [None, *figure["against_first"]], strict=True), 1):
         quantiles = [_number(run[name]) for name in ("mean", "p50", "p95", "p100")]
         rows.append((f"{number}", *quantiles, *(("", "") if against is None else _against(against))))
     columns = ("run", "mean", "median", "95 %", "most", _APART, _SPLIT)
-    print_table(console, _TITLES[figure["metric"]], columns, rows, ())
+    print_table(_TITLES[figure["metric"]], columns, rows, ())
 
 
-def _print_classes(name: str, classes: list[dict[str, Any]], runs: int, console: "Console") -> None:
-    console.print()
+def _print_classes(name: str, classes: list[dict[str, Any]], runs: int) -> None:
+    click.echo()
     rows = []
     for one in classes:
         for number, (wait, against) in enumerate(zip(one["mean_wait"], [None, *one["against_first"]], strict=True), 1):
             named = (one["class"], f"{one['jobs']:,}") if number == 1 else ("", "")
             rows.append((*named, f"{number}", _number(wait), *(("", "") if against is None else _against(against))))
     columns = (name, "jobs", "run", "mean wait", _APART, _SPLIT)
-    print_table(console, f"wait (s) by {name}", columns, rows, {name})
+    print_table(f"wait (s) by {name}", columns, rows, {name})
 
 
 def _against(against: dict[str, Any]) -> tuple[str, str]:
@@ -179,13 +173,13 @@ def _number(value: float, *, sign: bool = False) -> str:
     return f"{value:{'+' if sign else ''},.{decimals}f}"
 
 
-def _print_difference(number: int, difference: dict[str, Any] | None, console: "Console") -> None:
+def _print_difference(number: int, difference: dict[str, Any] | None) -> None:
     from pipistrelle.reports.report.differences import difference_lines
 
-    console.print()
+    click.echo()
     if difference is None:
-        show(console, f"Runs 1 and {number} are the same: every decision, every job.", "bold")
+        show(f"Runs 1 and {number} are the same: every decision, every job.", "bold")
         return
-    show(console, f"Runs 1 and {number} part:", "bold")
+    show(f"Runs 1 and {number} part:", "bold")
     for line in difference_lines(difference, "run 1", f"run {number}"):
-        show(console, f"  {line}")
+        show(f"  {line}")

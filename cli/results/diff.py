@@ -1,6 +1,5 @@
 """``pipistrelle diff``: the first difference of two runs, and the waits of their jobs side by side."""
 
-import json
 from math import isfinite
 from pathlib import Path
 from typing import Final
@@ -8,7 +7,7 @@ from typing import Final
 import click
 
 from pipistrelle.cli.options.sections import Command
-from pipistrelle.cli.terminal.console import import_numpy, print_table, show
+from pipistrelle.cli.terminal.console import import_numpy, print_json, print_table, show
 from pipistrelle.cli.terminal.exits import DIFFERENT
 from pipistrelle.cli.terminal.guard import FilledPath
 
@@ -31,7 +30,6 @@ def command(ctx: click.Context, /, a: Path, b: Path, as_json: bool) -> None:
     pipistrelle diff pipistrelle-out/demo-easy-1 pipistrelle-out/demo-fcfs-1
     """
     import_numpy()
-    from rich.console import Console
 
     from pipistrelle.reports.report.differences import difference
 
@@ -40,23 +38,22 @@ def command(ctx: click.Context, /, a: Path, b: Path, as_json: bool) -> None:
         from msgspec import to_builtins
 
         told = {"equal": found.equal, **to_builtins(found)}
-        click.echo(json.dumps(told, indent=2, allow_nan=False))
+        print_json(told)
         ctx.exit(0 if found.equal else DIFFERENT)
-    console = Console(highlight=False, emoji=False)
     if found.equal:
-        show(console, f"the same decisions, and the same waits of {found.same:,} jobs")
+        show(f"the same decisions, and the same waits of {found.same:,} jobs")
         return
     if found.number is None:
-        show(console, "the same decisions")
+        show("the same decisions")
     else:
-        show(console, f"decision {found.number} is the first that differs", "bold")
+        show(f"decision {found.number} is the first that differs", "bold")
         for name, row in (("A", found.first), ("B", found.second)):
-            show(console, f"  {name}  {'nothing more' if row is None else row}")
+            show(f"  {name}  {'nothing more' if row is None else row}")
     for name, jobs in (("A", found.only_first), ("B", found.only_second)):
         if jobs:
-            show(console, f"{len(jobs):,} jobs are in {name} alone, such as {jobs[0]}")
+            show(f"{len(jobs):,} jobs are in {name} alone, such as {jobs[0]}")
     if found.mean_first is not None:
-        show(console, f"mean wait: {found.mean_first:,.3f} s in A, {found.mean_second:,.3f} s in B")
+        show(f"mean wait: {found.mean_first:,.3f} s in A, {found.mean_second:,.3f} s in B")
     rows: list[tuple[str, ...]] = [
         (
             pair.job,
@@ -69,7 +66,7 @@ def command(ctx: click.Context, /, a: Path, b: Path, as_json: bool) -> None:
     if len(found.waits) > _MOST_JOBS:
         rows.append((f"... {len(found.waits) - _MOST_JOBS:,} more (--json)",))
     title = f"Waits: {len(found.waits):,} jobs differ, {found.same:,} do not"
-    print_table(console, title, ("job", "in A, s", "in B, s", "change, s"), rows, ("job",))
+    print_table(title, ("job", "in A, s", "in B, s", "change, s"), rows, ("job",))
     ctx.exit(DIFFERENT)
 
 

@@ -1,6 +1,5 @@
 """``pipistrelle explain``: why a job of a run waited, or the jobs of a user, a group or a queue."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -8,6 +7,7 @@ import click
 
 from pipistrelle.cli.options.fields import MomentOfRun
 from pipistrelle.cli.options.sections import Command
+from pipistrelle.cli.terminal.console import print_json
 from pipistrelle.cli.terminal.guard import FilledPath, refuse_overwriting
 
 if TYPE_CHECKING:
@@ -110,13 +110,11 @@ def command(
     then = None if at is None else _dates(run).time(at, "--at")
     explanation, look = account(index, job, then)
     if as_json_:
-        click.echo(json.dumps(as_json(explanation, look), indent=2, allow_nan=False))
+        print_json(as_json(explanation, look))
     else:
-        from rich.console import Console
-
         from pipistrelle.cli.results.explain_text import print_explanation
 
-        print_explanation(explanation, then, look, Console(highlight=False, emoji=False))
+        print_explanation(explanation, then, look)
 
 
 def _dates(run: Path) -> "Dates":
@@ -144,13 +142,11 @@ def _print_queue(
 
         write_queue(as_csv, found)
     if as_json:
-        click.echo(json.dumps(msgspec.to_builtins(found), indent=2, allow_nan=False))
+        print_json(msgspec.to_builtins(found))
     else:
-        from rich.console import Console
-
         from pipistrelle.cli.results.queue_text import print_queue
 
-        print_queue(found, Console(highlight=False, emoji=False))
+        print_queue(found)
 
 
 def _print_shares(run: Path, of: dict[str, str], as_json: bool, no_replay: bool, trust: bool) -> None:
@@ -162,10 +158,8 @@ def _print_shares(run: Path, of: dict[str, str], as_json: bool, no_replay: bool,
     index = open_index(run, repeat=not no_replay, wanted=lambda _, its: chosen(of, its), trust=trust)
     found = shares(index, of)
     if as_json:
-        click.echo(json.dumps(msgspec.to_builtins(found), indent=2, allow_nan=False))
+        print_json(msgspec.to_builtins(found))
     else:
-        from rich.console import Console
-
         from pipistrelle.cli.results.explain_text import print_shares
 
-        print_shares(found, Console(highlight=False, emoji=False))
+        print_shares(found)

@@ -1,21 +1,20 @@
 """Why a job waited, as text on the terminal."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from math import inf
 from typing import Final, TypeVar
 
 from rich.cells import cell_len
-from rich.console import Console
 
-from pipistrelle.cli.terminal.console import print_table, show
+from pipistrelle.cli.terminal.console import print_table, results, show
 from pipistrelle.cli.terminal.dates import Dates
+from pipistrelle.protocol.base.lengths import two_units_text
 from pipistrelle.reports.explain.explanation import Explanation, Sample
 from pipistrelle.reports.explain.limits import Stretch
 from pipistrelle.reports.explain.looks import Look
 from pipistrelle.reports.explain.passing import Holder, Passing
 from pipistrelle.reports.explain.shares import Longest, Share, Shares
-from pipistrelle.reports.explain.words import WORDS, duration
+from pipistrelle.reports.explain.words import WORDS
 
 #: rows of a table; the rest is in the JSON
 _MOST_ROWS: Final = 30
@@ -40,76 +39,75 @@ SHORT: Final = {
 _T = TypeVar("_T")
 
 
-def print_explanation(explanation: Explanation, at: float | None, look: Look | None, console: Console) -> None:
+def print_explanation(explanation: Explanation, at: float | None, look: Look | None) -> None:
     """Print the answer in one sentence, then what it is made of; with ``at`` (s) that moment alone."""
-    say = partial(show, console)
-    say(explanation.answer, "bold")
-    walltime = "no walltime" if explanation.requested is None else f"walltime {duration(explanation.requested)}"
+    show(explanation.answer, "bold")
+    walltime = "no walltime" if explanation.requested is None else f"walltime {two_units_text(explanation.requested)}"
     dates = Dates(explanation.epoch, explanation.timezone)
     started = "" if explanation.started is None else f", started {dates.beside(explanation.started)}"
     times = f"submitted {dates.beside(explanation.submitted)}{started}"
-    say(f"{_units(explanation.size)}, {walltime}, {times}, scheduler {explanation.scheduler}")
+    show(f"{_units(explanation.size)}, {walltime}, {times}, scheduler {explanation.scheduler}")
     for remark in explanation.remarks:
-        say(remark)
+        show(remark)
     if explanation.not_replayed is not None:
-        say(
+        show(
             f"Not known, as {explanation.not_replayed}: its place and priority, its reservation, and what else limited "
             "it than free units."
         )
     if at is not None:
-        _print_moment(explanation, at, look, dates, console)
+        _print_moment(explanation, at, look, dates)
         return
     if explanation.passed:
-        say(_passed(explanation))
+        show(_passed(explanation))
     if not explanation.timeline:
         return
-    _print_timeline(explanation.timeline, dates, console)
+    _print_timeline(explanation.timeline, dates)
     for number, text in enumerate(_promises(explanation, dates)):
-        say(f"  {text}" if number else text, "" if number else "bold")
+        show(f"  {text}" if number else text, "" if number else "bold")
     if explanation.priorities:
-        _print_priorities(explanation.priorities, console)
+        _print_priorities(explanation.priorities)
     if explanation.holders:
-        _print_holders(explanation.holders, dates, console)
+        _print_holders(explanation.holders, dates)
     if explanation.passed_by:
-        _print_passed_by(explanation.passed_by, dates, console)
+        _print_passed_by(explanation.passed_by, dates)
     for one in _ends(explanation.meanwhile, _MOST_ROWS):
         what = {"failed": "failed", "maintenance": "went into maintenance", "repaired": "came back"}
         if one is None:
-            say("...")
+            show("...")
             continue
         which = f"node {one.nodes}" if one.nodes.isdecimal() else f"nodes {one.nodes}"
-        say(f"{dates.beside(one.time)}: {which} {what[one.what]}, {_units(one.units)}")
+        show(f"{dates.beside(one.time)}: {which} {what[one.what]}, {_units(one.units)}")
 
 
-def print_shares(shares: Shares, console: Console) -> None:
+def print_shares(shares: Shares) -> None:
     """Print why some jobs waited: how long in all, shares by reason, and who waited longest."""
     whose = " and ".join(f"{label} {value}" for label, value in shares.of.items())
     jobs = "1 job" if shares.jobs == 1 else f"{shares.jobs:,} jobs"
-    show(console, f"{jobs} of {whose}, {shares.waited:,} of which waited", "bold")
+    show(f"{jobs} of {whose}, {shares.waited:,} of which waited", "bold")
     if not shares.waited:
         return
-    times = f"{duration(shares.total)} in all, {duration(shares.mean)} on average, median {duration(shares.median)}"
-    show(console, times)
+    total, mean, median = map(two_units_text, (shares.total, shares.mean, shares.median))
+    show(f"{total} in all, {mean} on average, median {median}")
     by_reason: dict[str, Callable[[Share], str]] = {
         "limited by": lambda one: SHORT[one.limit],
         "share": lambda one: f"{one.share:.1%}",
-        "for": lambda one: duration(one.seconds),
+        "for": lambda one: two_units_text(one.seconds),
         "jobs": lambda one: f"{one.jobs:,}",
     }
-    print_columns("What limited them", by_reason, shares.limits, console)
+    print_columns("What limited them", by_reason, shares.limits)
     dates = Dates(shares.epoch, shares.timezone)
     longest: dict[str, Callable[[Longest], str]] = {
         "job": lambda one: one.job,
         "units": lambda one: f"{one.size:,}",
         "submitted, s": lambda one: f"{one.submitted:.10g}",
         "date": lambda one: dates.at(one.submitted),
-        "waited": lambda one: duration(one.waited),
+        "waited": lambda one: two_units_text(one.waited),
         "mostly": lambda one: SHORT[one.limit],
     }
-    print_columns("Who waited longest", longest, shares.longest, console, ("units",))
+    print_columns("Who waited longest", longest, shares.longest, ("units",))
 
 
-def _print_moment(explanation: Explanation, at: float, look: Look | None, dates: Dates, console: Console) -> None:
+def _print_moment(explanation: Explanation, at: float, look: Look | None, dates: Dates) -> None:
     stretch = next((one for one in explanation.timeline if one.begin <= at < one.end), None)
     lines = []
     if look is None:
@@ -129,24 +127,24 @@ def _print_moment(explanation: Explanation, at: float, look: Look | None, dates:
         for name, value in (look.terms or {}).items():
             lines.append(f"{name}: {value:.10g}")
     since = "" if look is None or look.time == at else f", as the scheduler left it at {dates.beside(look.time)}"
-    show(console, f"At {dates.beside(at)}{since}:")
+    show(f"At {dates.beside(at)}{since}:")
     for line in lines:
-        show(console, f"  {line}")
+        show(f"  {line}")
 
 
-def _print_timeline(stretches: Sequence[Stretch], dates: Dates, console: Console) -> None:
+def _print_timeline(stretches: Sequence[Stretch], dates: Dates) -> None:
     """Print what limited the job when, without the columns of which nothing is known."""
     columns: dict[str, Callable[[Stretch], str]] = {
         "from, s": lambda one: f"{one.begin:.10g}",
         "date": lambda one: dates.at(one.begin),
-        "for": lambda one: duration(one.end - one.begin),
+        "for": lambda one: two_units_text(one.end - one.begin),
         "free": lambda one: _range(one.free, " to "),
         "place": lambda one: _range(one.place, " > "),
         "to start by, s": lambda one: _range(one.reservation, " > "),
         "priority": lambda one: _range(one.priority, " > "),
         "limited by": lambda one: SHORT[one.limit] + _in_brackets(_limited_by(one)),
     }
-    print_columns("What limited it", columns, stretches, console, ("priority", "to start by, s", "place", "free"))
+    print_columns("What limited it", columns, stretches, ("priority", "to start by, s", "place", "free"))
 
 
 def _limited_by(one: Stretch) -> str:
@@ -166,12 +164,12 @@ def _promises(explanation: Explanation, dates: Dates) -> list[str]:
     first = next((one.start for one in promises if one.start is not None), None)
     if first is not None and explanation.started is not None:
         early = first - explanation.started
-        kept = "as reserved" if not early else f"{duration(abs(early))} {'earlier' if early > 0 else 'later'}"
+        kept = "as reserved" if not early else f"{two_units_text(abs(early))} {'earlier' if early > 0 else 'later'}"
         texts.append(f"started at {dates.beside(explanation.started)}, {kept}{' than reserved first' if early else ''}")
     return [f"Reservation, {len(promises)} in all" if len(promises) > 1 else "Reservation", *texts]
 
 
-def _print_priorities(samples: Sequence[Sample], console: Console) -> None:
+def _print_priorities(samples: Sequence[Sample]) -> None:
     """Print places and terms over time; terms that are always 0 are named below."""
     names = list(dict.fromkeys(name for one in samples for name in one.terms))
     idle = [name for name in names if name != "priority" and not any(one.terms.get(name) for one in samples)]
@@ -180,9 +178,9 @@ def _print_priorities(samples: Sequence[Sample], console: Console) -> None:
     for one in _few(samples):
         values = [f"{one.terms[name]:.8g}" if name in one.terms else "" for name in names]
         rows.append([f"{one.time:.10g}", "" if one.place is None else f"{one.place:,}", *values])
-    print_table(console, "Priority", ["at, s", "place", *names], rows, ())
+    print_table("Priority", ["at, s", "place", *names], rows, ())
     if idle:
-        show(console, f"  always 0: {', '.join(idle)}")
+        show(f"  always 0: {', '.join(idle)}")
 
 
 def _passed(explanation: Explanation) -> str:
@@ -194,7 +192,7 @@ def _passed(explanation: Explanation) -> str:
     return f"It was itself started before {jobs} that came earlier: {named}{why}"
 
 
-def _print_holders(holders: Sequence[Holder], dates: Dates, console: Console) -> None:
+def _print_holders(holders: Sequence[Holder], dates: Dates) -> None:
     """Print who held units while the job lacked some."""
     columns: dict[str, Callable[[Holder], str]] = {
         "job": lambda one: one.job,
@@ -205,17 +203,17 @@ def _print_holders(holders: Sequence[Holder], dates: Dates, console: Console) ->
         "ended, s": lambda one: "" if one.ended is None else f"{one.ended:.10g}",
         "share": lambda one: f"{one.share:.1%}",
     }
-    print_columns("Who held the units", columns, holders[:_MOST_HOLDERS], console, ("date",))
+    print_columns("Who held the units", columns, holders[:_MOST_HOLDERS], ("date",))
     if len(holders) > _MOST_HOLDERS:
-        show(console, f"  ... {len(holders) - _MOST_HOLDERS:,} more (--json)")
+        show(f"  ... {len(holders) - _MOST_HOLDERS:,} more (--json)")
 
 
-def _print_passed_by(passed_by: Sequence[Passing], dates: Dates, console: Console) -> None:
+def _print_passed_by(passed_by: Sequence[Passing], dates: Dates) -> None:
     """Print who passed the job, first those that may have delayed it."""
     columns: dict[str, Callable[[Passing], str]] = {
         "job": lambda one: one.job,
         "units": lambda one: f"{one.size:,}",
-        "walltime": lambda one: "none" if one.requested is None else duration(one.requested),
+        "walltime": lambda one: "none" if one.requested is None else two_units_text(one.requested),
         "submitted, s": lambda one: f"{one.submitted:.10g}",
         "started, s": lambda one: f"{one.started:.10g}",
         "date": lambda one: dates.at(one.started),
@@ -223,7 +221,7 @@ def _print_passed_by(passed_by: Sequence[Passing], dates: Dates, console: Consol
         "delay": lambda one: "maybe" if one.may_delay else "no",
         "why": lambda one: one.why,
     }
-    print_columns("Passed by", columns, sorted(passed_by, key=lambda one: not one.may_delay), console, _SPARE)
+    print_columns("Passed by", columns, sorted(passed_by, key=lambda one: not one.may_delay), _SPARE)
 
 
 #: what those that passed need not have on a narrow terminal
@@ -234,7 +232,6 @@ def print_columns(
     title: str,
     columns: Mapping[str, Callable[[_T], str]],
     all_: Sequence[_T],
-    console: Console,
     spare: Sequence[str] = (),
 ) -> None:
     """Print a row for each of some, without those in the middle of many, and without columns of which nothing is known.
@@ -245,14 +242,14 @@ def print_columns(
     shown = _ends(all_, _MOST_ROWS)
     for name in spare:
         texts = ([header, *(cell(one) for one in shown if one is not None)] for header, cell in columns.items())
-        if sum(2 + max(map(cell_len, column)) for column in texts) <= max(console.width, _WIDTH):
+        if sum(2 + max(map(cell_len, column)) for column in texts) <= max(results().width, _WIDTH):
             break
         columns = {header: cell for header, cell in columns.items() if header != name}
     rows = [
         [f"... {len(all_) - _MOST_ROWS:,} more (--json)"] if one is None else [cell(one) for cell in columns.values()]
         for one in shown
     ]
-    print_table(console, title, list(columns), rows, ("job", "limited by", "mostly", "why"))
+    print_table(title, list(columns), rows, ("job", "limited by", "mostly", "why"))
 
 
 def _units(count: int) -> str:

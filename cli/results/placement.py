@@ -1,6 +1,5 @@
 """``pipistrelle placement``: where jobs of a run were, on which nodes, and what another order of nodes would do."""
 
-import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -9,12 +8,10 @@ import click
 
 from pipistrelle.cli.options.fields import Choice, TimeOfRun, together
 from pipistrelle.cli.options.sections import Command, Group
-from pipistrelle.cli.terminal.console import import_numpy, print_table, show
+from pipistrelle.cli.terminal.console import import_numpy, print_json, print_table, show
 from pipistrelle.cli.terminal.guard import FilledPath, refuse_overwriting
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from pipistrelle.reports.placement.run import PlacedRun
 
 _ORDERS: Final = ("id", "snake", "hilbert", "alps")
@@ -91,17 +88,14 @@ def report_command(
     if picture is not None:
         write_trace(picture, [draw(placed, moment, picture.suffix)])
     if as_json:
-        click.echo(json.dumps(told, indent=2, allow_nan=False))
+        print_json(told)
         return
-    from rich.console import Console
-
-    console = Console(highlight=False, emoji=False)
-    _print_report(told, console)
+    _print_report(told)
     if links:
-        _print_links(told["links"], console)
+        _print_links(told["links"])
     for what, path in (("jobs", jobs), ("picture", picture)):
         if path is not None:
-            show(console, f"{what} in {path}")
+            show(f"{what} in {path}")
 
 
 @command.command("whatif", cls=Command)
@@ -126,9 +120,8 @@ def whatif_command(
     placed = read_placed_run(run)
     told = whatif(placed, node_order, age_aware, own=_list_of(placed, run_order, run_age_aware))
     if as_json:
-        click.echo(json.dumps(told, indent=2, allow_nan=False))
+        print_json(told)
         return
-    from rich.console import Console
 
     rows = [
         [
@@ -140,7 +133,7 @@ def whatif_command(
     ]
     own, other = (_named(told, key) for key in ("", "other_"))
     columns = ["month", "failures", *(f"{what}, {name}" for name in (own, other) for what in ("of jobs", "leadership"))]
-    print_table(Console(highlight=False, emoji=False), "Failures that struck jobs", columns, rows, columns[:1])
+    print_table("Failures that struck jobs", columns, rows, columns[:1])
 
 
 @command.command("titan", cls=Command)
@@ -176,17 +169,15 @@ def titan_command(lives: str | None, begin: str, end: str, as_json: bool) -> Non
         {"new": new, "hours": value, "printed": TABLE_II[new]} for new, value in table_ii().items()
     ]
     if as_json:
-        click.echo(json.dumps({"table_ii": hours, "leadership_share_of_failures": shares}, indent=2, allow_nan=False))
+        print_json({"table_ii": hours, "leadership_share_of_failures": shares})
         return
-    from rich.console import Console
 
-    console = Console(highlight=False, emoji=False)
     rows = [[f"{one['new']:,}", f"{one['hours']:.3f}", f"{one['printed']:.1f}"] for one in hours]
-    print_table(console, "MTBF of a job on 4,000 nodes, hours", ["new GPUs", "computed", "Table II"], rows, [])
-    console.print()
+    print_table("MTBF of a job on 4,000 nodes, hours", ["new GPUs", "computed", "Table II"], rows, [])
+    click.echo()
     parts = [[one["rates"], f"{one['ratio']:.2f}", f"{100 * one['share']:.1f} %"] for one in shares]
     title = "Failures that strike leadership jobs: 55 % before, with a third more stable hours"
-    print_table(console, title, ["rates", "an old GPU fails, times", "after"], parts, ["rates"])
+    print_table(title, ["rates", "an old GPU fails, times", "after"], parts, ["rates"])
 
 
 def _list_of(run: "PlacedRun", order: str | None, age_aware: bool | None) -> tuple[str, bool]:
@@ -205,7 +196,7 @@ def _cell(value: str | float | None) -> str:
     return value if isinstance(value, str) else "" if value is None else repr(value)
 
 
-def _print_links(told: dict[str, Any], console: "Console") -> None:
+def _print_links(told: dict[str, Any]) -> None:
     """Print what links carry: loads in what one node sends, rates in bytes a second."""
     for one in told["traffics"]:
         name = one["traffic"].replace("_", " ")
@@ -218,8 +209,8 @@ def _print_links(told: dict[str, Any], console: "Console") -> None:
             for size in one["sizes"]
         ]
         columns = ["sizes", "jobs", "busiest link's load, mean", "bytes/s a node, mean", "least"]
-        console.print()
-        print_table(console, f"Links by size of jobs, each job alone: {name}", columns, rows, columns[:1])
+        click.echo()
+        print_table(f"Links by size of jobs, each job alone: {name}", columns, rows, columns[:1])
         rows = [
             [
                 "xyz"[each["dimension"]] if len(one["dimensions"]) <= 3 else str(each["dimension"]),
@@ -243,24 +234,24 @@ def _print_links(told: dict[str, Any], console: "Console") -> None:
             "its jobs",
             "bytes/s a node",
         ]
-        console.print()
-        print_table(console, f"Links, {told['jobs']:,} jobs at {told['time']:g} s: {name}", columns, rows, columns[:1])
+        click.echo()
+        print_table(f"Links, {told['jobs']:,} jobs at {told['time']:g} s: {name}", columns, rows, columns[:1])
 
 
 def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.4g}"
 
 
-def _print_report(told: dict[str, Any], console: "Console") -> None:
+def _print_report(told: dict[str, Any]) -> None:
     def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-        console.print()
-        print_table(console, title, columns, rows, columns[:1])
+        click.echo()
+        print_table(title, columns, rows, columns[:1])
 
     stable = told["stable_nodes"]
     where = f"{told['nodes']:,} nodes of kind {told['topology']} in the order {_named(told, '')}"
-    show(console, f"{told['jobs']:,} jobs on {where}")
-    show(console, f"mean hops of the whole machine {told['machine_mean_hops']:.4f}")
-    show(console, "which nodes are stable nobody knows" if stable is None else f"{stable:,} stable nodes")
+    show(f"{told['jobs']:,} jobs on {where}")
+    show(f"mean hops of the whole machine {told['machine_mean_hops']:.4f}")
+    show("which nodes are stable nobody knows" if stable is None else f"{stable:,} stable nodes")
     rows = []
     for one in told["sizes"]:
         spread, week = one["stable_nodes"], one["stable_node_hours_per_week"]

@@ -4,13 +4,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from rich.console import Console
-
 from pipistrelle.cli.results.explain_text import SHORT, print_columns
 from pipistrelle.cli.terminal.console import show
 from pipistrelle.cli.terminal.dates import Dates
+from pipistrelle.protocol.base.lengths import two_units_text
 from pipistrelle.reports.estimates.queue_estimates import QueueEstimate, QueueThen
-from pipistrelle.reports.explain.words import duration
 from pipistrelle.server.engine.jobs import LABEL_NAMES
 from pipistrelle.server.outputs.csv_file import csv_text
 from pipistrelle.traces.files import write_trace
@@ -22,20 +20,20 @@ _COLUMNS: Final = (
 )
 
 
-def print_queue(found: QueueThen, console: Console) -> None:
+def print_queue(found: QueueThen) -> None:
     """Print who waited, in the order in which they were expected to start, and how wrong that turned out to be."""
     dates = Dates(found.epoch, found.timezone)
     jobs = "1 job" if len(found.jobs) == 1 else f"{len(found.jobs):,} jobs"
     whose = " and ".join(f"{label} {value}" for label, value in found.of.items())
-    show(console, f"{jobs}{f' of {whose}' if whose else ''} waited at {dates.beside(found.at)}", "bold")
+    show(f"{jobs}{f' of {whose}' if whose else ''} waited at {dates.beside(found.at)}", "bold")
     free = "1 unit" if found.free == 1 else f"{found.free:,} units"
-    show(console, f"scheduler {found.scheduler}, as it had decided at {dates.beside(found.as_of)}; {free} free")
+    show(f"scheduler {found.scheduler}, as it had decided at {dates.beside(found.as_of)}; {free} free")
     columns: dict[str, Callable[[QueueEstimate], str]] = {
         "job": lambda one: one.job,
         "user": lambda one: one.labels.get("user", ""),
         "units": lambda one: f"{one.size:,}",
-        "walltime": lambda one: "none" if one.requested is None else duration(one.requested),
-        "waited": lambda one: duration(one.waited),
+        "walltime": lambda one: "none" if one.requested is None else two_units_text(one.requested),
+        "waited": lambda one: two_units_text(one.waited),
         "place": lambda one: "" if one.place is None else f"{one.place:,}",
         "expected, s": _expected,
         "date": lambda one: "" if one.expected is None else dates.at(one.expected),
@@ -45,17 +43,16 @@ def print_queue(found: QueueThen, console: Console) -> None:
         "why": lambda one: one.why,
     }
     spare = ("date", "user", "place", "why", "waited", "walltime", "units")
-    print_columns("Who waited", columns, found.jobs, console, spare)
+    print_columns("Who waited", columns, found.jobs, spare)
     errors = found.errors
     mean, median, size = errors.mean, errors.median, errors.mean_absolute
     if mean is None or median is None or size is None:
-        show(console, "No job of them had an expected start and started.")
+        show("No job of them had an expected start and started.")
         return
     count = "1 job" if errors.jobs == 1 else f"{errors.jobs:,} jobs"
     show(
-        console,
         f"Error, the actual start less the expected one, of {count}: mean {_signed(mean)}, median "
-        f"{_signed(median)}, without sign {duration(size)} on average; {errors.later:,} started "
+        f"{_signed(median)}, without sign {two_units_text(size)} on average; {errors.later:,} started "
         f"later by more than a minute, {errors.earlier:,} earlier",
     )
 
@@ -86,7 +83,7 @@ def _started(one: QueueEstimate) -> str:
 
 
 def _signed(seconds: float) -> str:
-    return "0 s" if not seconds else f"{'+' if seconds > 0 else '-'}{duration(abs(seconds))}"
+    return "0 s" if not seconds else f"{'+' if seconds > 0 else '-'}{two_units_text(abs(seconds))}"
 
 
 def _limited_by(one: QueueEstimate) -> str:

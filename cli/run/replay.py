@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from pipistrelle.cli.options.parts import part_options
-from pipistrelle.cli.options.sections import CONNECTION, SCHEDULER, in_section
+from pipistrelle.cli.options.sections import CONNECTION, in_section
 from pipistrelle.cli.options.shared import other_scheduler, timeout_option
 from pipistrelle.cli.run.run import RunCommand
 from pipistrelle.cli.terminal.console import import_numpy, show
@@ -14,8 +14,6 @@ from pipistrelle.cli.terminal.exits import DIFFERENT
 from pipistrelle.cli.terminal.guard import FilledPath
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from pipistrelle.protocol.decisions import Decision
     from pipistrelle.protocol.messages import Reply
     from pipistrelle.runs.sessions.replay import Parting
@@ -27,10 +25,7 @@ _MOST_JOBS: Final = 20
 
 @click.command(cls=RunCommand)
 @click.argument("session", type=FilledPath(path_type=Path, exists=True, dir_okay=False))
-@in_section(
-    SCHEDULER,
-    other_scheduler("Who shall decide", default="the scheduler that was recorded"),
-)
+@other_scheduler("Who shall decide", default="the scheduler that was recorded")
 @part_options
 @in_section(
     CONNECTION,
@@ -62,18 +57,16 @@ def command(
     pipistrelle replay easy.jsonl.gz --scheduler ./my_scheduler {endpoint}
     """
     import_numpy()
-    from rich.console import Console
 
     from pipistrelle.runs.sessions.replay import replay, replay_server
     from pipistrelle.runs.sessions.session_file import SessionReader
 
     words: list[str] | None = ctx.obj
     reader = SessionReader(session)
-    console = Console(highlight=False, emoji=False)
     if server:
         if scheduler is not None or words is not None or in_process:
             raise click.UsageError("--server plays to the server: no --scheduler, no --in-process.")
-        show(console, f"the server says what it said: {replay_server(reader):,} notices")
+        show(f"the server says what it said: {replay_server(reader):,} notices")
         return
     from pipistrelle.runs.description.spec import RunSpec
     from pipistrelle.runs.description.spec_file import convert_spec
@@ -101,15 +94,14 @@ def command(
     found = replay(reader, connection, spec)
     if found.parting is None:
         show(
-            console,
             f"{found.scheduler} decides as was recorded: {found.notices:,} notices, {found.decisions:,} decisions",
         )
         return
-    _print_parting(found.parting, found.scheduler, reader.header.hello.name, reader.header.epoch, console)
+    _print_parting(found.parting, found.scheduler, reader.header.hello.name, reader.header.epoch)
     ctx.exit(DIFFERENT)
 
 
-def _print_parting(parting: "Parting", found: str, recorded: str, epoch: float | None, console: "Console") -> None:
+def _print_parting(parting: "Parting", found: str, recorded: str, epoch: float | None) -> None:
     """Tell where two schedulers part: both decisions, and who waits."""
     from pipistrelle.cli.terminal.console import print_table
     from pipistrelle.cli.terminal.dates import Dates
@@ -117,20 +109,18 @@ def _print_parting(parting: "Parting", found: str, recorded: str, epoch: float |
     now, place = parting.notice.now, parting.place
     date = Dates(epoch).at(now)
     dated = f" ({date})" if date else ""
-    show(
-        console, f"they part at notice {parting.notice.seq}, simulated time {now!r} s{dated}, decision {place}", "bold"
-    )
+    show(f"they part at notice {parting.notice.seq}, simulated time {now!r} s{dated}, decision {place}", "bold")
     width = max(len(recorded), len(found))
     for name, reply in ((recorded, parting.recorded), (found, parting.found)):
         side = "recorded" if reply is parting.recorded else "now"
-        show(console, f"  {side:<8}  {name:<{width}}  {_said(reply, place)}")
+        show(f"  {side:<8}  {name:<{width}}  {_said(reply, place)}")
     rows: list[tuple[str, ...]] = [
         (job.id, f"{job.units:,}", "-" if job.walltime is None else f"{job.walltime:g}", f"{now - job.submitted:g}")
         for job in parting.queue[:_MOST_JOBS]
     ]
     if len(parting.queue) > _MOST_JOBS:
         rows.append((f"... {len(parting.queue) - _MOST_JOBS:,} more",))
-    print_table(console, "Who waits then", ("job", "units", "walltime, s", "waited, s"), rows, ("job",))
+    print_table("Who waits then", ("job", "units", "walltime, s", "waited, s"), rows, ("job",))
 
 
 def _said(reply: "Reply", place: int) -> str:

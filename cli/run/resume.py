@@ -10,7 +10,7 @@ from click.core import ParameterSource
 
 from pipistrelle.cli.options.keys import calling_keys, curve_options, listening_keys
 from pipistrelle.cli.options.parts import part_options
-from pipistrelle.cli.options.sections import CONNECTION, OUTPUTS, SCHEDULER, in_section
+from pipistrelle.cli.options.sections import CONNECTION, OUTPUTS, in_section
 from pipistrelle.cli.options.shared import (
     endpoint_options,
     folder_option,
@@ -40,10 +40,7 @@ _REACHED: Final = (
 
 @click.command(cls=RunCommand)
 @click.argument("folder", type=FilledPath(path_type=Path))
-@in_section(
-    SCHEDULER,
-    other_scheduler("Who shall decide from now on", default="who did"),
-)
+@other_scheduler("Who shall decide from now on", default="who did")
 @part_options
 @in_section(
     CONNECTION,

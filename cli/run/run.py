@@ -10,13 +10,18 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from click.core import ParameterSource
 
-from pipistrelle.cli.options.names import completed
 from pipistrelle.cli.options.parts import part_options
 from pipistrelle.cli.options.reliability import reliability_options
-from pipistrelle.cli.options.sections import CONNECTION, OUTPUTS, SCHEDULER, Command, in_section
-from pipistrelle.cli.options.shared import folder_option, live_options, record_option, recorded, snapshot_options
+from pipistrelle.cli.options.sections import CONNECTION, OUTPUTS, Command, in_section
+from pipistrelle.cli.options.shared import (
+    folder_option,
+    live_options,
+    record_option,
+    scheduler_option,
+    snapshot_options,
+)
 from pipistrelle.cli.run.described import described, simulation_options, spec_file
-from pipistrelle.cli.run.simulate import check_live, form_of, read_inputs, simulate
+from pipistrelle.cli.run.simulate import Ways, read_inputs, simulate
 from pipistrelle.cli.terminal.console import import_numpy
 from pipistrelle.cli.terminal.guard import output_files
 from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean
@@ -65,17 +70,12 @@ class RunCommand(Command):
 @spec_file("scheduler")
 @simulation_options
 @reliability_options
-@in_section(
-    SCHEDULER,
-    click.option(
-        "--scheduler",
-        default="easy",
-        show_default=True,
-        metavar="NAME|CMD...",
-        shell_complete=completed("scheduler", or_file=True),
-        help=f"A scheduler ('list schedulers'), file.toml, file.py:CLASS, a folder with scheduler.toml, or a "
-        f"program with {PLACEHOLDER} among its arguments; a program takes the rest of the line.",
-    ),
+@scheduler_option(
+    f"A scheduler ('list schedulers'), file.toml, file.py:CLASS, a folder with scheduler.toml, or a program with "
+    f"{PLACEHOLDER} among its arguments; a program takes the rest of the line.",
+    default="easy",
+    show_default=True,
+    metavar="NAME|CMD...",
 )
 @part_options
 @in_section(
@@ -92,16 +92,6 @@ def command(
     spec_file: Path | None,
     in_process: bool,
     out: Path | None,
-    progress: bool | None,
-    timings: Path | None,
-    as_json: bool,
-    quiet: bool,
-    record: Path | None,
-    live: bool,
-    page: int | None,
-    snapshot_every: str | None,
-    keep_snapshots: int,
-    leave_snapshots: bool,
     **options: Any,
 ) -> None:
     """Simulate a workload: server and scheduler as two processes, or one.
@@ -116,10 +106,7 @@ def command(
     pipistrelle run pipistrelle-out/demo-easy-1/out_command.json
     """
     words: list[str] | None = ctx.obj
-    if record is not None and snapshot_every is not None:
-        raise click.UsageError("--snapshot-every keeps a session of its own: leave out --record.")
-    form = form_of(as_json=as_json, quiet=quiet)
-    check_live(live, progress)
+    how = Ways.taken(options)
     own = words is None and not (spec_file is None and is_ours(options["scheduler"]))
     if not (in_process and own):  # a policy of the user's own may want threads
         import_numpy()
@@ -141,7 +128,9 @@ def command(
     policy = None if alone or spec.program is not None else spec.make_policy()
     if options["insecure"] and options["endpoint"] is None:
         raise click.UsageError("--insecure goes with --endpoint: a private socket is never remote.")
-    spec, setup = read_inputs(spec, spec_file, [*(output_files(out) if out is not None else ()), timings, record])
+    spec, setup = read_inputs(
+        spec, spec_file, [*(output_files(out) if out is not None else ()), how.timings, how.record]
+    )
     name = short_name(spec.scheduler) if policy is not None else spec.program_name or "none"
     folder = out or _new_folder(spec, setup, name)
     connection: Connection
@@ -152,10 +141,7 @@ def command(
         called = name if policy is None else policy.name
         connection = WithChild(allow_remote=options.pop("insecure"), **options, verbose=verbose, name=called)
     try:
-        keeping = None if snapshot_every is None else (snapshot_every, keep_snapshots, leave_snapshots)
-        connection = recorded(connection, record)
-        shows: dict[str, Any] = {"progress": progress, "live": live, "page": page}
-        simulate(spec, setup, connection, folder, timings=timings, form=form, keeping=keeping, **shows)
+        simulate(spec, setup, connection, folder, how)
     except (PipistrelleError, KeyboardInterrupt):
         if out is None:  # of no use if the scheduler never came: then nothing is in it
             with suppress(OSError):

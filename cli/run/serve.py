@@ -10,9 +10,9 @@ import click
 from pipistrelle.cli.options.keys import calling_keys, curve_options, listening_keys
 from pipistrelle.cli.options.reliability import reliability_options
 from pipistrelle.cli.options.sections import CONNECTION, OUTPUTS, Command, in_section
-from pipistrelle.cli.options.shared import folder_option, live_options, record_option, recorded, snapshot_options
+from pipistrelle.cli.options.shared import folder_option, live_options, record_option, snapshot_options
 from pipistrelle.cli.run.described import described, simulation_options, spec_file
-from pipistrelle.cli.run.simulate import check_live, form_of, read_inputs, simulate
+from pipistrelle.cli.run.simulate import Ways, read_inputs, simulate
 from pipistrelle.cli.terminal.console import import_numpy
 from pipistrelle.cli.terminal.guard import output_files
 
@@ -57,16 +57,6 @@ def command(
     clients: Path | None,
     server_key: Path | None,
     await_reconnect: str | None,
-    progress: bool | None,
-    timings: Path | None,
-    as_json: bool,
-    quiet: bool,
-    record: Path | None,
-    live: bool,
-    page: int | None,
-    snapshot_every: str | None,
-    keep_snapshots: int,
-    leave_snapshots: bool,
     **options: Any,
 ) -> None:
     """Serve one simulation to one scheduler.
@@ -79,12 +69,9 @@ def command(
     SPEC describes a run, in TOML or as an earlier run's out_command.json; options beside it replace what it says, and
     its scheduler is left out. With --dialect batsim it is the scheduler that listens, and the server that connects.
     """
-    if record is not None and snapshot_every is not None:
-        raise click.UsageError("--snapshot-every keeps a session of its own: leave out --record.")
-    if record is not None and await_reconnect is not None:
+    how = Ways.taken(options)
+    if how.record is not None and await_reconnect is not None:
         raise click.UsageError("--await-reconnect keeps a session of its own: leave out --record.")
-    form = form_of(as_json=as_json, quiet=quiet)
-    check_live(live, progress)
     import_numpy()
     # Here, not above: help needs none of these.
     from pipistrelle.protocol.base.lengths import parse_seconds
@@ -105,20 +92,17 @@ def command(
     elif (insecure or curve) and endpoint is None:
         option = "--curve" if curve else "--insecure"
         raise click.UsageError(f"{option} goes with --endpoint: a private socket is never remote.")
-    spec, setup = read_inputs(spec, spec_file, [*output_files(out), timings, record])
+    spec, setup = read_inputs(spec, spec_file, [*output_files(out), how.timings, how.record])
 
     connection: Connection
-    announce = announcing(out, form, connects=connect is not None)
+    announce = announcing(out, how.form, connects=connect is not None)
     if connect is not None:
         calls = calling_keys(curve, clients, server_key, insecure=insecure)
         connection = Connecting(endpoint=connect, keys=calls, allow_remote=insecure, announce=announce, **options)
     else:
         listens = listening_keys(curve, clients, server_key, insecure=insecure)
         connection = Listening(endpoint=endpoint, keys=listens, allow_remote=insecure, announce=announce, **options)
-    keeping = None if snapshot_every is None else (snapshot_every, keep_snapshots, leave_snapshots)
-    connection = recorded(connection, record)
-    shows: dict[str, Any] = {"progress": progress, "live": live, "page": page}
-    simulate(spec, setup, connection, out, timings=timings, form=form, keeping=keeping, awaits=awaits, **shows)
+    simulate(spec, setup, connection, out, how, awaits=awaits)
 
 
 def announcing(out: Path, form: "Form", *, connects: bool = False) -> Callable[[str], AbstractContextManager[None]]:

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import click
 
+from pipistrelle.cli.options.shared import recorded
 from pipistrelle.cli.terminal.guard import refuse_overwriting
 
 # Help needs none of these.
@@ -14,6 +15,39 @@ if TYPE_CHECKING:
     from pipistrelle.runs.description.spec import RunSpec
     from pipistrelle.runs.execution.connection import Connection
     from pipistrelle.server.setup.setup import Setup
+
+
+class Ways(NamedTuple):
+    """How a run is shown, told of and kept.
+
+    ``progress``: whether its progress is told; None: nobody said so. ``live``, ``page``: whether it is shown on the
+    terminal, and at which port to a browser. ``form``, ``timings``: how its figures are printed, and the file for those
+    of the wall clock. ``record``: the file of its messages. ``keeping``: how often snapshots are taken, how many are
+    kept, and whether they stay; None: none are taken.
+    """
+
+    progress: bool | None
+    live: bool
+    page: int | None
+    form: "Form"
+    timings: Path | None
+    record: Path | None
+    keeping: tuple[str, int, bool] | None
+
+    @classmethod
+    def taken(cls, options: dict[str, Any]) -> Self:
+        """Take what says so out of the options of a command; click.UsageError if they do not go together."""
+        progress, live, page, timings, record = (
+            options.pop(name) for name in ("progress", "live", "page", "timings", "record")
+        )
+        every, most, leave = (options.pop(name) for name in ("snapshot_every", "keep_snapshots", "leave_snapshots"))
+        if record is not None and every is not None:
+            raise click.UsageError("--snapshot-every keeps a session of its own: leave out --record.")
+        form = form_of(as_json=options.pop("as_json"), quiet=options.pop("quiet"))
+        if live and progress is False:
+            raise click.UsageError("--live shows how far the run is, --no-progress does not: leave one of the two out.")
+        keeping = None if every is None else (every, most, leave)
+        return cls(progress, live, page, form, timings, record, keeping)
 
 
 def read_inputs(spec: "RunSpec", spec_file: Path | None, written: Iterable[Path | None]) -> "tuple[RunSpec, Setup]":
@@ -39,21 +73,16 @@ def simulate(
     setup: "Setup",
     connection: "Connection",
     out: Path,
+    how: Ways,
     *,
-    progress: bool | None,
-    timings: Path | None,
-    form: "Form",
-    keeping: tuple[str, int, bool] | None = None,
     awaits: float | None = None,
-    live: bool = False,
-    page: int | None = None,
 ) -> None:
     """Carry out a run, print its figures and write the wall-clock ones; raise what ended it early, if anything did.
 
     ``awaits`` is how long another scheduler is waited for when the first has gone, in seconds; None: not at all.
-    ``keeping`` says how often snapshots are taken, how many are kept, and whether they stay then; None: none are.
-    ``live`` shows the run on the terminal, ``page`` at this port to a browser.
     """
+    progress, live, page, form, timings, record, keeping = how
+    connection = recorded(connection, record)
     from pipistrelle.cli.live.views import shown
     from pipistrelle.runs.execution.run import RunOptions, run
 
@@ -77,12 +106,6 @@ def simulate(
     from pipistrelle.cli.terminal.summary import report  # not needed before there is something to show
 
     report(result, setup, out, timings, form)
-
-
-def check_live(live: bool, progress: bool | None) -> None:
-    """Raise a usage error if a run is to be shown and not to be shown."""
-    if live and progress is False:
-        raise click.UsageError("--live shows how far the run is, --no-progress does not: leave one of the two out.")
 
 
 def form_of(*, as_json: bool, quiet: bool) -> "Form":

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from pipistrelle.cli.options.sections import Command
-from pipistrelle.cli.terminal.console import import_numpy, plain, show
+from pipistrelle.cli.schedulers.verdicts import junit_option, name_option, print_verdict, write_junit
+from pipistrelle.cli.terminal.console import import_numpy, show
 from pipistrelle.cli.terminal.guard import FilledPath
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from pipistrelle.protocol.base.errors import PipistrelleError
     from pipistrelle.runs.conformance.script import Script
     from pipistrelle.runs.conformance.suite import ScriptOutcome
@@ -44,14 +43,7 @@ _LIMIT: Final = 60.0
     show_default=True,
     help="The protocol that the scheduler speaks; with batsim it listens, and the server connects.",
 )
-@click.option(
-    "-k",
-    "--name",
-    "names",
-    multiple=True,
-    metavar="NAME",
-    help="Only scripts with this in their name, or that it matches, as '*node*'; several times for several.",
-)
+@name_option("scripts", "*node*")
 @click.option(
     "--list", "as_list", is_flag=True, help="Tell which scripts there are, and what each is about; play none."
 )
@@ -63,12 +55,7 @@ _LIMIT: Final = 60.0
     help="Seconds to wait for the scheduler, for each of its replies and for its end: against those that hang.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Write JSON, with the messages of each script that has failed.")
-@click.option(
-    "--junit",
-    type=FilledPath(path_type=Path, dir_okay=False),
-    metavar="FILE.xml",
-    help="Write what came of each script as JUnit's XML, too.",
-)
+@junit_option("script")
 @click.option(
     "--logs",
     type=FilledPath(path_type=Path, file_okay=False),
@@ -99,15 +86,13 @@ def command(
 
     scripts = _chosen(SCRIPTS, names)
     import_numpy()
-    from rich.console import Console
 
-    console = Console(highlight=False, emoji=False)
     if as_list:
         if words or as_json or junit is not None or logs is not None:
             raise click.UsageError("--list plays nothing: name no scheduler, and no files for what comes of it.")
         for script in scripts:
-            show(console, script.name, "bold")
-            show(console, f"  {script.situation}")
+            show(script.name, "bold")
+            show(f"  {script.situation}")
         return 0
     command_words = _command(words, dialect)
     from pipistrelle.runs.conformance.suite import play_script
@@ -120,11 +105,11 @@ def command(
         if not outcomes[-1].log and outcomes[-1].verdict == "failed":
             raise _never_came(outcomes[-1])
         if not as_json:
-            _print(outcomes[-1], console)
+            _print(outcomes[-1])
         if logs is not None:
             _write_log(logs, outcomes[-1])
     if junit is not None:
-        _write_junit(junit, outcomes, seconds)
+        write_junit(junit, "pipistrelle conformance", map(_junit_line, outcomes, seconds))
     verdicts: list[str] = [outcome.verdict for outcome in outcomes]
     counts = {verdict: verdicts.count(verdict) for verdict in _STYLES}
     if as_json:
@@ -133,7 +118,7 @@ def command(
     else:
         passed, failed, skipped = counts.values()
         rest = f", {skipped} not played, as they do not apply" if skipped else ""
-        show(console, f"{passed} passed, {failed} failed{rest}", "bold")
+        show(f"{passed} passed, {failed} failed{rest}", "bold")
     return _FAILED if counts["failed"] else 0
 
 
@@ -184,22 +169,19 @@ def _command(words: tuple[str, ...], dialect: str) -> list[str]:
     return own_command(words[0], *more, batsim=dialect == "batsim")
 
 
-def _print(outcome: "ScriptOutcome", console: "Console") -> None:
+def _print(outcome: "ScriptOutcome") -> None:
     from pipistrelle.protocol.base.errors import legible
 
-    line = plain("  ").join([plain(f"{outcome.verdict:<7}", _STYLES[outcome.verdict]), plain(outcome.name)])
-    console.print(line, soft_wrap=True)
-    for text in outcome.lines:
-        show(console, f"           {text}")
+    print_verdict(outcome.verdict, _STYLES[outcome.verdict], outcome.name, outcome.lines)
     if outcome.verdict != "failed":
         return
-    show(console, f"           situation: {outcome.situation}")
+    show(f"           situation: {outcome.situation}")
     if len(outcome.log) > _MOST_FRAMES:
-        show(console, f"           ... {len(outcome.log) - _MOST_FRAMES} messages before", "dim")
+        show(f"           ... {len(outcome.log) - _MOST_FRAMES} messages before", "dim")
     for side, frame in outcome.log[-_MOST_FRAMES:]:
-        show(console, f"           {_MARKS[side]} {legible(frame, _LONGEST)}", "dim")
+        show(f"           {_MARKS[side]} {legible(frame, _LONGEST)}", "dim")
     for text in outcome.printed.splitlines()[-3:]:
-        show(console, f"           it printed: {legible(text, _LONGEST)}", "dim")
+        show(f"           it printed: {legible(text, _LONGEST)}", "dim")
 
 
 def _plain(outcome: "ScriptOutcome") -> dict[str, object]:
@@ -238,14 +220,8 @@ def _write_log(folder: Path, outcome: "ScriptOutcome") -> None:
     write_output(path, "\n".join(lines) + "\n", "--logs")
 
 
-def _write_junit(path: Path, outcomes: "Sequence[ScriptOutcome]", seconds: "Sequence[float]") -> None:
-    from pipistrelle.reports.report.junit import TestLine, junit_xml
-    from pipistrelle.server.outputs.once import write_output
-
-    tests = []
-    for outcome, time_taken in zip(outcomes, seconds, strict=True):
-        lines = [*outcome.lines]
-        if outcome.verdict == "failed":
-            lines += [f"{_MARKS[side]} {frame[:_LONGEST]}" for side, frame in outcome.log[-_MOST_FRAMES:]]
-        tests.append(TestLine(outcome.name, outcome.verdict, time_taken, lines))
-    write_output(path, junit_xml("pipistrelle conformance", tests), "--junit")
+def _junit_line(outcome: "ScriptOutcome", seconds: float) -> tuple[str, str, float, list[str]]:
+    lines = [*outcome.lines]
+    if outcome.verdict == "failed":
+        lines += [f"{_MARKS[side]} {frame[:_LONGEST]}" for side, frame in outcome.log[-_MOST_FRAMES:]]
+    return outcome.name, outcome.verdict, seconds, lines

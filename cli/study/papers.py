@@ -12,7 +12,7 @@ import click
 
 from pipistrelle.cli.options.fields import Choice
 from pipistrelle.cli.options.sections import Command
-from pipistrelle.cli.terminal.console import configure_log, import_numpy, print_table, say, show
+from pipistrelle.cli.terminal.console import configure_log, import_numpy, print_json, print_table, say, show
 from pipistrelle.cli.terminal.guard import FilledPath
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def command(
     document = plain(results, size)
     files = _write(results, document, only, size, out)
     if as_json:
-        click.echo(json.dumps(document, indent=2, allow_nan=False))
+        print_json(document)
         return
     _print_results(results)
     for path in files:
@@ -185,22 +185,18 @@ def _print_list(chosen: "Sequence[tuple[Paper, Entry]]", as_json: bool) -> None:
         names = ("paper", "entry", "title", "place", "needs", "computable")
         click.echo(json.dumps([dict(zip(names, row, strict=True)) for row in rows], indent=2))
         return
-    from rich.console import Console
 
-    console = Console(highlight=False, emoji=False)
     for paper in {paper.id: paper for paper, _ in chosen}.values():
-        show(console, f"{paper.id} {paper.name}: {paper.citation}", "bold")
+        show(f"{paper.id} {paper.name}: {paper.citation}", "bold")
         for number, entry, title, _, needs, computable in rows:
             if number == paper.id:
                 known = "" if computable else "  (not computable)"
                 known += f"  (needs {', '.join(needs)})" if needs else ""
-                show(console, f"  {entry:16} {title}{known}")
+                show(f"  {entry:16} {title}{known}")
 
 
 def _print_results(results: "Sequence[EntryResult]") -> None:
-    from rich.console import Console
 
-    console = Console(highlight=False, emoji=False)
     rows = []
     for one in results:
         right, every = one.compared
@@ -208,7 +204,7 @@ def _print_results(results: "Sequence[EntryResult]") -> None:
         rows.append((one.paper.id, one.entry.id, one.verdict, agree, one.entry.title))
     counts = Counter(one.verdict for one in results)
     title = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
-    print_table(console, title, _COLUMNS, rows, ("paper", "entry", "outcome", "what it shows"))
+    print_table(title, _COLUMNS, rows, ("paper", "entry", "outcome", "what it shows"))
     for one in results:
         if one.verdict == "left out":
-            show(console, f"{one.paper.id} {one.entry.id} is left out: {one.reason}")
+            show(f"{one.paper.id} {one.entry.id} is left out: {one.reason}")

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Final, Self
 
 import click
 
+from pipistrelle.protocol.base.lengths import length_text
+
 if TYPE_CHECKING:
     from pipistrelle.studies.workers.campaign import Headway
 
-_MINUTE: Final = 60
 _HOUR: Final = 3600
-_DAY: Final = 86400
+_FORMS: Final = {"d": "{:.1f} days", "h": "{:.1f} h", "min": "{:.0f} min", "s": "{:.0f} s"}
 #: seconds of the wall clock between two lines: where they are asked for, and where they only tell that a study lives
 _SHORT_S: Final = 10.0
 _LONG_S: Final = 60.0
@@ -75,8 +76,4 @@ class StudyProgress:
 
 def time_text(seconds: float) -> str:
     """Return a length of time as people say it."""
-    if seconds < _MINUTE:
-        return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.2g} s"
-    if seconds < _HOUR:
-        return f"{seconds / _MINUTE:.0f} min"
-    return f"{seconds / _HOUR:.1f} h" if seconds < _DAY else f"{seconds / _DAY:.1f} days"
+    return f"{seconds:.2g} s" if seconds < 10 else length_text(seconds, _FORMS)

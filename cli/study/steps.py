@@ -1,21 +1,17 @@
 """``pipistrelle steps``: what fixed time steps cost, as paper 002 measures it."""
 
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
 from pipistrelle.cli.options.files import reading_options
-from pipistrelle.cli.options.names import completed
 from pipistrelle.cli.options.parts import part_options
-from pipistrelle.cli.options.sections import INPUTS, SCHEDULER, Command, in_section
+from pipistrelle.cli.options.sections import INPUTS, Command, in_section
+from pipistrelle.cli.options.shared import scheduler_option
 from pipistrelle.cli.run.described import described, spec_file, transform_option
-from pipistrelle.cli.terminal.console import import_numpy, print_table, say
+from pipistrelle.cli.terminal.console import import_numpy, print_json, print_table, say
 from pipistrelle.cli.terminal.guard import FilledPath, refuse_overwriting
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 _MEASURES: Final = ("mean", "median", "deviation", "mean_absolute")
 
@@ -29,16 +25,7 @@ _MEASURES: Final = ("mean", "median", "deviation", "mean_absolute")
     transform_option,
     click.option("-p", "--platform", help="Machine; default: a bundled workload's own, else as its header says."),
 )
-@in_section(
-    SCHEDULER,
-    click.option(
-        "--scheduler",
-        default="easy",
-        show_default=True,
-        shell_complete=completed("scheduler", or_file=True),
-        help="A scheduler ('list schedulers'), file.toml or file.py:CLASS.",
-    ),
-)
+@scheduler_option("A scheduler ('list schedulers'), file.toml or file.py:CLASS.", default="easy", show_default=True)
 @part_options
 @click.option(
     "--week", "weeks", type=click.IntRange(1), multiple=True, help="Of the log, from 1; repeatable.  [default: 2]"
@@ -91,11 +78,9 @@ def command(
     if as_csv is not None:
         _write(as_csv, rows)
     if as_json:
-        click.echo(json.dumps(rows, indent=2, allow_nan=False))
+        print_json(rows)
         return
-    from rich.console import Console
-
-    _print(rows, Console(highlight=False, emoji=False))
+    _print(rows)
 
 
 def _write(path: Path, rows: list[dict[str, Any]]) -> None:
@@ -112,7 +97,7 @@ def _write(path: Path, rows: list[dict[str, Any]]) -> None:
     write_trace(path, [f"{line}\n".encode() for line in lines])
 
 
-def _print(rows: list[dict[str, Any]], console: "Console") -> None:
+def _print(rows: list[dict[str, Any]]) -> None:
     table = []
     for row in rows:
         cells = [f"{row['week']}" if row["step"] is None else "", row["step"] or "events", f"{row['jobs']:,}"]
@@ -122,4 +107,4 @@ def _print(rows: list[dict[str, Any]], console: "Console") -> None:
         table.append((*cells, f"{row['asked']:,}", f"{row['seconds']:.1f}"))
     means = ("mean", "median", "dev.")
     heads = ("week", "step", "jobs", *(f"{name}: log" for name in means), *(f"{name}: events" for name in means))
-    print_table(console, "Errors of waits (s)", (*heads, "asked", "wall (s)"), table, ())
+    print_table("Errors of waits (s)", (*heads, "asked", "wall (s)"), table, ())

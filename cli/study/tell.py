@@ -261,14 +261,14 @@ def break_even_command(
 
 def _axis_text(least: float, greatest: float, timed: bool) -> Any:
     """Return what gives the text of a number on the axis, or of what is beyond it."""
-    from pipistrelle.models.reliability.outage_summary import time_text
+    from pipistrelle.protocol.base.lengths import length_text
 
     def text(value: float | str | None) -> str:
         if value is None:
             return "-"
         if isinstance(value, str):
             mark, end = (">", greatest) if value == "above" else ("<", least)
-            return f"{mark} {time_text(float(end)) if timed else number_text(float(end))}"
-        return time_text(value) if timed else number_text(value)
+            return f"{mark} {length_text(float(end)) if timed else number_text(float(end))}"
+        return length_text(value) if timed else number_text(value)
 
     return text

@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from pipistrelle.cli.options.fields import Choice, ShareNumber, together
-from pipistrelle.cli.terminal.console import print_table, show
+from pipistrelle.cli.terminal.console import print_json, print_table, show
 from pipistrelle.cli.terminal.guard import FilledPath
 
 if TYPE_CHECKING:
@@ -145,7 +144,7 @@ def print_rows(
 ) -> None:
     """Print plain rows as JSON or CSV, or the tables: title, columns, rows."""
     if form == "json":
-        click.echo(json.dumps(rows, indent=2, allow_nan=False))
+        print_json(rows)
         return
     if form == "csv":
         flat = [_flat(row) for row in rows]
@@ -155,21 +154,17 @@ def print_rows(
         writer.writerows(flat)
         click.echo(text.getvalue(), nl=False)
         return
-    from rich.console import Console
 
-    console = Console(highlight=False, emoji=False)
     for number, (title, columns, lines) in enumerate(tables):
         if number:
-            console.print()
-        print_table(console, title, columns, lines, columns[:1])
+            click.echo()
+        print_table(title, columns, lines, columns[:1])
 
 
 def remark(form: str | None, text: str) -> None:
     """Print a line below a table."""
     if form is None:
-        from rich.console import Console
-
-        show(Console(highlight=False, emoji=False), text)
+        show(text)
 
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """What the command line says besides its results: errors, and the log."""
 
+import json
 import os
 import sys
 from collections.abc import Collection, Iterable, Sequence
@@ -114,25 +115,36 @@ def plain(text: str, style: str = "") -> "Text":
     return Text(printable(text), style)
 
 
-def show(console: "Console", text: str, style: str = "") -> None:
+def results() -> "Console":
+    """Return the terminal, or the file in its place, that results are printed on."""
+    from rich.console import Console
+
+    return Console(highlight=False, emoji=False)
+
+
+def show(text: str, style: str = "") -> None:
     """Print a line, which a narrow terminal wraps as it likes."""
-    console.print(plain(cut(text, _LONGEST), style), soft_wrap=True)
+    results().print(plain(cut(text, _LONGEST), style), soft_wrap=True)
 
 
-def print_table(
-    console: "Console", title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], texts: Collection[str]
-) -> None:
+def print_json(value: object) -> None:
+    """Print a value as JSON."""
+    click.echo(json.dumps(value, indent=2, allow_nan=False))
+
+
+def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], texts: Collection[str]) -> None:
     """Print a heading, and rows below each other: the columns ``texts`` on the left, numbers on the right.
 
     No cell is ever shortened but the last, if it is a text, on a terminal that is too narrow. A row of fewer cells than
     there are columns is a remark.
     """
+    console = results()
     lines = [[plain(cell) for cell in row] for row in (columns, *rows)]
     whole = [line for line in lines if len(line) == len(columns)]
     widths = [max(cell.cell_len for cell in column) for column in zip(*whole, strict=True)]
     if console.is_terminal and columns[-1] in texts:
         widths[-1] = min(widths[-1], max(console.width - sum(widths[:-1]) - 2 * len(widths), _LEAST_TEXT))
-    show(console, title, "bold")
+    show(title, "bold")
     for line in lines:
         if len(line) == len(columns):
             for name, cell, width in zip(columns, line, widths, strict=True):

@@ -57,3 +57,11 @@ class Dates:
                 found=str(moment),
             )
         return (moment if moment.tzinfo is not None else moment.replace(tzinfo=self._zone)).timestamp() - self._epoch
+
+
+def clock_text(now: float, epoch: float | None) -> str:
+    """Return simulated time as a UTC date if time 0 has one, else as days and hours."""
+    if epoch is not None and (date := date_text(epoch + now)) is not None:
+        return date
+    days, rest = divmod(int(now), 86400)
+    return f"day {days:,} {rest // 3600:02d}:{rest % 3600 // 60:02d}"

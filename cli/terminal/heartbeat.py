@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from pipistrelle.protocol.base.lengths import date_text
+from pipistrelle.cli.terminal.dates import clock_text
 
 if TYPE_CHECKING:
     from pipistrelle.server.setup.setup import Setup
     from pipistrelle.server.simulation.simulate import Simulation
 
-_DAY_S: Final = 86400
 #: seconds of the wall clock between two lines: where they are asked for, and where they only tell that a run lives
 _SHORT_S: Final = 10.0
 _LONG_S: Final = 60.0
@@ -65,11 +64,3 @@ class Heartbeat:
 def heartbeat_of(setup: "Setup", wanted: bool | None) -> Heartbeat | None:
     """Return what says how far a run is where standard error is no terminal; None if it is one, or nobody wants it."""
     return None if wanted is False or sys.stderr.isatty() else Heartbeat(setup, asked=wanted is True)
-
-
-def clock_text(now: float, epoch: float | None) -> str:
-    """Return simulated time as a UTC date if time 0 has one, else as days and hours."""
-    if epoch is not None and (date := date_text(epoch + now)) is not None:
-        return date
-    days, rest = divmod(int(now), _DAY_S)
-    return f"day {days:,} {rest // 3600:02d}:{rest % 3600 // 60:02d}"

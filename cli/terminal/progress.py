@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Column
 
-from pipistrelle.cli.terminal.heartbeat import clock_text
+from pipistrelle.cli.terminal.dates import clock_text
 from pipistrelle.protocol.fields import EndReason
 from pipistrelle.server.engine.jobs import NEVER_RAN, Job
 from pipistrelle.server.engine.observers import Observer

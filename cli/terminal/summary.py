@@ -6,10 +6,9 @@ from typing import Any, Final, Literal
 
 import click
 from msgspec import UNSET, to_builtins
-from rich.console import Console
 from rich.table import Table
 
-from pipistrelle.cli.terminal.console import show
+from pipistrelle.cli.terminal.console import results, show
 from pipistrelle.cli.terminal.dates import Dates
 from pipistrelle.server.errors import OutputFailed
 from pipistrelle.server.outputs.metrics import Summary
@@ -39,7 +38,7 @@ _SPENT: Final = {
 def report(result: Result, setup: Setup, out: Path, timings_file: Path | None, form: Form = "table") -> None:
     """Tell the summary and write the timings; raise what ended the run early, if anything did."""
     if form == "table":
-        print_summary(result, setup, out, Console(emoji=False))
+        print_summary(result, setup, out)
     elif form == "json":
         told = {"out": str(out), "scheduler": result.scheduler.name, **to_builtins(result.summary)}
         click.echo(to_json({**told, "timings": timings(result)}), nl=False)
@@ -52,13 +51,13 @@ def report(result: Result, setup: Setup, out: Path, timings_file: Path | None, f
         raise result.failure
 
 
-def print_summary(result: Result, setup: Setup, out: Path | None, console: Console) -> None:
+def print_summary(result: Result, setup: Setup, out: Path | None) -> None:
     """Print the figures of a run and the folder of its outputs."""
     summary, times = result.summary, result.times
     machine = setup.platform
     name = result.scheduler.name[:_SHOWN_NAME]
     title = f"{setup.name} on {machine.name} ({machine.units:,} units), {name}"
-    show(console, title, "bold")
+    show(title, "bold")
     table = Table()
     table.add_column("figure")
     table.add_column("value", justify="right")
@@ -97,8 +96,8 @@ def print_summary(result: Result, setup: Setup, out: Path | None, console: Conso
     row("round trips", times.round_trips, ",")
     row("wall time", times.total, ".2f", " s")
     row("  of it waiting for the scheduler", 100 * times.scheduler / times.total if times.total else None, ".0f", " %")
-    console.print(table)
-    _print_end(summary, setup, out, console)
+    results().print(table)
+    _print_end(summary, setup, out)
 
 
 def _ways(summary: Summary, row: Callable[..., None]) -> None:
@@ -143,17 +142,17 @@ def _recorded(recorded: RecordedFigures, row: Callable[..., None]) -> None:
         row("  recorded nodes that the machine has not", recorded.unknown_nodes, ",")
 
 
-def _print_end(summary: Summary, setup: Setup, out: Path | None, console: Console) -> None:
+def _print_end(summary: Summary, setup: Setup, out: Path | None) -> None:
     """Print the dates of the run, if there are any, why it ended if not by itself, and where its outputs are."""
     dates = Dates(setup.epoch, setup.timezone)
     if summary.makespan is not None and dates.at(summary.makespan):
-        show(console, f"time 0 is {dates.at(0.0)}, the end {dates.at(summary.makespan)}")
+        show(f"time 0 is {dates.at(0.0)}, the end {dates.at(summary.makespan)}")
     if summary.reason != "completed":
         # A failure's message follows as an error; that of a STOP or horizon is no error.
         message = f" ({summary.message})" if summary.reason in ("stopped", "horizon") else ""
-        show(console, f"ended early: {summary.reason}{message}")
+        show(f"ended early: {summary.reason}{message}")
     if out is not None:
-        show(console, f"outputs in {out}")
+        show(f"outputs in {out}")
 
 
 def _percent(share: float | None) -> float | None:

@@ -1,6 +1,5 @@
 """``pipistrelle workload compare``: two workloads side by side."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -9,7 +8,7 @@ import click
 
 from pipistrelle.cli.options.names import completed
 from pipistrelle.cli.options.sections import Command
-from pipistrelle.cli.terminal.console import print_table, show
+from pipistrelle.cli.terminal.console import print_json, print_table, show
 from pipistrelle.cli.terminal.guard import FilledPath, refuse_overwriting
 
 if TYPE_CHECKING:
@@ -63,12 +62,10 @@ def compare_command(first: str, second: str, page: Path | None, as_json: bool) -
     if page is not None:
         _write(page, found)
     if as_json:
-        click.echo(json.dumps(found, indent=2, allow_nan=False))
+        print_json(found)
         return
-    from rich.console import Console
 
-    console = Console(highlight=False, emoji=False)
     columns, *lines = rows(found)
-    print_table(console, "Two workloads", columns, lines, ("",))
+    print_table("Two workloads", columns, lines, ("",))
     if page is not None:
-        show(console, f"side by side in {page}")
+        show(f"side by side in {page}")

@@ -1,10 +1,9 @@
 """``pipistrelle workload describe``: what a workload is like, as tables, JSON and pictures."""
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -12,12 +11,8 @@ from pipistrelle.cli.options.fields import SvgFile
 from pipistrelle.cli.options.files import reading_but_zone, strict_option
 from pipistrelle.cli.options.names import completed
 from pipistrelle.cli.options.sections import Command
-from pipistrelle.cli.terminal.console import print_facts, print_table, show
+from pipistrelle.cli.terminal.console import print_facts, print_json, print_table, show
 from pipistrelle.cli.terminal.guard import refuse_overwriting
-
-# The steps of `pipistrelle workload`, and help, need none of these.
-if TYPE_CHECKING:
-    from rich.console import Console
 
 _QUANTITIES = (("size", "size, units"), ("runtime", "run time"), ("walltime", "requested time"))
 _SPREAD = (
@@ -73,30 +68,27 @@ def describe_command(
     if picture is not None:
         write_trace(picture, [svg(figures).encode()])
     if as_json:
-        click.echo(json.dumps(figures, indent=2, allow_nan=False))
+        print_json(figures)
         return
-    from rich.console import Console
-
-    console = Console(highlight=False, emoji=False)
     print_facts(describe(workload))
     if figures["runnable"]:
-        _print_tables(figures, console)
+        _print_tables(figures)
     if picture is not None:
-        show(console, f"picture in {picture}")
+        show(f"picture in {picture}")
 
 
-def _print_tables(figures: dict[str, Any], console: "Console") -> None:
+def _print_tables(figures: dict[str, Any]) -> None:
     from pipistrelle.models.workloads.pictures import arrivals_text
 
     def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-        console.print()
-        print_table(console, title, columns, rows, columns[:1])
+        click.echo()
+        print_table(title, columns, rows, columns[:1])
 
     spread = [[name, *(_value(figures[key][row], key) for key, _ in _QUANTITIES)] for row, name in _SPREAD]
     table("Spread of the jobs that can run", ["", *(name for _, name in _QUANTITIES)], spread)
     if (accuracy := figures["accuracy"]) is not None:
         table("Run time over requested time", ["up to", "jobs", "%"], _accuracy(accuracy["classes"]))
-        show(console, f"  mean {accuracy['ratio']['mean']:.3f}, median {accuracy['ratio']['median']:.3f}")
+        show(f"  mean {accuracy['ratio']['mean']:.3f}, median {accuracy['ratio']['median']:.3f}")
     for name, top in figures["busiest"].items():
         rows = []
         for line in top["top"]:
@@ -108,10 +100,10 @@ def _print_tables(figures: dict[str, Any], console: "Console") -> None:
     columns = ["units", *map(_below, grid["runtimes_below"]), "all"]
     table("Jobs by size and run time, %", columns, _sizes(grid))
     if figures["arrivals"] is not None:
-        console.print()
-        show(console, f"Submissions by weekday and hour ({figures['zone']}), darker is more", "bold")
+        click.echo()
+        show(f"Submissions by weekday and hour ({figures['zone']}), darker is more", "bold")
         for text in arrivals_text(figures["arrivals"]):
-            show(console, text)
+            show(text)
 
 
 def _accuracy(classes: list[dict[str, Any]]) -> list[list[str]]:
@@ -152,7 +144,7 @@ def _value(value: float | None, key: str) -> str:
     if value is None:
         return "-"
     if key != "size":
-        from pipistrelle.models.reliability.outage_summary import time_text
+        from pipistrelle.protocol.base.lengths import length_text
 
-        return time_text(value)
+        return length_text(value)
     return f"{value:,.0f}" if value.is_integer() else f"{value:,.2f}"

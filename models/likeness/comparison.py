@@ -7,6 +7,7 @@ import numpy as np
 
 from pipistrelle.models.likeness.campaigns import hours_of_week, repetition
 from pipistrelle.models.likeness.model import ModelError
+from pipistrelle.models.samples.estimates import mean_of, spread_of
 from pipistrelle.models.workloads.options import zone_of
 from pipistrelle.models.workloads.summary import arrivals_grid
 from pipistrelle.traces.clean import clean
@@ -32,7 +33,6 @@ REPETITION: Final = {
 }
 #: hours apart at which autocorrelations of hourly submissions are told
 LAGS: Final = (1, 2, 6, 12, 24, 48, 168)
-_QUANTILES: Final = (("p05", 0.05), ("p25", 0.25), ("median", 0.5), ("p75", 0.75), ("p95", 0.95))
 #: points of a distribution function that a picture has
 _POINTS: Final = 201
 _LEAST_JOBS: Final = 2
@@ -144,9 +144,7 @@ def _week(jobs: Workload) -> list[float]:
 def _spread(values: Floats) -> dict[str, float] | None:
     if not len(values):
         return None
-    figures = {"mean": math.fsum(values.tolist()) / len(values)}
-    figures |= {name: float(np.quantile(values, share)) for name, share in _QUANTILES}
-    return figures | {"greatest": float(values.max())}
+    return {"mean": mean_of(values), **spread_of(values), "greatest": float(values.max())}
 
 
 def _curve(values: Floats) -> list[float] | None:

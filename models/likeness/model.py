@@ -11,7 +11,7 @@ from pipistrelle.platforms.catalogue import Catalogue
 from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.protocol.base.lengths import parse_seconds
-from pipistrelle.protocol.base.shapes import misfit
+from pipistrelle.protocol.base.shapes import convert_table
 from pipistrelle.protocol.base.toml import read_toml, toml_value
 from pipistrelle.traces.files import text_if_file
 
@@ -175,10 +175,7 @@ def parse_model(text: str, where: str) -> WorkloadModel:
         if it is no TOML, or has an unknown, missing or repeated key or a value that cannot be.
     """
     raw = read_toml(text, where, ModelError, manual=_MANUAL, hint="Text needs quotes; a class begins with [[classes]].")
-    try:
-        model = msgspec.convert(raw, WorkloadModel)
-    except msgspec.ValidationError as error:
-        raise misfit(error, raw, WorkloadModel, where, ModelError, _MANUAL) from None
+    model = convert_table(raw, WorkloadModel, where, ModelError, _MANUAL)
     _check(model, where)
     return model
 
@@ -249,15 +246,14 @@ def _value(value: object) -> str:
     return "\n".join(["[", *lines, "]"])
 
 
-_CATALOGUE: Final = Catalogue("pipistrelle.models.likeness", "model of a workload", parse_model, ModelError)
+def _line(found: WorkloadModel) -> str:
+    return f"{found.description} ({found.jobs:,} jobs in {found.duration} for {found.machine_size:,} units)"
+
+
+_CATALOGUE: Final = Catalogue("pipistrelle.models.likeness", "model of a workload", parse_model, ModelError, _line)
 names: Final = _CATALOGUE.names
 get: Final = _CATALOGUE.get
-
-
-def describe(name: str) -> str:
-    """Return one line on the bundled model called `name`; ModelError if there is none."""
-    found = get(name)
-    return f"{found.description} ({found.jobs:,} jobs in {found.duration} for {found.machine_size:,} units)"
+describe: Final = _CATALOGUE.describe
 
 
 def is_model(name: str) -> bool:

@@ -6,13 +6,15 @@ High-Performance Computing Systems", 2006 (Weibull and lognormal for LANL's syst
 """
 
 import math
-from typing import Any
+from functools import partial
+from typing import Final
 
 import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from pipistrelle.models.reliability import MODELS
+from pipistrelle.models.samples.estimates import scipy_part
 from pipistrelle.platforms.failures.fitted import Fitted, FittedModel
 from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean
 from pipistrelle.traces.outages.log import Lives, OutageLog
@@ -25,6 +27,9 @@ _LEAST_SHAPE, _MOST_SHAPE = 0.05, 50.0
 
 class FitError(PipistrelleError):
     """There is too little to fit a model to, or the program that does it is not installed."""
+
+
+_scipy: Final = partial(scipy_part, what="fitting needs", error=FitError)
 
 
 def fit_log(
@@ -289,14 +294,3 @@ def _counted(lives: Lives, least: int) -> tuple[int, float]:
             hint="Take a longer part of the log.",
         )
     return failures, float((lives.left - lives.entered).sum())
-
-
-def _scipy(part: str) -> Any:
-    from importlib import import_module
-
-    try:
-        return import_module(f"scipy.{part}")
-    except ImportError:
-        raise FitError(
-            "fitting needs scipy, which is not installed", hint="Install it with: pip install 'pipistrelle[study]'"
-        ) from None

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pipistrelle.models.reliability.errors import ReliabilityError
+from pipistrelle.models.reliability.jobs import ReliabilityError
 from pipistrelle.platforms.errors import check_range
 
 Floats = NDArray[np.float64]

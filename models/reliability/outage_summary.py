@@ -5,14 +5,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from pipistrelle.protocol.base.lengths import date_text
+from pipistrelle.protocol.base.lengths import date_text, length_text
 from pipistrelle.traces.outages.log import Lives, OutageLog
 
 Floats = NDArray[np.float64]
 
 _DAY: Final = 86400.0
 _YEAR: Final = 365.25 * _DAY
-_UNITS: Final = (("y", _YEAR), ("d", _DAY), ("h", 3600.0), ("min", 60.0))
 #: upper bounds of the bins of the hazard: time since the last repair, in seconds
 _AGES: Final = (3600.0, 6 * 3600.0, _DAY, 7 * _DAY, 30 * _DAY, 90 * _DAY, _YEAR, 3 * _YEAR, np.inf)
 _SHADES: Final = " .:-=+*#%@"
@@ -51,18 +50,10 @@ def summarise(log: OutageLog) -> Facts:
     return facts + [("", text) for text in _picture(log)]
 
 
-def time_text(seconds: float) -> str:
-    """Return a length of time in a unit that suits, as "3.2 d"."""
-    for unit, length in _UNITS:
-        if seconds >= length:
-            return f"{seconds / length:.3g} {unit}"
-    return f"{seconds:.3g} s"
-
-
 def clock_text(log: OutageLog, time: float) -> str:
     """Return a time of the log's clock: a date, or how long after time 0."""
     if not log.absolute:
-        return time_text(time)
+        return length_text(time)
     return date_text(time) or f"{time:g} s"
 
 
@@ -70,7 +61,7 @@ def _span(log: OutageLog) -> str:
     if not log.nodes:
         return "nothing"
     begin, end = float(log.begin.min()), float(log.end.max())
-    return f"{time_text(end - begin)}, from {clock_text(log, begin)} to {clock_text(log, end)}"
+    return f"{length_text(end - begin)}, from {clock_text(log, begin)} to {clock_text(log, end)}"
 
 
 def _classes(log: OutageLog, lives: Lives) -> list[str]:
@@ -86,9 +77,9 @@ def _classes(log: OutageLog, lives: Lives) -> list[str]:
         text = f"{name}: {size}{counts[index]:,} outages in {exposure[index] / _YEAR:,.4g} node-years"
         if failed[index]:
             mtbf = exposure[index] / failed[index]
-            text += f", MTBF of a node {time_text(float(mtbf))}"
+            text += f", MTBF of a node {length_text(float(mtbf))}"
             if nodes[index]:
-                text += f", of the system {time_text(float(mtbf / nodes[index]))}"
+                text += f", of the system {length_text(float(mtbf / nodes[index]))}"
         texts.append(text)
     more = len(texts) - _MOST_CLASSES
     return texts if more <= 0 else [*texts[:_MOST_CLASSES], f"and {more:,} more"]
@@ -120,7 +111,7 @@ def _hazard(lives: Lives) -> list[str]:
         exposure = float(inside.sum())
         count = int((lives.failed & (lives.left > low) & (lives.left <= high)).sum())
         if exposure > 0:
-            bound = f"up to {time_text(high)}" if np.isfinite(high) else f"above {time_text(low)}"
+            bound = f"up to {length_text(high)}" if np.isfinite(high) else f"above {length_text(low)}"
             texts.append(f"{bound:<12}  {count / exposure * _YEAR:>10.4g}   {count:>7,} failures")
         low = high
     return texts
@@ -147,10 +138,10 @@ def _repairs(log: OutageLog) -> str:
         return "the log does not say when outages end"
     quantiles = np.quantile(lengths, (0.05, 0.25, 0.5, 0.75, 0.95))
     listed = ", ".join(
-        f"{share} % {time_text(float(value))}" for share, value in zip((5, 25, 50, 75, 95), quantiles, strict=True)
+        f"{share} % {length_text(float(value))}" for share, value in zip((5, 25, 50, 75, 95), quantiles, strict=True)
     )
     missing = len(log) - lengths.size
-    return f"mean {time_text(float(lengths.mean()))}; {listed}" + (f"; {missing:,} without an end" if missing else "")
+    return f"mean {length_text(float(lengths.mean()))}; {listed}" + (f"; {missing:,} without an end" if missing else "")
 
 
 def _picture(log: OutageLog) -> list[str]:

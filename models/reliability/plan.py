@@ -9,8 +9,19 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from pipistrelle.models.reliability.checkpointing import CheckpointChange, change, interval, job_change
-from pipistrelle.models.reliability.errors import ReliabilityError
+from pipistrelle.models.reliability.jobs import (
+    BETA,
+    PROBABILITIES,
+    CheckpointChange,
+    ReliabilityError,
+    change,
+    interval,
+    job_change,
+    job_reliability,
+    required_mttf,
+    required_mttf_in_series,
+    series_reliability,
+)
 from pipistrelle.models.reliability.loss import (
     check_blocking,
     erlang_b,
@@ -20,14 +31,6 @@ from pipistrelle.models.reliability.loss import (
     queueing,
 )
 from pipistrelle.models.reliability.resources import ClassDemand, ResourceClass, needs
-from pipistrelle.models.reliability.weibull import (
-    BETA,
-    PROBABILITIES,
-    job_reliability,
-    required_mttf,
-    required_mttf_in_series,
-    series_reliability,
-)
 from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.platforms.topology.partitions import (
     HOUR,

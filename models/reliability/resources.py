@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from msgspec import Struct
 
-from pipistrelle.models.reliability.errors import ReliabilityError
+from pipistrelle.models.reliability.jobs import ReliabilityError
 from pipistrelle.models.reliability.loss import check_blocking
 from pipistrelle.models.workloads.classes import WorkloadClasses
 from pipistrelle.platforms.topology.partitions import HOUR, RankedClass

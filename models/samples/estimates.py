@@ -20,9 +20,14 @@ Method = Literal["t", "bootstrap"]
 
 #: how likely an interval holds what is estimated, if nothing else is said
 LEVEL: Final = 0.95
+#: quantiles of the standard normal distribution, and of Student's with 19 degrees of freedom; others need scipy
+NORMAL_95: Final = 1.6448536269514722
+NORMAL_975: Final = 1.959963984540054
+STUDENT_19_975: Final = 2.093024
 #: samples drawn anew for a bootstrap, and the seed of their choice
 RESAMPLES: Final = 1999
 SEED: Final = 1
+_SPREAD: Final = (("p05", 0.05), ("p25", 0.25), ("median", 0.5), ("p75", 0.75), ("p95", 0.95))
 
 
 class StatisticsError(PipistrelleError):
@@ -64,21 +69,21 @@ class Interval:
         }
 
 
-def scipy_part(name: str) -> Any:
+def scipy_part(name: str, what: str = "intervals need", error: type[PipistrelleError] = StatisticsError) -> Any:
     """Return a module of scipy.
 
     Raises
     ------
-    StatisticsError
-        if it is not installed; the message names the extra.
+    PipistrelleError
+        of the given class, if it is not installed; the message says what needs it, and names the extra.
     """
     from importlib import import_module
 
     try:
         return import_module(f"scipy.{name}")
     except ImportError:
-        raise StatisticsError(
-            "intervals need scipy, which is not installed", hint="Install it with: pip install 'pipistrelle[study]'"
+        raise error(
+            f"{what} scipy, which is not installed", hint="Install it with: pip install 'pipistrelle[study]'"
         ) from None
 
 
@@ -93,6 +98,11 @@ def deviation_of(sample: Sequence[float] | Floats) -> float:
     values = _values(sample)
     middle = mean_of(values)
     return math.sqrt(math.fsum((value - middle) ** 2 for value in values) / (len(values) - 1))
+
+
+def spread_of(sample: Floats) -> dict[str, float]:
+    """Return quantiles of a sample that is not empty, by linear interpolation: p05, p25, median, p75 and p95."""
+    return {name: float(np.quantile(sample, share)) for name, share in _SPREAD}
 
 
 def _values(sample: Sequence[float] | Floats) -> list[float]:
@@ -181,6 +191,21 @@ def mean_of_ratios(
     """Return the mean of over / under of pairs, with Student's interval; those with a denominator of 0 are left out."""
     pairs = zip(_values(over), _values(under), strict=True)
     return mean_interval([top / bottom for top, bottom in pairs if bottom != 0], level=level)
+
+
+def change_of_rates(counts: Sequence[float], exposures: Sequence[float]) -> Interval:
+    """Return by how much the rate of a second Poisson count is above that of a first, as a share of it.
+
+    The interval is at 95 %, by the normal approximation of the logarithm of the ratio; without counts or exposures
+    there is none.
+    """
+    before, after = counts
+    events = int(before + after)
+    if not (before and after and all(exposures)):
+        return Interval(None, None, None, events)
+    ratio = (after / exposures[1]) / (before / exposures[0])
+    spread = math.exp(NORMAL_975 * math.sqrt(1 / before + 1 / after))
+    return Interval(ratio - 1.0, ratio / spread - 1.0, ratio * spread - 1.0, events)
 
 
 def _row_means(sample: Floats, axis: int = -1) -> Floats:

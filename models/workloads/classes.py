@@ -4,17 +4,17 @@ import math
 import re
 from typing import Annotated, Final
 
-import msgspec
 import numpy as np
 from msgspec import Meta, Struct
 
+from pipistrelle.models.samples.estimates import NORMAL_95
 from pipistrelle.platforms.catalogue import Catalogue
 from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.platforms.failures.durations import Durations, Exponential, Fixed, Lognormal, Weibull
 from pipistrelle.platforms.failures.text import parse_durations
 from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, shown
 from pipistrelle.protocol.base.lengths import QUANTITY, parse_seconds
-from pipistrelle.protocol.base.shapes import misfit
+from pipistrelle.protocol.base.shapes import convert_table
 from pipistrelle.protocol.base.toml import read_toml
 from pipistrelle.traces.files import text_if_file
 
@@ -27,8 +27,6 @@ HOUR: Final = 3600.0
 _MOST_JOBS: Final = 0.95
 #: points at which the chance of a longer service is summed up, where services are cut
 _POINTS: Final = 20_001
-#: of the standard normal distribution
-_NORMAL_95: Final = 1.6448536269514722
 
 Count = Annotated[int, Meta(ge=1, le=10_000_000)]
 Positive = Annotated[float, Meta(gt=0)]
@@ -142,7 +140,7 @@ class ServiceClass(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         if isinstance(law, Weibull):
             most = law.scale * math.pow(-math.log(1 - _MOST_JOBS), 1 / law.shape)
         elif isinstance(law, Lognormal):
-            most = law.median * math.exp(law.sigma * _NORMAL_95)
+            most = law.median * math.exp(law.sigma * NORMAL_95)
         else:
             most = law.mean if isinstance(law, Fixed) else -math.log(1 - _MOST_JOBS) * law.mean
         return min(most, self.limit)
@@ -218,13 +216,9 @@ def parse_classes(text: str, where: str) -> WorkloadClasses:
         if it is no TOML, has an unknown, missing or repeated key or a value that cannot be, or a class is larger than
         the machine; the message names the class.
     """
-    raw = read_toml(
-        text, where, ClassesError, manual=_MANUAL, hint="Text needs quotes; a class begins with [[classes]]."
-    )
-    try:
-        found = msgspec.convert(raw, WorkloadClasses)
-    except msgspec.ValidationError as error:
-        raise misfit(error, raw, WorkloadClasses, where, ClassesError, _MANUAL) from None
+    hint = "Text needs quotes; a class begins with [[classes]]."
+    raw = read_toml(text, where, ClassesError, manual=_MANUAL, hint=hint)
+    found = convert_table(raw, WorkloadClasses, where, ClassesError, _MANUAL)
     try:
         check_classes(found)
     except PipistrelleError as error:
@@ -272,15 +266,14 @@ def _check_names(kind: str, names: list[str]) -> None:
             raise ClassesError(f"the name {shown(name)} is used twice", where=f"{kind}[{index}]")
 
 
-_CATALOGUE: Final = Catalogue("pipistrelle.models.workloads", "set of classes", parse_classes, ClassesError)
+def _line(found: WorkloadClasses) -> str:
+    return f"{found.description} ({len(found.classes)} classes, {found.machine_size:,} units)"
+
+
+_CATALOGUE: Final = Catalogue("pipistrelle.models.workloads", "set of classes", parse_classes, ClassesError, _line)
 names: Final = _CATALOGUE.names
 get: Final = _CATALOGUE.get
-
-
-def describe(name: str) -> str:
-    """Return one line on the bundled classes called `name`; ClassesError if there are none."""
-    found = get(name)
-    return f"{found.description} ({len(found.classes)} classes, {found.machine_size:,} units)"
+describe: Final = _CATALOGUE.describe
 
 
 def load_classes(name: str) -> WorkloadClasses:

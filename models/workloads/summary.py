@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pipistrelle.models.samples.estimates import spread_of
 from pipistrelle.models.workloads import FIELDS
 from pipistrelle.protocol.base.lengths import date_text
 from pipistrelle.traces.clean import clean, count_overruns
@@ -29,7 +30,6 @@ RUNTIMES: Final = (
 )
 #: upper bounds of the classes of run time over requested time
 _ACCURACY: Final = (0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0, math.inf)
-_QUANTILES: Final = (("p05", 0.05), ("p25", 0.25), ("median", 0.5), ("p75", 0.75), ("p95", 0.95))
 _UNIX: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _TOP: Final = 10
 _HOUR: Final = 3600
@@ -145,10 +145,9 @@ def arrivals_grid(jobs: Workload, zone: tzinfo) -> Grid | None:
 def _spread(values: Floats | Ints) -> dict[str, float | None]:
     known = values[np.isfinite(values)].astype(np.float64)
     if not known.size:
-        return dict.fromkeys(("mean", "least", *(name for name, _ in _QUANTILES), "greatest"))
-    figures = {"mean": float(known.mean()), "least": float(known.min())}
-    figures |= {name: float(np.quantile(known, share)) for name, share in _QUANTILES}
-    return {**figures, "greatest": float(known.max())}
+        return dict.fromkeys(("mean", "least", "p05", "p25", "median", "p75", "p95", "greatest"))
+    ends = float(known.min()), float(known.max())
+    return {"mean": float(known.mean()), "least": ends[0], **spread_of(known), "greatest": ends[1]}
 
 
 def _accuracy(jobs: Workload) -> dict[str, Any] | None:

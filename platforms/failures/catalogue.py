@@ -5,26 +5,20 @@ from typing import Final
 
 from pipistrelle.platforms.catalogue import Catalogue
 from pipistrelle.platforms.errors import OutageError
-from pipistrelle.platforms.failures.fitted import parse_model
+from pipistrelle.platforms.failures.fitted import FittedModel, parse_model
 from pipistrelle.platforms.failures.text import FailureSpec
 
-_MODELS: Final = Catalogue("pipistrelle.platforms.failures", "failure model", parse_model, OutageError)
-names: Final = _MODELS.names
-get: Final = _MODELS.get
 
-
-def describe(name: str) -> str:
-    """Return one line on a model: what it is, a node's mean time between failures, the size of its machine.
-
-    Raises
-    ------
-    OutageError
-        if the library has none of that name.
-    """
-    model = get(name)
+def _line(model: FittedModel) -> str:
     days = model.spec().uptime.mean / 86400
     kind = model.failures.distribution
     return f"{model.description} ({kind}, MTBF of a node {days:,.0f} days, {model.nodes:,} nodes)"
+
+
+_MODELS: Final = Catalogue("pipistrelle.platforms.failures", "failure model", parse_model, OutageError, _line)
+names: Final = _MODELS.names
+get: Final = _MODELS.get
+describe: Final = _MODELS.describe
 
 
 def specs() -> dict[str, Callable[[], FailureSpec]]:

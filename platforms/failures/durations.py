@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, fields, replace
-from typing import Final, Protocol, Self
+from typing import ClassVar, Final, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,7 +65,18 @@ class _Law:
 
 
 @dataclass(frozen=True, slots=True)
-class Fixed(_Law):
+class _OfMean(_Law):
+    """What those share that the mean alone decides."""
+
+    _what: ClassVar[str] = "mean"
+    mean: float
+
+    def __post_init__(self) -> None:
+        _check_time(self._what, self.mean)
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed(_OfMean):
     """Always the same length, the `mean`, in seconds, above 0.
 
     Raises
@@ -74,10 +85,7 @@ class Fixed(_Law):
         if the length is out of range.
     """
 
-    mean: float
-
-    def __post_init__(self) -> None:
-        _check_time("length of time", self.mean)
+    _what: ClassVar[str] = "length of time"
 
     def draw(self, uniform: Floats, age: float = 0.0) -> Floats:
         """Return what is left after `age` seconds, of the last of lengths that follow each other."""
@@ -85,7 +93,7 @@ class Fixed(_Law):
 
 
 @dataclass(frozen=True, slots=True)
-class Exponential(_Law):
+class Exponential(_OfMean):
     """Without memory, of mean `mean` seconds.
 
     Raises
@@ -93,11 +101,6 @@ class Exponential(_Law):
     OutageError
         if the mean is out of range.
     """
-
-    mean: float
-
-    def __post_init__(self) -> None:
-        _check_time("mean", self.mean)
 
     def draw(self, uniform: Floats, age: float = 0.0) -> Floats:
         """Return the same, whatever the age: lengths in seconds, shape (...), of numbers in (0, 1), shape (..., 2)."""

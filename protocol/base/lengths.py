@@ -2,7 +2,9 @@
 
 import math
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta, tzinfo
+from itertools import pairwise
 from typing import Final
 
 from pipistrelle.protocol.base.errors import PipistrelleError, shown
@@ -21,6 +23,7 @@ UNITS: Final = {
 #: a number, and what may be a unit
 QUANTITY: Final = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z]*)")
 _UNIX: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_THREE_DIGITS: Final = {unit: f"{{:.3g}} {unit}" for unit in ("y", "d", "h", "min", "s")}
 _CLOCK: Final = re.compile(r"([0-9]{1,9}):([0-5][0-9])(?::([0-5][0-9]))?")
 
 
@@ -30,6 +33,27 @@ def date_text(seconds: float, zone: tzinfo = UTC) -> str | None:
         return (_UNIX + timedelta(seconds=seconds)).astimezone(zone).strftime("%Y-%m-%d %H:%M")
     except (OverflowError, ValueError):  # before the year 1, beyond 9999, or no number
         return None
+
+
+def length_text(seconds: float, forms: Mapping[str, str] = _THREE_DIGITS) -> str:
+    """Return a length of time in the largest unit that it reaches, to three digits, as ``3.2 d``.
+
+    ``forms`` are the units, from the largest, and how a number of each is printed; the last one takes what is shorter.
+    """
+    unit = next((unit for unit in forms if seconds >= UNITS[unit]), [*forms][-1])
+    return forms[unit].format(seconds / UNITS[unit])
+
+
+def two_units_text(seconds: float) -> str:
+    """Return a length of time in its two largest units, as ``3 h 12 min``."""
+    if seconds < 60:
+        return f"{seconds:.3g} s"
+    whole = round(seconds)
+    units = ("d", "h", "min", "s")
+    unit, lesser = next(pair for pair in pairwise(units) if whole >= UNITS[pair[0]])
+    count, rest = divmod(whole, round(UNITS[unit]))
+    part = rest // round(UNITS[lesser])
+    return f"{count} {unit} {part} {lesser}" if part else f"{count} {unit}"
 
 
 class LengthError(PipistrelleError):

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from pipistrelle.protocol.base.lengths import two_units_text
 from pipistrelle.reports.explain.looks import Limit
 from pipistrelle.reports.explain.passing import Passing
 from pipistrelle.runs.folders.files import JobLine, RunFiles
@@ -25,22 +26,6 @@ WORDS: Final[Mapping[Limit, str]] = {
 }
 
 
-def duration(seconds: float) -> str:
-    """Return a length of time in its two largest units, as ``3 h 12 min``."""
-    if seconds < 60:
-        return f"{seconds:.3g} s"
-    whole = round(seconds)
-    for unit, name, part, part_name in (
-        (86400, "d", 3600, "h"),
-        (3600, "h", 60, "min"),
-        (60, "min", 1, "s"),
-    ):
-        if whole >= unit:
-            rest = whole % unit // part
-            return f"{whole // unit} {name} {rest} {part_name}" if rest else f"{whole // unit} {name}"
-    raise AssertionError("unreachable")
-
-
 def answer(
     files: RunFiles, line: JobLine, waited: float, limits: Mapping[Limit, float], passed_by: Sequence[Passing]
 ) -> str:
@@ -57,14 +42,14 @@ def answer(
         words = WORDS[limit]
         if limit == "units":
             words = "no unit was free" if line.size == 1 else f"fewer units were free than the {line.size:,} it needs"
-        parts.append(f"for {duration(seconds)} {words}")
+        parts.append(f"for {two_units_text(seconds)} {words}")
     parts.append(_passed_words(passed_by))
     still = "" if line.start is not None else ", and still did when the run ended"
     if line.state == "CANCELLED":
         still = ", until it was cancelled"
     if rejected:
         still = f", then was rejected ({why})"
-    return f"{line.id} waited {duration(waited)}{still}: {'; '.join(parts)}."
+    return f"{line.id} waited {two_units_text(waited)}{still}: {'; '.join(parts)}."
 
 
 def _passed_words(passed_by: Sequence[Passing]) -> str:

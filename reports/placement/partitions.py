@@ -7,8 +7,9 @@ from typing import Any, Final, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pipistrelle.models.reliability.errors import ReliabilityError
+from pipistrelle.models.reliability.jobs import ReliabilityError
 from pipistrelle.models.reliability.resources import described
+from pipistrelle.models.samples.estimates import STUDENT_19_975, change_of_rates
 from pipistrelle.models.workloads.class_jobs import generate_jobs
 from pipistrelle.models.workloads.classes import WorkloadClasses
 from pipistrelle.platforms.description import Platform, homogeneous
@@ -45,11 +46,7 @@ WHY: Final = (
     "beside 10,255 h of all; and the second's more, not less, as they live shorter than that. So neither +101.5 % nor "
     "-21.2 % can follow, nor 80 % more failed jobs from equally many failures."
 )
-#: of the standard normal distribution, both tails together 5 %
-_NORMAL: Final = 1.959963984540054
 _BATCHES: Final = 20
-#: Student's t with 19 degrees of freedom, both tails together 5 %
-_STUDENT: Final = 2.093024
 
 
 def drawn_outages(mttf: NDArray[np.float64], hours: float, seed: int, every: float, repair: float) -> Outages:
@@ -250,18 +247,10 @@ def _sum(tallies: Iterable[_Tally]) -> _Tally:
 
 
 def _changes(both: list[_Tally]) -> dict[str, Any]:
-    """Return what was counted before and after, and how the failures per unit-hour have changed, with its interval.
-
-    The interval is that of the ratio of two Poisson counts, at 95 %, by the normal approximation of its logarithm.
-    """
-    before, after = both
-    change = low = high = None
-    if before.failed and after.failed and before.held and after.held:
-        ratio = (after.failed / after.held) / (before.failed / before.held)
-        spread = math.exp(_NORMAL * math.sqrt(1 / before.failed + 1 / after.failed))
-        change, low, high = ratio - 1.0, ratio / spread - 1.0, ratio * spread - 1.0
+    """Return what was counted before and after, and how the failures per unit-hour have changed, with its interval."""
     counts = {name: [getattr(one, name) for one in both] for name in _Tally._fields}
-    return {**counts, "change": change, "low": low, "high": high}
+    found = change_of_rates(counts["failed"], counts["held"])
+    return {**counts, "change": found.value, "low": found.low, "high": found.high}
 
 
 class SimulatedLoss(NamedTuple):
@@ -287,7 +276,7 @@ def simulated_loss(classes: WorkloadClasses, seed: int, *, duration: str | None 
     for fates in book.fates:
         batches = [float(np.mean(batch)) for batch in np.array_split(np.array(fates), _BATCHES + 1)[1:]]
         means.append(float(np.mean(batches)))
-        widths.append(_STUDENT * float(np.std(batches, ddof=1)) / math.sqrt(_BATCHES))
+        widths.append(STUDENT_19_975 * float(np.std(batches, ddof=1)) / math.sqrt(_BATCHES))
     held = _sum(book.tallies).held
     span = float(jobs.submit.max()) / HOUR
     return SimulatedLoss(np.array(means), np.array(widths), held / (span * classes.machine_size))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pipistrelle.models.reliability.errors import ReliabilityError
+from pipistrelle.models.reliability.jobs import ReliabilityError
 from pipistrelle.models.reliability.resources import ClassDemand, described, logged
 from pipistrelle.models.workloads.classes import load_classes, names
 from pipistrelle.platforms.description import Platform, homogeneous

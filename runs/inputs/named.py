@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from msgspec import UNSET
 
@@ -17,6 +17,7 @@ from pipistrelle.traces import catalogue as workloads
 from pipistrelle.traces.files import beginning, read_text, trace_name
 from pipistrelle.traces.load import load
 from pipistrelle.traces.logs.haizea import NODES, HaizeaLog
+from pipistrelle.traces.logs.job_table import LogOptions, LogReading
 from pipistrelle.traces.logs.kinds import Units, kind_of
 from pipistrelle.traces.logs.maui_nodes import is_resource_trace, read_maui_resources
 from pipistrelle.traces.logs.pbs import PbsLog
@@ -132,15 +133,7 @@ def is_platform(name: str) -> bool:
         return False
 
 
-def load_workload(
-    name: str,
-    *,
-    sort: bool = False,
-    units: Units = "nodes",
-    timezone: str | None = None,
-    columns: str | None = None,
-    strict: bool = False,
-) -> Workload:
+def load_workload(name: str, *, sort: bool = False, **reading: Unpack[LogReading]) -> Workload:
     """Return the bundled workload of this name, or the one in a file, of any format that `pipistrelle convert` reads.
 
     ``sort`` accepts a log whose submit times are not ascending; the others say how a centre's log is to be read, as
@@ -155,14 +148,14 @@ def load_workload(
         workload = workloads.load_bundled(name)
     elif os.path.exists(name):
         require_text(name)
-        workload = load(Path(name), sort=sort, units=units, timezone=timezone, columns=columns, strict=strict)
+        workload = load(Path(name), sort=sort, **reading)
     else:
         raise InputError(
             f"there is no workload '{name}'",
             expected="a bundled workload or a file (SWF, Batsim's JSON, a centre's log; also .gz or .xz)",
             hint=did_you_mean(name, list(workloads.names())),
         )
-    _refuse_idle_options(workload, units, timezone, columns)
+    _refuse_idle_options(workload, LogOptions(**reading))
     return workload
 
 
@@ -194,11 +187,11 @@ def is_log(workload: Workload) -> bool:
     return workload.format not in _NO_LOGS
 
 
-def _refuse_idle_options(workload: Workload, units: Units, timezone: str | None, columns: str | None) -> None:
+def _refuse_idle_options(workload: Workload, options: LogOptions) -> None:
     """Raise InputError if it is said how to read a centre's log, and the workload is none."""
-    given = {"--units": units != "nodes", "--timezone": timezone is not None, "--columns": columns is not None}
-    said = [option for option, is_said in given.items() if is_said]
-    if columns is not None and workload.format != SacctLog.format:
+    names = ("units", "timezone", "columns")
+    said = [f"--{name}" for name in names if getattr(options, name) != LogOptions._field_defaults[name]]
+    if options.columns is not None and workload.format != SacctLog.format:
         said, expected = ["--columns"], "what Slurm's sacct printed"
     elif is_log(workload):
         return

@@ -11,11 +11,10 @@ import numpy as np
 from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
-from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.units.masks import mask_of, units_of
 from pipistrelle.schedulers.plan.access import Accesses, AccessPlan
 from pipistrelle.schedulers.plan.pickers import placed_by
-from pipistrelle.schedulers.policy.interfaces import Placement
+from pipistrelle.schedulers.policy.interfaces import KeepsBegins, Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View
 
@@ -314,23 +313,16 @@ class _Rows(Struct):
     access: Ints
 
 
-class Fill(Kept):
+class Fill(KeepsBegins):
     """The first jobs that do not fit have reservations; then windows of free units are filled, as Maui does it.
 
     A window lasts until fewer units are free than now; the widest and shortest comes first. Everything is planned anew
     at each decision.
     """
 
-    _kept = ("_begins",)
-
     def __init__(self, options: FillOptions | None = None) -> None:
+        super().__init__()
         self._options = options or FillOptions()
-        #: {job's number: when it is to start (s)}, of the reservations made last
-        self._begins: dict[int, float] = {}
-
-    def reservation(self, job: SchedulerJob) -> float | None:
-        """Return by when (s) a waiting job will start, inf if no one can tell; None if it has no reservation."""
-        return self._begins.get(job.number)
 
     def schedule(self, view: View, placement: Placement) -> None:
         """Start from the front, reserve for the first that do not fit, then fill."""

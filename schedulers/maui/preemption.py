@@ -13,7 +13,7 @@ from pipistrelle.schedulers.plan.slices import Place
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.schedulers.policy.windows import end_of
-from pipistrelle.schedulers.preemption.victims import Candidate, choose
+from pipistrelle.schedulers.preemption.victims import Candidate, preempt_for
 
 #: {PREEMPTPOLICY: the protocol's mode}
 _MODES: Final[dict[str, PreemptMode]] = {"REQUEUE": "requeue", "CHECKPOINT": "checkpoint", "CANCEL": "cancel"}
@@ -107,12 +107,8 @@ class MauiPreemption:
         def units_with(some: Sequence[Candidate]) -> int:
             return plan.units_without(access, job, walltime, [one.job.number for one in some])
 
-        chosen = choose(candidates, lambda some: bool(units_with(some)))
+        chosen = preempt_for(view, job, candidates, lambda some: bool(units_with(some)), lambda one: (self._mode, 0.0))
         if chosen is None:
             return False
-        units = units_with(chosen)
-        chosen.sort(key=lambda one: one.job.number)
-        for one in chosen:
-            view.preempt(one.job, self._mode, why=f"for {job.id}")
-        self.kept[job.number] = KeptForJob(units, tuple(one.job.id for one in chosen))
+        self.kept[job.number] = KeptForJob(units_with(chosen), tuple(one.job.id for one in chosen))
         return True

@@ -7,10 +7,9 @@ from typing import Annotated, Final
 import numpy as np
 from msgspec import Meta, Struct
 
-from pipistrelle.protocol.base.state import Kept
 from pipistrelle.schedulers.backfill.easy import FirstFit, NoBackfill, start_by_count, start_in_order
 from pipistrelle.schedulers.plan.plan import Plan
-from pipistrelle.schedulers.policy.interfaces import Placement
+from pipistrelle.schedulers.policy.interfaces import KeepsBegins, Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.schedulers.policy.waiting import Staircase
@@ -30,7 +29,7 @@ class DepthOptions(Struct, frozen=True, forbid_unknown_fields=True, rename="keba
     strict_ordering: bool = True
 
 
-class Depth(Kept):
+class Depth(KeepsBegins):
     """The first ``depth`` jobs that do not fit have reservations, made anew whenever something happens.
 
     The others start when they delay none of these. Reservations are by numbers of units; with windows (announced
@@ -40,16 +39,11 @@ class Depth(Kept):
     _kept = ("_begins", "_liberal")
 
     def __init__(self, options: DepthOptions | None = None) -> None:
+        super().__init__()
         options = options or DepthOptions()
         self._depth = options.depth
         self._strict: NoBackfill | None = NoBackfill() if options.strict_ordering and not options.depth else None
         self._liberal: FirstFit | None = None if options.strict_ordering else FirstFit()
-        #: {job's number: when it is to start (s)}, of the reservations made last
-        self._begins: dict[int, float] = {}
-
-    def reservation(self, job: SchedulerJob) -> float | None:
-        """Return by when (s) a waiting job will start, inf if no one can tell; None if it has no reservation."""
-        return self._begins.get(job.number)
 
     def schedule(self, view: View, placement: Placement) -> None:
         """Start from the front, reserve for the first that do not fit, then backfill."""

@@ -1,8 +1,9 @@
 """The interfaces of placements, backfilling rules and policies, and what their states are; orders have a module."""
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from pipistrelle.platforms.topology.machine import Machine
+from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.policy.errors import PolicyError
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
@@ -68,6 +69,20 @@ class Stateless:
 
     def restore(self, state: None, *made: object) -> None:
         """Go on as one that has just been made."""
+
+
+class KeepsBegins(Kept):
+    """A backfilling rule that makes its reservations anew at each decision, and knows when they begin."""
+
+    _kept: ClassVar[tuple[str, ...]] = ("_begins",)
+
+    def __init__(self) -> None:
+        #: {job's number: when it is to start (s)}, of the reservations made last
+        self._begins: dict[int, float] = {}
+
+    def reservation(self, job: SchedulerJob) -> float | None:
+        """Return by when (s) a waiting job will start, inf if no one can tell; None if it has no reservation."""
+        return self._begins.get(job.number)
 
 
 def state_of(part: object, kind: str) -> Any:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, cast
 
+from pipistrelle.protocol.fields import PreemptMode
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.placement.pickers import picked
 from pipistrelle.schedulers.policy.interfaces import Backfill, Placement, state_of
@@ -10,7 +11,7 @@ from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.schedulers.policy.windows import Window
 from pipistrelle.schedulers.preemption.options import PreemptionOptions, PreemptionRules
-from pipistrelle.schedulers.preemption.victims import Candidate, choose
+from pipistrelle.schedulers.preemption.victims import Candidate, preempt_for
 
 #: a job that was started at this very instant can be preempted so much later, in seconds
 _SOON: Final = 1.0
@@ -188,15 +189,13 @@ class Preempting:
                 return False
             return by_count or self._units_in(_joined(free, some), view, placement, job) is not None
 
-        chosen = choose(candidates, fits, youngest_first=self._rules.youngest_first) if candidates else None
+        rules = self._rules
+        terms = cast(Callable[[SchedulerJob], tuple[PreemptMode, float]], rules.terms)  # of candidates none is 'off'
+        chosen = preempt_for(view, job, candidates, fits, terms, youngest_first=rules.youngest_first)
         if chosen is None:
             return False
         units = self._units_in(_joined(free, chosen), view, placement, job)
         assert units is not None, f"{job.id} fits, but finds no units"
-        chosen.sort(key=lambda one: one.job.number)
-        for one in chosen:
-            terms = self._rules.terms(one.job)
-            view.preempt(one.job, terms.mode, terms.grace, f"for {job.id}")  # type: ignore[arg-type]
         promise = KeptUnits(job, units, tuple(one.job.id for one in chosen))
         self._promises[job.number] = promise
         self._guard(view, promise)

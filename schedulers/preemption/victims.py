@@ -3,8 +3,10 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from pipistrelle.protocol.fields import PreemptMode
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.policy.view import View
 
 
 class Candidate(NamedTuple):
@@ -65,6 +67,29 @@ def choose(candidates: Sequence[Candidate], fits: Fits, *, youngest_first: bool 
                 taken = [*rest, other]
                 break
     return taken
+
+
+def preempt_for(
+    view: View,
+    job: SchedulerJob,
+    candidates: Sequence[Candidate],
+    fits: Fits,
+    terms: Callable[[SchedulerJob], tuple[PreemptMode, float]],
+    *,
+    youngest_first: bool = False,
+) -> list[Candidate] | None:
+    """Preempt for a job those that `choose` returns; return them in the order of submission, or None.
+
+    ``terms`` returns how a job is preempted, and its grace (s).
+    """
+    chosen = choose(candidates, fits, youngest_first=youngest_first) if candidates else None
+    if chosen is None:
+        return None
+    chosen.sort(key=lambda one: one.job.number)
+    for one in chosen:
+        mode, grace = terms(one.job)
+        view.preempt(one.job, mode, grace, f"for {job.id}")
+    return chosen
 
 
 def _turn(one: Candidate, youngest_first: bool) -> tuple[float, ...]:

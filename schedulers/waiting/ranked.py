@@ -138,11 +138,7 @@ class WaitingQueue:
         return list(islice(self, count))
 
     def pass_under(self, start: Callable[[SchedulerJob], Staircase], stairs: Staircase, *, now: float) -> None:
-        """Start jobs in the order of the queue, one after the other, as long as one fits under the staircase.
-
-        ``start`` starts the job it is given at ``now`` (s), which removes it here, and returns the new staircase,
-        nowhere higher than before.
-        """
+        """Start jobs in the order of the queue, one after the other, as long as one fits under the staircase."""
         self._sync()
         begin, end = self._head, len(self._jobs)
         places: NDArray[np.intp] = (self._sizes[begin:end] <= stairs.units[0]).nonzero()[0] + begin
@@ -164,19 +160,7 @@ class WaitingQueue:
         now: float = 0.0,
         shortest_first: bool = False,
     ) -> None:
-        """Start jobs behind the first, one after the other, as long as one can.
-
-        A job can start if it has at most ``most_units`` units and either ends, by its walltime, not later than
-        ``ends_by`` (seconds) when it starts at ``now``, or has at most ``spare`` units.
-
-        Parameters
-        ----------
-        start
-            starts the job it is given, which removes it here, and returns the new ``most_units`` and ``spare``,
-            neither larger than before.
-        shortest_first
-            whether of several jobs the one with the least walltime goes first, else the first in the queue.
-        """
+        """Start jobs behind the first, one after the other, as long as one can."""
         begin, end = self._head, len(self._jobs)
         if end - begin <= self._shallow:
             behind = [job for job in self._jobs[begin + 1 :] if job is not None and job.size <= most_units]

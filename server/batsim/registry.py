@@ -13,10 +13,11 @@ from pipistrelle.server.engine.agenda import Part
 from pipistrelle.server.engine.clockwork import Clockwork
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
+from pipistrelle.server.setup.workload_jobs import is_work
 from pipistrelle.traces.batsim.profile_reader import closest, parse_profile
 from pipistrelle.traces.batsim.text import profile_texts, with_members
 from pipistrelle.traces.batsim.workload import job_of_json
-from pipistrelle.traces.profiles import Composed, Profile, communicates, outcome, require_ranks, runtime_of
+from pipistrelle.traces.profiles import Profile, communicates, outcome, require_ranks, runtime_of
 from pipistrelle.traces.workload import Workload
 
 
@@ -169,7 +170,7 @@ class Registry(Part, Observer):
             job.walltime,
             runtime,
             job.profile,
-            work=done if isnan(runtime) or (self._has_hosts and isinstance(done, Composed)) else None,
+            work=done if is_work(done, runtime, has_hosts=self._has_hosts) else None,
             return_code=code,
             description=with_members(text, id=job_id),
             forwarded=texts[job.profile] if self._forward else None,

@@ -1,7 +1,7 @@
 """The figures of a run, gathered while it goes on."""
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from math import fsum, inf
 from typing import Any, Final, Protocol
@@ -210,9 +210,9 @@ class Metrics(Kept, Observer):
             makespan=self._last_end,
             utilisation=computing / (self._units * span) if (count or cut) and span > 0 and not self._shared else None,
             mean_wait=mean_wait,
-            median_wait=_quantile(waits, 0.5),
-            p95_wait=_quantile(waits, 0.95),
-            max_wait=_quantile(waits, 1.0),
+            median_wait=quantile(waits, 0.5),
+            p95_wait=quantile(waits, 0.95),
+            max_wait=quantile(waits, 1.0),
             mean_turnaround=turnarounds.mean,
             max_turnaround=turnarounds.largest,
             mean_slowdown=slowdowns.mean,
@@ -266,8 +266,8 @@ def _roomy(size: int) -> "array[float]":
     return room
 
 
-def _quantile(ordered: Floats, share: float) -> float | None:
-    """Return the quantile by linear interpolation between order statistics (numpy's default, type 7)."""
+def quantile(ordered: Sequence[float] | Floats, share: float) -> float | None:
+    """Return the quantile by linear interpolation between order statistics (numpy's default, type 7); None of none."""
     if not len(ordered):
         return None
     place = share * (len(ordered) - 1)

@@ -29,14 +29,10 @@ def conditions_of(workloads: Mapping[str, Workload]) -> dict[str, tuple[Conditio
         when jobs wait for each other in a circle.
     """
     found: dict[str, tuple[Condition, ...]] = {}
-    for prefix, workload in workloads.items():
-        wishes = list(_wishes(workload))
-        known = set(workload.ids if wishes else ())
-        for row, some in wishes:
-            name = workload.ids[row]
-            kept = [wish for wish in some if wish.kind in KINDS and wish.job_id in known and wish.job_id != name]
-            if kept:
-                found[f"{prefix}!{name}"] = tuple(wish._replace(job_id=f"{prefix}!{wish.job_id}") for wish in kept)
+    for prefix, name, wishes, known in _wishes_of(workloads):
+        kept = [wish for wish in wishes if wish.kind in KINDS and wish.job_id in known and wish.job_id != name]
+        if kept:
+            found[f"{prefix}!{name}"] = tuple(wish._replace(job_id=f"{prefix}!{wish.job_id}") for wish in kept)
     _refuse_circles(found)
     return found
 
@@ -46,18 +42,14 @@ def dependency_remarks(workloads: Mapping[str, Workload]) -> list[str]:
     absent: list[str] = []
     strange: list[str] = []
     kinds: dict[str, None] = {}  # in order
-    for prefix, workload in workloads.items():
-        wishes = list(_wishes(workload))
-        known = set(workload.ids if wishes else ())
-        for row, some in wishes:
-            name = f"{prefix}!{workload.ids[row]}"
-            others = [wish.kind for wish in some if wish.kind not in KINDS]
-            missing = [wish.job_id for wish in some if wish.kind in KINDS and wish.job_id not in known]
-            if others:
-                strange.append(name)
-                kinds.update(dict.fromkeys(others))
-            if missing:
-                absent.append(f"{name} (on {missing[0]})")
+    for prefix, name, wishes, known in _wishes_of(workloads):
+        others = [wish.kind for wish in wishes if wish.kind not in KINDS]
+        missing = [wish.job_id for wish in wishes if wish.kind in KINDS and wish.job_id not in known]
+        if others:
+            strange.append(f"{prefix}!{name}")
+            kinds.update(dict.fromkeys(others))
+        if missing:
+            absent.append(f"{prefix}!{name} (on {missing[0]})")
     remarks = []
     if absent:
         verb = "jobs depend" if len(absent) > 1 else "job depends"
@@ -72,6 +64,15 @@ def dependency_remarks(workloads: Mapping[str, Workload]) -> list[str]:
             f"not wait for them: {first_of(strange)}"
         )
     return remarks
+
+
+def _wishes_of(workloads: Mapping[str, Workload]) -> Iterator[tuple[str, str, list[Condition], set[str]]]:
+    """Yield the prefix and name of each job that waits for something, what it waits for, and its workload's names."""
+    for prefix, workload in workloads.items():
+        wishes = list(_wishes(workload))
+        known = set(workload.ids if wishes else ())
+        for row, some in wishes:
+            yield prefix, workload.ids[row], some, known
 
 
 def _wishes(workload: Workload) -> Iterator[tuple[int, list[Condition]]]:

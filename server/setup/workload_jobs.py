@@ -9,7 +9,7 @@ from mypy_extensions import mypyc_attr
 from pipistrelle.server.engine.jobs import LABEL_NAMES, Job, Labels, LogRecord
 from pipistrelle.server.setup.requests import requests_of
 from pipistrelle.traces.logs.labels import named_column
-from pipistrelle.traces.profiles import Composed, outcome
+from pipistrelle.traces.profiles import Composed, Profile, outcome
 from pipistrelle.traces.resilience import Resilience
 from pipistrelle.traces.workload import CANCELLED_AFTER, Workload, decimal_texts
 
@@ -88,7 +88,7 @@ class WorkloadJobs:
             if self._outcomes:
                 for job in jobs:
                     work, job.return_code = self._outcomes[job.profile]
-                    if isnan(job.runtime) or (self._has_hosts and isinstance(work, Composed)):
+                    if is_work(work, job.runtime, has_hosts=self._has_hosts):
                         job.work = work
             if self._labels is not None:
                 for job, names in zip(jobs, self._labels[block], strict=True):
@@ -111,6 +111,11 @@ class WorkloadJobs:
 
     def _complete(self, row: int, jobs: list[Any]) -> None:
         """Tell what else there is of jobs, of which the first is that of a row."""
+
+
+def is_work(profile: Profile, runtime: float, *, has_hosts: bool) -> bool:
+    """Tell whether hosts decide how long a job of this profile takes, whose runtime (s) is NaN if only they can."""
+    return isnan(runtime) or (has_hosts and isinstance(profile, Composed))
 
 
 def labels_of(workload: Workload) -> list[Labels]:

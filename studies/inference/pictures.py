@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from pipistrelle.models.reliability.outage_summary import time_text
 from pipistrelle.models.workloads.pictures import drawn_as
 from pipistrelle.protocol.base.errors import printable
+from pipistrelle.protocol.base.lengths import length_text
 from pipistrelle.studies.inference.crossing import Curves
 from pipistrelle.studies.inference.reports import SizeRow
 from pipistrelle.studies.inference.trials import Value, label
@@ -97,7 +97,7 @@ def _reached(axes: "Axes", curves: Curves, number: int, target: float, colour: s
 
 def _tick(curves: Curves, place: int, timed: bool) -> str:
     number: Value = curves.labels[place]
-    return time_text(float(curves.x[place])) if timed else label(number)
+    return length_text(float(curves.x[place])) if timed else label(number)
 
 
 def sizes_picture(

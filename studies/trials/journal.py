@@ -1,20 +1,19 @@
 """A study's folder: what study it is of, and the journal of its trials, which only grows."""
 
 import json
-import os
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 import msgspec
 
 from pipistrelle.protocol.base.errors import printable
 from pipistrelle.protocol.fields import package_version
-from pipistrelle.server.errors import OutputFailed
 from pipistrelle.server.outputs.lock import sole_writer
 from pipistrelle.studies.trials.axes import StudyError
 from pipistrelle.studies.trials.grid import Prepared
+from pipistrelle.studies.trials.line_file import LineFile, open_lines, read_lines, write_whole
 from pipistrelle.studies.trials.study import Study
 from pipistrelle.studies.trials.trial import Outcome
 
@@ -43,29 +42,21 @@ class Journal:
 
     Parameters
     ----------
-    path
+    lines
         the journal's file.
-    file
-        it, opened to append to.
     outcomes
         what it holds so far.
     """
 
-    def __init__(self, path: Path, file: BinaryIO, outcomes: Iterable[Outcome]) -> None:
-        self._path, self._file = path, file
+    def __init__(self, lines: LineFile, outcomes: Iterable[Outcome]) -> None:
+        self._lines = lines
         #: {(point, replica): what came out}
         self.outcomes = {(one.point, one.replica): one for one in outcomes}
 
     def append(self, outcomes: Iterable[Outcome]) -> None:
         """Let trials that have ended reach the disk; OutputFailed if they cannot."""
         new = [one for one in outcomes if (one.point, one.replica) not in self.outcomes]
-        try:
-            for one in new:
-                self._file.write(_encoder.encode(one) + b"\n")
-            self._file.flush()
-            os.fsync(self._file.fileno())
-        except OSError as error:
-            raise _unwritable(self._path, error) from None
+        self._lines.append(map(_encoder.encode, new))
         self.outcomes |= {(one.point, one.replica): one for one in new}
 
 
@@ -86,16 +77,8 @@ def open_folder(folder: Path, study: Study, grid: tuple[Prepared, ...]) -> Itera
             write_whole(folder / STUDY, _text(identity))
         path = folder / JOURNAL
         outcomes, length = read_journal(path)
-        try:
-            file = path.open("ab")
-            file.truncate(length)
-        except OSError as error:
-            raise _unwritable(path, error) from None
-        try:
-            yield Journal(path, file, outcomes)
-        finally:
-            with suppress(OSError):  # what could not be written was told of already
-                file.close()
+        with open_lines(path, length) as lines:
+            yield Journal(lines, outcomes)
 
 
 def identity_of(study: Study, grid: tuple[Prepared, ...]) -> dict[str, Any]:
@@ -158,14 +141,7 @@ def read_journal(path: Path) -> tuple[list[Outcome], int]:
     StudyError
         if a line but the last is broken.
     """
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        return [], 0
-    except OSError as error:
-        raise StudyError(f"the journal cannot be read ({error.strerror or error})", where=str(path)) from None
-    lines = content.split(b"\n")
-    length = len(content) - len(lines.pop())  # what follows the last newline was cut off
+    lines, length = read_lines(path, "the journal", StudyError)
     outcomes: list[Outcome] = []
     for number, line in enumerate(lines, 1):
         try:
@@ -178,30 +154,3 @@ def read_journal(path: Path) -> tuple[list[Outcome], int]:
                 hint="Remove the line: its trial is repeated then.",
             ) from None
     return outcomes, length
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file so that it is there whole or not at all; OutputFailed if that cannot be done."""
-    part = path.with_name(f".{path.name}.part")
-    try:
-        with part.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-        directory = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise _unwritable(path, error) from None
-
-
-def _unwritable(path: Path, error: OSError) -> OutputFailed:
-    return OutputFailed(
-        f"cannot be written ({error.strerror or error})",
-        where=str(path),
-        hint="What was written stays: make room, and run the same command to go on.",
-    )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pipistrelle.runs.execution.job_table import CANCELLED, REJECTED, RUNNING, STATES, WAITING, Floats, JobTable
 from pipistrelle.server.attempts.attempt import Spending
 from pipistrelle.server.outputs.fragmentation_book import Fragmentation
-from pipistrelle.server.outputs.metrics import TAU
+from pipistrelle.server.outputs.metrics import TAU, quantile
 from pipistrelle.server.outputs.reliability_book import ReliabilitySummary
 from pipistrelle.studies.trials.window import NOTHING, Leave, WindowOfRun, last_end
 
@@ -142,8 +142,8 @@ def _times(table: JobTable, done: NDArray[np.bool_]) -> dict[str, Metric]:
     total, run = fsum(turnarounds.tolist()), fsum(runs.tolist())
     found: tuple[Metric, ...] = (
         fsum(ordered) / count,
-        _quantile(ordered, 0.5),
-        _quantile(ordered, 0.95),
+        quantile(ordered, 0.5),
+        quantile(ordered, 0.95),
         ordered[-1],
         total / count,
         float(turnarounds.max()),
@@ -179,11 +179,3 @@ def _classes(size: NDArray[np.int64], bounds: Sequence[int]) -> list[tuple[str, 
         high = bounds[number + 1] - 1
         found.append((f"{low}" if high == low else f"{low}_{high}", (size >= low) & (size <= high)))
     return found
-
-
-def _quantile(ordered: list[float], share: float) -> float:
-    """Return the quantile as `pipistrelle.server.outputs.metrics` does: numpy's type 7, in the same arithmetic."""
-    place = share * (len(ordered) - 1)
-    low = int(place)
-    high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (place - low) * (ordered[high] - ordered[low])

@@ -12,7 +12,8 @@ from pipistrelle.protocol.base.log import logger
 from pipistrelle.runs.description.setup import load_setup
 from pipistrelle.studies.trials.axes import StudyError
 from pipistrelle.studies.trials.grid import TrialMaker, prepared
-from pipistrelle.studies.trials.journal import Journal, identity_of, look_into, open_folder, write_whole
+from pipistrelle.studies.trials.journal import Journal, identity_of, look_into, open_folder
+from pipistrelle.studies.trials.line_file import write_whole
 from pipistrelle.studies.trials.replicas import Replication, replication_of
 from pipistrelle.studies.trials.results import TRIALS, Results, import_pyarrow, parquet_of, table_of
 from pipistrelle.studies.trials.study import Study

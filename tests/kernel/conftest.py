@@ -104,15 +104,12 @@ def attempts_of(made: kernel.KernelRun, setup: Setup) -> list[tuple]:
             )
             for row in np.flatnonzero(lives.state >= state.COMPLETED).tolist()
         ]
+    log = made.attempts
+    columns = [column.tolist() for column in log[:-1]]
+    asked = log._fields.index("asked") + 1
     return [
-        (
-            *(ints[: state.RETRIED].tolist()),
-            *(floats[: state.SAVED_BEFORE].tolist()),
-            str(made.units_of(row)),
-            *(bool(ints[state.RETRIED]), int(ints[state.DUMPS])),
-            *floats[state.SAVED_BEFORE :].tolist(),
-        )
-        for row, (ints, floats) in enumerate(zip(made.ints, made.floats, strict=True))
+        (job, number, ended, *rest[: asked - 5], str(made.units_of(row)), bool(retried), dumps, *rest[asked - 5 :])
+        for row, (job, number, ended, retried, dumps, *rest) in enumerate(zip(*columns, strict=True))
     ]
 
 

@@ -222,7 +222,7 @@ def test_outages_and_attempts_without_end_in_sight(compare) -> None:
     platform = homogeneous(2, "m")
     made = compare(Setup.of(platform, jobs, reliability=load_reliability(spec, platform, jobs)), spec)
     assert made is not None
-    assert len(made.ints) > 300
+    assert len(made.attempts.job) > 300
     assert made.end > 3e6
 
 
@@ -245,7 +245,7 @@ def test_logs_give_the_same_runs(compare, platform: str) -> None:
     )
     made = compare(Setup.of(machine, workload, reliability=load_reliability(spec, machine, workload)), spec)
     assert made is not None
-    assert (made.ints[:, state.NUMBER] > 0).any(), "no job has lost its nodes"
+    assert (made.attempts.number > 0).any(), "no job has lost its nodes"
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipistrelle.kernel import waiting as queues
-from pipistrelle.kernel.waiting import BLOCK, WAITING, drop_first, join, make_queue, pass_over, tidy
+from pipistrelle.kernel.waiting import BLOCK, drop_first, join, make_queue, pass_over, tidy
 
 
 class List:
@@ -42,7 +42,7 @@ class List:
 def in_order(queue: queues.Queue) -> list[int]:
     """Return the jobs of a queue in order, after a look at what its index says of them."""
     found = []
-    lines = queue.line[: queue.counts[queues.LINE]].tolist()
+    lines = queue.line[: queue.counts.line].tolist()
     for place, block in enumerate(lines):
         at = np.arange(block * BLOCK + queue.first[block], block * BLOCK + queue.end[block])
         found += queue.job[at].tolist()
@@ -54,9 +54,9 @@ def in_order(queue: queues.Queue) -> list[int]:
         for power in range(classes):
             times = queue.occupies[at][queue.size[at] < 2 << power]
             assert queue.least_time[block * classes + power] == times.min(initial=np.inf)
-    spare = queue.spare[: queue.counts[queues.SPARE]].tolist()
+    spare = queue.spare[: queue.counts.spare].tolist()
     assert sorted(lines + spare) == list(range(queue.line.size)), "blocks are lost"
-    assert queue.counts[WAITING] == len(found)
+    assert queue.counts.waiting == len(found)
     return found
 
 
@@ -102,8 +102,8 @@ def test_the_plain_functions_give_the_same_run(tmp_path) -> None:
         "from pipistrelle.runs.description.spec import RunSpec\n"
         "spec = RunSpec(platform='demo', failures=('exponential,mtbf=20d',), repair='6h', checkpoint='daly', dump='1min')\n"  # noqa: E501
         "made = kernel.simulate(load_setup(spec), spec, keeping=True)\n"
-        "texts = [column.tobytes() for column in (made.ints, made.floats, made.words, made.busy)]\n"
-        "print(hasattr(loop.advance, 'py_func'), len(made.ints), hashlib.sha256(b''.join(texts)).hexdigest())\n"
+        "texts = [column.tobytes() for column in (*made.attempts, made.busy)]\n"
+        "print(hasattr(loop.advance, 'py_func'), len(made.attempts.job), hashlib.sha256(b''.join(texts)).hexdigest())\n"
     )
     said = []
     for value in ("0", "1"):

@@ -9,7 +9,7 @@ from enum import IntEnum
 from functools import cache
 from operator import attrgetter
 from pathlib import PurePath
-from typing import Any, ClassVar, Final, NamedTuple, get_args
+from typing import Any, ClassVar, Final, NamedTuple, TypedDict, get_args
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
@@ -33,6 +33,15 @@ class Status(IntEnum):
     COMPLETED = 1
     CANCELLED = 5
     UNKNOWN = -1
+
+
+class LogReading(TypedDict, total=False):
+    """The fields of `LogOptions`, as keywords of what reads a log."""
+
+    units: Units
+    timezone: str | None
+    columns: str | None
+    strict: bool
 
 
 class LogOptions(NamedTuple):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipistrelle.models.reliability.errors import ReliabilityError
+from pipistrelle.models.reliability.jobs import ReliabilityError
 from pipistrelle.models.reliability.loss import (
     erlang_b,
     erlang_c,

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from pipistrelle.cli.inputs.reliability import command
-from pipistrelle.models.reliability.errors import ReliabilityError
+from pipistrelle.models.reliability.jobs import ReliabilityError
 from pipistrelle.models.reliability.pictures import svg
 from pipistrelle.models.reliability.plan import PlanOptions, make_plan
 from pipistrelle.models.reliability.resources import described, logged

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from msgspec.structs import replace
 
 from pipistrelle.cli.inputs.reliability import command
-from pipistrelle.models.reliability.errors import ReliabilityError
+from pipistrelle.models.reliability.jobs import ReliabilityError
 from pipistrelle.models.reliability.loss import kaufman_roberts
 from pipistrelle.models.workloads.classes import get, parse_classes
 from pipistrelle.platforms import catalogue

@@ -5,16 +5,19 @@ import math
 import numpy as np
 import pytest
 
-from pipistrelle.models.reliability.checkpointing import change, equation_as_printed, interval, job_change
-from pipistrelle.models.reliability.errors import ReliabilityError
-from pipistrelle.models.reliability.resources import needs
-from pipistrelle.models.reliability.weibull import (
+from pipistrelle.models.reliability.jobs import (
     PROBABILITIES,
+    ReliabilityError,
+    change,
+    equation_as_printed,
+    interval,
+    job_change,
     job_reliability,
     required_mttf,
     required_mttf_in_series,
     series_reliability,
 )
+from pipistrelle.models.reliability.resources import needs
 from pipistrelle.platforms.description import homogeneous
 from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.platforms.topology.partitions import by_mttf, observed, partition, partition_sizes, ranks

@@ -4,8 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipistrelle.platforms.description import NodeGroup, Platform, Pool
-from pipistrelle.platforms.requests.kinds import kinds_of
-from pipistrelle.platforms.requests.requests import NodeRequest, RequestBook
+from pipistrelle.platforms.requests.requests import NodeRequest, RequestBook, kinds_of
 from pipistrelle.platforms.topology.nodes import NodeTable
 from pipistrelle.protocol.units.nodesets import NodeSet
 
