@@ -1,29 +1,18 @@
 """Jobs on their way to the queue: a workload's, one at a time, those that are kept back, and those that come back."""
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from math import isnan
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar
 
 from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.events import JobCancelled, JobCancelledData, NoMoreJobs
 from pipistrelle.server.engine.agenda import CANCELLATION, REQUEUE, SUBMISSION, Handlers
 from pipistrelle.server.engine.clockwork import Clockwork
 from pipistrelle.server.engine.dependencies import Dependencies
-from pipistrelle.server.engine.jobs import Job, Labels
+from pipistrelle.server.engine.jobs import Job, JobSource, Labels
 from pipistrelle.server.engine.lives import JobLives
-
-
-@runtime_checkable
-class JobSource(Protocol):
-    """A workload's jobs, which can be made from any row on."""
-
-    def from_row(self, row: int) -> Iterator[Job]:
-        """Iterate over the jobs from that of a row on, counted from 0."""
-
-    def labels(self) -> dict[str, Labels]:
-        """Return {job id: whose it is}, empty if the jobs do not tell."""
 
 
 class Arrivals(Kept):

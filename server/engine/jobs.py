@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import inf, nan
-from typing import Any, Final, Literal, NamedTuple, Protocol, Self
+from typing import Any, Final, Literal, NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
 from msgspec import Struct
@@ -224,6 +224,17 @@ class Job(Struct, eq=False):
         job.recorded = None if job.recorded is None else LogRecord(*job.recorded)
         job.work = work_of(job.id, job.profile) if state["work"] else None
         return job
+
+
+@runtime_checkable
+class JobSource(Protocol):
+    """A workload's jobs, which can be made from any row on."""
+
+    def from_row(self, row: int) -> Iterator[Job]:
+        """Iterate over the jobs from that of a row on, counted from 0."""
+
+    def labels(self) -> dict[str, Labels]:
+        """Return {job id: whose it is}, empty if the jobs do not tell."""
 
 
 class JobIds:
