@@ -12,12 +12,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LEAST = 6
 #: {two files, or one file twice: why they may share lines}
 ALLOWED: dict[tuple[str, str], str] = {
-    ("kernel/around.py", "kernel/around.py"): "temporary: being rewritten",
     ("kernel/around.py", "kernel/waiting.py"): "temporary: being rewritten",
-    ("kernel/attempts.py", "kernel/loop.py"): "temporary: being rewritten",
-    ("kernel/loop.py", "kernel/outages.py"): "temporary: being rewritten",
-    ("kernel/outages.py", "kernel/outages.py"): "temporary: being rewritten",
-    ("runs/sessions/resume.py", "runs/sessions/resume.py"): "temporary: being rewritten",
     ("schedulers/policy/waiting.py", "schedulers/waiting/ranked.py"): "temporary: being rewritten",
 }
 
